@@ -1,0 +1,32 @@
+# Installs the library, its headers, and what find_package(ulexite) and pkg-config need to find them. The result can
+# be moved.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ulexite)
+
+get_target_property(layers ulexite ulexite_layers)
+list(TRANSFORM layers PREPEND "FILE_SET;")
+install(TARGETS ulexite EXPORT ulexite-targets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  FILE_SET umbrella ${layers})
+install(EXPORT ulexite-targets NAMESPACE ulexite:: DESTINATION ${package_dir})
+
+configure_package_config_file(cmake/ulexite-config.cmake.in ${PROJECT_BINARY_DIR}/ulexite-config.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/ulexite-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/ulexite-config.cmake
+  ${PROJECT_BINARY_DIR}/ulexite-config-version.cmake
+  cmake/FindLibevent.cmake
+  DESTINATION ${package_dir})
+
+file(RELATIVE_PATH ULEXITE_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" ULEXITE_PC_PREFIX ${ULEXITE_PC_PREFIX})
+set(ULEXITE_PC_CFLAGS "")
+foreach(definition IN LISTS ulexite_definitions)
+  string(APPEND ULEXITE_PC_CFLAGS " -D${definition}")
+endforeach()
+configure_file(cmake/ulexite.pc.in ${PROJECT_BINARY_DIR}/ulexite.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/ulexite.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

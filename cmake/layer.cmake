@@ -1,0 +1,46 @@
+# ulexite_layer(<layer> [NEEDS <layer>...] [HIDES <layer>...] [LIBRARIES <target>...])
+#
+# Headers live beside their sources and are included as <ulexite/LAYER/file.hpp>: in the build tree, under
+# add_subdirectory, and once installed. Each layer compiles against an include root of its own plus the roots of
+# the layers it NEEDS (which its users see too) and HIDES (which only its own .cpp files see), so an include that
+# points upward, or around, does not compile: the table in docs/architecture.md is enforced here. Each header is
+# also compiled alone against what its layer's users see (target all_verify_interface_header_sets), so a header
+# that includes a hidden layer does not pass either.
+#
+# LIBRARIES are the third-party targets that the layer's own sources may use.
+function(ulexite_layer layer)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "NEEDS;HIDES;LIBRARIES")
+  set(folder ${PROJECT_SOURCE_DIR}/${layer})
+  set(root ${PROJECT_BINARY_DIR}/include/${layer})
+  file(MAKE_DIRECTORY ${root}/ulexite)
+  file(CREATE_LINK ${folder} ${root}/ulexite/${layer} SYMBOLIC)
+
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${folder} ${folder}/*.hpp ${folder}/*.h)
+  list(TRANSFORM headers PREPEND ${root}/ulexite/${layer}/)
+  if(NOT sources)  # a layer of headers is an object library all the same
+    set(sources ${root}/headers_only.cpp)
+    file(CONFIGURE OUTPUT ${sources} CONTENT "// The layer ${layer} has no sources of its own.\n")
+  endif()
+  list(TRANSFORM arg_NEEDS PREPEND ulexite_)
+  list(TRANSFORM arg_HIDES PREPEND ulexite_)
+
+  set(target ulexite_${layer})
+  add_library(${target} OBJECT ${sources})
+  set_target_properties(${target} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON  # the same objects make the static and the shared library
+    VERIFY_INTERFACE_HEADER_SETS ON)
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${root} FILES ${headers})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  # __FILE__, debug info and sanitizer reports name the file in the source tree, not the link to it.
+  target_compile_options(${target}
+    PUBLIC -ffile-prefix-map=${root}/ulexite=${PROJECT_SOURCE_DIR}
+    PRIVATE -fstack-clash-protection)
+  ulexite_common_options(${target})
+  target_link_libraries(${target} PUBLIC ${arg_NEEDS} PRIVATE ${arg_HIDES} ${arg_LIBRARIES})
+
+  target_sources(ulexite
+    PRIVATE $<TARGET_OBJECTS:${target}>
+    PUBLIC FILE_SET ${layer} TYPE HEADERS BASE_DIRS ${root} FILES ${headers})
+  set_property(TARGET ulexite APPEND PROPERTY ulexite_layers ${layer})
+endfunction()

@@ -1,0 +1,58 @@
+# The options of the build, and what they mean for a target of ours.
+
+option(BUILD_SHARED_LIBS "Build a shared library" OFF)
+option(ULEXITE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(ULEXITE_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(ULEXITE_BUILD_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(ULEXITE_WERROR "Warnings are errors" OFF)
+option(ULEXITE_CHAOS "Perturb the schedule at marked points (for tests)" OFF)
+option(ULEXITE_DEBUG_MIGRATE "Migrate fibers at every opportunity, to find what a thread change breaks (for tests)" OFF)
+set(ULEXITE_SANITIZE "" CACHE STRING "Sanitizers for everything built here: address,undefined or thread")
+set_property(CACHE ULEXITE_SANITIZE PROPERTY STRINGS "" "address,undefined" "thread")
+set(ULEXITE_STRESS_SECONDS 5 CACHE STRING "How long ctest runs each stress program")
+
+if(PROJECT_IS_TOP_LEVEL)
+  get_property(multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+  if(NOT multi_config AND NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
+  endif()
+  if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+    find_program(ULEXITE_CCACHE ccache)
+    mark_as_advanced(ULEXITE_CCACHE)
+    if(ULEXITE_CCACHE)  # the sloppiness is what lets ccache work with precompiled headers
+      set(CMAKE_CXX_COMPILER_LAUNCHER
+        ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ULEXITE_CCACHE})
+    endif()
+  endif()
+endif()
+
+if(ULEXITE_SANITIZE)
+  add_compile_options(-fsanitize=${ULEXITE_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${ULEXITE_SANITIZE})
+  if(ULEXITE_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+# Definitions that change what the headers say; whoever includes them must agree, so they are public.
+set(ulexite_definitions "")
+foreach(option IN ITEMS ULEXITE_CHAOS ULEXITE_DEBUG_MIGRATE)
+  if(${option})
+    list(APPEND ulexite_definitions ${option}=1)
+  endif()
+endforeach()
+
+# Warnings for code of ours. Users of the library never get them.
+function(ulexite_warnings target)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast
+    -Wcast-qual -Wundef
+    $<$<BOOL:${ULEXITE_WERROR}>:-Werror>)
+endfunction()
+
+# What each layer is compiled with.
+function(ulexite_common_options target)
+  ulexite_warnings(${target})
+  target_compile_definitions(${target} PUBLIC ${ulexite_definitions})
+  target_link_libraries(${target} PUBLIC Threads::Threads)
+endfunction()

@@ -1,0 +1,24 @@
+#!/bin/sh
+# pkg_config.sh COMPILER STAGE FOLDER: builds main.cpp against the library staged in STAGE with what pkg-config says,
+# and runs it.
+set -eu
+compiler=$1 stage=$2 folder=$3
+source=$(dirname "$0")/main.cpp
+
+config=$(find "$stage" -name ulexite.pc)
+library=$(dirname "$(find "$stage" -name 'libulexite.*' | head -n 1)")
+PKG_CONFIG_PATH=$(dirname "$config")
+LD_LIBRARY_PATH=$library${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}  # for a shared build
+export PKG_CONFIG_PATH LD_LIBRARY_PATH
+
+mkdir -p "$folder"
+flags=$(pkg-config --cflags ulexite)
+if [ -e "$library/libulexite.a" ]; then
+  libraries=$(pkg-config --static --libs ulexite)
+else
+  libraries=$(pkg-config --libs ulexite)
+fi
+set -x
+# shellcheck disable=SC2086
+"$compiler" -std=c++20 $flags "$source" -o "$folder/consume" $libraries
+"$folder/consume"

@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""Checks that every atomic operation names its memory order and says why.
+
+In the sources of the library (base fiber evloop runtime sync net interop), each call of .load( .store( .exchange(
+.fetch_*( .compare_exchange_*( .test_and_set( on an atomic must
+
+  1. name a memory order anywhere in its arguments: std::memory_order_x, Atomics::x, or a constant of the file that was
+     given one (`constexpr auto strength = fifo ? Atomics::acquire : Atomics::seq_cst;`);
+  2. carry a // comment: on a line of the call, at the end of its statement, or alone on the line just above it:
+       ordered operations: `// A` or `// A, B` with each letter a line `//   A  ...` under "Pairings" in the file's
+                           head comment (for x.cpp also in that of x.hpp), or `// pairs with ...`;
+       relaxed operations: a reason in words, or a letter as above.
+
+Prints file:line of each operation that does not, and exits with 1. There is no way to opt out.
+
+  check_atomics.py [FILE...]      these files instead of the library's
+  check_atomics.py --self-test    checks the checker
+"""
+
+import re
+import sys
+from pathlib import Path
+
+LAYERS = ["base", "fiber", "evloop", "runtime", "sync", "net", "interop"]
+OPERATION = re.compile(
+    r"(?:\.|->)\s*(?:template\s+)?"
+    r"(load|store|exchange|fetch_(?:add|sub|and|or|xor)|compare_exchange_(?:weak|strong)|test_and_set)\s*\("
+)
+ORDER = re.compile(r"(?:\bmemory_order(?:_|::)|::)(relaxed|consume|acquire|release|acq_rel|seq_cst)\b")
+# A call that passes on an order it was given names one too: `order`, `success`, `failure` and the like as a parameter.
+FORWARDED = re.compile(r"\b(?:\w+_)?(?:order|success|failure)\b")
+LETTERS = re.compile(r"^([A-Z][0-9]?)(?:(?:\s*,\s*|\s+(?:and|to)\s+)([A-Z][0-9]?))*(?=$|[\s.:;,(])")
+LETTER = re.compile(r"\b[A-Z][0-9]?\b")
+CONSTANT = re.compile(r"\bconst(?:expr)?\s+(?:auto|std::memory_order)\s+(\w+)\s*=([^;]*);")
+PAIRING_LINE = re.compile(r"^\s*//\s{2,}([A-Z][0-9]?)\s{2,}\S")
+
+
+class Source:
+    """A file as two texts of the same shape: `code` with comments and strings blanked, and the comment of each line."""
+
+    def __init__(self, text):
+        self.lines = text.split("\n")
+        self.comments = [""] * len(self.lines)
+        self.code = self._split(text)
+        self.code_lines = self.code.split("\n")
+        self.letters = self._pairings()
+        self.constants = {
+            name: orders for name, value in CONSTANT.findall(self.code) if (orders := set(ORDER.findall(value)))
+            if not OPERATION.search(value)
+        }
+
+    def orders_in(self, arguments):
+        orders = set(ORDER.findall(arguments))
+        for word in re.findall(r"(?<![.:>\w])\w+\b(?!\s*(?:\(|::))", arguments):
+            orders |= self.constants.get(word, set())
+        return orders
+
+    def _split(self, text):
+        code = list(text)
+        token = re.compile(
+            r'//[^\n]*|/\*.*?\*/|R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'
+            r"(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'",
+            re.S,
+        )
+        for match in token.finditer(text):
+            for i in range(match.start(), match.end()):
+                if code[i] != "\n":
+                    code[i] = " "
+            if match.group().startswith("//"):
+                self.comments[text.count("\n", 0, match.start())] = match.group()[2:].strip()
+        return "".join(code)
+
+    def _pairings(self):
+        """The letters of the head comment: what stands before the first line of code that is not preprocessing."""
+        letters, inside = set(), False
+        for number, line in enumerate(self.lines):
+            code = self.code_lines[number].strip()
+            if code and not code.startswith("#"):
+                break
+            if re.match(r"^\s*//\s*Pairings\b", line):
+                inside = True
+            elif inside and (match := PAIRING_LINE.match(line)):
+                letters.add(match.group(1))
+        return letters
+
+    def line_of(self, offset):
+        return self.code.count("\n", 0, offset)
+
+    def end_of_call(self, opening):
+        depth = 0
+        for offset in range(opening, len(self.code)):
+            if self.code[offset] == "(":
+                depth += 1
+            elif self.code[offset] == ")":
+                depth -= 1
+                if depth == 0:
+                    return offset
+        return len(self.code) - 1
+
+    def end_of_statement(self, offset):
+        """Where the statement that `offset` is part of ends, or opens a block; at most a few lines on."""
+        for end in range(offset, len(self.code)):
+            if self.code[end] in ";{}":
+                return end
+        return len(self.code) - 1
+
+    def comments_about(self, start, end):
+        """Comments that may explain what stands on lines start..end: theirs, and the whole lines just above."""
+        found = [self.comments[line] for line in range(start, end + 1) if self.comments[line]]
+        above = start - 1
+        block = []
+        while above >= 0 and self.comments[above] and not self.code_lines[above].strip():
+            block.insert(0, self.comments[above])
+            above -= 1
+        if block:
+            found.append(block[-1])
+            found.append(" ".join(block))
+        return found
+
+
+def letters_of(comment):
+    """The letters a comment begins with: "A", "A, B", "B to E", "A: reason". None when it is prose."""
+    match = LETTERS.match(comment)
+    return LETTER.findall(match.group()) if match else None
+
+
+def explain(source, orders, comments):
+    """None when some comment explains an operation of these orders, else what is wrong."""
+    if not comments:
+        return "has no comment"
+    relaxed_only = orders == {"relaxed"}
+    complaint = None
+    for comment in comments:
+        if re.search(r"\bpairs with\s+\S", comment):
+            return None
+        letters = letters_of(comment)
+        if letters and all(letter in source.letters for letter in letters):
+            return None
+        if relaxed_only and re.search(r"[A-Za-z]{3,}", comment):
+            return None
+        if letters:
+            unknown = ", ".join(letter for letter in letters if letter not in source.letters)
+            complaint = f"names {unknown}, which is no line of Pairings in the head comment"
+    if complaint:
+        return complaint
+    if relaxed_only:
+        return "has a comment that gives no reason for relaxed"
+    return "has a comment that names neither a letter of Pairings nor `pairs with ...`"
+
+
+def check_text(text, header=None):
+    """Yields (line, message), lines counted from 1. `header` is the text of the header whose pairings count too."""
+    source = Source(text)
+    if header is not None:
+        source.letters |= Source(header).letters
+    for match in OPERATION.finditer(source.code):
+        name = match.group(1)
+        opening = match.end() - 1
+        end = source.end_of_call(opening)
+        arguments = source.code[opening : end + 1]
+        first, last = source.line_of(match.start(1)), source.line_of(end)
+        orders = source.orders_in(arguments)
+        if not orders and not FORWARDED.search(arguments):
+            yield first + 1, f"{name} names no memory order"
+            continue
+        # One comment may close a statement of several lines; one alone on the line above may introduce it.
+        statement = min(source.line_of(source.end_of_statement(end)), last + 2)
+        begin = first
+        while begin > 0 and first - begin < 3 and source.code_lines[begin - 1].strip() and \
+                source.code_lines[begin - 1].rstrip()[-1] not in ";{}:":
+            begin -= 1
+        complaint = explain(source, orders, source.comments_about(first, statement))
+        if complaint and begin < first:
+            complaint = explain(source, orders, source.comments_about(begin, statement)) and complaint
+        if complaint:
+            yield first + 1, f"{name} {complaint}"
+
+
+def library_files(root):
+    for layer in LAYERS:
+        for pattern in ("*.hpp", "*.cpp", "*.h"):
+            yield from sorted((root / layer).glob(pattern))
+
+
+SELF_TEST_HEAD = """#pragma once
+
+// Pairings (each ordered operation names its line)
+//   A  push stores bottom_, release  ->  steal loads bottom_.
+//   B  pop lowers bottom_; steal raises top_.
+//      Continued here.
+
+#include <atomic>
+
+"""
+
+SELF_TEST = [
+    # (accepted, text after the head)
+    (True, "x.store(1, std::memory_order_release);  // A"),
+    (True, "x.store(1, std::memory_order::release);  // A, B"),
+    (True, "x.load(Atomics::seq_cst);  // A, B: in their single order"),
+    (True, "x.load(Atomics::acquire);  // A and B"),
+    (True, "x->load(Policy::acquire);  // pairs with the release in unlock"),
+    (True, "// pairs with the release in unlock\nx.load(Atomics::acquire);"),
+    (True, "// A\nx.load(Atomics::acquire);"),
+    (True, "x.load(Atomics::relaxed);  // owner-written"),
+    (True, "// Only a hint, and\n// checked again under the lock.\nx.load(Atomics::relaxed);"),
+    (True, "x.compare_exchange_strong(a, b,\n    Atomics::seq_cst,\n    Atomics::relaxed);  // B"),
+    (True, "if (x.compare_exchange_weak(a, f(b, g(c)), Atomics::acq_rel,\n   Atomics::relaxed)) {  // A\n}"),
+    (True, "return a.load(Atomics::acquire) == 0 &&  // A\n  b.load(Atomics::acquire) == 0;  // B"),
+    (True, "x.load(order);  // pairs with the caller's partner"),
+    (True, "constexpr auto strong = fifo ? Atomics::acquire : Atomics::seq_cst;\nx.load(strong);  // A"),
+    (True, "// x.load() in a comment\nauto s = \"x.load()\";"),
+    (True, "v.push_back(1); m.find(2); file.read(3); f.preload(); download(1);"),
+    (True, "auto n = 1'000'000; x.load(Atomics::relaxed);  // a counter, after a digit separator"),
+    (False, "x.load();  // A"),
+    (False, "x.store(1);"),
+    (False, "x.fetch_add(1);  // counter"),
+    (False, "x.exchange(1, y.load());  // A"),
+    (False, "const auto old = y.load(Atomics::acquire);  // A\nx.store(old);  // A"),
+    (False, "constexpr auto strong = Atomics::seq_cst;\nx.load(strong);"),
+    (False, "x.load(std::memory_order_acquire);"),
+    (False, "x.load(std::memory_order_acquire);  // C"),
+    (False, "x.load(std::memory_order_acquire);  // A, C"),
+    (False, "x.load(std::memory_order_acquire);  // because"),
+    (False, "x.load(std::memory_order_acquire);  // Acquire it"),
+    (False, "x.load(Atomics::relaxed);"),
+    (False, "x.load(Atomics::relaxed);  // ?"),
+    (False, "f();  // A\nx.load(Atomics::acquire);"),
+    (False, "x.load(Atomics::acquire);\n// A"),
+    (False, "x.compare_exchange_strong(a, b,\n    Atomics::seq_cst,\n    Atomics::relaxed);"),
+    (False, "x.store(1, std::memory_order_release);\nf();  // A"),
+]
+
+
+def self_test():
+    failures = 0
+    for accepted, text in SELF_TEST:
+        complaints = list(check_text(SELF_TEST_HEAD + text + "\n"))
+        if (not complaints) != accepted:
+            failures += 1
+            print(f"self-test: should be {'accepted' if accepted else 'refused'}: {text!r}: {complaints}")
+    late = "int x;\n// Pairings\n//   A  not in the head.\nx.load(Atomics::acquire);  // A\n"
+    if not list(check_text(late)):
+        failures += 1
+        print("self-test: a pairing outside of the head comment was accepted")
+    if list(check_text("x.load(Atomics::acquire);  // A\n", SELF_TEST_HEAD)):
+        failures += 1
+        print("self-test: a pairing of the header was refused")
+    print(f"self-test: {len(SELF_TEST) + 2} cases, {failures} failures")
+    return 1 if failures else 0
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        return self_test()
+    root = Path(__file__).resolve().parent.parent
+    files = [Path(argument) for argument in arguments] or list(library_files(root))
+    complaints = operations = 0
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        operations += len(OPERATION.findall(Source(text).code))
+        name = file.resolve()
+        name = name.relative_to(root) if name.is_relative_to(root) else file
+        header = file.with_suffix(".hpp")
+        beside = header.read_text(encoding="utf-8") if file.suffix == ".cpp" and header.exists() else None
+        for line, message in check_text(text, beside):
+            complaints += 1
+            print(f"{name}:{line}: {message}")
+    print(f"{len(files)} files, {operations} atomic operations, {complaints} complaints")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

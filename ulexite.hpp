@@ -1,0 +1,14 @@
+#pragma once
+
+// All of Ulexite but the bridges in <ulexite/interop/...>.
+
+#include <ulexite/base/error.hpp>
+#include <ulexite/net/net.hpp>
+#include <ulexite/runtime/jobs.hpp>
+#include <ulexite/runtime/runtime.hpp>
+#include <ulexite/runtime/spawn.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/condition_variable.hpp>
+#include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/wait_group.hpp>
