@@ -1,0 +1,14 @@
+#pragma once
+
+namespace ulexite::detail {
+
+// A perturbation point: in a build with ULEXITE_CHAOS, now and then a pause, a yield or a nap of some microseconds, so
+// that tests meet the interleavings that a quiet machine never shows. The schedule follows from the seed in the
+// environment variable ULEXITE_SEED. Compiled away otherwise.
+#if defined(ULEXITE_CHAOS) && ULEXITE_CHAOS
+void perturb() noexcept;
+#else
+inline void perturb() noexcept {}
+#endif
+
+}  // namespace ulexite::detail

@@ -1,0 +1,42 @@
+#pragma once
+
+// A lock for sections of a few instructions. Never held over a blocking call; it may be held over a switch of fibers,
+// whose successor then releases it (scheduler: publish after the switch), so it belongs to no thread.
+//
+// State
+//   held_   true while somebody is inside. Written by lock, try_lock and unlock.
+//
+// Pairings
+//   A  unlock stores false, release  ->  lock or try_lock exchanges, acquire: the next holder sees all that the last
+//      one wrote.
+
+#include <ulexite/base/atomics.hpp>
+
+namespace ulexite::detail {
+
+template <class Atomics = std_atomics>
+class basic_spin_lock {
+ public:
+  basic_spin_lock() = default;
+  basic_spin_lock(const basic_spin_lock&) = delete;
+  basic_spin_lock& operator=(const basic_spin_lock&) = delete;
+
+  void lock() noexcept {
+    if (held_.exchange(true, Atomics::acquire)) lock_slow();  // A
+  }
+  [[nodiscard]] bool try_lock() noexcept { return !held_.exchange(true, Atomics::acquire); }  // A
+  void unlock() noexcept { held_.store(false, Atomics::release); }                            // A
+
+ private:
+  [[gnu::cold, gnu::noinline]] void lock_slow() noexcept {
+    do {
+      for (unsigned turn = 0; held_.load(Atomics::relaxed); ++turn) Atomics::pause(turn);  // hint: the exchange decides
+    } while (held_.exchange(true, Atomics::acquire));  // A
+  }
+
+  typename Atomics::template atomic<bool> held_{false};
+};
+
+using spin_lock = basic_spin_lock<>;
+
+}  // namespace ulexite::detail
