@@ -1,0 +1,68 @@
+#pragma once
+
+// Whether a fiber may be resumed: the flag around the switch. Nobody ever waits on it. A fiber is published to its
+// wakers only after its context was saved, so a resumer that meets another state than `resumable` has met a defect of
+// the runtime, and is told so.
+//
+// State
+//   state_   fresh -> running <-> resumable, running -> dead. Written by the thread that runs the fiber, or that has
+//            just left it. A resumer, who holds the only reference that may be resumed, sees the latest value.
+//
+// Pairings
+//   A  saved stores resumable, release  ->  resume loads it, acquire: the resumer sees the saved context.
+
+#include <ulexite/base/atomics.hpp>
+
+#include <cstdint>
+
+namespace ulexite::detail {
+
+enum class fiber_phase : std::uint8_t { fresh, running, resumable, dead };
+
+constexpr const char* to_string(fiber_phase phase) noexcept {
+  switch (phase) {
+    case fiber_phase::fresh: return "fresh";
+    case fiber_phase::running: return "running";
+    case fiber_phase::resumable: return "resumable";
+    case fiber_phase::dead: return "dead";
+  }
+  return "corrupt";
+}
+
+template <class Atomics = std_atomics>
+class basic_fiber_state {
+ public:
+  // Any thread; exact for the one that runs the fiber or may resume it, a hint for others.
+  [[nodiscard]] fiber_phase phase() const noexcept { return state_.load(Atomics::relaxed); }  // hint
+
+  // fresh -> running. False, and no change, from any other phase. The thread that is to run the fiber.
+  [[nodiscard]] bool start() noexcept { return advance(fiber_phase::fresh); }
+
+  // running -> resumable, once the context is saved. The thread that has just left the fiber.
+  void saved() noexcept { state_.store(fiber_phase::resumable, Atomics::release); }  // A
+
+  // resumable -> running. False, and no change, from any other phase: somebody else runs it, or it is dead. The thread
+  // that is to run the fiber.
+  [[nodiscard]] bool resume() noexcept { return advance(fiber_phase::resumable); }
+
+  // running -> dead. The thread that runs the fiber.
+  void finish() noexcept { state_.store(fiber_phase::dead, Atomics::relaxed); }  // nothing more to publish
+
+ private:
+  // A load and a store: only one party may try at a time, and in chaos builds a second one is caught in the act.
+  bool advance(fiber_phase from) noexcept {
+#if defined(ULEXITE_CHAOS) && ULEXITE_CHAOS
+    return state_.compare_exchange_strong(from, fiber_phase::running, Atomics::acquire, Atomics::relaxed);  // A
+#else
+    if (state_.load(Atomics::acquire) != from) return false;  // A
+    state_.store(fiber_phase::running, Atomics::relaxed);     // the running thread's own
+    return true;
+#endif
+  }
+
+  typename Atomics::template atomic<fiber_phase> state_{fiber_phase::fresh};
+};
+
+using fiber_state = basic_fiber_state<>;
+
+}  // namespace ulexite::detail

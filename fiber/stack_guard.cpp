@@ -1,0 +1,137 @@
+#include <ulexite/fiber/stack_guard.hpp>
+
+#include <ulexite/base/panic.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102  // Linux 6.13; older C libraries do not name it
+#endif
+
+namespace ulexite::detail {
+namespace {
+
+enum class guard_kind { install, protect, canary };
+
+struct guard_policy {
+  guard_kind first;    // the best kind worth a try
+  std::size_t budget;  // guards by mprotect
+};
+
+struct guard_counters {
+  std::atomic<std::size_t> installed{0};
+  std::atomic<std::size_t> protected_{0};
+  std::atomic<std::size_t> canaries{0};
+};
+constinit guard_counters counters;
+
+// Two maps for each guard, and a quarter of all maps: an eighth.
+std::size_t default_budget() noexcept {
+  std::size_t maps = 65530;  // the kernel's default, when it does not tell
+  if (std::FILE* const file = std::fopen("/proc/sys/vm/max_map_count", "re")) {
+    if (std::fscanf(file, "%zu", &maps) != 1) maps = 65530;
+    std::fclose(file);
+  }
+  return maps / 8;
+}
+
+// Old kernels refuse the advice; so do new ones for locked memory (mlockall), which the fresh page would be as well.
+bool kernel_installs_guards() noexcept {
+  void* const page = ::mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return false;
+  const bool installed = ::madvise(page, page_size(), MADV_GUARD_INSTALL) == 0;
+  ::munmap(page, page_size());
+  return installed;
+}
+
+// NOLINTBEGIN(concurrency-mt-unsafe): safe as long as nobody calls setenv meanwhile
+guard_policy make_policy() noexcept {
+  guard_policy policy{guard_kind::install, default_budget()};
+  if (const char* const budget = std::getenv("ULEXITE_STACK_GUARD_BUDGET")) {
+    policy.budget = std::strtoull(budget, nullptr, 10);
+  }
+  const char* const wish = std::getenv("ULEXITE_STACK_GUARDS");
+  if (wish && std::strcmp(wish, "canary") == 0) {
+    policy.first = guard_kind::canary;
+  } else if ((wish && std::strcmp(wish, "mprotect") == 0) || !kernel_installs_guards()) {
+    policy.first = guard_kind::protect;
+  }
+  return policy;
+}
+// NOLINTEND(concurrency-mt-unsafe)
+
+const guard_policy& policy() noexcept {
+  static const guard_policy once = make_policy();
+  return once;
+}
+
+// A guard is counted before it is made, so that threads together stay within the budget.
+bool protect(char* begin, std::size_t size) noexcept {
+  if (counters.protected_.fetch_add(1, std::memory_order_relaxed) < policy().budget &&  // counter
+      ::mprotect(begin, size, PROT_NONE) == 0) {
+    return true;
+  }
+  counters.protected_.fetch_sub(1, std::memory_order_relaxed);  // counter
+  return false;
+}
+
+constexpr std::size_t canary_words = 8;
+constexpr std::uint64_t canary_word = 0x5ca1ab1e0ddba11dU;
+
+std::uint64_t* canary_of(const stack& stack) noexcept {
+  return reinterpret_cast<std::uint64_t*>(stack.low) - canary_words;
+}
+
+void place_canary(stack& stack) noexcept {
+  stack.canary = true;
+  std::fill_n(canary_of(stack), canary_words, canary_word);
+  if (counters.canaries.fetch_add(1, std::memory_order_relaxed) == 0) {  // counter: one thread finds it 0
+    warn(
+        "no guard pages for further stacks (%zu made by mprotect): an overflow will be found late or never. "
+        "Linux 6.13 or a larger vm.max_map_count helps",
+        count_stack_guards().protected_);
+  }
+}
+
+}  // namespace
+
+std::size_t page_size() noexcept {
+  static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+std::size_t stack_guard_size(std::size_t space) noexcept {
+  constexpr std::size_t kib = 1024;
+  return std::max(space <= 32 * kib ? 4 * kib : 16 * kib, page_size());
+}
+
+void place_stack_guard(stack& stack) noexcept {
+  char* const begin = stack.low - stack.guard;
+  const guard_kind first = policy().first;
+  if (first == guard_kind::install && ::madvise(begin, stack.guard, MADV_GUARD_INSTALL) == 0) {
+    counters.installed.fetch_add(1, std::memory_order_relaxed);  // counter
+  } else if (first == guard_kind::canary || !protect(begin, stack.guard)) {
+    place_canary(stack);
+  }
+}
+
+bool stack_canary_intact(const stack& stack) noexcept {
+  return std::all_of(canary_of(stack), canary_of(stack) + canary_words,
+                     [](std::uint64_t word) { return word == canary_word; });
+}
+
+stack_guards count_stack_guards() noexcept {
+  return {counters.installed.load(std::memory_order_relaxed),   // counter
+          counters.protected_.load(std::memory_order_relaxed),  // counter
+          counters.canaries.load(std::memory_order_relaxed)};   // counter
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,186 @@
+// All that the handler does is async-signal-safe: it may have interrupted anything, malloc and printf included.
+//
+// Pairings
+//   A  whoever puts a fiber on a stack stores owner, release  ->  the report loads it, acquire: it sees the identity
+//      complete. (Most often both are one thread; but any thread can hit the guard of a foreign stack.)
+
+#include <ulexite/fiber/stack_overflow.hpp>
+
+#include <ulexite/fiber/stack_guard.hpp>
+#include <ulexite/fiber/stack_slab.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace ulexite::detail {
+namespace {
+
+// A line put together without printf, and cut where it becomes too long.
+class report_line {
+ public:
+  report_line& text(const char* text) noexcept {
+    while (*text != '\0' && used_ < sizeof text_ - 1) text_[used_++] = *text++;
+    return *this;
+  }
+
+  report_line& number(std::uint64_t value, unsigned base = 10) noexcept {
+    char digits[24];
+    char* first = digits + sizeof digits - 1;
+    *first = '\0';
+    do {
+      *--first = "0123456789abcdef"[value % base];
+      value /= base;
+    } while (value != 0);
+    return text(first);
+  }
+
+  void write() noexcept {
+    text_[used_++] = '\n';
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text_, used_);
+  }
+
+ private:
+  char text_[1024];
+  std::size_t used_ = 0;
+};
+
+// "in fiber #7 'name' (stack of 65536 bytes, spawned at file.cpp:12)"
+void describe(report_line& line, const stack& stack) noexcept {
+  const fiber_identity* const owner = stack.owner.load(std::memory_order_acquire);  // A
+  if (owner) {
+    line.text("in fiber #").number(owner->id);
+    if (owner->name) line.text(" '").text(owner->name).text("'");
+  } else {
+    line.text("by no fiber");
+  }
+  line.text(" (stack of ").number(stack.space()).text(" bytes");
+  if (owner && owner->where.line() != 0) {
+    line.text(", spawned at ").text(owner->where.file_name()).text(":").number(owner->where.line());
+  }
+  line.text(")");
+}
+
+using action = struct sigaction;
+
+// What was installed before, written once before the handler can run.
+action earlier_segv{};
+action earlier_bus{};
+
+void set_default(int signal) noexcept {
+  action plain{};
+  plain.sa_handler = SIG_DFL;
+  ::sigaction(signal, &plain, nullptr);
+}
+
+// A fault that is not ours. Should the earlier handler have asked for a signal mask of its own, it does without. It may
+// leave by an exception or a jump.
+void pass_on(int signal, siginfo_t* info, void* context) {
+  const action& earlier = signal == SIGSEGV ? earlier_segv : earlier_bus;
+  const bool sent = info->si_code <= 0;  // by kill(): no instruction that would fault again
+  if (earlier.sa_handler == SIG_IGN && sent) return;
+  if (earlier.sa_handler == SIG_DFL || earlier.sa_handler == SIG_IGN) {
+    set_default(signal);
+    if (sent) ::raise(signal);  // pending until the handler returns
+  } else if (earlier.sa_flags & SA_SIGINFO) {
+    earlier.sa_sigaction(signal, info, context);
+  } else {
+    earlier.sa_handler(signal);
+  }
+}
+
+// When it returns after a report, the instruction faults again and meets the default action.
+void on_fault(int signal, siginfo_t* info, void* context) {
+  const stack* const overflown = info->si_code > 0 ? stack_slab::guarded(info->si_addr) : nullptr;
+  if (!overflown) return pass_on(signal, info, context);
+  report_line line;
+  line.text("ulexite: stack overflow ");
+  describe(line, *overflown);
+  line.text(": address 0x").number(reinterpret_cast<std::uintptr_t>(info->si_addr), 16).write();
+  set_default(signal);
+}
+
+// The earlier action is remembered before ours can run, hence the two calls.
+void install_for(int signal, action& earlier) {
+  action ours{};
+  ours.sa_sigaction = on_fault;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  if (::sigaction(signal, nullptr, &earlier) != 0 || ::sigaction(signal, &ours, nullptr) != 0) {
+    throw std::system_error(errno, std::system_category(), "cannot install the stack overflow handler");
+  }
+}
+
+// 64 KiB, or what the processor's registers need (they are saved there) with room for an earlier handler.
+std::size_t signal_stack_size() noexcept {
+  constexpr std::size_t kib = 1024;
+  const auto smallest = static_cast<std::size_t>(::getauxval(AT_MINSIGSTKSZ)) + 32 * kib;
+  const std::size_t size = std::max({64 * kib, smallest, static_cast<std::size_t>(SIGSTKSZ)});
+  return (size + page_size() - 1) / page_size() * page_size();
+}
+
+[[noreturn]] void refuse_signal_stack() {
+  throw std::system_error(errno, std::system_category(), "cannot make a signal stack");
+}
+
+}  // namespace
+
+void install_stack_overflow_handler() {
+  [[maybe_unused]] static const bool once = [] {
+    install_for(SIGSEGV, earlier_segv);
+    install_for(SIGBUS, earlier_bus);
+    return true;
+  }();
+}
+
+signal_stack::signal_stack() {
+  stack_t present{};
+  if (::sigaltstack(nullptr, &present) != 0) refuse_signal_stack();
+  if (!(present.ss_flags & SS_DISABLE)) return;
+
+  size_ = signal_stack_size() + page_size();
+  void* const memory = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) refuse_signal_stack();
+  memory_ = memory;
+
+  stack_t ours{};
+  ours.ss_sp = static_cast<char*>(memory) + page_size();
+  ours.ss_size = size_ - page_size();
+  if (::mprotect(memory, page_size(), PROT_NONE) != 0 || ::sigaltstack(&ours, nullptr) != 0) {
+    const int error = errno;
+    ::munmap(memory, size_);
+    errno = error;
+    refuse_signal_stack();
+  }
+}
+
+// Somebody may have put another one in its place meanwhile: that stays.
+signal_stack::~signal_stack() {
+  if (!memory_) return;
+  stack_t present{};
+  if (::sigaltstack(nullptr, &present) == 0 && present.ss_sp == static_cast<char*>(memory_) + page_size()) {
+    stack_t none{};
+    none.ss_flags = SS_DISABLE;
+    ::sigaltstack(&none, nullptr);
+  }
+  ::munmap(memory_, size_);
+}
+
+bool canary_is_broken(const stack& stack) noexcept { return !stack_canary_intact(stack); }
+
+void report_broken_canary(const stack& stack) noexcept {
+  report_line line;
+  line.text("ulexite: stack overflow found ");
+  describe(line, stack);
+  line.text(": the guard word was overwritten").write();
+  std::abort();
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,231 @@
+#include <ulexite/fiber/stack_pool.hpp>
+
+#include <ulexite/fiber/stack_guard.hpp>
+#include <ulexite/fiber/stack_overflow.hpp>
+#include <ulexite/fiber/stack_slab.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <sys/mman.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ULEXITE_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ULEXITE_ASAN 1
+#endif
+#endif
+#if defined(ULEXITE_ASAN)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace ulexite::detail {
+namespace {
+
+constexpr std::size_t smallest = std::size_t{16} << 10;
+constexpr std::size_t largest = std::size_t{1} << 30;
+
+// Frames that were left without returning (a fiber abandoned, a longjmp) leave their red zones poisoned, into which the
+// stack's next user would run.
+void unpoison([[maybe_unused]] const stack& stack) noexcept {
+#if defined(ULEXITE_ASAN)
+  ASAN_UNPOISON_MEMORY_REGION(stack.low, stack.size());
+#endif
+}
+
+// Merges two lists that ascend by address.
+stack* merge(stack* a, stack* b) noexcept {
+  stack* list = nullptr;
+  stack** end = &list;
+  while (a && b) {
+    stack*& least = a->low < b->low ? a : b;
+    *end = least;
+    end = &least->next;
+    least = least->next;
+  }
+  *end = a ? a : b;
+  return list;
+}
+
+// Sorts a list by address. In place, as there may be no memory. Bin i holds 2^i stacks or none, as in binary counting.
+stack* sort(stack* list) noexcept {
+  stack* bins[64] = {};
+  while (list) {
+    stack* carry = std::exchange(list, list->next);
+    carry->next = nullptr;
+    std::size_t i = 0;
+    for (; bins[i]; ++i) carry = merge(std::exchange(bins[i], nullptr), carry);
+    bins[i] = carry;
+  }
+  for (stack* const bin : bins) list = merge(bin, list);
+  return list;
+}
+
+// Where the memory that may be given back begins. Real guards survive MADV_DONTNEED, a canary does not.
+char* memory_of(const stack& stack) noexcept { return stack.canary ? stack.low : stack.low - stack.guard; }
+
+// The last of the stacks from `first` on that follow each other in memory as they do in the list.
+stack* end_of_run(stack* first) noexcept {
+  while (first->next && memory_of(*first->next) == first->high) first = first->next;
+  return first;
+}
+
+}  // namespace
+
+// All pools there can be: 16 KiB to 1 GiB. Never destroyed: threads may use them to the very end of the process.
+struct stack_pool::table {
+  static constexpr std::size_t count = std::bit_width(largest / smallest);
+
+  template <std::size_t... Index>
+  explicit constexpr table(std::index_sequence<Index...>) noexcept : pools{stack_pool(smallest << Index)...} {}
+
+  stack_pool pools[count];
+
+  static table all;
+};
+
+constinit stack_pool::table stack_pool::table::all{std::make_index_sequence<stack_pool::table::count>()};
+
+stack_pool& stack_pool::of_size(std::size_t size) {
+  static_assert(std::is_trivially_destructible_v<table>);
+  if (size > largest) {
+    throw std::invalid_argument("a stack of " + std::to_string(size) + " bytes is more than the largest, " +
+                                std::to_string(largest) + " bytes");
+  }
+  const std::size_t rounded = std::bit_ceil(std::max({size, smallest, 4 * page_size()}));
+  return table::all.pools[std::countr_zero(rounded / smallest)];
+}
+
+stack* stack_pool::take(std::size_t count) noexcept {
+  stack* list = nullptr;
+  stack** end = &list;
+  count -= take_unused(count, end);
+  while (count > 0) {
+    const std::size_t made = carve(count, end);
+    count -= made;
+    if (made == 0 && !grow()) break;
+  }
+  *end = nullptr;
+  return list;
+}
+
+// Appends up to `count` stacks of the pool at `end`; returns how many.
+std::size_t stack_pool::take_unused(std::size_t count, stack**& end) noexcept {
+  const std::lock_guard guard(lock_);
+  std::size_t taken = 0;
+  for (stack** const layer : {&recent_, &rested_, &clean_}) {
+    for (; taken < count && *layer; ++taken) {
+      *end = *layer;
+      *layer = (*layer)->next;
+      end = &(*end)->next;
+    }
+  }
+  unused_ -= taken;
+  return taken;
+}
+
+// Appends up to `count` new stacks of the current slab at `end`; returns how many. Only choosing them needs the lock.
+std::size_t stack_pool::carve(std::size_t count, stack**& end) noexcept {
+  std::unique_lock guard(lock_);
+  stack_slab* const slab = slab_;
+  const std::size_t first = next_;
+  const std::size_t made = slab ? std::min(count, slab->count() - first) : 0;
+  next_ += made;
+  carved_ += made;
+  guard.unlock();
+
+  for (std::size_t i = first; i < first + made; ++i) {
+    *end = &slab->carve(i);
+    end = &(*end)->next;
+  }
+  return made;
+}
+
+// Sees to a slab with stacks left to make. False when the machine refuses one.
+bool stack_pool::grow() noexcept {
+  const std::lock_guard growing(growing_);
+  {
+    const std::lock_guard guard(lock_);
+    if (slab_ && next_ < slab_->count()) return true;  // another thread was first
+  }
+  stack_slab* const made = stack_slab::make(stack_size_);
+  if (!made) return false;
+  const std::lock_guard guard(lock_);
+  slab_ = made;
+  next_ = 0;
+  return true;
+}
+
+void stack_pool::give(stack* list) noexcept {
+  if (!list) return;
+  std::size_t count = 0;
+  stack* last = nullptr;
+  for (stack* each = list; each; each = each->next) {
+    check_stack_canary(*each);
+    each->owner.store(nullptr, std::memory_order_relaxed);  // nothing to publish
+    each->dirty = true;
+    unpoison(*each);
+    last = each;
+    ++count;
+  }
+  const std::lock_guard guard(lock_);
+  last->next = recent_;
+  recent_ = list;
+  unused_ += count;
+}
+
+std::size_t stack_pool::trim(bool all) noexcept {
+  stack* rested = nullptr;
+  stack* recent = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    std::swap(rested, rested_);
+    std::swap(recent, recent_);
+    if (!all) std::swap(recent, rested_);  // they have until the next trim
+  }
+  return clean(merge(sort(rested), sort(recent)));
+}
+
+// Gives the memory of stacks back, neighbours with one system call, and puts them into the pool again, each run as soon
+// as it is done. `list` ascends by address and is in no layer.
+std::size_t stack_pool::clean(stack* list) noexcept {
+  std::size_t cleaned = 0;
+  while (list) {
+    stack* const first = list;
+    stack* const last = end_of_run(first);
+    list = std::exchange(last->next, nullptr);
+
+    char* const begin = memory_of(*first);
+    if (::madvise(begin, static_cast<std::size_t>(last->high - begin), MADV_DONTNEED) == 0) {
+      for (stack* each = first; each; each = each->next, ++cleaned) each->dirty = false;
+    }  // else the memory is locked, and will be the next time: no use in keeping them apart
+
+    const std::lock_guard guard(lock_);
+    last->next = clean_;
+    clean_ = first;
+  }
+  return cleaned;
+}
+
+std::size_t stack_pool::trim_all(bool all) noexcept {
+  std::size_t cleaned = 0;
+  for (stack_pool& pool : table::all.pools) cleaned += pool.trim(all);
+  return cleaned;
+}
+
+std::size_t stack_pool::carved() const noexcept {
+  const std::lock_guard guard(lock_);
+  return carved_;
+}
+
+std::size_t stack_pool::unused() const noexcept {
+  const std::lock_guard guard(lock_);
+  return unused_;
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,116 @@
+// Pairings
+//   A  make stores the directory, release  ->  entry_of loads it, acquire: whoever sees the directory may read it.
+//   B  publish stores a slab in the directory, release  ->  guarded loads it, acquire: it sees the slab complete.
+
+#include <ulexite/fiber/stack_slab.hpp>
+
+#include <ulexite/fiber/stack_guard.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <new>
+
+#include <sys/mman.h>
+
+namespace ulexite::detail {
+namespace {
+
+// The directory finds the slab of an address with two loads, which a signal handler may do, and which stays cheap for
+// programs that fault on purpose (a garbage collector's write barrier). It has an entry for each multiple of 64 MiB of
+// the address space and names there the slab that covers this multiple. A slab is no smaller than that, so it covers at
+// least one, and an address within a slab lies between two entries of which at least one names it.
+using entry = std::atomic<stack_slab*>;
+constexpr std::size_t address_bits = 48;  // mmap returns nothing above unless asked for it
+constexpr std::size_t granule = stack_slab::space;
+constexpr std::size_t entries = ((std::size_t{1} << address_bits) / granule) + 1;
+
+constinit std::atomic<entry*> directory{nullptr};
+
+char* map(std::size_t bytes) noexcept {
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  // A huge page under a stack would commit 2 MiB for the 4 KiB that it needs. Kernels without huge pages refuse.
+  const int error = errno;
+  if (::madvise(memory, bytes, MADV_NOHUGEPAGE) != 0) errno = error;
+  return static_cast<char*>(memory);
+}
+
+// Maps the directory on first use: 32 MiB of address space, a page of memory for each 512 slabs in a row.
+entry* open_directory() noexcept {
+  entry* here = directory.load(std::memory_order_acquire);  // A
+  if (here) return here;
+  char* const memory = map(entries * sizeof(entry));
+  if (!memory) return nullptr;
+  entry* const made = reinterpret_cast<entry*>(memory);  // zero bytes are null entries
+  if (directory.compare_exchange_strong(here, made, std::memory_order_release, std::memory_order_acquire))
+    return made;  // A
+  ::munmap(memory, entries * sizeof(entry));
+  return here;
+}
+
+std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+stack_slab* stack_slab::make(std::size_t stack_size) noexcept {
+  const std::size_t count = std::max<std::size_t>(space / stack_size, 1);
+  const std::size_t head = round_up(sizeof(stack) * (count + 1), page_size());
+  const std::size_t bytes = head + count * stack_size;
+  char* const memory = map(bytes);
+  if (!memory) return nullptr;
+  auto* const slab = new (memory) stack_slab(memory + head, stack_size, count, stack_guard_size(stack_size));
+  if (slab->publish()) return slab;
+  ::munmap(memory, bytes);
+  errno = ENOMEM;
+  return nullptr;
+}
+
+// False when there is no directory, or it does not reach that far.
+bool stack_slab::publish() noexcept {
+  entry* const table = open_directory();
+  const std::size_t begin = round_up(reinterpret_cast<std::uintptr_t>(stacks_), granule) / granule;
+  const std::size_t end = round_up(reinterpret_cast<std::uintptr_t>(stacks_ + count_ * stack_size_), granule) / granule;
+  if (!table || end > entries) return false;
+  for (std::size_t i = begin; i < end; ++i) table[i].store(this, std::memory_order_release);  // B
+  return true;
+}
+
+const stack* stack_slab::guarded(const void* address) noexcept {
+  const entry* const table = directory.load(std::memory_order_acquire);  // A
+  const std::size_t below = reinterpret_cast<std::uintptr_t>(address) / granule;
+  if (!table || below + 1 >= entries) return nullptr;
+  for (std::size_t i = below; i <= below + 1; ++i) {
+    const stack_slab* const slab = table[i].load(std::memory_order_acquire);  // B
+    if (!slab) continue;
+    if (const stack* const found = slab->guarded_here(static_cast<const char*>(address))) return found;
+  }
+  return nullptr;
+}
+
+const stack* stack_slab::guarded_here(const char* address) const noexcept {
+  if (address < stacks_ || address >= stacks_ + count_ * stack_size_) return nullptr;
+  const auto offset = static_cast<std::size_t>(address - stacks_);
+  return offset % stack_size_ < guard_size_ ? descriptor(offset / stack_size_) : nullptr;
+}
+
+stack& stack_slab::carve(std::size_t index) noexcept {
+  stack& made = *new (descriptor(index)) stack;
+  made.low = stacks_ + index * stack_size_ + guard_size_;
+  made.high = stacks_ + (index + 1) * stack_size_;
+  made.guard = static_cast<std::uint32_t>(guard_size_);
+  place_stack_guard(made);
+  return made;
+}
+
+// The first place is the slab's own.
+stack* stack_slab::descriptor(std::size_t index) const noexcept {
+  static_assert(sizeof(stack_slab) <= sizeof(stack));
+  return reinterpret_cast<stack*>(const_cast<stack_slab*>(this)) + 1 + index;
+}
+
+}  // namespace ulexite::detail

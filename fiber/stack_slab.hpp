@@ -1,0 +1,47 @@
+#pragma once
+
+// A range of address space cut into stacks of one size, with their descriptors:
+//
+//   | slab, descriptors | guard, stack 0 | guard, stack 1 | ...
+//
+// All of it is untouched zero memory until it is used, so a slab costs next to nothing by itself. One map: the
+// descriptors have the flags of the stacks, and neighbouring slabs merge. Slabs are never unmapped.
+
+#include <ulexite/fiber/stack.hpp>
+
+#include <cstddef>
+
+namespace ulexite::detail {
+
+class stack_slab {
+ public:
+  // Address space of the stacks in a slab, unless a single one is larger.
+  static constexpr std::size_t space = std::size_t{64} << 20;
+
+  // Maps a slab of stacks of `stack_size` bytes, a power of two. Null when the machine refuses (errno says why).
+  static stack_slab* make(std::size_t stack_size) noexcept;
+
+  // The stack in whose guard `address` lies, or null. Async-signal-safe, wait-free. A guard is where a guard would be:
+  // the answer means something only for an address that faulted.
+  static const stack* guarded(const void* address) noexcept;
+
+  // Makes the stack `index` ready for use, guard included. Once for each index; any thread.
+  stack& carve(std::size_t index) noexcept;
+
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+
+ private:
+  stack_slab(char* stacks, std::size_t stack_size, std::size_t count, std::size_t guard_size) noexcept
+      : stacks_(stacks), stack_size_(stack_size), count_(count), guard_size_(guard_size) {}
+
+  bool publish() noexcept;
+  [[nodiscard]] const stack* guarded_here(const char* address) const noexcept;
+  [[nodiscard]] stack* descriptor(std::size_t index) const noexcept;
+
+  char* const stacks_;
+  const std::size_t stack_size_;
+  const std::size_t count_;
+  const std::size_t guard_size_;
+};
+
+}  // namespace ulexite::detail
