@@ -1,0 +1,225 @@
+// The event loop on libevent: one registration per descriptor for its life, edge-triggered, in both directions; one
+// eventfd for wake, one timerfd for the deadlines (timers.hpp). libevent's own timers and one-shot events stay unused:
+// they cost a system call per wait.
+//
+// State
+//   wake_pending  a wake was called and no wait has returned since. Set by wake, cleared by wait as its last step.
+//   opened        descriptors registered. A counter.
+//   turns         number of turns begun. Written by the turning thread, read by open. libevent's lock orders them where
+//                 it matters: an edge of an old registration is fetched in a turn whose number was stored before the
+//                 event_del of that registration took the lock, and that was before the descriptor was opened again.
+//
+// Pairings
+//   A  wake exchanges wake_pending to true  ->  wait exchanges it to false: what was written before the wake is visible
+//      after the wait, even to a wake that found the flag set and wrote no eventfd.
+//
+// No wake is lost. Let a wake find the flag clear: it sets it and writes the eventfd. Until a wait clears the flag, a
+// wait that begins sees it and does not block, though a poll may have consumed the edge: the kernel orders the write,
+// which comes after the flag was set, before the poll's return. A wait that missed the flag had not consumed the edge,
+// so the edge ends it. Let a wake find the flag set: some wait has not cleared it yet, is or will be ended by the
+// above, and clears the flag after this wake: this is "the present or the next wait". The write of a wake may come
+// after a wait has seen and cleared the flag: then some later wait ends for nothing, which is allowed.
+
+#include <ulexite/base/cache_line.hpp>
+#include <ulexite/base/panic.hpp>
+#include <ulexite/base/perturb.hpp>
+#include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/evloop/fd_pool.hpp>
+#include <ulexite/evloop/libevent_setup.hpp>
+#include <ulexite/evloop/owned_fd.hpp>
+#include <ulexite/evloop/readiness.hpp>
+#include <ulexite/evloop/timers.hpp>
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+namespace ulexite::detail {
+namespace {
+
+struct base_deleter {
+  void operator()(event_base* base) const noexcept { event_base_free(base); }
+};
+using base_pointer = std::unique_ptr<event_base, base_deleter>;
+
+struct config_deleter {
+  void operator()(event_config* config) const noexcept { event_config_free(config); }
+};
+
+// Not wanted: EVENT_BASE_FLAG_PRECISE_TIMER sets a timerfd at each turn; EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST keeps a
+// foreign event_add from a thread that is blocked. The user's environment could switch both on: it is ignored.
+base_pointer make_base() {
+  set_up_libevent();
+  const std::unique_ptr<event_config, config_deleter> config(event_config_new());
+  if (!config) throw std::bad_alloc();
+  event_config_require_features(config.get(), EV_FEATURE_ET);
+  event_config_set_flag(config.get(), EVENT_BASE_FLAG_IGNORE_ENV);
+  errno = 0;
+  base_pointer base(event_base_new_with_config(config.get()));
+  if (!base) {
+    throw std::system_error(errno ? errno : ENOTSUP, std::system_category(), "ulexite: creating an event base");
+  }
+  return base;
+}
+
+}  // namespace
+
+// A registered descriptor.
+class fd_source {
+ public:
+  fd_source* next = nullptr;  // in fd_pool
+  event_loop::state* owner = nullptr;
+  readiness status;
+  struct ::event registration{};
+};
+
+struct event_loop::state {
+  explicit state(std::size_t shards);
+
+  void watch_own(struct ::event& event, int fd);
+  void turn(int flags, event_list& ready) noexcept;
+  static void on_edge(evutil_socket_t fd, short what, void* source) noexcept;
+
+  // The base is declared after all that its events lie in, and so freed before.
+  timers deadlines;
+  fd_pool<fd_source> pool;
+  owned_fd wakefd;
+  struct ::event wake_registration{};
+  struct ::event alarm_registration{};
+  base_pointer base;
+  short interest;                    // what a descriptor is registered for
+  event_list* collecting = nullptr;  // where on_edge puts the winners; set while a thread turns the loop
+  std::atomic<std::uint64_t> turns{0};
+  std::atomic<std::size_t> opened{0};
+  alignas(cache_line) std::atomic<bool> wake_pending{false};
+};
+
+event_loop::state::state(std::size_t shards)
+    : deadlines(shards),
+      wakefd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "ulexite: creating an eventfd"),
+      base(make_base()),
+      interest(EV_READ | EV_WRITE | EV_ET | EV_PERSIST) {
+  // Without EV_CLOSED a reader must not wait after a short read; all kernels since 2.6.17 have it.
+  if (event_base_get_features(base.get()) & EV_FEATURE_EARLY_CLOSE) interest |= EV_CLOSED;
+  watch_own(wake_registration, wakefd.get());
+  watch_own(alarm_registration, deadlines.descriptor());
+}
+
+// Registers a descriptor whose edge does nothing but end a blocking turn. It is never read: each write or expiry is a
+// new edge anyway.
+void event_loop::state::watch_own(struct ::event& event, int fd) {
+  event_assign(&event, base.get(), fd, EV_READ | EV_ET | EV_PERSIST, [](evutil_socket_t, short, void*) {}, nullptr);
+  if (event_add(&event, nullptr) != 0) {
+    throw std::system_error(errno, std::system_category(), "ulexite: registering fd " + std::to_string(fd));
+  }
+}
+
+// EVLOOP_ONCE always: without it, EVLOOP_NONBLOCK asks the kernel again until nothing is ready.
+void event_loop::state::turn(int flags, event_list& ready) noexcept {
+  turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // owner-written
+  const quiet_scope quiet;
+  collecting = &ready;
+  if (event_base_loop(base.get(), EVLOOP_ONCE | flags) < 0) warn("the event loop failed with errno %d", errno);
+  collecting = nullptr;
+}
+
+void event_loop::state::on_edge(evutil_socket_t, short what, void* argument) noexcept {
+  auto& source = *static_cast<fd_source*>(argument);
+  const state& loop = *source.owner;
+  const std::uint64_t turn = loop.turns.load(std::memory_order_relaxed);  // owner-written
+  source.status.fire(what & EV_READ, what & EV_WRITE, what & EV_CLOSED, turn, *loop.collecting);
+}
+
+event_loop::event_loop(std::size_t shards) : state_(std::make_unique<state>(shards)) {}
+
+event_loop::~event_loop() = default;
+
+void event_loop::poll(event_list& ready) noexcept {
+  state_->deadlines.fire(ready);
+  state_->turn(EVLOOP_NONBLOCK, ready);
+}
+
+void event_loop::wait(event_list& ready) noexcept {
+  const std::size_t before = ready.size();
+  state_->deadlines.fire(ready);
+  const bool nothing_yet =
+      ready.size() == before && !state_->wake_pending.load(std::memory_order_relaxed);  // see above
+  if (nothing_yet && state_->deadlines.begin_wait()) {
+    perturb();
+    state_->turn(EVLOOP_NO_EXIT_ON_EMPTY, ready);
+    state_->deadlines.end_wait();
+  } else {
+    state_->turn(EVLOOP_NONBLOCK, ready);
+  }
+  state_->deadlines.fire(ready);
+  state_->wake_pending.exchange(false, std::memory_order_acq_rel);  // A
+}
+
+void event_loop::fire_timers(event_list& ready) noexcept { state_->deadlines.fire(ready); }
+
+void event_loop::wake() noexcept {
+  if (state_->wake_pending.exchange(true, std::memory_order_acq_rel)) return;  // A
+  perturb();
+  const std::uint64_t one = 1;
+  // The counter is never read: at one write per nanosecond it would take 584 years to fill up.
+  if (::write(state_->wakefd.get(), &one, sizeof one) < 0) panic("writing an eventfd failed with errno %d", errno);
+}
+
+void event_loop::arm(timer_event& timer, std::int64_t deadline, std::size_t shard) noexcept {
+  state_->deadlines.arm(timer, deadline, shard);
+}
+
+bool event_loop::cancel(timer_event& timer) noexcept { return state_->deadlines.cancel(timer); }
+
+std::int64_t event_loop::next_deadline() const noexcept { return state_->deadlines.next_deadline(); }
+
+fd_source& event_loop::open(int fd) {
+  const std::string attempt = "ulexite: registering fd ";
+  if (fd < 0)
+    throw std::system_error(EBADF, std::system_category(), attempt + std::to_string(fd));  // libevent: silence
+  fd_source& source = state_->pool.take();
+  if (!source.owner) source.owner = state_.get();  // once: a callback of its former life may be reading it
+  source.status.open(fd, state_->turns.load(std::memory_order_relaxed));  // ordered as said above
+  event_assign(&source.registration, state_->base.get(), fd, state_->interest, state::on_edge, &source);
+  state_->opened.fetch_add(1, std::memory_order_relaxed);  // counter
+  const quiet_scope quiet(true);
+  errno = 0;
+  if (event_add(&source.registration, nullptr) == 0) return source;
+  const int error = errno ? errno : EINVAL;
+  state_->opened.fetch_sub(1, std::memory_order_relaxed);  // counter
+  event_list nobody;
+  source.status.close(nobody);
+  state_->pool.give_back(source);
+  throw std::system_error(error, std::system_category(), attempt + std::to_string(fd));
+}
+
+void event_loop::close(fd_source& source, event_list& woken) noexcept {
+  source.status.close(woken);
+  perturb();
+  {
+    const quiet_scope quiet;
+    event_del(&source.registration);
+  }
+  state_->opened.fetch_sub(1, std::memory_order_relaxed);  // counter
+  state_->pool.give_back(source);
+}
+
+bool event_loop::arm(fd_source& source, direction direction, event& event) noexcept {
+  perturb();
+  return source.status.arm(direction, event);
+}
+
+void event_loop::disarm(fd_source& source, direction direction, event& event) noexcept {
+  source.status.disarm(direction, event);
+}
+
+std::size_t event_loop::registrations() const noexcept {
+  return state_->opened.load(std::memory_order_relaxed) + state_->deadlines.armed();  // counter
+}
+
+}  // namespace ulexite::detail

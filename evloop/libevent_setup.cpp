@@ -1,0 +1,57 @@
+#include <ulexite/base/panic.hpp>
+#include <ulexite/evloop/libevent_setup.hpp>
+
+#include <event2/event.h>
+#include <event2/thread.h>
+#include <pthread.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace ulexite::detail {
+namespace {
+
+struct thread_mode {
+  bool quiet = false;
+  bool muted = false;
+};
+
+constinit thread_local thread_mode mode;
+
+// Fibers move between threads: the address of a thread_local must not be kept over a switch in a caller this might be
+// inlined into.
+[[gnu::noinline]] void set_mode(thread_mode value) noexcept {
+  mode = value;
+  asm volatile("" ::: "memory");
+}
+
+unsigned long thread_id() noexcept {
+  constexpr unsigned long quiet_id = 1;  // no pthread_t: those are addresses
+  return mode.quiet ? quiet_id : static_cast<unsigned long>(pthread_self());
+}
+
+void report(int severity, const char* message) noexcept {
+  if (severity < EVENT_LOG_WARN || mode.muted) return;
+  const int error = errno;
+  warn("libevent: %s", message);
+  errno = error;
+}
+
+bool set_up_once() {
+  // Another user of libevent may have set up threads already: the same locks are accepted, others are not.
+  if (evthread_use_pthreads() != 0) {
+    throw std::system_error(EBUSY, std::system_category(), "ulexite: setting up libevent's locks");
+  }
+  evthread_set_id_callback(thread_id);
+  event_set_log_callback(report);
+  return true;
+}
+
+}  // namespace
+
+void set_up_libevent() { [[maybe_unused]] static const bool done = set_up_once(); }
+
+quiet_scope::quiet_scope(bool mute) noexcept { set_mode({true, mute}); }
+quiet_scope::~quiet_scope() { set_mode({}); }
+
+}  // namespace ulexite::detail

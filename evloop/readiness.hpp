@@ -1,0 +1,112 @@
+#pragma once
+
+#include <ulexite/base/panic.hpp>
+#include <ulexite/base/spin_lock.hpp>
+#include <ulexite/evloop/event.hpp>
+
+#include <poll.h>
+
+#include <cstdint>
+#include <mutex>
+
+namespace ulexite::detail {
+
+// What is known of one descriptor's readiness, and who waits for it. Readiness comes as edges: each is either
+// remembered (once, in `ready`) or handed to the event that waits, never both. All of it under one lock, the claims
+// too, so that an event taken back or claimed is not touched afterwards.
+//
+// Per direction: waiting implies !ready. Closed implies nobody waits.
+//
+// The end of the stream is remembered for good (`hung_up`): it can arrive in one edge with the last data, and a reader
+// who takes only that data would wait for an edge that never comes. libevent tells only of a shutdown (EPOLLRDHUP);
+// errors and the hang-up of a pipe come as plain edges of both directions. So a waiter may arm after a short read of a
+// stream socket that had no error, and after EAGAIN always.
+//
+// An edge may be an old one, of the source's or the descriptor number's life before: a turn of the loop fetches edges
+// from the kernel, and while it comes to deliver them the source and the number can be closed and taken again. libevent
+// finds its events by number, so it then gives the old edge to the new life. Only in the turn in which that life began:
+// later turns fetch after the old registration was removed. An old edge makes a waiter try in vain, once, and that is
+// allowed. An old hang-up would last for good: in that turn the kernel is asked again.
+class readiness {
+ public:
+  // `fd` stays open until close is called. `turn`: the loop's present turn, or its last.
+  void open(int fd, std::uint64_t turn) noexcept {
+    std::lock_guard guard(lock_);
+    fd_ = fd;
+    born_ = turn;
+    closed_ = hung_up_ = false;
+    read_ = write_ = {};
+  }
+
+  // Claims both waiting events; the winners are appended to `woken`.
+  void close(event_list& woken) noexcept {
+    std::lock_guard guard(lock_);
+    if (closed_) panic("a descriptor's source was closed twice");
+    closed_ = true;
+    for (side* each : {&read_, &write_}) {
+      hand_over(*each, woken);
+      each->ready = false;
+    }
+  }
+
+  [[nodiscard]] bool arm(direction direction, event& event) noexcept {
+    std::lock_guard guard(lock_);
+    side& here = at(direction);
+    if (here.waiting) panic("a second event waits to %s one descriptor", name(direction));
+    if (closed_ || (hung_up_ && direction == direction::read)) return false;
+    if (here.ready) {
+      here.ready = false;
+      return false;
+    }
+    here.waiting = &event;
+    return true;
+  }
+
+  void disarm(direction direction, event& event) noexcept {
+    std::lock_guard guard(lock_);
+    side& here = at(direction);
+    if (here.waiting == &event) here.waiting = nullptr;
+  }
+
+  // An edge came in `turn`. The events that win their claim are appended to `winners`.
+  void fire(bool readable, bool writable, bool hung_up, std::uint64_t turn, event_list& winners) noexcept {
+    std::lock_guard guard(lock_);
+    if (closed_) return;  // an old edge
+    if (hung_up && (born_ != turn || kernel_says_hung_up())) hung_up_ = true;
+    if (readable || hung_up) read_.ready = !hand_over(read_, winners);
+    if (writable) write_.ready = !hand_over(write_, winners);
+  }
+
+ private:
+  struct side {
+    event* waiting = nullptr;
+    bool ready = false;
+  };
+
+  side& at(direction direction) noexcept { return direction == direction::read ? read_ : write_; }
+  static const char* name(direction direction) noexcept { return direction == direction::read ? "read" : "write"; }
+
+  [[nodiscard]] bool kernel_says_hung_up() const noexcept {
+    pollfd query{fd_, POLLRDHUP, 0};
+    return ::poll(&query, 1, 0) == 1 && (query.revents & POLLRDHUP);
+  }
+
+  // True: the one who waited took the edge.
+  static bool hand_over(side& here, event_list& winners) noexcept {
+    event* const waiting = here.waiting;
+    here.waiting = nullptr;
+    if (!waiting || !waiting->claim(*waiting)) return false;
+    winners.push(*waiting);
+    return true;
+  }
+
+  spin_lock lock_;
+  bool closed_ = true;
+  bool hung_up_ = false;
+  int fd_ = -1;
+  std::uint64_t born_ = 0;
+  side read_;
+  side write_;
+};
+
+}  // namespace ulexite::detail

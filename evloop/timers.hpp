@@ -1,0 +1,88 @@
+#pragma once
+
+// The deadlines of a loop: sharded heaps, and one timerfd that ends a blocking wait. Arming costs no system call,
+// except when a thread is blocked until later than the new deadline: then the armer sets the timerfd itself. That does
+// not wake the blocked thread now, only in time.
+//
+// State
+//   shard::earliest  the deadline on top of the heap; INT64_MAX: it is empty. Written under the shard's lock. Stale
+//   low:
+//                    a wait ends too early and is repeated. Stale high: excluded by A and B, the armer helps.
+//   shard::armed     the size of the heap. Written under the shard's lock. A counter.
+//   wake_at_         nobody: no thread is blocked. Else the latest time at which the blocked thread wakes by itself;
+//                    INT64_MAX: not before something else wakes it. Written under alarm_lock_.
+//   alarm_           what the timerfd was set to last, perhaps in the past; INT64_MAX: nothing. Under alarm_lock_.
+//                    Implies: while wake_at_ is a time, alarm_ == wake_at_.
+//
+// Pairings
+//   A  arm stores earliest, then loads wake_at_ (B's word), both seq_cst.
+//   B  begin_wait stores wake_at_, then loads earliest (A's word), both seq_cst.
+//      The four are in one total order: if B's load misses the new deadline, A's load comes after B's store and sees
+//      the announcement, or what begin_wait or end_wait made of it later. An arm that sees a time not after its
+//      deadline, or nobody, has nothing to do: the wait ends in time, and the next one stores wake_at_ after A's load,
+//      so its B sees the deadline. Only the new earliest of a shard has to look: a timer behind another one is looked
+//      at again when that one's time has come, since earliest never passes over a timer that is armed. A and B only
+//      decide who sets the timerfd; the timers themselves are published by their shard's lock.
+//
+// What must not happen is a thread blocked beyond a deadline. Setting the timerfd is elided when it stands at or before
+// the wanted time and still in the future: it then fires too early, once, and the next wait sets it. That makes
+// timeouts that are armed and cancelled for each request cost one system call per timeout length, not one per wait.
+
+#include <ulexite/base/cache_line.hpp>
+#include <ulexite/base/spin_lock.hpp>
+#include <ulexite/evloop/event.hpp>
+#include <ulexite/evloop/owned_fd.hpp>
+#include <ulexite/evloop/timer_heap.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace ulexite::detail {
+
+class timers {
+ public:
+  // Throws std::system_error if there is no timerfd.
+  explicit timers(std::size_t shards);
+
+  // The descriptor that becomes readable (as an edge, it is never read) when a wait must end.
+  [[nodiscard]] int descriptor() const noexcept { return timerfd_.get(); }
+
+  // As event_loop's. Any thread.
+  void arm(timer_event& timer, std::int64_t deadline, std::size_t shard) noexcept;
+  bool cancel(timer_event& timer) noexcept;
+  [[nodiscard]] std::int64_t next_deadline() const noexcept;
+  [[nodiscard]] std::size_t armed() const noexcept;
+
+  // Appends the timers that are due and could be claimed: in order within a shard, shard by shard. The turning thread.
+  void fire(event_list& ready) noexcept;
+
+  // Announces that the turning thread is about to block, and sets the timerfd for the earliest deadline. False: a timer
+  // is due already, nothing is announced, and it must not block.
+  [[nodiscard]] bool begin_wait() noexcept;
+  // Takes the announcement back.
+  void end_wait() noexcept;
+
+ private:
+  struct alignas(cache_line) shard_state {
+    spin_lock lock;
+    timer_heap heap;
+    std::atomic<std::int64_t> earliest{INT64_MAX};
+    std::atomic<std::size_t> armed{0};
+  };
+
+  static constexpr std::int64_t nobody = INT64_MIN;
+
+  static bool fire_some(shard_state& shard, std::int64_t now, event_list& ready) noexcept;
+  static void note_removed(shard_state& shard) noexcept;
+  void hasten(std::int64_t deadline) noexcept;
+  void set_alarm(std::int64_t deadline) noexcept;
+
+  std::vector<shard_state> shards_;
+  owned_fd timerfd_;
+  alignas(cache_line) std::atomic<std::int64_t> wake_at_{nobody};
+  spin_lock alarm_lock_;
+  std::int64_t alarm_ = INT64_MAX;
+};
+
+}  // namespace ulexite::detail
