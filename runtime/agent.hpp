@@ -1,0 +1,62 @@
+#pragma once
+
+#include <ulexite/runtime/wait_word.hpp>
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace ulexite::detail {
+
+class task;
+
+inline constexpr std::int64_t no_deadline = INT64_MAX;
+
+// Whoever runs, and can be made to wait and be resumed: a fiber or a plain thread. std calls both execution agents.
+// A fiber's agent stands right before its task in a block of the pool, and outlives it: as memory it stays an agent as
+// long as the runtime lives, so that a stop of everything may touch it at any time.
+struct agent {
+  wait_word word;
+  bool is_thread = false;
+  bool in_use = false;           // task_pool's
+  std::uint16_t size_class = 0;  // task_pool's
+  agent* next_free = nullptr;    // task_pool's
+
+  // The fiber whose agent this is; not for a thread's.
+  task& fiber() noexcept { return *reinterpret_cast<task*>(this + 1); }
+};
+
+// The agent of a plain thread, which really blocks.
+class thread_agent : public agent {
+ public:
+  thread_agent() noexcept { is_thread = true; }
+
+  // Ends block. Any thread; the object may be gone as soon as the blocked thread has seen it.
+  void resume() noexcept { signal(resumed_); }
+  // Ends block without a resume, once. Sticky. Any thread that knows the object to live.
+  void poke() noexcept { signal(poked_); }
+
+  // Blocks until resumed (true), or poked, or `deadline` (steady clock, nanoseconds) is over (false). The thread
+  // itself.
+  bool block(std::int64_t deadline) noexcept;
+
+ private:
+  void signal(bool& flag) noexcept {
+    const std::lock_guard lock(mutex_);
+    flag = true;
+    condition_.notify_one();  // under the lock: see resume
+  }
+
+  std::mutex mutex_;
+  std::condition_variable condition_;
+  bool resumed_ = false;
+  bool poked_ = false;
+};
+
+// The agent of the calling fiber or thread.
+agent& this_agent() noexcept;
+
+// Makes the agent run on. It is claimed, and the caller is its claimer. Any thread.
+void resume(agent& agent) noexcept;
+
+}  // namespace ulexite::detail

@@ -1,0 +1,226 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/base/panic.hpp>
+#include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/fiber/stack_overflow.hpp>
+#include <ulexite/runtime/core.hpp>
+#include <ulexite/runtime/cpus.hpp>
+#include <ulexite/runtime/suspend.hpp>
+
+#include <string>
+#include <utility>
+
+namespace ulexite::detail {
+namespace {
+
+constexpr std::int64_t start_back_off = 100'000'000;  // ns
+
+}  // namespace
+
+core::core(runtime_options given)
+    : options(std::move(given)),
+      workers(worker_limit(options.threads)),
+      stacks(stack_pool::of_size(options.stack_size)),
+      tasks(*task_pool::make(options.on_unhandled_exception)),
+      loop(std::make_unique<event_loop>(workers)),
+      parker(*this, static_cast<std::uint32_t>(workers)),
+      seen_dispatches_(workers) {
+  install_stack_overflow_handler();
+  for (std::size_t i = 0; i < workers; ++i) schedulers.push_back(std::make_unique<scheduler>(*this, i));
+  threads_.reserve(workers);
+}
+
+core::~core() { tasks.retire(); }
+
+// ---- publishing
+// -------------------------------------------------------------------------------------------------------
+
+void core::inject(job& runnable) noexcept {
+  outside_pushers_.fetch_add(1, std::memory_order_relaxed);  // counter
+  injected.push(runnable);
+  parker.notify();
+  outside_pushers_.fetch_sub(1, std::memory_order_release);  // pairs with the monitor's load
+}
+
+void core::inject(intrusive_queue<job>& runnables) noexcept {
+  if (runnables.empty()) return;
+  outside_pushers_.fetch_add(1, std::memory_order_relaxed);  // counter
+  injected.push(runnables);
+  parker.notify();
+  outside_pushers_.fetch_sub(1, std::memory_order_release);  // pairs with the monitor's load
+}
+
+void core::count_spawn() {
+  if (options.max_fibers != 0) {
+    const auto before = live_limit_count_.fetch_add(1, std::memory_order_relaxed);  // counter
+    if (before >= options.max_fibers) {
+      live_limit_count_.fetch_sub(1, std::memory_order_relaxed);  // counter
+      throw std::system_error(make_error_code(errc::limit_reached), std::to_string(before) + " fibers are alive");
+    }
+  }
+  scheduler* const here = scheduler::current();
+  if (here && &here->home() == this) {
+    here->counters.spawned.add();
+  } else {
+    spawned_outside_.fetch_add(1, std::memory_order_seq_cst);  // pairs with live: counted before it is published
+  }
+}
+
+void core::count_end() noexcept {
+  if (options.max_fibers != 0) live_limit_count_.fetch_sub(1, std::memory_order_relaxed);  // counter
+  scheduler* const here = scheduler::current();
+  if (here && &here->home() == this) {
+    here->counters.ended.add();
+  } else {
+    ended_outside_.fetch_add(1, std::memory_order_relaxed);  // counter
+  }
+}
+
+// Exact while every worker sleeps: their counters were written before they took the parker's mutex.
+std::size_t core::live() const noexcept {
+  std::uint64_t ended = ended_outside_.load(std::memory_order_relaxed);  // counter
+  for (const auto& s : schedulers) ended += s->counters.ended.get();
+  std::uint64_t spawned = spawned_outside_.load(std::memory_order_seq_cst);  // pairs with count_spawn
+  for (const auto& s : schedulers) spawned += s->counters.spawned.get();
+  return spawned > ended ? spawned - ended : 0;
+}
+
+void core::make_runnable(task& task) noexcept {
+  scheduler* const here = scheduler::current();
+  if (here && &here->home() == this) {
+    here->add(task);
+  } else {
+    inject(task);
+  }
+}
+
+// ---- stopping
+// ---------------------------------------------------------------------------------------------------------
+
+// A fiber that begins a wait makes its word say so and then looks at stop_requested_ (scheduler::complete_switch); here
+// it is the other way round. So either it sees the request, or we see it wait.
+void core::request_stop() noexcept {
+  stop_requested_.store(true, std::memory_order_seq_cst);  // A
+  intrusive_queue<job> cancelled;
+  tasks.for_each([&](agent& agent) {
+    if (agent.word.request_stop().must_resume) cancelled.push(agent.fiber());
+  });
+  inject(cancelled);
+}
+
+std::size_t core::stop_workers() noexcept {
+  monitor_stop_.store(true, std::memory_order_seq_cst);  // pairs with monitor_main's load
+  {
+    const std::lock_guard lock(parker.mutex());
+    if (monitor_agent_) monitor_agent_->poke();
+  }
+  if (monitor_thread_.joinable()) monitor_thread_.join();
+  parker.stop();
+  for (;;) {  // a worker may be starting another just now
+    std::vector<std::thread> ended;
+    {
+      const std::lock_guard lock(parker.mutex());
+      ended.swap(threads_);
+    }
+    if (ended.empty()) break;
+    for (std::thread& thread : ended) thread.join();
+  }
+  return live();
+}
+
+void core::abandon_all() noexcept {
+  std::vector<task*> left;
+  tasks.for_each([&](agent& agent) {
+    if (agent.in_use && agent.fiber().state.phase() != fiber_phase::dead) left.push_back(&agent.fiber());
+  });
+  for (task* const task : left) {
+    stack* const stood_on = task->standing;
+    stack_pool& pool = task->wanted_stack == 0 ? stacks : stack_pool::of_size(task->wanted_stack);
+    task->abandon();
+    if (!stood_on) continue;
+    forget_context(*stood_on);
+    stood_on->next = nullptr;
+    pool.give(stood_on);
+  }
+}
+
+// ---- the parker's host
+// ------------------------------------------------------------------------------------------------
+
+bool core::any_work() const noexcept {
+  if (!injected.empty()) return true;
+  for (const auto& s : schedulers)
+    if (s->may_have_work()) return true;
+  return false;
+}
+
+void core::wake_loop() noexcept { loop->wake(); }
+
+bool core::starts_suspended() const noexcept {
+  return starts_refused_until_.load(std::memory_order_relaxed) > now_ns();  // hint
+}
+
+// Started with the search role of the one that found it needed. The number of a worker is its place among the threads.
+bool core::start_worker() noexcept {
+  const std::lock_guard lock(parker.mutex());
+  try {
+    threads_.emplace_back([this, index = threads_started_] {
+      const signal_stack signals;
+      if (options.on_thread_start) options.on_thread_start(index);
+      schedulers[index]->run();
+      if (options.on_thread_stop) options.on_thread_stop(index);
+    });
+    ++threads_started_;
+    return true;
+  } catch (const std::system_error& refused) {
+    if (threads_started_ == 0) panic("not one worker thread could be started: %s", refused.what());
+    starts_refused_.fetch_add(1, std::memory_order_relaxed);                            // counter
+    starts_refused_until_.store(now_ns() + start_back_off, std::memory_order_relaxed);  // hint
+    return false;
+  }
+}
+
+// Mutex held, as in some_awake.
+void core::all_asleep() noexcept {
+  if (quiet_waiter_) quiet_waiter_->poke();
+}
+
+void core::some_awake() noexcept {
+  wakes_.fetch_add(1, std::memory_order_relaxed);  // counter
+  if (monitor_asleep_) std::exchange(monitor_asleep_, nullptr)->poke();
+}
+
+// ---- reports
+// ----------------------------------------------------------------------------------------------------------
+
+runtime_metrics core::metrics() const noexcept {
+  runtime_metrics m;
+  const idle_counts idle = parker.counts();
+  m.workers = idle.started;
+  m.workers_sleeping = idle.sleeping;
+  m.workers_searching = idle.searching;
+  m.queued_outside = injected.size();
+  m.fibers_ended = ended_outside_.load(std::memory_order_relaxed);      // counter
+  m.fibers_spawned = spawned_outside_.load(std::memory_order_relaxed);  // counter
+  for (const auto& s : schedulers) {
+    const auto& c = s->counters;
+    m.fibers_ended += c.ended.get();
+    m.dispatches += c.dispatches.get();
+    m.starts_in_place += c.starts_in_place.get();
+    m.steals += c.steals.get();
+    m.overflows += c.overflows.get();
+    m.parks += c.parks.get();
+    m.polls += c.polls.get();
+    m.events += c.events.get();
+    m.stacks_refused += c.stacks_refused.get();
+  }
+  for (const auto& s : schedulers) m.fibers_spawned += s->counters.spawned.get();
+  m.fibers_live = m.fibers_spawned > m.fibers_ended ? m.fibers_spawned - m.fibers_ended : 0;
+  m.wakes = wakes_.load(std::memory_order_relaxed);                           // counter
+  m.thread_starts_refused = starts_refused_.load(std::memory_order_relaxed);  // counter
+  m.hogs_relieved = hogs_relieved_.load(std::memory_order_relaxed);           // counter
+  m.polls_rescued = polls_rescued_.load(std::memory_order_relaxed);           // counter
+  m.rescued_wakeups = rescued_.load(std::memory_order_relaxed);               // counter
+  return m;
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,116 @@
+#pragma once
+
+// What the workers of one runtime share. The public class runtime is its handle.
+//
+// Pairings
+//   A  request_stop stores stop_requested_, seq_cst, then reads every fiber's word; a fiber changes its word, then
+//   loads
+//      stop_requested_, seq_cst: one of them sees the other.
+
+#include <ulexite/fiber/stack_pool.hpp>
+#include <ulexite/runtime/inject_queue.hpp>
+#include <ulexite/runtime/metrics.hpp>
+#include <ulexite/runtime/options.hpp>
+#include <ulexite/runtime/parker.hpp>
+#include <ulexite/runtime/scheduler.hpp>
+#include <ulexite/runtime/task_pool.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace ulexite::detail {
+
+class event_loop;
+
+class core {
+ public:
+  explicit core(runtime_options options);
+  ~core();
+  core(const core&) = delete;
+  core& operator=(const core&) = delete;
+
+  // Publishing runnables. Any thread.
+  void inject(job& runnable) noexcept;
+  void inject(intrusive_queue<job>& runnables) noexcept;
+  // A new or claimed fiber, from any thread: to the calling worker's queue if it is one of this runtime.
+  void make_runnable(task& task) noexcept;
+
+  void count_spawn();
+  void count_end() noexcept;
+  [[nodiscard]] std::size_t live() const noexcept;
+
+  // Asks all fibers to stop, now and in future. Any thread.
+  void request_stop() noexcept;
+  [[nodiscard]] bool stop_requested() const noexcept { return stop_requested_.load(std::memory_order_seq_cst); }  // A
+
+  // The monitor's duty while the calling plain thread waits for `task`, or for every fiber.
+  void watch_until_done(task& task) noexcept;
+  void watch_until_quiet() noexcept;
+  // Somebody must do that duty while fibers run that no such thread waits for.
+  void ensure_monitor() noexcept;
+
+  // Ends all workers at their next scheduling point, and joins them. Returns how many fibers are left unfinished: these
+  // are never resumed, and what stands on their stacks is never destroyed. A plain thread, last of all.
+  std::size_t stop_workers() noexcept;
+
+  // After stop_workers: ends what is left, without running it.
+  void abandon_all() noexcept;
+
+  [[nodiscard]] runtime_metrics metrics() const noexcept;
+
+  // For the parker, see parker.hpp.
+  [[nodiscard]] bool any_work() const noexcept;
+  void sleep_in_loop(seat& seat) noexcept;
+  void wake_loop() noexcept;
+  [[nodiscard]] bool start_worker() noexcept;
+  [[nodiscard]] bool starts_suspended() const noexcept;
+  void all_asleep() noexcept;
+  void some_awake() noexcept;
+
+  const runtime_options options;
+  const std::size_t workers;
+  stack_pool& stacks;
+  task_pool& tasks;
+  const std::unique_ptr<event_loop> loop;
+  inject_queue injected;
+  detail::parker<core> parker;
+  std::vector<std::unique_ptr<scheduler>> schedulers;
+  std::atomic<bool> running_main{false};  // run() is under way
+
+ private:
+  // The monitor: sees to what no worker can see to itself. One thread at a time.
+  class monitor_turn;
+  void tick() noexcept;
+  void relieve_hogs() noexcept;
+  void rescue() noexcept;
+  [[nodiscard]] std::int64_t next_tick() noexcept;
+  void monitor_main() noexcept;
+  void forget_monitor() noexcept;
+
+  std::atomic<bool> stop_requested_{false};
+  std::atomic<std::size_t> live_limit_count_{0};  // only counted when there is a limit
+  std::atomic<std::uint64_t> spawned_outside_{0}, ended_outside_{0};
+  std::atomic<std::uint64_t> wakes_{0}, starts_refused_{0}, hogs_relieved_{0}, polls_rescued_{0}, rescued_{0};
+  std::atomic<std::uint32_t> outside_pushers_{0};
+  std::atomic<std::int64_t> starts_refused_until_{0};
+
+  std::vector<std::thread> threads_;        // guarded by the parker's mutex
+  std::size_t threads_started_ = 0;         // guarded by the parker's mutex
+  thread_agent* monitor_asleep_ = nullptr;  // sleeps until a worker awakes; guarded by the parker's mutex
+  thread_agent* quiet_waiter_ = nullptr;    // wants to know when all sleep; guarded by the parker's mutex
+  std::atomic<bool> monitored_{false};
+  std::thread monitor_thread_;
+  std::atomic<bool> monitor_stop_{false};
+  thread_agent* monitor_agent_ = nullptr;
+
+  // the monitor's own
+  unsigned quiet_ticks_ = 0, lost_ticks_ = 0, trims_left_ = 0;
+  std::int64_t last_trim_ = 0;
+  std::vector<std::uint64_t> seen_dispatches_;
+};
+
+}  // namespace ulexite::detail

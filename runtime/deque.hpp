@@ -1,0 +1,171 @@
+#pragma once
+
+// The run queue of one scheduler: a bounded work-stealing deque after Arora, Blumofe and Plaxton (2001), as a circular
+// array with the ever-growing 64-bit indices of Chase and Lev (2005): `top` is its own tag, so nothing is reset and
+// nothing wraps.
+//
+//   push         the owner only, at the bottom.
+//   pop_top      any thread, at the top: the oldest item.
+//   pop_bottom   the owner only: the youngest item.
+//   steal_half   any thread, the older half into the thief's own deque.
+//
+// One deque is consumed either by pop_top and steal_half (fibers: first in, first out) or by pop_bottom and pop_top
+// (jobs: the owner takes the youngest). Never by pop_bottom and steal_half: pop_bottom takes all but the last item
+// without an exchange, so a thief that claims several would take one twice. The Order parameter makes that a compile
+// error.
+//
+// State
+//   bottom_    index of the next push. Written by the owner only.
+//   top_       index of the oldest item. Never decreases. Raised by whoever takes at the top.
+//   slots_     item i is in slots_[i % Capacity] while top_ <= i < bottom_.
+//
+// Pairings
+//   A  push, steal_half (into its own deque) and pop_bottom store bottom_, release  ->  a taker at the top loads
+//   bottom_,
+//      acquire: a thief that sees bottom_ > i sees item i and what its pusher wrote before. pop_bottom's stores count
+//      too: a thief may read the value that pop_bottom wrote, and C++20 release sequences do not reach over it.
+//   B  pop_bottom lowers bottom_, then loads top_; a taker of jobs loads top_, then bottom_, then raises top_; all
+//      seq_cst. In their single order either the thief sees the lowered bottom_ and leaves the item, or the owner sees
+//      the raised top_ and goes to C.
+//   C  all who take at the top exchange top_: exactly one succeeds.
+//   D  a taker raises top_, release  ->  push loads top_, acquire: the taker has read the slot before the owner fills
+//      it again.
+//   E  a taker raises top_, release  ->  the next taker loads top_, acquire: its load of bottom_ is not older.
+//
+// Checked by tests/model/deque_model.cpp; its mutants weaken A, B and C.
+
+#include <ulexite/base/atomics.hpp>
+#include <ulexite/base/cache_line.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ulexite::detail {
+
+enum class deque_order { first_in_first_out, last_in_first_out };
+
+template <class T, std::size_t Capacity, deque_order Order, class Atomics = std_atomics>
+class deque {
+  static_assert((Capacity & (Capacity - 1)) == 0, "slot() masks instead of dividing");
+  static constexpr bool fifo = Order == deque_order::first_in_first_out;
+
+ public:
+  deque() = default;
+  deque(const deque&) = delete;
+  deque& operator=(const deque&) = delete;
+
+  // Adds `item`. Returns false, and adds nothing, when the deque is full. Owner only.
+  [[nodiscard]] bool push(T& item) noexcept {
+    const auto bottom = bottom_.load(Atomics::relaxed);  // owner-written
+    const auto top = top_.load(Atomics::acquire);        // D
+    if (bottom - top == capacity) return false;
+    slot(bottom).store(&item, Atomics::relaxed);  // published by A
+    bottom_.store(bottom + 1, Atomics::release);  // A
+    return true;
+  }
+
+  // Takes the oldest item, or returns null when there is none. Any thread.
+  [[nodiscard]] T* pop_top() noexcept {
+    constexpr auto strength = fifo ? Atomics::acquire : Atomics::seq_cst;
+    auto top = top_.load(strength);  // B, E
+    for (;;) {
+      const auto bottom = bottom_.load(strength);  // A, B
+      if (top >= bottom) return nullptr;
+      T* const item = slot(top).load(Atomics::relaxed);  // published by A; kept only if C succeeds
+      constexpr auto success = fifo ? Atomics::acq_rel : Atomics::seq_cst;
+      if (top_.compare_exchange_strong(top, top + 1, success, strength)) return item;  // B, C, D, E
+    }
+  }
+
+  // Takes the youngest item, or returns null when there is none or a thief took the last one. Owner only.
+  [[nodiscard]] T* pop_bottom() noexcept
+    requires(!fifo)
+  {
+    const auto bottom = bottom_.load(Atomics::relaxed) - 1;        // owner-written
+    bottom_.store(bottom, Atomics::seq_cst);                       // A, B
+    auto top = top_.load(Atomics::seq_cst);                        // B
+    if (top < bottom) return slot(bottom).load(Atomics::relaxed);  // own push
+
+    T* item = nullptr;
+    if (top == bottom) {
+      item = slot(bottom).load(Atomics::relaxed);                                                           // own push
+      if (!top_.compare_exchange_strong(top, top + 1, Atomics::seq_cst, Atomics::relaxed)) item = nullptr;  // C
+    }
+    bottom_.store(bottom + 1, Atomics::release);  // A
+    return item;
+  }
+
+  // Takes the older half (rounded up) of what is here. Returns the oldest item; the others are pushed to `thief`, which
+  // is the caller's own. Null when there is nothing, or others were faster four times. Any thread.
+  [[nodiscard]] T* steal_half(deque& thief) noexcept
+    requires fifo
+  {
+    for (int attempt = 0; attempt < 4; ++attempt) {
+      auto top = top_.load(Atomics::acquire);              // E
+      const auto bottom = bottom_.load(Atomics::acquire);  // A
+      const auto available = bottom - top;
+      if (available <= 0) return nullptr;
+      if (available > capacity) continue;  // top was overtaken between the two loads
+      const auto wanted = available - available / 2;
+      const auto room = thief.room();
+      const auto count = wanted - 1 < room ? wanted : room + 1;
+      T* const first = slot(top).load(Atomics::relaxed);       // published by A; kept only if C succeeds
+      const auto base = thief.bottom_.load(Atomics::relaxed);  // owner-written
+      for (index i = 1; i < count; ++i) {
+        T* const item = slot(top + i).load(Atomics::relaxed);    // published by A; kept only if C succeeds
+        thief.slot(base + i - 1).store(item, Atomics::relaxed);  // published by A below
+      }
+      if (top_.compare_exchange_strong(top, top + count, Atomics::acq_rel, Atomics::relaxed)) {  // C, D, E
+        if (count > 1) thief.bottom_.store(base + count - 1, Atomics::release);                  // A
+        return first;
+      }
+    }
+    return nullptr;
+  }
+
+  // Takes the older half of a full deque, handing each item to `take`, oldest first. False when thieves have made room
+  // meanwhile. Owner only.
+  template <class Take>
+  [[nodiscard]] bool evict_half(Take&& take) noexcept
+    requires fifo
+  {
+    constexpr index count = capacity / 2;
+    auto top = top_.load(Atomics::acquire);                              // E
+    if (bottom_.load(Atomics::relaxed) - top != capacity) return false;  // owner-written
+    T* items[static_cast<std::size_t>(count)];
+    for (index i = 0; i < count; ++i)
+      items[i] = slot(top + i).load(Atomics::relaxed);  // own pushes; kept only if C succeeds
+    if (!top_.compare_exchange_strong(top, top + count, Atomics::acq_rel, Atomics::relaxed)) return false;  // C, D, E
+    for (T* item : items) take(*item);
+    return true;
+  }
+
+  // The number of items, for the owner exact but for thefts in progress, for others a hint.
+  [[nodiscard]] std::size_t size() const noexcept {
+    const auto top = top_.load(Atomics::acquire);        // E
+    const auto bottom = bottom_.load(Atomics::acquire);  // A
+    return bottom > top ? static_cast<std::size_t>(bottom - top) : 0;
+  }
+  // True while there may be an item: never false for an item whose push happened before the call and that nobody took.
+  [[nodiscard]] bool may_have_items() const noexcept { return size() != 0; }
+
+ private:
+  using index = std::int64_t;
+  template <class U>
+  using atomic = typename Atomics::template atomic<U>;
+
+  static constexpr auto capacity = static_cast<index>(Capacity);
+
+  atomic<T*>& slot(index i) noexcept { return slots_[static_cast<std::size_t>(i) & (Capacity - 1)]; }
+
+  // Owner only.
+  index room() const noexcept {
+    return capacity - (bottom_.load(Atomics::relaxed) - top_.load(Atomics::acquire));  // D
+  }
+
+  alignas(cache_line) atomic<index> top_{0};
+  alignas(cache_line) atomic<index> bottom_{0};
+  atomic<T*> slots_[Capacity]{};
+};
+
+}  // namespace ulexite::detail

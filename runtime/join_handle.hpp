@@ -1,0 +1,81 @@
+#pragma once
+
+#include <ulexite/base/error.hpp>
+#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/runtime/task.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace ulexite {
+
+// What spawn returns: waits for a fiber's end and takes its result. Movable. It may be used on any thread, also after
+// the runtime has ended, but only by one at a time.
+//
+// Dropping it detaches the fiber, which goes on. An exception of the fiber that nobody took with get() then goes to
+// runtime_options::on_unhandled_exception, unless it is the operation_cancelled of a fiber that was asked to stop.
+template <class T = void>
+class [[nodiscard]] join_handle {
+ public:
+  join_handle() = default;
+  explicit join_handle(detail::result_task<T>& task) noexcept : task_(&task) {}
+  join_handle(join_handle&& other) noexcept : task_(std::exchange(other.task_, nullptr)) {}
+  join_handle& operator=(join_handle&& other) noexcept {
+    if (this != &other) {
+      drop();
+      task_ = std::exchange(other.task_, nullptr);
+    }
+    return *this;
+  }
+  ~join_handle() { drop(); }
+
+  // Waits for the end of the fiber, and takes nothing. Not a cancellation point. Throws usage_error without a fiber.
+  void join() { checked("join").join(); }
+
+  // Waits for the end of the fiber, takes its result or rethrows its exception, and lets go of it. Not a cancellation
+  // point. Throws usage_error without a fiber.
+  T get() {
+    checked("get").join();
+    const join_handle last(std::move(*this));
+    return last.task_->take();
+  }
+
+  // Waits like join(), but no longer than `time`. True if the fiber has ended.
+  template <class Rep, class Period>
+  bool wait_for(std::chrono::duration<Rep, Period> time) {
+    return checked("wait_for").join(detail::deadline_after(time));
+  }
+  template <class Duration>
+  bool wait_until(std::chrono::time_point<clock, Duration> time) {
+    return checked("wait_until").join(detail::deadline_at(time));
+  }
+
+  // Has the fiber ended? False without a fiber. Never waits.
+  [[nodiscard]] bool done() const noexcept { return task_ && task_->done(); }
+  // Is there a fiber?
+  [[nodiscard]] bool joinable() const noexcept { return task_ != nullptr; }
+  // Lets go of the fiber, which goes on.
+  void detach() noexcept { drop(); }
+
+  // Asks the fiber to stop: its next cancellation point, or the one it waits at, throws operation_cancelled. Returns
+  // true the first time. False without a fiber.
+  bool request_stop() noexcept { return task_ && task_->request_stop(); }
+
+  // The fiber's number, unique in the process. 0 without a fiber.
+  [[nodiscard]] std::uint64_t id() const noexcept { return task_ ? task_->id : 0; }
+
+ private:
+  detail::result_task<T>& checked(const char* operation) const {
+    if (!task_) throw usage_error(std::string("join_handle::") + operation + " without a fiber");
+    return *task_;
+  }
+  void drop() noexcept {
+    if (auto* const task = std::exchange(task_, nullptr)) task->release();
+  }
+
+  detail::result_task<T>* task_ = nullptr;
+};
+
+}  // namespace ulexite

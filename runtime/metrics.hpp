@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ulexite {
+
+// What a runtime has done so far. Counts only grow, but for those under "now".
+struct runtime_metrics {
+  // now
+  std::size_t workers = 0;            // threads started
+  std::size_t workers_sleeping = 0;   // of these
+  std::size_t workers_searching = 0;  // of these
+  std::size_t fibers_live = 0;        // spawned and not ended
+  std::size_t queued_outside = 0;     // runnable, in the queue that outside threads and overflow share
+
+  std::uint64_t fibers_spawned = 0;
+  std::uint64_t fibers_ended = 0;
+  std::uint64_t dispatches = 0;       // times that a fiber or job was given a worker
+  std::uint64_t starts_in_place = 0;  // of these: fresh, and run on the stack that the last one left, without a switch
+  std::uint64_t steals = 0;           // successful, each of one or more
+  std::uint64_t overflows = 0;        // half a full queue moved to the shared one
+  std::uint64_t parks = 0;            // a worker went to sleep
+  std::uint64_t wakes = 0;            // a sleeping worker was woken by another thread, or a new one started
+  std::uint64_t polls = 0;            // turns of the event loop
+  std::uint64_t events = 0;           // that they brought
+  std::uint64_t thread_starts_refused = 0;
+  std::uint64_t stacks_refused = 0;   // the machine had no memory for a stack; the fiber had to wait
+  std::uint64_t hogs_relieved = 0;    // times that the monitor moved a fiber away from a worker that did not switch
+  std::uint64_t polls_rescued = 0;    // times that the monitor woke a worker to watch the event loop
+  std::uint64_t rescued_wakeups = 0;  // work found lying while every worker slept: always 0, or there is a defect
+};
+
+}  // namespace ulexite

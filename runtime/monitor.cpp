@@ -1,0 +1,163 @@
+// The monitor: what no worker can see to itself, because it is stuck in a long fiber. The thread that waits in run(),
+// or for the runtime's end, does it while it waits; without one, a thread of its own. It ticks only while some worker
+// is awake, and a while longer.
+
+#include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/runtime/core.hpp>
+#include <ulexite/runtime/suspend.hpp>
+
+#include <utility>
+
+namespace ulexite::detail {
+namespace {
+
+constexpr std::int64_t tick_interval = 10'000'000;     // ns
+constexpr std::int64_t trim_interval = 5'000'000'000;  // ns
+constexpr unsigned quiet_ticks_before_sleep = 50;
+
+}  // namespace
+
+// While it lives, the calling thread is the monitor, unless there is one already.
+class core::monitor_turn {
+ public:
+  explicit monitor_turn(core& home) noexcept
+      : home_(home), mine_(!home.monitored_.exchange(true, std::memory_order_acquire)) {}  // pairs with ~monitor_turn
+  ~monitor_turn() {
+    if (mine_) home_.monitored_.store(false, std::memory_order_release);  // pairs with monitor_turn
+  }
+  monitor_turn(const monitor_turn&) = delete;
+  monitor_turn& operator=(const monitor_turn&) = delete;
+
+  [[nodiscard]] bool mine() const noexcept { return mine_; }
+
+ private:
+  core& home_;
+  const bool mine_;
+};
+
+void core::watch_until_done(task& task) noexcept {
+  const monitor_turn turn(*this);
+  if (!turn.mine()) {
+    task.join();
+    return;
+  }
+  while (!task.join(next_tick())) tick();
+  forget_monitor();
+}
+
+void core::watch_until_quiet() noexcept {
+  const monitor_turn turn(*this);
+  auto& self = static_cast<thread_agent&>(this_agent());
+  for (;;) {
+    {
+      const std::lock_guard lock(parker.mutex());
+      const idle_counts idle = parker.counts();
+      const bool quiet = idle.sleeping == idle.started && live() == 0 && !any_work();
+      quiet_waiter_ = quiet ? nullptr : &self;
+      if (quiet) break;
+    }
+    self.block(turn.mine() ? next_tick() : no_deadline);
+    if (turn.mine()) tick();
+  }
+  forget_monitor();
+}
+
+void core::ensure_monitor() noexcept {
+  if (monitored_.load(std::memory_order_relaxed)) return;  // hint
+  const std::lock_guard lock(parker.mutex());
+  if (monitor_thread_.joinable()) return;
+  try {
+    monitor_thread_ = std::thread([this] { monitor_main(); });
+  } catch (const std::system_error&) {
+    // Done without: the workers see to themselves as long as no fiber keeps one for long.
+  }
+}
+
+void core::monitor_main() noexcept {
+  auto& self = static_cast<thread_agent&>(this_agent());
+  {
+    const std::lock_guard lock(parker.mutex());
+    monitor_agent_ = &self;
+  }
+  while (!monitor_stop_.load(std::memory_order_seq_cst)) {  // pairs with stop_workers
+    const monitor_turn turn(*this);
+    self.block(turn.mine() ? next_tick() : now_ns() + trim_interval);
+    if (turn.mine()) tick();
+  }
+  forget_monitor();
+  const std::lock_guard lock(parker.mutex());
+  monitor_agent_ = nullptr;
+}
+
+// The thread that was the monitor goes its way.
+void core::forget_monitor() noexcept {
+  const std::lock_guard lock(parker.mutex());
+  monitor_asleep_ = nullptr;
+}
+
+// When the next tick is due. After some quiet ticks only the stacks remain to be trimmed, and then nothing: the next
+// worker that wakes up wakes the monitor.
+std::int64_t core::next_tick() noexcept {
+  if (quiet_ticks_ < quiet_ticks_before_sleep) return now_ns() + tick_interval;
+  const std::lock_guard lock(parker.mutex());
+  const idle_counts idle = parker.counts();
+  if (idle.sleeping != idle.started) {
+    quiet_ticks_ = 0;
+    return now_ns() + tick_interval;
+  }
+  monitor_asleep_ = &static_cast<thread_agent&>(this_agent());
+  return trims_left_ > 0 ? now_ns() + trim_interval : no_deadline;
+}
+
+void core::tick() noexcept {
+  const idle_counts idle = parker.counts();
+  if (idle.sleeping != idle.started) {
+    quiet_ticks_ = 0;
+    trims_left_ = 2;  // the first marks what is unused, the second gives it back
+  } else {
+    ++quiet_ticks_;
+  }
+  rescue();
+  relieve_hogs();
+  const std::int64_t now = now_ns();
+  if (trims_left_ > 0 && now - last_trim_ >= trim_interval) {
+    last_trim_ = now;
+    if (idle.sleeping == idle.started) --trims_left_;
+    stack_pool::trim_all();
+  }
+}
+
+// A fiber that a worker woke waits behind a fiber that does not let go: it goes where others can take it.
+void core::relieve_hogs() noexcept {
+  for (std::size_t i = 0; i < workers; ++i) {
+    scheduler& s = *schedulers[i];
+    const std::uint64_t dispatches = s.counters.dispatches.get();
+    if (std::exchange(seen_dispatches_[i], dispatches) != dispatches || !s.runs_something()) continue;
+    s.ask_to_yield();
+    job* const waiting = s.has_slot() ? s.take_slot() : nullptr;
+    if (waiting) {
+      hogs_relieved_.fetch_add(1, std::memory_order_relaxed);  // counter
+      inject(*waiting);
+    } else if (s.may_have_work()) {
+      parker.notify();
+    }
+  }
+}
+
+void core::rescue() noexcept {
+  if (parker.nobody_polls() && loop->registrations() > 0) {
+    polls_rescued_.fetch_add(1, std::memory_order_relaxed);  // counter
+    parker.wake_one();
+  }
+  // Work that lies there while every worker sleeps and nobody is about to wake one: a lost wake-up. Two looks, for the
+  // one who published it may be between the two steps of that.
+  const idle_counts idle = parker.counts();
+  const bool lost = idle.sleeping == idle.started && idle.started > 0 && idle.searching == 0 &&
+                    outside_pushers_.load(std::memory_order_acquire) == 0 && any_work();  // pairs with inject
+  lost_ticks_ = lost ? lost_ticks_ + 1 : 0;
+  if (lost_ticks_ < 2) return;
+  rescued_.fetch_add(1, std::memory_order_relaxed);  // counter
+  parker.wake_one();
+}
+
+}  // namespace ulexite::detail

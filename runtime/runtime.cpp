@@ -1,0 +1,70 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/base/panic.hpp>
+#include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/runtime/core.hpp>
+#include <ulexite/runtime/runtime.hpp>
+
+#include <string>
+#include <utility>
+
+namespace ulexite {
+
+using detail::scheduler;
+
+runtime::runtime(runtime_options options) : core_(std::make_unique<detail::core>(std::move(options))) {}
+
+runtime::~runtime() {
+  if (ended_) return;
+  scheduler* const here = scheduler::current();
+  if (here && &here->home() == core_.get()) detail::panic("~runtime was called by a fiber of that runtime");
+  shutdown(shutdown_mode::cancel);
+}
+
+void runtime::check_outside(const char* operation) const {
+  scheduler* const here = scheduler::current();
+  if (here && &here->home() == core_.get())
+    throw usage_error(std::string(operation) + " was called by a fiber of that runtime");
+  if (ended_) throw usage_error(std::string(operation) + " was called after shutdown");
+}
+
+runtime::main_turn::main_turn(runtime& runtime) : core_(*runtime.core_) {
+  runtime.check_outside("runtime::run");
+  if (core_.running_main.exchange(true, std::memory_order_acquire))  // pairs with ~main_turn
+    throw usage_error("runtime::run was called while another run is under way");
+}
+
+runtime::main_turn::~main_turn() {
+  core_.running_main.store(false, std::memory_order_release);  // pairs with main_turn
+}
+
+void runtime::wait_for(detail::task& task) noexcept { core_->watch_until_done(task); }
+
+detail::core& runtime::for_spawn() {
+  if (ended_) throw usage_error("runtime::spawn was called after shutdown");
+  core_->ensure_monitor();
+  return *core_;
+}
+
+void runtime::request_stop() noexcept { core_->request_stop(); }
+
+std::size_t runtime::shutdown(shutdown_mode mode) {
+  check_outside("runtime::shutdown");
+  ended_ = true;
+  if (mode == shutdown_mode::cancel) core_->request_stop();
+  if (mode != shutdown_mode::stop) core_->watch_until_quiet();
+  const std::size_t left = core_->stop_workers();
+  if (left != 0) {
+    detail::warn("runtime stopped: %zu fibers abandoned", left);
+    core_->abandon_all();
+  }
+  return left;
+}
+
+runtime_metrics runtime::metrics() const noexcept { return core_->metrics(); }
+
+bool in_fiber() noexcept {
+  scheduler* const here = scheduler::current();
+  return here && here->running();
+}
+
+}  // namespace ulexite

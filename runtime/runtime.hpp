@@ -1,0 +1,106 @@
+#pragma once
+
+#include <ulexite/runtime/metrics.hpp>
+#include <ulexite/runtime/options.hpp>
+#include <ulexite/runtime/spawn.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <source_location>
+#include <utility>
+
+namespace ulexite {
+
+// How a runtime ends.
+enum class shutdown_mode {
+  drain,   // waits until every fiber has ended by itself
+  cancel,  // asks every fiber to stop, then drains: what waits is cancelled, what runs goes on to its next cancellation
+           // point
+  stop,    // ends the workers at their next scheduling point: fibers that have not ended are abandoned as they stand
+};
+
+// A set of worker threads and the fibers that run on them. Several may live in one process. The threads start as work
+// appears. The thread that makes a runtime is no worker of it.
+class runtime {
+ public:
+  // Throws std::invalid_argument naming the option and its value when one is out of range, std::system_error when the
+  // machine refuses what it takes.
+  explicit runtime(runtime_options options = {});
+  // shutdown(shutdown_mode::cancel), unless it was shut down. Not from a fiber of this runtime.
+  ~runtime();
+  runtime(const runtime&) = delete;
+  runtime& operator=(const runtime&) = delete;
+
+  // Runs function(arguments...) as the main fiber and waits for it; its value or exception comes back. Other fibers may
+  // still live then. From a plain thread (or a fiber of another runtime, whose worker it blocks); one at a time: throws
+  // usage_error when another run is under way, or on a fiber of this runtime.
+  template <class F, class... A>
+  auto run(F&& function, A&&... arguments) {
+    const main_turn turn(*this);
+    auto& task = detail::spawn_task(*core_, {.name = "main"},
+                                    detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
+    join_handle handle(task);
+    wait_for(task);
+    return handle.get();
+  }
+
+  // Starts a fiber from any thread. Like ulexite::spawn otherwise. Throws usage_error after shutdown.
+  template <detail::spawnable F>
+  auto spawn(F&& function, std::source_location where = std::source_location::current()) {
+    return detail::spawn_in(for_spawn(), {.where = where}, std::forward<F>(function));
+  }
+  template <class F, class... A>
+    requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
+  auto spawn(F&& function, A&&... arguments) {
+    return detail::spawn_in(for_spawn(), {}, std::forward<F>(function), std::forward<A>(arguments)...);
+  }
+  template <class F, class... A>
+    requires detail::spawnable<F, A...>
+  auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
+    return detail::spawn_in(for_spawn(),
+                            {.name = options.name, .stack_size = options.stack_size, .where = options.where},
+                            std::forward<F>(function), std::forward<A>(arguments)...);
+  }
+
+  // Asks every fiber to stop, those spawned later too. Sticky. Never waits. Any thread.
+  void request_stop() noexcept;
+
+  // Ends the runtime in the given way; every thread is joined at the return. Returns the number of fibers abandoned,
+  // which only shutdown_mode::stop leaves; they are also reported on stderr. Waits. Once; not from a fiber of this
+  // runtime: throws usage_error.
+  std::size_t shutdown(shutdown_mode mode);
+
+  // One snapshot of the counters. Any thread.
+  [[nodiscard]] runtime_metrics metrics() const noexcept;
+
+ private:
+  class main_turn {
+   public:
+    explicit main_turn(runtime& runtime);
+    ~main_turn();
+    main_turn(const main_turn&) = delete;
+    main_turn& operator=(const main_turn&) = delete;
+
+   private:
+    detail::core& core_;
+  };
+
+  detail::core& for_spawn();
+  void wait_for(detail::task& task) noexcept;
+  void check_outside(const char* operation) const;
+
+  std::unique_ptr<detail::core> core_;
+  bool ended_ = false;
+};
+
+// Runs function(arguments...) as the main fiber of a runtime of default options, and ends that runtime: fibers still
+// waiting then are cancelled. Its value or exception comes back. Throws usage_error inside a fiber.
+template <class F, class... A>
+auto run(F&& function, A&&... arguments) {
+  return runtime().run(std::forward<F>(function), std::forward<A>(arguments)...);
+}
+
+// Is the caller a fiber?
+[[nodiscard]] bool in_fiber() noexcept;
+
+}  // namespace ulexite

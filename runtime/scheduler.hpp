@@ -1,0 +1,163 @@
+#pragma once
+
+// One worker's part of the runtime: its queues, the switch from fiber to fiber, and the loop on the thread's own stack
+// that takes its own work, steals, polls and parks. docs/scheduler.md tells the whole.
+//
+// State shared with other threads
+//   ring_, jobs_   deques, see deque.hpp.
+//   slot_          the fiber that this worker runs next: the one it woke last. Filled by the owner only, emptied by the
+//                  owner, by a thief on its last try and by the monitor.
+//   dispatches_, other counters   owner-written; for thieves, the monitor and the metrics.
+//   hogged_        set by the monitor: the running fiber should yield at its next chance.
+//
+// Pairings
+//   A  the owner stores a fiber in slot_, release  ->  whoever exchanges it out, acquire: sees the fiber.
+
+#include <ulexite/base/cache_line.hpp>
+#include <ulexite/base/random.hpp>
+#include <ulexite/fiber/context.hpp>
+#include <ulexite/fiber/stack_pool.hpp>
+#include <ulexite/runtime/deque.hpp>
+#include <ulexite/runtime/parker.hpp>
+#include <ulexite/runtime/task.hpp>
+#include <ulexite/runtime/task_pool.hpp>
+
+#include <atomic>
+#include <cstdint>
+
+namespace ulexite::detail {
+
+class core;
+struct event;
+
+using seat = basic_seat<std_parking>;
+
+// A counter that one thread writes and others read.
+class counter {
+ public:
+  void add(std::uint64_t n = 1) noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // counter, owner-written
+  }
+  [[nodiscard]] std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }  // counter
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+class alignas(cache_line) scheduler : public switch_thread, public seat {
+ public:
+  scheduler(core& home, std::size_t index) noexcept;
+  scheduler(const scheduler&) = delete;
+  scheduler& operator=(const scheduler&) = delete;
+
+  // The calling worker's scheduler, or null on any other thread. A fiber must not keep it over a switch.
+  static scheduler* current() noexcept;
+
+  // The worker's life, on its own thread.
+  void run() noexcept;
+
+  // Owner only, below.
+
+  [[nodiscard]] task* running() const noexcept { return current_; }
+  core& home() noexcept { return home_; }
+  [[nodiscard]] std::size_t index() const noexcept { return index_; }
+  task_pool::cache& blocks() noexcept { return blocks_; }
+
+  // Makes a new runnable wait its turn in this worker's queue, or a fiber that was woken run next.
+  void add(job& runnable) noexcept;
+  void add_job(job& job) noexcept;
+  void add_jobs(intrusive_queue<job>& jobs) noexcept;
+  void wake(task& woken) noexcept;
+
+  // Leaves the running fiber until somebody resumes it. Completes its wait (see suspend.hpp) after the switch,
+  // releasing `held` if there is one.
+  void suspend(spin_lock* held, bool prepared, bool cancellable) noexcept;
+  // Lets others run that are waiting for this worker.
+  void yield() noexcept;
+  // One operation without a wait was done: true when the fiber should yield.
+  [[nodiscard]] bool spend() noexcept {
+    return --budget_ == 0 || hogged_.load(std::memory_order_relaxed);  // hint
+  }
+
+  // Any thread, below.
+
+  [[nodiscard]] bool may_have_work() const noexcept { return ring_.may_have_items() || jobs_.may_have_items(); }
+  [[nodiscard]] bool has_slot() const noexcept { return slot_.load(std::memory_order_relaxed); }        // hint
+  job* take_slot() noexcept { return slot_.exchange(nullptr, std::memory_order_acquire); }              // A
+  [[nodiscard]] bool runs_something() const noexcept { return busy_.load(std::memory_order_relaxed); }  // hint
+  void ask_to_yield() noexcept { hogged_.store(true, std::memory_order_relaxed); }                      // hint
+
+  struct counters {
+    counter spawned, ended, dispatches, starts_in_place, steals, overflows, parks, polls, events, stacks_refused;
+  } counters;
+
+ private:
+  // What the switch leaves to the computation that it arrives in.
+  struct departed {
+    enum { nothing, waiting, yielding, ended } what = nothing;
+    task* who = nullptr;
+    spin_lock* held = nullptr;
+    bool prepared = false;
+    bool cancellable = false;
+    stack* stood_on = nullptr;
+    stack_pool* pool = nullptr;
+  };
+
+  static void stack_main(switch_thread& thread);
+  void leave(context& from, job* next, departure departure) noexcept;
+  void complete_switch() noexcept;
+  void begin_quantum(task* next) noexcept;
+  [[nodiscard]] bool starts_on(const job& next, const stack_pool& pool) const noexcept;
+  stack_pool& pool_for(const job& runnable) const noexcept;
+  stack* take_stack(stack_pool& pool) noexcept;
+  void recycle(stack& left, stack_pool& pool) noexcept;
+
+  job* next_local() noexcept;
+  job* next_queued() noexcept;
+  job* next() noexcept;
+  job* housekeeping() noexcept;
+  void pace(std::int64_t now) noexcept;
+  job* probe_stuck_victim() noexcept;
+  job* take_injected(std::size_t most) noexcept;
+  job* search() noexcept;
+  job* steal(bool slots_too) noexcept;
+  job* poll_events(bool run_first) noexcept;
+  job* park(bool& stopping) noexcept;
+  job* distribute(bool run_first) noexcept;
+  void push_ring(job& runnable) noexcept;
+  [[nodiscard]] bool eager() const noexcept;
+
+  // owner only
+  core& home_;
+  const std::size_t index_;
+  task* current_ = nullptr;
+  context main_;
+  departed departed_;
+  job* launching_ = nullptr;  // what the stack that is being started is to run
+  stack* launch_stack_ = nullptr;
+  unsigned budget_ = 0;              // operations before a forced yield
+  unsigned until_housekeeping_ = 1;  // dispatches
+  unsigned quanta_per_visit_ = 1;
+  unsigned slot_streak_ = 0;  // dispatches in a row from the slot
+  bool jobs_turn_ = false;
+  unsigned colour_ = 0;
+  random random_;
+  std::int64_t last_visit_ = 0, last_poll_ = 0;
+  std::size_t watched_victim_ = 0;
+  std::uint64_t watched_dispatches_ = 0;
+  stack* stacks_ = nullptr;  // cache, default size
+  unsigned stack_count_ = 0;
+  intrusive_queue<event>* ready_ = nullptr;  // what the event loop brought
+  task_pool::cache blocks_;
+
+  // shared
+  deque<job, 256, deque_order::first_in_first_out> ring_;
+  deque<job, 1024, deque_order::last_in_first_out> jobs_;
+  alignas(cache_line) std::atomic<job*> slot_{nullptr};
+  alignas(cache_line) std::atomic<bool> hogged_{false};
+  std::atomic<bool> busy_{false};
+
+  friend class core;
+};
+
+}  // namespace ulexite::detail

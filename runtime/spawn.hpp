@@ -1,0 +1,77 @@
+#pragma once
+
+#include <ulexite/runtime/join_handle.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <source_location>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace ulexite {
+
+// How to start a fiber. `name` is copied. `stack_size`: bytes of address space, rounded up to a power of two; 0 takes
+// the runtime's. `where` appears in reports as the place of the spawn.
+struct fiber_options {
+  std::string_view name{};
+  std::size_t stack_size = 0;
+  std::source_location where = std::source_location::current();
+};
+
+namespace detail {
+
+// A callable and decayed copies of its arguments, called once.
+template <class F, class... A>
+auto bind_once(F&& function, A&&... arguments) {
+  if constexpr (sizeof...(A) == 0) {
+    return std::decay_t<F>(std::forward<F>(function));
+  } else {
+    return [function = std::decay_t<F>(std::forward<F>(function)),
+            arguments = std::tuple<std::decay_t<A>...>(std::forward<A>(arguments)...)]() mutable -> decltype(auto) {
+      return std::apply(
+          [&](auto&... values) -> decltype(auto) { return std::invoke(std::move(function), std::move(values)...); },
+          arguments);
+    };
+  }
+}
+
+template <class F, class... A>
+auto spawn_in(core& home, const task_options& options, F&& function, A&&... arguments) {
+  auto& task = spawn_task(home, options, bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
+  return join_handle(task);
+}
+
+// Is T what a spawn may call with A...? (And not the options or the place of one.)
+template <class F, class... A>
+concept spawnable = std::is_invocable_v<std::decay_t<F>, std::decay_t<A>...>;
+
+}  // namespace detail
+
+// Starts a fiber that calls `function` in the runtime of the calling fiber, and returns its join_handle<R>. Never
+// waits. The fiber runs soon, on any worker; fibers spawned by one fiber start in that order unless they are stolen.
+// Throws std::system_error: errc::no_runtime outside a fiber, errc::limit_reached above max_fibers; std::bad_alloc.
+template <detail::spawnable F>
+auto spawn(F&& function, std::source_location where = std::source_location::current()) {
+  return detail::spawn_in(detail::this_core(), {.where = where}, std::forward<F>(function));
+}
+
+// The same with arguments, which are copied or moved into the fiber as by std::thread.
+template <class F, class... A>
+  requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
+auto spawn(F&& function, A&&... arguments) {
+  return detail::spawn_in(detail::this_core(), {}, std::forward<F>(function), std::forward<A>(arguments)...);
+}
+
+// The same with a name, a stack size and the place of the call. Also throws std::invalid_argument for a stack size
+// above 1 GiB.
+template <class F, class... A>
+  requires detail::spawnable<F, A...>
+auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
+  return detail::spawn_in(detail::this_core(),
+                          {.name = options.name, .stack_size = options.stack_size, .where = options.where},
+                          std::forward<F>(function), std::forward<A>(arguments)...);
+}
+
+}  // namespace ulexite

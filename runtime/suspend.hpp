@@ -1,0 +1,65 @@
+#pragma once
+
+// How everything in this library waits.
+//
+// A wait that one spin lock guards: take the lock, link a node that names this_agent(), and call suspend with that
+// lock. It is released once the caller's context is saved, which is what makes the node visible. Who ends the wait
+// takes the lock, unlinks the node, claims the agent's word (wait_word.hpp), hands over what there is, releases the
+// lock and resumes the agent. After a time-out or a cancellation the waiter takes the lock itself and unlinks its node
+// if it is still linked.
+//
+// A wait for something that may come before the switch: prepare the word, make the node visible, then suspend_prepared.
+
+#include <ulexite/base/spin_lock.hpp>
+#include <ulexite/runtime/agent.hpp>
+
+#include <chrono>
+#include <cstdint>
+
+namespace ulexite {
+
+// The clock of every deadline.
+using clock = std::chrono::steady_clock;
+
+namespace detail {
+
+enum class cancellable : bool { no, yes };
+
+// Was the calling fiber asked to stop? False on a plain thread.
+bool stop_requested() noexcept;
+
+// Suspends the calling agent until it is claimed, `deadline` is over or, if `cancellable`, it is asked to stop.
+// Releases `held` once nobody can miss the wait. Plain threads are never cancelled.
+wake_reason suspend(spin_lock& held, cancellable cancellable, std::int64_t deadline = no_deadline) noexcept;
+
+// The same for an agent whose word is prepared, with no lock to release.
+wake_reason suspend_prepared(cancellable cancellable, std::int64_t deadline = no_deadline) noexcept;
+
+// Throws operation_cancelled if the calling fiber was asked to stop.
+void throw_if_stopped();
+
+// Ends an operation that did not have to wait. Now and then it yields, so that a loop of such operations cannot keep
+// the worker for itself.
+void spend_budget() noexcept;
+
+// Nanoseconds of the steady clock.
+inline std::int64_t now_ns() noexcept { return clock::now().time_since_epoch().count(); }
+
+// A deadline `time` from now. Negative is now; what does not fit means never.
+template <class Rep, class Period>
+std::int64_t deadline_after(std::chrono::duration<Rep, Period> time) noexcept {
+  using nanoseconds = std::chrono::duration<double, std::nano>;
+  if (!(time > time.zero())) return 0;
+  if (nanoseconds(time).count() >= 9e18) return no_deadline;
+  const std::int64_t now = now_ns();
+  const auto span = std::chrono::ceil<std::chrono::nanoseconds>(time).count();
+  return span > no_deadline - now ? no_deadline : now + span;
+}
+
+template <class Duration>
+std::int64_t deadline_at(std::chrono::time_point<clock, Duration> time) noexcept {
+  return std::chrono::ceil<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+}  // namespace detail
+}  // namespace ulexite

@@ -1,0 +1,204 @@
+#pragma once
+
+#include <ulexite/base/spin_lock.hpp>
+#include <ulexite/fiber/fiber.hpp>
+#include <ulexite/runtime/agent.hpp>
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <source_location>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace ulexite::detail {
+
+class core;
+
+// A fiber as the runtime sees it: what it runs, and its end. Two may refer to it: the runtime until it has ended, and
+// the handle. Whoever leaves last frees it.
+class task : public fiber {
+ public:
+  struct operations {
+    void (*run)(task&) noexcept;      // runs the closure, keeps what it gave, destroys the closure
+    void (*abandon)(task&) noexcept;  // destroys the closure of a task that never ran
+    void (*destroy)(task&) noexcept;  // destroys the rest, the result included
+  };
+
+  task(const operations& operations, core& home) noexcept : home(&home), operations_(operations) {}
+
+  detail::agent& agent() noexcept { return *(reinterpret_cast<detail::agent*>(this) - 1); }
+
+  // The handle's side. Any thread, one at a time.
+  //
+  // Waits for the end; false if `deadline` was over first. Not a cancellation point.
+  bool join(std::int64_t deadline = no_deadline) noexcept;
+  [[nodiscard]] bool done() noexcept;
+  // The handle lets go. An exception that nobody took is reported.
+  void release() noexcept;
+  // Asks the fiber to stop; true the first time.
+  bool request_stop() noexcept;
+  // Rethrows what the closure threw.
+  void rethrow_failure() {
+    if (!failure) return;
+    failure_taken_ = true;
+    std::rethrow_exception(failure);
+  }
+
+  // The runtime's side.
+  //
+  // Before the task is published: nobody will hold a handle.
+  void detach_at_birth() noexcept { detached_at_birth_ = true; }
+  // Runs it on the stack that the caller stands on. It may be freed at the return.
+  void run_here() noexcept { operations_.run(*this); }
+  // The last thing its closure's wrapper does: wakes the joiner; frees it if the handle has gone.
+  void complete() noexcept;
+  // It will never run any more: ends it as if it had been cancelled. What stands on its stack is not destroyed.
+  void abandon() noexcept;
+
+  // Copies `text`, which names the fiber from now on.
+  void set_name(std::string_view text);
+
+  core* home;
+  std::size_t wanted_stack = 0;  // bytes; 0: the runtime's default
+  std::exception_ptr failure;
+
+ protected:
+  ~task();
+
+ private:
+  void destroy() noexcept;
+  void report_failure() noexcept;
+
+  const operations& operations_;
+  bool detached_at_birth_ = false;
+  spin_lock lock_;  // guards the rest
+  bool done_ = false;
+  bool released_ = false;
+  bool failure_taken_ = false;
+  detail::agent* joiner_ = nullptr;
+};
+
+// A task whose closure gives an R.
+template <class R>
+class result_task : public task {
+ public:
+  using value_type = std::conditional_t<
+      std::is_void_v<R>, std::monostate,
+      std::conditional_t<std::is_reference_v<R>, std::reference_wrapper<std::remove_reference_t<R>>, R>>;
+  using task::task;
+
+  // Takes the result, or rethrows. After the end, once.
+  R take() {
+    rethrow_failure();
+    if constexpr (std::is_void_v<R>) {
+      return;
+    } else if constexpr (std::is_reference_v<R>) {
+      return static_cast<R>(value_->get());
+    } else {
+      R value = std::move(*value_);
+      value_.reset();
+      return value;
+    }
+  }
+
+ protected:
+  ~result_task() = default;
+
+  template <class F>
+  void run_and_keep(F& closure) noexcept {
+    try {
+      if constexpr (std::is_void_v<R>) {
+        std::move(closure)();
+      } else {
+        value_.emplace(std::move(closure)());
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+
+ private:
+  struct nothing {
+    void reset() noexcept {}
+  };
+  [[no_unique_address]] std::conditional_t<std::is_void_v<R>, nothing, std::optional<value_type>> value_;
+};
+
+// Places the closure in the task's own block; large ones beside it.
+template <class R, class F>
+class closure_task final : public result_task<R> {
+ public:
+  template <class G>
+  closure_task(core& home, G&& closure) : result_task<R>(operations_, home), closure_(std::forward<G>(closure)) {}
+
+ private:
+  ~closure_task() {}
+
+  static void run(task& base) noexcept {
+    auto& self = static_cast<closure_task&>(base);
+    self.run_and_keep(self.closure_);
+    self.closure_.~F();
+    self.complete();
+  }
+  static void abandon(task& base) noexcept { static_cast<closure_task&>(base).closure_.~F(); }
+  static void destroy(task& base) noexcept { static_cast<closure_task&>(base).~closure_task(); }
+
+  static constexpr task::operations operations_{run, abandon, destroy};
+
+  union {
+    F closure_;
+  };
+};
+
+template <class F>
+struct boxed_closure {
+  std::unique_ptr<F> closure;
+  decltype(auto) operator()() { return (*closure)(); }
+};
+
+struct task_options {
+  std::string_view name{};
+  std::size_t stack_size = 0;
+  std::source_location where{};
+  bool detached = false;
+};
+
+// Room for a task of `size` bytes in the pool of `home`. Throws errc::limit_reached or std::bad_alloc.
+void* allocate_task(core& home, std::size_t size);
+// Gives back room that no task was made in.
+void deallocate_task(core& home, void* room) noexcept;
+// Gives the finished task its options, and makes it runnable. Throws what set_name throws, and then frees the task.
+void launch(task& task, const task_options& options);
+
+// The runtime of the calling fiber. Throws errc::no_runtime outside one.
+core& this_core();
+
+// Makes a fiber in `home` that calls `closure`, and makes it runnable.
+template <class F>
+auto& spawn_task(core& home, const task_options& options, F&& closure) {
+  using closure_type = std::remove_cvref_t<F>;
+  using result = std::invoke_result_t<closure_type>;
+  using made_type = closure_task<result, closure_type>;
+  if constexpr (sizeof(made_type) > 496 || alignof(made_type) > 16) {
+    return spawn_task(home, options,
+                      boxed_closure<closure_type>{std::make_unique<closure_type>(std::forward<F>(closure))});
+  } else {
+    void* const room = allocate_task(home, sizeof(made_type));
+    made_type* made;
+    try {
+      made = new (room) made_type(home, std::forward<F>(closure));
+    } catch (...) {
+      deallocate_task(home, room);
+      throw;
+    }
+    launch(*made, options);
+    return static_cast<result_task<result>&>(*made);
+  }
+}
+
+}  // namespace ulexite::detail

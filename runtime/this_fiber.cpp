@@ -1,0 +1,62 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/runtime/core.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+
+#include <thread>
+
+namespace ulexite {
+namespace {
+
+detail::task* fiber() noexcept {
+  detail::scheduler* const here = detail::scheduler::current();
+  return here ? here->running() : nullptr;
+}
+
+}  // namespace
+
+namespace this_fiber {
+
+std::uint64_t id() noexcept {
+  const detail::task* const self = fiber();
+  return self ? self->id : 0;
+}
+
+std::string_view name() noexcept {
+  const detail::task* const self = fiber();
+  return self && self->name ? self->name : std::string_view{};
+}
+
+void set_name(std::string_view name) {
+  if (detail::task* const self = fiber()) self->set_name(name);
+}
+
+void yield() noexcept {
+  if (fiber()) {
+    detail::scheduler::current()->yield();
+  } else {
+    std::this_thread::yield();
+  }
+}
+
+stack_info stack() noexcept {
+  const detail::task* const self = fiber();
+  if (!self) return {};
+  const detail::stack& stack = *self->standing;
+  const char* const here = static_cast<const char*>(__builtin_frame_address(0));
+  return {stack.size(), static_cast<std::size_t>(stack.high - here), detail::stack_high_water(stack)};
+}
+
+}  // namespace this_fiber
+
+void detail::sleep_until(std::int64_t deadline) {
+  throw_if_stopped();
+  if (deadline <= now_ns()) {
+    this_fiber::yield();
+    return;
+  }
+  this_agent().word.prepare();
+  if (suspend_prepared(cancellable::yes, deadline) == wake_reason::cancelled) throw operation_cancelled();
+}
+
+}  // namespace ulexite

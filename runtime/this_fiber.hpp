@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ulexite/runtime/suspend.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+// The calling fiber. What waits here works on a plain thread too, and blocks it.
+namespace ulexite::this_fiber {
+
+// Its number, unique in the process; 0 on a plain thread.
+[[nodiscard]] std::uint64_t id() noexcept;
+
+// Its name, empty if it has none. Valid until the fiber ends or is renamed.
+[[nodiscard]] std::string_view name() noexcept;
+// Names it, for reports. Nothing on a plain thread. Throws std::bad_alloc.
+void set_name(std::string_view name);
+
+// Lets the other runnable fibers of this worker run first. Not a cancellation point. Returns at once when there is
+// none.
+void yield() noexcept;
+
+// Was it asked to stop? False on a plain thread.
+[[nodiscard]] inline bool stop_requested() noexcept { return detail::stop_requested(); }
+// Throws operation_cancelled if it was asked to stop: a cancellation point without a wait.
+inline void check() { detail::throw_if_stopped(); }
+
+// Bytes: the whole usable stack, how much of it is in use here, and the most that was ever touched, in whole pages. A
+// system call. Zeros on a plain thread.
+struct stack_info {
+  std::size_t size, used, high_water;
+};
+[[nodiscard]] stack_info stack() noexcept;
+
+}  // namespace ulexite::this_fiber
+
+namespace ulexite::detail {
+void sleep_until(std::int64_t deadline);
+}
+
+namespace ulexite::this_fiber {
+
+// Waits for a time to pass. A cancellation point: throws operation_cancelled. Never early; late by some 50 us on an
+// idle machine. A time that is over already yields.
+template <class Rep, class Period>
+void sleep_for(std::chrono::duration<Rep, Period> time) {
+  detail::sleep_until(detail::deadline_after(time));
+}
+template <class Duration>
+void sleep_until(std::chrono::time_point<clock, Duration> time) {
+  detail::sleep_until(detail::deadline_at(time));
+}
+
+}  // namespace ulexite::this_fiber
