@@ -1,0 +1,215 @@
+#pragma once
+
+// Channels, after Hoare (1978) and Go.
+//
+// Invariants, under the lock:
+//   a receiver waits  implies  the buffer is empty and no sender waits
+//   a sender waits    implies  the buffer is full (or there is none) and no receiver waits
+//   closed            implies  nobody waits
+
+#include <ulexite/base/error.hpp>
+#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/sync/ring_buffer.hpp>
+#include <ulexite/sync/wait_queue.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace ulexite {
+
+enum class channel_status {
+  ok,
+  closed,       // and for a receive: drained
+  timeout,      // the time was over first
+  would_block,  // it would have had to wait
+};
+
+// The capacity of a channel whose sends never wait.
+inline constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
+
+// Passes values from fiber to fiber, first in, first out. Any number of fibers and plain threads may send and receive
+// at the same time. T need only be movable; a move may be made by either side.
+//
+// Waiting sends and receives are cancellation points: they throw operation_cancelled in a fiber that was asked to stop,
+// and then no value is lost: a send keeps its argument, a receive has taken nothing.
+//
+// A channel may be destroyed once every call on it has returned and no other will come.
+template <class T>
+class channel {
+ public:
+  // `capacity`: how many values wait in the channel before a send does. 0: a send waits for its receive (rendezvous).
+  // `unbounded`: a send never waits. Memory for the values is taken as they come. Never waits itself.
+  explicit channel(std::size_t capacity = 0) noexcept : capacity_(capacity) {}
+  channel(const channel&) = delete;
+  channel& operator=(const channel&) = delete;
+
+  // Sends `value`; waits while the channel is full. Throws channel_closed if it is, or becomes, closed.
+  void send(T value) {
+    if (send_until_ns(value, detail::no_deadline) == channel_status::closed) throw channel_closed();
+  }
+
+  // Receives the oldest value; waits while there is none. nullopt when the channel is closed and drained.
+  std::optional<T> receive() {
+    std::optional<T> value;
+    receive_until_ns(value, detail::no_deadline);
+    return value;
+  }
+
+  // Never wait. `value` is moved from, or assigned, only on ok. Otherwise would_block or closed.
+  channel_status try_send(T& value) { return send_until_ns(value, never_wait); }
+  channel_status try_receive(T& value) { return assign(value, never_wait); }
+
+  // Wait no longer than that. `value` is moved from, or assigned, only on ok. Otherwise timeout or closed.
+  template <class Rep, class Period>
+  channel_status send_for(T& value, std::chrono::duration<Rep, Period> time) {
+    return send_until_ns(value, detail::deadline_after(time));
+  }
+  template <class Rep, class Period>
+  channel_status receive_for(T& value, std::chrono::duration<Rep, Period> time) {
+    return assign(value, detail::deadline_after(time));
+  }
+  template <class Duration>
+  channel_status send_until(T& value, std::chrono::time_point<clock, Duration> time) {
+    return send_until_ns(value, detail::deadline_at(time));
+  }
+  template <class Duration>
+  channel_status receive_until(T& value, std::chrono::time_point<clock, Duration> time) {
+    return assign(value, detail::deadline_at(time));
+  }
+
+  // Ends the channel: values in it can still be received, waiting senders get channel_closed and keep their values,
+  // waiting receivers get nullopt. True the first time. Never waits.
+  bool close() noexcept {
+    detail::intrusive_list<detail::wait_node> woken;
+    {
+      const std::lock_guard lock(lock_);
+      if (closed_) return false;
+      closed_ = true;
+      senders_.claim_all(woken);
+      receivers_.claim_all(woken);
+    }
+    detail::resume_all(woken);
+    return true;
+  }
+
+  [[nodiscard]] bool is_closed() const noexcept {
+    const std::lock_guard lock(lock_);
+    return closed_;
+  }
+  // Values in the buffer.
+  [[nodiscard]] std::size_t size() const noexcept {
+    const std::lock_guard lock(lock_);
+    return buffer_.size();
+  }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+
+  // for (T value : channel): receives until the channel is closed and drained. Throws like receive.
+  class iterator {
+   public:
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::input_iterator_tag;
+
+    T& operator*() const noexcept { return *value_; }
+    T* operator->() const noexcept { return &*value_; }
+    iterator& operator++() {
+      value_ = from_->receive();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& it, std::default_sentinel_t) noexcept { return !it.value_; }
+
+   private:
+    friend channel;
+    explicit iterator(channel& from) : from_(&from), value_(from.receive()) {}
+
+    channel* from_;
+    mutable std::optional<T> value_;
+  };
+  iterator begin() { return iterator(*this); }
+  std::default_sentinel_t end() noexcept { return {}; }
+
+ private:
+  static constexpr std::int64_t never_wait = -1;
+
+  channel_status send_until_ns(T& value, std::int64_t deadline) {
+    detail::throw_if_stopped();
+    std::unique_lock lock(lock_);
+    if (closed_) return channel_status::closed;
+    if (detail::wait_node* const receiver = receivers_.claim_oldest()) {
+      static_cast<std::optional<T>*>(receiver->slot)->emplace(std::move(value));
+      return serve(*receiver, lock);
+    }
+    if (buffer_.size() < capacity_) {
+      buffer_.push(std::move(value));
+      lock.unlock();
+      detail::spend_budget();
+      return channel_status::ok;
+    }
+    return wait(senders_, lock, &value, deadline);
+  }
+
+  channel_status receive_until_ns(std::optional<T>& value, std::int64_t deadline) {
+    detail::throw_if_stopped();
+    std::unique_lock lock(lock_);
+    if (!buffer_.empty()) {
+      value.emplace(buffer_.pop());
+      detail::wait_node* const sender = senders_.claim_oldest();
+      if (sender) {
+        buffer_.push(std::move(*static_cast<T*>(sender->slot)));
+        return serve(*sender, lock);
+      }
+      lock.unlock();
+      detail::spend_budget();
+      return channel_status::ok;
+    }
+    if (detail::wait_node* const sender = senders_.claim_oldest()) {
+      value.emplace(std::move(*static_cast<T*>(sender->slot)));
+      return serve(*sender, lock);
+    }
+    if (closed_) return channel_status::closed;
+    return wait(receivers_, lock, &value, deadline);
+  }
+
+  channel_status assign(T& value, std::int64_t deadline) {
+    std::optional<T> received;
+    const channel_status status = receive_until_ns(received, deadline);
+    if (status == channel_status::ok) value = std::move(*received);
+    return status;
+  }
+
+  // The other side has waited for us.
+  channel_status serve(detail::wait_node& partner, std::unique_lock<detail::spin_lock>& lock) noexcept {
+    partner.served = true;
+    detail::agent& who = *partner.who;  // the node may vanish with the lock
+    lock.unlock();
+    detail::resume(who);
+    detail::spend_budget();
+    return channel_status::ok;
+  }
+
+  channel_status wait(detail::wait_queue& queue, std::unique_lock<detail::spin_lock>& lock, void* slot,
+                      std::int64_t deadline) {
+    if (deadline == never_wait) return channel_status::would_block;
+    detail::wait_node node(detail::this_agent(), slot);
+    switch (detail::wait_in(queue, *lock.release(), node, detail::cancellable::yes, deadline)) {
+      case detail::wake_reason::notified: break;
+      case detail::wake_reason::timed_out: return channel_status::timeout;
+      case detail::wake_reason::cancelled: throw operation_cancelled();
+    }
+    return node.served ? channel_status::ok : channel_status::closed;
+  }
+
+  mutable detail::spin_lock lock_;  // guards all below
+  const std::size_t capacity_;
+  bool closed_ = false;
+  detail::ring_buffer<T> buffer_;
+  detail::wait_queue senders_, receivers_;
+};
+
+}  // namespace ulexite

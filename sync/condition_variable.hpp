@@ -1,0 +1,64 @@
+#pragma once
+
+#include <ulexite/sync/mutex.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+namespace ulexite {
+
+// std::condition_variable for ulexite::mutex. Its waits without a time limit are no cancellation points.
+//
+// It may be destroyed once every waiter has been notified; their waits may still be under way then.
+class condition_variable {
+ public:
+  condition_variable() = default;
+  condition_variable(const condition_variable&) = delete;
+  condition_variable& operator=(const condition_variable&) = delete;
+
+  // Wakes one, or all, of those waiting. Never wait. Any fiber or thread, with or without the mutex.
+  void notify_one() noexcept;
+  void notify_all() noexcept;
+
+  // Releases the mutex and waits to be notified; holds it again at the return. Throws usage_error, with the mutex as it
+  // was, if the caller does not hold it.
+  void wait(std::unique_lock<mutex>& lock) { wait_until_ns(lock, detail::no_deadline); }
+  // Waits until `condition()`, called with the mutex held, is true.
+  template <class Condition>
+  void wait(std::unique_lock<mutex>& lock, Condition condition) {
+    while (!condition()) wait(lock);
+  }
+
+  // The same for no longer than that. With a condition, returns its last value.
+  template <class Rep, class Period>
+  std::cv_status wait_for(std::unique_lock<mutex>& lock, std::chrono::duration<Rep, Period> time) {
+    return wait_until_ns(lock, detail::deadline_after(time));
+  }
+  template <class Duration>
+  std::cv_status wait_until(std::unique_lock<mutex>& lock, std::chrono::time_point<clock, Duration> time) {
+    return wait_until_ns(lock, detail::deadline_at(time));
+  }
+  template <class Rep, class Period, class Condition>
+  bool wait_for(std::unique_lock<mutex>& lock, std::chrono::duration<Rep, Period> time, Condition condition) {
+    return wait_until_ns(lock, detail::deadline_after(time), condition);
+  }
+  template <class Duration, class Condition>
+  bool wait_until(std::unique_lock<mutex>& lock, std::chrono::time_point<clock, Duration> time, Condition condition) {
+    return wait_until_ns(lock, detail::deadline_at(time), condition);
+  }
+
+ private:
+  std::cv_status wait_until_ns(std::unique_lock<mutex>& lock, std::int64_t deadline);
+  template <class Condition>
+  bool wait_until_ns(std::unique_lock<mutex>& lock, std::int64_t deadline, Condition& condition) {
+    while (!condition())
+      if (wait_until_ns(lock, deadline) == std::cv_status::timeout) return condition();
+    return true;
+  }
+
+  detail::spin_lock guard_;  // guards queue_
+  detail::wait_queue queue_;
+};
+
+}  // namespace ulexite

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+namespace ulexite::detail {
+
+// A first-in-first-out queue in one block of memory that doubles when it is full: no allocation once it has grown to
+// what is needed. Not synchronised.
+template <class T>
+class ring_buffer {
+ public:
+  ring_buffer() = default;
+  ring_buffer(const ring_buffer&) = delete;
+  ring_buffer& operator=(const ring_buffer&) = delete;
+  ~ring_buffer() {
+    destroy_all();
+    release();
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  // If the move throws, nothing was added.
+  void push(T&& value) {
+    if (size_ == room_) grow();
+    std::construct_at(at(size_), std::move(value));
+    ++size_;
+  }
+
+  // If the move throws, nothing was taken.
+  T pop() {
+    T* const oldest = at(0);
+    T value = std::move(*oldest);
+    std::destroy_at(oldest);
+    first_ = (first_ + 1) & (room_ - 1);
+    --size_;
+    return value;
+  }
+
+ private:
+  T* at(std::size_t i) noexcept { return memory_ + ((first_ + i) & (room_ - 1)); }
+
+  void grow() {
+    ring_buffer larger;
+    larger.room_ = std::max<std::size_t>(room_ * 2, 4);
+    larger.memory_ = std::allocator<T>().allocate(larger.room_);
+    for (; larger.size_ < size_; ++larger.size_)
+      std::construct_at(larger.memory_ + larger.size_, std::move_if_noexcept(*at(larger.size_)));
+    std::swap(memory_, larger.memory_);
+    std::swap(room_, larger.room_);
+    std::swap(first_, larger.first_);
+  }
+
+  void destroy_all() noexcept {
+    for (std::size_t i = 0; i < size_; ++i) std::destroy_at(at(i));
+  }
+  void release() noexcept {
+    if (memory_) std::allocator<T>().deallocate(memory_, room_);
+  }
+
+  T* memory_ = nullptr;
+  std::size_t room_ = 0;  // a power of two, or 0
+  std::size_t first_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace ulexite::detail

@@ -1,0 +1,95 @@
+#pragma once
+
+// A count of things to wait for, after Go's sync.WaitGroup.
+//
+// State
+//   word_   the count, times two, plus waited_bit while somebody is (or may be) in the queue. The last done, if there
+//   are
+//           waiters, changes it with guard_ held.
+//
+// Pairings
+//   A  add and done change word_, release  ->  wait, or the last done, reads zero, acquire: the waiter sees all that
+//   was
+//      written before each done.
+
+#include <ulexite/base/error.hpp>
+#include <ulexite/runtime/spawn.hpp>
+#include <ulexite/sync/wait_queue.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <utility>
+
+namespace ulexite {
+
+// Waits until as many done() have come as were added. Fibers and plain threads may use it at the same time. It may be
+// destroyed as soon as the last wait has returned, even if the done() that ended it is still under way elsewhere.
+class wait_group {
+ public:
+  explicit wait_group(std::size_t count = 0) noexcept : word_(static_cast<std::int64_t>(count) * one) {}
+  wait_group(const wait_group&) = delete;
+  wait_group& operator=(const wait_group&) = delete;
+
+  // Changes the count. Never waits. Throws usage_error, with the count unchanged, if it would fall below zero.
+  void add(std::ptrdiff_t count = 1) { change(static_cast<std::int64_t>(count) * one); }
+  void done() { change(-one); }
+
+  // Waits until the count is zero. A cancellation point: throws operation_cancelled.
+  void wait() { wait_until_ns(detail::no_deadline); }
+  // The same for no longer than that: false if the time was over first.
+  template <class Rep, class Period>
+  bool wait_for(std::chrono::duration<Rep, Period> time) {
+    return wait_until_ns(detail::deadline_after(time));
+  }
+  template <class Duration>
+  bool wait_until(std::chrono::time_point<clock, Duration> time) {
+    return wait_until_ns(detail::deadline_at(time));
+  }
+
+  // Starts a fiber that calls `function` and counts until it has ended. Its exception goes to
+  // runtime_options::on_unhandled_exception. Throws like ulexite::spawn, with the count unchanged.
+  template <class F>
+  void spawn(F&& function, std::source_location where = std::source_location::current()) {
+    add();
+    detail::spawn_task(detail::this_core(), {.where = where, .detached = true},
+                       counted<std::decay_t<F>>{completion(this), std::forward<F>(function)});
+  }
+
+ private:
+  static constexpr std::int64_t one = 2;
+  static constexpr std::int64_t waited_bit = 1;
+
+  // Calls done() when it is destroyed, unless it was moved from.
+  class completion {
+   public:
+    explicit completion(wait_group* group) noexcept : group_(group) {}
+    completion(completion&& other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
+    completion& operator=(completion&&) = delete;
+    ~completion() {
+      if (group_) group_->done();
+    }
+
+   private:
+    wait_group* group_;
+  };
+  // The function is destroyed first, and counts as running until then.
+  template <class F>
+  struct counted {
+    completion end;
+    F function;
+    void operator()() { std::move(function)(); }
+  };
+
+  void change(std::int64_t by);
+  void wake_all(std::int64_t by) noexcept;
+  bool wait_until_ns(std::int64_t deadline);
+
+  std::atomic<std::int64_t> word_;
+  detail::spin_lock guard_;  // guards queue_
+  detail::wait_queue queue_;
+};
+
+}  // namespace ulexite
