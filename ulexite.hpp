@@ -3,7 +3,9 @@
 // All of Ulexite but the bridges in <ulexite/interop/...>.
 
 #include <ulexite/base/error.hpp>
-#include <ulexite/net/net.hpp>
+#include <ulexite/net/endpoint.hpp>
+#include <ulexite/net/io_wait.hpp>
+#include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/spawn.hpp>

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ulexite/base/fences.hpp>
+
 #include <atomic>
 #include <thread>
 
@@ -37,19 +39,40 @@ struct std_atomics {
   static constexpr auto acq_rel = std::memory_order_acq_rel;
   static constexpr auto seq_cst = std::memory_order_seq_cst;
 
-  // What a thread does between two tries, the `turn`-th of them: another thread holds what it waits for, perhaps on
-  // this very core, so spinning soon gives way to yielding.
+  // What a thread does between two tries, the `turn`-th of them. Longer each time: every look takes the word from the
+  // cache of the one who works with it. The other may have been put off this very core, so at last spinning gives way
+  // to yielding.
   static void pause(unsigned turn) noexcept {
-    if (turn < 64) {
-      cpu_relax();
-    } else {
+    if (turn >= 12) {
       std::this_thread::yield();
+      return;
     }
+    for (unsigned i = 0; i < 1u << (turn < 4 ? turn + 4 : 8); ++i) cpu_relax();
   }
 
-  // Orders everything before it against the load that follows: what was published is visible to whoever wrote `word`
-  // later than the value returned. ThreadSanitizer does not model fences, so its builds read with an exchange, which
-  // orders the same through the word's own modification order.
+  // The two ends of a store-then-load race, see fences.hpp. ThreadSanitizer does not model fences; what they order are
+  // atomics, so its builds lose nothing to look at without them: every race it could report is still one.
+  static void light_fence() noexcept {
+#if ULEXITE_TSAN
+    tsan_fence();
+#else
+    if (fences_are_asymmetric) {
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+#endif
+  }
+  static void heavy_fence() noexcept {
+#if ULEXITE_TSAN
+    tsan_fence();
+#else
+    detail::heavy_fence();
+#endif
+  }
+
+  // Orders everything before it against the load that follows: what was published is visible to whoever changed `word`
+  // later than the value returned. The full, symmetric form.
   template <class T>
   static T load_after_fence(std::atomic<T>& word) noexcept {
 #if ULEXITE_TSAN
@@ -59,6 +82,15 @@ struct std_atomics {
     return word.load(std::memory_order_relaxed);  // ordered by the fence above
 #endif
   }
+
+ private:
+#if ULEXITE_TSAN
+  // An exchange on one common word orders like a fence.
+  static void tsan_fence() noexcept {
+    static std::atomic<unsigned> word{0};
+    word.fetch_add(1, std::memory_order_seq_cst);  // pairs with itself
+  }
+#endif
 };
 
 }  // namespace ulexite::detail

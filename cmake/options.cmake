@@ -45,7 +45,9 @@ endforeach()
 # Warnings for code of ours. Users of the library never get them.
 function(ulexite_warnings target)
   target_compile_options(${target} PRIVATE
-    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast
+    # g++'s full -Wshadow minds a parameter that has the name of a type or a member function; clang's does not.
+    $<IF:$<CXX_COMPILER_ID:GNU>,-Wshadow=local,-Wshadow>
+    -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast
     -Wcast-qual -Wundef
     $<$<BOOL:${ULEXITE_WERROR}>:-Werror>)
 endfunction()

@@ -42,23 +42,4 @@ struct context {
 #endif
 };
 
-enum class departure : bool { returns, final };
-
-// Leaves the running computation in `from` and starts entry(thread) on `stack`. Computations whose stacks are all alike
-// fall on the same cache lines, so the top is shifted by `colour`. `entry` must end in a final switch. Otherwise like
-// switch_context.
-switch_thread& start_context(context& from, stack& stack, unsigned colour, void (*entry)(switch_thread&),
-                             switch_thread& thread, departure departure = departure::returns) noexcept;
-
-// Leaves the running computation in `from` and goes on in `to`. Returns when somebody switches to `from`, perhaps on
-// another thread: the one returned. errno, the exceptions being handled and the floating-point control words stay with
-// the computation. departure::final: `from` will never be resumed, and its stack is free once `to` runs.
-//
-// From Boost.Context's jump_fcontext (Oliver Kowalke, 2009).
-switch_thread& switch_context(context& from, context& to, switch_thread& thread,
-                              departure departure = departure::returns) noexcept;
-
-// To be called when `stack` goes out of use for now, by another computation than the one that used it.
-void forget_context(stack& stack) noexcept;
-
 }  // namespace ulexite::detail

@@ -20,7 +20,10 @@ struct agent {
   bool is_thread = false;
   bool in_use = false;           // task_pool's
   std::uint16_t size_class = 0;  // task_pool's
-  agent* next_free = nullptr;    // task_pool's
+  union {
+    agent* next_free = nullptr;  // task_pool's, while nobody uses the block
+    std::uint32_t budget;  // operations that need not wait, until the next look at whether to yield; the agent's own
+  };
 
   // The fiber whose agent this is; not for a thread's.
   task& fiber() noexcept { return *reinterpret_cast<task*>(this + 1); }
@@ -35,6 +38,12 @@ class thread_agent : public agent {
   void resume() noexcept { signal(resumed_); }
   // Ends block without a resume, once. Sticky. Any thread that knows the object to live.
   void poke() noexcept { signal(poked_); }
+
+  // Forgets a poke that ended no block: it would end the next one. Nobody may poke any more.
+  void forget_poke() noexcept {
+    const std::lock_guard lock(mutex_);
+    poked_ = false;
+  }
 
   // Blocks until resumed (true), or poked, or `deadline` (steady clock, nanoseconds) is over (false). The thread
   // itself.

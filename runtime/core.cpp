@@ -2,6 +2,7 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
+#include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/cpus.hpp>
 #include <ulexite/runtime/suspend.hpp>
@@ -19,9 +20,11 @@ constexpr std::int64_t start_back_off = 100'000'000;  // ns
 core::core(runtime_options given)
     : options(std::move(given)),
       workers(worker_limit(options.threads)),
+      alone(workers == 1),
+      crowded(workers > processors()),
       stacks(stack_pool::of_size(options.stack_size)),
       tasks(*task_pool::make(options.on_unhandled_exception)),
-      loop(std::make_unique<event_loop>(workers)),
+      loop(std::make_shared<event_loop>(workers)),
       parker(*this, static_cast<std::uint32_t>(workers)),
       seen_dispatches_(workers) {
   install_stack_overflow_handler();
@@ -49,7 +52,7 @@ void core::inject(intrusive_queue<job>& runnables) noexcept {
   outside_pushers_.fetch_sub(1, std::memory_order_release);  // pairs with the monitor's load
 }
 
-void core::count_spawn() {
+void core::count_spawn(scheduler* here) {
   if (options.max_fibers != 0) {
     const auto before = live_limit_count_.fetch_add(1, std::memory_order_relaxed);  // counter
     if (before >= options.max_fibers) {
@@ -57,18 +60,16 @@ void core::count_spawn() {
       throw std::system_error(make_error_code(errc::limit_reached), std::to_string(before) + " fibers are alive");
     }
   }
-  scheduler* const here = scheduler::current();
-  if (here && &here->home() == this) {
+  if (here) {
     here->counters.spawned.add();
   } else {
     spawned_outside_.fetch_add(1, std::memory_order_seq_cst);  // pairs with live: counted before it is published
   }
 }
 
-void core::count_end() noexcept {
+void core::count_end(scheduler* here) noexcept {
   if (options.max_fibers != 0) live_limit_count_.fetch_sub(1, std::memory_order_relaxed);  // counter
-  scheduler* const here = scheduler::current();
-  if (here && &here->home() == this) {
+  if (here) {
     here->counters.ended.add();
   } else {
     ended_outside_.fetch_add(1, std::memory_order_relaxed);  // counter
@@ -84,25 +85,18 @@ std::size_t core::live() const noexcept {
   return spawned > ended ? spawned - ended : 0;
 }
 
-void core::make_runnable(task& task) noexcept {
-  scheduler* const here = scheduler::current();
-  if (here && &here->home() == this) {
-    here->add(task);
-  } else {
-    inject(task);
-  }
-}
-
 // ---- stopping
 // ---------------------------------------------------------------------------------------------------------
 
-// A fiber that begins a wait makes its word say so and then looks at stop_requested_ (scheduler::complete_switch); here
-// it is the other way round. So either it sees the request, or we see it wait.
+// A fiber spawned from now on is asked to stop at its spawn (launch), the others here, whatever they are at.
 void core::request_stop() noexcept {
-  stop_requested_.store(true, std::memory_order_seq_cst);  // A
+  stop_requested_.store(true, std::memory_order_relaxed);  // ordered by the heavy fence
+  std_atomics::heavy_fence();                              // A
+  tasks.for_each([](agent& agent) { agent.word.request_stop(); });
+  std_atomics::heavy_fence();  // wait_word.hpp C
   intrusive_queue<job> cancelled;
   tasks.for_each([&](agent& agent) {
-    if (agent.word.request_stop().must_resume) cancelled.push(agent.fiber());
+    if (agent.word.cancel()) cancelled.push(agent.fiber());
   });
   inject(cancelled);
 }
@@ -114,6 +108,7 @@ std::size_t core::stop_workers() noexcept {
     if (monitor_agent_) monitor_agent_->poke();
   }
   if (monitor_thread_.joinable()) monitor_thread_.join();
+  ending_.store(true, std::memory_order_relaxed);  // hint
   parker.stop();
   for (;;) {  // a worker may be starting another just now
     std::vector<std::thread> ended;
@@ -124,13 +119,18 @@ std::size_t core::stop_workers() noexcept {
     if (ended.empty()) break;
     for (std::thread& thread : ended) thread.join();
   }
+  // What an outside thread published has run, but that thread may still be looking for somebody to wake.
+  for (unsigned turn = 0; outside_pushers_.load(std::memory_order_acquire) != 0; ++turn)  // pairs with inject
+    std_atomics::pause(turn);
   return live();
 }
 
 void core::abandon_all() noexcept {
   std::vector<task*> left;
   tasks.for_each([&](agent& agent) {
-    if (agent.in_use && agent.fiber().state.phase() != fiber_phase::dead) left.push_back(&agent.fiber());
+    if (!agent.in_use || agent.fiber().state.phase() == fiber_phase::dead) return;
+    agent.word.reset();  // nothing that the others give up may resume it
+    left.push_back(&agent.fiber());
   });
   for (task* const task : left) {
     stack* const stood_on = task->standing;

@@ -3,9 +3,9 @@
 // What the workers of one runtime share. The public class runtime is its handle.
 //
 // Pairings
-//   A  request_stop stores stop_requested_, seq_cst, then reads every fiber's word; a fiber changes its word, then
-//   loads
-//      stop_requested_, seq_cst: one of them sees the other.
+//   A  launch gives a block to a new fiber, light fence, loads stop_requested_; request_stop stores stop_requested_,
+//   heavy
+//      fence, asks every block's fiber: one of them asks the new fiber.
 
 #include <ulexite/fiber/stack_pool.hpp>
 #include <ulexite/runtime/inject_queue.hpp>
@@ -36,16 +36,20 @@ class core {
   // Publishing runnables. Any thread.
   void inject(job& runnable) noexcept;
   void inject(intrusive_queue<job>& runnables) noexcept;
-  // A new or claimed fiber, from any thread: to the calling worker's queue if it is one of this runtime.
-  void make_runnable(task& task) noexcept;
 
-  void count_spawn();
-  void count_end() noexcept;
+  // Counting fibers; `here` is the calling worker, if it is one of this runtime.
+  void count_spawn(scheduler* here);
+  void count_end(scheduler* here) noexcept;
   [[nodiscard]] std::size_t live() const noexcept;
 
   // Asks all fibers to stop, now and in future. Any thread.
   void request_stop() noexcept;
-  [[nodiscard]] bool stop_requested() const noexcept { return stop_requested_.load(std::memory_order_seq_cst); }  // A
+  [[nodiscard]] bool stop_requested() const noexcept {
+    return stop_requested_.load(std::memory_order_relaxed);  // ordered by A's fence
+  }
+
+  // Must the workers end, whatever there is to run? A hint: parking decides for those that have nothing to run.
+  [[nodiscard]] bool ending() const noexcept { return ending_.load(std::memory_order_relaxed); }  // hint
 
   // The monitor's duty while the calling plain thread waits for `task`, or for every fiber.
   void watch_until_done(task& task) noexcept;
@@ -73,9 +77,11 @@ class core {
 
   const runtime_options options;
   const std::size_t workers;
+  const bool alone;    // one worker, which nobody steals from
+  const bool crowded;  // more workers than processors: a spinning one keeps another from running
   stack_pool& stacks;
   task_pool& tasks;
-  const std::unique_ptr<event_loop> loop;
+  const std::shared_ptr<event_loop> loop;  // shared with the sockets registered in it, which may outlive the runtime
   inject_queue injected;
   detail::parker<core> parker;
   std::vector<std::unique_ptr<scheduler>> schedulers;
@@ -87,11 +93,12 @@ class core {
   void tick() noexcept;
   void relieve_hogs() noexcept;
   void rescue() noexcept;
-  [[nodiscard]] std::int64_t next_tick() noexcept;
+  [[nodiscard]] std::int64_t next_tick(thread_agent& self) noexcept;
   void monitor_main() noexcept;
-  void forget_monitor() noexcept;
+  void forget_monitor(thread_agent& self) noexcept;
 
   std::atomic<bool> stop_requested_{false};
+  std::atomic<bool> ending_{false};               // workers are to end
   std::atomic<std::size_t> live_limit_count_{0};  // only counted when there is a limit
   std::atomic<std::uint64_t> spawned_outside_{0}, ended_outside_{0};
   std::atomic<std::uint64_t> wakes_{0}, starts_refused_{0}, hogs_relieved_{0}, polls_rescued_{0}, rescued_{0};

@@ -47,7 +47,9 @@ std::size_t worker_limit(std::size_t wanted) {
       throw std::invalid_argument(std::string("ULEXITE_THREADS must be a number, not \"") + given + '"');
     return checked(value, "ULEXITE_THREADS");
   }
-  return std::min({by_affinity(), by_quota(), most});
+  return processors();
 }
+
+std::size_t processors() { return std::min({by_affinity(), by_quota(), most}); }
 
 }  // namespace ulexite::detail

@@ -9,4 +9,7 @@ namespace ulexite::detail {
 // naming the value when it is outside.
 std::size_t worker_limit(std::size_t wanted);
 
+// The processors that this process may use, as above. At least 1.
+std::size_t processors();
+
 }  // namespace ulexite::detail

@@ -20,8 +20,7 @@
 //   slots_     item i is in slots_[i % Capacity] while top_ <= i < bottom_.
 //
 // Pairings
-//   A  push, steal_half (into its own deque) and pop_bottom store bottom_, release  ->  a taker at the top loads
-//   bottom_,
+//   A  push, steal_half (into its own deque) and pop_bottom store bottom_, release  ->  a taker at the top loads it,
 //      acquire: a thief that sees bottom_ > i sees item i and what its pusher wrote before. pop_bottom's stores count
 //      too: a thief may read the value that pop_bottom wrote, and C++20 release sequences do not reach over it.
 //   B  pop_bottom lowers bottom_, then loads top_; a taker of jobs loads top_, then bottom_, then raises top_; all
@@ -31,8 +30,11 @@
 //   D  a taker raises top_, release  ->  push loads top_, acquire: the taker has read the slot before the owner fills
 //      it again.
 //   E  a taker raises top_, release  ->  the next taker loads top_, acquire: its load of bottom_ is not older.
+//   F  a pusher stores bottom_, then has a full fence  ->  may_have_items loads bottom_, seq_cst, after a seq_cst
+//   change of
+//      the idle word: half of idle.hpp's pairing A. An acquire load might be older than that change.
 //
-// Checked by tests/model/deque_model.cpp; its mutants weaken A, B and C.
+// Checked by tests/model/deque_model.cpp; its mutants weaken A, B, C and F.
 
 #include <ulexite/base/atomics.hpp>
 #include <ulexite/base/cache_line.hpp>
@@ -75,6 +77,22 @@ class deque {
       constexpr auto success = fifo ? Atomics::acq_rel : Atomics::seq_cst;
       if (top_.compare_exchange_strong(top, top + 1, success, strength)) return item;  // B, C, D, E
     }
+  }
+
+  // pop_top for an owner that nobody else takes from, ever: no exchange.
+  [[nodiscard]] T* pop_top_alone() noexcept
+    requires fifo
+  {
+    const auto top = top_.load(Atomics::relaxed);               // owner-written
+    if (top == bottom_.load(Atomics::relaxed)) return nullptr;  // owner-written
+    top_.store(top + 1, Atomics::relaxed);                      // owner-written
+    return slot(top).load(Atomics::relaxed);                    // own push
+  }
+
+  // The item `ahead` places behind the oldest, or something stale: to be prefetched, never used. Owner only.
+  [[nodiscard]] const T* hint(std::int64_t ahead) const noexcept {
+    const auto top = top_.load(Atomics::relaxed);                                                  // hint
+    return slots_[static_cast<std::size_t>(top + ahead) & (Capacity - 1)].load(Atomics::relaxed);  // hint
   }
 
   // Takes the youngest item, or returns null when there is none or a thief took the last one. Owner only.
@@ -123,19 +141,19 @@ class deque {
     return nullptr;
   }
 
-  // Takes the older half of a full deque, handing each item to `take`, oldest first. False when thieves have made room
-  // meanwhile. Owner only.
-  template <class Take>
-  [[nodiscard]] bool evict_half(Take&& take) noexcept
-    requires fifo
+  // Takes the `count` oldest items of a full deque, handing each to `take`, oldest first. False when thieves have made
+  // room meanwhile. Owner only.
+  template <std::size_t Count, class Take>
+  [[nodiscard]] bool evict(Take&& take) noexcept
+    requires(fifo && Count <= Capacity)
   {
-    constexpr index count = capacity / 2;
     auto top = top_.load(Atomics::acquire);                              // E
     if (bottom_.load(Atomics::relaxed) - top != capacity) return false;  // owner-written
-    T* items[static_cast<std::size_t>(count)];
-    for (index i = 0; i < count; ++i)
-      items[i] = slot(top + i).load(Atomics::relaxed);  // own pushes; kept only if C succeeds
-    if (!top_.compare_exchange_strong(top, top + count, Atomics::acq_rel, Atomics::relaxed)) return false;  // C, D, E
+    T* items[Count];
+    for (std::size_t i = 0; i < Count; ++i)
+      items[i] = slot(top + static_cast<index>(i)).load(Atomics::relaxed);  // own pushes; kept only if C succeeds
+    const auto next = top + static_cast<index>(Count);
+    if (!top_.compare_exchange_strong(top, next, Atomics::acq_rel, Atomics::relaxed)) return false;  // C, D, E
     for (T* item : items) take(*item);
     return true;
   }
@@ -143,7 +161,7 @@ class deque {
   // The number of items, for the owner exact but for thefts in progress, for others a hint.
   [[nodiscard]] std::size_t size() const noexcept {
     const auto top = top_.load(Atomics::acquire);        // E
-    const auto bottom = bottom_.load(Atomics::acquire);  // A
+    const auto bottom = bottom_.load(Atomics::seq_cst);  // A, F
     return bottom > top ? static_cast<std::size_t>(bottom - top) : 0;
   }
   // True while there may be an item: never false for an item whose push happened before the call and that nobody took.

@@ -8,7 +8,7 @@ namespace ulexite {
 namespace {
 
 detail::scheduler& here() {
-  detail::scheduler* const here = detail::scheduler::current();
+  detail::scheduler* const here = detail::this_scheduler();
   if (!here) throw std::system_error(make_error_code(errc::no_runtime), "ulexite::schedule");
   return *here;
 }

@@ -35,19 +35,26 @@ class core::monitor_turn {
   const bool mine_;
 };
 
+// A fiber of another runtime cannot be the monitor: it may change its thread.
 void core::watch_until_done(task& task) noexcept {
+  if (!this_agent().is_thread) {
+    ensure_monitor();
+    task.join();
+    return;
+  }
   const monitor_turn turn(*this);
   if (!turn.mine()) {
     task.join();
     return;
   }
-  while (!task.join(next_tick())) tick();
-  forget_monitor();
+  auto& self = static_cast<thread_agent&>(this_agent());
+  while (!task.join(next_tick(self))) tick();
+  forget_monitor(self);
 }
 
 void core::watch_until_quiet() noexcept {
   const monitor_turn turn(*this);
-  auto& self = static_cast<thread_agent&>(this_agent());
+  thread_agent self;  // really blocks the caller, a fiber of another runtime too
   for (;;) {
     {
       const std::lock_guard lock(parker.mutex());
@@ -56,10 +63,10 @@ void core::watch_until_quiet() noexcept {
       quiet_waiter_ = quiet ? nullptr : &self;
       if (quiet) break;
     }
-    self.block(turn.mine() ? next_tick() : no_deadline);
+    self.block(turn.mine() ? next_tick(self) : no_deadline);
     if (turn.mine()) tick();
   }
-  forget_monitor();
+  if (turn.mine()) forget_monitor(self);
 }
 
 void core::ensure_monitor() noexcept {
@@ -81,23 +88,24 @@ void core::monitor_main() noexcept {
   }
   while (!monitor_stop_.load(std::memory_order_seq_cst)) {  // pairs with stop_workers
     const monitor_turn turn(*this);
-    self.block(turn.mine() ? next_tick() : now_ns() + trim_interval);
+    self.block(turn.mine() ? next_tick(self) : now_ns() + trim_interval);
     if (turn.mine()) tick();
   }
-  forget_monitor();
+  forget_monitor(self);
   const std::lock_guard lock(parker.mutex());
   monitor_agent_ = nullptr;
 }
 
-// The thread that was the monitor goes its way.
-void core::forget_monitor() noexcept {
+// The thread that was the monitor goes its way, and no late poke must end a wait of its own.
+void core::forget_monitor(thread_agent& self) noexcept {
   const std::lock_guard lock(parker.mutex());
-  monitor_asleep_ = nullptr;
+  if (monitor_asleep_ == &self) monitor_asleep_ = nullptr;
+  self.forget_poke();
 }
 
 // When the next tick is due. After some quiet ticks only the stacks remain to be trimmed, and then nothing: the next
 // worker that wakes up wakes the monitor.
-std::int64_t core::next_tick() noexcept {
+std::int64_t core::next_tick(thread_agent& self) noexcept {
   if (quiet_ticks_ < quiet_ticks_before_sleep) return now_ns() + tick_interval;
   const std::lock_guard lock(parker.mutex());
   const idle_counts idle = parker.counts();
@@ -105,7 +113,7 @@ std::int64_t core::next_tick() noexcept {
     quiet_ticks_ = 0;
     return now_ns() + tick_interval;
   }
-  monitor_asleep_ = &static_cast<thread_agent&>(this_agent());
+  monitor_asleep_ = &self;
   return trims_left_ > 0 ? now_ns() + trim_interval : no_deadline;
 }
 
@@ -134,7 +142,7 @@ void core::relieve_hogs() noexcept {
     const std::uint64_t dispatches = s.counters.dispatches.get();
     if (std::exchange(seen_dispatches_[i], dispatches) != dispatches || !s.runs_something()) continue;
     s.ask_to_yield();
-    job* const waiting = s.has_slot() ? s.take_slot() : nullptr;
+    job* const waiting = !alone && s.has_slot() ? s.take_slot() : nullptr;
     if (waiting) {
       hogs_relieved_.fetch_add(1, std::memory_order_relaxed);  // counter
       inject(*waiting);

@@ -10,18 +10,19 @@
 namespace ulexite {
 
 using detail::scheduler;
+using detail::this_scheduler;
 
 runtime::runtime(runtime_options options) : core_(std::make_unique<detail::core>(std::move(options))) {}
 
 runtime::~runtime() {
   if (ended_) return;
-  scheduler* const here = scheduler::current();
+  scheduler* const here = this_scheduler();
   if (here && &here->home() == core_.get()) detail::panic("~runtime was called by a fiber of that runtime");
   shutdown(shutdown_mode::cancel);
 }
 
 void runtime::check_outside(const char* operation) const {
-  scheduler* const here = scheduler::current();
+  scheduler* const here = this_scheduler();
   if (here && &here->home() == core_.get())
     throw usage_error(std::string(operation) + " was called by a fiber of that runtime");
   if (ended_) throw usage_error(std::string(operation) + " was called after shutdown");
@@ -63,7 +64,7 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
 runtime_metrics runtime::metrics() const noexcept { return core_->metrics(); }
 
 bool in_fiber() noexcept {
-  scheduler* const here = scheduler::current();
+  scheduler* const here = this_scheduler();
   return here && here->running();
 }
 

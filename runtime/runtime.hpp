@@ -93,14 +93,15 @@ class runtime {
   bool ended_ = false;
 };
 
+// Is the caller a fiber?
+[[nodiscard]] bool in_fiber() noexcept;
+
 // Runs function(arguments...) as the main fiber of a runtime of default options, and ends that runtime: fibers still
 // waiting then are cancelled. Its value or exception comes back. Throws usage_error inside a fiber.
 template <class F, class... A>
 auto run(F&& function, A&&... arguments) {
+  if (in_fiber()) throw usage_error("ulexite::run was called inside a fiber");
   return runtime().run(std::forward<F>(function), std::forward<A>(arguments)...);
 }
-
-// Is the caller a fiber?
-[[nodiscard]] bool in_fiber() noexcept;
 
 }  // namespace ulexite

@@ -1,6 +1,7 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/scheduler.hpp>
 #include <ulexite/runtime/suspend.hpp>
@@ -11,63 +12,70 @@
 namespace ulexite::detail {
 namespace {
 
-constexpr unsigned operations_per_quantum = 128;
+constexpr unsigned operations_per_look = 16;
+constexpr unsigned looks_per_quantum = 8;  // 128 operations
 constexpr unsigned dispatches_per_visit = 61;
 constexpr unsigned slot_streak_limit = 3;
-constexpr std::int64_t poll_interval = 100'000;  // ns
-constexpr unsigned search_rounds = 4;
+constexpr std::int64_t poll_interval = 100'000;     // ns
+constexpr std::int64_t search_time = 30'000;        // ns: about what it costs to sleep and be woken
+constexpr std::int64_t longest_patience = 100'000;  // ns
+constexpr std::int64_t transfer_cost = 300;         // ns: of one fiber to another core and its memory back
+constexpr std::size_t smallest_batch = 8;
 constexpr unsigned stacks_kept = 16;
 constexpr std::size_t inject_batch = 128;
+constexpr std::size_t ring_overflow = 128;
 constexpr std::size_t events_kept = 8;
 
-constinit thread_local scheduler* this_scheduler = nullptr;
-
 }  // namespace
-
-// A compiler may reuse the address of a thread_local after a switch, when another thread runs the code. So nobody sees
-// it but this function, which is never inlined nor looked into.
-[[gnu::noinline]]
-#if defined(__GNUC__) && !defined(__clang__)
-[[gnu::noipa]]
-#endif
-scheduler* scheduler::current() noexcept {
-  scheduler** address = &this_scheduler;
-  asm volatile("" : "+r"(address));
-  return *address;
-}
 
 scheduler::scheduler(core& home, std::size_t index) noexcept
     : home_(home), index_(index), random_(reinterpret_cast<std::uintptr_t>(this) + index) {}
 
-// ---- publishing
-// -------------------------------------------------------------------------------------------------------
+std::uint64_t scheduler::take_ids(std::uint64_t count) noexcept {
+  static std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(count, std::memory_order_relaxed);  // counter
+}
 
-// A full ring moves its older half, and the newcomer behind it, to the queue that all share.
+// ---- publishing ----
+
+// A full ring moves its oldest, and the newcomer behind them, to the queue that all share.
 void scheduler::push_ring(job& runnable) noexcept {
   while (!ring_.push(runnable)) {
     intrusive_queue<job> evicted;
-    if (!ring_.evict_half([&](job& old) { evicted.push(old); })) continue;
+    if (!ring_.evict<ring_overflow>([&](job& old) { evicted.push(old); })) continue;
     evicted.push(runnable);
+    last_theft_ = {};  // the work is this worker's own now
     counters.overflows.add();
     home_.injected.push(evicted);
     return;
   }
 }
 
+// To be called after each publication. A lone worker is awake, and there is no other to wake.
+void scheduler::announce() noexcept {
+  if (!home_.alone) home_.parker.notify();
+}
+
 void scheduler::add(job& runnable) noexcept {
   perturb();
   push_ring(runnable);
-  home_.parker.notify();
+  announce();
 }
 
 void scheduler::add_job(job& job) noexcept {
   perturb();
+  push_job(job);
+  announce();
+}
+
+void scheduler::push_job(job& job) noexcept {
   if (!jobs_.push(job)) home_.injected.push(job);
-  home_.parker.notify();
+  jobs_empty_ = false;
 }
 
 void scheduler::add_jobs(intrusive_queue<job>& jobs) noexcept {
   perturb();
+  jobs_empty_ = false;
   while (job* const job = jobs.pop()) {
     if (jobs_.push(*job)) continue;
     home_.injected.push(*job);
@@ -87,8 +95,7 @@ void scheduler::wake(task& woken) noexcept {
   if (job* const displaced = slot_.exchange(&woken, std::memory_order_acq_rel)) add(*displaced);  // A
 }
 
-// ---- switching
-// --------------------------------------------------------------------------------------------------------
+// ---- switching ----
 
 stack_pool& scheduler::pool_for(const job& runnable) const noexcept {
   if (!fiber::is_fiber(runnable)) return home_.stacks;
@@ -127,11 +134,22 @@ void scheduler::recycle(stack& left, stack_pool& pool) noexcept {
   pool.give(surplus);
 }
 
-void scheduler::begin_quantum(task* next) noexcept {
+void scheduler::set_running(task* next) noexcept {
   current_ = next;
-  budget_ = operations_per_quantum;
+  whereabouts_->agent = next ? &next->agent() : nullptr;
+}
+
+void scheduler::begin_quantum(task* next) noexcept {
+  set_running(next);
+  if (next) next->agent().budget = operations_per_look;
+  looks_ = 0;
   hogged_.store(false, std::memory_order_relaxed);  // hint
   counters.dispatches.add();
+}
+
+bool scheduler::budget_is_spent() noexcept {
+  current_->agent().budget = operations_per_look;
+  return ++looks_ == looks_per_quantum || hogged_.load(std::memory_order_relaxed);  // hint
 }
 
 // Can `next` run on a stack of `pool` from its beginning?
@@ -144,7 +162,7 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
 
 // Leaves `from` for `next`, or for the main stack if that is null. What the successor must do about the computation
 // left behind is in departed_.
-void scheduler::leave(context& from, job* next, departure departure) noexcept {
+[[gnu::always_inline]] inline void scheduler::leave(context& from, job* next, departure departure) noexcept {
   perturb();
   switch_thread* arrived = nullptr;
   if (next && fiber::is_fiber(*next) && static_cast<task*>(next)->state.phase() != fiber_phase::fresh) {
@@ -168,7 +186,7 @@ void scheduler::leave(context& from, job* next, departure departure) noexcept {
       }
       home_.injected.push(*next);
     }
-    current_ = nullptr;
+    set_running(nullptr);
     arrived = &switch_context(from, main_, *this, departure);
   }
   if (departure == departure::returns) static_cast<scheduler*>(arrived)->complete_switch();
@@ -177,33 +195,34 @@ void scheduler::leave(context& from, job* next, departure departure) noexcept {
 // What could not be done on the stack that was left: only now may others see the fiber that stood on it.
 void scheduler::complete_switch() noexcept {
   perturb();
-  const departed left = std::exchange(departed_, {});
-  switch (left.what) {
+  switch (std::exchange(departed_.what, departed::nothing)) {
     case departed::nothing: return;
-    case departed::waiting: {
-      left.who->state.saved();
-      const bool waits = left.who->agent().word.commit(left.prepared, left.cancellable);
-      // From here on the fiber may run, and end, elsewhere, unless its wait is over already.
-      if (left.held) left.held->unlock();
-      if (!waits) {
-        add(*left.who);
-      } else if (left.cancellable && home_.stop_requested() && left.who->agent().word.request_stop().must_resume) {
-        add(*left.who);
-      }
-      return;
-    }
+    case departed::waiting: return complete_wait(*departed_.who, departed_.held);
     case departed::yielding:
-      left.who->state.saved();
-      add(*left.who);
+      departed_.who->state.saved();
+      add(*departed_.who);
       return;
-    case departed::ended: recycle(*left.stood_on, *left.pool); return;
+    case departed::ended: return recycle(*departed_.stood_on, *departed_.pool);
   }
 }
 
-void scheduler::suspend(spin_lock* held, bool prepared, bool cancellable) noexcept {
+void scheduler::complete_wait(task& who, spin_lock* held) noexcept {
+  who.state.saved();
+  const bool waits = who.agent().word.commit(departed_.prepared, departed_.cancellable);
+  // From here on the fiber may run, and end, elsewhere, unless its wait is over already.
+  if (held) held->unlock();
+  if (!waits) add(who);
+}
+
+wake_reason scheduler::suspend(spin_lock* held, bool prepared, bool cancellable) noexcept {
   task& self = *current_;
-  departed_ = {.what = departed::waiting, .who = &self, .held = held, .prepared = prepared, .cancellable = cancellable};
+  departed_.what = departed::waiting;
+  departed_.who = &self;
+  departed_.held = held;
+  departed_.prepared = prepared;
+  departed_.cancellable = cancellable;
   leave(self.saved, next_local(), departure::returns);
+  return self.agent().word.reason();
 }
 
 void scheduler::yield() noexcept {
@@ -213,7 +232,8 @@ void scheduler::yield() noexcept {
     return;
   }
   task& self = *current_;
-  departed_ = {.what = departed::yielding, .who = &self};
+  departed_.what = departed::yielding;
+  departed_.who = &self;
   leave(self.saved, next, departure::returns);
 }
 
@@ -239,19 +259,20 @@ void scheduler::stack_main(switch_thread& thread) {
       here->begin_quantum(nullptr);
       next->run(next);
     }
-    here = current();
-    here->current_ = nullptr;
+    here = this_scheduler();
+    here->set_running(nullptr);
     next = here->next_local();
     if (!next || !here->starts_on(*next, pool)) break;
     here->counters.starts_in_place.add();
   }
-  here->departed_ = {.what = departed::ended, .stood_on = &standing, .pool = &pool};
+  here->departed_.what = departed::ended;
+  here->departed_.stood_on = &standing;
+  here->departed_.pool = &pool;
   context unneeded;
   here->leave(unneeded, next, departure::final);
 }
 
-// ---- what to run next
-// -------------------------------------------------------------------------------------------------
+// ---- what to run next ----
 
 // The next of this worker's own queues, or null when the main stack must see to it: nothing is left here, or something
 // is due that takes locks or time. Called with a wait's lock held, so it must stay short.
@@ -259,8 +280,8 @@ job* scheduler::next_local() noexcept {
   if (until_housekeeping_ == 0) return nullptr;
   --until_housekeeping_;
   if (has_slot()) {
-    if (slot_streak_ >= slot_streak_limit && ring_.may_have_items()) return nullptr;
-    if (job* const woken = take_slot()) {
+    if (slot_streak_ >= slot_streak_limit && may_have_work()) return nullptr;
+    if (job* const woken = take_own_slot()) {
       ++slot_streak_;
       return woken;
     }
@@ -272,24 +293,52 @@ job* scheduler::next_local() noexcept {
 // Fibers and jobs take turns, so that neither kind starves the other.
 job* scheduler::next_queued() noexcept {
   jobs_turn_ = !jobs_turn_;
-  if (jobs_turn_) {
+  const auto pop_ring = [this] {
+    prefetch_ring();
+    return home_.alone ? ring_.pop_top_alone() : ring_.pop_top();
+  };
+  if (jobs_turn_ && !jobs_empty_) {
     if (job* const mine = jobs_.pop_bottom()) return mine;
-    return ring_.pop_top();
+    jobs_empty_ = true;
   }
-  if (job* const mine = ring_.pop_top()) return mine;
-  return jobs_.pop_bottom();
+  if (job* const mine = pop_ring()) return mine;
+  if (jobs_empty_) return nullptr;
+  job* const mine = jobs_.pop_bottom();
+  jobs_empty_ = !mine;
+  return mine;
+}
+
+// With a thousand fibers taking turns, what a dispatch costs is the way of their memory to the first cache. So the
+// block of the fiber after the next is fetched ahead, and the top of the stack of the next, whose block is here by now.
+// The ring holds fibers only, and their blocks are never unmapped, so a stale hint does no harm.
+void scheduler::prefetch_ring() noexcept {
+#if !ULEXITE_TSAN
+  __builtin_prefetch(ring_.hint(2));
+  if (const auto* const next = static_cast<const task*>(ring_.hint(1))) {
+    const auto* const frame = static_cast<const char*>(next->saved.frame);
+    __builtin_prefetch(frame);
+    __builtin_prefetch(frame + cache_line);
+  }
+#endif
+}
+
+job* scheduler::take_own_slot() noexcept {
+  if (!home_.alone) return take_slot();
+  job* const woken = slot_.load(std::memory_order_relaxed);  // owner-written: nobody else empties it
+  slot_.store(nullptr, std::memory_order_relaxed);           // owner-written
+  return woken;
 }
 
 // The main stack's choice, which never blocks either.
 job* scheduler::next() noexcept {
   if (until_housekeeping_ == 0)
     if (job* const due = housekeeping()) return due;
-  if (has_slot() && slot_streak_ >= slot_streak_limit && ring_.may_have_items()) {
+  if (has_slot() && slot_streak_ >= slot_streak_limit && may_have_work()) {
     slot_streak_ = 0;
-    if (job* const patient = take_slot()) add(*patient);
+    if (job* const patient = take_own_slot()) add(*patient);
   }
   if (job* const mine = next_local()) return mine;
-  return take_injected(inject_batch);
+  return last_theft_.patience == 0 && last_theft_.count < smallest_batch ? take_injected(inject_batch) : nullptr;
 }
 
 // Every so many dispatches: the event loop gets its turn, the shared queue too, and a victim that does not get on.
@@ -345,14 +394,19 @@ job* scheduler::take_injected(std::size_t most) noexcept {
   job* const first = taken.pop();
   if (!first) return nullptr;
   if (!taken.empty()) {
-    while (job* const other = taken.pop()) push_ring(*other);
+    while (job* const other = taken.pop()) {
+      if (fiber::is_fiber(*other)) {
+        push_ring(*other);
+      } else {
+        push_job(*other);
+      }
+    }
     home_.parker.notify();  // they were in no queue for a moment, and a searcher may have missed them
   }
   return first;
 }
 
-// ---- searching, polling, parking
-// --------------------------------------------------------------------------------------
+// ---- searching, polling, parking ----
 
 job* scheduler::steal(bool slots_too) noexcept {
   const std::size_t n = home_.schedulers.size();
@@ -370,19 +424,46 @@ job* scheduler::steal(bool slots_too) noexcept {
   return nullptr;
 }
 
-job* scheduler::search() noexcept {
-  const idle_counts now = home_.parker.counts();
-  if (now.awake() <= 1) return nullptr;  // nobody to steal from, and park looks at the rest
-  if (!home_.parker.begin_search(*this)) return nullptr;
-  for (unsigned round = 1; round <= search_rounds; ++round) {
-    perturb();
-    if (job* const injected = take_injected(inject_batch)) return injected;
-    if (job* const stolen = steal(round == search_rounds)) return stolen;
-    if (job* const ready = poll_events(true)) return ready;
-    if (home_.parker.counts().awake() <= 1) break;
-    for (int i = 0; i < 64; ++i) cpu_relax();
+// Fibers that end faster than they travel between cores are better left to the worker that made them. Whether they do
+// shows in how soon after a theft of several this worker is out of work again. Then it waits before the next, longer
+// each time; meanwhile it still is a searcher, so that nobody else is woken for them either.
+void scheduler::judge_last_theft(std::int64_t now) noexcept {
+  if (last_theft_.count < smallest_batch) return;
+  const bool was_worth_it = now - last_theft_.time >= static_cast<std::int64_t>(last_theft_.count) * transfer_cost;
+  last_theft_.patience =
+      was_worth_it ? 0 : std::clamp<std::int64_t>(2 * last_theft_.patience, transfer_cost * 64, longest_patience);
+  last_theft_.count = 0;
+}
+
+job* scheduler::take_from_others(bool slots_too) noexcept {
+  const std::size_t before = ring_.size();
+  job* const taken = take_injected(inject_batch);
+  if (job* const first = taken ? taken : steal(slots_too)) {
+    last_theft_.time = now_ns();
+    last_theft_.count = ring_.size() - before + 1;
+    return first;
   }
   return nullptr;
+}
+
+job* scheduler::search() noexcept {
+  if (home_.parker.counts().awake() <= 1) return take_injected(inject_batch);  // nobody to steal from
+  if (!home_.parker.begin_search(*this)) return nullptr;
+  const std::int64_t start = now_ns();
+  judge_last_theft(start);
+  for (std::int64_t now = start;; now = now_ns()) {
+    perturb();
+    const bool last = now - start >= std::max(search_time, last_theft_.patience);
+    if (now - start >= last_theft_.patience)
+      if (job* const taken = take_from_others(last)) return taken;
+    if (job* const ready = poll_events(true)) return ready;
+    if (last || home_.parker.counts().awake() <= 1) return nullptr;
+    if (home_.crowded) {
+      std::this_thread::yield();
+    } else {
+      for (int i = 0; i < 64; ++i) cpu_relax();
+    }
+  }
 }
 
 // One turn of the event loop without blocking, unless somebody else is at it.
@@ -446,11 +527,12 @@ void core::sleep_in_loop(seat& seat) noexcept {
 
 void scheduler::run() noexcept {
   static_cast<switch_thread&>(*this) = switch_thread{};
-  this_scheduler = this;
+  whereabouts_ = &this_thread_whereabouts();
+  *whereabouts_ = {this, nullptr};
   searching = true;                              // whoever starts a worker makes it a searcher
   busy_.store(true, std::memory_order_relaxed);  // hint
   bool stopping = false;
-  while (!stopping) {
+  while (!stopping && !home_.ending()) {
     job* chosen = next();
     if (!chosen) chosen = search();
     if (!chosen) chosen = park(stopping);
@@ -460,7 +542,7 @@ void scheduler::run() noexcept {
   }
   busy_.store(false, std::memory_order_relaxed);  // hint
   home_.stacks.give(std::exchange(stacks_, nullptr));
-  this_scheduler = nullptr;
+  *whereabouts_ = {};
 }
 
 }  // namespace ulexite::detail

@@ -18,6 +18,7 @@
 #include <ulexite/fiber/context.hpp>
 #include <ulexite/fiber/stack_pool.hpp>
 #include <ulexite/runtime/deque.hpp>
+#include <ulexite/runtime/here.hpp>
 #include <ulexite/runtime/parker.hpp>
 #include <ulexite/runtime/task.hpp>
 #include <ulexite/runtime/task_pool.hpp>
@@ -28,6 +29,7 @@
 namespace ulexite::detail {
 
 class core;
+enum class departure : bool;
 struct event;
 
 using seat = basic_seat<std_parking>;
@@ -50,9 +52,6 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
 
-  // The calling worker's scheduler, or null on any other thread. A fiber must not keep it over a switch.
-  static scheduler* current() noexcept;
-
   // The worker's life, on its own thread.
   void run() noexcept;
 
@@ -62,6 +61,13 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   core& home() noexcept { return home_; }
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   task_pool::cache& blocks() noexcept { return blocks_; }
+  // A number for a new fiber, unique in the process.
+  std::uint64_t next_id() noexcept {
+    if (next_id_ == last_id_) last_id_ = (next_id_ = take_ids(128)) + 128;
+    return next_id_++;
+  }
+  // The first of `count` numbers that nobody else gets. Any thread.
+  static std::uint64_t take_ids(std::uint64_t count) noexcept;
 
   // Makes a new runnable wait its turn in this worker's queue, or a fiber that was woken run next.
   void add(job& runnable) noexcept;
@@ -71,13 +77,11 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
 
   // Leaves the running fiber until somebody resumes it. Completes its wait (see suspend.hpp) after the switch,
   // releasing `held` if there is one.
-  void suspend(spin_lock* held, bool prepared, bool cancellable) noexcept;
+  wake_reason suspend(spin_lock* held, bool prepared, bool cancellable) noexcept;
   // Lets others run that are waiting for this worker.
   void yield() noexcept;
-  // One operation without a wait was done: true when the fiber should yield.
-  [[nodiscard]] bool spend() noexcept {
-    return --budget_ == 0 || hogged_.load(std::memory_order_relaxed);  // hint
-  }
+  // The running fiber has done some more operations without a wait: true when it should yield.
+  [[nodiscard]] bool budget_is_spent() noexcept;
 
   // Any thread, below.
 
@@ -103,9 +107,18 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
     stack_pool* pool = nullptr;
   };
 
+  // What this worker last took from others, to judge whether that was worth the transfer.
+  struct theft {
+    std::int64_t time = 0;
+    std::size_t count = 0;
+    std::int64_t patience = 0;  // ns to leave others their work before the next theft
+  };
+
   static void stack_main(switch_thread& thread);
-  void leave(context& from, job* next, departure departure) noexcept;
+  inline void leave(context& from, job* next, departure departure) noexcept;
   void complete_switch() noexcept;
+  void complete_wait(task& who, spin_lock* held) noexcept;
+  void set_running(task* next) noexcept;
   void begin_quantum(task* next) noexcept;
   [[nodiscard]] bool starts_on(const job& next, const stack_pool& pool) const noexcept;
   stack_pool& pool_for(const job& runnable) const noexcept;
@@ -114,44 +127,54 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
 
   job* next_local() noexcept;
   job* next_queued() noexcept;
+  job* take_own_slot() noexcept;
   job* next() noexcept;
   job* housekeeping() noexcept;
   void pace(std::int64_t now) noexcept;
   job* probe_stuck_victim() noexcept;
   job* take_injected(std::size_t most) noexcept;
   job* search() noexcept;
+  job* take_from_others(bool slots_too) noexcept;
   job* steal(bool slots_too) noexcept;
+  void judge_last_theft(std::int64_t now) noexcept;
   job* poll_events(bool run_first) noexcept;
   job* park(bool& stopping) noexcept;
   job* distribute(bool run_first) noexcept;
-  void push_ring(job& runnable) noexcept;
+  void push_ring(job& fiber) noexcept;
+  void push_job(job& job) noexcept;
+  void prefetch_ring() noexcept;
+  void announce() noexcept;
   [[nodiscard]] bool eager() const noexcept;
 
   // owner only
   core& home_;
   const std::size_t index_;
+  whereabouts* whereabouts_ = nullptr;  // the thread's
   task* current_ = nullptr;
   context main_;
   departed departed_;
   job* launching_ = nullptr;  // what the stack that is being started is to run
   stack* launch_stack_ = nullptr;
-  unsigned budget_ = 0;              // operations before a forced yield
+  unsigned looks_ = 0;               // at the running fiber's budget
   unsigned until_housekeeping_ = 1;  // dispatches
   unsigned quanta_per_visit_ = 1;
   unsigned slot_streak_ = 0;  // dispatches in a row from the slot
   bool jobs_turn_ = false;
+  bool jobs_empty_ = true;  // no job was pushed since jobs_ was found empty
   unsigned colour_ = 0;
   random random_;
   std::int64_t last_visit_ = 0, last_poll_ = 0;
+  theft last_theft_;
   std::size_t watched_victim_ = 0;
   std::uint64_t watched_dispatches_ = 0;
   stack* stacks_ = nullptr;  // cache, default size
   unsigned stack_count_ = 0;
   intrusive_queue<event>* ready_ = nullptr;  // what the event loop brought
   task_pool::cache blocks_;
+  std::uint64_t next_id_ = 0, last_id_ = 0;
 
   // shared
-  deque<job, 256, deque_order::first_in_first_out> ring_;
+  deque<job, 1024, deque_order::first_in_first_out> ring_;
   deque<job, 1024, deque_order::last_in_first_out> jobs_;
   alignas(cache_line) std::atomic<job*> slot_{nullptr};
   alignas(cache_line) std::atomic<bool> hogged_{false};

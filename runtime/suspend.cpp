@@ -10,15 +10,6 @@
 namespace ulexite::detail {
 namespace {
 
-// The running fiber of the calling worker, or null on a plain thread. A job is neither: it may not wait.
-task* running_fiber() noexcept {
-  scheduler* const here = scheduler::current();
-  if (!here) return nullptr;
-  task* const fiber = here->running();
-  if (!fiber) panic("a job waits for something: only fibers and plain threads may");
-  return fiber;
-}
-
 wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, std::int64_t deadline) noexcept {
   const bool waits = self.word.commit(prepared, false);
   if (held) held->unlock();
@@ -28,27 +19,23 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, s
   return self.word.reason();
 }
 
-wake_reason suspend_fiber(task& self, spin_lock* held, bool prepared, bool cancellable,
-                          std::int64_t deadline) noexcept {
-  wait_word& word = self.agent().word;
-  if (deadline == no_deadline) {
-    scheduler::current()->suspend(held, prepared, cancellable);
-    return word.reason();
-  }
-  // The timer may fire before the switch: then its claim is early, and the commit after the switch notices.
-  if (!prepared) word.prepare();
+// The timer may fire before the switch: then its claim is early, and the commit after the switch notices.
+[[gnu::noinline]] wake_reason suspend_with_timer(task& self, spin_lock* held, bool prepared, bool cancellable,
+                                                 std::int64_t deadline) noexcept {
+  if (!prepared) self.agent().word.prepare();
   timer_event timer;
   tie<wake_reason::timed_out>(timer, self.agent());
   event_loop& loop = *self.home->loop;
-  loop.arm(timer, deadline, scheduler::current()->index());
-  scheduler::current()->suspend(held, true, cancellable);
+  loop.arm(timer, deadline, this_scheduler()->index());
+  const wake_reason reason = this_scheduler()->suspend(held, true, cancellable);
   loop.cancel(timer);
-  return word.reason();
+  return reason;
 }
 
-wake_reason suspend_any(spin_lock* held, bool prepared, bool cancellable, std::int64_t deadline) noexcept {
-  if (task* const fiber = running_fiber()) return suspend_fiber(*fiber, held, prepared, cancellable, deadline);
-  return suspend_thread(static_cast<thread_agent&>(this_agent()), held, prepared, deadline);
+wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, bool cancellable, std::int64_t deadline) noexcept {
+  if (self.is_thread) return suspend_thread(static_cast<thread_agent&>(self), held, prepared, deadline);
+  if (deadline != no_deadline) return suspend_with_timer(self.fiber(), held, prepared, cancellable, deadline);
+  return this_scheduler()->suspend(held, prepared, cancellable);
 }
 
 }  // namespace
@@ -66,19 +53,13 @@ bool thread_agent::block(std::int64_t deadline) noexcept {
   return std::exchange(resumed_, false);
 }
 
-agent& this_agent() noexcept {
-  if (task* const fiber = running_fiber()) return fiber->agent();
-  thread_local thread_agent plain;  // a plain thread stays on itself: no fiber comes here
-  return plain;
-}
-
 void resume(agent& agent) noexcept {
   if (agent.is_thread) {
     static_cast<thread_agent&>(agent).resume();
     return;
   }
   task& fiber = agent.fiber();
-  scheduler* const here = scheduler::current();
+  scheduler* const here = this_scheduler();
   if (here && &here->home() == fiber.home) {
     here->wake(fiber);
   } else {
@@ -86,32 +67,22 @@ void resume(agent& agent) noexcept {
   }
 }
 
-wake_reason suspend(spin_lock& held, cancellable cancellable, std::int64_t deadline) noexcept {
-  return suspend_any(&held, false, cancellable == cancellable::yes, deadline);
+wake_reason suspend(agent& self, spin_lock& held, cancellable cancellable, std::int64_t deadline) noexcept {
+  return suspend_any(self, &held, false, cancellable == cancellable::yes, deadline);
 }
 
-wake_reason suspend_prepared(cancellable cancellable, std::int64_t deadline) noexcept {
-  return suspend_any(nullptr, true, cancellable == cancellable::yes, deadline);
+wake_reason suspend_prepared(agent& self, cancellable cancellable, std::int64_t deadline) noexcept {
+  return suspend_any(self, nullptr, true, cancellable == cancellable::yes, deadline);
 }
 
-bool stop_requested() noexcept {
-  scheduler* const here = scheduler::current();
-  if (!here || !here->running()) return false;
-  task& fiber = *here->running();
-  return fiber.agent().word.stop_requested() || fiber.home->stop_requested();
-}
+void throw_cancelled() { throw operation_cancelled(); }
 
-void throw_if_stopped() {
-  if (stop_requested()) throw operation_cancelled();
-}
-
-void spend_budget() noexcept {
-  scheduler* const here = scheduler::current();
-  if (here && here->running() && here->spend()) here->yield();
+void look_whether_to_yield(agent& self) noexcept {
+  if (!self.is_thread && this_scheduler()->budget_is_spent()) this_scheduler()->yield();
 }
 
 core& this_core() {
-  scheduler* const here = scheduler::current();
+  scheduler* const here = this_scheduler();
   if (!here) throw std::system_error(make_error_code(errc::no_runtime), "ulexite::spawn");
   return here->home();
 }

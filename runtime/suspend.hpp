@@ -25,22 +25,36 @@ namespace detail {
 
 enum class cancellable : bool { no, yes };
 
-// Was the calling fiber asked to stop? False on a plain thread.
-bool stop_requested() noexcept;
-
-// Suspends the calling agent until it is claimed, `deadline` is over or, if `cancellable`, it is asked to stop.
-// Releases `held` once nobody can miss the wait. Plain threads are never cancelled.
-wake_reason suspend(spin_lock& held, cancellable cancellable, std::int64_t deadline = no_deadline) noexcept;
+// Suspends the calling agent, `self`, until it is claimed, `deadline` is over or, if `cancellable`, it is asked to
+// stop. Releases `held` once nobody can miss the wait. Plain threads are never cancelled.
+wake_reason suspend(agent& self, spin_lock& held, cancellable cancellable,
+                    std::int64_t deadline = no_deadline) noexcept;
 
 // The same for an agent whose word is prepared, with no lock to release.
-wake_reason suspend_prepared(cancellable cancellable, std::int64_t deadline = no_deadline) noexcept;
+wake_reason suspend_prepared(agent& self, cancellable cancellable, std::int64_t deadline = no_deadline) noexcept;
 
-// Throws operation_cancelled if the calling fiber was asked to stop.
-void throw_if_stopped();
+// Was the calling fiber asked to stop? False on a plain thread.
+inline bool stop_requested() noexcept { return this_agent().word.stop_requested(); }
+
+[[noreturn, gnu::cold]] void throw_cancelled();
+
+// Throws operation_cancelled if the calling agent, `self`, was asked to stop. Plain threads never are.
+inline void throw_if_stopped(agent& self) {
+  if (self.word.stop_requested()) [[unlikely]]
+    throw_cancelled();
+}
+
+inline void throw_if_stopped() { throw_if_stopped(this_agent()); }
+
+void look_whether_to_yield(agent& self) noexcept;
 
 // Ends an operation that did not have to wait. Now and then it yields, so that a loop of such operations cannot keep
 // the worker for itself.
-void spend_budget() noexcept;
+inline void spend_budget(agent& self) noexcept {
+  if (--self.budget == 0) [[unlikely]]
+    look_whether_to_yield(self);
+}
+inline void spend_budget() noexcept { spend_budget(this_agent()); }
 
 // Nanoseconds of the steady clock.
 inline std::int64_t now_ns() noexcept { return clock::now().time_since_epoch().count(); }
@@ -56,8 +70,13 @@ std::int64_t deadline_after(std::chrono::duration<Rep, Period> time) noexcept {
   return span > no_deadline - now ? no_deadline : now + span;
 }
 
+// The same for a point in time.
 template <class Duration>
 std::int64_t deadline_at(std::chrono::time_point<clock, Duration> time) noexcept {
+  using nanoseconds = std::chrono::duration<double, std::nano>;
+  const auto span = time.time_since_epoch();
+  if (!(span > span.zero())) return 0;
+  if (nanoseconds(span).count() >= 9e18) return no_deadline;
   return std::chrono::ceil<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 

@@ -12,39 +12,31 @@
 namespace ulexite::detail {
 namespace {
 
-// The calling worker's blocks, if it is one of `pool`'s runtime.
-task_pool::cache* blocks_for(const task_pool& pool) noexcept {
-  scheduler* const here = scheduler::current();
-  return here && &here->home().tasks == &pool ? &here->blocks() : nullptr;
+// The calling worker, if it is one of `home`'s.
+scheduler* worker_of(const core& home) noexcept {
+  scheduler* const here = this_scheduler();
+  return here && &here->home() == &home ? here : nullptr;
 }
 
-// Numbers are given to threads by the hundred, so that spawning touches nothing shared.
-std::uint64_t next_id() noexcept {
-  static std::atomic<std::uint64_t> given{0};
-  constexpr std::uint64_t batch = 100;
-  thread_local std::uint64_t next = 0, end = 0;
-  if (next == end) {
-    next = given.fetch_add(batch, std::memory_order_relaxed);  // counter
-    end = next + batch;
-  }
-  return ++next;
-}
+task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blocks() : nullptr; }
 
 }  // namespace
 
 void* allocate_task(core& home, std::size_t size) {
-  home.count_spawn();
+  scheduler* const here = worker_of(home);
+  home.count_spawn(here);
   try {
-    return home.tasks.allocate(size, blocks_for(home.tasks));
+    return home.tasks.allocate(size, blocks_of(here));
   } catch (...) {
-    home.count_end();
+    home.count_end(here);
     throw;
   }
 }
 
 void deallocate_task(core& home, void* room) noexcept {
-  home.count_end();
-  task_pool::deallocate(room, blocks_for(home.tasks));
+  scheduler* const here = worker_of(home);
+  home.count_end(here);
+  task_pool::deallocate(room, blocks_of(here));
 }
 
 void launch(task& task, const task_options& options) {
@@ -57,10 +49,17 @@ void launch(task& task, const task_options& options) {
     task.abandon();
     throw;
   }
-  task.id = next_id();
   task.where = options.where;
   if (options.detached) task.detach_at_birth();
-  home.make_runnable(task);
+  std_atomics::light_fence();  // core.hpp A
+  if (home.stop_requested()) task.agent().word.request_stop();
+  if (scheduler* const here = worker_of(home)) {
+    task.id = here->next_id();
+    here->add(task);
+  } else {
+    task.id = scheduler::take_ids(1);
+    home.inject(task);
+  }
 }
 
 task::~task() { delete[] name; }
@@ -72,11 +71,11 @@ void task::set_name(std::string_view text) {
   delete[] std::exchange(name, copy);
 }
 
-void task::destroy() noexcept {
-  task_pool& pool = task_pool::of(this);
+// `here`: the calling worker, if it is one of the pool's runtime.
+void task::destroy(scheduler* here) noexcept {
   report_failure();
   operations_.destroy(*this);
-  task_pool::deallocate(this, blocks_for(pool));
+  task_pool::deallocate(this, blocks_of(here));
 }
 
 void task::complete() noexcept {
@@ -84,11 +83,11 @@ void task::complete() noexcept {
     check_stack_canary(*standing);
     standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
   }
-  if (failure && home->stop_requested()) agent().word.request_stop();  // spawned after the request: asked all the same
   state.finish();
-  home->count_end();
+  scheduler* const here = worker_of(*home);
+  home->count_end(here);
   if (detached_at_birth_) {
-    destroy();
+    destroy(here);
     return;
   }
   lock_.lock();
@@ -98,7 +97,7 @@ void task::complete() noexcept {
   const bool last = released_;
   lock_.unlock();
   if (joiner) resume(*joiner);
-  if (last) destroy();
+  if (last) destroy(here);
 }
 
 void task::abandon() noexcept {
@@ -116,7 +115,7 @@ bool task::join(std::int64_t deadline) noexcept {
   }
   detail::agent& self = this_agent();
   joiner_ = &self;
-  if (suspend(lock_, cancellable::no, deadline) == wake_reason::notified) return true;
+  if (suspend(self, lock_, cancellable::no, deadline) == wake_reason::notified) return true;
   const std::lock_guard lock(lock_);
   joiner_ = nullptr;
   return done_;
@@ -132,13 +131,16 @@ void task::release() noexcept {
   released_ = true;
   const bool last = done_;
   lock_.unlock();
-  if (last) destroy();
+  if (!last) return;
+  scheduler* const here = this_scheduler();  // the task's runtime may be gone: only its pool is sure to live
+  destroy(here && &here->home().tasks == &task_pool::of(this) ? here : nullptr);
 }
 
 bool task::request_stop() noexcept {
-  const auto result = agent().word.request_stop();
-  if (result.must_resume) resume(agent());
-  return result.first;
+  const bool first = agent().word.request_stop();
+  std_atomics::heavy_fence();  // wait_word.hpp C
+  if (agent().word.cancel()) resume(agent());
+  return first;
 }
 
 // The last reference goes, and nobody took the exception.

@@ -18,6 +18,7 @@
 namespace ulexite::detail {
 
 class core;
+class scheduler;
 
 // A fiber as the runtime sees it: what it runs, and its end. Two may refer to it: the runtime until it has ended, and
 // the handle. Whoever leaves last frees it.
@@ -71,7 +72,7 @@ class task : public fiber {
   ~task();
 
  private:
-  void destroy() noexcept;
+  void destroy(scheduler* here) noexcept;
   void report_failure() noexcept;
 
   const operations& operations_;
@@ -82,6 +83,24 @@ class task : public fiber {
   bool failure_taken_ = false;
   detail::agent* joiner_ = nullptr;
 };
+
+// Where a result lies until it is taken: in the task, or beside it if it is large.
+template <class T>
+class large_result {
+ public:
+  template <class U>
+  void emplace(U&& value) {
+    value_ = std::make_unique<T>(std::forward<U>(value));
+  }
+  T& operator*() noexcept { return *value_; }
+  T* operator->() noexcept { return value_.get(); }
+  void reset() noexcept { value_.reset(); }
+
+ private:
+  std::unique_ptr<T> value_;
+};
+template <class T>
+using result_place = std::conditional_t<(sizeof(T) > 128 || alignof(T) > 16), large_result<T>, std::optional<T>>;
 
 // A task whose closure gives an R.
 template <class R>
@@ -126,7 +145,7 @@ class result_task : public task {
   struct nothing {
     void reset() noexcept {}
   };
-  [[no_unique_address]] std::conditional_t<std::is_void_v<R>, nothing, std::optional<value_type>> value_;
+  [[no_unique_address]] std::conditional_t<std::is_void_v<R>, nothing, result_place<value_type>> value_;
 };
 
 // Places the closure in the task's own block; large ones beside it.
@@ -158,7 +177,7 @@ class closure_task final : public result_task<R> {
 template <class F>
 struct boxed_closure {
   std::unique_ptr<F> closure;
-  decltype(auto) operator()() { return (*closure)(); }
+  decltype(auto) operator()() { return std::move(*closure)(); }
 };
 
 struct task_options {

@@ -54,13 +54,13 @@ void* task_pool::allocate(std::size_t size, cache* own) {
     block = one.free;
   }
   block->in_use = true;
-  block->word.reset();
   unpoison(*block);
   return block + 1;
 }
 
 void task_pool::deallocate(void* room, cache* own) noexcept {
   agent& block = *(static_cast<agent*>(room) - 1);
+  block.word.reset();
   poison(block);
   task_pool& pool = *slab_of(block).pool;
   if (!own) {

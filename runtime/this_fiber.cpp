@@ -9,7 +9,7 @@ namespace ulexite {
 namespace {
 
 detail::task* fiber() noexcept {
-  detail::scheduler* const here = detail::scheduler::current();
+  detail::scheduler* const here = detail::this_scheduler();
   return here ? here->running() : nullptr;
 }
 
@@ -32,8 +32,9 @@ void set_name(std::string_view name) {
 }
 
 void yield() noexcept {
-  if (fiber()) {
-    detail::scheduler::current()->yield();
+  detail::scheduler* const here = detail::this_scheduler();
+  if (here && here->running()) {
+    here->yield();
   } else {
     std::this_thread::yield();
   }
@@ -50,13 +51,14 @@ stack_info stack() noexcept {
 }  // namespace this_fiber
 
 void detail::sleep_until(std::int64_t deadline) {
-  throw_if_stopped();
+  agent& self = this_agent();
+  throw_if_stopped(self);
   if (deadline <= now_ns()) {
     this_fiber::yield();
     return;
   }
-  this_agent().word.prepare();
-  if (suspend_prepared(cancellable::yes, deadline) == wake_reason::cancelled) throw operation_cancelled();
+  self.word.prepare();
+  if (suspend_prepared(self, cancellable::yes, deadline) == wake_reason::cancelled) throw_cancelled();
 }
 
 }  // namespace ulexite

@@ -23,9 +23,9 @@ void set_name(std::string_view name);
 void yield() noexcept;
 
 // Was it asked to stop? False on a plain thread.
-[[nodiscard]] inline bool stop_requested() noexcept { return detail::stop_requested(); }
+[[nodiscard]] inline bool stop_requested() noexcept { return detail::this_agent().word.stop_requested(); }
 // Throws operation_cancelled if it was asked to stop: a cancellation point without a wait.
-inline void check() { detail::throw_if_stopped(); }
+inline void check() { detail::throw_if_stopped(detail::this_agent()); }
 
 // Bytes: the whole usable stack, how much of it is in use here, and the most that was ever touched, in whole pages. A
 // system call. Zeros on a plain thread.

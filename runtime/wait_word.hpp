@@ -12,14 +12,17 @@
 // commit, which fails, does.
 //
 // State
-//   word_   low bits: the phase; stop_bit: a stop was requested. The waiter moves it to preparing and waiting, claimers
-//           away from there. Any number of threads may set stop_bit.
+//   phase_   the waiter moves it to preparing, waiting or shielded, claimers away from there, by exchange.
+//   stop_    set by any thread, never cleared while the fiber lives.
 //
 // Pairings
-//   A  a claimer changes word_, acq_rel  ->  the resumed waiter, or a failing commit, reads the phase, acquire: it sees
-//      what the claimer wrote before.
-//   B  commit changes word_, acq_rel  ->  a claimer changes it, acq_rel: a claimer that resumes the waiter comes after
+//   A  a claimer changes phase_, acq_rel  ->  the resumed waiter, or a failing commit, reads it, acquire: it sees what
+//      the claimer wrote before.
+//   B  commit changes phase_, release  ->  a claimer changes it, acq_rel: a claimer that resumes the waiter comes after
 //      all that was done before the commit.
+//   C  commit changes phase_, then loads stop_; a canceller sets stop_, then changes phase_. Between the two, the first
+//      has a light fence and the second a heavy one: either the waiter sees the request, or the canceller the wait.
+//   D  request_stop sets stop_, release  ->  the fiber loads it, acquire: it sees what the requester wrote before.
 //
 // Checked by tests/model/wait_word_model.cpp.
 
@@ -42,102 +45,71 @@ template <class Atomics = std_atomics>
 class basic_wait_word {
  public:
   // idle -> preparing. The waiter.
-  void prepare() noexcept {
-    auto word = word_.load(Atomics::relaxed);  // only stop_bit can change meanwhile
-    while (!exchange_unpublished(word, (word & stop_bit) | preparing)) {
-    }
-  }
+  void prepare() noexcept { phase_.store(preparing, Atomics::relaxed); }  // published by the claimers' sources
 
   // preparing -> idle, when the wait turns out to be needless. False if a claim came first. The waiter.
-  [[nodiscard]] bool retract() noexcept {
-    auto word = word_.load(Atomics::acquire);  // A
-    do {
-      if ((word & phase_mask) != preparing) return false;
-    } while (!word_.compare_exchange_weak(word, word & stop_bit, Atomics::acq_rel, Atomics::acquire));  // A, B
-    return true;
-  }
+  [[nodiscard]] bool retract() noexcept { return advance(preparing, idle); }
 
   // To waiting; from preparing if `prepared`, else from the end of the last wait. False if the wait is over already: it
   // was claimed early, or it is cancellable and a stop was requested. On behalf of the waiter.
   [[nodiscard]] bool commit(bool prepared, bool cancellable) noexcept {
-    auto word = word_.load(Atomics::acquire);  // A
-    for (;;) {
-      if (prepared && (word & phase_mask) != preparing) return false;
-      const bool stop = cancellable && (word & stop_bit) != 0;
-      const auto next = (word & stop_bit) | (stop ? cancelled : cancellable ? waiting : shielded);
-      if (word_.compare_exchange_weak(word, next, Atomics::acq_rel, Atomics::acquire)) return !stop;  // A, B
+    const std::uint8_t next = cancellable ? waiting : shielded;
+    if (!prepared) {
+      phase_.store(next, Atomics::release);  // B
+    } else if (!advance(preparing, next)) {
+      return false;
     }
+    if (!cancellable) return true;
+    Atomics::light_fence();                                                // C
+    return !stop_.load(Atomics::acquire) || !advance(waiting, cancelled);  // D, ordered by C's fence
   }
 
   // preparing, waiting or shielded -> notified or timed_out. Any thread that holds the lock of what is waited for.
   [[nodiscard]] claim_result claim(wake_reason reason) noexcept {
-    auto word = word_.load(Atomics::acquire);  // B
+    auto phase = phase_.load(Atomics::relaxed);  // hint: the exchange decides
     for (;;) {
-      const auto phase = word & phase_mask;
       if (phase != preparing && phase != waiting && phase != shielded) return claim_result::lost;
-      const auto next = (word & stop_bit) | to_phase(reason);
-      if (word_.compare_exchange_weak(word, next, Atomics::acq_rel, Atomics::acquire))  // A, B
+      if (phase_.compare_exchange_weak(phase, to_phase(reason), Atomics::acq_rel, Atomics::relaxed))  // A, B
         return phase == preparing ? claim_result::early : claim_result::won;
     }
   }
 
-  struct stop_result {
-    bool first;        // nobody had asked before
-    bool must_resume;  // a wait was cancelled by this; the caller resumes the waiter
-  };
-  // Asks for cancellation, and cancels the present wait if it can be. Any thread.
-  stop_result request_stop() noexcept {
-    auto word = word_.load(Atomics::acquire);  // B
-    for (;;) {
-      const bool wakes = (word & phase_mask) == waiting;
-      const auto next = wakes ? stop_bit | cancelled : word | stop_bit;
-      if (word_.compare_exchange_weak(word, next, Atomics::acq_rel, Atomics::acquire))  // A, B
-        return {(word & stop_bit) == 0, wakes};
-    }
-  }
+  // Asks for cancellation. True the first time. The caller executes a heavy fence (C), and then calls cancel; one fence
+  // does for many words. Any thread.
+  bool request_stop() noexcept { return !stop_.exchange(true, Atomics::release); }  // D
+  // Ends the present wait if it is cancellable: true if the caller is to resume the waiter. Any thread.
+  [[nodiscard]] bool cancel() noexcept { return advance(waiting, cancelled); }
 
-  [[nodiscard]] bool stop_requested() const noexcept { return word_.load(Atomics::acquire) & stop_bit; }  // A
+  [[nodiscard]] bool stop_requested() const noexcept { return stop_.load(Atomics::acquire); }  // D
 
-  // How the last wait ended. The waiter, once resumed; or a failed commit.
+  // How the last wait ended. The waiter, once resumed; or after a failed commit or retract.
   [[nodiscard]] wake_reason reason() const noexcept {
-    switch (word_.load(Atomics::acquire) & phase_mask) {  // A
+    switch (phase_.load(Atomics::acquire)) {  // A
       case timed_out: return wake_reason::timed_out;
       case cancelled: return wake_reason::cancelled;
       default: return wake_reason::notified;
     }
   }
 
-  // True between commit and claim. A hint.
-  [[nodiscard]] bool is_waiting() const noexcept {
-    const auto phase = word_.load(Atomics::relaxed) & phase_mask;  // hint
-    return phase == waiting || phase == shielded;
-  }
-
   // For the next fiber that uses the same memory. Nobody else may refer to the old one, but a stop of everything may.
-  void reset() noexcept { word_.store(idle, Atomics::relaxed); }  // published with the new fiber
+  void reset() noexcept {
+    phase_.store(idle, Atomics::relaxed);  // published with the new fiber
+    stop_.store(false, Atomics::relaxed);  // published with the new fiber
+  }
 
  private:
-  enum : std::uint32_t {
-    idle,
-    preparing,
-    waiting,
-    shielded,
-    notified,
-    timed_out,
-    cancelled,
-    phase_mask = 7,
-    stop_bit = 8
-  };
+  enum : std::uint8_t { idle, preparing, waiting, shielded, notified, timed_out, cancelled };
 
-  bool exchange_unpublished(std::uint32_t& word, std::uint32_t next) noexcept {
-    return word_.compare_exchange_weak(word, next, Atomics::relaxed, Atomics::relaxed);  // claimers' sources publish it
-  }
-
-  static constexpr std::uint32_t to_phase(wake_reason reason) noexcept {
+  static constexpr std::uint8_t to_phase(wake_reason reason) noexcept {
     return reason == wake_reason::timed_out ? timed_out : reason == wake_reason::cancelled ? cancelled : notified;
   }
 
-  typename Atomics::template atomic<std::uint32_t> word_{idle};
+  bool advance(std::uint8_t from, std::uint8_t to) noexcept {
+    return phase_.compare_exchange_strong(from, to, Atomics::acq_rel, Atomics::acquire);  // A, B
+  }
+
+  typename Atomics::template atomic<std::uint8_t> phase_{idle};
+  typename Atomics::template atomic<bool> stop_{false};
 };
 
 using wait_word = basic_wait_word<>;

@@ -138,42 +138,44 @@ class channel {
   static constexpr std::int64_t never_wait = -1;
 
   channel_status send_until_ns(T& value, std::int64_t deadline) {
-    detail::throw_if_stopped();
+    detail::agent& self = detail::this_agent();
+    detail::throw_if_stopped(self);
     std::unique_lock lock(lock_);
     if (closed_) return channel_status::closed;
     if (detail::wait_node* const receiver = receivers_.claim_oldest()) {
       static_cast<std::optional<T>*>(receiver->slot)->emplace(std::move(value));
-      return serve(*receiver, lock);
+      return serve(self, *receiver, lock);
     }
     if (buffer_.size() < capacity_) {
       buffer_.push(std::move(value));
       lock.unlock();
-      detail::spend_budget();
+      detail::spend_budget(self);
       return channel_status::ok;
     }
-    return wait(senders_, lock, &value, deadline);
+    return wait(self, senders_, lock, &value, deadline);
   }
 
   channel_status receive_until_ns(std::optional<T>& value, std::int64_t deadline) {
-    detail::throw_if_stopped();
+    detail::agent& self = detail::this_agent();
+    detail::throw_if_stopped(self);
     std::unique_lock lock(lock_);
     if (!buffer_.empty()) {
       value.emplace(buffer_.pop());
       detail::wait_node* const sender = senders_.claim_oldest();
       if (sender) {
         buffer_.push(std::move(*static_cast<T*>(sender->slot)));
-        return serve(*sender, lock);
+        return serve(self, *sender, lock);
       }
       lock.unlock();
-      detail::spend_budget();
+      detail::spend_budget(self);
       return channel_status::ok;
     }
     if (detail::wait_node* const sender = senders_.claim_oldest()) {
       value.emplace(std::move(*static_cast<T*>(sender->slot)));
-      return serve(*sender, lock);
+      return serve(self, *sender, lock);
     }
     if (closed_) return channel_status::closed;
-    return wait(receivers_, lock, &value, deadline);
+    return wait(self, receivers_, lock, &value, deadline);
   }
 
   channel_status assign(T& value, std::int64_t deadline) {
@@ -184,23 +186,24 @@ class channel {
   }
 
   // The other side has waited for us.
-  channel_status serve(detail::wait_node& partner, std::unique_lock<detail::spin_lock>& lock) noexcept {
+  channel_status serve(detail::agent& self, detail::wait_node& partner,
+                       std::unique_lock<detail::spin_lock>& lock) noexcept {
     partner.served = true;
     detail::agent& who = *partner.who;  // the node may vanish with the lock
     lock.unlock();
     detail::resume(who);
-    detail::spend_budget();
+    detail::spend_budget(self);
     return channel_status::ok;
   }
 
-  channel_status wait(detail::wait_queue& queue, std::unique_lock<detail::spin_lock>& lock, void* slot,
-                      std::int64_t deadline) {
+  channel_status wait(detail::agent& self, detail::wait_queue& queue, std::unique_lock<detail::spin_lock>& lock,
+                      void* slot, std::int64_t deadline) {
     if (deadline == never_wait) return channel_status::would_block;
-    detail::wait_node node(detail::this_agent(), slot);
+    detail::wait_node node(self, slot);
     switch (detail::wait_in(queue, *lock.release(), node, detail::cancellable::yes, deadline)) {
       case detail::wake_reason::notified: break;
       case detail::wake_reason::timed_out: return channel_status::timeout;
-      case detail::wake_reason::cancelled: throw operation_cancelled();
+      case detail::wake_reason::cancelled: detail::throw_cancelled();
     }
     return node.served ? channel_status::ok : channel_status::closed;
   }

@@ -31,7 +31,7 @@ std::cv_status condition_variable::wait_until_ns(std::unique_lock<mutex>& lock, 
   queue_.push(node);
   guard_.unlock();
   lock.unlock();
-  const auto reason = detail::suspend_prepared(detail::cancellable::no, deadline);
+  const auto reason = detail::suspend_prepared(self, detail::cancellable::no, deadline);
   if (reason == detail::wake_reason::timed_out) {
     guard_.lock();
     detail::wait_queue::remove(node);

@@ -6,7 +6,8 @@
 namespace ulexite {
 namespace {
 
-constexpr int spins = 60;
+constexpr int looks = 4;                      // at an owner that most likely runs, before the caller goes to sleep
+constexpr int pauses_per_look = 30;           // seldom, for each look takes the word from the owner's cache
 constexpr std::int64_t patience = 1'000'000;  // ns
 
 }  // namespace
@@ -29,13 +30,13 @@ bool mutex::try_lock() noexcept {
 
 // The owner most likely runs on another worker, and is about to be done.
 bool mutex::spin(std::uintptr_t self) noexcept {
-  for (int i = 0; i < spins; ++i) {
+  for (int look = 0; look < looks; ++look) {
     std::uintptr_t word = word_.load(std::memory_order_relaxed);  // hint: the exchange decides
     if (word & contended_bit) return false;
     if (word == 0 &&
         word_.compare_exchange_weak(word, self, std::memory_order_acquire, std::memory_order_relaxed))  // A
       return true;
-    detail::cpu_relax();
+    for (int i = 0; i < pauses_per_look; ++i) detail::cpu_relax();
   }
   return false;
 }
@@ -63,7 +64,7 @@ void mutex::lock_slow(detail::agent& self) {
     }
     if (!again) waiter.since = detail::now_ns();
     again ? queue_.push_front(waiter) : queue_.push(waiter);
-    detail::suspend(guard_, detail::cancellable::no);
+    detail::suspend(self, guard_, detail::cancellable::no);
     if (waiter.handed_over) return;
   }
 }

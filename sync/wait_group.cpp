@@ -16,38 +16,39 @@ void wait_group::change(std::int64_t by) {
 }
 
 // The count reaches zero and somebody waits. A waiter that is cancelled meanwhile takes the guard before it leaves, and
-// so finds us either not begun or done: nobody can be rid of the group while we touch it.
+// so finds us either not begun or done: nobody can be rid of the group while we touch it. For the same reason
+// waited_bit stays: a wait that comes just now must not take the zero for one that needs no guard.
 void wait_group::wake_all(std::int64_t by) noexcept {
   detail::intrusive_list<detail::wait_node> woken;
   guard_.lock();
-  if (word_.fetch_add(by, std::memory_order_acq_rel) + by == waited_bit) {  // A
-    word_.fetch_sub(waited_bit, std::memory_order_relaxed);                 // guarded
-    queue_.claim_all(woken);
-  }
+  if (word_.fetch_add(by, std::memory_order_acq_rel) + by == waited_bit) queue_.claim_all(woken);  // A
   guard_.unlock();
   detail::resume_all(woken);
 }
 
 bool wait_group::wait_until_ns(std::int64_t deadline) {
-  detail::throw_if_stopped();
-  if (word_.load(std::memory_order_acquire) / one == 0) {  // A
-    detail::spend_budget();
+  detail::agent& self = detail::this_agent();
+  detail::throw_if_stopped(self);
+  if (word_.load(std::memory_order_acquire) == 0) {  // A
+    detail::spend_budget(self);
     return true;
   }
   guard_.lock();
   std::int64_t word = word_.load(std::memory_order_acquire);  // A
   do {
-    if (word / one == 0) {
+    if (word / one == 0) {  // whoever made it zero has left the guard: nobody waits
+      word_.compare_exchange_strong(word, 0, std::memory_order_relaxed, std::memory_order_relaxed);  // acquired above
       guard_.unlock();
+      detail::spend_budget(self);
       return true;
     }
   } while (!word_.compare_exchange_weak(word, word | waited_bit, std::memory_order_acquire,  // A
                                         std::memory_order_acquire));  // A
-  detail::wait_node node(detail::this_agent());
+  detail::wait_node node(self);
   switch (detail::wait_in(queue_, guard_, node, detail::cancellable::yes, deadline)) {
     case detail::wake_reason::notified: return true;
     case detail::wake_reason::timed_out: return false;
-    case detail::wake_reason::cancelled: throw operation_cancelled();
+    case detail::wake_reason::cancelled: detail::throw_cancelled();
   }
   return false;
 }

@@ -3,14 +3,13 @@
 // A count of things to wait for, after Go's sync.WaitGroup.
 //
 // State
-//   word_   the count, times two, plus waited_bit while somebody is (or may be) in the queue. The last done, if there
-//   are
-//           waiters, changes it with guard_ held.
+//   word_   the count, times two, plus waited_bit since somebody came to the queue. If that is set, the last done
+//           changes the count with guard_ held, and the next wait that finds zero, with guard_ held too, clears it: so
+//           zero without the bit means that no done() is under way.
 //
 // Pairings
 //   A  add and done change word_, release  ->  wait, or the last done, reads zero, acquire: the waiter sees all that
-//   was
-//      written before each done.
+//      was written before each done.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/spawn.hpp>

@@ -69,7 +69,7 @@ inline void resume_all(intrusive_list<wait_node>& woken) noexcept {
 inline wake_reason wait_in(wait_queue& queue, spin_lock& lock, wait_node& node, cancellable cancellable,
                            std::int64_t deadline = no_deadline) noexcept {
   queue.push(node);
-  const wake_reason reason = suspend(lock, cancellable, deadline);
+  const wake_reason reason = suspend(*node.who, lock, cancellable, deadline);
   if (reason != wake_reason::notified) {
     lock.lock();
     wait_queue::remove(node);

@@ -1,0 +1,123 @@
+#pragma once
+
+// The switch itself, in one piece. It is inlined into its few callers on purpose: after a switch the processor's
+// return-address predictor holds the other computation's calls, so each function that returns on the way out costs a
+// misprediction, and there were four of them, half of the whole switch.
+
+#include <ulexite/fiber/context.hpp>
+
+#include <boost/context/detail/fcontext.hpp>
+
+#if ULEXITE_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if ULEXITE_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+// The first frame of every started computation; in context.cpp.
+extern "C" void ulexite_context_entry(boost::context::detail::transfer_t);
+
+namespace ulexite::detail {
+
+namespace fcontext = boost::context::detail;
+
+enum class departure : bool { returns, final };
+
+// Handed from the computation that leaves to the one that arrives, on the stack of the former.
+struct passage {
+  context* from;
+  switch_thread* thread;
+  void (*entry)(switch_thread&);  // of a computation that starts
+};
+
+// What both ends of a switch do on arrival: the one that left is described completely only now.
+inline switch_thread& arrive(fcontext::transfer_t arrival, [[maybe_unused]] void* own_fake_stack) noexcept {
+  const passage& passage = *static_cast<detail::passage*>(arrival.data);
+  passage.from->frame = arrival.fctx;
+#if ULEXITE_ASAN
+  __sanitizer_finish_switch_fiber(own_fake_stack, &passage.from->low, &passage.from->size);
+#endif
+  return *passage.thread;
+}
+
+// The departing side. Everything that the thread holds for this computation is kept in this frame meanwhile.
+[[gnu::always_inline]] inline switch_thread& jump(context& from, void* target, void (*entry)(switch_thread&),
+                                                  switch_thread& thread, departure departure) noexcept {
+  passage passage{&from, &thread, entry};
+  if (departure == departure::final) {
+    fcontext::jump_fcontext(target, &passage);
+    __builtin_trap();  // resumed although final
+  }
+  const int error = *thread.error;
+  const switch_thread::exception_globals exceptions = *thread.exceptions;
+  const bool handling = exceptions.caught != nullptr || exceptions.uncaught != 0;
+  if (handling) *thread.exceptions = {};
+
+  const auto arrival = fcontext::jump_fcontext(target, &passage);
+#if ULEXITE_ASAN
+  switch_thread& now = arrive(arrival, from.fake_stack);
+#else
+  switch_thread& now = arrive(arrival, nullptr);
+#endif
+  if (handling) *now.exceptions = exceptions;  // whoever left just now has left them empty
+  *now.error = error;
+  return now;
+}
+
+// Tells the sanitizers what is about to happen. A final departure passes no place for the fake stack, which frees it.
+inline void announce_switch([[maybe_unused]] context& from, [[maybe_unused]] const void* low,
+                            [[maybe_unused]] std::size_t size, [[maybe_unused]] void* sanitizer,
+                            [[maybe_unused]] departure departure) noexcept {
+#if ULEXITE_ASAN
+  __sanitizer_start_switch_fiber(departure == departure::final ? nullptr : &from.fake_stack, low, size);
+#endif
+#if ULEXITE_TSAN
+  from.sanitizer = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(sanitizer, 0);
+#endif
+}
+
+// Leaves the running computation in `from` and starts entry(thread) on `stack`. Computations whose stacks are all alike
+// fall on the same cache lines, so the top is shifted by `colour`. `entry` must end in a final switch. Otherwise like
+// switch_context.
+[[gnu::always_inline]] inline switch_thread& start_context(context& from, stack& stack, unsigned colour,
+                                                           void (*entry)(switch_thread&), switch_thread& thread,
+                                                           departure departure = departure::returns) noexcept {
+  char* const top = stack.high - (colour % 16) * 128;
+#if ULEXITE_ASAN
+  __asan_unpoison_memory_region(stack.low, stack.size());  // of frames that its last user never returned from
+#endif
+#if ULEXITE_TSAN
+  if (!stack.sanitizer) stack.sanitizer = __tsan_create_fiber(0);
+#endif
+  announce_switch(from, stack.low, stack.size(), stack.sanitizer, departure);
+  const auto frame = fcontext::make_fcontext(top, static_cast<std::size_t>(top - stack.low), ulexite_context_entry);
+  return jump(from, frame, entry, thread, departure);
+}
+
+// Leaves the running computation in `from` and goes on in `to`. Returns when somebody switches to `from`, perhaps on
+// another thread: the one returned. errno, the exceptions being handled and the floating-point control words stay with
+// the computation. departure::final: `from` will never be resumed, and its stack is free once `to` runs.
+//
+// From Boost.Context's jump_fcontext (Oliver Kowalke, 2009).
+[[gnu::always_inline]] inline switch_thread& switch_context(context& from, context& to, switch_thread& thread,
+                                                            departure departure = departure::returns) noexcept {
+#if ULEXITE_ASAN
+  announce_switch(from, to.low, to.size, nullptr, departure);
+#elif ULEXITE_TSAN
+  announce_switch(from, nullptr, 0, to.sanitizer, departure);
+#endif
+  return jump(from, to.frame, nullptr, thread, departure);
+}
+
+// To be called when `stack` goes out of use for now, by another computation than the one that used it.
+inline void forget_context([[maybe_unused]] stack& stack) noexcept {
+#if ULEXITE_TSAN
+  if (stack.sanitizer) __tsan_destroy_fiber(stack.sanitizer);
+  stack.sanitizer = nullptr;
+#endif
+}
+
+}  // namespace ulexite::detail
