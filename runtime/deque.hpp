@@ -30,8 +30,7 @@
 //   D  a taker raises top_, release  ->  push loads top_, acquire: the taker has read the slot before the owner fills
 //      it again.
 //   E  a taker raises top_, release  ->  the next taker loads top_, acquire: its load of bottom_ is not older.
-//   F  a pusher stores bottom_, then has a full fence  ->  may_have_items loads bottom_, seq_cst, after a seq_cst
-//   change of
+//   F  a pusher stores bottom_, then has a full fence  ->  may_have_items loads it, seq_cst, after a seq_cst change of
 //      the idle word: half of idle.hpp's pairing A. An acquire load might be older than that change.
 //
 // Checked by tests/model/deque_model.cpp; its mutants weaken A, B, C and F.

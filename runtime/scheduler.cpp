@@ -1,30 +1,20 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/perturb.hpp>
-#include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/scheduler.hpp>
-#include <ulexite/runtime/suspend.hpp>
-#include <ulexite/runtime/waiting_event.hpp>
 
-#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
 
 namespace ulexite::detail {
 namespace {
 
 constexpr unsigned operations_per_look = 16;
 constexpr unsigned looks_per_quantum = 8;  // 128 operations
-constexpr unsigned dispatches_per_visit = 61;
-constexpr unsigned slot_streak_limit = 3;
-constexpr std::int64_t poll_interval = 100'000;     // ns
-constexpr std::int64_t search_time = 30'000;        // ns: about what it costs to sleep and be woken
-constexpr std::int64_t longest_patience = 100'000;  // ns
-constexpr std::int64_t transfer_cost = 300;         // ns: of one fiber to another core and its memory back
-constexpr std::size_t smallest_batch = 8;
 constexpr unsigned stacks_kept = 16;
-constexpr std::size_t inject_batch = 128;
 constexpr std::size_t ring_overflow = 128;
-constexpr std::size_t events_kept = 8;
 
 }  // namespace
 
@@ -272,7 +262,7 @@ void scheduler::stack_main(switch_thread& thread) {
   here->leave(unneeded, next, departure::final);
 }
 
-// ---- what to run next ----
+// ---- what to run next: this worker's own ----
 
 // The next of this worker's own queues, or null when the main stack must see to it: nothing is left here, or something
 // is due that takes locks or time. Called with a wait's lock held, so it must stay short.
@@ -329,201 +319,7 @@ job* scheduler::take_own_slot() noexcept {
   return woken;
 }
 
-// The main stack's choice, which never blocks either.
-job* scheduler::next() noexcept {
-  if (until_housekeeping_ == 0)
-    if (job* const due = housekeeping()) return due;
-  if (has_slot() && slot_streak_ >= slot_streak_limit && may_have_work()) {
-    slot_streak_ = 0;
-    if (job* const patient = take_own_slot()) add(*patient);
-  }
-  if (job* const mine = next_local()) return mine;
-  return last_theft_.patience == 0 && last_theft_.count < smallest_batch ? take_injected(inject_batch) : nullptr;
-}
-
-// Every so many dispatches: the event loop gets its turn, the shared queue too, and a victim that does not get on.
-job* scheduler::housekeeping() noexcept {
-  const std::int64_t now = now_ns();
-  pace(now);
-  if (now - last_poll_ >= poll_interval) {
-    last_poll_ = now;
-    poll_events(false);
-    if (eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
-  }
-  if (job* const injected = take_injected(8)) return injected;
-  return probe_stuck_victim();
-}
-
-// As many dispatches to the next visit as fit into a poll interval, by the last one's measure.
-void scheduler::pace(std::int64_t now) noexcept {
-  const std::int64_t elapsed = std::max<std::int64_t>(now - last_visit_, 1);
-  const std::int64_t fitting = poll_interval * quanta_per_visit_ / elapsed;
-  quanta_per_visit_ = static_cast<unsigned>(std::clamp<std::int64_t>(fitting, 1, dispatches_per_visit));
-  until_housekeeping_ = quanta_per_visit_;
-  last_visit_ = now;
-}
-
-// Do fibers run so long that the event loop must not wait for this worker?
-bool scheduler::eager() const noexcept { return quanta_per_visit_ <= 5; }
-
-// A worker that did not dispatch between two of our looks at it is stuck in a long fiber: half of what waits behind
-// that comes here. One that gets on is left alone.
-job* scheduler::probe_stuck_victim() noexcept {
-  const std::size_t others = home_.schedulers.size() - 1;
-  if (others == 0) return nullptr;
-  scheduler& victim = *home_.schedulers[watched_victim_];
-  job* stolen = nullptr;
-  if (&victim != this && victim.counters.dispatches.get() == watched_dispatches_) {
-    stolen = victim.ring_.steal_half(ring_);
-    if (stolen) {
-      counters.steals.add();
-      home_.parker.notify();
-    }
-  }
-  watched_victim_ = (index_ + 1 + random_.below(static_cast<std::uint32_t>(others))) % home_.schedulers.size();
-  watched_dispatches_ = home_.schedulers[watched_victim_]->counters.dispatches.get();
-  return stolen;
-}
-
-// Up to `most` from the shared queue, of which this worker's share: the first is returned, the others go to the ring.
-job* scheduler::take_injected(std::size_t most) noexcept {
-  const std::size_t length = home_.injected.size();
-  if (length == 0) return nullptr;
-  intrusive_queue<job> taken;
-  home_.injected.take(std::min(most, length / home_.workers + 1), taken);
-  job* const first = taken.pop();
-  if (!first) return nullptr;
-  if (!taken.empty()) {
-    while (job* const other = taken.pop()) {
-      if (fiber::is_fiber(*other)) {
-        push_ring(*other);
-      } else {
-        push_job(*other);
-      }
-    }
-    home_.parker.notify();  // they were in no queue for a moment, and a searcher may have missed them
-  }
-  return first;
-}
-
-// ---- searching, polling, parking ----
-
-job* scheduler::steal(bool slots_too) noexcept {
-  const std::size_t n = home_.schedulers.size();
-  const std::size_t start = random_.below(static_cast<std::uint32_t>(n));
-  for (std::size_t i = 0; i < n; ++i) {
-    scheduler& victim = *home_.schedulers[(start + i) % n];
-    if (&victim == this) continue;
-    job* stolen = victim.ring_.steal_half(ring_);
-    if (!stolen) stolen = victim.jobs_.pop_top();
-    if (!stolen && slots_too && victim.has_slot()) stolen = victim.take_slot();
-    if (!stolen) continue;
-    counters.steals.add();
-    return stolen;
-  }
-  return nullptr;
-}
-
-// Fibers that end faster than they travel between cores are better left to the worker that made them. Whether they do
-// shows in how soon after a theft of several this worker is out of work again. Then it waits before the next, longer
-// each time; meanwhile it still is a searcher, so that nobody else is woken for them either.
-void scheduler::judge_last_theft(std::int64_t now) noexcept {
-  if (last_theft_.count < smallest_batch) return;
-  const bool was_worth_it = now - last_theft_.time >= static_cast<std::int64_t>(last_theft_.count) * transfer_cost;
-  last_theft_.patience =
-      was_worth_it ? 0 : std::clamp<std::int64_t>(2 * last_theft_.patience, transfer_cost * 64, longest_patience);
-  last_theft_.count = 0;
-}
-
-job* scheduler::take_from_others(bool slots_too) noexcept {
-  const std::size_t before = ring_.size();
-  job* const taken = take_injected(inject_batch);
-  if (job* const first = taken ? taken : steal(slots_too)) {
-    last_theft_.time = now_ns();
-    last_theft_.count = ring_.size() - before + 1;
-    return first;
-  }
-  return nullptr;
-}
-
-job* scheduler::search() noexcept {
-  if (home_.parker.counts().awake() <= 1) return take_injected(inject_batch);  // nobody to steal from
-  if (!home_.parker.begin_search(*this)) return nullptr;
-  const std::int64_t start = now_ns();
-  judge_last_theft(start);
-  for (std::int64_t now = start;; now = now_ns()) {
-    perturb();
-    const bool last = now - start >= std::max(search_time, last_theft_.patience);
-    if (now - start >= last_theft_.patience)
-      if (job* const taken = take_from_others(last)) return taken;
-    if (job* const ready = poll_events(true)) return ready;
-    if (last || home_.parker.counts().awake() <= 1) return nullptr;
-    if (home_.crowded) {
-      std::this_thread::yield();
-    } else {
-      for (int i = 0; i < 64; ++i) cpu_relax();
-    }
-  }
-}
-
-// One turn of the event loop without blocking, unless somebody else is at it.
-job* scheduler::poll_events(bool run_first) noexcept {
-  if (!home_.parker.try_acquire_poller(*this)) return nullptr;
-  event_list ready;
-  home_.loop->poll(ready);
-  home_.parker.release_poller();
-  counters.polls.add();
-  ready_ = &ready;
-  job* const first = distribute(run_first);
-  ready_ = nullptr;
-  return first;
-}
-
-// Makes the fibers of the events runnable, in their order: the first eight here, the rest for all. With `run_first` the
-// first is returned instead, to run at once, for which nobody need be woken.
-job* scheduler::distribute(bool run_first) noexcept {
-  if (!ready_ || ready_->empty()) return nullptr;
-  counters.events.add(ready_->size());
-  job* first = nullptr;
-  if (run_first) first = &task_of(*ready_->pop());
-  std::size_t kept = 0;
-  intrusive_queue<job> surplus;
-  while (event* const ready = ready_->pop()) {
-    task& woken = task_of(*ready);
-    if (kept < events_kept) {
-      push_ring(woken);
-      ++kept;
-    } else {
-      surplus.push(woken);
-    }
-  }
-  if (!surplus.empty()) home_.injected.push(surplus);
-  if (kept > 0) home_.parker.notify();
-  return first;
-}
-
-job* scheduler::park(bool& stopping) noexcept {
-  event_list ready;
-  ready_ = &ready;
-  busy_.store(false, std::memory_order_relaxed);  // hint
-  const auto outcome = home_.parker.park(*this);
-  counters.parks.add();
-  busy_.store(true, std::memory_order_relaxed);  // hint
-  stopping = outcome == detail::parker<core>::outcome::stopping;
-  job* first = nullptr;
-  if (outcome == detail::parker<core>::outcome::polled || !ready.empty()) {
-    if (!ready.empty()) home_.parker.end_search(*this, eager());
-    first = distribute(true);
-  }
-  ready_ = nullptr;
-  return first;
-}
-
-void core::sleep_in_loop(seat& seat) noexcept {
-  auto& sleeper = static_cast<scheduler&>(seat);
-  loop->wait(*sleeper.ready_);
-  sleeper.counters.polls.add();
-}
+// ---- the worker's thread ----
 
 void scheduler::run() noexcept {
   static_cast<switch_thread&>(*this) = switch_thread{};

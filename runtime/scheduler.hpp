@@ -96,6 +96,8 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   } counters;
 
  private:
+  static constexpr unsigned slot_streak_limit = 3;
+
   // What the switch leaves to the computation that it arrives in.
   struct departed {
     enum { nothing, waiting, yielding, ended } what = nothing;

@@ -1,0 +1,162 @@
+// The run queue under Relacy: every item is taken exactly once, by a taker that sees what the pusher wrote into it.
+//
+// Pairing D (a slot is filled again only after its taker has read it) is beyond the tool, see relacy_atomics.hpp: in
+// C++20 a taker's load of the slot is sequenced before its release of top_, which the push that reuses the slot
+// acquires.
+//
+// MUTANT: A_NOT_RELEASED     bottom_ is stored relaxed
+// MUTANT: A_NOT_ACQUIRED     top_ and bottom_ are loaded relaxed
+// MUTANT: B_NOT_SEQ_CST      owner and thief both take the last job
+// MUTANT: C_NOT_EXCHANGED    two takers of fibers succeed
+// MUTANT: F_NOT_FENCED       the pusher of an item does not see the sleeper that does not see the item
+// MUTANT: F_NOT_SEQ_CST      the sleeper's look at the deque is not ordered after its announcement
+
+#include <ulexite/runtime/deque.hpp>
+
+#include "relacy_atomics.hpp"
+
+using ulexite::detail::deque_order;
+
+#if defined(MUTANT_A_NOT_RELEASED)
+using atomics = model::relacy_atomics<model::release_is_relaxed>;
+#elif defined(MUTANT_A_NOT_ACQUIRED)
+using atomics = model::relacy_atomics<model::acquire_is_relaxed>;
+#elif defined(MUTANT_B_NOT_SEQ_CST)
+using atomics = model::relacy_atomics<model::seq_cst_is_acq_rel>;
+#elif defined(MUTANT_C_NOT_EXCHANGED)
+using atomics = model::relacy_atomics<model::exchange_is_load_and_store>;
+#else
+using atomics = model::relacy_atomics<>;
+#endif
+
+#if defined(MUTANT_F_NOT_FENCED)
+using fencing_atomics = model::relacy_atomics<model::no_fence, true>;
+#elif defined(MUTANT_F_NOT_SEQ_CST)
+using fencing_atomics = model::relacy_atomics<model::seq_cst_is_acq_rel, true>;
+#else
+using fencing_atomics = model::relacy_atomics<model::orders, true>;
+#endif
+
+struct item {
+  rl::var<int> content;
+  int taken = 0;
+};
+
+template <std::size_t Items>
+struct items {
+  item all[Items];
+
+  item& make(int i) {
+    all[i].content($) = i;
+    return all[i];
+  }
+  bool take(item* got) {
+    if (!got) return false;
+    RL_ASSERT(++got->taken == 1);
+    RL_ASSERT(int(got->content($)) == got - all);
+    return true;
+  }
+  void all_taken() {
+    for (item& i : all) RL_ASSERT(i.taken == 1);
+  }
+};
+
+// Fibers. The owner pushes more than the ring holds, pops and evicts; one thief steals halves and is robbed of them by
+// the other, which also pops from the owner.
+template <std::size_t Capacity>
+struct fibers_are_taken_once : rl::test_suite<fibers_are_taken_once<Capacity>, 3> {
+  static constexpr int count = 6;
+  using ring = ulexite::detail::deque<item, Capacity, deque_order::first_in_first_out, atomics>;
+
+  items<count> made;
+  ring owners, thiefs, robbers;
+
+  void thread(unsigned id) {
+    if (id == 0) {
+      for (int i = 0; i < count; ++i) {
+        item& next = made.make(i);
+        while (!owners.push(next)) {
+          if (rl::rand(2)) {
+            made.take(owners.pop_top());
+          } else {
+            (void)owners.template evict<Capacity / 2>([&](item& evicted) { made.take(&evicted); });
+          }
+        }
+      }
+      made.take(owners.pop_top());
+    } else if (id == 1) {
+      made.take(owners.steal_half(thiefs));
+      made.take(owners.steal_half(thiefs));
+      made.take(thiefs.pop_top());
+    } else {
+      made.take(thiefs.steal_half(robbers));
+      made.take(owners.pop_top());
+      made.take(thiefs.steal_half(robbers));
+    }
+  }
+
+  void after() {
+    for (ring* left : {&owners, &thiefs, &robbers})
+      while (made.take(left->pop_top())) {
+      }
+    made.all_taken();
+  }
+};
+
+// Jobs. The owner pushes and pops at the bottom, with few items so that it often meets a thief at the last one.
+struct jobs_are_taken_once : rl::test_suite<jobs_are_taken_once, 3> {
+  static constexpr int count = 4;
+
+  items<count> made;
+  ulexite::detail::deque<item, 2, deque_order::last_in_first_out, atomics> jobs;
+
+  void thread(unsigned id) {
+    if (id != 0) {
+      made.take(jobs.pop_top());
+      made.take(jobs.pop_top());
+      return;
+    }
+    for (int i = 0; i < count; ++i) {
+      item& next = made.make(i);
+      while (!jobs.push(next)) made.take(jobs.pop_bottom());
+      if (rl::rand(2)) made.take(jobs.pop_bottom());
+    }
+    made.take(jobs.pop_bottom());
+  }
+
+  void after() {
+    while (made.take(jobs.pop_bottom())) {
+    }
+    made.all_taken();
+  }
+};
+
+// What may_have_items answers to one that has announced itself: never false for an item whose pusher has not seen the
+// announcement. Whether a worker may go to sleep rests on that (idle.hpp A).
+struct no_item_is_overlooked : rl::test_suite<no_item_is_overlooked, 2> {
+  item only;
+  ulexite::detail::deque<item, 2, deque_order::first_in_first_out, fencing_atomics> ring;
+  fencing_atomics::atomic<unsigned> announced;
+  bool seen_announced = false, seen_item = false;
+
+  void thread(unsigned id) {
+    if (id == 0) {
+      (void)ring.push(only);
+      seen_announced = fencing_atomics::load_after_fence(announced) != 0;
+    } else {
+      announced.fetch_add(1, rl::mo_seq_cst);
+      seen_item = ring.may_have_items();
+    }
+  }
+
+  void after() { RL_ASSERT(seen_announced || seen_item); }
+};
+
+int main() {
+  if (!model::holds<fibers_are_taken_once<2>>(400'000) || !model::holds<fibers_are_taken_once<4>>(400'000)) return 1;
+  if (!model::holds<jobs_are_taken_once>(1'000'000)) return 1;
+  for (const bool by_exchange : {false, true}) {
+    model::fence_by_exchange = by_exchange;
+    if (!model::holds<no_item_is_overlooked>(50'000)) return 1;
+  }
+}

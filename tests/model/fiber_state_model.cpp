@@ -1,0 +1,96 @@
+// The flag around the switch under Relacy: whoever resumes a fiber sees its saved context, and nobody resumes it twice.
+//
+// MUTANT: A_NOT_RELEASED     saved does not publish the context
+// MUTANT: A_NOT_ACQUIRED     resume does not see it
+// MUTANT: SAVED_TOO_EARLY    the fiber is called resumable before its context is saved
+
+#include <ulexite/fiber/fiber_state.hpp>
+
+#include "relacy_atomics.hpp"
+
+#if defined(MUTANT_A_NOT_RELEASED)
+using atomics = model::relacy_atomics<model::release_is_relaxed>;
+#elif defined(MUTANT_A_NOT_ACQUIRED)
+using atomics = model::relacy_atomics<model::acquire_is_relaxed>;
+#else
+using atomics = model::relacy_atomics<>;
+#endif
+
+using ulexite::detail::fiber_phase;
+
+struct fiber {
+  ulexite::detail::basic_fiber_state<atomics> state;
+  rl::var<int> context;
+  int runs = 0;
+
+  // The fiber's next run, by the thread that has just made it `running`; it ends at a switch.
+  void run() {
+    ++runs;
+#if defined(MUTANT_SAVED_TOO_EARLY)
+    state.saved();
+    context($) = runs;
+#else
+    context($) = runs;
+    state.saved();
+#endif
+  }
+  void see_context() { RL_ASSERT(int(context($)) == runs); }
+};
+
+// The one reference that may be resumed goes from queue to thread to queue, as in the scheduler. A resume must succeed;
+// the last one ends the fiber, and then there is no other.
+struct passed_from_thread_to_thread : rl::test_suite<passed_from_thread_to_thread, 3> {
+  static constexpr int runs = 4;
+
+  fiber passed;
+  model::relacy_atomic<bool, model::orders, false> queued{false};
+
+  void thread(unsigned id) {
+    if (id == 0) {
+      RL_ASSERT(!passed.state.resume());
+      RL_ASSERT(passed.state.start());
+      RL_ASSERT(!passed.state.start());
+      passed.run();
+      queued.store(true, rl::mo_release);
+    }
+    for (int turn = 0; turn < 3; ++turn) {
+      if (!queued.exchange(false, rl::mo_acq_rel)) continue;
+      if (passed.runs == runs) {
+        RL_ASSERT(passed.state.phase() == fiber_phase::dead);
+        RL_ASSERT(!passed.state.resume() && !passed.state.start());
+      } else {
+        RL_ASSERT(passed.state.resume());
+        RL_ASSERT(passed.state.phase() == fiber_phase::running && !passed.state.resume());
+        passed.see_context();
+        if (passed.runs + 1 < runs) {
+          passed.run();
+        } else {
+          ++passed.runs;
+          passed.state.finish();
+        }
+      }
+      queued.store(true, rl::mo_release);
+    }
+  }
+};
+
+// A resumer whose reference came without any order, perhaps too early: it is told so, or sees the context.
+struct told_so_or_sees_the_context : rl::test_suite<told_so_or_sees_the_context, 2> {
+  fiber passed;
+
+  void thread(unsigned id) {
+    if (id == 0) {
+      RL_ASSERT(passed.state.start());
+      passed.run();
+    } else if (passed.state.resume()) {
+      passed.see_context();
+      RL_ASSERT(!passed.state.resume());
+      passed.state.finish();
+    }
+  }
+};
+
+int main() {
+  return model::holds<passed_from_thread_to_thread>(500'000) && model::holds<told_so_or_sees_the_context>(100'000) ? 0
+                                                                                                                   : 1;
+}

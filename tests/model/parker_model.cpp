@@ -1,0 +1,365 @@
+// The parker under Relacy, with two workers that go about as scheduler.cpp's do, and two outside threads that publish.
+// No property is stated but that every job is run: the jobs wait for each other, so if one lies while a worker sleeps
+// that could take it, all block, which Relacy reports as a deadlock. The last job stops the workers, and all must get
+// out.
+//
+// MUTANT: NO_FENCE            a publisher reads the idle word without a fence
+// MUTANT: RING_NOT_SEQ_CST    the sleeper's look at the queues is not ordered after its announcement
+// MUTANT: NO_RECHECK          a worker does not look once more before it sleeps
+// MUTANT: NO_LAST_CHECK       the last searcher does not look once more
+// MUTANT: NO_FAILED_START_CHECK   nobody looks once more after a refused start
+// MUTANT: UNANNOUNCED_MOVE    jobs go from queue to queue without a notify
+// MUTANT: WAKE_NOT_STICKY     a wake of the event loop is lost if nobody is in it yet
+
+#include <ulexite/runtime/deque.hpp>
+#include <ulexite/runtime/parker.hpp>
+
+#include <initializer_list>
+#include <utility>
+
+#include "relacy_atomics.hpp"
+
+#if defined(MUTANT_NO_FENCE)
+using policy = model::relacy_parking<model::no_fence>;
+#else
+using policy = model::relacy_parking<>;
+#endif
+
+// What a mutant takes away.
+#if defined(MUTANT_NO_RECHECK)
+constexpr bool rechecks = false, last_checks = true, failed_start_checks = true, announces_moves = true, sticky = true;
+#elif defined(MUTANT_NO_LAST_CHECK)
+constexpr bool rechecks = true, last_checks = false, failed_start_checks = true, announces_moves = true, sticky = true;
+#elif defined(MUTANT_NO_FAILED_START_CHECK)
+constexpr bool rechecks = true, last_checks = true, failed_start_checks = false, announces_moves = true, sticky = true;
+#elif defined(MUTANT_UNANNOUNCED_MOVE)
+constexpr bool rechecks = true, last_checks = true, failed_start_checks = true, announces_moves = false, sticky = true;
+#elif defined(MUTANT_WAKE_NOT_STICKY)
+constexpr bool rechecks = true, last_checks = true, failed_start_checks = true, announces_moves = true, sticky = false;
+#else
+constexpr bool rechecks = true, last_checks = true, failed_start_checks = true, announces_moves = true, sticky = true;
+#endif
+
+constexpr int workers = 2, threads = 4;
+
+struct job {
+  job* pushes = nullptr;     // to the queue of the worker that runs this one, first
+  job* waits_for = nullptr;  // then: keeps the worker until that one is done
+  rl::var<int> published;
+  int runs = 0;
+  bool done = false;
+};
+
+// A worker's part.
+struct worker : ulexite::detail::basic_seat<policy> {
+#if defined(MUTANT_RING_NOT_SEQ_CST)
+  using ring_policy = model::relacy_atomics<>;  // here nothing orders a load after the idle word's change
+#else
+  using ring_policy = policy;
+#endif
+  ulexite::detail::deque<job, 4, ulexite::detail::deque_order::first_in_first_out, ring_policy> ring;
+  bool started = false;
+  job* ready = nullptr;  // what the event loop brought
+};
+
+// The runtime around the parker: what core and scheduler are to it. A scenario derives from it.
+struct runtime_model {
+  using parker_type = ulexite::detail::parker<runtime_model, policy>;
+  using seat = parker_type::seat;
+  using locked = std::unique_lock<model::relacy_mutex>;
+
+  parker_type parker{*this, workers};
+  worker pool[workers];
+  int threads_started = 0;  // guarded by the parker's mutex, as core's
+  int refusals = 0;         // starts that the machine will refuse once one worker runs; guarded by the parker's mutex
+  policy::atomic<bool> suspended{false};
+
+  // the queue of all
+  model::relacy_mutex inject_mutex;
+  job* injected[threads];
+  policy::atomic<int> injected_count{0};
+
+  // the event loop
+  model::relacy_mutex loop_mutex;
+  model::relacy_condition_variable loop_changed;
+  bool loop_woken = false, loop_entered = false;
+  job* event = nullptr;
+
+  // the end of jobs, and of all
+  model::relacy_mutex done_mutex;
+  model::relacy_condition_variable done_changed;
+  int left = 0;
+  bool over = false;
+
+  bool blind[threads] = {};  // by thread: any_work lies
+
+  // A random schedule never leaves a thread standing for long where it counts. This does.
+  static void dawdle() {
+    if (rl::rand(2))
+      for (unsigned turns = rl::rand(100); turns > 0; --turns) policy::pause(0);
+  }
+
+  // ---- the parker's host ----
+
+  // The rings first: the look at the shared queue begins with a fence here, which would hide that theirs lacks one.
+  bool any_work() {
+    if (blind[rl::thread_index()]) return false;
+    for (worker& w : pool)
+      if (w.ring.may_have_items()) return true;
+    return injected_count.load(policy::seq_cst) > 0;
+  }
+  void sleep_in_loop(seat& sleeper) {
+    locked lock(loop_mutex);
+    RL_ASSERT(!std::exchange(loop_entered, true));
+    while (!loop_woken && !event) loop_changed.wait(lock);
+    loop_entered = false;
+    turn_loop(static_cast<worker&>(sleeper));
+  }
+  void wake_loop() {
+    locked lock(loop_mutex);
+    if (sticky || loop_entered) loop_woken = true;
+    loop_changed.notify_one();
+  }
+  bool start_worker() {
+    dawdle();
+    locked lock(parker.mutex());
+    if (threads_started > 0 && refusals > 0) {
+      --refusals;
+      suspended.store(true, policy::relaxed);
+      return false;
+    }
+    locked start(done_mutex);
+    pool[threads_started++].started = true;
+    done_changed.notify_all();
+    return true;
+  }
+  bool starts_suspended() { return suspended.load(policy::relaxed); }
+  void all_asleep() {
+    const auto counts = parker.counts();
+    RL_ASSERT(counts.started > 0 && counts.sleeping == counts.started);
+  }
+  void some_awake() { RL_ASSERT(parker.counts().started > 0); }
+
+  // ---- publishing ----
+
+  void notify() {
+    blind[rl::thread_index()] = !failed_start_checks;
+    parker.notify();
+    blind[rl::thread_index()] = false;
+  }
+  void inject(std::initializer_list<job*> published) {
+    dawdle();
+    {
+      locked lock(inject_mutex);
+      int length = injected_count.load(policy::relaxed);
+      for (job* one : published) {
+        one->published($) = 1;
+        injected[length++] = one;
+      }
+      injected_count.store(length, policy::seq_cst);
+    }
+    notify();
+  }
+  void raise_event(job& published) {
+    locked lock(loop_mutex);
+    published.published($) = 1;
+    event = &published;
+    loop_changed.notify_one();
+  }
+
+  // ---- a worker, as in scheduler.cpp ----
+
+  void work(worker& self) {
+    {
+      locked lock(done_mutex);
+      while (!self.started && !over) done_changed.wait(lock);
+      if (!self.started) return;
+    }
+    self.searching = true;
+    bool stopping = false;
+    while (!stopping) {
+      job* chosen = self.ring.pop_top();
+      if (!chosen) chosen = take_injected(self);
+      if (!chosen) chosen = search(self);
+      if (!chosen) chosen = park(self, stopping);
+      if (!chosen) continue;
+      end_search(self);
+      run(self, *chosen);
+    }
+  }
+
+  // Half of the queue, of which all but the first go to the worker's own.
+  job* take_injected(worker& self) {
+    if (injected_count.load(policy::seq_cst) == 0) return nullptr;
+    job* first = nullptr;
+    bool moved = false;
+    {
+      locked lock(inject_mutex);
+      const int length = injected_count.load(policy::relaxed);
+      if (length == 0) return nullptr;
+      const int taken = length / workers + 1 < length ? length / workers + 1 : length;
+      job* rest[threads];
+      first = injected[0];
+      for (int i = 1; i < taken; ++i) rest[i] = injected[i];
+      for (int i = taken; i < length; ++i) injected[i - taken] = injected[i];
+      injected_count.store(length - taken, policy::seq_cst);
+      lock.unlock();
+      if (taken > 1) dawdle();
+      for (int i = 1; i < taken; ++i) RL_ASSERT(self.ring.push(*rest[i]));
+      moved = taken > 1;
+    }
+    if (moved && announces_moves) notify();
+    return first;
+  }
+
+  job* search(worker& self) {
+    if (parker.counts().awake() <= 1) return nullptr;
+    if (!parker.begin_search(self)) return nullptr;
+    if (job* const found = take_injected(self)) return found;
+    for (worker& victim : pool)
+      if (&victim != &self)
+        if (job* const stolen = victim.ring.steal_half(self.ring)) return stolen;
+    if (!parker.try_acquire_poller(self)) return nullptr;
+    {
+      locked lock(loop_mutex);
+      turn_loop(self);
+    }
+    parker.release_poller();
+    return std::exchange(self.ready, nullptr);
+  }
+
+  job* park(worker& self, bool& stopping) {
+    blind[rl::thread_index()] = !rechecks;
+    stopping = parker.park(self) == parker_type::outcome::stopping;
+    blind[rl::thread_index()] = false;
+    return std::exchange(self.ready, nullptr);
+  }
+
+  void end_search(worker& self) {
+    blind[rl::thread_index()] = !last_checks;
+    parker.end_search(self, rl::rand(2));
+    blind[rl::thread_index()] = false;
+  }
+
+  // The loop's mutex held.
+  void turn_loop(worker& self) {
+    loop_woken = false;
+    self.ready = std::exchange(event, nullptr);
+  }
+
+  void run(worker& self, job& running) {
+    RL_ASSERT(++running.runs == 1);
+    RL_ASSERT(int(running.published($)) == 1);
+    if (running.pushes) {
+      running.pushes->published($) = 1;
+      RL_ASSERT(self.ring.push(*running.pushes));
+      notify();
+    }
+    {
+      locked lock(done_mutex);
+      while (running.waits_for && !running.waits_for->done) done_changed.wait(lock);
+      running.done = true;
+      over = --left == 0;
+      done_changed.notify_all();
+      if (!over) return;
+    }
+    parker.stop();
+  }
+};
+
+// The four threads of a scenario: two workers, and two outsiders who do publish(0) and publish(1).
+template <class Scenario>
+struct scenario : runtime_model, rl::test_suite<Scenario, threads> {
+  job jobs[4];
+
+  void thread(unsigned id) {
+    if (id < workers) {
+      work(pool[id]);
+    } else {
+      static_cast<Scenario*>(this)->publish(id - workers);
+    }
+  }
+};
+
+// A job that pushes another, and keeps its worker until the other has taken it.
+struct own_queue_is_robbed : scenario<own_queue_is_robbed> {
+  void before() {
+    jobs[0].pushes = jobs[0].waits_for = &jobs[1];
+    left = 3;
+  }
+  void publish(unsigned outsider) { inject({outsider == 0 ? &jobs[0] : &jobs[2]}); }
+};
+
+// A job that keeps its worker until another thread's has been run.
+struct outsiders_jobs_depend : scenario<outsiders_jobs_depend> {
+  void before() {
+    jobs[0].waits_for = &jobs[1];
+    left = 3;
+  }
+  void publish(unsigned outsider) {
+    if (outsider == 0) {
+      inject({&jobs[0]});
+    } else {
+      inject({&jobs[2]});
+      inject({&jobs[1]});
+    }
+  }
+};
+
+// A batch, the first of which keeps its worker until the second, which the worker moved to its own queue, has been run.
+struct batch_is_shared : scenario<batch_is_shared> {
+  void before() {
+    jobs[0].waits_for = &jobs[1];
+    left = 3;
+  }
+  void publish(unsigned outsider) {
+    if (outsider == 0) {
+      inject({&jobs[0], &jobs[1]});
+    } else {
+      inject({&jobs[2]});
+    }
+  }
+};
+
+// The second worker is refused, once.
+struct start_is_refused : scenario<start_is_refused> {
+  void before() {
+    refusals = 1;
+    left = 3;
+  }
+  void publish(unsigned outsider) {
+    if (outsider == 0) {
+      inject({&jobs[0]});
+      inject({&jobs[1]});
+    } else {
+      inject({&jobs[2]});
+    }
+  }
+};
+
+// A job that the event loop brings, unannounced.
+struct event_is_seen : scenario<event_is_seen> {
+  void before() {
+    jobs[0].pushes = jobs[0].waits_for = &jobs[1];
+    left = 3;
+  }
+  void publish(unsigned outsider) {
+    if (outsider == 0) {
+      inject({&jobs[0]});
+    } else {
+      raise_event(jobs[2]);
+    }
+  }
+};
+
+int main() {
+  constexpr unsigned interleavings = 150'000;
+  for (const bool by_exchange : {false, true}) {
+    model::fence_by_exchange = by_exchange;
+    const bool all = model::holds<own_queue_is_robbed>(interleavings) &&
+                     model::holds<outsiders_jobs_depend>(interleavings) &&
+                     model::holds<batch_is_shared>(interleavings) && model::holds<start_is_refused>(interleavings) &&
+                     model::holds<event_is_seen>(interleavings);
+    if (!all) return 1;
+  }
+}

@@ -1,0 +1,406 @@
+/* How workers sleep and are woken: runtime/parker.hpp and idle.hpp, used as scheduler.cpp does.
+ *
+ * N workers, of which STARTED run from the beginning; the others are started when somebody is needed, and the machine
+ * refuses REFUSALS times. OUTSIDE threads publish JOBS jobs each into the shared queue. A job may publish another, PUSHES
+ * in all, into the own queue of its worker, and may then keep the worker for ever: so nothing may rest on a worker's
+ * coming back. EVENTS events come from outside; nobody announces them, the event loop must be watched.
+ *
+ * Memory is x86's: a push to an own queue stays in the store buffer until a fence, a locked instruction or any moment
+ * later. All else here is done by locked instructions.
+ *
+ *   EAGER     a worker that ends its search, or polled, wakes a sleeper if nobody watches the loop: 0 never, 1 always,
+ *             2 now and then
+ *   MONITOR   a monitor does that
+ *   STALE     the counts by which a worker decides whether to search may be old ones
+ * and the safeguards, each of which can be taken away:
+ *   FENCE     between publishing and reading the counts
+ *   RECHECK   a look at the queues after having announced to sleep
+ *   LAST      a look at the queues by the last searcher
+ *   REFUSED   a look at the queues after a refused start
+ *   MOVED     notify after jobs went from the shared to an own queue
+ *   SURPLUS   notify after one turn of the loop brought several
+ *   STICKY    a wake of the loop is not lost if nobody is in it yet
+ *
+ * When nothing can move any more, no job and no event may be left while a worker sleeps, or could be started, that
+ * would take it; if all sleep, one of them is in the event loop; and nobody counts as searching.
+ */
+/* RUN: -DN=2 -DOUTSIDE=1 -DJOBS=2 -DPUSHES=1 */
+/* RUN: -DN=2 -DOUTSIDE=2 -DJOBS=1 -DPUSHES=1 -DSTALE=1 */
+/* RUN: -DN=3 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=1 */
+/* RUN: -DN=2 -DSTARTED=1 -DREFUSALS=1 -DOUTSIDE=2 -DJOBS=1 -DPUSHES=0 */
+/* RUN: -DN=2 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=0 -DEVENTS=1 -DEAGER=2 -DMONITOR=1 */
+/* RUN: -DN=2 -DOUTSIDE=0 -DPUSHES=0 -DEVENTS=2 -DEAGER=2 -DMONITOR=1 */
+/* RUN: -DN=2 -DOUTSIDE=2 -DJOBS=2 -DPUSHES=1 */
+/* RUN: -DN=3 -DOUTSIDE=1 -DJOBS=2 -DPUSHES=1 */
+/* RUN: -DN=3 -DSTARTED=1 -DREFUSALS=1 -DOUTSIDE=1 -DJOBS=2 -DPUSHES=1 */
+/* RUN: -DN=3 -DOUTSIDE=0 -DPUSHES=0 -DEVENTS=2 -DEAGER=2 -DMONITOR=1 */
+/* MUTANT: -DFENCE=0 */
+/* MUTANT: -DRECHECK=0 */
+/* MUTANT: -DLAST=0 -DOUTSIDE=2 -DJOBS=1 */
+/* MUTANT: -DREFUSED=0 -DSTARTED=1 -DREFUSALS=1 -DOUTSIDE=2 -DJOBS=1 -DPUSHES=0 */
+/* MUTANT: -DMOVED=0 -DOUTSIDE=1 -DJOBS=2 -DPUSHES=0 */
+/* MUTANT: -DSURPLUS=0 -DOUTSIDE=0 -DPUSHES=0 -DEVENTS=2 -DMONITOR=1 */
+/* MUTANT: -DSTICKY=0 */
+/* MUTANT: -DEVENTS=1 -DPUSHES=0 -DEAGER=0 -DMONITOR=0 */
+/* MUTANT: -DOUTSIDE=0 -DEVENTS=2 -DPUSHES=0 -DEAGER=1 -DMONITOR=0 */
+
+#ifndef N
+#define N 2
+#endif
+#ifndef STARTED
+#define STARTED N
+#endif
+#ifndef REFUSALS
+#define REFUSALS 0
+#endif
+#ifndef OUTSIDE
+#define OUTSIDE 1
+#endif
+#ifndef JOBS
+#define JOBS 1
+#endif
+#ifndef PUSHES
+#define PUSHES 1
+#endif
+#ifndef EVENTS
+#define EVENTS 0
+#endif
+#ifndef EAGER
+#define EAGER 0
+#endif
+#ifndef MONITOR
+#define MONITOR 0
+#endif
+#ifndef STALE
+#define STALE 0
+#endif
+#ifndef FENCE
+#define FENCE 1
+#endif
+#ifndef RECHECK
+#define RECHECK 1
+#endif
+#ifndef LAST
+#define LAST 1
+#endif
+#ifndef REFUSED
+#define REFUSED 1
+#endif
+#ifndef MOVED
+#define MOVED 1
+#endif
+#ifndef SURPLUS
+#define SURPLUS 1
+#endif
+#ifndef STICKY
+#define STICKY 1
+#endif
+
+#define NOBODY 9
+#define OUTSIDER N /* the number of all who are no workers; its queue stays empty */
+
+/* the queues: shared, each worker's own, and what is still in its processor's store buffer of it */
+byte injected, ring[N + 1], buffered[N + 1];
+#if N == 2
+#define queued (injected + ring[0] + ring[1])
+#else
+#define queued (injected + ring[0] + ring[1] + ring[2])
+#endif
+#define any_work (queued > 0) /* by a caller whose store buffer is empty */
+
+/* the idle word */
+byte searching, sleeping, started = STARTED;
+#define awake (started - sleeping)
+
+/* guarded by the mutex */
+bit mutex, on_condition[N], notified[N];
+byte in_loop = NOBODY;
+bit suspended; /* a start was refused: none is tried again */
+#if N == 2
+#define somebody_on_condition (on_condition[0] || on_condition[1])
+#else
+#define somebody_on_condition (on_condition[0] || on_condition[1] || on_condition[2])
+#endif
+#define startable (started < N && !suspended)
+
+/* the event loop */
+byte poller = NOBODY, event, events_to_come = EVENTS;
+bit loop_woken, blocked;
+#define nobody_polls (sleeping > 0 && searching == 0 && poller == NOBODY)
+
+byte threads_started = STARTED, refusals = REFUSALS, pushes = PUSHES;
+bit go[N];
+
+inline drain() { ring[me] = ring[me] + buffered[me]; buffered[me] = 0 }
+inline lock() { atomic { !mutex -> mutex = 1; drain() } }
+inline unlock() { atomic { drain(); mutex = 0 } }
+
+inline hand_over_search(who) { sleeping--; searching++; notified[who] = 1 }
+
+inline wake_one() {
+  do
+  :: lock();
+     atomic {
+       loop = 0; start = 0;
+       if
+       :: searching > 0
+       :: searching == 0 && on_condition[0] -> on_condition[0] = 0; hand_over_search(0)
+       :: searching == 0 && on_condition[1] -> on_condition[1] = 0; hand_over_search(1)
+#if N > 2
+       :: searching == 0 && on_condition[2] -> on_condition[2] = 0; hand_over_search(2)
+#endif
+       :: searching == 0 && !somebody_on_condition && in_loop != NOBODY ->
+          hand_over_search(in_loop); in_loop = NOBODY; loop = 1
+       :: searching == 0 && !somebody_on_condition && in_loop == NOBODY && startable ->
+          started++; searching++; start = 1
+       :: searching == 0 && !somebody_on_condition && in_loop == NOBODY && !startable
+       fi
+     };
+     unlock();
+     if
+     :: loop ->
+        atomic {
+          loop = 0;
+          if
+          :: STICKY || blocked -> loop_woken = 1
+          :: else
+          fi
+        };
+        break
+     :: atomic { start -> go[threads_started] = 1; threads_started++; start = 0 }; break
+     :: atomic { start && refusals > 0 -> refusals--; suspended = 1; start = 0 };
+        lock();
+        atomic { started--; searching--; last = (searching == 0) };
+        unlock();
+        atomic {
+          if
+          :: REFUSED && last && any_work -> last = 0
+          :: else -> last = 0; break
+          fi
+        }
+     :: !loop && !start -> break
+     fi
+  od
+}
+
+inline notify() {
+#if FENCE
+  atomic { drain() };
+#endif
+  if
+  :: searching == 0 && (sleeping > 0 || started < N) -> wake_one()
+  :: else
+  fi
+}
+
+inline end_search() {
+  if
+  :: searcher ->
+     atomic { drain(); searching--; searcher = 0; last = (searching == 0) };
+     atomic {
+       if
+       :: LAST && last && any_work -> wake = 1
+       :: LAST && last && EAGER && nobody_polls -> wake = 1
+       :: !(LAST && last && (any_work || (EAGER == 1 && nobody_polls)))
+       fi;
+       last = 0
+     };
+     if
+     :: wake -> wake = 0; wake_one()
+     :: else
+     fi
+  :: else
+  fi
+}
+
+proctype worker(byte me) {
+  byte events;
+  bit loop, start, last, wake; /* wake_one's and end_search's */
+  bit searcher, moved;
+  if
+  :: me >= STARTED
+end_unstarted:
+     go[me]; searcher = 1
+  :: else
+  fi;
+
+next:
+#if EVENTS
+  /* now and then a turn of the loop without blocking, all of whose events go to the own queue */
+  if
+  :: atomic { !searcher && poller == NOBODY -> poller = me };
+     atomic { drain(); events = event; event = 0; loop_woken = 0 };
+     poller = NOBODY;
+     if
+     :: events > 0 -> atomic { buffered[me] = buffered[me] + events; events = 0 }; notify()
+     :: else
+     fi;
+     if
+     :: EAGER && nobody_polls -> wake_one()
+     :: !(EAGER == 1 && nobody_polls)
+     fi
+  :: skip
+  fi;
+#endif
+
+  if
+  :: atomic { ring[me] + buffered[me] > 0 -> drain(); ring[me]-- }; goto run_it
+  :: atomic { ring[me] + buffered[me] == 0 && injected > 0 -> injected-- };
+take_injected:
+     /* perhaps with another one, which is in no queue for a moment */
+     if
+     :: atomic { injected > 0 -> injected--; moved = 1 };
+        atomic { buffered[me]++; moved = 0 };
+#if MOVED
+        notify()
+#endif
+     :: skip
+     fi;
+     goto run_it
+  :: atomic { ring[me] + buffered[me] == 0 && injected == 0 }
+  fi;
+
+  if
+  :: searcher
+  :: atomic { !searcher && (STALE || (awake > 1 && 2 * searching < awake)) -> drain(); searching++; searcher = 1 }
+  :: !searcher && (STALE || !(awake > 1 && 2 * searching < awake)) -> goto park
+  fi;
+  if
+  :: atomic { injected > 0 -> injected-- }; goto take_injected
+  :: injected == 0
+  fi;
+  if
+  :: atomic { ring[(me + 1) % N] > 0 -> ring[(me + 1) % N]-- }; goto run_it
+  :: ring[(me + 1) % N] == 0
+  fi;
+#if N > 2
+  if
+  :: atomic { ring[(me + 2) % N] > 0 -> ring[(me + 2) % N]-- }; goto run_it
+  :: ring[(me + 2) % N] == 0
+  fi;
+#endif
+#if EVENTS
+  if
+  :: atomic { poller == NOBODY -> poller = me };
+     atomic { drain(); events = event; event = 0; loop_woken = 0 };
+     poller = NOBODY;
+     if
+     :: events > 0 -> goto distribute
+     :: else
+     fi
+  :: poller != NOBODY
+  fi;
+#endif
+
+park:
+  lock();
+  atomic { sleeping++; searching = searching - searcher; searcher = 0 };
+#if RECHECK
+  if
+  :: any_work -> atomic { sleeping--; searching++; searcher = 1 }; unlock(); goto next
+  :: else
+  fi;
+#endif
+  if
+  :: atomic { poller == NOBODY -> poller = me; in_loop = me };
+     unlock();
+     blocked = 1;
+end_in_loop:
+     atomic { (loop_woken || event > 0) -> blocked = 0; loop_woken = 0; events = event; event = 0 };
+     lock();
+     atomic {
+       poller = NOBODY;
+       if
+       :: notified[me] -> notified[me] = 0; searcher = 1
+       :: else -> in_loop = NOBODY; sleeping--
+       fi
+     };
+     unlock();
+     if
+     :: events > 0 -> end_search(); goto distribute
+     :: else -> goto next
+     fi
+  :: atomic { poller != NOBODY -> on_condition[me] = 1; mutex = 0 };
+end_on_condition:
+     atomic { notified[me] && !mutex -> notified[me] = 0; searcher = 1 };
+     goto next
+  fi;
+
+distribute: /* the first event's fiber runs at once, the others go to the own queue */
+  atomic { buffered[me] = buffered[me] + events - 1; wake = (events > 1); events = 0 };
+  if
+  :: SURPLUS && wake -> wake = 0; notify()
+  :: else -> wake = 0
+  fi;
+
+run_it:
+  end_search();
+  if
+  :: atomic { pushes > 0 -> pushes--; buffered[me]++ }; notify()
+  :: skip
+  fi;
+  if
+  :: goto next
+  :: skip /* a fiber that never lets go */
+  fi
+}
+
+proctype store_buffers() {
+end: do
+  :: atomic { buffered[0] > 0 -> ring[0] = ring[0] + buffered[0]; buffered[0] = 0 }
+  :: atomic { buffered[1] > 0 -> ring[1] = ring[1] + buffered[1]; buffered[1] = 0 }
+#if N > 2
+  :: atomic { buffered[2] > 0 -> ring[2] = ring[2] + buffered[2]; buffered[2] = 0 }
+#endif
+  od
+}
+
+proctype outsider() {
+  byte me = OUTSIDER, jobs = JOBS;
+  bit loop, start, last;
+  do
+  :: atomic { jobs > 0 -> jobs--; injected++ }; notify()
+  :: jobs == 0 -> break
+  od
+}
+
+proctype kernel() {
+  do
+  :: atomic { events_to_come > 0 -> events_to_come--; event++ }
+  :: events_to_come == 0 -> break
+  od
+}
+
+proctype monitor() {
+  byte me = OUTSIDER;
+  bit loop, start, last;
+end: do
+  :: nobody_polls -> wake_one()
+  od
+}
+
+proctype at_rest() {
+end: timeout;
+  assert(!(any_work && (sleeping > 0 || startable)));
+  assert(!(event > 0 && sleeping > 0));
+  assert(!(started > 0 && sleeping == started) || (in_loop != NOBODY && poller == in_loop));
+  assert(searching == 0)
+}
+
+init {
+  atomic {
+    byte i;
+    for (i : 0 .. N - 1) { run worker(i) };
+#if OUTSIDE
+    for (i : 1 .. OUTSIDE) { run outsider() };
+#endif
+    run store_buffers();
+    run at_rest();
+#if EVENTS
+    run kernel();
+#endif
+#if MONITOR
+    run monitor();
+#endif
+  }
+}

@@ -1,0 +1,167 @@
+// One wait under Relacy: it ends for exactly one reason, the waiter is resumed exactly once, by a thread that sees the
+// saved context, and sees what the one that ended its wait wrote before.
+//
+// MUTANT: A_NOT_RELEASED      a claim does not publish what was written before it
+// MUTANT: A_NOT_ACQUIRED      neither side sees what the other published
+// MUTANT: C_NO_LIGHT_FENCE    a waiter does not see the request of a canceller that does not see it wait
+// MUTANT: C_NO_HEAVY_FENCE    the same from the other end
+// MUTANT: NOT_EXCHANGED       two claims succeed
+// MUTANT: EARLY_IS_RESUMED    a claimer resumes a waiter that is not yet saved
+// MUTANT: COMMIT_BEFORE_SAVE
+
+#include <ulexite/base/spin_lock.hpp>
+#include <ulexite/runtime/wait_word.hpp>
+
+#include "relacy_atomics.hpp"
+
+#if defined(MUTANT_A_NOT_RELEASED)
+using atomics = model::relacy_atomics<model::release_is_relaxed>;
+#elif defined(MUTANT_A_NOT_ACQUIRED)
+using atomics = model::relacy_atomics<model::acquire_is_relaxed>;
+#elif defined(MUTANT_C_NO_LIGHT_FENCE)
+using atomics = model::relacy_atomics<model::no_light_fence>;
+#elif defined(MUTANT_C_NO_HEAVY_FENCE)
+using atomics = model::relacy_atomics<model::no_heavy_fence>;
+#elif defined(MUTANT_NOT_EXCHANGED)
+using atomics = model::relacy_atomics<model::exchange_is_load_and_store>;
+#else
+using atomics = model::relacy_atomics<>;
+#endif
+
+using ulexite::detail::claim_result;
+using ulexite::detail::wake_reason;
+
+#if defined(MUTANT_COMMIT_BEFORE_SAVE)
+constexpr bool save_first = false;
+#else
+constexpr bool save_first = true;
+#endif
+
+// A fiber that waits once. What it does after the wait is done by whoever resumes it.
+struct waiter {
+  ulexite::detail::basic_wait_word<atomics> word;
+  rl::var<int> context;
+  rl::var<int> note[3];  // by reason: what the one that ends the wait leaves for the waiter
+  int ends = 0, resumes = 0;
+
+  // The end of the switch: true if the fiber waits now.
+  bool switched(bool prepared, bool cancellable) {
+    if (save_first) context($) = 1;
+    const bool waits = word.commit(prepared, cancellable);
+    if (!save_first) context($) = 1;
+    return waits;
+  }
+
+  void resume() {
+    RL_ASSERT(++resumes == 1);
+    RL_ASSERT(int(context($)) == 1);
+    const wake_reason reason = word.reason();
+    const bool by_itself = reason == wake_reason::cancelled && ends == 0;  // the commit met a request to stop
+    if (!by_itself) RL_ASSERT(int(note[int(reason)]($)) == 1);
+  }
+
+  // True if this ended the wait.
+  bool claim(wake_reason reason) {
+    note[int(reason)]($) = 1;
+    const auto result = word.claim(reason);
+    if (result == claim_result::lost) return false;
+    RL_ASSERT(++ends == 1);
+#if defined(MUTANT_EARLY_IS_RESUMED)
+    resume();
+#else
+    if (result == claim_result::won) resume();
+#endif
+    return true;
+  }
+
+  void stop() {
+    note[int(wake_reason::cancelled)]($) = 1;
+    RL_ASSERT(word.request_stop());
+    RL_ASSERT(!word.request_stop() && word.stop_requested());
+    atomics::heavy_fence();
+    if (!word.cancel()) return;
+    RL_ASSERT(++ends == 1);
+    resume();
+  }
+};
+
+// A wait for a value with a time limit: value and timer may come before the switch, the stop at any time.
+struct prepared_wait : rl::test_suite<prepared_wait, 4> {
+  waiter self;
+  atomics::atomic<bool> armed{false};  // the lock of the sources, which the claimers take
+  bool retracted = false, cancellable = false;
+
+  void before() { cancellable = rl::rand(2); }
+
+  void thread(unsigned id) {
+    switch (id) {
+      case 0: {
+        self.word.prepare();
+        armed.store(true, rl::mo_seq_cst);
+        if (rl::rand(4) == 0 && (retracted = self.word.retract())) return;
+        if (!self.switched(true, cancellable)) self.resume();
+        return;
+      }
+      case 1: until_armed(), self.claim(wake_reason::notified); return;
+      case 2: until_armed(), self.claim(wake_reason::timed_out); return;
+      case 3: self.stop(); return;
+    }
+  }
+
+  void after() {
+    RL_ASSERT(self.resumes == (retracted ? 0 : 1));
+    const bool cancelled = self.word.reason() == wake_reason::cancelled;
+    if (cancelled) RL_ASSERT(cancellable && !retracted);
+    if (retracted) RL_ASSERT(self.ends == 0);
+    RL_ASSERT(self.word.stop_requested());  // sticky
+  }
+
+  void until_armed() {
+    while (!armed.load(rl::mo_seq_cst)) atomics::pause(0);
+  }
+};
+
+// A wait that one lock guards, held over the switch: a claim never comes early. The second notifier finds nobody, or
+// the waiter of a wait that was cancelled and whose entry has not been removed yet.
+struct wait_under_a_lock : rl::test_suite<wait_under_a_lock, 4> {
+  waiter self;
+  ulexite::detail::basic_spin_lock<atomics> lock;
+  rl::var<bool> queued;
+  bool cancellable = false;
+
+  void before() {
+    queued($) = false;
+    cancellable = rl::rand(2);
+  }
+
+  void thread(unsigned id) {
+    switch (id) {
+      case 0: {
+        lock.lock();
+        queued($) = true;
+        const bool waits = self.switched(false, cancellable);
+        lock.unlock();
+        if (!waits) self.resume();
+        return;
+      }
+      case 1:
+      case 2: {
+        lock.lock();
+        if (queued($)) {
+          queued($) = false;
+          const bool ended = self.claim(wake_reason::notified);
+          if (!cancellable) RL_ASSERT(ended);
+        }
+        lock.unlock();
+        return;
+      }
+      case 3: self.stop(); return;
+    }
+  }
+
+  void after() {
+    if (self.resumes == 0) RL_ASSERT(!cancellable && bool(queued($)));  // the notifiers came before it: it waits on
+  }
+};
+
+int main() { return model::holds<prepared_wait>(600'000) && model::holds<wait_under_a_lock>(400'000) ? 0 : 1; }
