@@ -49,6 +49,8 @@ function(ulexite_warnings target)
     $<IF:$<CXX_COMPILER_ID:GNU>,-Wshadow=local,-Wshadow>
     -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast
     -Wcast-qual -Wundef
+    # These misfire in g++ 12's own std::string (GCC bugs 105329 and 105651 and their like).
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>
     $<$<BOOL:${ULEXITE_WERROR}>:-Werror>)
 endfunction()
 

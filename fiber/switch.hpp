@@ -67,9 +67,10 @@ inline switch_thread& arrive(fcontext::transfer_t arrival, [[maybe_unused]] void
 }
 
 // Tells the sanitizers what is about to happen. A final departure passes no place for the fake stack, which frees it.
-inline void announce_switch([[maybe_unused]] context& from, [[maybe_unused]] const void* low,
-                            [[maybe_unused]] std::size_t size, [[maybe_unused]] void* sanitizer,
-                            [[maybe_unused]] departure departure) noexcept {
+// Inlined, for a function's exit must be told to the same ThreadSanitizer fiber as its entry.
+[[gnu::always_inline]] inline void announce_switch([[maybe_unused]] context& from, [[maybe_unused]] const void* low,
+                                                   [[maybe_unused]] std::size_t size, [[maybe_unused]] void* sanitizer,
+                                                   [[maybe_unused]] departure departure) noexcept {
 #if ULEXITE_ASAN
   __sanitizer_start_switch_fiber(departure == departure::final ? nullptr : &from.fake_stack, low, size);
 #endif

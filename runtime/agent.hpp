@@ -12,12 +12,18 @@ class task;
 
 inline constexpr std::int64_t no_deadline = INT64_MAX;
 
+enum class agent_kind : std::uint8_t {
+  fiber,
+  thread,
+  job,  // may not wait
+};
+
 // Whoever runs, and can be made to wait and be resumed: a fiber or a plain thread. std calls both execution agents.
 // A fiber's agent stands right before its task in a block of the pool, and outlives it: as memory it stays an agent as
 // long as the runtime lives, so that a stop of everything may touch it at any time.
 struct agent {
   wait_word word;
-  bool is_thread = false;
+  agent_kind kind = agent_kind::fiber;
   bool in_use = false;           // task_pool's
   std::uint16_t size_class = 0;  // task_pool's
   union {
@@ -32,7 +38,7 @@ struct agent {
 // The agent of a plain thread, which really blocks.
 class thread_agent : public agent {
  public:
-  thread_agent() noexcept { is_thread = true; }
+  thread_agent() noexcept { kind = agent_kind::thread; }
 
   // Ends block. Any thread; the object may be gone as soon as the blocked thread has seen it.
   void resume() noexcept { signal(resumed_); }

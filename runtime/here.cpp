@@ -1,4 +1,3 @@
-#include <ulexite/base/panic.hpp>
 #include <ulexite/runtime/here.hpp>
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -12,9 +11,9 @@ namespace {
 
 constinit thread_local whereabouts here;
 
-[[gnu::cold, gnu::noinline]] agent& agent_without_fiber() noexcept {
-  if (this_scheduler()) panic("a job waits for something: only fibers and plain threads may");
-  thread_local thread_agent plain;  // a plain thread stays on itself: no fiber comes here
+// A plain thread stays on itself: no fiber comes here, for workers have an agent at any time.
+[[gnu::cold, gnu::noinline]] agent& make_thread_agent() noexcept {
+  thread_local thread_agent plain;
   this_thread_whereabouts().agent = &plain;
   return plain;
 }
@@ -36,7 +35,7 @@ ULEXITE_OPAQUE scheduler* this_scheduler() noexcept {
 ULEXITE_OPAQUE agent& this_agent() noexcept {
   whereabouts* address = &here;
   asm volatile("" : "+r"(address));
-  return address->agent ? *address->agent : agent_without_fiber();
+  return address->agent ? *address->agent : make_thread_agent();
 }
 
 }  // namespace ulexite::detail

@@ -10,7 +10,7 @@ class scheduler;
 // thread runs the code; so nobody sees it but the functions of here.cpp, which are never inlined nor looked into.
 struct whereabouts {
   detail::scheduler* scheduler = nullptr;  // null on a plain thread
-  detail::agent* agent = nullptr;  // of the running fiber; null on a worker that runs none, and before first use
+  detail::agent* agent = nullptr;          // of what runs; null on a plain thread before first use
 };
 
 // The calling worker's scheduler, or null on any other thread. A fiber must not keep it over a switch.

@@ -17,7 +17,7 @@ namespace ulexite {
 // Dropping it detaches the fiber, which goes on. An exception of the fiber that nobody took with get() then goes to
 // runtime_options::on_unhandled_exception, unless it is the operation_cancelled of a fiber that was asked to stop.
 template <class T = void>
-class [[nodiscard]] join_handle {
+class join_handle {
  public:
   join_handle() = default;
   explicit join_handle(detail::result_task<T>& task) noexcept : task_(&task) {}

@@ -37,7 +37,7 @@ class core::monitor_turn {
 
 // A fiber of another runtime cannot be the monitor: it may change its thread.
 void core::watch_until_done(task& task) noexcept {
-  if (!this_agent().is_thread) {
+  if (this_agent().kind != agent_kind::thread) {
     ensure_monitor();
     task.join();
     return;

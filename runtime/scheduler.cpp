@@ -19,7 +19,9 @@ constexpr std::size_t ring_overflow = 128;
 }  // namespace
 
 scheduler::scheduler(core& home, std::size_t index) noexcept
-    : home_(home), index_(index), random_(reinterpret_cast<std::uintptr_t>(this) + index) {}
+    : home_(home), index_(index), random_(reinterpret_cast<std::uintptr_t>(this) + index) {
+  job_agent_.kind = agent_kind::job;
+}
 
 std::uint64_t scheduler::take_ids(std::uint64_t count) noexcept {
   static std::atomic<std::uint64_t> next{1};
@@ -126,7 +128,7 @@ void scheduler::recycle(stack& left, stack_pool& pool) noexcept {
 
 void scheduler::set_running(task* next) noexcept {
   current_ = next;
-  whereabouts_->agent = next ? &next->agent() : nullptr;
+  whereabouts_->agent = next ? &next->agent() : &job_agent_;
 }
 
 void scheduler::begin_quantum(task* next) noexcept {
@@ -302,7 +304,7 @@ job* scheduler::next_queued() noexcept {
 // block of the fiber after the next is fetched ahead, and the top of the stack of the next, whose block is here by now.
 // The ring holds fibers only, and their blocks are never unmapped, so a stale hint does no harm.
 void scheduler::prefetch_ring() noexcept {
-#if !ULEXITE_TSAN
+#if !ULEXITE_TSAN && !ULEXITE_ASAN  // which take the look at a stale hint for an error
   __builtin_prefetch(ring_.hint(2));
   if (const auto* const next = static_cast<const task*>(ring_.hint(1))) {
     const auto* const frame = static_cast<const char*>(next->saved.frame);
@@ -324,7 +326,7 @@ job* scheduler::take_own_slot() noexcept {
 void scheduler::run() noexcept {
   static_cast<switch_thread&>(*this) = switch_thread{};
   whereabouts_ = &this_thread_whereabouts();
-  *whereabouts_ = {this, nullptr};
+  *whereabouts_ = {this, &job_agent_};
   searching = true;                              // whoever starts a worker makes it a searcher
   busy_.store(true, std::memory_order_relaxed);  // hint
   bool stopping = false;

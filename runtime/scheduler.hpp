@@ -153,6 +153,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   const std::size_t index_;
   whereabouts* whereabouts_ = nullptr;  // the thread's
   task* current_ = nullptr;
+  agent job_agent_;  // of whatever runs here that is no fiber
   context main_;
   departed departed_;
   job* launching_ = nullptr;  // what the stack that is being started is to run

@@ -33,7 +33,10 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, s
 }
 
 wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, bool cancellable, std::int64_t deadline) noexcept {
-  if (self.is_thread) return suspend_thread(static_cast<thread_agent&>(self), held, prepared, deadline);
+  if (self.kind != agent_kind::fiber) [[unlikely]] {
+    if (self.kind == agent_kind::job) panic("a job waits for something: only fibers and plain threads may");
+    return suspend_thread(static_cast<thread_agent&>(self), held, prepared, deadline);
+  }
   if (deadline != no_deadline) return suspend_with_timer(self.fiber(), held, prepared, cancellable, deadline);
   return this_scheduler()->suspend(held, prepared, cancellable);
 }
@@ -54,7 +57,7 @@ bool thread_agent::block(std::int64_t deadline) noexcept {
 }
 
 void resume(agent& agent) noexcept {
-  if (agent.is_thread) {
+  if (agent.kind == agent_kind::thread) {
     static_cast<thread_agent&>(agent).resume();
     return;
   }
@@ -78,7 +81,7 @@ wake_reason suspend_prepared(agent& self, cancellable cancellable, std::int64_t 
 void throw_cancelled() { throw operation_cancelled(); }
 
 void look_whether_to_yield(agent& self) noexcept {
-  if (!self.is_thread && this_scheduler()->budget_is_spent()) this_scheduler()->yield();
+  if (self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent()) this_scheduler()->yield();
 }
 
 core& this_core() {

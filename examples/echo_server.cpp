@@ -1,0 +1,104 @@
+// A TCP server that sends back what it gets: one fiber for each connection.
+//
+//   echo_server --port 7777
+//   printf 'hello\n' | nc -q1 127.0.0.1 7777
+//
+// It stops on SIGINT or SIGTERM, and then says what it has served.
+
+#include <ulexite/net/io_wait.hpp>
+#include <ulexite/net/tcp.hpp>
+#include <ulexite/runtime/runtime.hpp>
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <system_error>
+
+namespace {
+
+struct arguments {
+  std::string bind = "127.0.0.1";
+  std::uint16_t port = 7777;
+  std::size_t threads = 0;
+};
+
+struct totals {
+  std::atomic<std::uint64_t> connections{0}, bytes{0};
+};
+
+// A broken connection is the client's affair; a cancellation leaves as an exception, and ends the fiber.
+void echo(ulexite::net::tcp_stream peer, totals& served) {
+  std::array<char, 16 * 1024> buffer;
+  std::error_code error;
+  while (const std::size_t got = peer.read_some(buffer.data(), buffer.size(), error)) {
+    peer.write(buffer.data(), got, error);
+    if (error) return;
+    served.bytes.fetch_add(got, std::memory_order_relaxed);
+  }
+}
+
+void accept_all(ulexite::net::tcp_listener& listener, totals& served) {
+  for (std::error_code error;;) {
+    auto peer = listener.accept(error);
+    if (error) return;  // closed
+    served.connections.fetch_add(1, std::memory_order_relaxed);
+    ulexite::spawn([peer = std::move(peer), &served]() mutable { echo(std::move(peer), served); }).detach();
+  }
+}
+
+// The stop signals as a descriptor. They are blocked in the whole process, before any other thread exists.
+int stop_signals() {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGINT);
+  sigaddset(&stop, SIGTERM);
+  if (const int error = pthread_sigmask(SIG_BLOCK, &stop, nullptr))
+    throw std::system_error(error, std::system_category(), "blocking the stop signals");
+  const int fd = signalfd(-1, &stop, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (fd < 0) throw std::system_error(errno, std::system_category(), "making a signalfd");
+  return fd;
+}
+
+void serve(const arguments& given, int signals, totals& served) {
+  ulexite::net::tcp_listener listener(ulexite::net::endpoint::ip(given.bind, given.port));
+  std::printf("listening on %s\n", listener.local_endpoint().str().c_str());
+  std::fflush(stdout);
+  auto acceptor = ulexite::spawn([&] { accept_all(listener, served); });
+  ulexite::net::wait_readable(signals);
+  listener.close();
+  acceptor.get();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  arguments given;
+  CLI::App app("Sends back what it gets, over TCP, until it is stopped by SIGINT or SIGTERM.");
+  app.add_option("--bind", given.bind, "Numeric address to listen on")->capture_default_str();
+  app.add_option("--port", given.port, "Port to listen on; 0 takes a free one")->capture_default_str();
+  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  const int signals = stop_signals();
+  totals served;
+  {
+    ulexite::runtime runtime({.threads = given.threads});
+    runtime.run(serve, given, signals, std::ref(served));
+  }  // cancels the connections that are still open, and waits for them
+  ::close(signals);
+  std::printf("served %llu connections, %llu bytes\n", static_cast<unsigned long long>(served.connections.load()),
+              static_cast<unsigned long long>(served.bytes.load()));
+  return 0;
+} catch (const std::exception& failure) {
+  std::fprintf(stderr, "echo_server: %s\n", failure.what());
+  return 1;
+}

@@ -1,0 +1,176 @@
+#include "site.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace http_server {
+namespace fs = std::filesystem;
+namespace {
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// "http://host/path", as a client of a proxy writes it, down to "/path".
+std::string_view without_authority(std::string_view target) {
+  constexpr std::string_view scheme = "http://";
+  if (!target.starts_with(scheme)) return target;
+  target.remove_prefix(scheme.size());
+  const auto slash = target.find('/');
+  return slash == target.npos ? "/" : target.substr(slash);
+}
+
+lookup from_error(const std::error_code& error) {
+  return {.outcome = error == std::errc::permission_denied ? lookup::forbidden : lookup::missing};
+}
+
+}  // namespace
+
+// ---- files
+// ------------------------------------------------------------------------------------------------------------
+
+// O_NONBLOCK: a pipe must not block the worker until somebody writes.
+open_file::open_file(const fs::path& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {
+  struct stat about{};
+  if (fd_ < 0 || ::fstat(fd_, &about) != 0) {
+    const int error = errno;
+    if (fd_ >= 0) ::close(fd_);
+    throw std::system_error(error, std::system_category(), path.string());
+  }
+  regular_ = S_ISREG(about.st_mode);
+  directory_ = S_ISDIR(about.st_mode);
+  size_ = static_cast<std::uint64_t>(about.st_size);
+  modified_ = about.st_mtime;
+}
+
+open_file::open_file(open_file&& other) noexcept { *this = std::move(other); }
+
+open_file& open_file::operator=(open_file&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  regular_ = other.regular_;
+  directory_ = other.directory_;
+  size_ = other.size_;
+  modified_ = other.modified_;
+  return *this;
+}
+
+open_file::~open_file() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::size_t open_file::read_at(std::uint64_t offset, char* data, std::size_t size) const {
+  if (size == 0) return 0;
+  const ssize_t got = ::pread(fd_, data, size, static_cast<off_t>(offset));
+  if (got < 0) throw std::system_error(errno, std::system_category(), "reading a file");
+  return static_cast<std::size_t>(got);
+}
+
+// ---- targets
+// ----------------------------------------------------------------------------------------------------------
+
+bool decode_target(std::string_view target, std::string& path) {
+  target = without_authority(target);
+  target = target.substr(0, target.find_first_of("?#"));
+  if (!target.starts_with('/')) return false;
+  path.clear();
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    char c = target[i];
+    if (c == '%') {
+      const int high = i + 2 < target.size() ? hex_value(target[i + 1]) : -1;
+      const int low = i + 2 < target.size() ? hex_value(target[i + 2]) : -1;
+      if (high < 0 || low < 0) return false;
+      c = static_cast<char>(high * 16 + low);
+      i += 2;
+    }
+    if (c == '\0') return false;
+    path.push_back(c);
+  }
+  return true;
+}
+
+site::site(const fs::path& directory) {
+  std::error_code error;
+  root_ = fs::canonical(directory, error);
+  if (!error && !fs::is_directory(root_, error) && !error) error = std::make_error_code(std::errc::not_a_directory);
+  if (error) throw std::system_error(error, "cannot serve the directory \"" + directory.string() + "\"");
+}
+
+bool site::contains(const fs::path& real) const {
+  return std::mismatch(root_.begin(), root_.end(), real.begin(), real.end()).first == root_.end();
+}
+
+lookup site::open(const fs::path& wanted, bool as_directory) const {
+  std::error_code error;
+  const fs::path real = fs::canonical(wanted, error);
+  if (error) return from_error(error);
+  if (!contains(real)) return {.outcome = lookup::missing};
+  lookup result{.outcome = lookup::found, .file = open_file(real), .type = std::string(type_of(real))};
+  if (result.file.is_directory() && !as_directory) result.outcome = lookup::moved;
+  if (result.file.is_directory() && as_directory) return open(real / "index.html", false);
+  if (result.file.is_regular() && as_directory) result.outcome = lookup::missing;
+  if (!result.file.is_directory() && !result.file.is_regular()) result.outcome = lookup::missing;
+  return result;
+}
+
+lookup site::find(std::string_view target) const {
+  std::string path;
+  if (!decode_target(target, path)) return {.outcome = lookup::malformed};
+  const bool as_directory = path.back() == '/';
+  const auto begin = path.find_first_not_of('/');
+  const auto end = path.find_last_not_of('/');
+  try {
+    if (begin == path.npos) return open(root_, true);
+    lookup result = open(root_ / path.substr(begin, end - begin + 1), as_directory);
+    // An index.html that is a directory itself must not send the client round in circles.
+    if (result.outcome == lookup::moved && as_directory) result.outcome = lookup::missing;
+    return result;
+  } catch (const std::system_error& error) {
+    return from_error(error.code());
+  }
+}
+
+std::string_view type_of(const fs::path& file) {
+  static constexpr std::pair<std::string_view, std::string_view> types[] = {
+      {".css", "text/css; charset=utf-8"},
+      {".csv", "text/csv; charset=utf-8"},
+      {".gif", "image/gif"},
+      {".htm", "text/html; charset=utf-8"},
+      {".html", "text/html; charset=utf-8"},
+      {".ico", "image/vnd.microsoft.icon"},
+      {".jpeg", "image/jpeg"},
+      {".jpg", "image/jpeg"},
+      {".js", "text/javascript; charset=utf-8"},
+      {".json", "application/json"},
+      {".md", "text/markdown; charset=utf-8"},
+      {".mjs", "text/javascript; charset=utf-8"},
+      {".mp3", "audio/mpeg"},
+      {".mp4", "video/mp4"},
+      {".pdf", "application/pdf"},
+      {".png", "image/png"},
+      {".svg", "image/svg+xml"},
+      {".txt", "text/plain; charset=utf-8"},
+      {".wasm", "application/wasm"},
+      {".webm", "video/webm"},
+      {".webp", "image/webp"},
+      {".woff", "font/woff"},
+      {".woff2", "font/woff2"},
+      {".xml", "application/xml"},
+  };
+  std::string extension = file.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
+  for (const auto& [ending, type] : types)
+    if (extension == ending) return type;
+  return "application/octet-stream";
+}
+
+}  // namespace http_server

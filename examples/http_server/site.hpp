@@ -1,0 +1,74 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace http_server {
+
+// A file of the site, opened. Movable.
+class open_file {
+ public:
+  open_file() = default;
+  // Opens for reading, and does not follow a symbolic link. Throws std::system_error.
+  explicit open_file(const std::filesystem::path& path);
+  open_file(open_file&& other) noexcept;
+  open_file& operator=(open_file&& other) noexcept;
+  ~open_file();
+
+  [[nodiscard]] bool is_regular() const noexcept { return regular_; }
+  [[nodiscard]] bool is_directory() const noexcept { return directory_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::time_t modified() const noexcept { return modified_; }
+
+  // Bytes from `offset` on: how many, 0 at the end. The page cache serves most of this; else the worker waits for the
+  // disk. Throws std::system_error.
+  std::size_t read_at(std::uint64_t offset, char* data, std::size_t size) const;
+
+ private:
+  int fd_ = -1;
+  bool regular_ = false, directory_ = false;
+  std::uint64_t size_ = 0;
+  std::time_t modified_ = 0;
+};
+
+// What a request's target leads to.
+struct lookup {
+  enum {
+    found,      // file, type
+    moved,      // a directory, asked for without the final slash
+    malformed,  // not a target at all
+    missing,    // nothing there, or outside of the site
+    forbidden,  // the process may not read it
+  } outcome = missing;
+  open_file file{};
+  std::string type{};
+};
+
+// The files under one directory.
+class site {
+ public:
+  // Throws std::system_error naming the directory when there is none.
+  explicit site(const std::filesystem::path& directory);
+
+  // `target` as it stands in the request: "/a%20b.html?query". Only what really lies under the directory is found,
+  // whatever dots, escapes or symbolic links say.
+  [[nodiscard]] lookup find(std::string_view target) const;
+
+ private:
+  [[nodiscard]] lookup open(const std::filesystem::path& wanted, bool as_directory) const;
+  [[nodiscard]] bool contains(const std::filesystem::path& real) const;
+
+  std::filesystem::path root_;
+};
+
+// The path of a target without its query, unescaped; false if it is malformed.
+[[nodiscard]] bool decode_target(std::string_view target, std::string& path);
+
+// The Content-Type that goes with a file's name.
+[[nodiscard]] std::string_view type_of(const std::filesystem::path& file);
+
+}  // namespace http_server

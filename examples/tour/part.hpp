@@ -1,0 +1,30 @@
+#pragma once
+
+#include <ulexite.hpp>
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The tour: each part shows one thing that fibers are good at, on work whose result can be checked.
+namespace tour {
+
+// What a part has to tell: a line of the table, and lines that follow below it.
+struct result {
+  std::string done;                  // what was done
+  std::string check;                 // what was compared, and held
+  double seconds = 0;                // of the measured work alone
+  std::string rate;                  // of the same
+  std::vector<std::string> details;  // what is worth knowing besides
+};
+
+// The parts. Each runs its fibers in `runtime`, throws wrong_result when a check fails, and anything else when the
+// machine refuses something.
+result meet_on_a_channel(ulexite::runtime& runtime, std::size_t crowd);
+result count_words(ulexite::runtime& runtime, const std::vector<std::filesystem::path>& directories);
+result echo_over_tcp(ulexite::runtime& runtime, std::size_t clients);
+result serve_http(ulexite::runtime& runtime, std::size_t clients);
+
+}  // namespace tour

@@ -1,0 +1,178 @@
+// Part 2: a pipeline. One fiber walks through the directories, several read and count, one brings the results together;
+// channels lie between them. Then one plain thread counts all over again, and must find the same.
+
+#include "check.hpp"
+#include "files.hpp"
+#include "part.hpp"
+#include "progress.hpp"
+#include "team.hpp"
+#include "text.hpp"
+#include "words.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tour {
+namespace {
+
+using directories = std::vector<std::filesystem::path>;
+
+// What is known in the end. Each file has its place in both vectors.
+struct census {
+  std::vector<source_file> files;
+  std::vector<std::optional<file_count>> counts;
+  word_counts words;
+  skipped passed_over;
+};
+
+// What the walker sends to the readers, and they to the collector.
+struct assignment {
+  std::size_t number;
+  source_file file;
+};
+struct tally {
+  word_counts words;
+  std::vector<std::pair<std::size_t, std::optional<file_count>>> counts;
+};
+using assignments = ulexite::channel<assignment>;
+using tallies = ulexite::channel<tally>;
+
+// Closes a channel at the end of a scope, however that is left: nobody waits for a fiber that has failed.
+template <class T>
+class closing {
+ public:
+  explicit closing(ulexite::channel<T>& channel) noexcept : channel_(channel) {}
+  ~closing() { channel_.close(); }
+  closing(const closing&) = delete;
+  closing& operator=(const closing&) = delete;
+
+ private:
+  ulexite::channel<T>& channel_;
+};
+
+// Runs ahead of the readers as far as the channel has room, then waits for them.
+void list_files(const directories& roots, census& all, assignments& to_read) {
+  const closing end(to_read);
+  for (const auto& root : roots)
+    walk(root, all.passed_over, [&](source_file file) {
+      all.files.push_back(file);
+      to_read.send({all.files.size() - 1, std::move(file)});
+    });
+}
+
+void count_files(assignments& to_read, tallies& counted, progress& line) {
+  const closing end(to_read);  // it is closed already, unless this reader fails
+  tally mine;
+  file_counter counter(mine.words);
+  for (const assignment& next : to_read) {
+    mine.counts.emplace_back(next.number, counter.count(next.file));
+    line.add();
+  }
+  counted.send(std::move(mine));
+}
+
+void collect(tallies& counted, census& all) {
+  for (const tally& one : counted) {
+    all.words.merge(one.words);
+    for (const auto& [number, count] : one.counts) {
+      if (all.counts.size() <= number) all.counts.resize(number + 1);
+      all.counts[number] = count;
+    }
+  }
+}
+
+// Inside a fiber. The order of the variables is the reverse of that in which they end.
+void count_in_fibers(const directories& roots, std::size_t readers, census& all, progress& line) {
+  assignments to_read(256);
+  tallies counted;
+  team ends;
+  ends.spawn([&] { list_files(roots, all, to_read); });
+  ends.spawn([&] { collect(counted, all); });
+  team middle;
+  for (std::size_t i = 0; i < readers; ++i) middle.spawn([&] { count_files(to_read, counted, line); });
+  middle.wait();
+  counted.close();
+  ends.wait();
+}
+
+// The same files, one after the other.
+census count_alone(const std::vector<source_file>& files, progress& line) {
+  census all;
+  file_counter counter(all.words);
+  for (const auto& file : files) {
+    all.counts.push_back(counter.count(file));
+    line.add();
+  }
+  return all;
+}
+
+// Throws unless both found the same. Returns the number of files that are not comparable, since somebody changed or
+// removed them meanwhile.
+std::size_t compare(const census& fibers, const census& alone) {
+  check_equal("files counted", fibers.counts.size(), fibers.files.size());
+  std::size_t changed = 0;
+  for (std::size_t i = 0; i < fibers.files.size(); ++i) {
+    if (fibers.counts[i] == alone.counts[i]) continue;
+    check(has_changed(fibers.files[i]), "fibers and thread found different words in " + fibers.files[i].path.string());
+    ++changed;
+  }
+  if (changed == 0) check(fibers.words == alone.words, "fibers and thread differ in how often a word occurs");
+  return changed;
+}
+
+std::vector<std::string> most_frequent(const word_counts& words, std::size_t most) {
+  std::vector<std::pair<std::string, std::uint64_t>> ranking(words.begin(), words.end());
+  const auto kept = std::min(most, ranking.size());
+  std::partial_sort(
+      ranking.begin(), ranking.begin() + static_cast<std::ptrdiff_t>(kept), ranking.end(),
+      [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
+  ranking.resize(kept);
+  std::vector<std::string> lines;
+  for (const auto& [word, times] : ranking) lines.push_back(right(grouped(times), 13) + " " + word);
+  return lines;
+}
+
+result report(const census& all, std::size_t changed, double seconds, double seconds_alone) {
+  file_count sum;
+  std::uint64_t files = 0;
+  skipped passed_over = all.passed_over;
+  for (const auto& count : all.counts) {
+    count ? ++files : ++passed_over.unreadable;
+    sum.bytes += count ? count->bytes : 0;
+    sum.words += count ? count->words : 0;
+  }
+  result result;
+  result.done = grouped(files) + " files, " + grouped(sum.bytes) + " bytes, " + grouped(sum.words) + " words, " +
+                grouped(all.words.size()) + " distinct";
+  result.check = "one thread, same counts";
+  result.seconds = seconds;
+  result.rate = rate(static_cast<double>(sum.bytes) / 1e6, seconds, "MB");
+  result.details = most_frequent(all.words, 10);
+  result.details.push_back("one thread with the list of files at hand: " + duration(seconds_alone));
+  result.details.push_back("skipped: " + passed_over.str());
+  if (changed != 0) result.details.push_back(grouped(changed) + " files changed meanwhile and were not compared");
+  return result;
+}
+
+}  // namespace
+
+result count_words(ulexite::runtime& runtime, const directories& roots) {
+  progress line(runtime, "2/4 counting words", "files");
+  census all;
+  // Each reader has a table of words. More of them than worker threads would only drive each other's out of the caches.
+  const std::size_t readers = std::max<std::size_t>(2, runtime.metrics().workers);
+  const stopwatch fibers;
+  runtime.run([&] { count_in_fibers(roots, readers, all, line); });
+  const double seconds = fibers.seconds();
+
+  line.restart("files counted again by one thread", all.files.size());
+  const stopwatch thread;
+  const census alone = count_alone(all.files, line);
+  const double seconds_alone = thread.seconds();
+  return report(all, compare(all, alone), seconds, seconds_alone);
+}
+
+}  // namespace tour

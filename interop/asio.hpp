@@ -1,0 +1,139 @@
+#pragma once
+
+// A tcp_stream as Boost.Asio's synchronous streams are: Boost.Beast's http and websocket and boost::asio::ssl::stream
+// work on it, in a fiber, with no io_context ever run. The library itself does not need Boost.Asio; this header does.
+//
+//   ulexite::asio_stream stream(tcp);
+//   boost::beast::http::read(stream, buffer, request);
+//   boost::asio::ssl::stream<ulexite::asio_stream> secure(ulexite::asio_stream(tcp), context);
+//
+// Boost's asynchronous operations do not work on it, and Boost's own time-outs do nothing: use the tcp_stream's expiry.
+
+#include <ulexite/base/error.hpp>
+#include <ulexite/net/tcp.hpp>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <system_error>
+#include <utility>
+
+namespace boost::beast {
+enum class role_type;  // defined by <boost/beast/core/role.hpp>
+}
+
+namespace ulexite {
+
+// Refers to a tcp_stream, which must outlive it. Copies refer to the same. Waits, and may be used, as that says.
+//
+// The forms with an error code tell a cancellation as boost::asio::error::operation_aborted, the end of the stream as
+// eof, an expiry as timed_out, the other errors by their number. The others throw boost::system::system_error, but
+// operation_cancelled for a cancellation.
+class asio_stream {
+ public:
+  using lowest_layer_type = asio_stream;
+  using executor_type = boost::asio::io_context::executor_type;
+
+  explicit asio_stream(net::tcp_stream& stream) noexcept : stream_(&stream) {}
+
+  [[nodiscard]] net::tcp_stream& stream() const noexcept { return *stream_; }
+  [[nodiscard]] lowest_layer_type& lowest_layer() noexcept { return *this; }
+  [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return *this; }
+  // Of an io_context that nobody runs: layers above make timers of it, which they do not use here.
+  [[nodiscard]] executor_type get_executor() const { return inert_context().get_executor(); }
+
+  template <class MutableBuffers>
+  std::size_t read_some(const MutableBuffers& buffers, boost::system::error_code& error) {
+    const vectors into = vectors::of<boost::asio::mutable_buffer>(buffers);
+    std::error_code failure;
+    const std::size_t got = stream_->read_some(into.span(), failure);
+    error = translated(failure);
+    if (!failure && got == 0 && into.total != 0) error = boost::asio::error::eof;
+    return got;
+  }
+  template <class MutableBuffers>
+  std::size_t read_some(const MutableBuffers& buffers) {
+    boost::system::error_code error;
+    const std::size_t got = read_some(buffers, error);
+    throw_if(error, "read_some");
+    return got;
+  }
+
+  template <class ConstBuffers>
+  std::size_t write_some(const ConstBuffers& buffers, boost::system::error_code& error) {
+    const vectors from = vectors::of<boost::asio::const_buffer>(buffers);
+    std::error_code failure;
+    const std::size_t sent = stream_->write_some(from.span(), failure);
+    error = translated(failure);
+    return sent;
+  }
+  template <class ConstBuffers>
+  std::size_t write_some(const ConstBuffers& buffers) {
+    boost::system::error_code error;
+    const std::size_t sent = write_some(buffers, error);
+    throw_if(error, "write_some");
+    return sent;
+  }
+
+ private:
+  // The first buffers of a sequence that are not empty. A partial read or write may leave out the others.
+  struct vectors {
+    std::array<iovec, 64> items;
+    std::size_t count = 0;
+    std::size_t total = 0;
+
+    template <class Buffer, class Buffers>
+    static vectors of(const Buffers& buffers) {
+      vectors made;
+      const auto end = boost::asio::buffer_sequence_end(buffers);
+      for (auto at = boost::asio::buffer_sequence_begin(buffers); at != end && made.count < made.items.size(); ++at) {
+        const Buffer each(*at);
+        if (each.size() == 0) continue;
+        made.items[made.count++] = {const_cast<void*>(static_cast<const void*>(each.data())), each.size()};
+        made.total += each.size();
+      }
+      return made;
+    }
+    [[nodiscard]] std::span<const iovec> span() const noexcept { return {items.data(), count}; }
+  };
+
+  static boost::asio::io_context& inert_context() {
+    static boost::asio::io_context context(1);
+    return context;
+  }
+
+  static boost::system::error_code translated(const std::error_code& error) {
+    if (!error) return {};
+    if (error == errc::cancelled) return boost::asio::error::operation_aborted;
+    return {error.value(), boost::system::system_category()};
+  }
+
+  static void throw_if(const boost::system::error_code& error, const char* operation) {
+    if (error == boost::asio::error::operation_aborted) throw operation_cancelled();
+    if (error) throw boost::system::system_error(error, operation);
+  }
+
+  net::tcp_stream* stream_;
+};
+
+// What Beast calls, found by their argument, at the end of a websocket connection and on time-outs.
+inline void teardown(boost::beast::role_type, asio_stream& stream, boost::system::error_code& error) {
+  std::error_code failure;
+  stream.stream().shutdown_write(failure);
+  error = {failure.value(), boost::system::system_category()};
+}
+template <class Handler>
+void async_teardown(boost::beast::role_type role, asio_stream& stream, Handler&& handler) {
+  boost::system::error_code error;
+  teardown(role, stream, error);
+  std::forward<Handler>(handler)(error);
+}
+inline void beast_close_socket(asio_stream& stream) { stream.stream().close(); }
+
+}  // namespace ulexite

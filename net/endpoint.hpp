@@ -1,0 +1,53 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ulexite::net {
+
+enum class address_family : std::uint8_t { none, ipv4, ipv6, local };
+
+// Where a socket is, or what it is to reach: an IPv4 or IPv6 address with a port, or the path of a Unix socket. A
+// value.
+class endpoint {
+ public:
+  // Nowhere: family none.
+  endpoint() noexcept = default;
+
+  // "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/path", or "unix:@name" for an abstract one. Numbers only:
+  // for names there is resolve. Never blocks. Throws std::invalid_argument naming the text and what is wrong with it.
+  [[nodiscard]] static endpoint parse(std::string_view text);
+
+  // A numeric address without brackets ("127.0.0.1", "::1") and a port. Throws like parse.
+  [[nodiscard]] static endpoint ip(std::string_view address, std::uint16_t port);
+
+  // The path of a Unix socket; a leading '@' makes it abstract. Throws like parse, when it is empty or too long.
+  [[nodiscard]] static endpoint local(std::string_view path);
+
+  // As the system calls give it. Throws std::invalid_argument for another family or a wrong length.
+  [[nodiscard]] static endpoint from(const sockaddr* address, socklen_t size);
+
+  [[nodiscard]] address_family family() const noexcept;
+  // 0 without one.
+  [[nodiscard]] std::uint16_t port() const noexcept;
+  // What parse takes; "unix:" for a Unix socket without a name, "" for none.
+  [[nodiscard]] std::string str() const;
+  // The path of a Unix socket in the file system; empty for any other.
+  [[nodiscard]] std::string_view path() const noexcept;
+
+  // For the system calls.
+  [[nodiscard]] const sockaddr* data() const noexcept { return reinterpret_cast<const sockaddr*>(&storage_); }
+  [[nodiscard]] socklen_t size() const noexcept { return size_; }
+
+  // The same family, address, port and scope, or path.
+  friend bool operator==(const endpoint& a, const endpoint& b) noexcept;
+
+ private:
+  sockaddr_storage storage_{};
+  socklen_t size_ = 0;
+};
+
+}  // namespace ulexite::net

@@ -1,0 +1,194 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/net/socket.hpp>
+#include <ulexite/runtime/core.hpp>
+#include <ulexite/runtime/waiting_event.hpp>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+#include <new>
+#include <string>
+
+namespace ulexite::detail {
+namespace {
+
+std::error_code closed_error() noexcept { return std::make_error_code(std::errc::bad_file_descriptor); }
+
+std::uint8_t bit_of(direction towards) noexcept {
+  return static_cast<std::uint8_t>(1U << static_cast<unsigned>(towards));
+}
+
+}  // namespace
+
+const direction socket::read_side = direction::read;
+const direction socket::write_side = direction::write;
+const ssize_t socket::would_block = -EAGAIN;
+
+// One direction, as a waiting user sees it: under the lock, since a close takes the source away.
+struct socket::side final : edge_side {
+  side(socket& s, direction d) noexcept : whose(s), towards(d) {}
+  bool arm(event& edge) noexcept override {
+    const std::lock_guard lock(whose.lock_);
+    return whose.source_ && event_loop::arm(*whose.source_, towards, edge);
+  }
+  void disarm(event& edge) noexcept override {
+    const std::lock_guard lock(whose.lock_);
+    if (whose.source_) event_loop::disarm(*whose.source_, towards, edge);
+  }
+  socket& whose;
+  const direction towards;
+};
+
+// ---- inside and outside
+// -----------------------------------------------------------------------------------------------
+
+bool socket::enter(direction towards, std::error_code& error) {
+  error.clear();
+  const std::lock_guard lock(lock_);
+  if (closed_) {
+    error = closed_error();
+    return false;
+  }
+  if (users_ & bit_of(towards)) {
+    const std::string what = towards == direction::read ? "read from" : "written to";
+    throw usage_error("fd " + std::to_string(fd_) + " is being " + what + " already: one at a time");
+  }
+  users_ |= bit_of(towards);
+  return true;
+}
+
+void socket::leave(direction towards) noexcept {
+  int last_fd = -1;
+  bool last_of_all = false;
+  {
+    const std::lock_guard lock(lock_);
+    users_ &= static_cast<std::uint8_t>(~bit_of(towards));
+    if (users_ == 0 && closed_) {
+      last_fd = std::exchange(fd_, -1);
+      last_of_all = orphaned_;
+    }
+  }
+  if (last_fd >= 0) ::close(last_fd);
+  if (last_of_all) delete this;
+}
+
+// The waiters are resumed, or woken by the shutdown, and find the socket closed. The descriptor's number stays taken
+// until the last of them has left, so none of them can meet a stranger under it.
+bool socket::close() noexcept {
+  event_list woken;
+  int last_fd = -1;
+  {
+    const std::lock_guard lock(lock_);
+    if (closed_) return false;
+    closed_ = true;
+    if (source_) loop_->close(*std::exchange(source_, nullptr), woken);
+    if (users_ == 0) {
+      last_fd = std::exchange(fd_, -1);
+    } else if (guests_ > 0) {
+      ::shutdown(fd_, SHUT_RDWR);
+    }
+  }
+  while (event* const edge = woken.pop()) resume(*static_cast<agent*>(edge->waiter));
+  if (last_fd >= 0) ::close(last_fd);
+  return true;
+}
+
+void socket::abandon() noexcept {
+  close();
+  {
+    const std::lock_guard lock(lock_);
+    orphaned_ = true;
+    if (users_ != 0) return;
+  }
+  delete this;
+}
+
+int socket::release() {
+  event_list nobody;
+  const std::lock_guard lock(lock_);
+  if (users_ != 0) throw usage_error("fd " + std::to_string(fd_) + " is in use and cannot be released");
+  if (source_) loop_->close(*std::exchange(source_, nullptr), nobody);
+  closed_ = true;
+  return std::exchange(fd_, -1);
+}
+
+int socket::fd() const noexcept {
+  const std::lock_guard lock(lock_);
+  return closed_ ? -1 : fd_;
+}
+
+// ---- waiting
+// ----------------------------------------------------------------------------------------------------------
+
+// Why an operation should not begin.
+std::error_code socket::refusal(std::int64_t deadline) noexcept {
+  if (stop_requested()) return errc::cancelled;
+  if (deadline != no_deadline && deadline <= now_ns()) return std::make_error_code(std::errc::timed_out);
+  return {};
+}
+
+// The error that a failed system call ends the operation with. None: try again. After a close it is always the same
+// one, whatever the shutdown of close made of the call.
+std::error_code socket::after_failure(int number, direction towards, std::int64_t deadline) noexcept {
+  if (number == EINTR) return {};
+  const bool blocked = number == EAGAIN || number == EWOULDBLOCK || number == EINPROGRESS || number == EALREADY;
+  const std::error_code error = blocked ? wait(towards, deadline) : std::error_code(number, std::system_category());
+  return is_open() ? error : closed_error();
+}
+
+std::error_code socket::wait(direction towards, std::int64_t deadline) noexcept {
+  core* const here = calling_runtime();
+  if (!here) return wait_as_guest(towards, deadline);
+  if (const auto error = register_in(here->loop)) return error;
+  if (loop_ != here->loop) return wait_as_guest(towards, deadline);
+  side waited_for(*this, towards);
+  return wait_for_edge(waited_for, deadline);
+}
+
+std::error_code socket::wait_as_guest(direction towards, std::int64_t deadline) noexcept {
+  {
+    const std::lock_guard lock(lock_);
+    if (closed_) return {};
+    ++guests_;
+  }
+  const std::error_code error = wait_without_source(fd_, towards, deadline);
+  const std::lock_guard lock(lock_);
+  --guests_;
+  return error;
+}
+
+// The first time: opens the source. The lock makes reader and writer agree, at the price of a system call under it.
+std::error_code socket::register_in(const std::shared_ptr<event_loop>& loop) noexcept try {
+  const std::lock_guard lock(lock_);
+  if (loop_ || closed_) return {};
+  source_ = &loop->open(fd_);
+  loop_ = loop;
+  return {};
+} catch (const std::system_error& refused) {
+  return refused.code();
+} catch (const std::bad_alloc&) {
+  return std::make_error_code(std::errc::not_enough_memory);
+}
+
+// ---- what a read tells of the next
+// ------------------------------------------------------------------------------------
+
+bool socket::nothing_to_read() const noexcept {
+  return (lull_.load(std::memory_order_acquire) & lull_mask) == quiet && calling_runtime();  // B
+}
+
+void socket::note_read(bool was_short) noexcept {
+  const std::uint32_t number = (lull_.load(std::memory_order_relaxed) & ~lull_mask) + one_read;  // the reader counts
+  lull_.store(number | (was_short ? drained : unknown), std::memory_order_release);              // A
+}
+
+void socket::note_send(std::uint32_t before) noexcept {
+  if ((before & lull_mask) != drained) return;
+  const std::uint32_t after = (before & ~lull_mask) | quiet;
+  lull_.compare_exchange_strong(before, after, std::memory_order_acq_rel, std::memory_order_relaxed);  // B
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,171 @@
+#pragma once
+
+// A socket and who uses it: what streams and listeners stand on. Net's own: nothing for users.
+//
+// One reader and one writer may use it at a time, and anybody may close it meanwhile. Invariants, under the lock:
+//   closed_           implies  source_ is null: nobody waits for an edge, and nobody will
+//   a user is inside  implies  fd_ is open and its number is this socket's
+//   orphaned_         implies  closed_: the last user to leave deletes the object
+//
+// The source is registered for life when a fiber first has to wait; it belongs to that fiber's runtime. Plain threads,
+// and fibers of other runtimes, wait without it (the `guests`): a close wakes them by shutting the connection down.
+//
+// When does a reader ask first, and when does it wait first? An edge tells of all there is at its time, so after a
+// short read of a stream socket it is pointless to ask again: the socket was empty, and what comes later makes a new
+// edge. With one exception: an error (a reset) that arrived in the same edge as the data, since libevent does not tell
+// it from readiness. It would be missed for good. But a send fails on such a socket; so once a send that began after
+// the short read has succeeded, there was no error then, and an error from then on makes an edge. Hence a server that
+// answers each request pays no read in vain, and a mere reader pays one per wait.
+//
+// State
+//   lull_     number of reads, and what is known of the receive queue: see `lull`. The reader writes it after each
+//   read,
+//             the writer moves it from drained to quiet if the number is unchanged.
+//   expiry_   a setting; nothing else depends on it.
+//
+// Pairings
+//   A  the reader stores drained in lull_ after its read, release  ->  the writer loads it before its send, acquire:
+//   the
+//      send comes after the read.
+//   B  the writer changes drained to quiet after its send, acq_rel  ->  the reader loads lull_, acquire.
+
+#include <ulexite/base/spin_lock.hpp>
+#include <ulexite/net/fd_wait.hpp>
+#include <ulexite/runtime/suspend.hpp>
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+namespace ulexite::detail {
+
+class event_loop;
+class fd_source;
+
+class socket {
+ public:
+  // Takes over `fd`, non-blocking.
+  explicit socket(int fd) noexcept : fd_(fd) {}
+  socket(const socket&) = delete;
+  socket& operator=(const socket&) = delete;
+
+  // Ends the connection for whoever uses it. True the first time. Any thread.
+  bool close() noexcept;
+  // Ends the owner's use: closes it, and deletes it as soon as nobody is inside.
+  void abandon() noexcept;
+  // Gives the descriptor away, and leaves the socket closed. Throws usage_error while somebody is inside.
+  int release();
+
+  [[nodiscard]] int fd() const noexcept;
+  [[nodiscard]] bool is_open() const noexcept { return fd() >= 0; }
+
+  // Nanoseconds of the steady clock, for the operations that begin later.
+  void expires_at(std::int64_t deadline) noexcept { expiry_.store(deadline, std::memory_order_relaxed); }  // a setting
+  [[nodiscard]] std::int64_t expiry() const noexcept { return expiry_.load(std::memory_order_relaxed); }   // a setting
+
+  // Makes the system call `call(fd)`, which returns what it did or -errno, and waits as often as it would block. A
+  // cancellation point. Errors: those of the call; bad_file_descriptor once closed; timed_out after the deadline;
+  // errc::cancelled. Throws usage_error if another operation in this direction is under way.
+  template <class Call>
+  std::size_t perform(direction towards, std::int64_t deadline, std::error_code& error, Call&& call) {
+    const std::size_t done = perform_inside(towards, deadline, error, call);
+    if (!error) spend_budget();
+    return done;
+  }
+
+  // The same up to the expiry, for a `call` that reads up to `size` bytes, or sends.
+  template <class Call>
+  std::size_t receive(std::size_t size, std::error_code& error, Call&& call) {
+    bool may_be_in_vain = true;
+    return perform(read_side, expiry(), error, [&](int fd) -> ssize_t {
+      if (std::exchange(may_be_in_vain, false) && nothing_to_read()) return would_block;
+      const ssize_t got = call(fd);
+      if (got == 0 && !is_open()) return would_block;  // an end that close made
+      if (got >= 0) note_read(got > 0 && static_cast<std::size_t>(got) < size);
+      return got;
+    });
+  }
+  template <class Call>
+  std::size_t send(std::error_code& error, Call&& call) {
+    return perform(write_side, expiry(), error, [&](int fd) -> ssize_t {
+      const std::uint32_t before = lull_.load(std::memory_order_acquire);  // A
+      const ssize_t sent = call(fd);
+      if (sent > 0) note_send(before);
+      return sent;
+    });
+  }
+
+  static const direction read_side, write_side;
+
+ private:
+  // What the last read tells of the next one.
+  enum lull : std::uint32_t {
+    unknown,  // there may be more
+    drained,  // it was short
+    quiet,    // and a send has shown since that there was no error either: wait for an edge before asking
+    lull_mask = 3,
+    one_read = 4,
+  };
+
+  // Somebody's being inside.
+  class user {
+   public:
+    user(socket& used, direction towards, std::error_code& error)
+        : socket_(used), towards_(towards), inside_(used.enter(towards, error)) {}
+    ~user() {
+      if (inside_) socket_.leave(towards_);
+    }
+    user(const user&) = delete;
+    user& operator=(const user&) = delete;
+
+   private:
+    socket& socket_;
+    const direction towards_;
+    const bool inside_;
+  };
+  struct side;
+  static const ssize_t would_block;
+
+  ~socket() = default;
+
+  template <class Call>
+  std::size_t perform_inside(direction towards, std::int64_t deadline, std::error_code& error, Call& call) {
+    const user inside(*this, towards, error);
+    if (!error) error = refusal(deadline);
+    while (!error) {
+      const ssize_t done = call(fd_);
+      if (done >= 0) return static_cast<std::size_t>(done);
+      error = after_failure(static_cast<int>(-done), towards, deadline);
+    }
+    return 0;
+  }
+
+  bool enter(direction towards, std::error_code& error);
+  void leave(direction towards) noexcept;
+  [[nodiscard]] static std::error_code refusal(std::int64_t deadline) noexcept;
+  std::error_code after_failure(int number, direction towards, std::int64_t deadline) noexcept;
+  std::error_code wait(direction towards, std::int64_t deadline) noexcept;
+  std::error_code wait_as_guest(direction towards, std::int64_t deadline) noexcept;
+  std::error_code register_in(const std::shared_ptr<event_loop>& loop) noexcept;
+  [[nodiscard]] bool nothing_to_read() const noexcept;
+  void note_read(bool was_short) noexcept;
+  void note_send(std::uint32_t before) noexcept;
+
+  mutable spin_lock lock_;
+  bool closed_ = false;
+  bool orphaned_ = false;
+  std::uint8_t users_ = 0;   // a bit per direction
+  std::uint8_t guests_ = 0;  // users that wait without the source
+  int fd_;
+  fd_source* source_ = nullptr;
+  std::shared_ptr<event_loop> loop_;  // of source_; set once
+  std::atomic<std::uint32_t> lull_{unknown};
+  std::atomic<std::int64_t> expiry_{no_deadline};
+};
+
+}  // namespace ulexite::detail

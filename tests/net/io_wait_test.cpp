@@ -1,0 +1,224 @@
+// Waiting for descriptors that somebody else owns.
+
+#include "net_fixture.hpp"
+
+#include <sys/eventfd.h>
+
+#include <cstdlib>
+
+namespace ulexite::test {
+namespace {
+
+// Two ends, made non-blocking: `read_end` of a pipe or one end of a socketpair.
+struct ends {
+  static ends pipe() {
+    ends made;
+    EXPECT_EQ(::pipe2(made.fd, O_NONBLOCK | O_CLOEXEC), 0);
+    return made;
+  }
+  static ends sockets() {
+    ends made;
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, made.fd), 0);
+    return made;
+  }
+  ends() = default;
+  ends(ends&& other) noexcept : fd{std::exchange(other.fd[0], -1), std::exchange(other.fd[1], -1)} {}
+  ~ends() {
+    shut(0);
+    shut(1);
+  }
+  void shut(int end) {
+    if (fd[end] >= 0) ::close(std::exchange(fd[end], -1));
+  }
+  void send() const { EXPECT_EQ(::write(fd[1], "x", 1), 1); }
+  void receive() const {
+    char c;
+    EXPECT_EQ(::read(fd[0], &c, 1), 1);
+  }
+  void fill() const {
+    const std::string block(4096, 'x');
+    while (::write(fd[1], block.data(), block.size()) > 0) {
+    }
+  }
+  void drain() const {
+    char block[4096];
+    while (::read(fd[0], block, sizeof block) > 0) {
+    }
+  }
+  int fd[2] = {-1, -1};
+};
+
+class IoWait : public NetTest {};
+ULEXITE_ON_ALL_WORKER_COUNTS(IoWait);
+
+TEST_P(IoWait, WhatIsReadyIsNotWaitedFor) {
+  in_runtime([] {
+    for (const auto& pair : {ends::pipe(), ends::sockets()}) {
+      pair.send();
+      net::wait_readable(pair.fd[0]);
+      net::wait_writable(pair.fd[1]);
+    }
+  });
+}
+
+TEST_P(IoWait, WaitsForTheOtherSide) {
+  in_runtime([] {
+    const auto there = ends::pipe(), back = ends::sockets();
+    auto answerer = spawn([&] {
+      for (int i = 0; i < 200; ++i) {
+        net::wait_readable(there.fd[0]);
+        there.receive();
+        back.send();
+      }
+    });
+    for (int i = 0; i < 200; ++i) {
+      there.send();
+      EXPECT_TRUE(net::wait_readable_for(back.fd[0], bound));
+      back.receive();
+    }
+    answerer.get();
+  });
+}
+
+TEST_P(IoWait, WaitsForRoom) {
+  in_runtime([] {
+    for (const auto& pair : {ends::pipe(), ends::sockets()}) {
+      pair.fill();
+      EXPECT_FALSE(net::wait_writable_for(pair.fd[1], 1ms));
+      auto reader = spawn([&] { pair.drain(); });
+      EXPECT_TRUE(net::wait_writable_for(pair.fd[1], bound));
+      reader.get();
+    }
+  });
+}
+
+TEST_P(IoWait, GivesUpInTime) {
+  in_runtime([] {
+    for (const auto& pair : {ends::pipe(), ends::sockets()}) {
+      const auto start = clock::now();
+      EXPECT_FALSE(net::wait_readable_for(pair.fd[0], 20ms));
+      EXPECT_GE(clock::now() - start, 20ms);
+      EXPECT_FALSE(net::wait_readable_until(pair.fd[0], clock::now() + 1ms));
+      EXPECT_FALSE(net::wait_readable_for(pair.fd[0], -1s)) << "asks once";
+      pair.send();
+      EXPECT_TRUE(net::wait_readable_for(pair.fd[0], 0s)) << "asks once";
+      EXPECT_TRUE(net::wait_writable_until(pair.fd[1], clock::time_point::min()));
+    }
+  });
+}
+
+TEST_P(IoWait, HangUpCountsAsReady) {
+  in_runtime([] {
+    for (auto make : {ends::pipe, ends::sockets}) {
+      auto pair = make();
+      auto waiter = spawn([&] { net::wait_readable(pair.fd[0]); });
+      let_others_run();
+      pair.shut(1);
+      waiter.get();
+    }
+  });
+}
+
+TEST_P(IoWait, SeveralMayWaitForOneDescriptor) {
+  in_runtime([] {
+    const auto pair = ends::sockets();
+    std::vector<join_handle<>> waiters;
+    for (int i = 0; i < 10; ++i) waiters.push_back(spawn([&] { net::wait_readable(pair.fd[0]); }));
+    net::wait_writable(pair.fd[0]);
+    let_others_run();
+    pair.send();
+    for (auto& waiter : waiters) waiter.get();
+  });
+}
+
+// The number is used again without a word to anybody.
+TEST_P(IoWait, DescriptorNumbersMayBeReused) {
+  in_runtime([] {
+    for (int i = 0; i < 200; ++i) {
+      const auto pair = i % 2 ? ends::pipe() : ends::sockets();
+      auto sender = spawn([&] { pair.send(); });
+      EXPECT_TRUE(net::wait_readable_for(pair.fd[0], bound));
+      pair.receive();
+      EXPECT_FALSE(net::wait_readable_for(pair.fd[0], 0s));
+      sender.get();
+    }
+  });
+}
+
+TEST_P(IoWait, WaitsBesideAStreamOfItsOwn) {
+  in_runtime([] {
+    auto pair = stream_pair::tcp();
+    auto reader = spawn([&] {
+      char c;
+      return pair.right.read_some(&c, 1);
+    });
+    auto waiter = spawn([&] { net::wait_readable(pair.right.native_handle()); });
+    let_others_run();
+    EXPECT_FALSE(waiter.done());
+    pair.left.shutdown_write();  // stays readable, whoever is first
+    EXPECT_EQ(reader.get(), 0u);
+    waiter.get();
+  });
+}
+
+TEST_P(IoWait, IsACancellationPoint) {
+  in_runtime([] {
+    const auto pair = ends::pipe();
+    auto waiter = spawn([&] { net::wait_readable(pair.fd[0]); });
+    let_others_run();
+    waiter.request_stop();
+    EXPECT_THROW(waiter.get(), operation_cancelled);
+  });
+}
+
+TEST_P(IoWait, ReadinessAndTimeOutRace) {
+  in_runtime([] {
+    const auto pair = ends::sockets();
+    for (int i = 0; i < 300; ++i) {
+      auto sender = spawn([&] {
+        this_fiber::sleep_for(200us);
+        pair.send();
+      });
+      if (!net::wait_readable_for(pair.fd[0], 200us)) {
+        EXPECT_TRUE(net::wait_readable_for(pair.fd[0], bound));
+      }
+      pair.receive();
+      sender.get();
+    }
+  });
+}
+
+TEST_P(IoWait, RegularFileIsAlwaysReady) {
+  in_runtime([] {
+    const int fd = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    net::wait_readable(fd);
+    EXPECT_TRUE(net::wait_writable_for(fd, 1s));
+    ::close(fd);
+  });
+}
+
+TEST_P(IoWait, ClosedDescriptorIsAnError) {
+  in_runtime([] {
+    try {
+      net::wait_readable(-1);
+      FAIL();
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code(), std::errc::bad_file_descriptor);
+      EXPECT_NE(std::string(error.what()).find("waiting to read fd -1"), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(code_of([] { net::wait_writable(54321); }), std::errc::bad_file_descriptor);
+  });
+}
+
+TEST(IoWaitOnAPlainThread, BlocksInPoll) {
+  const auto pair = ends::pipe();
+  EXPECT_FALSE(net::wait_readable_for(pair.fd[0], 10ms));
+  EXPECT_TRUE(net::wait_writable_for(pair.fd[1], bound));
+  std::thread sender([&] { pair.send(); });
+  net::wait_readable(pair.fd[0]);
+  sender.join();
+  EXPECT_EQ(code_of([] { net::wait_writable(54321); }), std::errc::bad_file_descriptor);
+}
+
+}  // namespace
+}  // namespace ulexite::test

@@ -1,0 +1,129 @@
+// Connecting and listening: who is refused, who waits, and with which options.
+
+#include "net_fixture.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+
+namespace ulexite::test {
+namespace {
+
+class TcpConnect : public NetTest {};
+ULEXITE_ON_ALL_WORKER_COUNTS(TcpConnect);
+
+TEST_P(TcpConnect, RefusedConnectionNamesTheEndpoint) {
+  in_runtime([] {
+    net::endpoint nobody;
+    {
+      net::tcp_listener listener(loopback());
+      nobody = listener.local_endpoint();
+    }
+    try {
+      (void)net::tcp_stream::connect(nobody);
+      FAIL();
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code(), std::errc::connection_refused);
+      EXPECT_NE(std::string(error.what()).find(nobody.str()), std::string::npos) << error.what();
+    }
+    std::error_code error;
+    EXPECT_FALSE(net::tcp_stream::connect(nobody, error).is_open());
+    EXPECT_EQ(error, std::errc::connection_refused);
+    EXPECT_EQ(code_of([] { (void)net::tcp_stream::connect(net::endpoint::local("/nonexistent/x")); }),
+              std::errc::no_such_file_or_directory);
+    EXPECT_EQ(code_of([&] { (void)net::tcp_stream::connect("127.0.0.1", nobody.port()); }),
+              std::errc::connection_refused);
+  });
+}
+
+// A Unix listener with a full backlog lets nobody in, and says nothing when it has room again.
+TEST_P(TcpConnect, ConnectWaitsForAFullUnixBacklog) {
+  const auto at = net::endpoint::local("@" + scratch_path("backlog"));
+  in_runtime([&] {
+    net::tcp_listener listener(at, {.backlog = 0});
+    auto first = net::tcp_stream::connect(at);
+    EXPECT_EQ(code_of([&] { (void)net::tcp_stream::connect(at, 5ms); }), std::errc::timed_out);
+    auto second = spawn([&] { return net::tcp_stream::connect(at, bound).is_open(); });
+    let_others_run();
+    (void)listener.accept();
+    EXPECT_TRUE(second.get());
+  });
+}
+
+TEST_P(TcpConnect, ConnectsToAHost) {
+  in_runtime([] {
+    net::tcp_listener listener(loopback());
+    const auto port = listener.local_endpoint().port();
+    EXPECT_TRUE(net::tcp_stream::connect("127.0.0.1", port, bound).is_open());
+    EXPECT_TRUE(net::tcp_stream::connect("localhost", port, bound).is_open());
+    std::error_code error;
+    EXPECT_FALSE(net::tcp_stream::connect("no.such.host.invalid", port, error).is_open());
+    EXPECT_TRUE(error);
+  });
+}
+
+TEST_P(TcpConnect, PortInUseNamesTheEndpoint) {
+  in_runtime([] {
+    net::tcp_listener first(loopback());
+    try {
+      net::tcp_listener second(first.local_endpoint());
+      FAIL();
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code(), std::errc::address_in_use);
+      EXPECT_NE(std::string(error.what()).find(first.local_endpoint().str()), std::string::npos) << error.what();
+    }
+  });
+}
+
+TEST_P(TcpConnect, ListenersMayShareAPort) {
+  in_runtime([] {
+    net::tcp_listener first(loopback(), {.reuse_port = true});
+    net::tcp_listener second(first.local_endpoint(), {.reuse_port = true});
+    EXPECT_EQ(first.local_endpoint(), second.local_endpoint());
+  });
+}
+
+bool nodelay(const net::tcp_stream& stream) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  EXPECT_EQ(getsockopt(stream.native_handle(), IPPROTO_TCP, TCP_NODELAY, &value, &size), 0);
+  return value != 0;
+}
+
+TEST_P(TcpConnect, OptionsAreSet) {
+  in_runtime([] {
+    auto pair = stream_pair::tcp();
+    EXPECT_TRUE(nodelay(pair.left)) << "connected";
+    EXPECT_TRUE(nodelay(pair.right)) << "accepted";
+    pair.left.set_nodelay(false);
+    EXPECT_FALSE(nodelay(pair.left));
+    pair.left.set_keepalive(true);
+    EXPECT_EQ(pair.left.local_endpoint(), pair.right.remote_endpoint());
+    EXPECT_NE(::fcntl(pair.right.native_handle(), F_GETFD) & FD_CLOEXEC, 0);
+    auto local = stream_pair::unix_sockets();
+    local.left.set_nodelay(true);
+  });
+}
+
+// Out of descriptors, accept waits until there are some.
+TEST_P(TcpConnect, AcceptOutlastsAWantOfDescriptors) {
+  in_runtime([] {
+    net::tcp_listener listener(loopback());
+    auto client = net::tcp_stream::connect(listener.local_endpoint());
+    std::vector<int> hoard;
+    auto before = rlimit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit little{64, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &little), 0);
+    for (int fd; (fd = ::dup(0)) >= 0;) hoard.push_back(fd);
+    auto acceptor = spawn([&] { return listener.accept().is_open(); });
+    this_fiber::sleep_for(30ms);  // some tries
+    EXPECT_FALSE(acceptor.done());
+    for (const int fd : hoard) ::close(fd);
+    EXPECT_TRUE(acceptor.get());
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  });
+}
+
+}  // namespace
+}  // namespace ulexite::test

@@ -1,0 +1,152 @@
+// What ends the process, and what is said then.
+
+#include "support/runtime_fixture.hpp"
+
+#include <ulexite/runtime/core.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+
+#include <csignal>
+#include <string>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+using testing::ExitedWithCode;
+using testing::KilledBySignal;
+
+class StackOverflowOf : public testing::TestWithParam<std::size_t> {
+ protected:
+  void SetUp() override {
+    if (sanitized) GTEST_SKIP() << "the sanitizer reports it in its own way";
+    use_threadsafe_death_tests();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Workers, StackOverflowOf, testing::Values(1, 4), testing::PrintToStringParamName());
+
+// NOLINTNEXTLINE(misc-no-recursion): that is the test
+[[gnu::noinline]] int recurse(int depth) {
+  volatile char frame[512];
+  frame[0] = static_cast<char>(depth);
+  if (depth < 0) return 0;
+  return recurse(depth + 1) + frame[0];
+}
+
+// All workers but one are kept busy, so that the fiber overflows on any of them.
+void overflow(std::size_t workers, const fiber_options& options) {
+  const watchdog dog("StackOverflowOf");
+  runtime rt({.threads = workers});
+  rt.run([&] {
+    std::atomic<std::size_t> busy{0};
+    for (std::size_t i = 2; i < workers; ++i)
+      spawn([&] {
+        ++busy;
+        for (;;) detail::cpu_relax();
+      }).detach();
+    wait_until([&] { return busy + 2 >= workers; });
+    this_fiber::yield();
+    spawn(options, [] { recurse(1); }).join();
+  });
+}
+
+const std::string here = ", spawned at [^ ]*deaths_test.cpp:[0-9]+\\): address 0x[0-9a-f]+\n";
+
+TEST_P(StackOverflowOf, ANamedFiberIsReported) {
+  EXPECT_EXIT(overflow(GetParam(), {.name = "deep one"}), KilledBySignal(SIGSEGV),
+              "ulexite: stack overflow in fiber #[0-9]+ 'deep one' \\(stack of 262144 bytes" + here);
+}
+
+TEST_P(StackOverflowOf, AnUnnamedFiberWithItsOwnStackSizeIsReported) {
+  EXPECT_EXIT(overflow(GetParam(), {.stack_size = 60 * 1024}), KilledBySignal(SIGSEGV),
+              "ulexite: stack overflow in fiber #[0-9]+ \\(stack of 65536 bytes" + here);
+}
+
+TEST_P(StackOverflowOf, AFiberThatWasSuspendedAndWentOnIsReported) {
+  EXPECT_EXIT(
+      {
+        const watchdog dog("StackOverflowOf");
+        runtime({.threads = GetParam()}).run([] {
+          spawn({.name = "slept"}, [] {
+            for (int i = 0; i < 10; ++i) this_fiber::sleep_for(100us);
+            recurse(1);
+          }).join();
+        });
+      },
+      KilledBySignal(SIGSEGV), "ulexite: stack overflow in fiber #[0-9]+ 'slept'");
+}
+
+TEST(RuntimeDeathTest, ResumingADeadFiberIsAReportedBug) {
+  use_threadsafe_death_tests();
+  EXPECT_EXIT(
+      {
+        const watchdog dog("ResumingADeadFiber");
+        runtime rt({.threads = 1});
+        rt.run([] {
+          detail::task* task = nullptr;
+          auto handle = spawn([&] {
+            task = &detail::this_agent().fiber();
+            this_fiber::yield();
+          });
+          handle.join();
+          task->home->inject(*task);  // what no defect of the runtime may do
+          for (int i = 0; i < 1000; ++i) this_fiber::yield();
+        });
+      },
+      KilledBySignal(SIGABRT), "ulexite: BUG: fiber #[0-9]+ was (resumed|started) while dead");
+}
+
+TEST(RuntimeDeathTest, EndingARuntimeInItsOwnFiberIsAReportedBug) {
+  use_threadsafe_death_tests();
+  EXPECT_EXIT(
+      {
+        const watchdog dog("EndingARuntime");
+        auto* const rt = new runtime({.threads = 1});
+        rt->run([&] { delete rt; });
+      },
+      KilledBySignal(SIGABRT), "ulexite: BUG: ~runtime was called by a fiber of that runtime");
+}
+
+// The machine gives one thread, and refuses the others.
+void run_with_refused_threads() {
+  const watchdog dog("refused threads");
+  runtime rt({.threads = 8});
+  const auto work = [&](int count) {
+    rt.run([&] {
+      std::vector<join_handle<>> all;
+      for (int i = 0; i < count; ++i) all.push_back(spawn([] { hog_until([] { return false; }, 200us); }));
+      for (auto& each : all) each.join();
+    });
+  };
+  rt.run([] { this_fiber::sleep_for(1ms); });  // one worker, one slab of stacks, one heap
+  std::size_t pages = 0;
+  std::FILE* const file = std::fopen("/proc/self/statm", "r");
+  if (!file || std::fscanf(file, "%zu", &pages) != 1) std::_Exit(3);
+  std::fclose(file);
+  const rlimit limit{pages * 4096 + (4 << 20), RLIM_INFINITY};  // less than the stack of a thread
+  if (::setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(4);
+  work(100);
+  const runtime_metrics m = rt.metrics();
+  if (m.workers >= 8) std::_Exit(5);
+  if (m.thread_starts_refused == 0) std::_Exit(6);
+  if (m.fibers_live != 0) std::_Exit(7);
+  const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
+  ::setrlimit(RLIMIT_AS, &none);
+  for (int i = 0; i < 100 && rt.metrics().workers < 2; ++i) {
+    std::this_thread::sleep_for(20ms);  // longer in sum than the runtime waits before it tries again
+    work(20);
+  }
+  if (rt.metrics().workers < 2) std::_Exit(8);
+  rt.shutdown(shutdown_mode::drain);
+  std::_Exit(rt.metrics().rescued_wakeups == 0 ? 0 : 9);
+}
+
+TEST(RuntimeDeathTest, DoesWithoutThreadsThatAreRefused) {
+  if (sanitized) GTEST_SKIP() << "the sanitizer needs the address space";
+  use_threadsafe_death_tests();
+  EXPECT_EXIT(run_with_refused_threads(), ExitedWithCode(0), "");
+}
+
+}  // namespace

@@ -1,0 +1,193 @@
+#include "support/runtime_fixture.hpp"
+
+#include <ulexite/runtime/jobs.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/wait_group.hpp>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+using testing::KilledBySignal;
+
+class Jobs : public WorkersTest {};
+ULEXITE_TEST_WORKERS(Jobs);
+
+struct counting : job {
+  std::atomic<int>* count = nullptr;
+  wait_group* group = nullptr;
+
+  void prepare(std::atomic<int>& counter, wait_group& all) {
+    count = &counter;
+    group = &all;
+    run = [](job* self) noexcept {
+      auto& here = *static_cast<counting*>(self);
+      EXPECT_FALSE(in_fiber());
+      EXPECT_EQ(this_fiber::id(), 0u);
+      EXPECT_EQ(this_fiber::name(), "");
+      ++*here.count;
+      here.group->done();
+    };
+  }
+};
+
+TEST_P(Jobs, RunOnceEach) {
+  run([] {
+    const int count = 3000;  // more than the queue holds
+    std::atomic<int> ran{0};
+    wait_group all(count);
+    std::vector<counting> jobs(count);
+    for (counting& each : jobs) {
+      each.prepare(ran, all);
+      schedule(each);
+    }
+    all.wait();
+    EXPECT_EQ(ran, count);
+  });
+}
+
+TEST_P(Jobs, RunInBatches) {
+  run([] {
+    for (const int count : {0, 1, 7, 1024, 1025, 5000}) {
+      std::atomic<int> ran{0};
+      wait_group all(static_cast<std::size_t>(count));
+      std::vector<counting> jobs(static_cast<std::size_t>(count));
+      job_list list;
+      EXPECT_TRUE(list.empty());
+      for (counting& each : jobs) {
+        each.prepare(ran, all);
+        list.push(each);
+      }
+      EXPECT_EQ(list.size(), static_cast<std::size_t>(count));
+      schedule(std::move(list));
+      all.wait();
+      EXPECT_EQ(ran, count);
+    }
+  });
+}
+
+// Each schedules two more, to a depth.
+struct branching : job {
+  branching* jobs = nullptr;
+  std::size_t index = 0, count = 0;
+  wait_group* group = nullptr;
+};
+
+TEST_P(Jobs, ScheduleJobs) {
+  run([] {
+    const std::size_t count = (1 << 12) - 1;
+    wait_group all(count);
+    std::vector<branching> jobs(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      jobs[i].jobs = jobs.data();
+      jobs[i].index = i;
+      jobs[i].count = count;
+      jobs[i].group = &all;
+      jobs[i].run = [](job* self) noexcept {
+        auto& here = *static_cast<branching*>(self);
+        for (const std::size_t child : {2 * here.index + 1, 2 * here.index + 2})
+          if (child < here.count) schedule(here.jobs[child]);
+        here.group->done();
+      };
+    }
+    schedule(jobs[0]);
+    all.wait();
+  });
+}
+
+TEST_P(Jobs, SpawnFibersAndDoWhatNeedsNoWait) {
+  run([] {
+    struct busy : job {
+      channel<int> values{4};
+      wait_group done{2};
+    } one;
+    one.run = [](job* self) noexcept {
+      auto& here = *static_cast<busy*>(self);
+      here.values.send(1);
+      int value = 2;
+      EXPECT_EQ(here.values.try_send(value), channel_status::ok);
+      spawn([&here] { here.done.done(); }).detach();
+      this_fiber::yield();
+      this_fiber::check();
+      here.values.close();
+      here.done.done();
+    };
+    schedule(one);
+    one.done.wait();
+    EXPECT_EQ(one.values.receive(), 1);
+    EXPECT_EQ(one.values.receive(), 2);
+    EXPECT_EQ(one.values.receive(), std::nullopt);
+  });
+}
+
+TEST_P(Jobs, AndFibersDoNotStarveEachOther) {
+  run([] {
+    struct endless : job {
+      std::atomic<bool> stop{false};
+      std::atomic<long> turns{0};
+      wait_group ended{1};
+    } jobs;
+    jobs.run = [](job* self) noexcept {
+      auto& here = *static_cast<endless*>(self);
+      ++here.turns;
+      if (here.stop) {
+        here.ended.done();
+      } else {
+        schedule(here);
+      }
+    };
+    schedule(jobs);
+    for (int i = 0; i < 50; ++i) spawn([] { this_fiber::yield(); }).join();
+    const long before = jobs.turns;
+    wait_until([&] { return jobs.turns > before + 10; });
+    jobs.stop = true;
+    jobs.ended.wait();
+  });
+}
+
+using JobsOutside = RuntimeTest;
+
+TEST_F(JobsOutside, AnyRuntimeAreRefused) {
+  job one;
+  one.run = [](job*) noexcept {};
+  try {
+    schedule(one);
+    FAIL() << "scheduled into nothing";
+  } catch (const std::system_error& e) {
+    EXPECT_EQ(e.code(), errc::no_runtime);
+  }
+  job_list list;
+  list.push(one);
+  EXPECT_THROW(schedule(std::move(list)), std::system_error);
+}
+
+TEST_F(JobsOutside, WithoutAFunctionAreAUsageError) {
+  make(1).run([] {
+    job empty;
+    EXPECT_THROW(schedule(empty), usage_error);
+  });
+}
+
+void run_in_job(void (*function)(job*) noexcept) {
+  const watchdog dog("a job that waits");
+  runtime rt({.threads = 2});
+  rt.run([&] {
+    job one;
+    one.run = function;
+    schedule(one);
+    for (;;) this_fiber::yield();
+  });
+}
+
+TEST(JobsDeathTest, AJobThatWaitsIsAReportedBug) {
+  use_threadsafe_death_tests();
+  const char* const line = "ulexite: BUG: a job waits for something";
+  EXPECT_EXIT(run_in_job([](job*) noexcept { channel<int>().receive(); }), KilledBySignal(SIGABRT), line);
+  EXPECT_EXIT(run_in_job([](job*) noexcept { this_fiber::sleep_for(1ms); }), KilledBySignal(SIGABRT), line);
+  EXPECT_EXIT(run_in_job([](job*) noexcept { spawn([] { this_fiber::sleep_for(1ms); }).join(); }),
+              KilledBySignal(SIGABRT), line);
+}
+
+}  // namespace

@@ -1,0 +1,269 @@
+#include "support/runtime_fixture.hpp"
+
+#include <ulexite/runtime/this_fiber.hpp>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+using testing::KilledBySignal;
+
+class Join : public WorkersTest {};
+ULEXITE_TEST_WORKERS(Join);
+
+TEST_P(Join, WaitsForTheEnd) {
+  run([] {
+    std::atomic<bool> go{false};
+    bool ended = false;  // not atomic: the join orders it
+    auto handle = spawn([&] {
+      wait_until([&] { return go.load(); });
+      ended = true;
+    });
+    EXPECT_TRUE(handle.joinable());
+    EXPECT_FALSE(handle.done());
+    go = true;
+    handle.join();
+    EXPECT_TRUE(ended);
+    EXPECT_TRUE(handle.done());
+    handle.join();
+    handle.get();
+    EXPECT_FALSE(handle.joinable());
+    EXPECT_FALSE(handle.done());
+  });
+}
+
+TEST_P(Join, WaitsNoLongerThanAllowed) {
+  run([] {
+    std::atomic<bool> go{false};
+    auto handle = spawn([&] { wait_until([&] { return go.load(); }); });
+    const auto start = ulexite::clock::now();
+    EXPECT_FALSE(handle.wait_for(5ms));
+    EXPECT_GE(ulexite::clock::now() - start, 5ms);
+    EXPECT_FALSE(handle.wait_for(-1s));
+    EXPECT_FALSE(handle.wait_until(ulexite::clock::now() - 1s));
+    EXPECT_FALSE(handle.wait_until(ulexite::clock::time_point{}));
+    go = true;
+    EXPECT_TRUE(handle.wait_for(std::chrono::hours(1'000'000)));
+    EXPECT_TRUE(handle.wait_until(ulexite::clock::time_point::max()));
+  });
+}
+
+TEST_P(Join, NeverIsALimitInAnyUnit) {
+  run([] {
+    const std::chrono::time_point<ulexite::clock, std::chrono::hours> never(std::chrono::hours::max());
+    EXPECT_TRUE(spawn([] { this_fiber::sleep_for(1ms); }).wait_until(never));
+    EXPECT_TRUE(spawn([] { this_fiber::sleep_for(1ms); }).wait_for(std::chrono::hours::max()));
+    const auto before_the_epoch = ulexite::clock::time_point(-1ns);
+    std::atomic<bool> go{false};
+    auto handle = spawn([&] { wait_until([&] { return go.load(); }); });
+    EXPECT_FALSE(handle.wait_until(before_the_epoch));
+    go = true;
+    handle.join();
+  });
+}
+
+// The end and the limit race; either way the answer is right and the handle stays good.
+TEST_P(Join, TimeOutsRaceWithTheEnd) {
+  run([] {
+    for (int i = 0; i < times(2000); ++i) {
+      auto handle = spawn([i] {
+        if (i % 2 == 0) this_fiber::yield();
+        return i;
+      });
+      const bool in_time = handle.wait_for(std::chrono::microseconds(i % 50));
+      if (in_time) EXPECT_TRUE(handle.done());
+      EXPECT_EQ(handle.get(), i);
+    }
+  });
+}
+
+TEST_P(Join, RethrowsFromGetOnly) {
+  run([] {
+    auto handle = spawn([]() -> int { throw std::runtime_error("wrong"); });
+    handle.join();
+    EXPECT_TRUE(handle.wait_for(0s));
+    EXPECT_THROW(handle.get(), std::runtime_error);
+    EXPECT_FALSE(handle.joinable());
+  });
+}
+
+TEST_P(Join, WithoutAFiberIsAUsageError) {
+  join_handle<int> none;
+  EXPECT_FALSE(none.joinable());
+  EXPECT_FALSE(none.done());
+  EXPECT_FALSE(none.request_stop());
+  EXPECT_EQ(none.id(), 0u);
+  EXPECT_THROW(none.join(), usage_error);
+  EXPECT_THROW(none.get(), usage_error);
+  EXPECT_THROW(none.wait_for(1s), usage_error);
+  EXPECT_THROW(none.wait_until(ulexite::clock::now()), usage_error);
+  none.detach();
+}
+
+TEST_P(Join, HandlesMove) {
+  run([] {
+    auto first = spawn([] { return 1; }), second = spawn([] { return 2; });
+    join_handle<int> moved = std::move(first);
+    EXPECT_FALSE(first.joinable());  // NOLINT(bugprone-use-after-move)
+    moved = std::move(second);
+    EXPECT_EQ(moved.get(), 2);
+    auto third = spawn([] { return 3; });
+    auto& same = third;
+    third = std::move(same);
+    EXPECT_EQ(third.get(), 3);
+  });
+}
+
+TEST_P(Join, ADroppedFiberGoesOn) {
+  std::atomic<int> ended{0};
+  run([&] {
+    std::atomic<bool> go{false};
+    for (int i = 0; i < 10; ++i) {
+      auto handle = spawn([&] {
+        wait_until([&] { return go.load(); });
+        ++ended;
+      });
+      if (i % 2 == 0) handle.detach();
+    }
+    go = true;
+    wait_until([&] { return ended == 10; });
+  });
+  EXPECT_EQ(ended, 10);
+}
+
+TEST_P(Join, OnPlainThreadsAndInOtherFibers) {
+  runtime& shared = rt();
+  for (int i = 0; i < times(300); ++i) {
+    auto handle = shared.spawn([i] { return i; });
+    std::thread other([&] { EXPECT_EQ(handle.get(), i); });
+    other.join();
+    auto second = shared.spawn([i] { return i + 1; });
+    EXPECT_EQ(shared.spawn([&] { return second.get(); }).get(), i + 1);
+  }
+}
+
+TEST_P(Join, ResultsAndExceptionsOutliveTheRuntime) {
+  auto value = rt().spawn([] { return std::make_unique<int>(3); });
+  auto thrown = rt().spawn([] { throw std::runtime_error("late"); });
+  auto dropped = rt().spawn([] { return std::string(1000, 'x'); });
+  end(rt(), shutdown_mode::drain);
+  EXPECT_TRUE(value.done());
+  EXPECT_NE(value.id(), 0u);
+  EXPECT_TRUE(value.request_stop());
+  EXPECT_EQ(*value.get(), 3);
+  EXPECT_THROW(thrown.get(), std::runtime_error);
+}
+
+TEST_F(RuntimeTest, HandlesOutliveADestroyedRuntime) {
+  join_handle<std::string> text;
+  join_handle<> late;
+  std::vector<std::string> reported;
+  {
+    runtime rt({.threads = 2, .on_unhandled_exception = [&](std::string_view name, std::exception_ptr) {
+                  reported.emplace_back(name);
+                }});
+    text = rt.spawn([] { return std::string("still here"); });
+    late = rt.spawn({.name = "late"}, [] { throw 1; });
+  }
+  EXPECT_EQ(text.get(), "still here");
+  EXPECT_TRUE(reported.empty());
+  late = {};
+  EXPECT_EQ(reported, std::vector<std::string>{"late"});
+}
+
+// A runtime ends, and another's fiber is joined right then by the same thread: its wait must not end early.
+TEST_F(RuntimeTest, TheEndOfARuntimeLeavesNothingForTheThreadsNextWait) {
+  runtime& lasting = make(1);
+  for (int i = 0; i < times(1000); ++i) {
+    {
+      runtime brief({.threads = 2});
+      brief.spawn([] { this_fiber::yield(); }).detach();
+    }
+    auto handle = lasting.spawn([] {
+      for (int k = 0; k < 20; ++k) this_fiber::yield();
+      return 1;
+    });
+    handle.join();
+    ASSERT_TRUE(handle.done()) << "round " << i;
+    ASSERT_EQ(handle.get(), 1);
+  }
+}
+
+class Unhandled : public RuntimeTest {
+ protected:
+  runtime& make_with_handler(std::size_t threads = 2) {
+    return make(
+        {.threads = threads, .on_unhandled_exception = [this](std::string_view name, std::exception_ptr failure) {
+           try {
+             std::rethrow_exception(failure);
+           } catch (const std::exception& e) {
+             last_ = std::string(name) + ": " + e.what();
+           } catch (...) {
+             last_ = std::string(name) + ": something";
+           }
+           ++reports_;
+         }});
+  }
+  std::atomic<int> reports_{0};
+  std::string last_;
+};
+
+TEST_F(Unhandled, ExceptionsOfDroppedFibersAreReportedWithTheName) {
+  runtime& rt = make_with_handler();
+  rt.run([] {
+    spawn({.name = "loser"}, [] { throw std::runtime_error("lost"); }).detach();
+    auto kept = spawn([] { throw 5; });
+    EXPECT_THROW(kept.get(), int);
+  });
+  wait_until([&] { return reports_ == 1; });
+  EXPECT_EQ(last_, "loser: lost");
+  {
+    auto joined = rt.spawn([] { throw 7; });
+    joined.join();
+    EXPECT_EQ(reports_, 1);
+  }
+  EXPECT_EQ(reports_, 2);
+  EXPECT_EQ(last_, ": something");
+}
+
+TEST_F(Unhandled, CancellationOfAStoppedFiberIsNotReported) {
+  runtime& rt = make_with_handler();
+  rt.run([] {
+    auto handle = spawn([] { this_fiber::sleep_for(1h); });
+    EXPECT_TRUE(handle.request_stop());
+    EXPECT_FALSE(handle.request_stop());
+    handle.join();
+  });
+  EXPECT_EQ(reports_, 0);
+  rt.run([] { spawn([] { throw operation_cancelled(); }).join(); });
+  EXPECT_EQ(reports_, 1) << "thrown without having been asked to";
+}
+
+TEST_F(Unhandled, CancellationAtTheEndOfTheRuntimeIsNotReported) {
+  runtime& rt = make_with_handler();
+  rt.run([] { spawn([] { this_fiber::sleep_for(1h); }).detach(); });
+  rt.request_stop();
+  rt.spawn([] { this_fiber::sleep_for(1h); }).detach();
+  end(rt, shutdown_mode::drain);
+  EXPECT_EQ(reports_, 0);
+}
+
+TEST(UnhandledDeathTest, ByDefaultIsReportedAndTerminates) {
+  use_threadsafe_death_tests();
+  EXPECT_EXIT(
+      {
+        const watchdog dog("UnhandledDeathTest");
+        runtime rt({.threads = 2});
+        rt.spawn({.name = "loser"}, [] { throw std::runtime_error("lost"); }).detach();
+        rt.shutdown(shutdown_mode::drain);
+      },
+      KilledBySignal(SIGABRT), "ulexite: unhandled exception in fiber 'loser': lost");
+}
+
+}  // namespace

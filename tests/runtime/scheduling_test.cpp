@@ -1,0 +1,381 @@
+// What the scheduler owes to fibers that share its workers: whoever is runnable runs, however the others behave.
+
+#include "support/runtime_fixture.hpp"
+
+#include <ulexite/runtime/jobs.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/wait_group.hpp>
+
+#include <ctime>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class Scheduling : public WorkersTest {};
+ULEXITE_TEST_WORKERS(Scheduling);
+
+TEST_P(Scheduling, YieldLetsOthersRun) {
+  run([] {
+    std::atomic<bool> ran{false};
+    auto other = spawn([&] { ran = true; });
+    wait_until([&] { return ran.load(); });
+    other.join();
+  });
+}
+
+TEST_P(Scheduling, YieldAloneReturns) {
+  run([] {
+    for (int i = 0; i < 1000; ++i) this_fiber::yield();
+  });
+  this_fiber::yield();
+}
+
+// With one worker: in turn. None gets a second turn before each has had its first.
+TEST_F(RuntimeTest, YieldingFibersTakeTurns) {
+  make(1).run([] {
+    constexpr int count = 10;
+    std::vector<int> order;
+    wait_group all;
+    for (int i = 0; i < count; ++i)
+      all.spawn([&order, i] {
+        for (int k = 0; k < 5; ++k) {
+          order.push_back(i);
+          this_fiber::yield();
+        }
+      });
+    all.wait();
+    std::vector<int> turns(count);
+    for (const int who : order) {
+      ++turns[static_cast<std::size_t>(who)];
+      const auto [least, most] = std::minmax_element(turns.begin(), turns.end());
+      EXPECT_LE(*most - *least, 2);
+    }
+  });
+}
+
+TEST_F(RuntimeTest, FibersOfOneSpawnerStartInOrder) {
+  make(1).run([] {
+    std::vector<int> order;
+    wait_group all;
+    for (int i = 0; i < 100; ++i) all.spawn([&order, i] { order.push_back(i); });
+    all.wait();
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+    EXPECT_EQ(order.size(), 100u);
+  });
+}
+
+// Two fibers that wake each other without end, on the fastest way there is.
+class ping_pong {
+ public:
+  ping_pong() {
+    group_.spawn([this] {
+      while (there_.receive()) {
+        if (stop_) return back_.close(), void();
+        back_.send(1);
+      }
+    });
+    group_.spawn([this] {
+      try {
+        for (;;) {
+          there_.send(1);
+          if (!back_.receive()) return;
+          ++rounds_;
+        }
+      } catch (const channel_closed&) {
+      }
+    });
+  }
+  ~ping_pong() {
+    stop_ = true;
+    group_.wait();
+  }
+  [[nodiscard]] long rounds() const { return rounds_; }
+
+ private:
+  channel<int> there_, back_;
+  std::atomic<bool> stop_{false};
+  std::atomic<long> rounds_{0};
+  wait_group group_;
+};
+
+TEST_P(Scheduling, APingPongPairLeavesOthersTheirTurn) {
+  run([] {
+    const ping_pong pair;
+    const long start = pair.rounds();
+    for (int i = 0; i < 100; ++i) {
+      this_fiber::yield();
+      spawn([] {}).join();
+    }
+    wait_until([&] { return pair.rounds() > start; });
+  });
+}
+
+TEST_P(Scheduling, APingPongPairLeavesJobsTheirTurn) {
+  run([] {
+    struct signal : job {
+      wait_group done{1};
+    };
+    const ping_pong pair;
+    for (int i = 0; i < 20; ++i) {
+      signal one;
+      one.run = [](job* self) noexcept { static_cast<signal*>(self)->done.done(); };
+      schedule(one);
+      one.done.wait();
+    }
+  });
+}
+
+TEST_P(Scheduling, APingPongPairLeavesTimersTheirTurn) {
+  run([] {
+    const ping_pong pair;
+    for (int i = 0; i < 5; ++i) this_fiber::sleep_for(1ms);
+  });
+}
+
+TEST_P(Scheduling, APingPongPairLeavesOutsideWorkItsTurn) {
+  std::atomic<bool> stop{false};
+  runtime& shared = rt();
+  auto inside = shared.spawn([&] {
+    const ping_pong pair;
+    wait_until([&] { return stop.load(); });
+  });
+  for (int i = 0; i < 100; ++i) shared.spawn([] {}).join();
+  stop = true;
+  inside.join();
+}
+
+TEST_P(Scheduling, TimersFireWhileFibersYieldAllTheTime) {
+  run([] {
+    std::atomic<bool> stop{false};
+    wait_group yielders;
+    for (int i = 0; i < 16; ++i) yielders.spawn([&] { wait_until([&] { return stop.load(); }); });
+    for (int i = 0; i < 20; ++i) this_fiber::sleep_for(500us);
+    stop = true;
+    yielders.wait();
+  });
+}
+
+TEST_P(Scheduling, OutsideWorkIsServedWhileFibersYieldAllTheTime) {
+  std::atomic<bool> stop{false};
+  std::vector<join_handle<>> yielders;
+  for (int i = 0; i < 16; ++i) yielders.push_back(rt().spawn([&] { wait_until([&] { return stop.load(); }); }));
+  for (int i = 0; i < 50; ++i) rt().spawn([] {}).join();
+  stop = true;
+  for (auto& each : yielders) each.join();
+}
+
+// Neither side of it ever waits, and yet it lets go of the worker.
+TEST_P(Scheduling, AChannelLoopThatNeverWaitsLetsOthersRun) {
+  run([] {
+    std::atomic<bool> stop{false};
+    wait_group hogs;
+    for (std::size_t i = 0; i < 8; ++i)
+      hogs.spawn([&] {
+        channel<int> mine(4);
+        int value = 1;
+        while (!stop) {
+          mine.send(value);
+          mine.try_receive(value);
+        }
+      });
+    for (int i = 0; i < 10; ++i) {
+      spawn([] {}).join();
+      this_fiber::sleep_for(100us);
+    }
+    stop = true;
+    hogs.wait();
+  });
+}
+
+class Hogs : public WorkersTest {};
+INSTANTIATE_TEST_SUITE_P(Workers, Hogs, testing::Values(2, 4, 8), testing::PrintToStringParamName());
+
+TEST_P(Hogs, WorkBehindAHogRunsElsewhere) {
+  run([] {
+    std::atomic<int> ran{0};
+    for (int i = 0; i < 10; ++i) spawn([&] { ++ran; }).detach();
+    EXPECT_TRUE(hog_until([&] { return ran == 10; }));
+  });
+}
+
+// What a fiber wakes runs next on its own worker; but that one goes on computing.
+TEST_P(Hogs, AFiberWokenByAHogRunsElsewhere) {
+  run([] {
+    for (int i = 0; i < 3; ++i) {
+      channel<int> values;
+      std::atomic<bool> ready{false}, woken{false};
+      auto sleeper = spawn([&] {
+        ready = true;
+        values.receive();
+        woken = true;
+      });
+      wait_until([&] { return ready.load(); });
+      values.send(1);
+      EXPECT_TRUE(hog_until([&] { return woken.load(); }));
+      sleeper.join();
+    }
+  });
+}
+
+TEST_P(Hogs, AFiberWokenByAJobRunsElsewhere) {
+  run([] {
+    struct waker : job {
+      channel<int> values{1};
+      std::atomic<bool> woken{false}, done{false}, in_time{false};
+    } one;
+    one.run = [](job* self) noexcept {
+      auto& here = *static_cast<waker*>(self);
+      here.values.send(1);
+      here.in_time = hog_until([&] { return here.woken.load(); });
+      here.done = true;
+    };
+    auto sleeper = spawn([&] {
+      one.values.receive();
+      one.woken = true;
+    });
+    schedule(one);
+    sleeper.join();
+    wait_until([&] { return one.done.load(); });
+    EXPECT_TRUE(one.in_time);
+  });
+}
+
+TEST_P(Hogs, TimersFireBesideAHog) {
+  run([] {
+    std::atomic<bool> woke{false};
+    auto sleeper = spawn([&] {
+      for (int i = 0; i < 3; ++i) this_fiber::sleep_for(1ms);
+      woke = true;
+    });
+    this_fiber::yield();
+    EXPECT_TRUE(hog_until([&] { return woke.load(); }));
+    sleeper.join();
+  });
+}
+
+TEST_P(Hogs, OutsideWorkRunsBesideAHog) {
+  std::atomic<bool> stop{false}, hogging{false};
+  auto hog = rt().spawn([&] {
+    hogging = true;
+    EXPECT_TRUE(hog_until([&] { return stop.load(); }));
+  });
+  wait_until([&] { return hogging.load(); });
+  for (int i = 0; i < 20; ++i) rt().spawn([] { this_fiber::yield(); }).join();
+  stop = true;
+  hog.join();
+}
+
+// The hog's fibers outlive run(): somebody must see to them all the same.
+TEST_P(Hogs, AreRelievedAfterTheEndOfRunToo) {
+  std::atomic<bool> done{false}, go{false};
+  run([&] {
+    spawn([&] {
+      channel<int> values;
+      std::atomic<bool> ready{false}, woken{false};
+      auto sleeper = spawn([&] {
+        ready = true;
+        values.receive();
+        woken = true;
+      });
+      wait_until([&] { return go && ready; });
+      values.send(1);
+      EXPECT_TRUE(hog_until([&] { return woken.load(); }));
+      sleeper.join();
+      done = true;
+    }).detach();
+  });
+  go = true;
+  wait_until([&] { return done.load(); });
+}
+
+TEST_P(Scheduling, SleepIsNeverEarly) {
+  run([] {
+    wait_group all;
+    for (int i = 0; i < 50; ++i)
+      all.spawn([i] {
+        const auto time = std::chrono::microseconds(i * 100);
+        const auto start = ulexite::clock::now();
+        this_fiber::sleep_for(time);
+        EXPECT_GE(ulexite::clock::now() - start, time);
+        const auto until = ulexite::clock::now() + time;
+        this_fiber::sleep_until(until);
+        EXPECT_GE(ulexite::clock::now(), until);
+      });
+    all.wait();
+    this_fiber::sleep_for(-1s);
+    this_fiber::sleep_until(ulexite::clock::time_point{});
+  });
+  const auto start = ulexite::clock::now();
+  this_fiber::sleep_for(2ms);
+  EXPECT_GE(ulexite::clock::now() - start, 2ms) << "on a plain thread";
+}
+
+TEST_P(Scheduling, SleepersWakeInTheOrderOfTheirTimes) {
+  if (GetParam() != 1) GTEST_SKIP() << "one worker keeps the order of what it was given";
+  run([] {
+    std::vector<int> order;
+    wait_group all;
+    const auto start = ulexite::clock::now() + 5ms;
+    for (int i = 19; i >= 0; --i)
+      all.spawn([&, i] {
+        this_fiber::sleep_until(start + std::chrono::milliseconds(i));
+        order.push_back(i);
+      });
+    all.wait();
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  });
+}
+
+double processor_seconds() {
+  timespec time;
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// An idle runtime costs nothing: with a sleeping fiber, far from any event, over a second less than one hundredth.
+TEST_P(Scheduling, IdleCostsNothing) {
+  if (sanitized) GTEST_SKIP() << "the sanitizer's own threads cost something";
+  run([] {
+    wait_group all;
+    for (int i = 0; i < 100; ++i) all.spawn([] { this_fiber::yield(); });
+    all.wait();
+  });
+  auto waiting = rt().spawn([] { this_fiber::sleep_for(1h); });
+  run([] { this_fiber::sleep_for(700ms); });  // until the monitor sleeps too
+  const double before = processor_seconds();
+  run([] { this_fiber::sleep_for(1s); });
+  EXPECT_LT(processor_seconds() - before, 0.01);
+  waiting.request_stop();
+  waiting.join();
+}
+
+TEST_P(Scheduling, MetricsCountWhatHappens) {
+  runtime& rt = this->rt();
+  rt.run([] {
+    wait_group all;
+    for (int i = 0; i < fibers(1000); ++i) all.spawn([] { this_fiber::yield(); });
+    all.wait();
+    this_fiber::sleep_for(1ms);
+  });
+  const runtime_metrics m = rt.metrics();
+  const auto count = static_cast<std::uint64_t>(fibers(1000)) + 1;
+  EXPECT_EQ(m.fibers_spawned, count);
+  EXPECT_EQ(m.fibers_ended, count);
+  EXPECT_EQ(m.fibers_live, 0u);
+  EXPECT_GE(m.dispatches, count);
+  EXPECT_LE(m.starts_in_place, m.dispatches);
+  EXPECT_GE(m.workers, 1u);
+  EXPECT_LE(m.workers, GetParam());
+  EXPECT_LE(m.workers_sleeping, m.workers);
+  EXPECT_GE(m.polls, 1u);
+  EXPECT_GE(m.events, 1u);
+  EXPECT_EQ(m.queued_outside, 0u);
+  EXPECT_EQ(m.thread_starts_refused, 0u);
+  EXPECT_EQ(m.stacks_refused, 0u);
+  if (GetParam() == 1) EXPECT_EQ(m.steals, 0u);
+}
+
+}  // namespace

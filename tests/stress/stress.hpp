@@ -1,0 +1,144 @@
+#pragma once
+
+// What the stress programs share: their options, a seed that reruns a failure, checks, and a watchdog.
+
+#include <ulexite/base/atomics.hpp>
+#include <ulexite/base/random.hpp>
+#include <ulexite/runtime/runtime.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+
+namespace ulexite::stress {
+
+using namespace std::chrono_literals;
+
+class program {
+ public:
+  program(int argc, char** argv) : name_(argv[0]) {
+    for (int i = 1; i + 1 < argc; i += 2) {
+      const std::uint64_t value = std::strtoull(argv[i + 1], nullptr, 10);
+      if (!std::strcmp(argv[i], "--seconds")) {
+        seconds_ = value;
+      } else if (!std::strcmp(argv[i], "--threads")) {
+        threads = static_cast<std::size_t>(value);
+      } else if (!std::strcmp(argv[i], "--seed")) {
+        seed_ = value;
+      } else {
+        usage();
+      }
+    }
+    if (argc % 2 == 0) usage();
+    if (seed_ == 0) seed_ = std::random_device{}() | 1u;
+    std::printf("seed %llu\n", static_cast<unsigned long long>(seed_));
+    std::fflush(stdout);
+    end_ = clock::now() + std::chrono::seconds(seconds_);
+    dog_ = std::thread([this] { watch(); });
+  }
+  ~program() {
+    done_ = true;
+    dog_.join();
+  }
+  program(const program&) = delete;
+  program& operator=(const program&) = delete;
+
+  std::size_t threads = 2;
+
+  // Is there time for another round? Its own generator follows from the seed and its number.
+  [[nodiscard]] bool another_round() {
+    moved();
+    return clock::now() < end_ && (++round_, true);
+  }
+  [[nodiscard]] detail::random random() const { return detail::random(seed_ * 1'000'003 + round_); }
+  [[nodiscard]] std::uint64_t round() const { return round_; }
+
+  // Something happened: the watchdog is content.
+  void moved() noexcept { steps_.fetch_add(1, std::memory_order_relaxed); }  // counter
+
+  // The runtime that the watchdog tells of.
+  void show(const runtime* shown) noexcept { shown_ = shown; }
+
+  // A runtime is about to end, or has ended: nobody may have been forgotten.
+  void check_metrics(const runtime& rt, bool ended) {
+    const runtime_metrics m = rt.metrics();
+    check(m.rescued_wakeups == 0, "a wake-up was lost and rescued", static_cast<long long>(m.rescued_wakeups));
+    if (ended) check(m.fibers_spawned == m.fibers_ended, "fibers are left", static_cast<long long>(m.fibers_live));
+    wakes_ += m.wakes;
+    dispatches_ += m.dispatches;
+  }
+
+  void check(bool good, const char* what, long long value = 0) {
+    if (good) return;
+    std::fprintf(stderr, "FAILED: %s (%lld), in round %llu\n", what, value, static_cast<unsigned long long>(round_));
+    give_up();
+    std::fflush(nullptr);
+    std::_Exit(1);
+  }
+
+  // The last line.
+  int report() {
+    std::printf("%llu rounds, %llu dispatches, %llu wakes, no failure\n", static_cast<unsigned long long>(round_),
+                static_cast<unsigned long long>(dispatches_), static_cast<unsigned long long>(wakes_));
+    return 0;
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  [[noreturn]] void usage() {
+    std::fprintf(stderr, "usage: %s [--seconds S] [--threads N] [--seed K]\n", name_);
+    std::exit(2);
+  }
+  void give_up() {
+    std::fprintf(stderr, "again: %s --seconds %llu --threads %zu --seed %llu\n", name_,
+                 static_cast<unsigned long long>(seconds_), threads, static_cast<unsigned long long>(seed_));
+  }
+  void watch() {
+    std::uint64_t last = steps_;
+    auto since = clock::now();
+    while (!done_) {
+      std::this_thread::sleep_for(20ms);
+      if (const std::uint64_t now = steps_; now != last) {
+        last = now;
+        since = clock::now();
+      } else if (clock::now() - since > 30s) {
+        std::fprintf(stderr, "FAILED: nothing moves since 30 s, in round %llu\n",
+                     static_cast<unsigned long long>(round_));
+        if (const runtime* const rt = shown_) print(rt->metrics());
+        give_up();
+        std::abort();
+      }
+    }
+  }
+  static void print(const runtime_metrics& m) {
+    std::fprintf(
+        stderr,
+        "workers %zu (sleeping %zu, searching %zu), fibers live %zu, queued outside %zu, dispatches %llu, parks "
+        "%llu, wakes %llu, polls %llu, hogs relieved %llu, polls rescued %llu, wake-ups rescued %llu\n",
+        m.workers, m.workers_sleeping, m.workers_searching, m.fibers_live, m.queued_outside,
+        static_cast<unsigned long long>(m.dispatches), static_cast<unsigned long long>(m.parks),
+        static_cast<unsigned long long>(m.wakes), static_cast<unsigned long long>(m.polls),
+        static_cast<unsigned long long>(m.hogs_relieved), static_cast<unsigned long long>(m.polls_rescued),
+        static_cast<unsigned long long>(m.rescued_wakeups));
+  }
+
+  const char* const name_;
+  std::uint64_t seconds_ = 5, seed_ = 0, round_ = 0;
+  clock::time_point end_;
+  std::atomic<std::uint64_t> steps_{0};
+  std::atomic<const runtime*> shown_{nullptr};
+  std::atomic<bool> done_{false};
+  std::uint64_t wakes_ = 0, dispatches_ = 0;
+  std::thread dog_;
+};
+
+// At most so many fibers live at a time under ThreadSanitizer.
+constexpr int fibers(int count) { return ULEXITE_TSAN && count > 100 ? 100 : count; }
+
+}  // namespace ulexite::stress

@@ -1,0 +1,86 @@
+#include <ulexite/sync/ring_buffer.hpp>
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+using ulexite::detail::ring_buffer;
+
+TEST(RingBuffer, IsFirstInFirstOutAsItGrowsAndWraps) {
+  ring_buffer<std::string> ring;
+  std::deque<std::string> model;
+  int number = 0;
+  for (int round = 1; round < 50; ++round) {
+    for (int i = 0; i < round; ++i) {
+      ring.push(std::to_string(number));
+      model.push_back(std::to_string(number++));
+    }
+    for (int i = 0; i < round * 3 / 4; ++i) {
+      ASSERT_EQ(ring.pop(), model.front());
+      model.pop_front();
+    }
+    ASSERT_EQ(ring.size(), model.size());
+    ASSERT_EQ(ring.empty(), model.empty());
+  }
+}
+
+TEST(RingBuffer, DestroysWhatIsLeft) {
+  auto token = std::make_shared<int>();
+  {
+    ring_buffer<std::shared_ptr<int>> ring;
+    for (int i = 0; i < 9; ++i) ring.push(std::shared_ptr(token));
+    for (int i = 0; i < 3; ++i) ring.pop();
+    EXPECT_EQ(token.use_count(), 7);
+  }
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+// Throws at every move or copy once `fuse` has burnt down.
+struct fragile {
+  explicit fragile(int number) : value(number) { ++alive; }
+  fragile(fragile&& other) : value(other.value) {
+    burn();
+    ++alive;
+    other.value = -1;
+  }
+  fragile(const fragile& other) : value(other.value) {
+    burn();
+    ++alive;
+  }
+  ~fragile() { --alive; }
+  static void burn() {
+    if (fuse >= 0 && fuse-- == 0) throw std::runtime_error("fragile");
+  }
+  int value;
+  static inline int fuse = -1, alive = 0;
+};
+
+TEST(RingBuffer, AThrowingMoveChangesNothing) {
+  for (int fuse = 0; fuse < 12; ++fuse) {
+    {
+      ring_buffer<fragile> ring;
+      for (int i = 0; i < 4; ++i) ring.push(fragile(i));
+      fragile::fuse = fuse;
+      bool pushed = true;
+      try {
+        ring.push(fragile(4));  // grows
+      } catch (const std::runtime_error&) {
+        pushed = false;
+      }
+      fragile::fuse = -1;
+      ASSERT_EQ(ring.size(), pushed ? 5u : 4u);
+      fragile::fuse = 0;
+      EXPECT_THROW(ring.pop(), std::runtime_error);
+      fragile::fuse = -1;
+      for (int i = 0; i < (pushed ? 5 : 4); ++i) ASSERT_EQ(ring.pop().value, i) << "fuse " << fuse;
+    }
+    EXPECT_EQ(fragile::alive, 0);
+  }
+}
+
+}  // namespace

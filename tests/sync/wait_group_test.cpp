@@ -1,0 +1,180 @@
+#include "support/runtime_fixture.hpp"
+
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/wait_group.hpp>
+
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class WaitGroup : public WorkersTest {};
+ULEXITE_TEST_WORKERS(WaitGroup);
+
+TEST_P(WaitGroup, WaitsForAllItCounts) {
+  run([] {
+    wait_group group;
+    group.wait();
+    std::atomic<int> ended{0};
+    for (int i = 0; i < 100; ++i)
+      group.spawn([&] {
+        this_fiber::yield();
+        ++ended;
+      });
+    group.wait();
+    EXPECT_EQ(ended, 100);
+    group.wait();
+    wait_group counted(3);
+    counted.add(2);
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_FALSE(counted.wait_for(0s));
+      spawn([&] { counted.done(); }).detach();
+    }
+    counted.wait();
+    counted.add(5);
+    counted.add(-5);
+    counted.wait();
+  });
+}
+
+TEST_P(WaitGroup, BelowZeroIsAUsageErrorAndChangesNothing) {
+  run([] {
+    wait_group group(1);
+    EXPECT_THROW(group.add(-2), usage_error);
+    group.done();
+    EXPECT_THROW(group.done(), usage_error);
+    EXPECT_THROW(group.add(-1), usage_error);
+    group.wait();
+    EXPECT_TRUE(group.wait_for(0s));
+  });
+}
+
+TEST_P(WaitGroup, WaitsNoLongerThanAllowed) {
+  auto check = [] {
+    wait_group group(1);
+    const auto start = ulexite::clock::now();
+    EXPECT_FALSE(group.wait_for(2ms));
+    EXPECT_GE(ulexite::clock::now() - start, 2ms);
+    EXPECT_FALSE(group.wait_until(ulexite::clock::now() - 1s));
+    group.done();
+    EXPECT_TRUE(group.wait_for(0s));
+    EXPECT_TRUE(group.wait_until(ulexite::clock::time_point::max()));
+  };
+  run(check);
+  check();
+}
+
+TEST_P(WaitGroup, WakesAllFibersAndThreadsThatWait) {
+  wait_group group(1);
+  std::atomic<int> waiting{0}, woken{0};
+  auto wait = [&] {
+    ++waiting;
+    group.wait();
+    ++woken;
+  };
+  std::vector<std::thread> threads;
+  std::vector<join_handle<>> all;
+  for (int i = 0; i < 5; ++i) {
+    all.push_back(rt().spawn(wait));
+    threads.emplace_back(wait);
+  }
+  wait_until([&] { return waiting == 10; });
+  EXPECT_EQ(woken, 0);
+  group.done();
+  for (auto& each : all) each.join();
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(woken, 10);
+}
+
+TEST_P(WaitGroup, CountsAFiberUntilItsFunctionIsDestroyed) {
+  run([] {
+    wait_group group;
+    auto token = std::make_shared<int>(1);
+    for (int i = 0; i < 10; ++i) group.spawn([token] { this_fiber::yield(); });
+    group.wait();
+    EXPECT_EQ(token.use_count(), 1);
+  });
+}
+
+TEST_P(WaitGroup, ReportsTheExceptionsOfItsFibersAndCountsThem) {
+  std::atomic<int> reports{0};
+  runtime& rt = make({.threads = GetParam(), .on_unhandled_exception = [&](auto, auto) { ++reports; }});
+  rt.run([] {
+    wait_group group;
+    for (int i = 0; i < 3; ++i) group.spawn([] { throw std::runtime_error("lost"); });
+    group.wait();
+  });
+  wait_until([&] { return reports == 3; });
+}
+
+struct no_copy {
+  no_copy() = default;
+  no_copy(const no_copy&) { throw std::runtime_error("no copy"); }
+  void operator()() const {}
+};
+
+TEST_P(WaitGroup, KeepsItsCountWhenASpawnFails) {
+  runtime& rt = make({.threads = GetParam(), .max_fibers = 1});
+  rt.run([] {
+    wait_group group;
+    EXPECT_THROW(group.spawn([] {}), std::system_error);
+    group.wait();
+  });
+  run([] {
+    wait_group group;
+    const no_copy function;
+    EXPECT_THROW(group.spawn(function), std::runtime_error);
+    group.wait();
+  });
+  wait_group outside;
+  EXPECT_THROW(outside.spawn([] {}), std::system_error);
+  outside.wait();
+}
+
+TEST_P(WaitGroup, CanBeUsedAgain) {
+  run([] {
+    wait_group group;
+    int sum = 0;  // not atomic: the waits order it
+    for (int round = 0; round < times(1000); ++round) {
+      group.spawn([&] { ++sum; });
+      if (round % 3 == 0) group.wait_for(0s);
+      group.wait();
+      EXPECT_EQ(sum, round + 1);
+    }
+  });
+}
+
+// The memory is gone as soon as wait returns: done() must not touch it after that.
+TEST_P(WaitGroup, MayBeDestroyedAsSoonAsTheWaitReturns) {
+  run([] {
+    for (int i = 0; i < times(5000); ++i) {
+      auto group = std::make_unique<wait_group>(2);
+      spawn([g = group.get()] { g->done(); }).detach();
+      spawn([g = group.get()] { g->done(); }).detach();
+      if (i % 2 == 0) this_fiber::yield();
+      group->wait();
+    }
+  });
+}
+
+// The same after waits that timed out, and with others' waits under way.
+TEST_P(WaitGroup, MayBeDestroyedAsSoonAsTheLastOfSeveralWaitsReturns) {
+  runtime& shared = rt();
+  for (int i = 0; i < times(1000); ++i) {
+    auto group = std::make_unique<wait_group>(1);
+    group->wait_for(0s);
+    auto other = shared.spawn([g = group.get()] { return g->wait_for(1us); });
+    auto end = shared.spawn([g = group.get()] { g->done(); });
+    while (!group->wait_for(i % 2 == 0 ? 0us : 1us)) {
+    }
+    other.join();
+    group.reset();
+    end.join();
+  }
+}
+
+}  // namespace
