@@ -15,6 +15,8 @@ namespace ulexite::detail {
 // Timers with the same deadline leave in no particular order. Not synchronised; only a push allocates.
 class timer_heap {
  public:
+  timer_heap() { items_.reserve(64); }  // so that a few timers never allocate
+
   [[nodiscard]] bool empty() const noexcept { return items_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return items_.size(); }
 

@@ -35,21 +35,21 @@ class core::monitor_turn {
   const bool mine_;
 };
 
-// A fiber of another runtime cannot be the monitor: it may change its thread.
 void core::watch_until_done(task& task) noexcept {
-  if (this_agent().kind != agent_kind::thread) {
+  if (this_agent().kind == agent_kind::thread) {
+    const monitor_turn turn(*this);
+    if (turn.mine()) {
+      auto& self = static_cast<thread_agent&>(this_agent());
+      while (!task.join(next_tick(self))) tick();
+      forget_monitor(self);
+    } else {
+      task.join();
+    }
+  } else {  // a fiber of another runtime, which may change its thread
     ensure_monitor();
     task.join();
-    return;
   }
-  const monitor_turn turn(*this);
-  if (!turn.mine()) {
-    task.join();
-    return;
-  }
-  auto& self = static_cast<thread_agent&>(this_agent());
-  while (!task.join(next_tick(self))) tick();
-  forget_monitor(self);
+  if (live() > 0) ensure_monitor();
 }
 
 void core::watch_until_quiet() noexcept {

@@ -53,8 +53,9 @@ class wait_group {
   template <class F>
   void spawn(F&& function, std::source_location where = std::source_location::current()) {
     add();
+    completion end(this);  // made first: what throws below, in whichever order, undoes the count
     detail::spawn_task(detail::this_core(), {.where = where, .detached = true},
-                       counted<std::decay_t<F>>{completion(this), std::forward<F>(function)});
+                       counted<std::decay_t<F>>{std::move(end), std::forward<F>(function)});
   }
 
  private:

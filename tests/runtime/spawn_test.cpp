@@ -287,10 +287,11 @@ TEST_F(Stacks, HaveTheSizeThatWasAskedFor) {
 
 // NOLINTNEXTLINE(misc-no-recursion): that is the test
 [[gnu::noinline]] int deep(int depth) {
-  volatile char frame[4096];
-  frame[0] = static_cast<char>(depth);
-  frame[4095] = static_cast<char>(depth);
-  return depth == 0 ? 0 : deep(depth - 1) + 1 + frame[0] - frame[4095];
+  char frame[4096];
+  asm volatile("" : : "r"(frame) : "memory");  // the frame is used before and after the call, so it is a frame
+  const int below = depth == 0 ? -1 : deep(depth - 1);
+  asm volatile("" : : "r"(frame) : "memory");
+  return below + 1;
 }
 
 TEST_F(Stacks, CarryADeepRecursionWhenTheyAreLarge) {
