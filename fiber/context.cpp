@@ -18,7 +18,8 @@ switch_thread::switch_thread() noexcept
     : exceptions(reinterpret_cast<exception_globals*>(abi::__cxa_get_globals())), error(&errno) {
 #if defined(__x86_64__)
   constexpr unsigned int sticky_flags = 0x3f;
-  _mm_setcsr(_mm_getcsr() | sticky_flags);
+  floating = _mm_getcsr() | sticky_flags;
+  _mm_setcsr(floating);
 #endif
 }
 
@@ -29,7 +30,11 @@ extern "C" {
 [[noreturn]] void ulexite_context_main(boost::context::detail::transfer_t arrival) noexcept {
   using namespace ulexite::detail;
   const auto entry = static_cast<const passage*>(arrival.data)->entry;
-  entry(arrive(arrival, nullptr));
+  switch_thread& thread = arrive(arrival, nullptr);
+#if defined(__x86_64__)
+  _mm_setcsr(thread.floating);  // not the rounding mode of whoever happened to start it
+#endif
+  entry(thread);
   __builtin_trap();
 }
 }

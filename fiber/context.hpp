@@ -27,6 +27,9 @@ struct switch_thread {
   };
   exception_globals* exceptions;
   int* error;  // errno
+#if defined(__x86_64__)
+  unsigned int floating;  // MXCSR that every computation starts with
+#endif
 };
 
 // Where a computation was left: its registers lie on its stack.

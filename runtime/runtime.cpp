@@ -15,7 +15,7 @@ using detail::this_scheduler;
 runtime::runtime(runtime_options options) : core_(std::make_unique<detail::core>(std::move(options))) {}
 
 runtime::~runtime() {
-  if (ended_) return;
+  if (ended()) return;
   scheduler* const here = this_scheduler();
   if (here && &here->home() == core_.get()) detail::panic("~runtime was called by a fiber of that runtime");
   shutdown(shutdown_mode::cancel);
@@ -25,7 +25,7 @@ void runtime::check_outside(const char* operation) const {
   scheduler* const here = this_scheduler();
   if (here && &here->home() == core_.get())
     throw usage_error(std::string(operation) + " was called by a fiber of that runtime");
-  if (ended_) throw usage_error(std::string(operation) + " was called after shutdown");
+  if (ended()) throw usage_error(std::string(operation) + " was called after shutdown");
 }
 
 runtime::main_turn::main_turn(runtime& runtime) : core_(*runtime.core_) {
@@ -41,7 +41,7 @@ runtime::main_turn::~main_turn() {
 void runtime::wait_for(detail::task& task) noexcept { core_->watch_until_done(task); }
 
 detail::core& runtime::for_spawn() {
-  if (ended_) throw usage_error("runtime::spawn was called after shutdown");
+  if (ended()) throw usage_error("runtime::spawn was called after shutdown");
   core_->ensure_monitor();
   return *core_;
 }
@@ -50,7 +50,7 @@ void runtime::request_stop() noexcept { core_->request_stop(); }
 
 std::size_t runtime::shutdown(shutdown_mode mode) {
   check_outside("runtime::shutdown");
-  ended_ = true;
+  ended_.store(true, std::memory_order_relaxed);  // a hint to those who come too late
   if (mode == shutdown_mode::cancel) core_->request_stop();
   if (mode != shutdown_mode::stop) core_->watch_until_quiet();
   const std::size_t left = core_->stop_workers();

@@ -4,6 +4,7 @@
 #include <ulexite/runtime/options.hpp>
 #include <ulexite/runtime/spawn.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <source_location>
@@ -88,9 +89,10 @@ class runtime {
   detail::core& for_spawn();
   void wait_for(detail::task& task) noexcept;
   void check_outside(const char* operation) const;
+  [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_relaxed); }  // hint
 
   std::unique_ptr<detail::core> core_;
-  bool ended_ = false;
+  std::atomic<bool> ended_{false};
 };
 
 // Is the caller a fiber?

@@ -50,7 +50,11 @@ void scheduler::announce() noexcept {
 
 void scheduler::add(job& runnable) noexcept {
   perturb();
+#ifdef ULEXITE_DEBUG_MIGRATE
+  home_.injected.push(runnable);
+#else
   push_ring(runnable);
+#endif
   announce();
 }
 
@@ -80,6 +84,9 @@ void scheduler::add_jobs(intrusive_queue<job>& jobs) noexcept {
 // woken for the former: this one will take it at once, and if not, the monitor sees to it.
 void scheduler::wake(task& woken) noexcept {
   perturb();
+#ifdef ULEXITE_DEBUG_MIGRATE
+  return add(woken);
+#endif
   if (!has_slot()) {
     slot_.store(&woken, std::memory_order_release);  // A
     return;
@@ -134,6 +141,9 @@ void scheduler::set_running(task* next) noexcept {
 void scheduler::begin_quantum(task* next) noexcept {
   set_running(next);
   if (next) next->agent().budget = operations_per_look;
+#ifdef ULEXITE_DEBUG_MIGRATE
+  if (next) next->last_worker = index_;
+#endif
   looks_ = 0;
   hogged_.store(false, std::memory_order_relaxed);  // hint
   counters.dispatches.add();
@@ -219,10 +229,12 @@ wake_reason scheduler::suspend(spin_lock* held, bool prepared, bool cancellable)
 
 void scheduler::yield() noexcept {
   job* const next = next_local();
+#ifndef ULEXITE_DEBUG_MIGRATE
   if (!next && until_housekeeping_ != 0 && !has_slot()) {  // alone
     begin_quantum(current_);
     return;
   }
+#endif
   task& self = *current_;
   departed_.what = departed::yielding;
   departed_.who = &self;

@@ -85,6 +85,17 @@ job* scheduler::probe_stuck_victim() noexcept {
 job* scheduler::take_injected(std::size_t most) noexcept {
   const std::size_t length = home_.injected.size();
   if (length == 0) return nullptr;
+#ifdef ULEXITE_DEBUG_MIGRATE
+  // What ran here last is left to another worker, a few times.
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    intrusive_queue<job> one;
+    home_.injected.take(1, one);
+    job* const only = one.pop();
+    if (!only || home_.alone || !fiber::is_fiber(*only) || static_cast<task*>(only)->last_worker != index_) return only;
+    home_.inject(*only);
+    std::this_thread::yield();
+  }
+#endif
   intrusive_queue<job> taken;
   home_.injected.take(std::min(most, length / home_.workers + 1), taken);
   job* const first = taken.pop();

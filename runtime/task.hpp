@@ -67,6 +67,9 @@ class task : public fiber {
   core* home;
   std::size_t wanted_stack = 0;  // bytes; 0: the runtime's default
   std::exception_ptr failure;
+#ifdef ULEXITE_DEBUG_MIGRATE
+  std::size_t last_worker = SIZE_MAX;
+#endif
 
  protected:
   ~task();

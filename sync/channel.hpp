@@ -143,8 +143,8 @@ class channel {
     std::unique_lock lock(lock_);
     if (closed_) return channel_status::closed;
     if (detail::wait_node* const receiver = receivers_.claim_oldest()) {
-      static_cast<std::optional<T>*>(receiver->slot)->emplace(std::move(value));
-      return serve(self, *receiver, lock);
+      return serve(self, *receiver, lock,
+                   [&] { static_cast<std::optional<T>*>(receiver->slot)->emplace(std::move(value)); });
     }
     if (buffer_.size() < capacity_) {
       buffer_.push(std::move(value));
@@ -152,7 +152,7 @@ class channel {
       detail::spend_budget(self);
       return channel_status::ok;
     }
-    return wait(self, senders_, lock, &value, deadline);
+    return wait(self, senders_, lock, &value, deadline, [&] { return send_until_ns(value, deadline); });
   }
 
   channel_status receive_until_ns(std::optional<T>& value, std::int64_t deadline) {
@@ -161,21 +161,19 @@ class channel {
     std::unique_lock lock(lock_);
     if (!buffer_.empty()) {
       value.emplace(buffer_.pop());
-      detail::wait_node* const sender = senders_.claim_oldest();
-      if (sender) {
-        buffer_.push(std::move(*static_cast<T*>(sender->slot)));
-        return serve(self, *sender, lock);
-      }
+      if (detail::wait_node* const sender = senders_.claim_oldest()) try {
+          return serve(self, *sender, lock, [&] { buffer_.push(std::move(*static_cast<T*>(sender->slot))); });
+        } catch (...) {  // its value could not be moved: it tries again, and ours has come
+          return channel_status::ok;
+        }
       lock.unlock();
       detail::spend_budget(self);
       return channel_status::ok;
     }
-    if (detail::wait_node* const sender = senders_.claim_oldest()) {
-      value.emplace(std::move(*static_cast<T*>(sender->slot)));
-      return serve(self, *sender, lock);
-    }
+    if (detail::wait_node* const sender = senders_.claim_oldest())
+      return serve(self, *sender, lock, [&] { value.emplace(std::move(*static_cast<T*>(sender->slot))); });
     if (closed_) return channel_status::closed;
-    return wait(self, receivers_, lock, &value, deadline);
+    return wait(self, receivers_, lock, &value, deadline, [&] { return receive_until_ns(value, deadline); });
   }
 
   channel_status assign(T& value, std::int64_t deadline) {
@@ -185,19 +183,30 @@ class channel {
     return status;
   }
 
-  // The other side has waited for us.
-  channel_status serve(detail::agent& self, detail::wait_node& partner,
-                       std::unique_lock<detail::spin_lock>& lock) noexcept {
-    partner.served = true;
+  // The other side has waited for us, and its wait is claimed: `move` takes the value across, and it goes on. If the
+  // move throws, it takes its turn anew, and we get the exception.
+  template <class Move>
+  channel_status serve(detail::agent& self, detail::wait_node& partner, std::unique_lock<detail::spin_lock>& lock,
+                       Move&& move) {
     detail::agent& who = *partner.who;  // the node may vanish with the lock
+    try {
+      move();
+    } catch (...) {
+      partner.result = detail::wait_node::outcome::again;
+      lock.unlock();
+      detail::resume(who);
+      throw;
+    }
+    partner.result = detail::wait_node::outcome::served;
     lock.unlock();
     detail::resume(who);
     detail::spend_budget(self);
     return channel_status::ok;
   }
 
+  template <class Again>
   channel_status wait(detail::agent& self, detail::wait_queue& queue, std::unique_lock<detail::spin_lock>& lock,
-                      void* slot, std::int64_t deadline) {
+                      void* slot, std::int64_t deadline, Again&& again) {
     if (deadline == never_wait) return channel_status::would_block;
     detail::wait_node node(self, slot);
     switch (detail::wait_in(queue, *lock.release(), node, detail::cancellable::yes, deadline)) {
@@ -205,7 +214,12 @@ class channel {
       case detail::wake_reason::timed_out: return channel_status::timeout;
       case detail::wake_reason::cancelled: detail::throw_cancelled();
     }
-    return node.served ? channel_status::ok : channel_status::closed;
+    switch (node.result) {
+      case detail::wait_node::outcome::served: return channel_status::ok;
+      case detail::wait_node::outcome::again: return again();
+      case detail::wait_node::outcome::ended: break;
+    }
+    return channel_status::closed;
   }
 
   mutable detail::spin_lock lock_;  // guards all below

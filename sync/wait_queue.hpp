@@ -14,8 +14,12 @@ struct wait_node : list_hook {
   explicit wait_node(agent& who, void* slot = nullptr) noexcept : who(&who), slot(slot) {}
 
   agent* who;
-  void* slot;           // where a value is taken from or put to
-  bool served = false;  // by a waker, under the queue's lock; else the wait ended because of a close
+  void* slot;  // where a value is taken from or put to
+  enum class outcome : std::uint8_t {
+    ended,                    // there is nothing more to wait for: a close
+    served,                   // by its partner
+    again,                    // the partner could not serve it: it takes its turn anew
+  } result = outcome::ended;  // written under the queue's lock by whoever ends the wait
 };
 
 // Those who wait for the same thing, oldest first. Guarded by a spin lock of its owner, as suspend.hpp describes.
