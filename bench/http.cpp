@@ -35,8 +35,7 @@ void serve(ulexite::net::tcp_stream tcp) {
 
 void accept_all(const std::string& port) {
   auto listener = ulexite::net::tcp_listener::listen(ulexite::net::endpoint::parse("127.0.0.1:" + port));
-  for (;;)
-    ulexite::spawn([stream = listener.accept()]() mutable { serve(std::move(stream)); }).detach();
+  for (;;) ulexite::spawn([stream = listener.accept()]() mutable { serve(std::move(stream)); }).detach();
 }
 
 }  // namespace
