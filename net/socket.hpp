@@ -19,14 +19,12 @@
 //
 // State
 //   lull_     number of reads, and what is known of the receive queue: see `lull`. The reader writes it after each
-//   read,
-//             the writer moves it from drained to quiet if the number is unchanged.
+//             read, the writer moves it from drained to quiet if the number is unchanged.
 //   expiry_   a setting; nothing else depends on it.
 //
 // Pairings
 //   A  the reader stores drained in lull_ after its read, release  ->  the writer loads it before its send, acquire:
-//   the
-//      send comes after the read.
+//      the send comes after the read.
 //   B  the writer changes drained to quiet after its send, acq_rel  ->  the reader loads lull_, acquire.
 
 #include <ulexite/base/spin_lock.hpp>

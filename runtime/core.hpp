@@ -4,8 +4,7 @@
 //
 // Pairings
 //   A  launch gives a block to a new fiber, light fence, loads stop_requested_; request_stop stores stop_requested_,
-//   heavy
-//      fence, asks every block's fiber: one of them asks the new fiber.
+//      heavy fence, asks every block's fiber: one of them asks the new fiber.
 
 #include <ulexite/fiber/stack_pool.hpp>
 #include <ulexite/runtime/inject_queue.hpp>

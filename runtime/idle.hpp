@@ -5,13 +5,11 @@
 //
 // State
 //   bits_   bits 0-15 searching, 16-31 sleeping, 32-47 started. sleeping and started change only with the parker's
-//   mutex
-//           held; searching changes at any time. A pusher may see it stale only in the ways that pairing A allows.
+//           mutex held; searching changes at any time. A pusher may see it stale only as pairing A allows.
 //
 // Pairings
 //   A  a pusher publishes work, then counts_after_publishing (a full fence, then a load); a worker that goes to sleep
-//   or
-//      ends its search changes bits_, seq_cst, then looks at the queues. In the single order of the two one comes
+//      or ends its search changes bits_, seq_cst, then looks at the queues. In the single order of the two one comes
 //      first: either the pusher sees the change, or the worker sees the work.
 
 #include <ulexite/base/atomics.hpp>

@@ -5,8 +5,7 @@
 //
 // State
 //   length_   how many are in it. Written under the lock; read without it as a hint that is never too small for what
-//   was
-//             pushed before the reader's fence.
+//             was pushed before the reader's fence.
 //
 // Pairings
 //   A  push stores length_, seq_cst  ->  empty loads it, seq_cst: half of idle.hpp's pairing A.
