@@ -76,7 +76,6 @@ class parker {
   void wake_one() noexcept {
     perturb();
     for (;;) {
-      typename Policy::condition_variable* sleeper = nullptr;
       bool loop = false, start = false;
       {
         std::unique_lock lock(mutex_);
@@ -85,8 +84,7 @@ class parker {
         if (seat* const chosen = sleepers_.empty() ? nullptr : &sleepers_.back()) {
           sleepers_.remove(*chosen);
           hand_over_search(*chosen);
-          sleeper = &chosen->wake;
-          sleeper->notify_one();  // under the lock: the seat may be gone right after it
+          chosen->wake.notify_one();  // under the lock: the seat may be gone right after it
         } else if (in_loop_) {
           hand_over_search(*in_loop_);
           in_loop_ = nullptr;
