@@ -124,15 +124,15 @@ TEST_P(Spawn, CallsTheClosureAsAnRvalueWhateverItsSize) {
 }
 
 struct counted {
-  explicit counted(int& count) : alive(&count) { ++*alive; }
+  explicit counted(std::atomic<int>& count) : alive(&count) { ++*alive; }
   counted(const counted& other) : alive(other.alive) { ++*alive; }
   ~counted() { --*alive; }
-  int* alive;
+  std::atomic<int>* alive;
 };
 
 TEST_P(Spawn, DestroysTheClosureBeforeTheJoinerGoesOn) {
   run([] {
-    int alive = 0;  // not atomic: the join orders it
+    std::atomic<int> alive{0};  // the spawner destroys what it has moved from while the fiber runs
     {
       counted one(alive);
       auto handle = spawn([one] { this_fiber::yield(); });
@@ -162,7 +162,7 @@ TEST_P(Spawn, OfAClosureWhoseCopyThrowsLeavesNothingBehind) {
 
 TEST_P(Spawn, WithAStackTooLargeIsRefused) {
   run([] {
-    int alive = 0;
+    std::atomic<int> alive{0};
     {
       counted one(alive);
       EXPECT_THROW(spawn(fiber_options{.stack_size = std::size_t{2} << 30}, [one] {}), std::invalid_argument);
