@@ -5,6 +5,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/net/io_wait.hpp>
+#include <ulexite/net/resolve.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/runtime.hpp>

@@ -9,11 +9,11 @@ namespace ulexite {
 // descriptor) are std::system_error with the system's own code instead.
 enum class errc {
   cancelled = 1,      // the fiber was asked to stop
-  deadline_exceeded,  // the time was over first
+  deadline_exceeded,  // the time was over first (no operation reports it yet)
   channel_closed,     // a send on a closed channel
   no_runtime,         // called outside any runtime
   limit_reached,      // runtime_options::max_fibers
-  deadlock,           // nothing can run or become runnable
+  deadlock,           // nothing can run or become runnable (no operation reports it yet)
 };
 
 // The category of errc, named "ulexite".

@@ -35,7 +35,8 @@ function(ulexite_layer layer)
   # __FILE__, debug info and sanitizer reports name the file in the source tree, not the link to it.
   target_compile_options(${target}
     PUBLIC -ffile-prefix-map=${root}/ulexite=${PROJECT_SOURCE_DIR}
-    PRIVATE -fstack-clash-protection)
+    # Nobody replaces our functions one by one in a shared library, so g++ may inline them in position-independent code.
+    PRIVATE -fstack-clash-protection -fno-semantic-interposition)
   ulexite_common_options(${target})
   target_link_libraries(${target} PUBLIC ${arg_NEEDS} PRIVATE ${arg_HIDES} ${arg_LIBRARIES})
 

@@ -27,6 +27,8 @@ switch_thread::switch_thread() noexcept
 
 extern "C" {
 
+const char ULEXITE_BUILT_AS = 0;
+
 [[noreturn]] void ulexite_context_main(boost::context::detail::transfer_t arrival) noexcept {
   using namespace ulexite::detail;
   const auto entry = static_cast<const passage*>(arrival.data)->entry;

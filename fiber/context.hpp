@@ -14,7 +14,20 @@
 #define ULEXITE_ASAN 0
 #endif
 
+// A sanitizer changes the layout of what follows, so a program must be built like its library: if it is not, it does
+// not link, for want of one of these.
+#if ULEXITE_ASAN
+#define ULEXITE_BUILT_AS ulexite_is_built_with_address_sanitizer
+#elif ULEXITE_TSAN
+#define ULEXITE_BUILT_AS ulexite_is_built_with_thread_sanitizer
+#else
+#define ULEXITE_BUILT_AS ulexite_is_built_without_sanitizer
+#endif
+extern "C" const char ULEXITE_BUILT_AS;
+
 namespace ulexite::detail {
+
+[[gnu::used]] inline const char* const built_as = &ULEXITE_BUILT_AS;
 
 // What belongs to a thread although C++ thinks of it as belonging to a computation: a switch takes it out of the thread
 // and puts it back where the computation goes on. One per thread that switches, made by that thread.

@@ -9,7 +9,7 @@
 namespace ulexite::detail {
 namespace {
 
-constinit thread_local whereabouts here;
+[[gnu::tls_model("initial-exec")]] constinit thread_local whereabouts here;  // 16 bytes: any loader has room for them
 
 // A plain thread stays on itself: no fiber comes here, for workers have an agent at any time.
 [[gnu::cold, gnu::noinline]] agent& make_thread_agent() noexcept {

@@ -152,7 +152,7 @@ void task::report_failure() noexcept {
     if (agent().word.stop_requested()) return;
   } catch (...) {
   }
-  task_pool::of(this).report_unhandled(name ? name : "", failure);
+  task_pool::of(this).report_unhandled(*this, failure);
 }
 
 }  // namespace ulexite::detail

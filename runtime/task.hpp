@@ -30,7 +30,7 @@ class task : public fiber {
     void (*destroy)(task&) noexcept;  // destroys the rest, the result included
   };
 
-  task(const operations& operations, core& home) noexcept : home(&home), operations_(operations) {}
+  task(const operations& how, core& where) noexcept : home(&where), operations_(how) {}
 
   detail::agent& agent() noexcept { return *(reinterpret_cast<detail::agent*>(this) - 1); }
 
@@ -156,7 +156,7 @@ template <class R, class F>
 class closure_task final : public result_task<R> {
  public:
   template <class G>
-  closure_task(core& home, G&& closure) : result_task<R>(operations_, home), closure_(std::forward<G>(closure)) {}
+  closure_task(core& where, G&& closure) : result_task<R>(operations_, where), closure_(std::forward<G>(closure)) {}
 
  private:
   ~closure_task() {}

@@ -124,20 +124,24 @@ bool task_pool::give(agent& block) noexcept {
   return retired_ && --orphans_ == 0;
 }
 
-void task_pool::report_unhandled(std::string_view name, std::exception_ptr failure) const noexcept {
+void task_pool::report_unhandled(const fiber_identity& whose, std::exception_ptr failure) const noexcept {
+  const char* const name = whose.name ? whose.name : "";
   if (handler_) {
     handler_(name, failure);
     return;
   }
-  const auto length = static_cast<int>(name.size());
+  const auto report = [&](const char* what) {
+    warn("unhandled exception in fiber #%llu '%s' (spawned at %s:%u): %s", static_cast<unsigned long long>(whose.id),
+         name, whose.where.file_name(), static_cast<unsigned>(whose.where.line()), what);
+    std::terminate();
+  };
   try {
     std::rethrow_exception(failure);
   } catch (const std::exception& e) {
-    warn("unhandled exception in fiber '%.*s': %s", length, name.data(), e.what());
+    report(e.what());
   } catch (...) {
-    warn("unhandled exception in fiber '%.*s', not a std::exception", length, name.data());
+    report("not a std::exception");
   }
-  std::terminate();
 }
 
 void task_pool::retire() noexcept {

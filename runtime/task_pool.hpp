@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ulexite/base/spin_lock.hpp>
+#include <ulexite/fiber/stack.hpp>
 #include <ulexite/runtime/agent.hpp>
 
 #include <cstddef>
@@ -35,7 +36,7 @@ class task_pool {
   // dropped after the runtime's end.
   static task_pool* make(unhandled_handler handler) { return new task_pool(std::move(handler)); }
 
-  void report_unhandled(std::string_view name, std::exception_ptr failure) const noexcept;
+  void report_unhandled(const fiber_identity& whose, std::exception_ptr failure) const noexcept;
 
   // Room for `size` <= largest_room bytes, aligned to 16. `own` is the calling worker's, or null on another thread.
   // Throws std::bad_alloc.

@@ -33,7 +33,8 @@ enum class channel_status {
 inline constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
 
 // Passes values from fiber to fiber, first in, first out. Any number of fibers and plain threads may send and receive
-// at the same time. T need only be movable; a move may be made by either side.
+// at the same time. T need only be movable (for the receiving forms with a T&, and assignable); a move may be made by
+// either side.
 //
 // Waiting sends and receives are cancellation points: they throw operation_cancelled in a fiber that was asked to stop,
 // and then no value is lost: a send keeps its argument, a receive has taken nothing.
@@ -60,7 +61,7 @@ class channel {
     return value;
   }
 
-  // Never wait. `value` is moved from, or assigned, only on ok. Otherwise would_block or closed.
+  // Never wait. `value`, a variable, is moved from, or assigned, only on ok. Otherwise would_block or closed.
   channel_status try_send(T& value) { return send_until_ns(value, never_wait); }
   channel_status try_receive(T& value) { return assign(value, never_wait); }
 

@@ -8,7 +8,7 @@
 
 namespace ulexite {
 
-// std::condition_variable for ulexite::mutex. Its waits without a time limit are no cancellation points.
+// std::condition_variable for ulexite::mutex. Its waits are no cancellation points.
 //
 // It may be destroyed once every waiter has been notified; their waits may still be under way then.
 class condition_variable {

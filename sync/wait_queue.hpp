@@ -11,7 +11,7 @@ namespace ulexite::detail {
 
 // A waiter's place in a queue, in its own frame.
 struct wait_node : list_hook {
-  explicit wait_node(agent& who, void* slot = nullptr) noexcept : who(&who), slot(slot) {}
+  explicit wait_node(agent& waiter, void* value = nullptr) noexcept : who(&waiter), slot(value) {}
 
   agent* who;
   void* slot;  // where a value is taken from or put to
