@@ -7,6 +7,7 @@
 #include <ulexite/runtime/cpus.hpp>
 #include <ulexite/runtime/suspend.hpp>
 
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -34,8 +35,7 @@ core::core(runtime_options given)
 
 core::~core() { tasks.retire(); }
 
-// ---- publishing
-// -------------------------------------------------------------------------------------------------------
+// ---- publishing ----
 
 void core::inject(job& runnable) noexcept {
   outside_pushers_.fetch_add(1, std::memory_order_relaxed);  // counter
@@ -71,9 +71,11 @@ void core::count_end(scheduler* here) noexcept {
   if (options.max_fibers != 0) live_limit_count_.fetch_sub(1, std::memory_order_relaxed);  // counter
   if (here) {
     here->counters.ended.add();
-  } else {
-    ended_outside_.fetch_add(1, std::memory_order_relaxed);  // counter
+    return;
   }
+  ended_outside_.fetch_add(1, std::memory_order_relaxed);  // counter
+  const std::lock_guard lock(parker.mutex());
+  if (quiet_waiter_) quiet_waiter_->poke();  // no worker's falling asleep will tell it
 }
 
 // Exact while every worker sleeps: their counters were written before they took the parker's mutex.
@@ -85,8 +87,7 @@ std::size_t core::live() const noexcept {
   return spawned > ended ? spawned - ended : 0;
 }
 
-// ---- stopping
-// ---------------------------------------------------------------------------------------------------------
+// ---- stopping ----
 
 // A fiber spawned from now on is asked to stop at its spawn (launch), the others here, whatever they are at.
 void core::request_stop() noexcept {
@@ -101,30 +102,38 @@ void core::request_stop() noexcept {
   inject(cancelled);
 }
 
+// Waits for the outside threads that have published something and may still be about to wake or start a worker.
+void core::await_outside_pushers() noexcept {
+  for (unsigned turn = 0; outside_pushers_.load(std::memory_order_acquire) != 0; ++turn)  // pairs with inject
+    std_atomics::pause(turn);
+}
+
 std::size_t core::stop_workers() noexcept {
-  monitor_stop_.store(true, std::memory_order_seq_cst);  // pairs with monitor_main's load
+  std::thread monitor;
   {
     const std::lock_guard lock(parker.mutex());
+    monitor_stop_ = true;
+    monitor.swap(monitor_thread_);
     if (monitor_agent_) monitor_agent_->poke();
   }
-  if (monitor_thread_.joinable()) monitor_thread_.join();
+  if (monitor.joinable()) monitor.join();
   ending_.store(true, std::memory_order_relaxed);  // hint
   parker.stop();
-  for (;;) {  // a worker may be starting another just now
-    std::vector<std::thread> ended;
+  await_outside_pushers();                  // or one would start a worker that nobody joins
+  for (std::vector<std::thread> ended;;) {  // a worker may be starting another just now
     {
       const std::lock_guard lock(parker.mutex());
-      ended.swap(threads_);
+      ended.assign(std::make_move_iterator(threads_.begin()), std::make_move_iterator(threads_.end()));
+      threads_.clear();
     }
     if (ended.empty()) break;
     for (std::thread& thread : ended) thread.join();
   }
-  // What an outside thread published has run, but that thread may still be looking for somebody to wake.
-  for (unsigned turn = 0; outside_pushers_.load(std::memory_order_acquire) != 0; ++turn)  // pairs with inject
-    std_atomics::pause(turn);
+  await_outside_pushers();  // what came late has no use for a worker, but still looks for one
   return live();
 }
 
+// All are ended before any stack goes back: one may have to leave a queue that another stands in.
 void core::abandon_all() noexcept {
   std::vector<task*> left;
   tasks.for_each([&](agent& agent) {
@@ -132,19 +141,21 @@ void core::abandon_all() noexcept {
     agent.word.reset();  // nothing that the others give up may resume it
     left.push_back(&agent.fiber());
   });
+  std::vector<std::pair<stack*, stack_pool*>> stood_on;
   for (task* const task : left) {
-    stack* const stood_on = task->standing;
-    stack_pool& pool = task->wanted_stack == 0 ? stacks : stack_pool::of_size(task->wanted_stack);
-    task->abandon();
-    if (!stood_on) continue;
-    forget_context(*stood_on);
-    stood_on->next = nullptr;
-    pool.give(stood_on);
+    if (task->standing)
+      stood_on.emplace_back(task->standing,
+                            task->wanted_stack == 0 ? &stacks : &stack_pool::of_size(task->wanted_stack));
+  }
+  for (task* const task : left) task->abandon();
+  for (const auto& [stack, pool] : stood_on) {
+    forget_context(*stack);
+    stack->next = nullptr;
+    pool->give(stack);
   }
 }
 
-// ---- the parker's host
-// ------------------------------------------------------------------------------------------------
+// ---- the parker's host ----
 
 bool core::any_work() const noexcept {
   if (!injected.empty()) return true;
@@ -170,6 +181,7 @@ bool core::start_worker() noexcept {
       if (options.on_thread_stop) options.on_thread_stop(index);
     });
     ++threads_started_;
+    if (monitor_asleep_) std::exchange(monitor_asleep_, nullptr)->poke();
     return true;
   } catch (const std::system_error& refused) {
     if (threads_started_ == 0) panic("not one worker thread could be started: %s", refused.what());
@@ -189,8 +201,7 @@ void core::some_awake() noexcept {
   if (monitor_asleep_) std::exchange(monitor_asleep_, nullptr)->poke();
 }
 
-// ---- reports
-// ----------------------------------------------------------------------------------------------------------
+// ---- reports ----
 
 runtime_metrics core::metrics() const noexcept {
   runtime_metrics m;

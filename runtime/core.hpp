@@ -94,6 +94,7 @@ class core {
   void rescue() noexcept;
   [[nodiscard]] std::int64_t next_tick(thread_agent& self) noexcept;
   void monitor_main() noexcept;
+  void await_outside_pushers() noexcept;
   void forget_monitor(thread_agent& self) noexcept;
 
   std::atomic<bool> stop_requested_{false};
@@ -110,7 +111,7 @@ class core {
   thread_agent* quiet_waiter_ = nullptr;    // wants to know when all sleep; guarded by the parker's mutex
   std::atomic<bool> monitored_{false};
   std::thread monitor_thread_;
-  std::atomic<bool> monitor_stop_{false};
+  bool monitor_stop_ = false;  // guarded by the parker's mutex
   thread_agent* monitor_agent_ = nullptr;
 
   // the monitor's own

@@ -72,7 +72,11 @@ void core::watch_until_quiet() noexcept {
 void core::ensure_monitor() noexcept {
   if (monitored_.load(std::memory_order_relaxed)) return;  // hint
   const std::lock_guard lock(parker.mutex());
-  if (monitor_thread_.joinable()) return;
+  if (monitor_stop_) return;
+  if (monitor_thread_.joinable()) {
+    if (monitor_agent_) monitor_agent_->poke();  // it may take its turn now
+    return;
+  }
   try {
     monitor_thread_ = std::thread([this] { monitor_main(); });
   } catch (const std::system_error&) {
@@ -82,18 +86,17 @@ void core::ensure_monitor() noexcept {
 
 void core::monitor_main() noexcept {
   auto& self = static_cast<thread_agent&>(this_agent());
-  {
+  const auto stopped = [&] {
     const std::lock_guard lock(parker.mutex());
-    monitor_agent_ = &self;
-  }
-  while (!monitor_stop_.load(std::memory_order_seq_cst)) {  // pairs with stop_workers
+    monitor_agent_ = monitor_stop_ ? nullptr : &self;
+    return monitor_stop_;
+  };
+  while (!stopped()) {
     const monitor_turn turn(*this);
     self.block(turn.mine() ? next_tick(self) : now_ns() + trim_interval);
     if (turn.mine()) tick();
   }
   forget_monitor(self);
-  const std::lock_guard lock(parker.mutex());
-  monitor_agent_ = nullptr;
 }
 
 // The thread that was the monitor goes its way, and no late poke must end a wait of its own.

@@ -101,6 +101,8 @@ class parker {
       {
         std::unique_lock lock(mutex_);
         last = idle_.start_failed();
+        const idle_counts left = idle_.counts();
+        if (left.sleeping == left.started) host_.all_asleep();
       }
       if (!last || !host_.any_work()) return;
     }
@@ -163,8 +165,7 @@ class parker {
     basic_seat<Policy>* nobody = nullptr;
     return poller_.compare_exchange_strong(nobody, &seat, Policy::acquire, Policy::relaxed);  // B
   }
-  void release_poller() noexcept { poller_.store(nullptr, Policy::release); }                          // B
-  [[nodiscard]] bool has_poller() const noexcept { return poller_.load(Policy::relaxed) != nullptr; }  // hint
+  void release_poller() noexcept { poller_.store(nullptr, Policy::release); }  // B
 
   // Every worker leaves park, now or later, with outcome::stopping. No worker is started any more. Any thread, without
   // the mutex.

@@ -50,7 +50,8 @@ void runtime::request_stop() noexcept { core_->request_stop(); }
 
 std::size_t runtime::shutdown(shutdown_mode mode) {
   check_outside("runtime::shutdown");
-  ended_.store(true, std::memory_order_relaxed);  // a hint to those who come too late
+  if (ended_.exchange(true, std::memory_order_relaxed))  // decides between two that come at the same time
+    throw usage_error("runtime::shutdown was called twice at the same time");
   if (mode == shutdown_mode::cancel) core_->request_stop();
   if (mode != shutdown_mode::stop) core_->watch_until_quiet();
   const std::size_t left = core_->stop_workers();

@@ -45,7 +45,8 @@ class runtime {
     return handle.get();
   }
 
-  // Starts a fiber from any thread. Like ulexite::spawn otherwise. Throws usage_error after shutdown.
+  // Starts a fiber from any thread. Like ulexite::spawn otherwise. Throws usage_error after shutdown; must not be under
+  // way on a thread outside when shutdown begins.
   template <detail::spawnable F>
   auto spawn(F&& function, std::source_location where = std::source_location::current()) {
     return detail::spawn_in(for_spawn(), {.where = where}, std::forward<F>(function));

@@ -139,6 +139,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   job* take_from_others(bool slots_too) noexcept;
   job* steal(bool slots_too) noexcept;
   void judge_last_theft(std::int64_t now) noexcept;
+  [[nodiscard]] bool few_injected() const noexcept;
   job* poll_events(bool run_first) noexcept;
   job* park(bool& stopping) noexcept;
   job* distribute(bool run_first) noexcept;

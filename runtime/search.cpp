@@ -34,7 +34,8 @@ job* scheduler::next() noexcept {
     if (job* const patient = take_own_slot()) add(*patient);
   }
   if (job* const mine = next_local()) return mine;
-  return last_theft_.patience == 0 && last_theft_.count < smallest_batch ? take_injected(inject_batch) : nullptr;
+  const bool may_take = last_theft_.patience == 0 && last_theft_.count < smallest_batch;
+  return may_take || few_injected() ? take_injected(inject_batch) : nullptr;
 }
 
 // Every so many dispatches: the event loop gets its turn, the shared queue too, and a victim that does not get on.
@@ -135,12 +136,19 @@ job* scheduler::steal(bool slots_too) noexcept {
 // shows in how soon after a theft of several this worker is out of work again. Then it waits before the next, longer
 // each time; meanwhile it still is a searcher, so that nobody else is woken for them either.
 void scheduler::judge_last_theft(std::int64_t now) noexcept {
-  if (last_theft_.count < smallest_batch) return;
+  if (last_theft_.count < smallest_batch) {
+    if (last_theft_.count > 0) last_theft_.patience /= 2;
+    last_theft_.count = 0;
+    return;
+  }
   const bool was_worth_it = now - last_theft_.time >= static_cast<std::int64_t>(last_theft_.count) * transfer_cost;
   last_theft_.patience =
       was_worth_it ? 0 : std::clamp<std::int64_t>(2 * last_theft_.patience, transfer_cost * 64, longest_patience);
   last_theft_.count = 0;
 }
+
+// A few in the shared queue are no batch of tiny ones: whoever put them there waits for a worker.
+bool scheduler::few_injected() const noexcept { return home_.injected.size() < smallest_batch; }
 
 job* scheduler::take_from_others(bool slots_too) noexcept {
   const std::size_t before = ring_.size();
@@ -161,8 +169,11 @@ job* scheduler::search() noexcept {
   for (std::int64_t now = start;; now = now_ns()) {
     perturb();
     const bool last = now - start >= std::max(search_time, last_theft_.patience);
-    if (now - start >= last_theft_.patience)
+    if (now - start >= last_theft_.patience) {
       if (job* const taken = take_from_others(last)) return taken;
+    } else if (few_injected()) {
+      if (job* const injected = take_injected(inject_batch)) return injected;
+    }
     if (job* const ready = poll_events(true)) return ready;
     if (last || home_.parker.counts().awake() <= 1) return nullptr;
     if (home_.crowded) {
@@ -218,8 +229,8 @@ job* scheduler::park(bool& stopping) noexcept {
   busy_.store(true, std::memory_order_relaxed);  // hint
   stopping = outcome == detail::parker<core>::outcome::stopping;
   job* first = nullptr;
-  if (outcome == detail::parker<core>::outcome::polled || !ready.empty()) {
-    if (!ready.empty()) home_.parker.end_search(*this, eager());
+  if (!ready.empty()) {
+    home_.parker.end_search(*this, eager());
     first = distribute(true);
     // Whoever watched the event loop goes to run a fiber, perhaps a long one.
     if (first && eager() && home_.parker.nobody_polls()) home_.parker.wake_one();

@@ -71,33 +71,44 @@ void task::set_name(std::string_view text) {
   delete[] std::exchange(name, copy);
 }
 
-// `here`: the calling worker, if it is one of the pool's runtime.
-void task::destroy(scheduler* here) noexcept {
-  report_failure();
+// Destroys what is left, which may run code of the user's that waits, and so go on on another worker.
+void task::free() noexcept {
+  const task_pool& pool = task_pool::of(this);
   operations_.destroy(*this);
-  task_pool::deallocate(this, blocks_of(here));
+  scheduler* const here = this_scheduler();  // the task's runtime may be gone: only its pool is sure to live
+  task_pool::deallocate(this, here && &here->home().tasks == &pool ? &here->blocks() : nullptr);
 }
 
-void task::complete() noexcept {
+// From here on it is no fiber any more, and must not wait.
+void task::end() noexcept {
   if (standing) {
     check_stack_canary(*standing);
     standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
   }
   state.finish();
-  scheduler* const here = worker_of(*home);
-  home->count_end(here);
-  if (detached_at_birth_) {
-    destroy(here);
-    return;
+  home->count_end(worker_of(*home));
+}
+
+void task::complete() noexcept {
+  if (!detached_at_birth_) {
+    lock_.lock();
+    if (!released_) {
+      end();
+      done_ = true;
+      detail::agent* const joiner =
+          joiner_ && joiner_->word.claim(wake_reason::notified) == claim_result::won ? joiner_ : nullptr;
+      lock_.unlock();  // the handle may free it now
+      if (joiner) resume(*joiner);
+      return;
+    }
+    lock_.unlock();
   }
-  lock_.lock();
-  done_ = true;
-  detail::agent* const joiner =
-      joiner_ && joiner_->word.claim(wake_reason::notified) == claim_result::won ? joiner_ : nullptr;
-  const bool last = released_;
-  lock_.unlock();
-  if (joiner) resume(*joiner);
-  if (last) destroy(here);
+  // Nobody else refers to it. What it leaves of the user's is destroyed while it is still a fiber, for that may wait.
+  report_failure();
+  failure = nullptr;
+  operations_.drop(*this);
+  end();
+  free();
 }
 
 void task::abandon() noexcept {
@@ -132,8 +143,8 @@ void task::release() noexcept {
   const bool last = done_;
   lock_.unlock();
   if (!last) return;
-  scheduler* const here = this_scheduler();  // the task's runtime may be gone: only its pool is sure to live
-  destroy(here && &here->home().tasks == &task_pool::of(this) ? here : nullptr);
+  report_failure();
+  free();
 }
 
 bool task::request_stop() noexcept {

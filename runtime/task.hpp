@@ -27,6 +27,7 @@ class task : public fiber {
   struct operations {
     void (*run)(task&) noexcept;      // runs the closure, keeps what it gave, destroys the closure
     void (*abandon)(task&) noexcept;  // destroys the closure of a task that never ran
+    void (*drop)(task&) noexcept;     // destroys the result
     void (*destroy)(task&) noexcept;  // destroys the rest, the result included
   };
 
@@ -75,7 +76,8 @@ class task : public fiber {
   ~task();
 
  private:
-  void destroy(scheduler* here) noexcept;
+  void end() noexcept;
+  void free() noexcept;
   void report_failure() noexcept;
 
   const operations& operations_;
@@ -131,6 +133,8 @@ class result_task : public task {
  protected:
   ~result_task() = default;
 
+  void drop_result() noexcept { value_.reset(); }
+
   template <class F>
   void run_and_keep(F& closure) noexcept {
     try {
@@ -168,9 +172,10 @@ class closure_task final : public result_task<R> {
     self.complete();
   }
   static void abandon(task& base) noexcept { static_cast<closure_task&>(base).closure_.~F(); }
+  static void drop(task& base) noexcept { static_cast<closure_task&>(base).drop_result(); }
   static void destroy(task& base) noexcept { static_cast<closure_task&>(base).~closure_task(); }
 
-  static constexpr task::operations operations_{run, abandon, destroy};
+  static constexpr task::operations operations_{run, abandon, drop, destroy};
 
   union {
     F closure_;

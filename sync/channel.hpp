@@ -161,7 +161,8 @@ class channel {
     detail::throw_if_stopped(self);
     std::unique_lock lock(lock_);
     if (!buffer_.empty()) {
-      value.emplace(buffer_.pop());
+      value.emplace(std::move(buffer_.front()));
+      buffer_.pop();
       if (detail::wait_node* const sender = senders_.claim_oldest()) try {
           return serve(self, *sender, lock, [&] { buffer_.push(std::move(*static_cast<T*>(sender->slot))); });
         } catch (...) {  // its value could not be moved: it tries again, and ours has come

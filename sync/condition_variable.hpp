@@ -10,7 +10,8 @@ namespace ulexite {
 
 // std::condition_variable for ulexite::mutex. Its waits are no cancellation points.
 //
-// It may be destroyed once every waiter has been notified; their waits may still be under way then.
+// It may be destroyed once every notification has returned and every waiter has been notified; waits without a time
+// limit may still be under way then.
 class condition_variable {
  public:
   condition_variable() = default;

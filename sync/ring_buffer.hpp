@@ -30,14 +30,14 @@ class ring_buffer {
     ++size_;
   }
 
-  // If the move throws, nothing was taken.
-  T pop() {
-    T* const oldest = at(0);
-    T value = std::move(*oldest);
-    std::destroy_at(oldest);
+  // The oldest value; there is one.
+  T& front() noexcept { return *at(0); }
+
+  // Destroys the oldest value.
+  void pop() noexcept {
+    std::destroy_at(at(0));
     first_ = (first_ + 1) & (room_ - 1);
     --size_;
-    return value;
   }
 
  private:

@@ -2,9 +2,13 @@
 
 #include <ulexite/runtime/this_fiber.hpp>
 
+#include <atomic>
+#include <chrono>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -263,7 +267,52 @@ TEST(UnhandledDeathTest, ByDefaultIsReportedAndTerminates) {
         rt.spawn({.name = "loser"}, [] { throw std::runtime_error("lost"); }).detach();
         rt.shutdown(shutdown_mode::drain);
       },
-      KilledBySignal(SIGABRT), "ulexite: unhandled exception in fiber 'loser': lost");
+      KilledBySignal(SIGABRT),
+      "ulexite: unhandled exception in fiber #[0-9]+ 'loser' .spawned at .*join_test.cpp:[0-9]+.: lost");
+}
+
+// What a detached fiber leaves may run code that waits: its result's destructor, the handler of its exception. It
+// counts as alive until then, and its block goes back where it is by then.
+struct waits_when_destroyed {
+  explicit waits_when_destroyed(std::atomic<int>& count) : done(&count) {}
+  waits_when_destroyed(waits_when_destroyed&& other) noexcept : done(std::exchange(other.done, nullptr)) {}
+  ~waits_when_destroyed() {
+    if (!done) return;
+    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    this_fiber::sleep_for(std::chrono::microseconds(200));
+    ++*done;
+  }
+  std::atomic<int>* done;
+};
+
+TEST_P(Join, WaitsInTheDestructorOfAResultThatNobodyTakes) {
+  constexpr int count = ULEXITE_TSAN ? 50 : 500;
+  std::atomic<int> destroyed{0};
+  {
+    runtime own({.threads = GetParam()});
+    own.run([&] {
+      for (int i = 0; i < count; ++i) spawn([&] { return waits_when_destroyed(destroyed); }).detach();
+    });
+    own.shutdown(shutdown_mode::drain);
+  }
+  EXPECT_EQ(destroyed, count);
+}
+
+TEST_P(Join, WaitsInTheHandlerOfAnExceptionThatNobodyTakes) {
+  constexpr int count = ULEXITE_TSAN ? 50 : 500;
+  std::atomic<int> handled{0};
+  {
+    runtime own({.threads = GetParam(), .on_unhandled_exception = [&](std::string_view, std::exception_ptr) {
+                   this_fiber::yield();
+                   this_fiber::sleep_for(std::chrono::microseconds(100));
+                   ++handled;
+                 }});
+    own.run([&] {
+      for (int i = 0; i < count; ++i) spawn([] { throw std::runtime_error("nobody's"); }).detach();
+    });
+    own.shutdown(shutdown_mode::drain);
+  }
+  EXPECT_EQ(handled, count);
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ TEST(RingBuffer, IsFirstInFirstOutAsItGrowsAndWraps) {
       model.push_back(std::to_string(number++));
     }
     for (int i = 0; i < round * 3 / 4; ++i) {
-      ASSERT_EQ(ring.pop(), model.front());
+      ASSERT_EQ(ring.front(), model.front());
+      ring.pop();
       model.pop_front();
     }
     ASSERT_EQ(ring.size(), model.size());
@@ -74,10 +75,10 @@ TEST(RingBuffer, AThrowingMoveChangesNothing) {
       }
       fragile::fuse = -1;
       ASSERT_EQ(ring.size(), pushed ? 5u : 4u);
-      fragile::fuse = 0;
-      EXPECT_THROW(ring.pop(), std::runtime_error);
-      fragile::fuse = -1;
-      for (int i = 0; i < (pushed ? 5 : 4); ++i) ASSERT_EQ(ring.pop().value, i) << "fuse " << fuse;
+      for (int i = 0; i < (pushed ? 5 : 4); ++i) {
+        ASSERT_EQ(ring.front().value, i) << "fuse " << fuse;
+        ring.pop();
+      }
     }
     EXPECT_EQ(fragile::alive, 0);
   }
