@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace ulexite::detail {
 namespace {
@@ -136,11 +137,7 @@ job* scheduler::steal(bool slots_too) noexcept {
 // shows in how soon after a theft of several this worker is out of work again. Then it waits before the next, longer
 // each time; meanwhile it still is a searcher, so that nobody else is woken for them either.
 void scheduler::judge_last_theft(std::int64_t now) noexcept {
-  if (last_theft_.count < smallest_batch) {
-    if (last_theft_.count > 0) last_theft_.patience /= 2;
-    last_theft_.count = 0;
-    return;
-  }
+  if (last_theft_.count < smallest_batch) return;  // says little
   const bool was_worth_it = now - last_theft_.time >= static_cast<std::int64_t>(last_theft_.count) * transfer_cost;
   last_theft_.patience =
       was_worth_it ? 0 : std::clamp<std::int64_t>(2 * last_theft_.patience, transfer_cost * 64, longest_patience);
