@@ -38,10 +38,9 @@ core::~core() { tasks.retire(); }
 // ---- publishing ----
 
 void core::inject(job& runnable) noexcept {
-  outside_pushers_.fetch_add(1, std::memory_order_relaxed);  // counter
-  injected.push(runnable);
-  parker.notify();
-  outside_pushers_.fetch_sub(1, std::memory_order_release);  // pairs with the monitor's load
+  intrusive_queue<job> one;
+  one.push(runnable);
+  inject(one);
 }
 
 void core::inject(intrusive_queue<job>& runnables) noexcept {
