@@ -103,21 +103,6 @@ TEST_P(TcpClose, NumberIsNotReusedUnderAReader) {
   });
 }
 
-// The handle goes while somebody is inside: the socket lives until he has left.
-TEST_P(TcpClose, DestructionByMoveWakesToo) {
-  in_runtime([] {
-    auto pair = stream_pair::tcp();
-    auto reader = spawn([&] { return read_one(pair.left); });
-    let_others_run();
-    auto other = stream_pair::tcp();
-    EXPECT_FALSE(reader.done());
-    {
-      const net::tcp_stream last(std::move(pair.left));
-    }
-    EXPECT_EQ(reader.get(), std::errc::bad_file_descriptor);
-  });
-}
-
 TEST_P(TcpClose, MovedFromStreamIsClosed) {
   in_runtime([] {
     auto pair = stream_pair::tcp();
