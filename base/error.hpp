@@ -9,7 +9,7 @@ namespace ulexite {
 // descriptor) are std::system_error with the system's own code instead.
 enum class errc {
   cancelled = 1,      // the fiber was asked to stop
-  deadline_exceeded,  // the time was over first (no operation reports it yet)
+  deadline_exceeded,  // the fiber's deadline was over first
   channel_closed,     // a send on a closed channel
   no_runtime,         // called outside any runtime
   limit_reached,      // runtime_options::max_fibers
@@ -30,7 +30,8 @@ class operation_cancelled : public std::system_error {
   explicit operation_cancelled(errc code) : std::system_error(make_error_code(code)) {}
 };
 
-// Thrown where a time limit was over before the operation.
+// Thrown by a cancellation point of a fiber whose deadline (deadline_scope, timeout) is over. Sticky as long as that
+// deadline holds.
 class deadline_exceeded : public operation_cancelled {
  public:
   deadline_exceeded() : operation_cancelled(errc::deadline_exceeded) {}

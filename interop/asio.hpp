@@ -110,12 +110,12 @@ class asio_stream {
 
   static boost::system::error_code translated(const std::error_code& error) {
     if (!error) return {};
-    if (error == errc::cancelled) return boost::asio::error::operation_aborted;
+    if (error.category() == error_category()) return boost::asio::error::operation_aborted;
     return {error.value(), boost::system::system_category()};
   }
 
   static void throw_if(const boost::system::error_code& error, const char* operation) {
-    if (error == boost::asio::error::operation_aborted) throw operation_cancelled();
+    if (error == boost::asio::error::operation_aborted) detail::throw_cancelled();
     if (error) throw boost::system::system_error(error, operation);
   }
 

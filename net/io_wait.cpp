@@ -120,7 +120,7 @@ std::error_code wait_for_edge(edge_side& side, std::int64_t deadline) noexcept {
   if (reason == wake_reason::notified) return {};
   side.disarm(edge);
   if (reason == wake_reason::timed_out) return std::make_error_code(std::errc::timed_out);
-  return errc::cancelled;
+  return stop_cause(self);
 }
 
 std::error_code wait_without_source(int fd, direction direction, std::int64_t deadline) noexcept {
@@ -144,7 +144,7 @@ bool wait_for_fd(int fd, bool writable, std::int64_t deadline) {
     return true;
   }
   if (error == std::errc::timed_out) return false;
-  if (error == errc::cancelled) throw operation_cancelled();
+  if (error.category() == error_category()) throw_cancelled(error);
   throw std::system_error(
       error, std::string("ulexite: waiting to ") + (writable ? "write" : "read") + " fd " + std::to_string(fd));
 }

@@ -125,7 +125,7 @@ int socket::fd() const noexcept {
 
 // Why an operation should not begin.
 std::error_code socket::refusal(std::int64_t deadline) noexcept {
-  if (stop_requested()) return errc::cancelled;
+  if (const std::error_code cause = stop_cause(this_agent())) return cause;
   if (deadline != no_deadline && deadline <= now_ns()) return std::make_error_code(std::errc::timed_out);
   return {};
 }

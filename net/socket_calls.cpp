@@ -38,15 +38,15 @@ void connect_local(socket& from, const net::endpoint& to, std::int64_t deadline,
 }  // namespace
 
 void fail(std::error_code error, const std::string& what) {
-  if (error == errc::cancelled) throw operation_cancelled();
+  if (error.category() == error_category()) throw_cancelled(error);
   throw std::system_error(error, what);
 }
 
 std::error_code pause_until(std::int64_t deadline) try {
   sleep_until(deadline);
   return {};
-} catch (const operation_cancelled&) {
-  return errc::cancelled;
+} catch (const operation_cancelled& cancelled) {
+  return cancelled.code();
 }
 
 int make_socket(const net::endpoint& at, std::error_code& error) noexcept {

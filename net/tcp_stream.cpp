@@ -115,7 +115,7 @@ tcp_stream tcp_stream::connect_until(std::string_view host, std::uint16_t port, 
   for (const endpoint& each : resolve(host, std::to_string(port))) {
     tcp_stream made = connect_until(each, deadline, error);
     if (!error) return made;
-    if (error == errc::cancelled) break;
+    if (error.category() == error_category()) break;
   }
   detail::fail(error, "ulexite: connecting to " + std::string(host) + ":" + std::to_string(port));
 }

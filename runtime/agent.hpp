@@ -24,11 +24,16 @@ enum class agent_kind : std::uint8_t {
 struct agent {
   wait_word word;
   agent_kind kind = agent_kind::fiber;
-  bool in_use = false;           // task_pool's
-  std::uint16_t size_class = 0;  // task_pool's
+  bool in_use = false;          // task_pool's
+  std::uint8_t size_class = 0;  // task_pool's
+
+  // The agent's own, below.
+  std::uint8_t budget = 0;  // operations that need not wait, until the next look at whether to yield
+  bool shielded = false;    // it does not hear of a stop
+  bool expired = false;     // its deadline was over at some wait: sticky as long as that deadline holds
   union {
-    agent* next_free = nullptr;  // task_pool's, while nobody uses the block
-    std::uint32_t budget;  // operations that need not wait, until the next look at whether to yield; the agent's own
+    agent* next_free;                     // task_pool's, while nobody uses the block
+    std::int64_t deadline = no_deadline;  // of all that it does: its cancellation points do not wait beyond
   };
 
   // The fiber whose agent this is; not for a thread's.

@@ -41,6 +41,17 @@ wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, bool cancel
   return this_scheduler()->suspend(held, prepared, cancellable);
 }
 
+// The agent's own deadline bounds what may be cancelled, and is told from that of the operation.
+wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, bool cancellable,
+                            std::int64_t deadline) noexcept {
+  if (!cancellable || self.deadline >= deadline) [[likely]]
+    return suspend_any(self, held, prepared, cancellable && !self.shielded, deadline);
+  const wake_reason reason = suspend_any(self, held, prepared, !self.shielded, self.deadline);
+  if (reason != wake_reason::timed_out) return reason;
+  self.expired = true;
+  return wake_reason::cancelled;
+}
+
 }  // namespace
 
 bool thread_agent::block(std::int64_t deadline) noexcept {
@@ -71,14 +82,29 @@ void resume(agent& agent) noexcept {
 }
 
 wake_reason suspend(agent& self, spin_lock& held, cancellable cancellable, std::int64_t deadline) noexcept {
-  return suspend_any(self, &held, false, cancellable == cancellable::yes, deadline);
+  return suspend_bounded(self, &held, false, cancellable == cancellable::yes, deadline);
 }
 
 wake_reason suspend_prepared(agent& self, cancellable cancellable, std::int64_t deadline) noexcept {
-  return suspend_any(self, nullptr, true, cancellable == cancellable::yes, deadline);
+  return suspend_bounded(self, nullptr, true, cancellable == cancellable::yes, deadline);
 }
 
-void throw_cancelled() { throw operation_cancelled(); }
+std::error_code stop_cause(const agent& self) noexcept {
+  if (self.word.stop_requested() && !self.shielded) return errc::cancelled;
+  if (self.expired) return errc::deadline_exceeded;
+  return {};
+}
+
+void throw_stop_cause(const agent& self) {
+  if (const std::error_code cause = stop_cause(self)) throw_cancelled(cause);
+}
+
+void throw_cancelled(std::error_code cause) {
+  if (cause == errc::deadline_exceeded) throw deadline_exceeded();
+  throw operation_cancelled();
+}
+
+void throw_cancelled() { throw_cancelled(stop_cause(this_agent())); }
 
 void look_whether_to_yield(agent& self) noexcept {
   if (self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent()) this_scheduler()->yield();

@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <system_error>
 
 namespace ulexite {
 
@@ -25,26 +26,29 @@ namespace detail {
 
 enum class cancellable : bool { no, yes };
 
-// Suspends the calling agent, `self`, until it is claimed, `deadline` is over or, if `cancellable`, it is asked to
-// stop. Releases `held` once nobody can miss the wait. Plain threads are never cancelled.
+// Suspends the calling agent, `self`, until it is claimed, `deadline` is over or, if `cancellable`, it is asked to stop
+// or its own deadline is over, which both end as wake_reason::cancelled. Releases `held` once nobody can miss the wait.
 wake_reason suspend(agent& self, spin_lock& held, cancellable cancellable,
                     std::int64_t deadline = no_deadline) noexcept;
 
 // The same for an agent whose word is prepared, with no lock to release.
 wake_reason suspend_prepared(agent& self, cancellable cancellable, std::int64_t deadline = no_deadline) noexcept;
 
-// Was the calling fiber asked to stop? False on a plain thread.
-inline bool stop_requested() noexcept { return this_agent().word.stop_requested(); }
+// Why the calling agent, `self`, may not go on at a cancellation point: errc::cancelled, errc::deadline_exceeded once a
+// wait has met its deadline, or nothing. The rest below throws accordingly. Plain threads are never asked to stop.
+std::error_code stop_cause(const agent& self) noexcept;
+[[gnu::cold]] void throw_stop_cause(const agent& self);
 
-[[noreturn, gnu::cold]] void throw_cancelled();
-
-// Throws operation_cancelled if the calling agent, `self`, was asked to stop. Plain threads never are.
-inline void throw_if_stopped(agent& self) {
-  if (self.word.stop_requested()) [[unlikely]]
-    throw_cancelled();
+inline void throw_if_stopped(const agent& self) {
+  if (self.word.stop_requested() | self.expired) [[unlikely]]
+    throw_stop_cause(self);
 }
-
 inline void throw_if_stopped() { throw_if_stopped(this_agent()); }
+
+// Throws the operation_cancelled that an operation met as `cause`.
+[[noreturn, gnu::cold]] void throw_cancelled(std::error_code cause);
+// After a wait that was cancelled.
+[[noreturn, gnu::cold]] void throw_cancelled();
 
 void look_whether_to_yield(agent& self) noexcept;
 

@@ -50,6 +50,7 @@ void launch(task& task, const task_options& options) {
     throw;
   }
   task.where = options.where;
+  task.agent().deadline = this_agent().deadline;
   if (options.detached) task.detach_at_birth();
   std_atomics::light_fence();  // core.hpp A
   if (home.stop_requested()) task.agent().word.request_stop();
@@ -160,7 +161,7 @@ void task::report_failure() noexcept {
   try {
     std::rethrow_exception(failure);
   } catch (const operation_cancelled&) {
-    if (agent().word.stop_requested()) return;
+    if (agent().word.stop_requested() || agent().expired) return;
   } catch (...) {
   }
   task_pool::of(this).report_unhandled(*this, failure);

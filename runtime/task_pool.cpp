@@ -54,6 +54,8 @@ void* task_pool::allocate(std::size_t size, cache* own) {
     block = one.free;
   }
   block->in_use = true;
+  block->shielded = block->expired = false;
+  block->deadline = no_deadline;
   unpoison(*block);
   return block + 1;
 }
@@ -108,7 +110,7 @@ agent& task_pool::carve(std::size_t size_class) {
     open = slabs_ = new (memory) slab{this, slabs_, block_size, 0};
   }
   agent* const block = new (&open->block(open->carved)) agent;
-  block->size_class = static_cast<std::uint16_t>(size_class);
+  block->size_class = static_cast<std::uint8_t>(size_class);
   ++open->carved;
   poison(*block);
   return *block;

@@ -40,6 +40,12 @@ void yield() noexcept {
   }
 }
 
+void check() {
+  detail::agent& self = detail::this_agent();
+  if (self.deadline != detail::no_deadline && self.deadline <= detail::now_ns()) self.expired = true;
+  detail::throw_if_stopped(self);
+}
+
 stack_info stack() noexcept {
   const detail::task* const self = fiber();
   if (!self) return {};

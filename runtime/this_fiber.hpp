@@ -24,8 +24,9 @@ void yield() noexcept;
 
 // Was it asked to stop? False on a plain thread.
 [[nodiscard]] inline bool stop_requested() noexcept { return detail::this_agent().word.stop_requested(); }
-// Throws operation_cancelled if it was asked to stop: a cancellation point without a wait.
-inline void check() { detail::throw_if_stopped(detail::this_agent()); }
+// Throws operation_cancelled if it was asked to stop, deadline_exceeded if its deadline is over: a cancellation point
+// without a wait.
+void check();
 
 // Bytes: the whole usable stack, how much of it is in use here, and the most that was ever touched, in whole pages. A
 // system call. Zeros on a plain thread.

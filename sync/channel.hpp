@@ -32,6 +32,11 @@ enum class channel_status {
 // The capacity of a channel whose sends never wait.
 inline constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
 
+namespace detail {
+template <class Channel, class Value, class Handler>
+class channel_case;
+}
+
 // Passes values from fiber to fiber, first in, first out. Any number of fibers and plain threads may send and receive
 // at the same time. T need only be movable (for the receiving forms with a T&, and assignable); a move may be made by
 // either side.
@@ -91,8 +96,11 @@ class channel {
       const std::lock_guard lock(lock_);
       if (closed_) return false;
       closed_ = true;
-      senders_.claim_all(woken);
-      receivers_.claim_all(woken);
+      for (detail::wait_queue* const queue : {&senders_, &receivers_})
+        while (const detail::claimed_wait claimed = queue->claim_oldest()) {
+          claimed.node->result = detail::wait_node::outcome::ended;
+          if (claimed.who) woken.push_back(*claimed.node);
+        }
     }
     detail::resume_all(woken);
     return true;
@@ -138,46 +146,60 @@ class channel {
  private:
   static constexpr std::int64_t never_wait = -1;
 
-  channel_status send_until_ns(T& value, std::int64_t deadline) {
-    detail::agent& self = detail::this_agent();
-    detail::throw_if_stopped(self);
-    std::unique_lock lock(lock_);
+  template <class, class, class>
+  friend class detail::channel_case;
+
+  // Lock held. Do it if that needs no wait; else closed or would_block. `wake`: whom to resume once the lock is
+  // released, also after an exception, which is a move's.
+  channel_status send_now(T& value, detail::agent*& wake) {
     if (closed_) return channel_status::closed;
-    if (detail::wait_node* const receiver = receivers_.claim_oldest()) {
-      return serve(self, *receiver, lock,
-                   [&] { static_cast<std::optional<T>*>(receiver->slot)->emplace(std::move(value)); });
-    }
-    if (buffer_.size() < capacity_) {
-      buffer_.push(std::move(value));
-      lock.unlock();
-      detail::spend_budget(self);
+    if (const detail::claimed_wait receiver = receivers_.claim_oldest()) {
+      wake = receiver.who;
+      serve(*receiver.node, [&] { static_cast<std::optional<T>*>(receiver.node->slot)->emplace(std::move(value)); });
       return channel_status::ok;
     }
-    return wait(self, senders_, lock, &value, deadline, [&] { return send_until_ns(value, deadline); });
+    if (buffer_.size() >= capacity_) return channel_status::would_block;
+    buffer_.push(std::move(value));
+    return channel_status::ok;
   }
 
-  channel_status receive_until_ns(std::optional<T>& value, std::int64_t deadline) {
-    detail::agent& self = detail::this_agent();
-    detail::throw_if_stopped(self);
-    std::unique_lock lock(lock_);
+  channel_status receive_now(std::optional<T>& value, detail::agent*& wake) {
+    const auto take_from = [](detail::wait_node& sender) -> T&& { return std::move(*static_cast<T*>(sender.slot)); };
     if (!buffer_.empty()) {
       value.emplace(std::move(buffer_.front()));
       buffer_.pop();
-      if (detail::wait_node* const sender = senders_.claim_oldest()) try {
-          return serve(self, *sender, lock, [&] { buffer_.push(std::move(*static_cast<T*>(sender->slot))); });
+      if (const detail::claimed_wait sender = senders_.claim_oldest()) {
+        wake = sender.who;
+        try {
+          serve(*sender.node, [&] { buffer_.push(take_from(*sender.node)); });
         } catch (...) {  // its value could not be moved: it tries again, and ours has come
-          return channel_status::ok;
         }
-      lock.unlock();
-      detail::spend_budget(self);
+      }
       return channel_status::ok;
     }
-    if (detail::wait_node* const sender = senders_.claim_oldest())
-      return serve(self, *sender, lock, [&] { value.emplace(std::move(*static_cast<T*>(sender->slot))); });
-    if (closed_) return channel_status::closed;
-    return wait(self, receivers_, lock, &value, deadline, [&] { return receive_until_ns(value, deadline); });
+    if (const detail::claimed_wait sender = senders_.claim_oldest()) {
+      wake = sender.who;
+      serve(*sender.node, [&] { value.emplace(take_from(*sender.node)); });
+      return channel_status::ok;
+    }
+    return closed_ ? channel_status::closed : channel_status::would_block;
   }
 
+  // The other side has waited for us, and its wait is claimed: `move` takes the value across. If that throws, it takes
+  // its turn anew, and we get the exception.
+  template <class Move>
+  static void serve(detail::wait_node& partner, Move&& move) {
+    partner.result = detail::wait_node::outcome::again;
+    move();
+    partner.result = detail::wait_node::outcome::served;
+  }
+
+  channel_status send_until_ns(T& value, std::int64_t deadline) {
+    return do_or_wait(senders_, &value, deadline, [&](detail::agent*& wake) { return send_now(value, wake); });
+  }
+  channel_status receive_until_ns(std::optional<T>& value, std::int64_t deadline) {
+    return do_or_wait(receivers_, &value, deadline, [&](detail::agent*& wake) { return receive_now(value, wake); });
+  }
   channel_status assign(T& value, std::int64_t deadline) {
     std::optional<T> received;
     const channel_status status = receive_until_ns(received, deadline);
@@ -185,43 +207,37 @@ class channel {
     return status;
   }
 
-  // The other side has waited for us, and its wait is claimed: `move` takes the value across, and it goes on. If the
-  // move throws, it takes its turn anew, and we get the exception.
-  template <class Move>
-  channel_status serve(detail::agent& self, detail::wait_node& partner, std::unique_lock<detail::spin_lock>& lock,
-                       Move&& move) {
-    detail::agent& who = *partner.who;  // the node may vanish with the lock
-    try {
-      move();
-    } catch (...) {
-      partner.result = detail::wait_node::outcome::again;
-      lock.unlock();
-      detail::resume(who);
-      throw;
+  template <class Attempt>
+  channel_status do_or_wait(detail::wait_queue& queue, void* slot, std::int64_t deadline, Attempt&& attempt) {
+    detail::agent& self = detail::this_agent();
+    detail::throw_if_stopped(self);
+    channel_status status;
+    {
+      detail::deferred_resume wake;
+      std::unique_lock lock(lock_);
+      status = attempt(wake.who);
+      if (status == channel_status::would_block && deadline != never_wait)
+        return wait(self, queue, *lock.release(), slot, deadline, attempt);
     }
-    partner.result = detail::wait_node::outcome::served;
-    lock.unlock();
-    detail::resume(who);
     detail::spend_budget(self);
-    return channel_status::ok;
+    return status;
   }
 
-  template <class Again>
-  channel_status wait(detail::agent& self, detail::wait_queue& queue, std::unique_lock<detail::spin_lock>& lock,
-                      void* slot, std::int64_t deadline, Again&& again) {
-    if (deadline == never_wait) return channel_status::would_block;
+  // Lock held. Queues for what could not be done at once.
+  template <class Attempt>
+  channel_status wait(detail::agent& self, detail::wait_queue& queue, detail::spin_lock& lock, void* slot,
+                      std::int64_t deadline, Attempt&& attempt) {
     detail::wait_node node(self, slot);
-    switch (detail::wait_in(queue, *lock.release(), node, detail::cancellable::yes, deadline)) {
+    switch (detail::wait_in(queue, lock, node, detail::cancellable::yes, deadline)) {
       case detail::wake_reason::notified: break;
       case detail::wake_reason::timed_out: return channel_status::timeout;
       case detail::wake_reason::cancelled: detail::throw_cancelled();
     }
     switch (node.result) {
       case detail::wait_node::outcome::served: return channel_status::ok;
-      case detail::wait_node::outcome::again: return again();
-      case detail::wait_node::outcome::ended: break;
+      case detail::wait_node::outcome::again: return do_or_wait(queue, slot, deadline, attempt);
+      default: return channel_status::closed;
     }
-    return channel_status::closed;
   }
 
   mutable detail::spin_lock lock_;  // guards all below

@@ -4,11 +4,9 @@
 namespace ulexite {
 
 void condition_variable::notify_one() noexcept {
-  detail::agent* who = nullptr;
-  guard_.lock();
-  queue_.claim_oldest_prepared(who);
-  guard_.unlock();
-  if (who) detail::resume(*who);
+  detail::deferred_resume wake;
+  const std::lock_guard lock(guard_);
+  wake.who = queue_.claim_oldest().who;
 }
 
 void condition_variable::notify_all() noexcept {

@@ -72,7 +72,7 @@ void mutex::lock_slow(detail::agent& self) {
 void mutex::unlock_slow(detail::agent& self) {
   if (!held_by(self)) throw usage_error("mutex::unlock by another than its owner");
   guard_.lock();
-  auto* const next = static_cast<waiter*>(queue_.claim_oldest());
+  auto* const next = static_cast<waiter*>(queue_.claim_oldest().node);
   const std::uintptr_t more = queue_.empty() ? 0 : contended_bit;
   if (!next) {
     word_.store(0, std::memory_order_release);  // A

@@ -16,10 +16,31 @@ struct wait_node : list_hook {
   agent* who;
   void* slot;  // where a value is taken from or put to
   enum class outcome : std::uint8_t {
-    ended,                    // there is nothing more to wait for: a close
-    served,                   // by its partner
-    again,                    // the partner could not serve it: it takes its turn anew
-  } result = outcome::ended;  // written under the queue's lock by whoever ends the wait
+    pending,
+    ended,                      // there is nothing more to wait for: a close
+    served,                     // by its partner
+    again,                      // the partner could not serve it: it takes its turn anew
+  } result = outcome::pending;  // written under the queue's lock by whoever ends the wait
+};
+
+// A wait that was ended by the one who holds this: whom to resume, if anybody. A waiter that was not yet asleep goes on
+// by itself; its node may be touched only if it takes the queue's lock before it leaves.
+struct claimed_wait {
+  wait_node* node = nullptr;
+  agent* who = nullptr;
+  explicit operator bool() const noexcept { return node != nullptr; }
+};
+
+// Resumes whom it was given when it goes: declared before a lock, after the lock's release.
+struct deferred_resume {
+  agent* who = nullptr;
+
+  deferred_resume() = default;
+  deferred_resume(const deferred_resume&) = delete;
+  deferred_resume& operator=(const deferred_resume&) = delete;
+  ~deferred_resume() {
+    if (who) resume(*who);
+  }
 };
 
 // Those who wait for the same thing, oldest first. Guarded by a spin lock of its owner, as suspend.hpp describes.
@@ -30,24 +51,14 @@ class wait_queue {
   void push_front(wait_node& node) noexcept { nodes_.push_front(node); }
 
   // Takes the oldest waiter whose wait is not over for another reason, and ends that wait. The caller serves it,
-  // releases the lock and then resumes it. Null when there is none. For waits that began with suspend(lock): such a
-  // waiter is never found half asleep.
-  wait_node* claim_oldest() noexcept {
-    while (wait_node* const node = nodes_.pop_front())
-      if (node->who->word.claim(wake_reason::notified) == claim_result::won) return node;
-    return nullptr;
-  }
-
-  // The same for waits that were prepared: the waiter may resume by itself, and vanish with its node. Returns whether
-  // one was found, and in `who` whom to resume, if anybody.
-  bool claim_oldest_prepared(agent*& who) noexcept {
+  // releases the lock and then resumes it. None when nobody waits.
+  claimed_wait claim_oldest() noexcept {
     while (wait_node* const node = nodes_.pop_front()) {
       agent& waiter = *node->who;
       const claim_result result = waiter.word.claim(wake_reason::notified);
-      who = result == claim_result::won ? &waiter : nullptr;
-      if (result != claim_result::lost) return true;
+      if (result != claim_result::lost) return {node, result == claim_result::won ? &waiter : nullptr};
     }
-    return false;
+    return {};
   }
 
   // Takes back a node whose wait ended otherwise.
@@ -57,8 +68,12 @@ class wait_queue {
 
   // Ends all waits, and moves those who are to be resumed to the list `woken`.
   void claim_all(intrusive_list<wait_node>& woken) noexcept {
-    while (wait_node* const node = claim_oldest()) woken.push_back(*node);
+    while (const claimed_wait claimed = claim_oldest())
+      if (claimed.who) woken.push_back(*claimed.node);
   }
+
+  // The oldest waiter, whatever its wait has come to; null when there is none.
+  wait_node* pop() noexcept { return nodes_.pop_front(); }
 
  private:
   intrusive_list<wait_node> nodes_;

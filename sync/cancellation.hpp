@@ -1,0 +1,84 @@
+#pragma once
+
+// What bounds the life of a computation from outside: deadlines, and the shield against all of it. A request to stop
+// comes from join_handle::request_stop, task_group or the runtime's end.
+//
+// After Trio's cancel scopes (Smith, 2018). A deadline is a value of the fiber's, and bounds each of its waits with
+// that wait's own timer: nothing is armed for the scope, nothing to be undone elsewhere.
+
+#include <ulexite/runtime/suspend.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+namespace ulexite {
+
+// While it lives, cancellation points of the calling fiber (or plain thread) do not wait beyond the given time: they
+// throw deadline_exceeded then, and so does each later one. One that need not wait does not look at the clock, but
+// this_fiber::check() does. Scopes nest, and the nearest deadline wins; fibers spawned inside inherit it.
+//
+// A scope stays in the function that made it: its end must be reached by the fiber that began it, innermost first.
+class deadline_scope {
+ public:
+  template <class Rep, class Period>
+  explicit deadline_scope(std::chrono::duration<Rep, Period> time) noexcept
+      : deadline_scope(detail::deadline_after(time)) {}
+  template <class Duration>
+  explicit deadline_scope(std::chrono::time_point<clock, Duration> time) noexcept
+      : deadline_scope(detail::deadline_at(time)) {}
+  deadline_scope(const deadline_scope&) = delete;
+  deadline_scope& operator=(const deadline_scope&) = delete;
+  ~deadline_scope() {
+    if (deadline_ >= outer_) return;
+    self_.deadline = outer_;
+    self_.expired = expired_;
+  }
+
+  // Is its own time over?
+  [[nodiscard]] bool expired() const noexcept { return deadline_ <= detail::now_ns(); }
+
+ private:
+  explicit deadline_scope(std::int64_t deadline) noexcept
+      : self_(detail::this_agent()), expired_(self_.expired), outer_(self_.deadline), deadline_(deadline) {
+    self_.deadline = std::min(outer_, deadline_);
+  }
+
+  detail::agent& self_;
+  const bool expired_;
+  const std::int64_t outer_, deadline_;
+};
+
+// Calls `function` in a deadline_scope of `time`, and returns what it gives. Throws deadline_exceeded when a
+// cancellation point inside met the deadline.
+template <class Rep, class Period, class F>
+decltype(auto) timeout(std::chrono::duration<Rep, Period> time, F&& function) {
+  const deadline_scope scope(time);
+  return std::forward<F>(function)();
+}
+
+// While it lives, the calling fiber does not hear of requests to stop, nor of deadlines set outside: for what must be
+// finished once it is begun. Fibers spawned inside have no deadline. this_fiber::stop_requested() still tells.
+class shield {
+ public:
+  shield() noexcept
+      : self_(detail::this_agent()),
+        deadline_(std::exchange(self_.deadline, detail::no_deadline)),
+        shielded_(std::exchange(self_.shielded, true)),
+        expired_(std::exchange(self_.expired, false)) {}
+  shield(const shield&) = delete;
+  shield& operator=(const shield&) = delete;
+  ~shield() {
+    self_.deadline = deadline_;
+    self_.shielded = shielded_;
+    self_.expired = expired_;
+  }
+
+ private:
+  detail::agent& self_;
+  const std::int64_t deadline_;
+  const bool shielded_, expired_;
+};
+
+}  // namespace ulexite
