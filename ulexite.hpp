@@ -11,7 +11,17 @@
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/spawn.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/condition_variable.hpp>
+#include <ulexite/sync/condition_variable_any.hpp>
+#include <ulexite/sync/fiber_local.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/recursive_mutex.hpp>
+#include <ulexite/sync/select.hpp>
+#include <ulexite/sync/selector.hpp>
+#include <ulexite/sync/task_group.hpp>
+#include <ulexite/sync/ticker.hpp>
+#include <ulexite/sync/timed_mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/when.hpp>

@@ -74,6 +74,12 @@ class intrusive_list {
     return &item;
   }
 
+  // Calls visit(T&) for all, oldest first.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (list_hook* at = root_.after; at != &root_; at = at->after) visit(static_cast<T&>(*at));
+  }
+
   static void remove(T& item) noexcept {
     item.before->after = item.after;
     item.after->before = item.before;

@@ -40,10 +40,50 @@ struct agent {
   task& fiber() noexcept { return *reinterpret_cast<task*>(this + 1); }
 };
 
+// What one agent has of one fiber_local. The key is the number of that, which no other gets.
+struct local_value {
+  explicit local_value(std::uint64_t of) noexcept : key(of) {}
+  virtual ~local_value() = default;
+
+  const std::uint64_t key;
+  local_value* next = nullptr;
+};
+
+// All of them: a list, for there are few. Used by the agent only.
+class local_values {
+ public:
+  local_values() = default;
+  local_values(const local_values&) = delete;
+  local_values& operator=(const local_values&) = delete;
+  ~local_values() { clear(); }
+
+  [[nodiscard]] local_value* find(std::uint64_t key) const noexcept {
+    local_value* value = first_;
+    while (value && value->key != key) value = value->next;
+    return value;
+  }
+  void add(local_value& value) noexcept {
+    value.next = first_;
+    first_ = &value;
+  }
+  // Destroys them, youngest first, with those that the destructors make.
+  void clear() noexcept {
+    while (local_value* const youngest = first_) {
+      first_ = youngest->next;
+      delete youngest;
+    }
+  }
+
+ private:
+  local_value* first_ = nullptr;
+};
+
 // The agent of a plain thread, which really blocks.
 class thread_agent : public agent {
  public:
   thread_agent() noexcept { kind = agent_kind::thread; }
+
+  local_values locals;
 
   // Ends block. Any thread; the object may be gone as soon as the blocked thread has seen it.
   void resume() noexcept { signal(resumed_); }
@@ -75,6 +115,9 @@ class thread_agent : public agent {
 
 // The agent of the calling fiber or thread.
 agent& this_agent() noexcept;
+
+// The values of the calling fiber or thread. Throws std::bad_alloc, usage_error in a job.
+local_values& this_agents_locals();
 
 // Makes the agent run on. It is claimed, and the caller is its claimer. Any thread.
 void resume(agent& agent) noexcept;

@@ -99,6 +99,7 @@ void core::request_stop() noexcept {
     if (agent.word.cancel()) cancelled.push(agent.fiber());
   });
   inject(cancelled);
+  stop_source_.request_stop();  // runs callbacks of the user's
 }
 
 // Waits for the outside threads that have published something and may still be about to wake or start a worker.

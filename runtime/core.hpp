@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -46,6 +47,8 @@ class core {
   [[nodiscard]] bool stop_requested() const noexcept {
     return stop_requested_.load(std::memory_order_relaxed);  // ordered by A's fence
   }
+
+  [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
 
   // Must the workers end, whatever there is to run? A hint: parking decides for those that have nothing to run.
   [[nodiscard]] bool ending() const noexcept { return ending_.load(std::memory_order_relaxed); }  // hint
@@ -98,6 +101,7 @@ class core {
   void forget_monitor(thread_agent& self) noexcept;
 
   std::atomic<bool> stop_requested_{false};
+  std::stop_source stop_source_;                  // for the fibers' tokens
   std::atomic<bool> ending_{false};               // workers are to end
   std::atomic<std::size_t> live_limit_count_{0};  // only counted when there is a limit
   std::atomic<std::uint64_t> spawned_outside_{0}, ended_outside_{0};

@@ -1,4 +1,6 @@
+#include <ulexite/base/random.hpp>
 #include <ulexite/runtime/here.hpp>
+#include <ulexite/runtime/suspend.hpp>
 
 #if defined(__GNUC__) && !defined(__clang__)
 #define ULEXITE_OPAQUE [[gnu::noinline, gnu::noipa]]
@@ -18,6 +20,8 @@ namespace {
   return plain;
 }
 
+constinit thread_local random dice{0};
+
 }  // namespace
 
 ULEXITE_OPAQUE whereabouts& this_thread_whereabouts() noexcept {
@@ -36,6 +40,13 @@ ULEXITE_OPAQUE agent& this_agent() noexcept {
   whereabouts* address = &here;
   asm volatile("" : "+r"(address));
   return address->agent ? *address->agent : make_thread_agent();
+}
+
+// A thread's own numbers, from wherever the thread happens to stand at first.
+ULEXITE_OPAQUE std::uint32_t random_below(std::uint32_t bound) noexcept {
+  random* address = &dice;
+  asm volatile("" : "+r"(address));
+  return address->below(bound);
 }
 
 }  // namespace ulexite::detail

@@ -6,10 +6,15 @@
 
 #include <chrono>
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <utility>
 
 namespace ulexite {
+
+namespace detail {
+struct handle_access;
+}
 
 // What spawn returns: waits for a fiber's end and takes its result. Movable. It may be used on any thread, also after
 // the runtime has ended, but only by one at a time.
@@ -63,6 +68,9 @@ class join_handle {
   // true the first time. False without a fiber.
   bool request_stop() noexcept { return task_ && task_->request_stop(); }
 
+  // A token of those requests, the runtime's too. An empty one without a fiber. Throws std::bad_alloc.
+  [[nodiscard]] std::stop_token get_stop_token() const { return task_ ? task_->get_stop_token() : std::stop_token{}; }
+
   // The fiber's number, unique in the process. 0 without a fiber.
   [[nodiscard]] std::uint64_t id() const noexcept { return task_ ? task_->id : 0; }
 
@@ -75,7 +83,17 @@ class join_handle {
     if (auto* const task = std::exchange(task_, nullptr)) task->release();
   }
 
+  friend struct detail::handle_access;
+
   detail::result_task<T>* task_ = nullptr;
+};
+
+// For select.
+struct detail::handle_access {
+  template <class T>
+  static task& task_of(const join_handle<T>& handle, const char* operation) {
+    return handle.checked(operation);
+  }
 };
 
 }  // namespace ulexite

@@ -135,7 +135,9 @@ void scheduler::recycle(stack& left, stack_pool& pool) noexcept {
 
 void scheduler::set_running(task* next) noexcept {
   current_ = next;
-  whereabouts_->agent = next ? &next->agent() : &job_agent_;
+  agent& now = next ? next->agent() : job_agent_;
+  whereabouts_->agent = &now;
+  running_.store(&now, std::memory_order_relaxed);  // hint
 }
 
 void scheduler::begin_quantum(task* next) noexcept {

@@ -89,7 +89,10 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   [[nodiscard]] bool has_slot() const noexcept { return slot_.load(std::memory_order_relaxed); }        // hint
   job* take_slot() noexcept { return slot_.exchange(nullptr, std::memory_order_acquire); }              // A
   [[nodiscard]] bool runs_something() const noexcept { return busy_.load(std::memory_order_relaxed); }  // hint
-  void ask_to_yield() noexcept { hogged_.store(true, std::memory_order_relaxed); }                      // hint
+  [[nodiscard]] bool runs(const agent* who) const noexcept {
+    return running_.load(std::memory_order_relaxed) == who;  // hint
+  }
+  void ask_to_yield() noexcept { hogged_.store(true, std::memory_order_relaxed); }  // hint
 
   struct counters {
     counter spawned, ended, dispatches, starts_in_place, steals, overflows, parks, polls, events, stacks_refused;
@@ -183,6 +186,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   alignas(cache_line) std::atomic<job*> slot_{nullptr};
   alignas(cache_line) std::atomic<bool> hogged_{false};
   std::atomic<bool> busy_{false};
+  std::atomic<const agent*> running_{nullptr};
 
   friend class core;
 };

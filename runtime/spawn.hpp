@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <source_location>
+#include <stop_token>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -24,7 +25,7 @@ namespace detail {
 
 // A callable and decayed copies of its arguments, called once.
 template <class F, class... A>
-auto bind_once(F&& function, A&&... arguments) {
+auto bind_arguments(F&& function, A&&... arguments) {
   if constexpr (sizeof...(A) == 0) {
     return std::decay_t<F>(std::forward<F>(function));
   } else {
@@ -37,6 +38,20 @@ auto bind_once(F&& function, A&&... arguments) {
   }
 }
 
+// The same, with the calling fiber's std::stop_token put before the arguments of a function that takes one.
+template <class F, class... A>
+auto bind_once(F&& function, A&&... arguments) {
+  if constexpr (std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<A>...>) {
+    return bind_arguments(
+        [function = std::decay_t<F>(std::forward<F>(function))](auto&&... values) mutable -> decltype(auto) {
+          return std::invoke(std::move(function), this_stop_token(), std::forward<decltype(values)>(values)...);
+        },
+        std::forward<A>(arguments)...);
+  } else {
+    return bind_arguments(std::forward<F>(function), std::forward<A>(arguments)...);
+  }
+}
+
 template <class F, class... A>
 auto spawn_in(core& home, const task_options& options, F&& function, A&&... arguments) {
   auto& task = spawn_task(home, options, bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
@@ -45,13 +60,16 @@ auto spawn_in(core& home, const task_options& options, F&& function, A&&... argu
 
 // Is T what a spawn may call with A...? (And not the options or the place of one.)
 template <class F, class... A>
-concept spawnable = std::is_invocable_v<std::decay_t<F>, std::decay_t<A>...>;
+concept spawnable = std::is_invocable_v<std::decay_t<F>, std::decay_t<A>...> ||
+                    std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<A>...>;
 
 }  // namespace detail
 
-// Starts a fiber that calls `function` in the runtime of the calling fiber, and returns its join_handle<R>. Never
-// waits. The fiber runs soon, on any worker; fibers spawned by one fiber start in that order unless they are stolen.
-// Throws std::system_error: errc::no_runtime outside a fiber, errc::limit_reached above max_fibers; std::bad_alloc.
+// Starts a fiber that calls `function` in the runtime of the calling fiber, and returns its join_handle<R>. A function
+// that takes a std::stop_token first gets the fiber's own, as with std::jthread. The fiber inherits the caller's
+// deadline. Never waits. The fiber runs soon, on any worker; fibers spawned by one fiber start in that order unless
+// they are stolen. Throws std::system_error: errc::no_runtime outside a fiber, errc::limit_reached above max_fibers;
+// std::bad_alloc.
 template <detail::spawnable F>
 auto spawn(F&& function, std::source_location where = std::source_location::current()) {
   return detail::spawn_in(detail::this_core(), {.where = where}, std::forward<F>(function));

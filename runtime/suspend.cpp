@@ -110,6 +110,19 @@ void look_whether_to_yield(agent& self) noexcept {
   if (self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent()) this_scheduler()->yield();
 }
 
+bool runs_on_a_worker(const agent* who) noexcept {
+  scheduler* const here = this_scheduler();
+  if (!here) return false;
+  for (const auto& worker : here->home().schedulers)
+    if (worker->runs(who)) return true;
+  return false;
+}
+
+task* this_task() noexcept {
+  scheduler* const here = this_scheduler();
+  return here ? here->running() : nullptr;
+}
+
 core& this_core() {
   scheduler* const here = this_scheduler();
   if (!here) throw std::system_error(make_error_code(errc::no_runtime), "ulexite::spawn");

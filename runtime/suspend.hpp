@@ -50,6 +50,9 @@ inline void throw_if_stopped() { throw_if_stopped(this_agent()); }
 // After a wait that was cancelled.
 [[noreturn, gnu::cold]] void throw_cancelled();
 
+// Does that agent run at this moment on a worker of the caller's runtime? A hint; the agent may be gone.
+bool runs_on_a_worker(const agent* who) noexcept;
+
 void look_whether_to_yield(agent& self) noexcept;
 
 // Ends an operation that did not have to wait. Now and then it yields, so that a loop of such operations cannot keep
@@ -59,6 +62,9 @@ inline void spend_budget(agent& self) noexcept {
     look_whether_to_yield(self);
 }
 inline void spend_budget() noexcept { spend_budget(this_agent()); }
+
+// A number below `bound`, which is above 0. Any thread.
+std::uint32_t random_below(std::uint32_t bound) noexcept;
 
 // Nanoseconds of the steady clock.
 inline std::int64_t now_ns() noexcept { return clock::now().time_since_epoch().count(); }

@@ -5,6 +5,7 @@
 #include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/suspend.hpp>
 #include <ulexite/runtime/task.hpp>
+#include <ulexite/runtime/task_extras.hpp>
 
 #include <cstring>
 #include <mutex>
@@ -63,7 +64,10 @@ void launch(task& task, const task_options& options) {
   }
 }
 
-task::~task() { delete[] name; }
+task::~task() {
+  delete extras_.load(std::memory_order_relaxed);  // nobody else refers to the task
+  delete[] name;
+}
 
 void task::set_name(std::string_view text) {
   char* const copy = new char[text.size() + 1];
@@ -90,14 +94,20 @@ void task::end() noexcept {
   home->count_end(worker_of(*home));
 }
 
+// What belongs to the fiber is destroyed first of all, while it may still wait.
 void task::complete() noexcept {
+  if (task_extras* const mine = extras_.load(std::memory_order_acquire)) mine->locals.clear();  // A
   if (!detached_at_birth_) {
     lock_.lock();
     if (!released_) {
       end();
       done_ = true;
-      detail::agent* const joiner =
-          joiner_ && joiner_->word.claim(wake_reason::notified) == claim_result::won ? joiner_ : nullptr;
+      detail::agent* joiner = nullptr;
+      if (const auto claimed = joiner_ ? joiner_->word.claim(wake_reason::notified) : claim_result::lost;
+          claimed != claim_result::lost) {
+        joiner = std::exchange(joiner_, nullptr);
+        if (claimed == claim_result::early) joiner = nullptr;
+      }
       lock_.unlock();  // the handle may free it now
       if (joiner) resume(*joiner);
       return;
@@ -148,11 +158,56 @@ void task::release() noexcept {
   free();
 }
 
+// The request is made before the lock is taken: whoever makes the extras later finds it.
 bool task::request_stop() noexcept {
   const bool first = agent().word.request_stop();
   std_atomics::heavy_fence();  // wait_word.hpp C
   if (agent().word.cancel()) resume(agent());
+  stop_source().request_stop();  // runs callbacks of the user's
   return first;
+}
+
+std::stop_source task::stop_source() noexcept {
+  const std::lock_guard lock(lock_);
+  task_extras* const made = extras_.load(std::memory_order_relaxed);  // lock_ held
+  return made ? made->stop : std::stop_source(std::nostopstate);
+}
+
+local_values& task::locals() { return extras().locals; }
+
+task_extras& task::extras() {
+  if (task_extras* const made = extras_.load(std::memory_order_acquire)) return *made;  // A
+  std::stop_token of_runtime;
+  {
+    const std::lock_guard lock(lock_);
+    if (!done_) of_runtime = home->stop_token();  // which may be gone afterwards
+  }
+  auto fresh = std::make_unique<task_extras>(std::move(of_runtime));
+  const std::lock_guard lock(lock_);
+  if (task_extras* const made = extras_.load(std::memory_order_relaxed)) return *made;  // lock_ held
+  extras_.store(fresh.get(), std::memory_order_release);                                // A
+  return *fresh.release();
+}
+
+std::stop_token task::get_stop_token() {
+  std::stop_source& source = extras().stop;
+  if (agent().word.stop_requested()) source.request_stop();
+  return source.get_token();
+}
+
+std::stop_token this_stop_token() {
+  task* const self = this_task();
+  return self ? self->get_stop_token() : std::stop_token{};
+}
+
+local_values& this_agents_locals() {
+  agent& self = this_agent();
+  switch (self.kind) {
+    case agent_kind::fiber: return self.fiber().locals();
+    case agent_kind::thread: return static_cast<thread_agent&>(self).locals;
+    case agent_kind::job: break;
+  }
+  throw usage_error("a fiber_local was used in a job: only fibers and plain threads have values of their own");
 }
 
 // The last reference goes, and nobody took the exception.

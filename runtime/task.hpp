@@ -4,12 +4,14 @@
 #include <ulexite/fiber/fiber.hpp>
 #include <ulexite/runtime/agent.hpp>
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <new>
 #include <optional>
 #include <source_location>
+#include <stop_token>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -19,9 +21,13 @@ namespace ulexite::detail {
 
 class core;
 class scheduler;
+struct task_extras;
 
 // A fiber as the runtime sees it: what it runs, and its end. Two may refer to it: the runtime until it has ended, and
 // the handle. Whoever leaves last frees it.
+//
+// Pairings
+//   A  extras() stores extras_, release  ->  it, or the fiber at its end, loads it, acquire: sees them made.
 class task : public fiber {
  public:
   struct operations {
@@ -42,8 +48,18 @@ class task : public fiber {
   [[nodiscard]] bool done() noexcept;
   // The handle lets go. An exception that nobody took is reported.
   void release() noexcept;
+  // Lets `waiter` stand as the one who waits for the end; that claims its wait. Under the guard; for select.
+  [[nodiscard]] spin_lock& guard() noexcept { return lock_; }
+  [[nodiscard]] bool done_guarded() const noexcept { return done_; }
+  [[nodiscard]] bool has_joiner() const noexcept { return joiner_; }
+  void set_joiner(detail::agent* waiter) noexcept { joiner_ = waiter; }
+
   // Asks the fiber to stop; true the first time.
   bool request_stop() noexcept;
+  // A token of those requests. Throws std::bad_alloc.
+  std::stop_token get_stop_token();
+  // The source of that token, if somebody has asked for it; else one without a state.
+  std::stop_source stop_source() noexcept;
   // Rethrows what the closure threw.
   void rethrow_failure() {
     if (!failure) return;
@@ -62,6 +78,12 @@ class task : public fiber {
   // It will never run any more: ends it as if it had been cancelled. What stands on its stack is not destroyed.
   void abandon() noexcept;
 
+  // The fiber's own side.
+  //
+  // The fiber's exception will have been taken, whatever becomes of its handle.
+  void take_failure() noexcept { failure_taken_ = true; }
+  // Throws std::bad_alloc.
+  local_values& locals();
   // Copies `text`, which names the fiber from now on.
   void set_name(std::string_view text);
 
@@ -76,17 +98,19 @@ class task : public fiber {
   ~task();
 
  private:
+  task_extras& extras();
   void end() noexcept;
   void free() noexcept;
   void report_failure() noexcept;
 
   const operations& operations_;
+  std::atomic<task_extras*> extras_{nullptr};  // set once, with lock_ held
   bool detached_at_birth_ = false;
   spin_lock lock_;  // guards the rest
   bool done_ = false;
   bool released_ = false;
   bool failure_taken_ = false;
-  detail::agent* joiner_ = nullptr;
+  detail::agent* joiner_ = nullptr;  // null again once its wait was claimed
 };
 
 // Where a result lies until it is taken: in the task, or beside it if it is large.
@@ -204,6 +228,12 @@ void launch(task& task, const task_options& options);
 
 // The runtime of the calling fiber. Throws errc::no_runtime outside one.
 core& this_core();
+
+// The fiber that runs on the calling thread, or null.
+task* this_task() noexcept;
+
+// A token of the requests to stop the calling fiber; an empty one on a plain thread. Throws std::bad_alloc.
+std::stop_token this_stop_token();
 
 // Makes a fiber in `home` that calls `closure`, and makes it runnable.
 template <class F>

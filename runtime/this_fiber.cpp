@@ -6,29 +6,22 @@
 #include <thread>
 
 namespace ulexite {
-namespace {
-
-detail::task* fiber() noexcept {
-  detail::scheduler* const here = detail::this_scheduler();
-  return here ? here->running() : nullptr;
-}
-
-}  // namespace
-
 namespace this_fiber {
 
+std::stop_token get_stop_token() { return detail::this_stop_token(); }
+
 std::uint64_t id() noexcept {
-  const detail::task* const self = fiber();
+  const detail::task* const self = detail::this_task();
   return self ? self->id : 0;
 }
 
 std::string_view name() noexcept {
-  const detail::task* const self = fiber();
+  const detail::task* const self = detail::this_task();
   return self && self->name ? self->name : std::string_view{};
 }
 
 void set_name(std::string_view name) {
-  if (detail::task* const self = fiber()) self->set_name(name);
+  if (detail::task* const self = detail::this_task()) self->set_name(name);
 }
 
 void yield() noexcept {
@@ -47,7 +40,7 @@ void check() {
 }
 
 stack_info stack() noexcept {
-  const detail::task* const self = fiber();
+  const detail::task* const self = detail::this_task();
   if (!self) return {};
   const detail::stack& stack = *self->standing;
   const char* const here = static_cast<const char*>(__builtin_frame_address(0));

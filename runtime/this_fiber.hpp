@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <stop_token>
 #include <string_view>
 
 // The calling fiber. What waits here works on a plain thread too, and blocks it.
@@ -24,6 +25,9 @@ void yield() noexcept;
 
 // Was it asked to stop? False on a plain thread.
 [[nodiscard]] inline bool stop_requested() noexcept { return detail::this_agent().word.stop_requested(); }
+// A token of the requests to stop it, the runtime's too: for std::stop_callback, and for code that takes one. An empty
+// token on a plain thread. Throws std::bad_alloc.
+[[nodiscard]] std::stop_token get_stop_token();
 // Throws operation_cancelled if it was asked to stop, deadline_exceeded if its deadline is over: a cancellation point
 // without a wait.
 void check();

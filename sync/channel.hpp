@@ -33,8 +33,8 @@ enum class channel_status {
 inline constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
 
 namespace detail {
-template <class Channel, class Value, class Handler>
-class channel_case;
+template <class Derived, class T>
+class channel_case_base;
 }
 
 // Passes values from fiber to fiber, first in, first out. Any number of fibers and plain threads may send and receive
@@ -146,8 +146,8 @@ class channel {
  private:
   static constexpr std::int64_t never_wait = -1;
 
-  template <class, class, class>
-  friend class detail::channel_case;
+  template <class, class>
+  friend class detail::channel_case_base;
 
   // Lock held. Do it if that needs no wait; else closed or would_block. `wake`: whom to resume once the lock is
   // released, also after an exception, which is a move's.

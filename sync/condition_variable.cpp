@@ -3,40 +3,48 @@
 
 namespace ulexite {
 
-void condition_variable::notify_one() noexcept {
+// Who waits is not woken to find the mutex taken: it is sent to the mutex's queue, and wakes when its turn comes.
+void condition_variable::notify(bool all) noexcept {
   detail::deferred_resume wake;
+  detail::intrusive_list<detail::mutex_waiter> notified;
   const std::lock_guard lock(guard_);
-  wake.who = queue_.claim_oldest().who;
-}
-
-void condition_variable::notify_all() noexcept {
-  detail::intrusive_list<detail::wait_node> woken;
-  guard_.lock();
-  queue_.claim_all(woken);
-  guard_.unlock();
-  detail::resume_all(woken);
+  while (auto* const next = static_cast<waiter*>(queue_.pop())) {
+    next->notified = true;
+    notified.push_back(*next);
+    if (!all) break;
+  }
+  if (!notified.empty()) static_cast<waiter&>(notified.front()).of.admit(notified, wake.who);
 }
 
 // The waiter can be notified from the moment it stands in the queue, that is before it has given up the mutex and
-// before it is suspended: hence the prepared wait.
-std::cv_status condition_variable::wait_until_ns(std::unique_lock<mutex>& lock, std::int64_t deadline) {
+// before it is suspended: hence the prepared wait. If the wait ends otherwise, the waiter takes itself back; a
+// notification that came in the meantime is its own all the same, or it would be lost.
+std::cv_status condition_variable::wait_until_ns(std::unique_lock<mutex>& lock, std::int64_t deadline,
+                                                 detail::cancellable cancellable) {
   detail::agent& self = detail::this_agent();
   if (!lock.owns_lock() || !lock.mutex()->held_by(self))
     throw usage_error("condition_variable::wait without holding the mutex");
-  detail::wait_node node(self);
+  if (cancellable == detail::cancellable::yes) detail::throw_if_stopped(self);
+  mutex& of = *lock.mutex();
+  waiter node(self, of);
   self.word.prepare();
   guard_.lock();
   queue_.push(node);
   guard_.unlock();
-  lock.unlock();
-  const auto reason = detail::suspend_prepared(self, detail::cancellable::no, deadline);
-  if (reason == detail::wake_reason::timed_out) {
-    guard_.lock();
-    detail::wait_queue::remove(node);
-    guard_.unlock();
+  of.unlock();
+  const auto reason = detail::suspend_prepared(self, cancellable, deadline);
+  if (reason == detail::wake_reason::notified) {
+    of.wait_for_turn(node, node.sent_to_mutex);
+    return std::cv_status::no_timeout;
   }
-  lock.lock();
-  return reason == detail::wake_reason::timed_out ? std::cv_status::timeout : std::cv_status::no_timeout;
+  guard_.lock();
+  if (!node.notified) detail::wait_queue::remove(node);
+  guard_.unlock();
+  if (node.sent_to_mutex) of.forget(node);
+  of.lock();
+  if (node.notified) return std::cv_status::no_timeout;
+  if (reason == detail::wake_reason::cancelled) detail::throw_cancelled();
+  return std::cv_status::timeout;
 }
 
 }  // namespace ulexite

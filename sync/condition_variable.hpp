@@ -8,7 +8,9 @@
 
 namespace ulexite {
 
-// std::condition_variable for ulexite::mutex. Its waits are no cancellation points.
+// std::condition_variable for ulexite::mutex. Waits with a time limit are cancellation points, and hold the mutex again
+// when they throw; those without are not. A notification wakes nobody while the mutex is held: it moves waiters to the
+// mutex's queue, after Mesa-style wait morphing as in Linux's futex requeue (Drepper, 2004).
 //
 // It may be destroyed once every notification has returned and every waiter has been notified; waits without a time
 // limit may still be under way then.
@@ -19,19 +21,19 @@ class condition_variable {
   condition_variable& operator=(const condition_variable&) = delete;
 
   // Wakes one, or all, of those waiting. Never wait. Any fiber or thread, with or without the mutex.
-  void notify_one() noexcept;
-  void notify_all() noexcept;
+  void notify_one() noexcept { notify(false); }
+  void notify_all() noexcept { notify(true); }
 
   // Releases the mutex and waits to be notified; holds it again at the return. Throws usage_error, with the mutex as it
   // was, if the caller does not hold it.
-  void wait(std::unique_lock<mutex>& lock) { wait_until_ns(lock, detail::no_deadline); }
+  void wait(std::unique_lock<mutex>& lock) { wait_until_ns(lock, detail::no_deadline, detail::cancellable::no); }
   // Waits until `condition()`, called with the mutex held, is true.
   template <class Condition>
   void wait(std::unique_lock<mutex>& lock, Condition condition) {
     while (!condition()) wait(lock);
   }
 
-  // The same for no longer than that. With a condition, returns its last value.
+  // The same for no longer than that. With a condition, returns its last value. Throw operation_cancelled.
   template <class Rep, class Period>
   std::cv_status wait_for(std::unique_lock<mutex>& lock, std::chrono::duration<Rep, Period> time) {
     return wait_until_ns(lock, detail::deadline_after(time));
@@ -50,7 +52,15 @@ class condition_variable {
   }
 
  private:
-  std::cv_status wait_until_ns(std::unique_lock<mutex>& lock, std::int64_t deadline);
+  struct waiter : detail::mutex_waiter {
+    waiter(detail::agent& self, mutex& holds) noexcept : mutex_waiter(self), of(holds) {}
+    mutex& of;
+    bool notified = false;  // under guard_
+  };
+
+  void notify(bool all) noexcept;
+  std::cv_status wait_until_ns(std::unique_lock<mutex>& lock, std::int64_t deadline,
+                               detail::cancellable cancellable = detail::cancellable::yes);
   template <class Condition>
   bool wait_until_ns(std::unique_lock<mutex>& lock, std::int64_t deadline, Condition& condition) {
     while (!condition())

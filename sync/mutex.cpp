@@ -6,18 +6,12 @@
 namespace ulexite {
 namespace {
 
-constexpr int looks = 4;                      // at an owner that most likely runs, before the caller goes to sleep
+constexpr int looks = 4;                      // at an owner that runs, before the caller goes to sleep
 constexpr int pauses_per_look = 30;           // seldom, for each look takes the word from the owner's cache
 constexpr std::int64_t patience = 1'000'000;  // ns
+constexpr unsigned most_passes = 30;
 
 }  // namespace
-
-// A waiter that was woken and passed over comes back to the head of the queue.
-struct mutex::waiter : detail::wait_node {
-  using wait_node::wait_node;
-  std::int64_t since = 0;
-  bool handed_over = false;
-};
 
 bool mutex::try_lock() noexcept {
   const std::uintptr_t self = id(detail::this_agent());
@@ -28,14 +22,16 @@ bool mutex::try_lock() noexcept {
   return false;
 }
 
-// The owner most likely runs on another worker, and is about to be done.
-bool mutex::spin(std::uintptr_t self) noexcept {
+// While the owner runs on another worker, it is about to be done.
+bool mutex::spin(const detail::agent& self) noexcept {
   for (int look = 0; look < looks; ++look) {
-    std::uintptr_t word = word_.load(std::memory_order_relaxed);  // hint: the exchange decides
+    const std::uintptr_t word = word_.load(std::memory_order_relaxed);  // hint: the exchange decides
     if (word & contended_bit) return false;
-    if (word == 0 &&
-        word_.compare_exchange_weak(word, self, std::memory_order_acquire, std::memory_order_relaxed))  // A
-      return true;
+    if (word == 0) {
+      if (take_free(self)) return true;
+    } else if (!detail::runs_on_a_worker(reinterpret_cast<const detail::agent*>(word))) {
+      return false;
+    }
     for (int i = 0; i < pauses_per_look; ++i) detail::cpu_relax();
   }
   return false;
@@ -52,38 +48,82 @@ bool mutex::take_or_mark(std::uintptr_t self) noexcept {
   }
 }
 
-void mutex::lock_slow(detail::agent& self) {
+bool mutex::lock_until(std::int64_t deadline) {
+  detail::agent& self = detail::this_agent();
+  return take_free(self) || lock_slow(self, deadline);
+}
+
+bool mutex::lock_slow(detail::agent& self, std::int64_t deadline) {
   if (held_by(self)) throw usage_error("mutex::lock by its owner");
-  if (spin(id(self))) return;
-  waiter waiter(self);
-  for (bool again = false;; again = true) {
+  if (spin(self)) return true;
+  detail::mutex_waiter waiter(self);
+  return wait_for_turn(waiter, false, deadline);
+}
+
+// False when the deadline was over first. Whoever leaves then has left the mark, so the owner wakes the next. What the
+// last owner wrote of the waiter is read with the guard held: one that came by a condition variable can be claimed
+// while it is not yet asleep.
+bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline) {
+  detail::agent& self = *waiter.who;
+  for (bool again = woken_before;; again = true) {
     guard_.lock();
-    if (take_or_mark(id(self))) {
+    if (waiter.handed_over || take_or_mark(id(self))) {
       guard_.unlock();
-      return;
+      return true;
     }
-    if (!again) waiter.since = detail::now_ns();
-    again ? queue_.push_front(waiter) : queue_.push(waiter);
-    detail::suspend(self, guard_, detail::cancellable::no);
-    if (waiter.handed_over) return;
+    if (again) {
+      ++waiter.passed_over;
+      queue_.push_front(waiter);
+    } else {
+      waiter.since = detail::now_ns();
+      queue_.push(waiter);
+    }
+    if (detail::suspend(self, guard_, detail::cancellable::no, deadline) != detail::wake_reason::notified) {
+      forget(waiter);
+      return false;
+    }
   }
+}
+
+void mutex::forget(detail::mutex_waiter& waiter) noexcept {
+  const std::lock_guard lock(guard_);
+  detail::wait_queue::remove(waiter);
 }
 
 void mutex::unlock_slow(detail::agent& self) {
   if (!held_by(self)) throw usage_error("mutex::unlock by another than its owner");
-  guard_.lock();
-  auto* const next = static_cast<waiter*>(queue_.claim_oldest().node);
+  detail::deferred_resume wake;
+  const std::lock_guard lock(guard_);
+  const detail::claimed_wait next = queue_.claim_oldest();
   const std::uintptr_t more = queue_.empty() ? 0 : contended_bit;
   if (!next) {
     word_.store(0, std::memory_order_release);  // A
-    guard_.unlock();
     return;
   }
-  detail::agent& who = *next->who;
-  next->handed_over = detail::now_ns() - next->since > patience;
-  word_.store((next->handed_over ? id(who) : 0) | more, std::memory_order_release);  // A
-  guard_.unlock();
-  detail::resume(who);
+  wake.who = next.who;
+  auto& waiter = static_cast<detail::mutex_waiter&>(*next.node);
+  waiter.handed_over = waiter.passed_over >= most_passes || detail::now_ns() - waiter.since > patience;
+  word_.store((waiter.handed_over ? id(*waiter.who) : 0) | more, std::memory_order_release);  // A
+}
+
+// Takes over waiters that a condition variable has notified: all queue here, but if the mutex is free the first is
+// woken for it. The mark is set before that one is claimed: so it cannot come and go past the others.
+void mutex::admit(detail::intrusive_list<detail::mutex_waiter>& notified, detail::agent*& wake) noexcept {
+  const std::lock_guard lock(guard_);
+  const std::uintptr_t word = word_.fetch_or(contended_bit, std::memory_order_relaxed);  // lock and unlock pair up
+  bool owned = (word & ~contended_bit) != 0;
+  while (detail::mutex_waiter* const next = notified.pop_front()) {
+    if (owned) {
+      next->sent_to_mutex = true;
+      next->since = detail::now_ns();
+      queue_.push(*next);
+      continue;
+    }
+    detail::agent& who = *next->who;  // one that is awake may vanish with its node
+    const detail::claim_result result = who.word.claim(detail::wake_reason::notified);
+    if (result == detail::claim_result::won) wake = &who;
+    owned = result != detail::claim_result::lost;
+  }
 }
 
 }  // namespace ulexite

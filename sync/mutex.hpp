@@ -6,11 +6,16 @@
 //   word_   the owner's agent, or 0, plus contended_bit while somebody is (or may be) in the queue. Changed by exchange
 //           only; contended_bit only with guard_ held.
 //
+// Invariant, with guard_ free: while somebody is in the queue, contended_bit is set, and either there is an owner,
+// whose unlock will look at the queue, or one that was woken from it is on its way, whose lock takes the slow path.
+//
 // Pairings
 //   A  unlock changes word_, release  ->  lock changes it, acquire: the next owner sees all that the last one wrote. A
 //      hand-over counts as both, through guard_.
+//
+// Checked by tests/model/mutex_model.cpp.
 
-#include <ulexite/sync/wait_queue.hpp>
+#include <ulexite/sync/mutex_waiter.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -20,8 +25,8 @@ namespace ulexite {
 // Not recursive, and checked: locking what one holds already, or unlocking what one does not hold, throws usage_error
 // and changes nothing. It may be used with std::lock_guard, std::unique_lock, std::scoped_lock.
 //
-// Whoever comes while it is free gets it, even past fibers that wait; but one that has been passed over for a
-// millisecond gets it by hand-over.
+// Whoever comes while it is free gets it, even past fibers that wait; but one that has been passed over 30 times, or
+// for a millisecond, gets it by hand-over.
 class mutex {
  public:
   constexpr mutex() noexcept = default;
@@ -31,10 +36,8 @@ class mutex {
   // Waits until the mutex is the caller's. Not a cancellation point.
   void lock() {
     detail::agent& self = detail::this_agent();
-    std::uintptr_t expected = 0;
-    if (!word_.compare_exchange_strong(expected, id(self), std::memory_order_acquire,
-                                       std::memory_order_relaxed)) [[unlikely]]  // A
-      lock_slow(self);
+    if (!take_free(self)) [[unlikely]]
+      lock_slow(self, detail::no_deadline);
   }
 
   // Takes the mutex if it is free. Never waits. False if the caller holds it already.
@@ -51,20 +54,29 @@ class mutex {
 
  private:
   friend class condition_variable;
+  friend class recursive_mutex;
+  friend class timed_mutex;
 
   static constexpr std::uintptr_t contended_bit = 1;
 
-  struct waiter;
-
-  static std::uintptr_t id(detail::agent& agent) noexcept { return reinterpret_cast<std::uintptr_t>(&agent); }
-  [[nodiscard]] bool held_by(detail::agent& agent) const noexcept {
+  static std::uintptr_t id(const detail::agent& agent) noexcept { return reinterpret_cast<std::uintptr_t>(&agent); }
+  [[nodiscard]] bool held_by(const detail::agent& agent) const noexcept {
     return (word_.load(std::memory_order_relaxed) & ~contended_bit) ==
            id(agent);  // only the caller could have put itself
   }
+  [[nodiscard]] bool take_free(const detail::agent& self) noexcept {
+    std::uintptr_t expected = 0;
+    return word_.compare_exchange_strong(expected, id(self), std::memory_order_acquire,
+                                         std::memory_order_relaxed);  // A
+  }
 
-  void lock_slow(detail::agent& self);
+  bool lock_until(std::int64_t deadline);
+  bool lock_slow(detail::agent& self, std::int64_t deadline);
   void unlock_slow(detail::agent& self);
-  [[nodiscard]] bool spin(std::uintptr_t self) noexcept;
+  bool wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline = detail::no_deadline);
+  void admit(detail::intrusive_list<detail::mutex_waiter>& notified, detail::agent*& wake) noexcept;
+  void forget(detail::mutex_waiter& waiter) noexcept;
+  [[nodiscard]] bool spin(const detail::agent& self) noexcept;
   [[nodiscard]] bool take_or_mark(std::uintptr_t self) noexcept;
 
   std::atomic<std::uintptr_t> word_{0};

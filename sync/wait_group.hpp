@@ -36,6 +36,11 @@ class wait_group {
   void add(std::ptrdiff_t count = 1) { change(static_cast<std::int64_t>(count) * one); }
   void done() { change(-one); }
 
+  // The count. A hint where others change it.
+  [[nodiscard]] std::size_t count() const noexcept {
+    return static_cast<std::size_t>(word_.load(std::memory_order_relaxed) / one);  // hint
+  }
+
   // Waits until the count is zero. A cancellation point: throws operation_cancelled.
   void wait() { wait_until_ns(detail::no_deadline); }
   // The same for no longer than that: false if the time was over first.
@@ -59,6 +64,8 @@ class wait_group {
   }
 
  private:
+  friend class task_group;
+
   static constexpr std::int64_t one = 2;
   static constexpr std::int64_t waited_bit = 1;
 

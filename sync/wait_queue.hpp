@@ -11,10 +11,11 @@ namespace ulexite::detail {
 
 // A waiter's place in a queue, in its own frame.
 struct wait_node : list_hook {
+  wait_node() = default;
   explicit wait_node(agent& waiter, void* value = nullptr) noexcept : who(&waiter), slot(value) {}
 
-  agent* who;
-  void* slot;  // where a value is taken from or put to
+  agent* who = nullptr;
+  void* slot = nullptr;  // where a value is taken from or put to
   enum class outcome : std::uint8_t {
     pending,
     ended,                      // there is nothing more to wait for: a close

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <ulexite/sync/stop_claim.hpp>
+#include <ulexite/sync/wait_queue.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <stop_token>
+#include <utility>
+
+namespace ulexite {
+
+// std::condition_variable_any: for any lock, as std::unique_lock<timed_mutex>, std::shared_lock<shared_mutex> or
+// recursive_mutex itself. With a std::unique_lock<mutex>, condition_variable is the better choice: it does not wake
+// those who would find the mutex taken.
+//
+// Waits with a time limit or a stop_token are cancellation points, and hold the lock again when they throw
+// operation_cancelled; those without are not.
+class condition_variable_any {
+ public:
+  condition_variable_any() = default;
+  condition_variable_any(const condition_variable_any&) = delete;
+  condition_variable_any& operator=(const condition_variable_any&) = delete;
+
+  // Wakes one, or all, of those waiting. Never wait. Any fiber or thread, with or without the lock.
+  void notify_one() noexcept;
+  void notify_all() noexcept;
+
+  // Releases the lock and waits to be notified; holds it again at the return. Throws what lock.unlock() throws.
+  template <class Lock>
+  void wait(Lock& lock) {
+    wait_ns(lock, detail::no_deadline, detail::cancellable::no);
+  }
+  // Waits until `condition()`, called with the lock held, is true.
+  template <class Lock, class Condition>
+    requires(!std::is_convertible_v<Condition, std::stop_token>)
+  void wait(Lock& lock, Condition condition) {
+    while (!condition()) wait(lock);
+  }
+  // Until that, or until a stop is requested of `token`. Returns the last value of the condition.
+  template <class Lock, class Condition>
+  bool wait(Lock& lock, std::stop_token token, Condition condition) {
+    return wait_until_ns(lock, token, detail::no_deadline, condition);
+  }
+
+  // The same for no longer than that.
+  template <class Lock, class Rep, class Period>
+  std::cv_status wait_for(Lock& lock, std::chrono::duration<Rep, Period> time) {
+    return wait_ns(lock, detail::deadline_after(time));
+  }
+  template <class Lock, class Duration>
+  std::cv_status wait_until(Lock& lock, std::chrono::time_point<clock, Duration> time) {
+    return wait_ns(lock, detail::deadline_at(time));
+  }
+  template <class Lock, class Rep, class Period, class Condition>
+  bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> time, Condition condition) {
+    return wait_until_ns(lock, {}, detail::deadline_after(time), condition);
+  }
+  template <class Lock, class Duration, class Condition>
+  bool wait_until(Lock& lock, std::chrono::time_point<clock, Duration> time, Condition condition) {
+    return wait_until_ns(lock, {}, detail::deadline_at(time), condition);
+  }
+  template <class Lock, class Rep, class Period, class Condition>
+  bool wait_for(Lock& lock, std::stop_token token, std::chrono::duration<Rep, Period> time, Condition condition) {
+    return wait_until_ns(lock, token, detail::deadline_after(time), condition);
+  }
+  template <class Lock, class Duration, class Condition>
+  bool wait_until(Lock& lock, std::stop_token token, std::chrono::time_point<clock, Duration> time,
+                  Condition condition) {
+    return wait_until_ns(lock, token, detail::deadline_at(time), condition);
+  }
+
+ private:
+  // Takes the lock again when it goes.
+  template <class Lock>
+  struct relock {
+    Lock& lock;
+    ~relock() { lock.lock(); }
+  };
+
+  void enter(detail::wait_node& node) noexcept;
+  void leave(detail::wait_node& node) noexcept;
+
+  // The waiter can be notified from the moment it has entered, before it sleeps: hence the prepared wait.
+  template <class Lock>
+  std::cv_status wait_ns(Lock& lock, std::int64_t deadline, detail::cancellable cancellable = detail::cancellable::yes,
+                         const std::stop_token& token = {}) {
+    detail::agent& self = detail::this_agent();
+    if (cancellable == detail::cancellable::yes) detail::throw_if_stopped(self);
+    detail::wait_node node(self);
+    enter(node);
+    try {
+      lock.unlock();
+    } catch (...) {
+      leave(node);
+      throw;
+    }
+    const relock<Lock> at_end{lock};
+    detail::stop_claim stop;
+    if (token.stop_possible()) stop.watch(token, self);
+    const auto reason = detail::suspend_prepared(self, cancellable, deadline);
+    if (stop.forget() || reason != detail::wake_reason::notified) leave(node);
+    if (reason == detail::wake_reason::cancelled) detail::throw_cancelled();
+    return reason == detail::wake_reason::timed_out ? std::cv_status::timeout : std::cv_status::no_timeout;
+  }
+
+  template <class Lock, class Condition>
+  bool wait_until_ns(Lock& lock, std::stop_token token, std::int64_t deadline, Condition& condition) {
+    while (!condition()) {
+      if (token.stop_requested()) return false;
+      if (wait_ns(lock, deadline, detail::cancellable::yes, token) == std::cv_status::timeout) return condition();
+    }
+    return true;
+  }
+
+  detail::spin_lock guard_;  // guards queue_
+  detail::wait_queue queue_;
+};
+
+}  // namespace ulexite

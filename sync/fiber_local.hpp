@@ -1,0 +1,55 @@
+#pragma once
+
+#include <ulexite/runtime/agent.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace ulexite {
+
+// A variable of which each fiber, and each plain thread, has its own. (A thread_local belongs to whichever worker the
+// fiber runs on just now.) A fiber's value is made at its first use and destroyed at the fiber's end, while it is still
+// a fiber: so the destructor may wait. Values may outlive the fiber_local.
+template <class T>
+class fiber_local {
+ public:
+  // Values begin as T().
+  fiber_local() : fiber_local([] { return T(); }) {}
+  // Values begin as what make() gives, called by the fiber whose value it is.
+  template <class F>
+    requires std::is_invocable_r_v<T, F&>
+  explicit fiber_local(F make) : make_(std::move(make)) {}
+  fiber_local(const fiber_local&) = delete;
+  fiber_local& operator=(const fiber_local&) = delete;
+
+  // The caller's value. Never waits, unless make does. Throws what make throws, std::bad_alloc, and usage_error in a
+  // job.
+  T& get() {
+    detail::local_values& mine = detail::this_agents_locals();
+    if (auto* const found = mine.find(key_)) return static_cast<value*>(found)->item;
+    auto made = std::make_unique<value>(key_, make_);
+    mine.add(*made);
+    return made.release()->item;
+  }
+  T& operator*() { return get(); }
+  T* operator->() { return &get(); }
+
+ private:
+  struct value final : detail::local_value {
+    value(std::uint64_t key, const std::function<T()>& make) : local_value(key), item(make()) {}
+    T item;
+  };
+
+  static std::uint64_t next_key() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;  // counter
+  }
+
+  const std::uint64_t key_ = next_key();
+  const std::function<T()> make_;
+};
+
+}  // namespace ulexite

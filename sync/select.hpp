@@ -1,0 +1,254 @@
+#pragma once
+
+#include <ulexite/base/error.hpp>
+#include <ulexite/runtime/join_handle.hpp>
+#include <ulexite/sync/channel_case.hpp>
+#include <ulexite/sync/stop_claim.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace ulexite {
+
+namespace detail {
+
+struct no_handler {
+  void operator()() const noexcept {}
+};
+
+template <class T, class Handler>
+class receive_case final : public receive_case_base<T> {
+ public:
+  receive_case(channel<T>& from, Handler&& handler)
+      : receive_case_base<T>(from), handler_(std::forward<Handler>(handler)) {}
+  void run() { std::invoke(std::forward<Handler>(handler_), std::move(this->value)); }
+
+ private:
+  Handler handler_;
+};
+
+// Holds the value of an rvalue, refers to that of an lvalue.
+template <class T>
+struct sent_value {
+  T held;
+};
+
+template <class T, class Value, class Handler>
+class send_case final : private sent_value<Value>, public send_case_base<T> {
+ public:
+  template <class V>
+  send_case(channel<T>& to, V&& value, Handler&& handler)
+      : sent_value<Value>{std::forward<V>(value)},
+        send_case_base<T>(to, this->held),
+        handler_(std::forward<Handler>(handler)) {}
+  void run() {
+    if (this->closed()) throw channel_closed();
+    std::invoke(std::forward<Handler>(handler_));
+  }
+
+ private:
+  Handler handler_;
+};
+
+template <class Handler>
+class after_case final : public timer_case {
+ public:
+  after_case(std::int64_t until, Handler&& handler) : handler_(std::forward<Handler>(handler)) { deadline = until; }
+  void run() { std::invoke(std::forward<Handler>(handler_)); }
+
+ private:
+  Handler handler_;
+};
+
+class join_case_base : public select_case {
+ public:
+  explicit join_case_base(task& of) noexcept : of_(of) {}
+  [[nodiscard]] spin_lock* lock() noexcept final { return &of_.guard(); }
+  [[nodiscard]] bool attempt(agent*&) final { return of_.done_guarded(); }
+  void enter(agent& self) noexcept final {
+    entered_ = !of_.has_joiner();  // or another case of this select stands there for both
+    if (entered_) of_.set_joiner(&self);
+  }
+  [[nodiscard]] ending leave() noexcept final {
+    if (!entered_) return ending::other;
+    const bool claimed = !of_.has_joiner();
+    of_.set_joiner(nullptr);
+    return claimed ? ending::chosen : ending::other;
+  }
+
+ protected:
+  ~join_case_base() = default;
+
+ private:
+  task& of_;
+  bool entered_ = false;
+};
+
+template <class Handler>
+class join_case final : public join_case_base {
+ public:
+  join_case(task& of, Handler&& handler) : join_case_base(of), handler_(std::forward<Handler>(handler)) {}
+  void run() { std::invoke(std::forward<Handler>(handler_)); }
+
+ private:
+  Handler handler_;
+};
+
+class stop_case_base : public select_case {
+ public:
+  explicit stop_case_base(std::stop_token token) noexcept : token_(std::move(token)) {}
+  [[nodiscard]] bool attempt(agent*&) final { return token_.stop_requested(); }
+  void enter(agent& self) noexcept final { claim_.watch(token_, self); }
+  [[nodiscard]] ending leave() noexcept final { return claim_.forget() ? ending::chosen : ending::other; }
+
+ protected:
+  ~stop_case_base() = default;
+
+ private:
+  std::stop_token token_;
+  stop_claim claim_;
+};
+
+template <class Handler>
+class stop_case final : public stop_case_base {
+ public:
+  stop_case(std::stop_token token, Handler&& handler)
+      : stop_case_base(std::move(token)), handler_(std::forward<Handler>(handler)) {}
+  void run() { std::invoke(std::forward<Handler>(handler_)); }
+
+ private:
+  Handler handler_;
+};
+
+// Not among those that choose() sees.
+template <class Handler>
+struct otherwise_case {
+  Handler handler;
+  bool enabled = true;
+  void run() { std::invoke(std::forward<Handler>(handler)); }
+};
+
+template <class Case>
+inline constexpr bool is_otherwise = false;
+template <class Handler>
+inline constexpr bool is_otherwise<otherwise_case<Handler>> = true;
+
+template <class Case>
+concept selectable =
+    std::is_base_of_v<select_case, std::remove_cvref_t<Case>> || is_otherwise<std::remove_cvref_t<Case>>;
+
+}  // namespace detail
+
+// The cases of a select. Each is made in the call of select and lives no longer. `handler` is called after the choice,
+// by the selecting fiber, with no lock held; what it throws leaves select. A function given as an lvalue is referred
+// to. Those that need nothing more than the event itself can do without one.
+
+// Receives from `from`: handler(std::optional<T>), with nullopt when the channel is closed and drained.
+template <class T, class Handler>
+auto on_receive(channel<T>& from, Handler&& handler) {
+  return detail::receive_case<T, Handler>(from, std::forward<Handler>(handler));
+}
+
+// Sends to `to`, then handler(). If the channel is closed, the case is ready, and select throws channel_closed. A
+// variable is moved from only if this case is chosen; a temporary that is not sent is destroyed.
+template <class T, class Value, class Handler = detail::no_handler>
+auto on_send(channel<T>& to, Value&& value, Handler&& handler = {}) {
+  if constexpr (std::is_same_v<Value, T&>) {
+    return detail::send_case<T, T&, Handler>(to, value, std::forward<Handler>(handler));
+  } else {
+    return detail::send_case<T, T, Handler>(to, std::forward<Value>(value), std::forward<Handler>(handler));
+  }
+}
+
+// When nothing else has come about in that time, counted from this call: handler().
+template <class Rep, class Period, class Handler = detail::no_handler>
+auto after(std::chrono::duration<Rep, Period> time, Handler&& handler = {}) {
+  return detail::after_case<Handler>(detail::deadline_after(time), std::forward<Handler>(handler));
+}
+
+// When the fiber of `handle` has ended: handler(). The result stays with the handle. Throws usage_error without a
+// fiber.
+template <class T, class Handler = detail::no_handler>
+auto on_join(join_handle<T>& handle, Handler&& handler = {}) {
+  return detail::join_case<Handler>(detail::handle_access::task_of(handle, "on_join"), std::forward<Handler>(handler));
+}
+
+// When a stop is requested of `token`: handler().
+template <class Handler = detail::no_handler>
+auto on_stop(std::stop_token token, Handler&& handler = {}) {
+  return detail::stop_case<Handler>(std::move(token), std::forward<Handler>(handler));
+}
+
+// When no other case is ready, instead of a wait: handler(). At most one.
+template <class Handler = detail::no_handler>
+auto otherwise(Handler&& handler = {}) {
+  return detail::otherwise_case<Handler>{std::forward<Handler>(handler)};
+}
+
+// Switches a case off unless `condition`.
+template <detail::selectable Case>
+Case&& when(bool condition, Case&& which) noexcept {
+  which.enabled = condition;
+  return std::forward<Case>(which);
+}
+
+namespace detail {
+
+template <class... Case>
+std::size_t select_any(bool in_order, Case&... cases) {
+  constexpr std::size_t count = sizeof...(Case);
+  static_assert((0 + ... + is_otherwise<Case>) <= 1, "a select has at most one otherwise");
+  std::array<select_case*, count + 1> enabled;
+  std::array<spin_lock*, count + 1> locks;
+  std::size_t size = 0;
+  bool may_wait = true;
+  const auto add = [&]<class Each>(Each& each) {
+    if (!each.enabled) return;
+    if constexpr (is_otherwise<Each>) {
+      may_wait = false;
+    } else {
+      enabled[size++] = &each;
+    }
+  };
+  (add(cases), ...);
+  if (size == 0 && may_wait) throw usage_error("select without a case that could ever come about");
+  const select_case* const chosen = choose(std::span(enabled).first(size), locks, in_order, may_wait);
+  const auto is_chosen = [&]<class Each>(Each& each) {
+    if constexpr (is_otherwise<Each>) {
+      return !chosen && each.enabled;
+    } else {
+      return chosen == &each;
+    }
+  };
+  std::size_t index = 0;
+  (void)((is_chosen(cases) ? (cases.run(), true) : (++index, false)) || ...);
+  return index;
+}
+
+}  // namespace detail
+
+// Waits until one of the cases can be done, does it, calls its handler, and returns its index. Of several that are
+// ready it takes any; after in_order (which is not counted) the first. A channel may stand in several cases, in both
+// directions: a select never meets itself. A cancellation point. Allocates nothing; takes no longer than some locks per
+// case. Throws operation_cancelled, channel_closed (see on_send), usage_error when no case is switched on.
+//
+//   select(on_receive(requests, [&](std::optional<request> r) { ... }),
+//          on_send(results, result),
+//          after(1s, [] { ... }));
+template <detail::selectable... Case>
+std::size_t select(Case&&... cases) {
+  return detail::select_any(false, cases...);
+}
+template <detail::selectable... Case>
+std::size_t select(in_order_t, Case&&... cases) {
+  return detail::select_any(true, cases...);
+}
+
+}  // namespace ulexite

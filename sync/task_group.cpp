@@ -1,0 +1,120 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/runtime/task_pool.hpp>
+#include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+#include <cstring>
+#include <mutex>
+
+namespace ulexite {
+
+// A child of a group that was stopped hears of it here, if it had not begun then.
+task_group::member::member(task_group& group) noexcept : who(*detail::this_task()), group_(group) {
+  bool stopped;
+  {
+    const std::lock_guard lock(group.lock_);
+    stopped = group.stop_;
+    (stopped ? group.told_ : group.members_).push_back(*this);
+  }
+  if (stopped) who.request_stop();
+}
+
+task_group::member::~member() {
+  const std::lock_guard lock(group_.lock_);
+  detail::intrusive_list<member>::remove(*this);
+}
+
+task_group::~task_group() {
+  request_stop();
+  {
+    const shield uninterrupted;
+    running_.wait();
+  }
+  if (first_.what && std::uncaught_exceptions() <= exceptions_at_birth_)
+    first_.reporter->report_unhandled(first_.whose, first_.what);
+}
+
+void task_group::wait() {
+  try {
+    running_.wait();
+  } catch (const operation_cancelled&) {
+    request_stop();
+    const shield uninterrupted;
+    running_.wait();
+    throw;
+  }
+  std::exception_ptr failure;
+  {
+    const std::lock_guard lock(lock_);
+    failure = std::exchange(first_.what, nullptr);
+  }
+  if (failure) std::rethrow_exception(std::move(failure));
+}
+
+// All are asked before the first is woken: one fence does for all. The tokens come last, one by one and without the
+// lock, for they run callbacks of the user's.
+bool task_group::request_stop() noexcept {
+  member* woken = nullptr;
+  std::stop_source token(std::nostopstate);
+  {
+    const std::lock_guard lock(lock_);
+    if (std::exchange(stop_, true)) return false;
+    token = token_;
+    members_.for_each([](member& each) { each.who.agent().word.request_stop(); });
+    detail::std_atomics::heavy_fence();  // wait_word.hpp C
+    members_.for_each([&](member& each) {
+      if (each.who.agent().word.cancel()) each.next_woken = std::exchange(woken, &each);
+    });
+  }
+  while (woken) detail::resume(std::exchange(woken, woken->next_woken)->who.agent());
+  for (;;) {
+    token.request_stop();
+    const std::lock_guard lock(lock_);
+    member* const next = members_.pop_front();
+    if (!next) return true;
+    told_.push_back(*next);
+    token = next->who.stop_source();
+  }
+}
+
+std::stop_token task_group::get_stop_token() {
+  std::stop_source fresh;
+  {
+    const std::lock_guard lock(lock_);
+    if (!token_.stop_possible()) token_ = fresh;
+    fresh = token_;
+    if (!stop_) return fresh.get_token();
+  }
+  fresh.request_stop();
+  return fresh.get_token();
+}
+
+std::size_t task_group::failures() const noexcept {
+  const std::lock_guard lock(lock_);
+  return failures_;
+}
+
+// Called in a handler of the failure.
+void task_group::note_failure(detail::task& whose) noexcept {
+  try {
+    throw;
+  } catch (const operation_cancelled&) {
+    if (whose.agent().word.stop_requested()) return;
+  } catch (...) {
+  }
+  whose.take_failure();
+  failure mine{std::current_exception(), whose, nullptr, &detail::task_pool::of(&whose)};
+  if (whose.name) {
+    const std::size_t size = std::strlen(whose.name) + 1;
+    mine.name = std::make_unique<char[]>(size);
+    std::memcpy(mine.name.get(), whose.name, size);
+    mine.whose.name = mine.name.get();
+  }
+  {
+    const std::lock_guard lock(lock_);
+    if (failures_++ == 0) std::swap(first_, mine);
+  }
+  if (policy_ == on_error::cancel_siblings) request_stop();
+}
+
+}  // namespace ulexite

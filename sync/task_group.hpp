@@ -1,0 +1,153 @@
+#pragma once
+
+// Fibers whose lives end before that of the function that started them: structured concurrency, after Sústrik's libdill
+// (2016) and Smith's nurseries (2018).
+
+#include <ulexite/runtime/spawn.hpp>
+#include <ulexite/runtime/task.hpp>
+#include <ulexite/sync/wait_group.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <source_location>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+namespace ulexite {
+namespace detail {
+class task_pool;
+}
+
+// What the failure of one child of a task_group does to the others.
+enum class on_error { cancel_siblings, keep_going };
+
+// A set of fibers, its children, that are waited for together. A child may add others. Used by any fiber or thread, but
+// wait() by one at a time.
+//
+// A child fails when an exception leaves it, other than the operation_cancelled of one that was asked to stop. The
+// group keeps the first failure for wait(), and counts all. A child's join_handle gives its failure too.
+class task_group {
+ public:
+  explicit task_group(on_error policy = on_error::cancel_siblings) noexcept : policy_(policy) {}
+  task_group(const task_group&) = delete;
+  task_group& operator=(const task_group&) = delete;
+  // Requests stop and waits for the children. Not a cancellation point. A failure that no wait() has thrown goes to
+  // runtime_options::on_unhandled_exception, unless the group is destroyed by another exception.
+  ~task_group();
+
+  // Starts a child, and returns its join_handle<R>, which may be dropped. Like ulexite::spawn otherwise. After a stop
+  // was requested of the group, the child starts with that request.
+  template <detail::spawnable F>
+  auto spawn(F&& function, std::source_location where = std::source_location::current()) {
+    return start({.where = where}, std::forward<F>(function));
+  }
+  template <class F, class... A>
+    requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
+  auto spawn(F&& function, A&&... arguments) {
+    return start({}, std::forward<F>(function), std::forward<A>(arguments)...);
+  }
+  template <class F, class... A>
+    requires detail::spawnable<F, A...>
+  auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
+    return start({.name = options.name, .stack_size = options.stack_size, .where = options.where},
+                 std::forward<F>(function), std::forward<A>(arguments)...);
+  }
+
+  // Waits until every child has ended, then throws the first failure, once. A cancellation point: when the caller is
+  // asked to stop, or its deadline is over, the children are asked to stop and waited for first.
+  void wait();
+
+  // Asks the children to stop, those of the future too. True the first time. Never waits.
+  bool request_stop() noexcept;
+  // A token of that. Throws std::bad_alloc.
+  [[nodiscard]] std::stop_token get_stop_token();
+
+  // Children that have not ended. A hint, where others spawn or end.
+  [[nodiscard]] std::size_t size() const noexcept { return running_.count(); }
+  // Children that have failed until now.
+  [[nodiscard]] std::size_t failures() const noexcept;
+
+ private:
+  // A child that runs, in its own frame: so nothing is allocated for it.
+  class member : public detail::list_hook {
+   public:
+    explicit member(task_group& group) noexcept;
+    member(const member&) = delete;
+    member& operator=(const member&) = delete;
+    ~member();
+
+    detail::task& who;
+    member* next_woken = nullptr;
+
+   private:
+    task_group& group_;
+  };
+
+  // Destroyed from the end: the function, and last of all what counts the child as running.
+  template <class F>
+  struct child {
+    wait_group::completion end;
+    task_group* group;
+    F function;
+
+    decltype(auto) operator()() {
+      const member here(*group);
+      try {
+        return std::move(function)();
+      } catch (...) {
+        group->note_failure(here.who);
+        throw;
+      }
+    }
+  };
+
+  template <class F, class... A>
+  auto start(const detail::task_options& options, F&& function, A&&... arguments) {
+    running_.add();
+    wait_group::completion end(&running_);  // made first: what throws below, in whichever order, undoes the count
+    auto bound = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...);
+    return detail::spawn_in(detail::this_core(), options,
+                            child<decltype(bound)>{std::move(end), this, std::move(bound)});
+  }
+
+  void note_failure(detail::task& whose) noexcept;
+
+  // The first failure, and whose it is, to be reported if nobody waits.
+  struct failure {
+    std::exception_ptr what;
+    detail::fiber_identity whose;
+    std::unique_ptr<char[]> name;
+    const detail::task_pool* reporter;
+  };
+
+  const on_error policy_;
+  const int exceptions_at_birth_ = std::uncaught_exceptions();
+  wait_group running_;
+  mutable detail::spin_lock lock_;  // guards all below
+  bool stop_ = false;
+  std::stop_source token_{std::nostopstate};
+  detail::intrusive_list<member> members_;
+  detail::intrusive_list<member> told_;  // whose tokens know of the stop
+  std::size_t failures_ = 0;
+  failure first_;
+};
+
+// Calls body(task_group&), waits for the group, and returns what body gave. Throws the first failure of a child, or
+// what body throws; then the children are cancelled and waited for.
+template <class F>
+auto scope(F&& body) {
+  task_group group;
+  if constexpr (std::is_void_v<std::invoke_result_t<F, task_group&>>) {
+    std::invoke(std::forward<F>(body), group);
+    group.wait();
+  } else {
+    auto result = std::invoke(std::forward<F>(body), group);
+    group.wait();
+    return result;
+  }
+}
+
+}  // namespace ulexite

@@ -1,0 +1,34 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/runtime/spawn.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/ticker.hpp>
+
+#include <string>
+
+namespace ulexite {
+
+ticker::ticker(std::chrono::nanoseconds period) {
+  if (period.count() <= 0) throw usage_error("ticker with a period of " + std::to_string(period.count()) + " ns");
+  const shield no_deadline;  // of the caller's: the ticker lives until it is stopped
+  fiber_ = spawn({.name = "ticker"}, [this, period, next = clock::now() + period]() mutable {
+    while (!ticks_.is_closed()) {
+      this_fiber::sleep_until(next);
+      clock::time_point now = clock::now();
+      (void)ticks_.try_send(now);
+      while (next <= now) next += period;
+    }
+  });
+}
+
+ticker::~ticker() {
+  stop();
+  fiber_.join();
+}
+
+void ticker::stop() noexcept {
+  ticks_.close();
+  fiber_.request_stop();
+}
+
+}  // namespace ulexite

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ulexite/runtime/join_handle.hpp>
+#include <ulexite/sync/channel.hpp>
+
+#include <chrono>
+
+namespace ulexite {
+
+// Sends the time on a channel, again and again. A receiver that is slow misses ticks: at most one waits for it.
+//
+//   ticker every_second(1s);
+//   for (auto now : every_second.channel()) ...
+class ticker {
+ public:
+  // The first tick comes after one `period`, the n-th n periods after this call. Starts a fiber: throws like spawn, and
+  // usage_error for a period that is not above zero.
+  explicit ticker(std::chrono::nanoseconds period);
+  // stop(), and waits for its fiber.
+  ~ticker();
+
+  // Where the ticks come. It is closed by stop().
+  [[nodiscard]] ulexite::channel<clock::time_point>& channel() noexcept { return ticks_; }
+
+  // Ends the ticks, and closes the channel. Never waits. Any fiber or thread, more than once too.
+  void stop() noexcept;
+
+ private:
+  ulexite::channel<clock::time_point> ticks_{1};
+  join_handle<> fiber_;
+};
+
+}  // namespace ulexite

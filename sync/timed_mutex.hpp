@@ -1,0 +1,30 @@
+#pragma once
+
+#include <ulexite/sync/mutex.hpp>
+
+#include <chrono>
+
+namespace ulexite {
+
+// A mutex with bounded waits. Otherwise like mutex.
+class timed_mutex : private mutex {
+ public:
+  timed_mutex() = default;
+
+  using mutex::lock;
+  using mutex::try_lock;
+  using mutex::unlock;
+
+  // Wait for the mutex, but no longer than that. True if it is the caller's. Not cancellation points. Throw usage_error
+  // if it was the caller's already.
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> time) {
+    return lock_until(detail::deadline_after(time));
+  }
+  template <class Duration>
+  [[nodiscard]] bool try_lock_until(std::chrono::time_point<clock, Duration> time) {
+    return lock_until(detail::deadline_at(time));
+  }
+};
+
+}  // namespace ulexite

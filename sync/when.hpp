@@ -1,0 +1,148 @@
+#pragma once
+
+#include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/select.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <ranges>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace ulexite {
+namespace detail {
+
+// A result as it stands in a tuple, variant or vector.
+template <class R>
+using kept = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
+
+// The value of call(), or std::monostate.
+template <class Call>
+kept<std::invoke_result_t<Call>> keep(Call&& call) {
+  if constexpr (std::is_void_v<std::invoke_result_t<Call>>) {
+    std::forward<Call>(call)();
+    return {};
+  } else {
+    return std::forward<Call>(call)();
+  }
+}
+
+template <class>
+inline constexpr bool is_join_handle = false;
+template <class T>
+inline constexpr bool is_join_handle<join_handle<T>> = true;
+
+template <class R>
+concept handle_range = std::ranges::contiguous_range<R> && is_join_handle<std::ranges::range_value_t<R>>;
+
+template <class F>
+concept plain_function = std::is_invocable_v<F>;
+
+}  // namespace detail
+
+// Calls all functions, each in a fiber of its own, and waits for them; returns the tuple of their results, with
+// std::monostate for void. The first failure cancels the others and is thrown once all have ended. A cancellation point
+// like task_group::wait. Throws like spawn.
+template <detail::plain_function... F>
+auto when_all(F&&... functions) {
+  task_group group;
+  std::tuple handles{group.spawn([&functions]() -> decltype(auto) { return std::forward<F>(functions)(); })...};
+  group.wait();
+  return std::apply(
+      [](auto&... handle) {
+        return std::tuple<detail::kept<std::invoke_result_t<F>>...>{detail::keep([&] { return handle.get(); })...};
+      },
+      handles);
+}
+
+namespace detail {
+
+struct pending_join final : join_case_base {
+  pending_join(task& of, std::size_t position) noexcept : join_case_base(of), index(position) {}
+  std::size_t index;
+};
+
+}  // namespace detail
+
+// Waits for the fibers of all handles, whichever ends first, and returns the vector of their results in the order of
+// the handles (std::monostate for void); the handles are empty then. When one has failed, the others are asked to stop,
+// and its exception is thrown once all have ended. A cancellation point: when the caller is asked to stop, so are they.
+// Throws usage_error for a handle without a fiber.
+template <detail::handle_range Handles>
+auto when_all(Handles&& handles) {
+  using result = decltype(std::ranges::begin(handles)->get());
+  std::deque<detail::pending_join> cases;
+  std::vector<detail::select_case*> pending;
+  for (auto& handle : handles)
+    pending.push_back(&cases.emplace_back(detail::handle_access::task_of(handle, "when_all"), cases.size()));
+  std::vector<detail::spin_lock*> locks(pending.size());
+  std::exception_ptr failure;
+  const auto cancel_others = [&] {
+    failure = std::current_exception();
+    for (auto& handle : handles) handle.request_stop();
+  };
+  std::vector<std::optional<detail::kept<result>>> results(cases.size());
+  std::optional<shield> uninterrupted;
+  while (!pending.empty()) {
+    try {
+      auto* const ended = static_cast<detail::pending_join*>(detail::choose(pending, locks, true, true));
+      std::erase(pending, ended);
+      auto& handle = std::ranges::begin(handles)[static_cast<std::ptrdiff_t>(ended->index)];
+      results[ended->index].emplace(detail::keep([&] { return handle.get(); }));
+    } catch (...) {
+      if (!failure) cancel_others();
+      if (!uninterrupted) uninterrupted.emplace();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+  std::vector<detail::kept<result>> values;
+  values.reserve(results.size());
+  for (auto& each : results) values.push_back(std::move(*each));
+  return values;
+}
+
+// What when_any gives: the position of the function that ended first, and its result in the alternative of that
+// position.
+template <class... R>
+struct any_result {
+  std::size_t index;
+  std::variant<detail::kept<R>...> value;
+};
+
+// Calls all functions, each in a fiber of its own. The first to end decides: the others are cancelled and waited for,
+// their results and exceptions are dropped, and its result is returned or its exception thrown. A cancellation point
+// like task_group::wait. Throws like spawn.
+template <detail::plain_function... F>
+  requires(sizeof...(F) > 0)
+auto when_any(F&&... functions) {
+  using result = any_result<std::invoke_result_t<F>...>;
+  std::optional<result> first;
+  std::exception_ptr failure;
+  std::atomic<bool> decided{false};
+  task_group group;
+  const auto run = [&]<std::size_t I>(std::integral_constant<std::size_t, I>, auto&& function) {
+    const auto wins = [&] { return !decided.exchange(true, std::memory_order_relaxed); };  // group.wait() publishes
+    try {
+      auto value = detail::keep(std::forward<decltype(function)>(function));
+      if (!wins()) return;
+      first.emplace(result{I, decltype(result::value)(std::in_place_index<I>, std::move(value))});
+    } catch (...) {
+      if (wins()) failure = std::current_exception();
+    }
+    group.request_stop();
+  };
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (group.spawn([&] { run(std::integral_constant<std::size_t, I>(), std::forward<F>(functions)); }), ...);
+  }(std::index_sequence_for<F...>());
+  group.wait();
+  if (failure) std::rethrow_exception(failure);
+  return std::move(*first);
+}
+
+}  // namespace ulexite
