@@ -1,5 +1,14 @@
 #pragma once
 
+// A fiber's record, from its spawn to the last look at its result.
+//
+// State
+//   extras_   null, or what few fibers need, set once with lock_ held, by any thread that holds a handle or by the
+//   fiber.
+//
+// Pairings
+//   A  extras() stores extras_, release  ->  it, or the fiber at its end, loads it, acquire: sees them made.
+
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/fiber.hpp>
 #include <ulexite/runtime/agent.hpp>
@@ -25,9 +34,6 @@ struct task_extras;
 
 // A fiber as the runtime sees it: what it runs, and its end. Two may refer to it: the runtime until it has ended, and
 // the handle. Whoever leaves last frees it.
-//
-// Pairings
-//   A  extras() stores extras_, release  ->  it, or the fiber at its end, loads it, acquire: sees them made.
 class task : public fiber {
  public:
   struct operations {
