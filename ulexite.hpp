@@ -11,7 +11,16 @@
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/spawn.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/barrier.hpp>
+#include <ulexite/sync/call_once.hpp>
+#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/condition_variable.hpp>
+#include <ulexite/sync/event.hpp>
+#include <ulexite/sync/future.hpp>
+#include <ulexite/sync/latch.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/semaphore.hpp>
+#include <ulexite/sync/shared_mutex.hpp>
+#include <ulexite/sync/synchronized.hpp>
 #include <ulexite/sync/wait_group.hpp>
