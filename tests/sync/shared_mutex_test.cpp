@@ -145,6 +145,7 @@ TEST_P(SharedMutex, AWriterThatGivesUpLetsTheReadersBehindItIn) {
   guard.lock_shared();
   std::atomic<int> readers{0};
   auto writer = rt().spawn([&] { return guard.try_lock_for(5ms); });
+  while (!writer.done() && guard.try_lock_shared()) guard.unlock_shared();  // until it waits
   std::vector<join_handle<>> all;
   for (int i = 0; i < 3; ++i)
     all.push_back(rt().spawn([&] {
