@@ -88,8 +88,8 @@ class future {
   // Waits until the promise is satisfied, lets go of the state and returns the value, by move, or throws the exception,
   // which is std::future_error(broken_promise) if the promise was destroyed first. Not a cancellation point.
   T get() {
-    const auto state = checked();
-    state_.reset();
+    checked();
+    const auto state = std::move(state_);
     state->wait();
     state->rethrow_failure();
     if constexpr (std::is_reference_v<T>) {
@@ -115,7 +115,7 @@ class future {
   friend detail::basic_promise<T>;
   explicit future(detail::shared_future_state<T> state) noexcept : state_(std::move(state)) {}
 
-  detail::shared_future_state<T> checked() const {
+  const detail::shared_future_state<T>& checked() const {
     if (!state_) detail::throw_future_error(std::future_errc::no_state);
     return state_;
   }

@@ -1,7 +1,7 @@
 #include "support/waiting.hpp"
 
+#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/semaphore.hpp>
-#include <ulexite/sync/wait_group.hpp>
 
 #include <thread>
 
@@ -148,6 +148,19 @@ TEST_P(Semaphore, ACancelledAcquireTakesNothing) {
   expect_stop_forbids(rt(), [&] { permit.acquire(); });
   expect_stop_forbids(rt(), [&] { EXPECT_TRUE(permit.try_acquire_until(ulexite::clock::now() + 1h)); });
   EXPECT_TRUE(permit.try_acquire());
+}
+
+TEST_P(Semaphore, ADeadlineOfTheCallerEndsTheWait) {
+  auto check = [] {
+    binary_semaphore permit(0);
+    EXPECT_THROW(timeout(1ms, [&] { permit.acquire(); }), deadline_exceeded);
+    EXPECT_THROW(timeout(1ms, [&] { (void)permit.try_acquire_for(1h); }), deadline_exceeded);
+    EXPECT_FALSE(timeout(1h, [&] { return permit.try_acquire_for(1ms); }));
+    permit.release();
+    EXPECT_TRUE(permit.try_acquire());
+  };
+  run(check);
+  check();
 }
 
 TEST_P(Semaphore, ThePermitGoesToTheNextWhenAWaiterLeaves) {
