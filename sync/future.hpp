@@ -106,8 +106,8 @@ class future {
   std::future_status wait_for(std::chrono::duration<Rep, Period> time) const {
     return wait_until_ns(detail::deadline_after(time));
   }
-  template <class Duration>
-  std::future_status wait_until(std::chrono::time_point<clock, Duration> time) const {
+  template <class Clock, class Duration>
+  std::future_status wait_until(std::chrono::time_point<Clock, Duration> time) const {
     return wait_until_ns(detail::deadline_at(time));
   }
 

@@ -39,8 +39,8 @@ class latch {
   bool wait_for(std::chrono::duration<Rep, Period> time) const {
     return open_.wait_for(time);
   }
-  template <class Duration>
-  bool wait_until(std::chrono::time_point<clock, Duration> time) const {
+  template <class Clock, class Duration>
+  bool wait_until(std::chrono::time_point<Clock, Duration> time) const {
     return open_.wait_until(time);
   }
   // Does count_down(n), then wait(). Throws like both; if it throws operation_cancelled, it has counted down.

@@ -62,8 +62,8 @@ class counting_semaphore {
   [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> time) {
     return core_.acquire(detail::deadline_after(time));
   }
-  template <class Duration>
-  [[nodiscard]] bool try_acquire_until(std::chrono::time_point<clock, Duration> time) {
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_acquire_until(std::chrono::time_point<Clock, Duration> time) {
     return core_.acquire(detail::deadline_at(time));
   }
 

@@ -38,8 +38,8 @@ class shared_mutex {
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> time) {
     return lock(kind::writer, detail::deadline_after(time), "try_lock_for");
   }
-  template <class Duration>
-  [[nodiscard]] bool try_lock_until(std::chrono::time_point<clock, Duration> time) {
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) {
     return lock(kind::writer, detail::deadline_at(time), "try_lock_until");
   }
   // Gives it up. Never waits.
@@ -52,8 +52,8 @@ class shared_mutex {
   [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> time) {
     return lock(kind::reader, detail::deadline_after(time), "try_lock_shared_for");
   }
-  template <class Duration>
-  [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<clock, Duration> time) {
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> time) {
     return lock(kind::reader, detail::deadline_at(time), "try_lock_shared_until");
   }
   void unlock_shared();
