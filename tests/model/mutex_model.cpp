@@ -2,7 +2,7 @@
 // sleeps for ever, and no notification is lost. Both are mutex.cpp and condition_variable.cpp written over again, step
 // by step; what those decide by the clock is decided by chance.
 //
-// MUTANT: A_NOT_RELEASED      the next owner does not see what the last one wrote; of the word alone
+// MUTANT: A_NOT_RELEASED      the next owner does not see what the last one wrote (of the word alone)
 // MUTANT: A_NOT_ACQUIRED
 // MUTANT: A_NOT_EXCHANGED     two take the free mutex
 // MUTANT: MARKED_LATE         admit looks whether the mutex is free, and sets the mark when it has queued the others
