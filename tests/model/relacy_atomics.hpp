@@ -127,6 +127,10 @@ class relacy_atomic {
     begin(order);
     return cell_.fetch_sub(value, order, $);
   }
+  T fetch_or(T value, rl::memory_order order) {
+    begin(order);
+    return cell_.fetch_or(value, order, $);
+  }
 
  private:
   static void begin(rl::memory_order order) {

@@ -1,0 +1,221 @@
+// The counting semaphore under Relacy: each permit is in one place, a time-out and a cancellation take none, and nobody
+// sleeps for ever while there is one. It is semaphore.cpp written over again, step by step.
+//
+// MUTANT: LEFT_LINKED         a waiter whose time is over does not unlink its node: a release ends its next wait, which
+//                             is for something else
+// MUTANT: LOST_CLAIM_SERVED   a release gives a permit to one whose wait is over
+// MUTANT: UNLOCKED_EARLY      the lock is released before the wait can be claimed
+// MUTANT: PERMIT_TAKEN_TWICE  who is given a permit takes another
+// MUTANT: A_NOT_RELEASED      the next to get a permit does not see what the last one wrote
+// MUTANT: A_NOT_ACQUIRED
+
+#include "relacy_fibers.hpp"
+
+enum class mutation { none, left_linked, lost_claim_served, unlocked_early, permit_taken_twice };
+#if defined(MUTANT_LEFT_LINKED)
+constexpr auto mutant = mutation::left_linked;
+#elif defined(MUTANT_LOST_CLAIM_SERVED)
+constexpr auto mutant = mutation::lost_claim_served;
+#elif defined(MUTANT_UNLOCKED_EARLY)
+constexpr auto mutant = mutation::unlocked_early;
+#elif defined(MUTANT_PERMIT_TAKEN_TWICE)
+constexpr auto mutant = mutation::permit_taken_twice;
+#else
+constexpr auto mutant = mutation::none;
+#endif
+
+#if defined(MUTANT_A_NOT_RELEASED)
+using fibers = model::fibers<model::relacy_atomics<model::release_is_relaxed>>;
+#elif defined(MUTANT_A_NOT_ACQUIRED)
+using fibers = model::fibers<model::relacy_atomics<model::acquire_is_relaxed>>;
+#else
+using fibers = model::fibers<model::relacy_atomics<>>;
+#endif
+using agent = fibers::agent;
+using wait_node = fibers::wait_node;
+using model::cancellable, model::timed, model::wake_reason, model::claim_result;
+
+enum class status { ok, timeout, cancelled };
+
+class semaphore {
+ public:
+  semaphore() { permits_($) = 0; }
+
+  bool try_acquire() {
+    guard_.lock();
+    const bool there = take_one();
+    guard_.unlock();
+    return there;
+  }
+
+  status acquire(agent& self, wait_node& node, timed timed = timed::no) {
+    if (self.word.stop_requested()) return status::cancelled;
+    guard_.lock();
+    if (take_one()) {
+      guard_.unlock();
+      return status::ok;
+    }
+    node.begin(self);
+    switch (wait(node, timed)) {
+      case wake_reason::timed_out: return status::timeout;
+      case wake_reason::cancelled: return status::cancelled;
+      default: break;
+    }
+    if (mutant == mutation::permit_taken_twice) try_acquire();
+    return status::ok;
+  }
+
+  void release(int n = 1) {
+    agent* woken[4];
+    int count = 0;
+    guard_.lock();
+    for (; n > 0; --n) {
+      const auto next = claim_oldest();
+      if (!next) break;
+      if (next.who) woken[count++] = next.who;
+    }
+    permits_($) = int(permits_($)) + n;
+    guard_.unlock();
+    for (int i = 0; i < count; ++i) woken[i]->resume();
+  }
+
+  // Nobody uses it any more.
+  int permits() { return int(permits_($)); }
+  bool has_waiters() { return !queue_.empty(); }
+
+ private:
+  bool take_one() {
+    const int permits = int(permits_($));
+    if (permits == 0) return false;
+    permits_($) = permits - 1;
+    return true;
+  }
+
+  // Guard held, which is released.
+  wake_reason wait(wait_node& node, timed timed) {
+    if (mutant == mutation::unlocked_early) {
+      queue_.push(node);
+      guard_.unlock();
+      node.who->word.prepare();
+      const wake_reason reason = node.who->suspend(nullptr, cancellable::yes, timed);
+      guard_.lock();
+      queue_.remove(node);
+      guard_.unlock();
+      return reason;
+    }
+    return fibers::wait_in(queue_, guard_, node, cancellable::yes, timed, mutant != mutation::left_linked);
+  }
+
+  fibers::claimed_wait claim_oldest() {
+    if (mutant != mutation::lost_claim_served) return queue_.claim_oldest();
+    wait_node* const node = queue_.pop();
+    if (!node) return {};
+    return {node, node->who->word.claim(wake_reason::notified) == claim_result::won ? node->who : nullptr};
+  }
+
+  fibers::spin_lock guard_;
+  rl::var<int> permits_;
+  fibers::wait_queue queue_;
+};
+
+// Three in turn use what one permit guards. The first has a time limit or may be asked to stop; when its time was over
+// it waits for something else, which it gets only from there.
+struct one_permit : rl::test_suite<one_permit, 4> {
+  semaphore turn, other;
+  agent fiber[2];
+  wait_node nodes[3];
+  rl::var<int> count;
+  int inside = 0, entries = 0;
+  bool stops = false, got_other = false;
+
+  void before() {
+    stops = rl::rand(2);
+    count($) = 0;
+  }
+  void thread(unsigned id) {
+    switch (id) {
+      case 0: {
+        const status how = turn.acquire(fiber[0], nodes[0], stops ? timed::no : timed::yes);
+        fiber[0].finish();
+        if (how == status::ok) {
+          use();
+          turn.release();
+        } else {
+          RL_ASSERT(how == (stops ? status::cancelled : status::timeout));
+          got_other = other.acquire(fiber[0], nodes[2]) == status::ok;
+        }
+        return;
+      }
+      case 1:
+        RL_ASSERT(turn.acquire(fiber[1], nodes[1]) == status::ok);
+        use();
+        turn.release();
+        return;
+      case 2: use_and_release(); return;
+      case 3:
+        if (stops) {
+          fiber[0].stop();
+        } else {
+          fiber[0].fire();
+        }
+        return;
+    }
+  }
+  void after() {
+    RL_ASSERT(turn.permits() == 1 && !turn.has_waiters());
+    RL_ASSERT(other.permits() == !got_other && !other.has_waiters());
+    RL_ASSERT(int(count($)) == entries);
+  }
+
+  // The first permit.
+  void use_and_release() {
+    use();
+    turn.release();
+    if (turn.try_acquire()) {
+      use();
+      turn.release();
+    }
+    other.release();
+  }
+  void use() {
+    RL_ASSERT(++inside == 1);
+    count($) = int(count($)) + 1;
+    ++entries;
+    --inside;
+  }
+};
+
+// Two permits at once, or one after the other, for two who wait, of whom one may leave.
+struct two_permits : rl::test_suite<two_permits, 4> {
+  semaphore permits;
+  agent fiber[2];
+  wait_node nodes[2];
+  bool stops = false, at_once = false;
+  int taken = 0;
+
+  void before() {
+    stops = rl::rand(2);
+    at_once = rl::rand(2);
+  }
+  void thread(unsigned id) {
+    if (id < 2) {
+      const status how = permits.acquire(fiber[id], nodes[id], id == 0 && !stops ? timed::yes : timed::no);
+      fiber[id].finish();
+      RL_ASSERT(id == 0 || how == status::ok);
+      taken += how == status::ok;
+    } else if (id == 2) {
+      permits.release(at_once ? 2 : 1);
+      if (!at_once) permits.release();
+    } else if (stops) {
+      fiber[0].stop();
+    } else {
+      fiber[0].fire();
+    }
+  }
+  void after() { RL_ASSERT(permits.permits() == 2 - taken && !permits.has_waiters()); }
+};
+
+int main() {
+  constexpr unsigned interleavings = 500'000;
+  return model::holds<one_permit>(interleavings) && model::holds<two_permits>(interleavings) ? 0 : 1;
+}
