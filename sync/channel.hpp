@@ -168,11 +168,13 @@ class channel {
     if (!buffer_.empty()) {
       value.emplace(std::move(buffer_.front()));
       buffer_.pop();
-      if (const detail::claimed_wait sender = senders_.claim_oldest()) {
+      while (const detail::claimed_wait sender = senders_.claim_oldest()) {
+        if (wake) resume(*wake);  // of one that failed; rare enough to be done under the lock
         wake = sender.who;
         try {
           serve(*sender.node, [&] { buffer_.push(take_from(*sender.node)); });
-        } catch (...) {  // its value could not be moved: it tries again, and ours has come
+          break;
+        } catch (...) {  // its value could not be moved: it tries again, the room is for the next, and ours has come
         }
       }
       return channel_status::ok;
