@@ -127,7 +127,8 @@ class channel {
     T& operator*() const noexcept { return *value_; }
     T* operator->() const noexcept { return &*value_; }
     iterator& operator++() {
-      value_ = from_->receive();
+      value_.reset();
+      from_->receive_until_ns(value_, detail::no_deadline);
       return *this;
     }
     void operator++(int) { ++*this; }

@@ -88,6 +88,20 @@ TEST_P(SelectValues, NeedNoAssignment) {
     auto sender = spawn([&] { select(on_send(values, constant(4)), after(1h, must_not_run)); });
     select(on_receive(values, [](const auto& v) { EXPECT_EQ(v->value, 4); }), after(1h, must_not_run));
     sender.join();
+    constant five(5);
+    selector<constant> sends, receives;
+    sends.add_send(values, five);
+    receives.add_receive(values);
+    sends.wait();
+    EXPECT_EQ(receives.wait().value->value, 5);
+    sender = spawn([&] {
+      for (int i = 0; i < 10; ++i) values.send(constant(i));
+      values.close();
+    });
+    int next = 0;
+    for (const constant& each : values) EXPECT_EQ(each.value, next++);
+    EXPECT_EQ(next, 10);
+    sender.join();
   });
 }
 
