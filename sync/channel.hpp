@@ -127,7 +127,8 @@ class channel {
     T& operator*() const noexcept { return *value_; }
     T* operator->() const noexcept { return &*value_; }
     iterator& operator++() {
-      value_ = from_->receive();
+      value_.reset();
+      from_->receive_until_ns(value_, detail::no_deadline);
       return *this;
     }
     void operator++(int) { ++*this; }
@@ -168,11 +169,13 @@ class channel {
     if (!buffer_.empty()) {
       value.emplace(std::move(buffer_.front()));
       buffer_.pop();
-      if (const detail::claimed_wait sender = senders_.claim_oldest()) {
+      while (const detail::claimed_wait sender = senders_.claim_oldest()) {
+        if (wake) resume(*wake);  // of one that failed; rare enough to be done under the lock
         wake = sender.who;
         try {
           serve(*sender.node, [&] { buffer_.push(take_from(*sender.node)); });
-        } catch (...) {  // its value could not be moved: it tries again, and ours has come
+          break;
+        } catch (...) {  // its value could not be moved: it tries again, the room is for the next, and ours has come
         }
       }
       return channel_status::ok;

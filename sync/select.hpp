@@ -209,7 +209,7 @@ std::size_t select_any(bool in_order, Case&... cases) {
   std::array<spin_lock*, count + 1> locks;
   std::size_t size = 0;
   bool may_wait = true;
-  const auto add = [&]<class Each>(Each& each) {
+  [[maybe_unused]] const auto add = [&]<class Each>(Each& each) {
     if (!each.enabled) return;
     if constexpr (is_otherwise<Each>) {
       may_wait = false;
@@ -220,7 +220,7 @@ std::size_t select_any(bool in_order, Case&... cases) {
   (add(cases), ...);
   if (size == 0 && may_wait) throw usage_error("select without a case that could ever come about");
   const select_case* const chosen = choose(std::span(enabled).first(size), locks, in_order, may_wait);
-  const auto is_chosen = [&]<class Each>(Each& each) {
+  [[maybe_unused]] const auto is_chosen = [&]<class Each>(Each& each) {
     if constexpr (is_otherwise<Each>) {
       return !chosen && each.enabled;
     } else {

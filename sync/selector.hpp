@@ -92,15 +92,12 @@ class selector {
     if (count == 1) throw usage_error("selector: none of " + std::to_string(size()) + " cases is enabled");
     const auto* const chosen = detail::choose(std::span(enabled_).first(count), locks_, in_order_, may_wait);
     if (!chosen || chosen == &timer_) return std::nullopt;
-    result made;
-    while (cases_[made.index].which() != chosen) ++made.index;
-    const entry& done = cases_[made.index];
-    if (done.from) {
-      made.value = std::exchange(done.from->value, std::nullopt);
-    } else if (done.to->closed()) {
-      throw channel_closed();
-    }
-    return made;
+    std::size_t index = 0;
+    while (cases_[index].which() != chosen) ++index;
+    const entry& done = cases_[index];
+    if (done.from) return result{index, std::exchange(done.from->value, std::nullopt)};
+    if (done.to->closed()) throw channel_closed();
+    return result{index, std::nullopt};
   }
 
   const bool in_order_ = false;

@@ -11,13 +11,17 @@ namespace ulexite {
 ticker::ticker(std::chrono::nanoseconds period) {
   if (period.count() <= 0) throw usage_error("ticker with a period of " + std::to_string(period.count()) + " ns");
   const shield no_deadline;  // of the caller's: the ticker lives until it is stopped
-  fiber_ = spawn({.name = "ticker"}, [this, period, next = clock::now() + period]() mutable {
-    while (!ticks_.is_closed()) {
-      this_fiber::sleep_until(next);
-      clock::time_point now = clock::now();
-      (void)ticks_.try_send(now);
-      while (next <= now) next += period;
+  fiber_ = spawn({.name = "ticker"}, [this, period, next = detail::deadline_after(period)]() mutable {
+    try {
+      while (!ticks_.is_closed()) {
+        detail::sleep_until(next);
+        clock::time_point now = clock::now();
+        (void)ticks_.try_send(now);
+        next += ((now.time_since_epoch().count() - next) / period.count() + 1) * period.count();
+      }
+    } catch (const operation_cancelled&) {  // by stop(), or by the runtime's end
     }
+    ticks_.close();
   });
 }
 

@@ -14,6 +14,8 @@
 #include <ulexite/sync/latch.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/recursive_mutex.hpp>
+#include <ulexite/sync/select.hpp>
+#include <ulexite/sync/selector.hpp>
 #include <ulexite/sync/semaphore.hpp>
 #include <ulexite/sync/shared_mutex.hpp>
 #include <ulexite/sync/synchronized.hpp>
@@ -296,6 +298,54 @@ TEST_P(NoAllocation, InJobs) {
     group.wait();
   };
   expect_none(one, one);
+}
+
+TEST_P(NoAllocation, InASelect) {
+  channel<int> direct, buffered(2), never;
+  std::stop_source stop;
+  std::atomic<bool> ended{false};
+  std::array<join_handle<>, 2> unended;
+  for (auto& each : unended)
+    each = rt().spawn([&] {
+      while (!ended) this_fiber::sleep_for(1ms);
+    });
+  expect_none(
+      [&](int i) {
+        select(on_send(direct, i), on_send(buffered, i), on_receive(never, [](auto) {}), after(1h),
+               on_stop(stop.get_token()), on_join(unended[0]));
+      },
+      [&](int i) {
+        const auto ignore = [](std::optional<int>) {};
+        if (select(on_receive(direct, ignore), on_receive(never, ignore), otherwise()) == 0) return;
+        select(in_order, on_receive(direct, ignore), on_receive(buffered, ignore), on_send(never, i), after(1h),
+               on_stop(stop.get_token()), on_join(unended[1]));
+      });
+  ended = true;
+  for (auto& each : unended) each.join();
+}
+
+TEST_P(NoAllocation, InASelectThatTimesOut) {
+  channel<int> never;
+  const auto wait = [&](int i) { select(on_receive(never, [](auto) {}), when(i % 2 == 0, after(1us)), after(2us)); };
+  expect_none(wait, wait);
+}
+
+TEST_P(NoAllocation, InASelector) {
+  channel<int> direct, buffered(2), never;
+  int value = 1;
+  selector<int> sends, receives(in_order);
+  sends.add_send(direct, value);
+  sends.add_receive(never);
+  sends.add_send(buffered, value);
+  receives.add_receive(buffered);
+  receives.add_receive(direct);
+  receives.add_receive(never);
+  expect_none([&](int i) { i % 2 == 0 ? sends.wait() : *sends.wait_for(1h); },
+              [&](int) {
+                receives.disable(2);
+                receives.enable(2);
+                receives.wait();
+              });
 }
 
 }  // namespace
