@@ -20,6 +20,17 @@ namespace ulexite::test {
   for (;;) this_fiber::sleep_for(std::chrono::hours(1));
 }
 
+// The message of what `function` throws.
+template <class F>
+std::string message_of(F&& function) {
+  try {
+    function();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "nothing";
+}
+
 // Counts itself as long as it lives.
 class counted {
  public:

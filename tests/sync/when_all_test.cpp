@@ -201,7 +201,6 @@ TEST_P(WhenAll, OverHandlesOnlyTheFirstFailureIsThrown) {
   unhandled_log log;
   make(log.options(GetParam())).run([] {
     std::vector<join_handle<>> handles;
-    std::atomic<bool> first{false};
     handles.push_back(spawn([] {
       try {
         wait_for_ever();
