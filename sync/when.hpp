@@ -129,8 +129,9 @@ auto when_any(F&&... functions) {
   const auto run = [&]<std::size_t I>(task_group& group, std::integral_constant<std::size_t, I>, auto&& function) {
     bool won = false;
     const auto win = [&] {
-      return won = !decided.exchange(true, std::memory_order_relaxed);
-    };  // group.wait() publishes
+      won = !decided.exchange(true, std::memory_order_relaxed);  // published by group.wait()
+      return won;
+    };
     try {
       auto value = detail::keep(std::forward<decltype(function)>(function));
       if (!win()) return;
