@@ -29,8 +29,10 @@ std::error_code ask(int fd, direction direction, const timespec* patience, readi
   return {};
 }
 
-// A plain thread's wait.
-std::error_code block_in_poll(int fd, direction direction, std::int64_t deadline) noexcept {
+// A plain thread's wait. Its own deadline bounds it too, as in suspend.
+std::error_code block_in_poll(int fd, direction direction, std::int64_t limit) noexcept {
+  agent& self = this_agent();
+  const std::int64_t deadline = std::min(limit, self.deadline);
   for (;;) {
     timespec left{};
     const std::int64_t now = deadline == no_deadline ? 0 : now_ns();
@@ -40,7 +42,10 @@ std::error_code block_in_poll(int fd, direction direction, std::int64_t deadline
     auto answer = readiness_now::no;
     const std::error_code error = ask(fd, direction, deadline == no_deadline ? nullptr : &left, answer);
     if (error || answer == readiness_now::yes) return error;
-    if (time == 0) return std::make_error_code(std::errc::timed_out);
+    if (time != 0) continue;
+    if (deadline == limit) return std::make_error_code(std::errc::timed_out);
+    self.expired = true;
+    return errc::deadline_exceeded;
   }
 }
 
@@ -143,8 +148,8 @@ bool wait_for_fd(int fd, bool writable, std::int64_t deadline) {
     spend_budget();
     return true;
   }
+  if (error.category() == error_category()) throw_cancelled(error);  // first: a deadline compares as timed_out too
   if (error == std::errc::timed_out) return false;
-  if (error.category() == error_category()) throw_cancelled(error);
   throw std::system_error(
       error, std::string("ulexite: waiting to ") + (writable ? "write" : "read") + " fd " + std::to_string(fd));
 }

@@ -94,9 +94,13 @@ void task::end() noexcept {
   home->count_end(worker_of(*home));
 }
 
+void task::clear_locals() noexcept {
+  if (task_extras* const mine = extras_.load(std::memory_order_acquire)) mine->locals.clear();  // A
+}
+
 // What belongs to the fiber is destroyed first of all, while it may still wait.
 void task::complete() noexcept {
-  if (task_extras* const mine = extras_.load(std::memory_order_acquire)) mine->locals.clear();  // A
+  clear_locals();
   if (!detached_at_birth_) {
     lock_.lock();
     if (!released_) {
@@ -118,6 +122,7 @@ void task::complete() noexcept {
   report_failure();
   failure = nullptr;
   operations_.drop(*this);
+  clear_locals();  // those that the lines above have made
   end();
   free();
 }

@@ -105,6 +105,7 @@ class task : public fiber {
 
  private:
   task_extras& extras();
+  void clear_locals() noexcept;
   void end() noexcept;
   void free() noexcept;
   void report_failure() noexcept;

@@ -9,6 +9,15 @@
 #include <utility>
 
 namespace ulexite {
+namespace detail {
+
+// One sequence for the fiber_locals of all types, whose values stand in the same list.
+inline std::uint64_t next_local_key() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;  // counter
+}
+
+}  // namespace detail
 
 // A variable of which each fiber, and each plain thread, has its own. (A thread_local belongs to whichever worker the
 // fiber runs on just now.) A fiber's value is made at its first use and destroyed at the fiber's end, while it is still
@@ -43,12 +52,7 @@ class fiber_local {
     T item;
   };
 
-  static std::uint64_t next_key() noexcept {
-    static std::atomic<std::uint64_t> last{0};
-    return last.fetch_add(1, std::memory_order_relaxed) + 1;  // counter
-  }
-
-  const std::uint64_t key_ = next_key();
+  const std::uint64_t key_ = detail::next_local_key();
   const std::function<T()> make_;
 };
 

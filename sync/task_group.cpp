@@ -30,7 +30,7 @@ task_group::~task_group() {
     const shield uninterrupted;
     running_.wait();
   }
-  if (first_.what && std::uncaught_exceptions() <= exceptions_at_birth_)
+  if (first_.what && !first_.inherited_deadline && std::uncaught_exceptions() <= exceptions_at_birth_)
     first_.reporter->report_unhandled(first_.whose, first_.what);
 }
 
@@ -96,14 +96,16 @@ std::size_t task_group::failures() const noexcept {
 
 // Called in a handler of the failure.
 void task_group::note_failure(detail::task& whose) noexcept {
+  bool inherited_deadline = false;
   try {
     throw;
   } catch (const operation_cancelled&) {
     if (whose.agent().word.stop_requested()) return;
+    inherited_deadline = whose.agent().expired;
   } catch (...) {
   }
   whose.take_failure();
-  failure mine{std::current_exception(), whose, nullptr, &detail::task_pool::of(&whose)};
+  failure mine{std::current_exception(), whose, nullptr, &detail::task_pool::of(&whose), inherited_deadline};
   if (whose.name) {
     const std::size_t size = std::strlen(whose.name) + 1;
     mine.name = std::make_unique<char[]>(size);
@@ -112,7 +114,8 @@ void task_group::note_failure(detail::task& whose) noexcept {
   }
   {
     const std::lock_guard lock(lock_);
-    if (failures_++ == 0) std::swap(first_, mine);
+    ++failures_;
+    if (!first_.what) std::swap(first_, mine);
   }
   if (policy_ == on_error::cancel_siblings) request_stop();
 }

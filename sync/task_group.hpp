@@ -28,14 +28,16 @@ enum class on_error { cancel_siblings, keep_going };
 // wait() by one at a time.
 //
 // A child fails when an exception leaves it, other than the operation_cancelled of one that was asked to stop. The
-// group keeps the first failure for wait(), and counts all. A child's join_handle gives its failure too.
+// group keeps the first failure until a wait() throws it, then the first that comes after; and it counts all. A child's
+// join_handle gives its failure too.
 class task_group {
  public:
   explicit task_group(on_error policy = on_error::cancel_siblings) noexcept : policy_(policy) {}
   task_group(const task_group&) = delete;
   task_group& operator=(const task_group&) = delete;
   // Requests stop and waits for the children. Not a cancellation point. A failure that no wait() has thrown goes to
-  // runtime_options::on_unhandled_exception, unless the group is destroyed by another exception.
+  // runtime_options::on_unhandled_exception, unless the group is destroyed by another exception, or the child met a
+  // deadline that it had inherited.
   ~task_group();
 
   // Starts a child, and returns its join_handle<R>, which may be dropped. Like ulexite::spawn otherwise. After a stop
@@ -56,8 +58,8 @@ class task_group {
                  std::forward<F>(function), std::forward<A>(arguments)...);
   }
 
-  // Waits until every child has ended, then throws the first failure, once. A cancellation point: when the caller is
-  // asked to stop, or its deadline is over, the children are asked to stop and waited for first.
+  // Waits until every child has ended, then throws the failure that is kept, once. A cancellation point: when the
+  // caller is asked to stop, or its deadline is over, the children are asked to stop and waited for first.
   void wait();
 
   // Asks the children to stop, those of the future too. True the first time. Never waits.
@@ -120,7 +122,8 @@ class task_group {
     std::exception_ptr what;
     detail::fiber_identity whose;
     std::unique_ptr<char[]> name;
-    const detail::task_pool* reporter;
+    const detail::task_pool* reporter = nullptr;
+    bool inherited_deadline = false;  // not reported: whoever set that deadline meets it too
   };
 
   const on_error policy_;

@@ -56,7 +56,8 @@ auto when_all(F&&... functions) {
   group.wait();
   return std::apply(
       [](auto&... handle) {
-        return std::tuple<detail::kept<std::invoke_result_t<F>>...>{detail::keep([&] { return handle.get(); })...};
+        return std::tuple<detail::kept<std::invoke_result_t<F>>...>{
+            detail::keep([&]() -> decltype(auto) { return handle.get(); })...};
       },
       handles);
 }
@@ -125,20 +126,24 @@ auto when_any(F&&... functions) {
   std::optional<result> first;
   std::exception_ptr failure;
   std::atomic<bool> decided{false};
-  task_group group;
-  const auto run = [&]<std::size_t I>(std::integral_constant<std::size_t, I>, auto&& function) {
-    const auto wins = [&] { return !decided.exchange(true, std::memory_order_relaxed); };  // group.wait() publishes
+  const auto run = [&]<std::size_t I>(task_group& group, std::integral_constant<std::size_t, I>, auto&& function) {
+    bool won = false;
+    const auto win = [&] {
+      won = !decided.exchange(true, std::memory_order_relaxed);  // published by group.wait()
+      return won;
+    };
     try {
       auto value = detail::keep(std::forward<decltype(function)>(function));
-      if (!wins()) return;
+      if (!win()) return;
       first.emplace(result{I, decltype(result::value)(std::in_place_index<I>, std::move(value))});
     } catch (...) {
-      if (wins()) failure = std::current_exception();
+      if (won || win()) failure = std::current_exception();
     }
     group.request_stop();
   };
+  task_group group;  // ends before what its fibers refer to, also when a spawn throws
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (group.spawn([&] { run(std::integral_constant<std::size_t, I>(), std::forward<F>(functions)); }), ...);
+    (group.spawn([&] { run(group, std::integral_constant<std::size_t, I>(), std::forward<F>(functions)); }), ...);
   }(std::index_sequence_for<F...>());
   group.wait();
   if (failure) std::rethrow_exception(failure);

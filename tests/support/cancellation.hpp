@@ -1,0 +1,71 @@
+#pragma once
+
+// What the tests of cancellation share.
+
+#include <ulexite/runtime/options.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ulexite::test {
+
+// Returns only by an exception.
+[[noreturn]] inline void wait_for_ever() {
+  for (;;) this_fiber::sleep_for(std::chrono::hours(1));
+}
+
+// The message of what `function` throws.
+template <class F>
+std::string message_of(F&& function) {
+  try {
+    function();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "nothing";
+}
+
+// Counts itself as long as it lives.
+class counted {
+ public:
+  explicit counted(std::atomic<int>& alive) : alive_(alive) { ++alive_; }
+  ~counted() {
+    this_fiber::yield();  // a destructor takes its time
+    --alive_;
+  }
+  counted(const counted&) = delete;
+  counted& operator=(const counted&) = delete;
+
+ private:
+  std::atomic<int>& alive_;
+};
+
+// The names of the fibers whose exceptions nobody took.
+class unhandled_log {
+ public:
+  [[nodiscard]] runtime_options options(std::size_t threads) {
+    runtime_options with;
+    with.threads = threads;
+    with.on_unhandled_exception = [this](std::string_view name, const std::exception_ptr&) {
+      const std::lock_guard lock(guard_);
+      names_.emplace_back(name);
+    };
+    return with;
+  }
+  [[nodiscard]] std::vector<std::string> names() const {
+    const std::lock_guard lock(guard_);
+    return names_;
+  }
+
+ private:
+  mutable std::mutex guard_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace ulexite::test

@@ -1,0 +1,280 @@
+#include "support/cancellation.hpp"
+#include "support/runtime_fixture.hpp"
+
+#include <ulexite/runtime/jobs.hpp>
+#include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/fiber_local.hpp>
+#include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/wait_group.hpp>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class FiberLocal : public WorkersTest {};
+ULEXITE_TEST_WORKERS(FiberLocal);
+
+TEST_P(FiberLocal, EachFiberAndThreadHasItsOwn) {
+  fiber_local<int> number;
+  fiber_local<std::string> text([] { return std::string("new"); });
+  const auto use = [&] {
+    EXPECT_EQ(*number, 0);
+    EXPECT_EQ(*text, "new");
+    *number = 1;
+    text->append("er");
+    this_fiber::yield();
+    EXPECT_EQ(number.get(), 1);
+    EXPECT_EQ(text.get(), "newer");
+  };
+  run([&] {
+    use();
+    std::vector<join_handle<>> all;
+    for (int i = 0; i < 20; ++i) all.push_back(spawn(use));
+    for (auto& each : all) each.get();
+    EXPECT_EQ(*number, 1);
+  });
+  use();
+  std::thread(use).join();
+  EXPECT_EQ(*number, 1);
+}
+
+TEST_P(FiberLocal, ItsValueIsMadeOncePerFiberAndByThatFiber) {
+  std::atomic<int> made{0};
+  fiber_local<std::uint64_t> number([&] {
+    ++made;
+    this_fiber::yield();  // it may wait
+    return this_fiber::id();
+  });
+  run([&] {
+    std::vector<join_handle<>> all;
+    for (int i = 0; i < 20; ++i)
+      all.push_back(spawn([&] {
+        std::uint64_t* const mine = &*number;
+        EXPECT_EQ(*mine, this_fiber::id());
+        for (int j = 0; j < 5; ++j) {
+          this_fiber::yield();
+          EXPECT_EQ(&*number, mine);
+        }
+      }));
+    for (auto& each : all) each.get();
+  });
+  EXPECT_EQ(made, 20);
+}
+
+TEST_P(FiberLocal, IsMadeAtTheNextUseWhenMakingItFailed) {
+  run([&] {
+    int calls = 0;
+    fiber_local<int> value([&] { return ++calls == 1 ? throw std::runtime_error("not yet") : calls; });
+    EXPECT_THROW(*value, std::runtime_error);
+    EXPECT_EQ(*value, 2);
+    EXPECT_EQ(*value, 2);
+  });
+}
+
+TEST_P(FiberLocal, HoldsWhatCannotBeMoved) {
+  run([] {
+    fiber_local<std::mutex> lock;
+    EXPECT_TRUE(lock->try_lock());
+    lock->unlock();
+    fiber_local<std::unique_ptr<int>> owner([] { return std::make_unique<int>(4); });
+    EXPECT_EQ(**owner, 4);
+  });
+}
+
+TEST_P(FiberLocal, FollowsItsFiberOverMigrations) {
+  fiber_local<int> count;
+  run([&] {
+    std::vector<join_handle<>> all;
+    for (int i = 0; i < 8; ++i)
+      all.push_back(spawn([&] {
+        for (int j = 0; j < times(200); ++j) {
+          EXPECT_EQ((*count)++, j);
+          if (j % 10 == 0) {
+            this_fiber::sleep_for(1us);
+          } else {
+            this_fiber::yield();
+          }
+        }
+      }));
+    for (auto& each : all) each.get();
+  });
+}
+
+// What the destructors below do, and who looks.
+struct places {
+  std::atomic<int> destroyed{0}, in_fibers{0};
+};
+
+struct ends_slowly {
+  explicit ends_slowly(places& to) : at(&to) {}
+  ends_slowly(const ends_slowly&) = delete;
+  ends_slowly& operator=(const ends_slowly&) = delete;
+  ~ends_slowly() {
+    const shield uninterrupted;  // it may be cancelled
+    const auto id = this_fiber::id();
+    this_fiber::yield();
+    this_fiber::sleep_for(200us);
+    if (in_fiber() && id != 0 && id == this_fiber::id()) ++at->in_fibers;
+    ++at->destroyed;
+  }
+  places* at;
+};
+
+TEST_P(FiberLocal, IsDestroyedAtTheEndOfItsFiberWhichMayStillWait) {
+  places seen;
+  fiber_local<ends_slowly> value([&] { return ends_slowly(seen); });
+  run([&] {
+    std::vector<join_handle<>> all;
+    for (int i = 0; i < 20; ++i) all.push_back(spawn([&] { value.get(); }));
+    for (auto& each : all) each.join();
+    EXPECT_EQ(seen.destroyed, 20) << "before the end of the fiber is told";
+    auto fails = spawn([&] {
+      value.get();
+      throw std::runtime_error("also then");
+    });
+    EXPECT_THROW(fails.get(), std::runtime_error);
+  });
+  EXPECT_EQ(seen.destroyed, 21);
+  EXPECT_EQ(seen.in_fibers, 21);
+}
+
+TEST_P(FiberLocal, IsDestroyedInDetachedAndCancelledFibersToo) {
+  places seen;
+  fiber_local<ends_slowly> value([&] { return ends_slowly(seen); });
+  run([&] {
+    wait_group group;
+    for (int i = 0; i < 10; ++i) spawn([&] { value.get(); }).detach();
+    auto cancelled = spawn([&] {
+      value.get();
+      wait_for_ever();
+    });
+    this_fiber::yield();
+    cancelled.request_stop();
+    cancelled.join();
+    group.spawn([&] { value.get(); });
+    group.wait();
+    wait_until([&] { return seen.destroyed == 12; });
+    EXPECT_EQ(seen.in_fibers, 12);
+  });
+}
+
+// Each destructor uses the next one's fiber_local, which so is made at the end of the fiber, and destroyed too.
+struct chain {
+  places* at;
+  fiber_local<chain>* next;
+  chain(places& p, fiber_local<chain>* n) : at(&p), next(n) {}
+  chain(const chain&) = delete;
+  chain& operator=(const chain&) = delete;
+  ~chain() {
+    if (next) next->get();
+    if (in_fiber()) ++at->in_fibers;
+    ++at->destroyed;
+  }
+};
+
+TEST_P(FiberLocal, ADestructorMayUseAnother) {
+  places seen;
+  fiber_local<chain> third([&] { return chain(seen, nullptr); });
+  fiber_local<chain> second([&] { return chain(seen, &third); });
+  fiber_local<chain> first([&] { return chain(seen, &second); });
+  run([&] { spawn([&] { first.get(); }).join(); });
+  EXPECT_EQ(seen.destroyed, 3);
+  EXPECT_EQ(seen.in_fibers, 3);
+  std::thread([&] { first.get(); }).join();
+  EXPECT_EQ(seen.destroyed, 6);
+}
+
+// The result that nobody takes is the last thing of a detached fiber, and its destructor uses one for the first time.
+TEST_P(FiberLocal, IsUsedByTheDestructorOfAnUntakenResult) {
+  places seen;
+  fiber_local<ends_slowly> value([&] { return ends_slowly(seen); });
+  struct user {
+    fiber_local<ends_slowly>* use;
+    explicit user(fiber_local<ends_slowly>& u) : use(&u) {}
+    user(user&& other) noexcept : use(std::exchange(other.use, nullptr)) {}
+    ~user() {
+      if (use) use->get();
+    }
+  };
+  std::atomic<bool> detached{false};
+  for (int i = 0; i < 10; ++i)
+    rt().spawn([&] {
+          wait_until([&] { return detached.load(); });
+          return user(value);
+        })
+        .detach();
+  detached = true;
+  end(rt(), shutdown_mode::drain);
+  EXPECT_EQ(seen.destroyed, 10);
+  EXPECT_EQ(seen.in_fibers, 10);
+}
+
+TEST_P(FiberLocal, ValuesOutliveIt) {
+  places seen;
+  run([&] {
+    auto value = std::make_unique<fiber_local<ends_slowly>>([&] { return ends_slowly(seen); });
+    channel<int> go;
+    auto user = spawn([&] {
+      value->get();
+      go.send(1);
+      go.receive();
+    });
+    go.receive();
+    value.reset();
+    EXPECT_EQ(seen.destroyed, 0);
+    fiber_local<int> another([] { return 3; });
+    EXPECT_EQ(*another, 3);
+    go.send(1);
+    user.join();
+    EXPECT_EQ(seen.destroyed, 1);
+  });
+}
+
+TEST_P(FiberLocal, ANewOneAtTheSamePlaceIsAnother) {
+  run([] {
+    std::optional<fiber_local<int>> value;
+    for (int i = 0; i < 10; ++i) {
+      value.emplace([i] { return i; });
+      EXPECT_EQ(**value, i);
+    }
+  });
+}
+
+struct local_job : job {
+  fiber_local<int>* value = nullptr;
+  wait_group* group = nullptr;
+  std::atomic<bool> refused = false;
+};
+
+TEST_P(FiberLocal, IsAUsageErrorInAJob) {
+  fiber_local<int> value;
+  run([&] {
+    wait_group group(1);
+    local_job one;
+    one.value = &value;
+    one.group = &group;
+    one.run = [](job* self) noexcept {
+      auto& here = *static_cast<local_job*>(self);
+      try {
+        here.value->get();
+      } catch (const usage_error&) {
+        here.refused = true;
+      }
+      here.group->done();
+    };
+    schedule(one);
+    group.wait();
+    EXPECT_TRUE(one.refused);
+  });
+}
+
+}  // namespace

@@ -1,0 +1,90 @@
+#include "support/cancellation.hpp"
+#include "support/runtime_fixture.hpp"
+
+#include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+using std::runtime_error;
+
+class Scope : public WorkersTest {};
+ULEXITE_TEST_WORKERS(Scope);
+
+TEST_P(Scope, ReturnsWhatTheBodyGives) {
+  run([] {
+    std::atomic<int> ran{0};
+    EXPECT_EQ(scope([&](task_group& group) {
+                group.spawn([&] {
+                  this_fiber::yield();
+                  ++ran;
+                });
+                return 5;
+              }),
+              5);
+    EXPECT_EQ(ran, 1);
+    EXPECT_EQ(*scope([](task_group&) { return std::make_unique<int>(6); }), 6);
+    static_assert(std::is_void_v<decltype(scope([](task_group&) {}))>);
+    scope([&](task_group& group) { group.spawn([&] { ++ran; }); });
+    EXPECT_EQ(ran, 2);
+  });
+}
+
+TEST_P(Scope, ThrowsTheFailureOfAChild) {
+  run([] {
+    std::atomic<int> alive{0};
+    const auto body = [&](task_group& group) {
+      group.spawn([&] {
+        const counted here(alive);
+        wait_for_ever();
+      });
+      group.spawn([] { throw runtime_error("child"); });
+      return 1;
+    };
+    EXPECT_EQ(message_of([&] { scope(body); }), "child");
+    EXPECT_EQ(alive, 0);
+  });
+}
+
+TEST_P(Scope, ThrowsWhatTheBodyThrows) {
+  run([] {
+    std::atomic<int> alive{0};
+    const auto body = [&](task_group& group) {
+      for (int i = 0; i < 3; ++i)
+        group.spawn([&] {
+          const counted here(alive);
+          wait_for_ever();
+        });
+      group.spawn([] { throw runtime_error("child"); }).join();
+      throw runtime_error("body");
+    };
+    EXPECT_EQ(message_of([&] { scope(body); }), "body");
+    EXPECT_EQ(alive, 0);
+  });
+}
+
+TEST_P(Scope, Nests) {
+  run([] {
+    const int sum = scope([](task_group& outer) {
+      auto left = outer.spawn([] {
+        return scope([](task_group& inner) {
+          auto a = inner.spawn([] { return 1; });
+          auto b = inner.spawn([] { return 2; });
+          return a.get() + b.get();
+        });
+      });
+      return left.get() + scope([](task_group& inner) { return inner.spawn([] { return 4; }).get(); });
+    });
+    EXPECT_EQ(sum, 7);
+  });
+}
+
+}  // namespace
