@@ -44,6 +44,15 @@ std::error_code block_in_poll(int fd, direction direction, std::int64_t deadline
   }
 }
 
+// The same with the thread's own deadline, as suspend has it for what is not a wait in poll.
+std::error_code block_in_poll_bounded(int fd, direction direction, std::int64_t deadline) noexcept {
+  agent& self = this_agent();
+  const std::error_code error = block_in_poll(fd, direction, std::min(deadline, self.deadline));
+  if (self.deadline >= deadline || error != std::errc::timed_out) return error;
+  self.expired = true;
+  return stop_cause(self);
+}
+
 // A source for one wait.
 class short_registration final {
  public:
@@ -125,7 +134,7 @@ std::error_code wait_for_edge(edge_side& side, std::int64_t deadline) noexcept {
 
 std::error_code wait_without_source(int fd, direction direction, std::int64_t deadline) noexcept {
   core* const here = calling_runtime();
-  if (!here) return block_in_poll(fd, direction, deadline);
+  if (!here) return block_in_poll_bounded(fd, direction, deadline);
   try {
     return wait_registered(*here->loop, fd, direction, deadline);
   } catch (const std::system_error& refused) {
@@ -143,8 +152,8 @@ bool wait_for_fd(int fd, bool writable, std::int64_t deadline) {
     spend_budget();
     return true;
   }
+  if (error.category() == error_category()) throw_cancelled(error);  // first: deadline_exceeded equals timed_out
   if (error == std::errc::timed_out) return false;
-  if (error.category() == error_category()) throw_cancelled(error);
   throw std::system_error(
       error, std::string("ulexite: waiting to ") + (writable ? "write" : "read") + " fd " + std::to_string(fd));
 }
