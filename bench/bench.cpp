@@ -143,6 +143,35 @@ void pipe(int producers, int consumers, int n) {
   watch.per("ns_per_item", n);
 }
 
+void select4(int n) {
+  const stopwatch watch;
+  ux::channel<int> channels[4];
+  auto& [a, b, c, d] = channels;
+  ux::wait_group producing;
+  for (auto& channel : channels)
+    producing.spawn([&channel, n] {
+      for (int i = 0; i < n / 4; ++i) channel.send(i);
+    });
+  long sum = 0;
+  const auto take = [&](std::optional<int> value) { sum += *value; };
+  for (int i = 0; i < n / 4 * 4; ++i)
+    ux::select(ux::on_receive(a, take), ux::on_receive(b, take), ux::on_receive(c, take), ux::on_receive(d, take));
+  producing.wait();
+  require(sum == 4L * (n / 4) * (n / 4 - 1) / 2, "select4: items lost");
+  watch.per("ns_per_op", n);
+}
+
+void when_all10(int n) {
+  const stopwatch watch;
+  const auto one = [] { return 1; };
+  int sum = 0;
+  for (int i = 0; i < n; ++i)
+    std::apply([&](auto... values) { sum += (values + ...); },
+               ux::when_all(one, one, one, one, one, one, one, one, one, one));
+  require(sum == 10 * n, "when_all10: a wrong sum");
+  watch.per("ns_per_op", n);
+}
+
 void locks(int fibers, int n) {
   const stopwatch watch;
   ux::mutex mutex;
@@ -250,6 +279,8 @@ const std::map<std::string, std::function<void(int)>> workloads{
     {"pingpong", pingpong},
     {"pipe128", [](int n) { pipe(1, 1, n); }},
     {"mpmc", [](int n) { pipe(4, 4, n); }},
+    {"select4", select4},
+    {"when_all10", when_all10},
     {"mutex1", [](int n) { locks(1, n); }},
     {"mutex8", [](int n) { locks(8, n); }},
     {"skynet", [](int n) { skynet(n); }},

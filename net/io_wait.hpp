@@ -41,12 +41,12 @@ template <class Rep, class Period>
 [[nodiscard]] bool wait_writable_for(int fd, std::chrono::duration<Rep, Period> time) {
   return detail::wait_for_fd(fd, true, detail::deadline_after(time));
 }
-template <class Duration>
-[[nodiscard]] bool wait_readable_until(int fd, std::chrono::time_point<clock, Duration> time) {
+template <class Clock, class Duration>
+[[nodiscard]] bool wait_readable_until(int fd, std::chrono::time_point<Clock, Duration> time) {
   return detail::wait_for_fd(fd, false, detail::deadline_at(time));
 }
-template <class Duration>
-[[nodiscard]] bool wait_writable_until(int fd, std::chrono::time_point<clock, Duration> time) {
+template <class Clock, class Duration>
+[[nodiscard]] bool wait_writable_until(int fd, std::chrono::time_point<Clock, Duration> time) {
   return detail::wait_for_fd(fd, true, detail::deadline_at(time));
 }
 

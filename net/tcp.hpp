@@ -152,8 +152,8 @@ class tcp_stream {
   void expires_after(std::chrono::duration<Rep, Period> time) noexcept {
     set_expiry(detail::deadline_after(time));
   }
-  template <class Duration>
-  void expires_at(std::chrono::time_point<clock, Duration> time) noexcept {
+  template <class Clock, class Duration>
+  void expires_at(std::chrono::time_point<Clock, Duration> time) noexcept {
     set_expiry(detail::deadline_at(time));
   }
   void expires_never() noexcept { set_expiry(detail::no_deadline); }

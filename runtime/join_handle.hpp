@@ -52,8 +52,8 @@ class join_handle {
   bool wait_for(std::chrono::duration<Rep, Period> time) {
     return checked("wait_for").join(detail::deadline_after(time));
   }
-  template <class Duration>
-  bool wait_until(std::chrono::time_point<clock, Duration> time) {
+  template <class Clock, class Duration>
+  bool wait_until(std::chrono::time_point<Clock, Duration> time) {
     return checked("wait_until").join(detail::deadline_at(time));
   }
 

@@ -16,10 +16,11 @@
 #include <chrono>
 #include <cstdint>
 #include <system_error>
+#include <type_traits>
 
 namespace ulexite {
 
-// The clock of every deadline.
+// The clock of every deadline. Where a point in time is taken, those of other clocks do too.
 using clock = std::chrono::steady_clock;
 
 namespace detail {
@@ -80,14 +81,19 @@ std::int64_t deadline_after(std::chrono::duration<Rep, Period> time) noexcept {
   return span > no_deadline - now ? no_deadline : now + span;
 }
 
-// The same for a point in time.
-template <class Duration>
-std::int64_t deadline_at(std::chrono::time_point<clock, Duration> time) noexcept {
-  using nanoseconds = std::chrono::duration<double, std::nano>;
-  const auto span = time.time_since_epoch();
-  if (!(span > span.zero())) return 0;
-  if (nanoseconds(span).count() >= 9e18) return no_deadline;
-  return std::chrono::ceil<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+// The same for a point in time. Another clock is read once, here: what happens to it during the wait is not noticed.
+template <class Clock, class Duration>
+std::int64_t deadline_at(std::chrono::time_point<Clock, Duration> time) noexcept {
+  if constexpr (std::is_same_v<Clock, clock>) {
+    using nanoseconds = std::chrono::duration<double, std::nano>;
+    const auto span = time.time_since_epoch();
+    if (!(span > span.zero())) return 0;
+    if (nanoseconds(span).count() >= 9e18) return no_deadline;
+    return std::chrono::ceil<std::chrono::nanoseconds>(span).count();
+  } else {
+    const auto now = Clock::now();
+    return time > now ? deadline_after(time - now) : 0;
+  }
 }
 
 }  // namespace detail

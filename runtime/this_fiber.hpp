@@ -53,8 +53,8 @@ template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> time) {
   detail::sleep_until(detail::deadline_after(time));
 }
-template <class Duration>
-void sleep_until(std::chrono::time_point<clock, Duration> time) {
+template <class Clock, class Duration>
+void sleep_until(std::chrono::time_point<Clock, Duration> time) {
   detail::sleep_until(detail::deadline_at(time));
 }
 

@@ -25,8 +25,8 @@ class deadline_scope {
   template <class Rep, class Period>
   explicit deadline_scope(std::chrono::duration<Rep, Period> time) noexcept
       : deadline_scope(detail::deadline_after(time)) {}
-  template <class Duration>
-  explicit deadline_scope(std::chrono::time_point<clock, Duration> time) noexcept
+  template <class Clock, class Duration>
+  explicit deadline_scope(std::chrono::time_point<Clock, Duration> time) noexcept
       : deadline_scope(detail::deadline_at(time)) {}
   deadline_scope(const deadline_scope&) = delete;
   deadline_scope& operator=(const deadline_scope&) = delete;

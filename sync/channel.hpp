@@ -79,12 +79,12 @@ class channel {
   channel_status receive_for(T& value, std::chrono::duration<Rep, Period> time) {
     return assign(value, detail::deadline_after(time));
   }
-  template <class Duration>
-  channel_status send_until(T& value, std::chrono::time_point<clock, Duration> time) {
+  template <class Clock, class Duration>
+  channel_status send_until(T& value, std::chrono::time_point<Clock, Duration> time) {
     return send_until_ns(value, detail::deadline_at(time));
   }
-  template <class Duration>
-  channel_status receive_until(T& value, std::chrono::time_point<clock, Duration> time) {
+  template <class Clock, class Duration>
+  channel_status receive_until(T& value, std::chrono::time_point<Clock, Duration> time) {
     return assign(value, detail::deadline_at(time));
   }
 

@@ -38,16 +38,16 @@ class condition_variable {
   std::cv_status wait_for(std::unique_lock<mutex>& lock, std::chrono::duration<Rep, Period> time) {
     return wait_until_ns(lock, detail::deadline_after(time));
   }
-  template <class Duration>
-  std::cv_status wait_until(std::unique_lock<mutex>& lock, std::chrono::time_point<clock, Duration> time) {
+  template <class Clock, class Duration>
+  std::cv_status wait_until(std::unique_lock<mutex>& lock, std::chrono::time_point<Clock, Duration> time) {
     return wait_until_ns(lock, detail::deadline_at(time));
   }
   template <class Rep, class Period, class Condition>
   bool wait_for(std::unique_lock<mutex>& lock, std::chrono::duration<Rep, Period> time, Condition condition) {
     return wait_until_ns(lock, detail::deadline_after(time), condition);
   }
-  template <class Duration, class Condition>
-  bool wait_until(std::unique_lock<mutex>& lock, std::chrono::time_point<clock, Duration> time, Condition condition) {
+  template <class Clock, class Duration, class Condition>
+  bool wait_until(std::unique_lock<mutex>& lock, std::chrono::time_point<Clock, Duration> time, Condition condition) {
     return wait_until_ns(lock, detail::deadline_at(time), condition);
   }
 

@@ -53,8 +53,8 @@ class selector {
   std::optional<result> wait_for(std::chrono::duration<Rep, Period> time) {
     return wait_until_ns(detail::deadline_after(time), true);
   }
-  template <class Duration>
-  std::optional<result> wait_until(std::chrono::time_point<clock, Duration> time) {
+  template <class Clock, class Duration>
+  std::optional<result> wait_until(std::chrono::time_point<Clock, Duration> time) {
     return wait_until_ns(detail::deadline_at(time), true);
   }
   // Never waits: nullopt if no case is ready.

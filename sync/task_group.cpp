@@ -25,7 +25,7 @@ task_group::member::~member() {
 }
 
 task_group::~task_group() {
-  request_stop();
+  if (size() != 0) request_stop();
   {
     const shield uninterrupted;
     running_.wait();
@@ -61,7 +61,7 @@ bool task_group::request_stop() noexcept {
     if (std::exchange(stop_, true)) return false;
     token = token_;
     members_.for_each([](member& each) { each.who.agent().word.request_stop(); });
-    detail::std_atomics::heavy_fence();  // wait_word.hpp C
+    if (!members_.empty()) detail::std_atomics::heavy_fence();  // wait_word.hpp C
     members_.for_each([&](member& each) {
       if (each.who.agent().word.cancel()) each.next_woken = std::exchange(woken, &each);
     });

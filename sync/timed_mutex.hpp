@@ -21,8 +21,8 @@ class timed_mutex : private mutex {
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> time) {
     return lock_until(detail::deadline_after(time));
   }
-  template <class Duration>
-  [[nodiscard]] bool try_lock_until(std::chrono::time_point<clock, Duration> time) {
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) {
     return lock_until(detail::deadline_at(time));
   }
 };

@@ -48,8 +48,8 @@ class wait_group {
   bool wait_for(std::chrono::duration<Rep, Period> time) {
     return wait_until_ns(detail::deadline_after(time));
   }
-  template <class Duration>
-  bool wait_until(std::chrono::time_point<clock, Duration> time) {
+  template <class Clock, class Duration>
+  bool wait_until(std::chrono::time_point<Clock, Duration> time) {
     return wait_until_ns(detail::deadline_at(time));
   }
 

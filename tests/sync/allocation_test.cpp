@@ -4,14 +4,28 @@
 
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/barrier.hpp>
+#include <ulexite/sync/call_once.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/condition_variable.hpp>
+#include <ulexite/sync/condition_variable_any.hpp>
+#include <ulexite/sync/event.hpp>
+#include <ulexite/sync/future.hpp>
+#include <ulexite/sync/latch.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/recursive_mutex.hpp>
+#include <ulexite/sync/semaphore.hpp>
+#include <ulexite/sync/shared_mutex.hpp>
+#include <ulexite/sync/synchronized.hpp>
+#include <ulexite/sync/timed_mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <shared_mutex>
+#include <stop_token>
+#include <vector>
 
 namespace {
 std::atomic<long> allocations{0};
@@ -132,6 +146,53 @@ TEST_P(NoAllocation, InAConditionVariable) {
   expect_none([&](int) { take_turn(true); }, [&](int) { take_turn(false); });
 }
 
+TEST_P(NoAllocation, InLocksOfOnesOwn) {
+  const auto lock = [](int i) {
+    mutex plain;
+    timed_mutex timed;
+    recursive_mutex recursive;
+    const std::scoped_lock held(plain, timed, recursive);
+    const std::scoped_lock again(recursive);
+    if (i % 4 == 0) this_fiber::yield();
+  };
+  expect_none(lock, lock);
+}
+
+TEST_P(NoAllocation, InContendedLocksWithAndWithoutATimeOut) {
+  timed_mutex timed;
+  recursive_mutex recursive;
+  const auto lock = [&](int i) {
+    if (const std::unique_lock held(timed, std::chrono::microseconds(i % 8)); held.owns_lock() && i % 4 == 0)
+      this_fiber::yield();
+    const std::lock_guard held(recursive);
+    if (i % 4 == 0) this_fiber::yield();
+  };
+  expect_none(lock, lock);
+}
+
+// Notified under the mutex and without it; most of the waits end by their time.
+TEST_P(NoAllocation, InNotificationsAndTimedWaits) {
+  mutex guard;
+  condition_variable condition;
+  timed_mutex timed;
+  condition_variable_any any;
+  std::stop_source source;
+  const auto wait = [&](int i) {
+    {
+      std::unique_lock lock(guard);
+      condition.wait_for(lock, std::chrono::microseconds(i % 4));
+      condition.notify_one();
+    }
+    condition.notify_all();
+    std::unique_lock lock(timed);
+    any.wait_for(lock, std::chrono::microseconds(i % 4));
+    any.notify_one();
+    any.wait_for(lock, source.get_token(), 1us, [once = false]() mutable { return std::exchange(once, true); });
+    any.notify_all();
+  };
+  expect_none(wait, wait);
+}
+
 TEST_P(NoAllocation, InAWaitGroup) {
   channel<wait_group*> groups;
   expect_none(
@@ -141,6 +202,85 @@ TEST_P(NoAllocation, InAWaitGroup) {
         group.wait();
       },
       [&](int) { (*groups.receive())->done(); });
+}
+
+TEST_P(NoAllocation, InASemaphore) {
+  binary_semaphore left_turn(1), right_turn(0), none(0);
+  expect_none(
+      [&](int i) {
+        if (i % 16 == 0) EXPECT_FALSE(none.try_acquire_for(1us));
+        left_turn.acquire();
+        right_turn.release();
+      },
+      [&](int) {
+        right_turn.acquire();
+        left_turn.release();
+      });
+}
+
+TEST_P(NoAllocation, InAnEvent) {
+  ulexite::event left_turn(true), right_turn;
+  const auto take_turn = [](ulexite::event& mine, ulexite::event& other) {
+    mine.wait();
+    mine.reset();
+    other.set();
+  };
+  expect_none([&](int) { take_turn(left_turn, right_turn); }, [&](int) { take_turn(right_turn, left_turn); });
+}
+
+TEST_P(NoAllocation, InALatch) {
+  channel<latch*> latches;
+  expect_none(
+      [&](int) {
+        latch gate(2);
+        latches.send(&gate);
+        gate.arrive_and_wait();
+      },
+      [&](int) { (*latches.receive())->count_down(); });
+}
+
+TEST_P(NoAllocation, InABarrier) {
+  barrier meeting(2, []() noexcept { this_fiber::yield(); });
+  expect_none([&](int) { meeting.arrive_and_wait(); }, [&](int) { meeting.arrive_and_wait(); });
+}
+
+TEST_P(NoAllocation, InASharedMutex) {
+  ulexite::shared_mutex guard;
+  const auto lock = [&](int i) {
+    if (i % 3 == 0) {
+      const std::unique_lock held(guard);
+      this_fiber::yield();
+    } else if (guard.try_lock_shared_for(1us)) {
+      this_fiber::yield();
+      guard.unlock_shared();
+    }
+  };
+  expect_none(lock, lock);
+}
+
+TEST_P(NoAllocation, InCallOnceAndSynchronized) {
+  synchronized<int> value(0);
+  channel<once_flag*> flags;
+  expect_none(
+      [&](int) {
+        once_flag flag;
+        flags.send(&flag);
+        call_once(flag, [&] { value.with_lock([](int& v) { ++v; }); });
+        flags.send(nullptr);
+      },
+      [&](int) {
+        call_once(**flags.receive(), [&] { value.exchange(0); });
+        flags.receive();
+      });
+}
+
+// The promises are made before: that is the one allocation there is.
+TEST_P(NoAllocation, InSettingAndTakingAFuture) {
+  std::vector<promise<int>> promises(4000);
+  std::vector<future<int>> futures;
+  for (auto& each : promises) futures.push_back(each.get_future());
+  std::size_t set = 0, taken = 0;
+  expect_none([&](int i) { promises[set++].set_value(i); }, [&](int i) { EXPECT_EQ(futures[taken++].get(), i); });
 }
 
 TEST_P(NoAllocation, InJobs) {

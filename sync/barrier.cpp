@@ -1,0 +1,54 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/sync/barrier.hpp>
+
+#include <mutex>
+#include <string>
+
+namespace ulexite::detail {
+
+barrier_core::barrier_core(std::ptrdiff_t expected) : expected_(expected), missing_(expected) {
+  if (expected < 0) throw usage_error("barrier: " + std::to_string(expected) + " expected");
+}
+
+barrier_core::arrival barrier_core::arrive(std::ptrdiff_t n, bool& last) {
+  const std::lock_guard lock(guard_);
+  if (n <= 0 || n > missing_)
+    throw usage_error("barrier::arrive: " + std::to_string(n) + " of " + std::to_string(missing_) + " missing");
+  missing_ -= n;
+  last = missing_ == 0;
+  return {this, phase_};
+}
+
+bool barrier_core::drop() {
+  const std::lock_guard lock(guard_);
+  if (missing_ == 0) throw usage_error("barrier::arrive_and_drop: 0 missing");
+  --expected_;
+  return --missing_ == 0;
+}
+
+void barrier_core::complete() noexcept {
+  intrusive_list<wait_node> woken;
+  guard_.lock();
+  ++phase_;
+  missing_ = expected_;
+  queue_.claim_all(woken);
+  guard_.unlock();
+  resume_all(woken);
+}
+
+void barrier_core::wait(arrival arrival) {
+  if (arrival.at_ != this)
+    throw usage_error(arrival.at_ ? "barrier::wait: a token of another barrier" : "barrier::wait: a spent token");
+  agent& self = this_agent();
+  throw_if_stopped(self);
+  guard_.lock();
+  if (phase_ != arrival.phase_) {
+    guard_.unlock();
+    spend_budget(self);
+    return;
+  }
+  wait_node node(self);
+  if (wait_in(queue_, guard_, node, cancellable::yes) == wake_reason::cancelled) throw_cancelled();
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,117 @@
+#pragma once
+
+// A meeting point for a known number of fibers and threads, phase after phase, with std::barrier's interface.
+
+#include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/wait_queue.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace ulexite {
+
+namespace detail {
+
+// What does not depend on what is done at the end of a phase.
+class barrier_core {
+ public:
+  // Proof of an arrival in a phase. Spent by the wait for that phase's end.
+  class arrival {
+   public:
+    arrival(arrival&& other) noexcept : at_(std::exchange(other.at_, nullptr)), phase_(other.phase_) {}
+    arrival& operator=(arrival&& other) noexcept {
+      at_ = std::exchange(other.at_, nullptr);
+      phase_ = other.phase_;
+      return *this;
+    }
+
+   private:
+    friend barrier_core;
+    arrival(const barrier_core* at, std::uint64_t phase) noexcept : at_(at), phase_(phase) {}
+
+    const barrier_core* at_;
+    std::uint64_t phase_;
+  };
+
+  explicit barrier_core(std::ptrdiff_t expected);
+
+  // `last`: was it the last of the phase? Then the caller is to call complete(), before which nobody can arrive.
+  arrival arrive(std::ptrdiff_t n, bool& last);
+  bool drop();
+  // Begins the next phase, and lets all go who wait.
+  void complete() noexcept;
+  void wait(arrival arrival);
+
+ private:
+  spin_lock guard_;          // guards the rest
+  std::ptrdiff_t expected_;  // in each phase from the next one on
+  std::ptrdiff_t missing_;   // in this phase
+  std::uint64_t phase_ = 0;
+  wait_queue queue_;
+};
+
+struct nothing_to_do {
+  void operator()() const noexcept {}
+};
+
+}  // namespace detail
+
+// Each phase ends when all who are expected have arrived. Then the last to arrive calls `Done`, and after that all who
+// wait for the phase are released and the next one begins. Done may suspend; requests to stop and deadlines of the one
+// who calls it are kept from it (shield), as the others depend on it. Fibers and plain threads may use the barrier at
+// the same time. It may be destroyed once every call on it has returned and no other will come.
+//
+// A fiber that is cancelled at the barrier is still expected in the next phases: it has to leave by arrive_and_drop.
+template <class Done = detail::nothing_to_do>
+class barrier {
+  static_assert(std::is_nothrow_invocable_v<Done&>, "Done must be noexcept, as std::barrier has it");
+
+ public:
+  // Proof of an arrival, to be given to wait(). Movable.
+  using arrival_token = detail::barrier_core::arrival;
+
+  // For `expected` arrivals a phase. Throws usage_error if that is negative.
+  explicit barrier(std::ptrdiff_t expected, Done done = Done()) : core_(expected), done_(std::move(done)) {}
+  barrier(const barrier&) = delete;
+  barrier& operator=(const barrier&) = delete;
+
+  [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return PTRDIFF_MAX; }
+
+  // Arrives `n` times. Waits only as Done does. Not a cancellation point. Throws usage_error, having not arrived, if
+  // `n` is not positive or more than are still missing in this phase.
+  [[nodiscard]] arrival_token arrive(std::ptrdiff_t n = 1) {
+    bool last = false;
+    arrival_token token = core_.arrive(n, last);
+    if (last) end_phase();
+    return token;
+  }
+
+  // Waits for the end of the phase in which the token was given; returns at once if that is over. A cancellation point:
+  // throws operation_cancelled. Throws usage_error for a token of another barrier, or one that is spent.
+  void wait(arrival_token&& token) const { core_.wait(std::move(token)); }
+
+  // wait(arrive()). If it throws operation_cancelled it has arrived, and nobody misses it in this phase.
+  void arrive_and_wait() { wait(arrive()); }
+
+  // Arrives, and is not expected in later phases. Waits only as Done does. Not a cancellation point. Throws
+  // usage_error, with nothing changed, if nobody is missing.
+  void arrive_and_drop() {
+    if (core_.drop()) end_phase();
+  }
+
+ private:
+  void end_phase() noexcept {
+    if constexpr (!std::is_same_v<Done, detail::nothing_to_do>) {
+      const shield unheard;
+      done_();
+    }
+    core_.complete();
+  }
+
+  mutable detail::barrier_core core_;
+  [[no_unique_address]] Done done_;
+};
+
+}  // namespace ulexite

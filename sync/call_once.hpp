@@ -1,0 +1,64 @@
+#pragma once
+
+// Initialisation by whoever comes first, with std::call_once's interface.
+//
+// Pairings
+//   A  call_once stores done_, release, when the initialiser has returned  ->  every call_once loads it, acquire: it
+//      sees all that the initialiser wrote.
+
+#include <ulexite/base/error.hpp>
+#include <ulexite/sync/mutex.hpp>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+namespace ulexite {
+
+// What call_once remembers. It may be destroyed once every call with it has returned and no other will come.
+class once_flag {
+ public:
+  constexpr once_flag() noexcept = default;
+  once_flag(const once_flag&) = delete;
+  once_flag& operator=(const once_flag&) = delete;
+
+ private:
+  template <class F, class... Args>
+  friend void call_once(once_flag& flag, F&& function, Args&&... args);
+
+  template <class Function>
+  void call(Function&& function) {
+    detail::agent* const self = &detail::this_agent();
+    if (initialiser_.load(std::memory_order_relaxed) == self)  // only the caller could have put itself
+      throw usage_error("call_once: by its own initialiser");
+    const std::lock_guard lock(guard_);
+    if (done_.load(std::memory_order_relaxed)) return;    // written with guard_ held
+    initialiser_.store(self, std::memory_order_relaxed);  // matters to the caller only
+    const end_of_call end{initialiser_};
+    function();
+    done_.store(true, std::memory_order_release);  // A
+  }
+
+  struct end_of_call {
+    std::atomic<detail::agent*>& initialiser;
+    ~end_of_call() { initialiser.store(nullptr, std::memory_order_relaxed); }  // matters to the caller only
+  };
+
+  std::atomic<bool> done_{false};
+  std::atomic<detail::agent*> initialiser_{nullptr};  // who calls its function now
+  mutex guard_;                                       // held by the initialiser
+};
+
+// Calls function(args...) unless a call with this flag has returned before. Waits while another calls it; if that
+// throws, the exception goes to its caller and one of the waiting ones tries next. The function may suspend. Not a
+// cancellation point itself. Throws what the function throws, and usage_error if the function calls call_once with the
+// same flag. Fibers and plain threads may use a flag at the same time.
+template <class F, class... Args>
+void call_once(once_flag& flag, F&& function, Args&&... args) {
+  if (flag.done_.load(std::memory_order_acquire)) [[likely]]  // A
+    return;
+  flag.call([&] { std::invoke(std::forward<F>(function), std::forward<Args>(args)...); });
+}
+
+}  // namespace ulexite

@@ -1,0 +1,56 @@
+#include <ulexite/sync/event.hpp>
+
+namespace ulexite {
+
+void event::set() noexcept {
+  std::uint8_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
+  do {
+    if (word & waited_bit) return set_and_wake();
+  } while (!word_.compare_exchange_weak(word, word | set_bit, std::memory_order_release,  // A
+                                        std::memory_order_relaxed));  // the exchange decides
+}
+
+// Somebody waits, or did. A waiter may be rid of the event once it has left the queue or the guard, so all that touches
+// the event happens before the release of the guard.
+void event::set_and_wake() noexcept {
+  detail::intrusive_list<detail::wait_node> woken;
+  guard_.lock();
+  word_.fetch_or(set_bit, std::memory_order_release);  // A
+  queue_.claim_all(woken);
+  guard_.unlock();
+  detail::resume_all(woken);
+}
+
+bool event::wait_until_ns(std::int64_t deadline) {
+  detail::agent& self = detail::this_agent();
+  detail::throw_if_stopped(self);
+  switch (wait_quietly(self, detail::cancellable::yes, deadline)) {
+    case detail::wake_reason::notified: return true;
+    case detail::wake_reason::timed_out: return false;
+    case detail::wake_reason::cancelled: detail::throw_cancelled();
+  }
+  return false;
+}
+
+detail::wake_reason event::wait_quietly(detail::agent& self, detail::cancellable cancellable,
+                                        std::int64_t deadline) noexcept {
+  if (word_.load(std::memory_order_acquire) == set_bit) {  // A
+    detail::spend_budget(self);
+    return detail::wake_reason::notified;
+  }
+  guard_.lock();
+  std::uint8_t word = word_.load(std::memory_order_acquire);  // A
+  do {
+    if (word & set_bit) {  // whoever set it has left the guard. A reset in between only leaves the other bit
+      word_.compare_exchange_strong(word, set_bit, std::memory_order_relaxed, std::memory_order_relaxed);  // acquired
+      guard_.unlock();
+      detail::spend_budget(self);
+      return detail::wake_reason::notified;
+    }
+  } while (!word_.compare_exchange_weak(word, word | waited_bit, std::memory_order_acquire,  // A
+                                        std::memory_order_acquire));  // A
+  detail::wait_node node(self);
+  return detail::wait_in(queue_, guard_, node, cancellable, deadline);
+}
+
+}  // namespace ulexite

@@ -1,0 +1,69 @@
+#pragma once
+
+// A flag that fibers and threads wait for: a gate that is open or shut, which others call a manual reset event.
+//
+// State
+//   word_   set_bit while the event is set; waited_bit since somebody came to the queue. If that is set, set() works
+//           with guard_ held, and the next wait that finds the event set, with guard_ held too, clears it: so set_bit
+//           alone means that the set() which brought it is over.
+//
+// Pairings
+//   A  set changes word_, release  ->  a wait, or is_set, that finds set_bit, and the reset that clears it, read it,
+//      acquire: they see all that was written before. Therefore set() also writes what is set already.
+
+#include <ulexite/sync/wait_queue.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace ulexite {
+
+namespace detail {
+class future_state_base;
+}
+
+// Lets all waits pass while it is set. Any number of fibers and plain threads may use it at the same time. It may be
+// destroyed as soon as the last wait has returned, even if the set() that ended it is still under way elsewhere.
+class event {
+ public:
+  explicit event(bool set = false) noexcept : word_(set ? set_bit : 0) {}
+  event(const event&) = delete;
+  event& operator=(const event&) = delete;
+
+  // Sets it and so ends all waits under way, and later ones at once, until the reset. Never waits.
+  void set() noexcept;
+  // Makes later waits wait again. Waits that a set() has ended return all the same. Never waits.
+  void reset() noexcept { word_.fetch_and(~set_bit, std::memory_order_acquire); }  // A
+  // Is it set? Never waits. True says nothing about whether the event may be destroyed; that needs a wait.
+  [[nodiscard]] bool is_set() const noexcept { return (word_.load(std::memory_order_acquire) & set_bit) != 0; }  // A
+
+  // Waits until it is set. A cancellation point: throws operation_cancelled.
+  void wait() { wait_until_ns(detail::no_deadline); }
+  // The same for no longer than that: false if the time was over first.
+  template <class Rep, class Period>
+  bool wait_for(std::chrono::duration<Rep, Period> time) {
+    return wait_until_ns(detail::deadline_after(time));
+  }
+  template <class Clock, class Duration>
+  bool wait_until(std::chrono::time_point<Clock, Duration> time) {
+    return wait_until_ns(detail::deadline_at(time));
+  }
+
+ private:
+  friend class detail::future_state_base;
+
+  static constexpr std::uint8_t set_bit = 1, waited_bit = 2;
+
+  bool wait_until_ns(std::int64_t deadline);
+  // Neither throws nor spends the budget: how the wait ended.
+  detail::wake_reason wait_quietly(detail::agent& self, detail::cancellable cancellable,
+                                   std::int64_t deadline) noexcept;
+  void set_and_wake() noexcept;
+
+  std::atomic<std::uint8_t> word_;
+  detail::spin_lock guard_;  // guards queue_
+  detail::wait_queue queue_;
+};
+
+}  // namespace ulexite

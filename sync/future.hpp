@@ -1,0 +1,208 @@
+#pragma once
+
+// A value that is set once and taken once, with the interface of std::promise and std::future.
+//
+// What the two share is the one allocation, made with the promise. Setting, waiting and taking allocate nothing.
+
+#include <ulexite/sync/event.hpp>
+#include <ulexite/sync/mutex.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace ulexite {
+
+namespace detail {
+
+// What a promise and its future share, but for the value.
+class future_state_base {
+ public:
+  // The promise's side. All but one of these fail with promise_already_satisfied.
+  //
+  // Calls `put`, which stores the value. If that throws, nothing is satisfied.
+  template <class Put>
+  void satisfy(Put&& put) {
+    const std::lock_guard lock(setting_);
+    throw_if_satisfied();
+    put();
+    ready_.set();
+  }
+  void fail(std::exception_ptr exception);
+  void abandon() noexcept;  // the promise has gone: broken_promise unless it was satisfied
+  void mark_retrieved();    // the future is given out: once
+
+  // The future's side. False if `deadline` was over first. Not a cancellation point.
+  bool wait(std::int64_t deadline = no_deadline) noexcept;
+  void rethrow_failure();  // once it is ready
+
+ private:
+  void throw_if_satisfied() const;
+
+  mutex setting_;         // held by who sets
+  ulexite::event ready_;  // set once what follows and the value are final
+  std::exception_ptr failure_;
+  bool broken_ = false;
+  std::atomic<bool> retrieved_{false};
+};
+
+template <class T>
+class future_state : public future_state_base {
+ public:
+  std::optional<T> value;
+};
+
+template <class T>
+using future_value = std::conditional_t<std::is_void_v<T>, std::monostate,
+                                        std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
+template <class T>
+using shared_future_state = std::shared_ptr<future_state<future_value<T>>>;
+
+[[noreturn, gnu::cold]] void throw_future_error(std::future_errc code);
+
+template <class T>
+class basic_promise;
+
+}  // namespace detail
+
+// The receiving end of a promise<T>; T may be void or a reference. Movable; used by one fiber or plain thread at a
+// time. Without a state (never had one, moved from, or taken by get) all but valid() throw std::future_error(no_state).
+template <class T>
+class future {
+ public:
+  future() noexcept = default;
+  future(future&&) noexcept = default;
+  future& operator=(future&&) noexcept = default;
+
+  // May the others be called?
+  [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
+
+  // Waits until the promise is satisfied, lets go of the state and returns the value, by move, or throws the exception,
+  // which is std::future_error(broken_promise) if the promise was destroyed first. Not a cancellation point.
+  T get() {
+    checked();
+    const auto state = std::move(state_);
+    state->wait();
+    state->rethrow_failure();
+    if constexpr (std::is_reference_v<T>) {
+      return static_cast<T>(**state->value);
+    } else if constexpr (!std::is_void_v<T>) {
+      return std::move(*state->value);
+    }
+  }
+
+  // Waits until the promise is satisfied or destroyed, and takes nothing. Not a cancellation point.
+  void wait() const { checked()->wait(); }
+  // The same for no longer than that: timeout if the time was over first, else ready.
+  template <class Rep, class Period>
+  std::future_status wait_for(std::chrono::duration<Rep, Period> time) const {
+    return wait_until_ns(detail::deadline_after(time));
+  }
+  template <class Clock, class Duration>
+  std::future_status wait_until(std::chrono::time_point<Clock, Duration> time) const {
+    return wait_until_ns(detail::deadline_at(time));
+  }
+
+ private:
+  friend detail::basic_promise<T>;
+  explicit future(detail::shared_future_state<T> state) noexcept : state_(std::move(state)) {}
+
+  const detail::shared_future_state<T>& checked() const {
+    if (!state_) detail::throw_future_error(std::future_errc::no_state);
+    return state_;
+  }
+  std::future_status wait_until_ns(std::int64_t deadline) const {
+    return checked()->wait(deadline) ? std::future_status::ready : std::future_status::timeout;
+  }
+
+  detail::shared_future_state<T> state_;
+};
+
+namespace detail {
+
+// All of a promise<T> but set_value.
+template <class T>
+class basic_promise {
+ public:
+  // Throws std::bad_alloc.
+  basic_promise() : state_(std::make_shared<typename shared_future_state<T>::element_type>()) {}
+  basic_promise(basic_promise&&) noexcept = default;
+  basic_promise& operator=(basic_promise&& other) noexcept {
+    if (this != &other) {
+      abandon();
+      state_ = std::move(other.state_);
+    }
+    return *this;
+  }
+  ~basic_promise() { abandon(); }
+
+  // The future of this promise. Never waits. Throws std::future_error: future_already_retrieved the second time,
+  // no_state if the promise was moved from.
+  [[nodiscard]] future<T> get_future() {
+    auto state = checked();
+    state->mark_retrieved();
+    return future<T>(std::move(state));
+  }
+
+  // Satisfies the promise with an exception, which must not be null (usage_error). Waits only while another sets.
+  // Throws std::future_error: promise_already_satisfied, or no_state if the promise was moved from.
+  void set_exception(std::exception_ptr exception) { checked()->fail(std::move(exception)); }
+
+ protected:
+  template <class... Value>
+  void set(Value&&... value) {
+    const auto state = checked();
+    state->satisfy([&] { state->value.emplace(std::forward<Value>(value)...); });
+  }
+
+ private:
+  // A copy, for the promise may be destroyed as soon as its future is ready, while what made it so is still under way.
+  shared_future_state<T> checked() const {
+    if (!state_) throw_future_error(std::future_errc::no_state);
+    return state_;
+  }
+  void abandon() noexcept {
+    if (state_) state_->abandon();
+  }
+
+  shared_future_state<T> state_;
+};
+
+}  // namespace detail
+
+// Sets the value, or the exception, that its future gives. Movable. Any fiber or plain thread; of several that set at
+// the same time one succeeds. Destroyed unsatisfied, it leaves std::future_error(broken_promise) to its future. It may
+// be destroyed as soon as a wait of its future has returned, even if what ended that is still under way elsewhere.
+template <class T>
+class promise : public detail::basic_promise<T> {
+ public:
+  // Satisfies the promise. Waits only while another sets. Throws std::future_error: promise_already_satisfied, or
+  // no_state if the promise was moved from. Throws what the copying or moving of the value throws, and then the promise
+  // is not satisfied.
+  void set_value(const T& value) { this->set(value); }
+  void set_value(T&& value) { this->set(std::move(value)); }
+};
+
+// The value is an object that lives elsewhere.
+template <class T>
+class promise<T&> : public detail::basic_promise<T&> {
+ public:
+  void set_value(T& value) { this->set(&value); }
+};
+
+// There is no value but the fact.
+template <>
+class promise<void> : public detail::basic_promise<void> {
+ public:
+  void set_value() { this->set(); }
+};
+
+}  // namespace ulexite

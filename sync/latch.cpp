@@ -1,0 +1,23 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/sync/latch.hpp>
+
+#include <string>
+
+namespace ulexite {
+
+latch::latch(std::ptrdiff_t count) : count_(count), open_(count == 0) {
+  if (count < 0) throw usage_error("latch: a count of " + std::to_string(count));
+}
+
+// Who makes it zero still needs the latch: nobody passes before the event is set.
+void latch::count_down(std::ptrdiff_t n) {
+  std::ptrdiff_t count = count_.load(std::memory_order_relaxed);  // the exchange decides
+  do {
+    if (n < 0 || n > count)
+      throw usage_error("latch::count_down: " + std::to_string(n) + " of " + std::to_string(count));
+  } while (!count_.compare_exchange_weak(count, count - n, std::memory_order_acq_rel,  // A
+                                         std::memory_order_relaxed));  // the exchange decides
+  if (count == n && n > 0) open_.set();
+}
+
+}  // namespace ulexite

@@ -1,0 +1,57 @@
+#pragma once
+
+// A count that falls to zero once, with std::latch's interface.
+//
+// Pairings
+//   A  each count_down changes count_, acq_rel  ->  the one that makes it zero changes it, acq_rel, and sets open_:
+//      whoever has waited sees all that was written before each count_down.
+
+#include <ulexite/sync/event.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace ulexite {
+
+// Lets all waits pass once it was counted down to zero. Any number of fibers and plain threads may use it at the same
+// time. It may be destroyed as soon as the last wait has returned, even if the count_down() that ended it is still
+// under way elsewhere.
+class latch {
+ public:
+  // Throws usage_error if `count` is negative.
+  explicit latch(std::ptrdiff_t count);
+  latch(const latch&) = delete;
+  latch& operator=(const latch&) = delete;
+
+  [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return PTRDIFF_MAX; }
+
+  // Lowers the count by `n`. Never waits. Throws usage_error, with the count unchanged, if `n` is negative or more than
+  // the count.
+  void count_down(std::ptrdiff_t n = 1);
+  // Is the count zero? Never waits. True says nothing about whether the latch may be destroyed; that needs a wait.
+  [[nodiscard]] bool try_wait() const noexcept { return open_.is_set(); }
+  // Waits until the count is zero. A cancellation point: throws operation_cancelled.
+  void wait() const { open_.wait(); }
+  // The same for no longer than that: false if the time was over first.
+  template <class Rep, class Period>
+  bool wait_for(std::chrono::duration<Rep, Period> time) const {
+    return open_.wait_for(time);
+  }
+  template <class Clock, class Duration>
+  bool wait_until(std::chrono::time_point<Clock, Duration> time) const {
+    return open_.wait_until(time);
+  }
+  // Does count_down(n), then wait(). Throws like both; if it throws operation_cancelled, it has counted down.
+  void arrive_and_wait(std::ptrdiff_t n = 1) {
+    count_down(n);
+    wait();
+  }
+
+ private:
+  std::atomic<std::ptrdiff_t> count_;
+  mutable event open_;  // set once the count is zero
+};
+
+}  // namespace ulexite

@@ -1,0 +1,90 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/sync/shared_mutex.hpp>
+
+#include <mutex>
+#include <string>
+
+namespace ulexite {
+
+struct shared_mutex::waiter : detail::wait_node {
+  waiter(detail::agent& who, kind as) noexcept : wait_node(who), as(as) {}
+  kind as;
+};
+
+// Guard held.
+void shared_mutex::let_in(kind as, detail::agent& who) noexcept {
+  if (as == kind::reader) {
+    ++readers_;
+  } else {
+    writer_ = &who;
+  }
+}
+
+// Guard held; releases it. To be called whenever a holder or a waiting writer has left.
+void shared_mutex::unlock_and_let_in() noexcept {
+  detail::intrusive_list<detail::wait_node> woken;
+  while (auto* const next = static_cast<waiter*>(queue_.pop())) {
+    if (!admits(next->as)) {
+      queue_.push_front(*next);
+      break;
+    }
+    const detail::claim_result result = next->who->word.claim(detail::wake_reason::notified);
+    if (result == detail::claim_result::lost) continue;  // its time is over
+    let_in(next->as, *next->who);
+    if (result == detail::claim_result::won) woken.push_back(*next);
+  }
+  guard_.unlock();
+  detail::resume_all(woken);
+}
+
+bool shared_mutex::try_lock(kind as) noexcept {
+  detail::agent& self = detail::this_agent();
+  const std::lock_guard lock(guard_);
+  if (!queue_.empty() || !admits(as)) return false;
+  let_in(as, self);
+  return true;
+}
+
+bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
+  detail::agent& self = detail::this_agent();
+  guard_.lock();
+  if (writer_ == &self) {
+    guard_.unlock();
+    throw usage_error(std::string("shared_mutex::") + operation + " by its owner");
+  }
+  if (queue_.empty() && admits(as)) {
+    let_in(as, self);
+    guard_.unlock();
+    return true;
+  }
+  waiter waiter(self, as);
+  queue_.push(waiter);
+  if (detail::suspend(self, guard_, detail::cancellable::no, deadline) == detail::wake_reason::notified) return true;
+  guard_.lock();
+  detail::wait_queue::remove(waiter);
+  unlock_and_let_in();  // readers behind a writer that leaves
+  return false;
+}
+
+void shared_mutex::unlock() {
+  detail::agent& self = detail::this_agent();
+  guard_.lock();
+  if (writer_ != &self) {
+    guard_.unlock();
+    throw usage_error("shared_mutex::unlock by another than its owner");
+  }
+  writer_ = nullptr;
+  unlock_and_let_in();
+}
+
+void shared_mutex::unlock_shared() {
+  guard_.lock();
+  if (readers_ == 0) {
+    guard_.unlock();
+    throw usage_error("shared_mutex::unlock_shared without a reader");
+  }
+  --readers_;
+  unlock_and_let_in();
+}
+
+}  // namespace ulexite

@@ -1,0 +1,77 @@
+#pragma once
+
+// A lock that one may hold alone or many together, with std::shared_timed_mutex's interface.
+//
+// Invariants, under the guard:
+//   a writer holds it   implies  no reader does
+//   somebody waits      implies  somebody holds it, and the oldest whose wait is not over cannot be let in yet
+
+#include <ulexite/sync/wait_queue.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace ulexite {
+
+// Fair to both sides: those who have to wait are let in in the order they came, consecutive readers together. A reader
+// that comes while a writer waits queues behind it. Hence nobody may take it shared again while holding it shared: with
+// a writer in between neither would ever go on.
+//
+// Not recursive, and checked: a lock of any kind by the writer that holds it, an unlock by another, or an unlock_shared
+// while no reader holds it throws usage_error and changes nothing. Fibers and plain threads may use it at the same
+// time, and with std::unique_lock, std::shared_lock, std::scoped_lock. Not a cancellation point.
+//
+// It may be destroyed once every call on it has returned and no other will come.
+class shared_mutex {
+ public:
+  shared_mutex() = default;
+  shared_mutex(const shared_mutex&) = delete;
+  shared_mutex& operator=(const shared_mutex&) = delete;
+
+  // Waits until the mutex is the caller's alone.
+  void lock() { lock(kind::writer, detail::no_deadline, "lock"); }
+  // Takes it alone if nobody holds it. Never waits.
+  [[nodiscard]] bool try_lock() noexcept { return try_lock(kind::writer); }
+  // Waits for it no longer than that: false if the time was over first.
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> time) {
+    return lock(kind::writer, detail::deadline_after(time), "try_lock_for");
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) {
+    return lock(kind::writer, detail::deadline_at(time), "try_lock_until");
+  }
+  // Gives it up. Never waits.
+  void unlock();
+
+  // The same for readers, who hold it together. try_lock_shared also fails while a writer waits.
+  void lock_shared() { lock(kind::reader, detail::no_deadline, "lock_shared"); }
+  [[nodiscard]] bool try_lock_shared() noexcept { return try_lock(kind::reader); }
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> time) {
+    return lock(kind::reader, detail::deadline_after(time), "try_lock_shared_for");
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> time) {
+    return lock(kind::reader, detail::deadline_at(time), "try_lock_shared_until");
+  }
+  void unlock_shared();
+
+ private:
+  enum class kind : std::uint8_t { reader, writer };
+  struct waiter;
+
+  bool lock(kind as, std::int64_t deadline, const char* operation);
+  bool try_lock(kind as) noexcept;
+  [[nodiscard]] bool admits(kind as) const noexcept { return !writer_ && (as == kind::reader || readers_ == 0); }
+  void let_in(kind as, detail::agent& who) noexcept;
+  void unlock_and_let_in() noexcept;
+
+  detail::spin_lock guard_;  // guards the rest
+  detail::agent* writer_ = nullptr;
+  std::size_t readers_ = 0;
+  detail::wait_queue queue_;
+};
+
+}  // namespace ulexite

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <ulexite/sync/mutex.hpp>
+
+#include <functional>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+
+namespace ulexite {
+
+// A value and the mutex without which nobody gets at it. Fibers and plain threads may use it at the same time. All
+// operations wait until the mutex is the caller's; none is a cancellation point; from inside with_lock they throw
+// usage_error. T need not be copyable nor movable unless copy() or exchange() is used.
+template <class T>
+class synchronized {
+ public:
+  // Makes the value from `args`.
+  template <class... Args>
+    requires std::is_constructible_v<T, Args...>
+  explicit synchronized(Args&&... args) : value_(std::forward<Args>(args)...) {}
+  synchronized(const synchronized&) = delete;
+  synchronized& operator=(const synchronized&) = delete;
+
+  // Calls function(value) with the mutex held, and returns what it gives. It may suspend. What it returns should not
+  // refer to the value, which others may use once the mutex is released. Throws what the function throws.
+  template <class F>
+  decltype(auto) with_lock(F&& function) {
+    const std::lock_guard lock(guard_);
+    return std::invoke(std::forward<F>(function), value_);
+  }
+  template <class F>
+  decltype(auto) with_lock(F&& function) const {
+    const std::lock_guard lock(guard_);
+    return std::invoke(std::forward<F>(function), value_);
+  }
+
+  // A copy of the value. Throws what the copying throws.
+  [[nodiscard]] T copy() const {
+    const std::lock_guard lock(guard_);
+    return value_;
+  }
+
+  // Puts `value` in the place of the old one, and returns that. Throws what the moves throw.
+  T exchange(T value) {
+    const std::lock_guard lock(guard_);
+    return std::exchange(value_, std::move(value));
+  }
+
+ private:
+  mutable mutex guard_;  // guards value_
+  T value_;
+};
+
+}  // namespace ulexite

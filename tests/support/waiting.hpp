@@ -1,0 +1,65 @@
+#pragma once
+
+// What tests of waiting need: to know that somebody waits, and to end a wait by a request to stop.
+
+#include "support/runtime_fixture.hpp"
+
+namespace ulexite::test {
+
+// Lets time pass until no fiber of `rt` runs or can: all that have begun wait for something. To be called on a plain
+// thread, once the fibers have said that they run. Two equal looks, for one is not a snapshot.
+inline void wait_until_all_wait(const runtime& rt) {
+  const auto quiet = [](const runtime_metrics& m) { return m.workers_sleeping == m.workers && m.queued_outside == 0; };
+  wait_until([&] {
+    const runtime_metrics before = rt.metrics(), after = rt.metrics();
+    return quiet(before) && quiet(after) && before.dispatches == after.dispatches && before.wakes == after.wakes;
+  });
+}
+
+// Starts a fiber that calls `function`, and returns its handle when that waits. On a plain thread.
+template <class F>
+auto spawn_until_it_waits(runtime& rt, F function) {
+  std::atomic<bool> begun{false};
+  auto handle = rt.spawn([&begun, function = std::move(function)]() mutable {
+    begun = true;
+    return function();
+  });
+  wait_until([&] { return begun.load(); });
+  wait_until_all_wait(rt);
+  return handle;
+}
+
+// `operation` waits, and a request to stop ends that. On a plain thread.
+template <class F>
+void expect_stop_ends(runtime& rt, F operation) {
+  auto handle = spawn_until_it_waits(rt, std::move(operation));
+  EXPECT_FALSE(handle.done()) << "it did not wait";
+  handle.request_stop();
+  EXPECT_THROW(handle.get(), operation_cancelled);
+}
+
+// `operation` in a fiber that was asked to stop before throws. On a plain thread.
+template <class F>
+void expect_stop_forbids(runtime& rt, F operation) {
+  std::atomic<bool> go{false};
+  auto handle = rt.spawn([&] {
+    wait_until([&] { return go.load(); });
+    operation();
+  });
+  handle.request_stop();
+  go = true;
+  EXPECT_THROW(handle.get(), operation_cancelled);
+}
+
+// `operation` waits, and a request to stop does not end that, but `end`. Returns what it gives. On a plain thread.
+template <class F, class End>
+auto expect_stop_spares(runtime& rt, F operation, End end) {
+  auto handle = spawn_until_it_waits(rt, std::move(operation));
+  handle.request_stop();
+  wait_until_all_wait(rt);
+  EXPECT_FALSE(handle.done());
+  end();
+  return handle.get();
+}
+
+}  // namespace ulexite::test

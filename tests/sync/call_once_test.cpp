@@ -1,0 +1,133 @@
+#include "support/waiting.hpp"
+
+#include <ulexite/sync/call_once.hpp>
+
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class CallOnce : public WorkersTest {};
+ULEXITE_TEST_WORKERS(CallOnce);
+
+constinit once_flag at_static_initialisation;  // compiles
+
+TEST_P(CallOnce, CallsOnceAndAllSeeWhatItWrote) {
+  for (int round = 0; round < times(100); ++round) {
+    once_flag flag;
+    int calls = 0;  // not atomic
+    const auto work = [&] {
+      call_once(flag, [&] {
+        this_fiber::yield();
+        if (round % 10 == 0) this_fiber::sleep_for(10us);
+        ++calls;
+      });
+      EXPECT_EQ(calls, 1);
+    };
+    std::vector<std::thread> threads;
+    std::vector<join_handle<>> all;
+    for (int i = 0; i < 6; ++i) all.push_back(rt().spawn(work));
+    for (int i = 0; i < 2; ++i) threads.emplace_back(work);
+    for (auto& each : all) each.get();
+    for (auto& each : threads) each.join();
+    EXPECT_EQ(calls, 1);
+  }
+}
+
+TEST_P(CallOnce, AfterAnExceptionAnotherTries) {
+  once_flag flag;
+  std::atomic<int> tries{0}, failures{0};
+  bool made = false;  // not atomic
+  const auto work = [&] {
+    try {
+      call_once(flag, [&] {
+        this_fiber::yield();
+        if (++tries <= 3) throw std::runtime_error("not yet");
+        made = true;
+      });
+      EXPECT_TRUE(made);
+    } catch (const std::runtime_error&) {
+      ++failures;
+    }
+  };
+  std::vector<std::thread> threads;
+  std::vector<join_handle<>> all;
+  for (int i = 0; i < 6; ++i) all.push_back(rt().spawn(work));
+  for (int i = 0; i < 2; ++i) threads.emplace_back(work);
+  for (auto& each : all) each.get();
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(tries, 4);
+  EXPECT_EQ(failures, 3);
+}
+
+TEST_P(CallOnce, ByItsOwnInitialiserIsAUsageError) {
+  auto check = [] {
+    once_flag flag, other;
+    int calls = 0;
+    call_once(flag, [&] {
+      EXPECT_THROW(call_once(flag, [&] { ++calls; }), usage_error);
+      call_once(other, [&] { ++calls; });
+    });
+    EXPECT_EQ(calls, 1);
+    call_once(flag, [&] { ++calls; });
+    EXPECT_EQ(calls, 1);
+
+    once_flag again;
+    EXPECT_THROW(call_once(again, [&] { call_once(again, [] {}); }), usage_error);
+    call_once(again, [&] { ++calls; });
+    EXPECT_EQ(calls, 2) << "the failed one left the flag as it was";
+  };
+  run(check);
+  check();
+}
+
+TEST_P(CallOnce, PassesItsArgumentsOn) {
+  struct counter {
+    int value = 0;
+    void add(std::unique_ptr<int> by) { value += *by; }
+  };
+  once_flag flag;
+  counter sum;
+  auto by = std::make_unique<int>(4);
+  call_once(flag, &counter::add, sum, std::move(by));
+  EXPECT_EQ(sum.value, 4);
+  by = std::make_unique<int>(5);
+  call_once(flag, &counter::add, sum, std::move(by));
+  EXPECT_EQ(sum.value, 4);
+  EXPECT_TRUE(by) << "moved from only if called";
+  int into = 0;
+  call_once(at_static_initialisation, [](int& out) { out = 1; }, into);
+  call_once(at_static_initialisation, [](int& out) { out = 2; }, into);
+  EXPECT_LE(into, 1);
+}
+
+TEST_P(CallOnce, IsNoCancellationPoint) {
+  once_flag flag;
+  std::atomic<bool> inside{false}, go{false};
+  auto initialiser = rt().spawn([&] {
+    call_once(flag, [&] {
+      inside = true;
+      wait_until([&] { return go.load(); });
+    });
+  });
+  wait_until([&] { return inside.load(); });
+  std::atomic<bool> begun{false};
+  auto waiter = rt().spawn([&] {
+    begun = true;
+    call_once(flag, [] { ADD_FAILURE(); });
+    return this_fiber::stop_requested();
+  });
+  waiter.request_stop();
+  wait_until([&] { return begun.load(); });
+  for (int i = 0; i < 20; ++i) this_fiber::yield();
+  EXPECT_FALSE(waiter.done());
+  go = true;
+  EXPECT_TRUE(waiter.get());
+  initialiser.get();
+}
+
+}  // namespace
