@@ -148,7 +148,7 @@ bool wait_for_fd(int fd, bool writable, std::int64_t deadline) {
     spend_budget();
     return true;
   }
-  if (error.category() == error_category()) throw_cancelled(error);  // first: a deadline compares as timed_out too
+  if (error.category() == error_category()) throw_cancelled(error);  // first: deadline_exceeded equals timed_out
   if (error == std::errc::timed_out) return false;
   throw std::system_error(
       error, std::string("ulexite: waiting to ") + (writable ? "write" : "read") + " fd " + std::to_string(fd));

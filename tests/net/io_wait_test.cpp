@@ -2,6 +2,8 @@
 
 #include "net_fixture.hpp"
 
+#include <ulexite/sync/cancellation.hpp>
+
 #include <sys/eventfd.h>
 
 #include <cstdlib>
@@ -171,6 +173,14 @@ TEST_P(IoWait, IsACancellationPoint) {
   });
 }
 
+TEST_P(IoWait, IsBoundedByTheFibersDeadline) {
+  in_runtime([] {
+    const ends pair = ends::pipe();
+    EXPECT_THROW(timeout(1ms, [&] { net::wait_readable(pair.fd[0]); }), deadline_exceeded);
+    EXPECT_THROW(timeout(1ms, [&] { (void)net::wait_readable_for(pair.fd[0], 1h); }), deadline_exceeded);
+  });
+}
+
 TEST_P(IoWait, ReadinessAndTimeOutRace) {
   in_runtime([] {
     const auto pair = ends::sockets();
@@ -208,6 +218,13 @@ TEST_P(IoWait, ClosedDescriptorIsAnError) {
     }
     EXPECT_EQ(code_of([] { net::wait_writable(54321); }), std::errc::bad_file_descriptor);
   });
+}
+
+TEST(IoWaitOnAPlainThread, IsBoundedByTheThreadsDeadline) {
+  const ends pair = ends::pipe();
+  const deadline_scope scope(1ms);
+  EXPECT_THROW(net::wait_readable(pair.fd[0]), deadline_exceeded);
+  EXPECT_THROW(net::wait_writable(pair.fd[1]), deadline_exceeded);  // sticky
 }
 
 TEST(IoWaitOnAPlainThread, BlocksInPoll) {
