@@ -44,8 +44,8 @@ class input {
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
-  // Negative: the error's number. Not inlined, so that errno is looked for on the thread that called read: the fiber may
-  // have changed threads in the wait before, and the compiler does not know.
+  // Negative: the error's number. Not inlined, so that errno is looked for on the thread that called read: the fiber
+  // may have changed threads in the wait before, and the compiler does not know.
   [[gnu::noinline]] ssize_t read_now(char* data, std::size_t size) const {
     const ssize_t got = ::read(fd_, data, size);
     return got < 0 ? -errno : got;
