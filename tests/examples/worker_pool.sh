@@ -1,5 +1,5 @@
 #!/bin/sh
-# Drives examples/worker_pool, and unpacks with gzip what it has packed: sh worker_pool.sh FOLDER_OF_THE_EXAMPLE_PROGRAMS
+# Drives examples/worker_pool, and unpacks with gzip what it packs: sh worker_pool.sh FOLDER_OF_THE_EXAMPLE_PROGRAMS
 set -u
 pool=$(cd "$1" && pwd)/worker_pool
 scratch=$(mktemp -d)
@@ -42,7 +42,7 @@ else: raise SystemExit("nobody reads the pipe")' 3<&3 || { fail "the pipe was no
 start() {
   rm -rf packed && mkdir packed
   : >err
-  "$pool" --output packed "$@" >out 2>err 3<&- &
+  "$pool" --output packed "$@" >out 2>err 3<&- 4<&- &
   running=$!
 }
 
@@ -105,21 +105,25 @@ expect_text "late" out "2 compressed, 0 failed"
 [ "$(zcat packed/late.gz)" = "here at last" ] || fail "late: what came out"
 
 # ---- one signal: what was begun is finished, nothing else is begun ----
-mkfifo pipe
+mkfifo pipe held
 for signal in TERM INT; do
-  exec 3<>pipe
-  start --workers 1 pipe files/zeros files/one_byte
+  exec 3<>pipe 4<>held
+  start --workers 2 held pipe files/zeros files/one_byte
+  await "begin held"
   await "begin pipe"
   echo "first half" >&3
   kill -$signal "$running"
   await "SIG$signal: finishing what was begun"
   echo "second half" >&3
   await_read
-  exec 3<&-  # the last writer goes: now the file has an end
+  exec 3<&-  # the last writer goes: now the file has an end, and a worker is free
+  tries=0
+  until [ -e packed/pipe.gz ] || [ $((tries += 1)) -gt 1200 ]; do sleep 0.05; done
+  exec 4<&-
   ends 1
-  expect_text "SIG$signal" out "1 compressed, 0 failed, 0 cancelled, 2 not begun"
+  expect_text "SIG$signal" out "2 compressed, 0 failed, 0 cancelled, 2 not begun"
   for file in zeros one_byte; do expect_text "SIG$signal" err "not begun: files/$file"; done
-  [ "$(ls -A packed)" = pipe.gz ] || fail "SIG$signal: there is $(ls -A packed)"
+  [ "$(ls -A packed | tr '\n' ' ')" = "held.gz pipe.gz " ] || fail "SIG$signal: there is $(ls -A packed)"
   [ "$(zcat packed/pipe.gz | tr '\n' ' ')" = "first half second half " ] || fail "SIG$signal: what came out"
 done
 
