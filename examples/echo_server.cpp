@@ -5,18 +5,15 @@
 //
 // It stops on SIGINT or SIGTERM, and then says what it has served.
 
-#include <ulexite/net/io_wait.hpp>
+#include "stop_signals.hpp"
+
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/runtime.hpp>
 
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -55,25 +52,12 @@ void accept_all(ulexite::net::tcp_listener& listener, totals& served) {
   }
 }
 
-// The stop signals as a descriptor. They are blocked in the whole process, before any other thread exists.
-int stop_signals() {
-  sigset_t stop;
-  sigemptyset(&stop);
-  sigaddset(&stop, SIGINT);
-  sigaddset(&stop, SIGTERM);
-  if (const int error = pthread_sigmask(SIG_BLOCK, &stop, nullptr))
-    throw std::system_error(error, std::system_category(), "blocking the stop signals");
-  const int fd = signalfd(-1, &stop, SFD_NONBLOCK | SFD_CLOEXEC);
-  if (fd < 0) throw std::system_error(errno, std::system_category(), "making a signalfd");
-  return fd;
-}
-
-void serve(const arguments& given, int signals, totals& served) {
+void serve(const arguments& given, examples::stop_signals& signals, totals& served) {
   ulexite::net::tcp_listener listener(ulexite::net::endpoint::ip(given.bind, given.port));
   std::printf("listening on %s\n", listener.local_endpoint().str().c_str());
   std::fflush(stdout);
   auto acceptor = ulexite::spawn([&] { accept_all(listener, served); });
-  ulexite::net::wait_readable(signals);
+  signals.wait();
   listener.close();
   acceptor.get();
 }
@@ -88,13 +72,12 @@ int main(int argc, char** argv) try {
   app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
-  const int signals = stop_signals();
+  examples::stop_signals signals;
   totals served;
   {
     ulexite::runtime runtime({.threads = given.threads});
-    runtime.run(serve, given, signals, std::ref(served));
+    runtime.run([&] { serve(given, signals, served); });
   }  // cancels the connections that are still open, and waits for them
-  ::close(signals);
   std::printf("served %llu connections, %llu bytes\n", static_cast<unsigned long long>(served.connections.load()),
               static_cast<unsigned long long>(served.bytes.load()));
   return 0;

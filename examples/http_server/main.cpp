@@ -6,20 +6,16 @@
 // It stops on SIGINT or SIGTERM: it accepts nobody any more, closes the connections between two requests, lets the
 // requests under way finish, and then says what it has served.
 
+#include "../stop_signals.hpp"
 #include "connections.hpp"
 #include "session.hpp"
 #include "site.hpp"
 
-#include <ulexite/net/io_wait.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/runtime.hpp>
 
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -52,19 +48,6 @@ void describe(CLI::App& app, arguments& given) {
       ->capture_default_str();
 }
 
-// The stop signals as a descriptor. They are blocked in the whole process, before any other thread exists.
-int stop_signals() {
-  sigset_t stop;
-  sigemptyset(&stop);
-  sigaddset(&stop, SIGINT);
-  sigaddset(&stop, SIGTERM);
-  if (const int error = pthread_sigmask(SIG_BLOCK, &stop, nullptr))
-    throw std::system_error(error, std::system_category(), "blocking the stop signals");
-  const int fd = signalfd(-1, &stop, SFD_NONBLOCK | SFD_CLOEXEC);
-  if (fd < 0) throw std::system_error(errno, std::system_category(), "making a signalfd");
-  return fd;
-}
-
 void accept_all(ulexite::net::tcp_listener& listener, const site& files, const limits& limits, connections& all) {
   for (std::error_code error;;) {
     auto stream = listener.accept(error);
@@ -75,13 +58,13 @@ void accept_all(ulexite::net::tcp_listener& listener, const site& files, const l
   }
 }
 
-void run(const arguments& given, const site& files, int signals, connections& all) {
+void run(const arguments& given, const site& files, examples::stop_signals& signals, connections& all) {
   const limits limits{.idle = std::chrono::seconds(given.idle_seconds)};
   ulexite::net::tcp_listener listener(ulexite::net::endpoint::ip(given.bind, given.port));
   std::printf("serving %s on http://%s/\n", given.directory.c_str(), listener.local_endpoint().str().c_str());
   std::fflush(stdout);
   auto acceptor = ulexite::spawn([&] { accept_all(listener, files, limits, all); });
-  ulexite::net::wait_readable(signals);
+  signals.wait();
   listener.close();
   acceptor.get();
   all.stop();
@@ -97,13 +80,12 @@ int main(int argc, char** argv) try {
   CLI11_PARSE(app, argc, argv);
 
   const site files(given.directory);
-  const int signals = stop_signals();
+  examples::stop_signals signals;
   connections all;
   {
     ulexite::runtime runtime({.threads = given.threads});
     runtime.run([&] { run(given, files, signals, all); });
   }
-  ::close(signals);
   std::printf("served %llu requests on %llu connections\n", static_cast<unsigned long long>(all.requests.load()),
               static_cast<unsigned long long>(all.accepted.load()));
   return 0;

@@ -1,0 +1,117 @@
+#include "crawl.hpp"
+
+#include "fetch.hpp"
+#include "links.hpp"
+
+#include <boost/url/parse.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+
+namespace ux = ulexite;
+
+crawl::crawl(const crawl_options& given) : given_(given) {
+  const auto start = resolve_link(given.start, "");
+  if (!start) throw std::invalid_argument("\"" + given.start + "\" is no URL");
+  const auto parts = boost::urls::parse_uri(*start).value();
+  if (parts.scheme() != "http" || parts.encoded_host().empty() || parts.has_userinfo())
+    throw std::invalid_argument("\"" + given.start + "\" is not of the form http://HOST[:PORT]/PATH");
+  start_ = *start;
+  host_ = std::string(parts.encoded_host());
+  if (host_.starts_with('[')) host_ = host_.substr(1, host_.size() - 2);  // an IPv6 address
+  port_ = parts.has_port() ? parts.port_number() : std::uint16_t{80};
+  site_ = "http://" + std::string(parts.encoded_host_and_port());
+}
+
+void crawl::run() {
+  const ux::deadline_scope all(given_.deadline);
+  discover(start_, "");
+  // A name has several endpoints: the one that answers first serves the whole crawl.
+  server_ = ux::net::tcp_stream::connect(host_, port_).remote_endpoint();
+  ux::scope([&](ux::task_group& group) {
+    for (std::size_t i = 0; i < given_.concurrency; ++i) group.spawn([&] { work(); });
+    coordinate(group);
+    to_visit_.close();
+  });
+}
+
+void crawl::coordinate(ux::task_group& group) {
+  std::string none;
+  while (under_way_ > 0 || !frontier_.empty()) {
+    std::string& next = frontier_.empty() ? none : frontier_.front();
+    ux::select(
+        // A worker has failed: nothing would come any more, and wait() throws its failure.
+        ux::on_stop(group.get_stop_token(), [&] { group.wait(); }),
+        ux::on_receive(visited_, [&](std::optional<visit> done) { record(std::move(*done)); }),
+        ux::when(!frontier_.empty(), ux::on_send(to_visit_, next, [&] {
+          frontier_.pop_front();
+          ++under_way_;
+        })));
+  }
+}
+
+void crawl::record(visit done) {
+  --under_way_;
+  page& known = pages_[done.url];
+  done.result.linked_from = std::move(known.linked_from);
+  known = std::move(done.result);
+  for (const std::string& link : known.links) discover(link, done.url);
+}
+
+void crawl::discover(const std::string& url, const std::string& from) {
+  const bool inside =
+      url.starts_with(site_) && (url.size() == site_.size() || url[site_.size()] == '/' || url[site_.size()] == '?');
+  if (!inside) {
+    elsewhere_.insert(url);
+    return;
+  }
+  const auto known = pages_.find(url);
+  if (known == pages_.end() && pages_.size() >= given_.max_pages) return;
+  page& there = known == pages_.end() ? pages_[url] : known->second;
+  if (known == pages_.end()) frontier_.push_back(url);
+  if (!from.empty()) there.linked_from.insert(from);
+}
+
+void crawl::work() {
+  for (std::string& url : to_visit_) {
+    page result = visit_page(url);
+    visited_.send({std::move(url), std::move(result)});
+  }
+}
+
+// Tries again after server errors, broken connections and time-outs, each time after twice the pause.
+page crawl::visit_page(const std::string& url) const {
+  page result;
+  for (auto pause = given_.back_off;; pause *= 2) {
+    ++result.attempts;
+    try_page(url, result);
+    if ((result.status != 0 && result.status < 500) || result.attempts == given_.attempts) return result;
+    ux::this_fiber::sleep_for(pause);
+  }
+}
+
+void crawl::try_page(const std::string& url, page& result) const {
+  result.status = 0;
+  result.error.clear();
+  answer got;
+  try {
+    got = ux::timeout(given_.request_timeout, [&] { return fetch(server_, url); });
+  } catch (const ux::operation_cancelled&) {
+    ux::this_fiber::check();  // throws again if it was the whole crawl that was cancelled, or met its deadline
+    result.error = "timeout";
+    return;
+  } catch (const std::exception& failure) {
+    result.error = failure.what();
+    return;
+  }
+  result.status = got.status;
+  std::vector<std::string> links;
+  if (got.status / 100 == 3 && !got.location.empty()) links = {got.location};
+  if (got.status < 400 && got.type.starts_with("text/html"))
+    std::ranges::move(links_of(got.body), std::back_inserter(links));
+  for (const std::string& link : links)
+    if (auto target = resolve_link(url, link)) result.links.push_back(std::move(*target));
+}

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <ulexite.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+struct crawl_options {
+  std::string start;  // a URL
+  std::size_t concurrency = 8;
+  unsigned attempts = 3;
+  std::chrono::milliseconds request_timeout{5'000};
+  std::chrono::milliseconds back_off{100};  // before the second attempt; doubles with each
+  std::chrono::milliseconds deadline{60'000};
+  std::size_t max_pages = 10'000;
+};
+
+// What became of a URL.
+struct page {
+  unsigned status = 0;  // 0: no answer, see error
+  unsigned attempts = 0;
+  std::string error{};
+  std::vector<std::string> links{};  // resolved
+  std::set<std::string> linked_from{};
+
+  [[nodiscard]] bool visited() const { return attempts > 0; }
+  [[nodiscard]] bool broken() const { return visited() && (status == 0 || status >= 400); }
+};
+
+// Visits the pages of one site that can be reached by links from a start. What is known grows while run() goes on, and
+// stays when that is cancelled.
+class crawl {
+ public:
+  // Throws std::invalid_argument for a start that is no http URL.
+  explicit crawl(const crawl_options& given);
+
+  // Until there is nothing left to visit. Throws std::system_error when the site cannot be reached at all, and
+  // deadline_exceeded.
+  void run();
+
+  [[nodiscard]] const std::map<std::string, page>& pages() const { return pages_; }
+  [[nodiscard]] const std::set<std::string>& elsewhere() const { return elsewhere_; }
+
+ private:
+  struct visit {
+    std::string url{};
+    page result{};
+  };
+
+  void work();
+  [[nodiscard]] page visit_page(const std::string& url) const;
+  void try_page(const std::string& url, page& result) const;
+  void coordinate(ulexite::task_group& group);
+  void record(visit done);
+  void discover(const std::string& url, const std::string& from);
+
+  const crawl_options& given_;
+  std::string site_;  // "http://host:port", which the URLs of its pages begin with
+  std::string start_, host_;
+  std::uint16_t port_;
+  ulexite::net::endpoint server_;
+  ulexite::channel<std::string> to_visit_;
+  ulexite::channel<visit> visited_;
+
+  // The coordinator's.
+  std::deque<std::string> frontier_;
+  std::size_t under_way_ = 0;
+  std::map<std::string, page> pages_;  // by URL
+  std::set<std::string> elsewhere_;    // URLs of other sites
+};

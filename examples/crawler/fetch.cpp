@@ -1,0 +1,50 @@
+#include "fetch.hpp"
+
+#include <ulexite/interop/asio.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/url/parse.hpp>
+
+#include <system_error>
+
+namespace http = boost::beast::http;
+
+namespace {
+
+// Beast tells a cancellation as one of its errors: here it becomes the exception again that ends a fiber.
+void check(const boost::system::error_code& error, const char* what) {
+  if (!error) return;
+  ulexite::this_fiber::check();
+  throw std::system_error(error, what);
+}
+
+std::string text(boost::beast::string_view view) { return {view.data(), view.size()}; }
+
+}  // namespace
+
+answer fetch(const ulexite::net::endpoint& to, const std::string& url) {
+  const auto parts = boost::urls::parse_uri(url).value();
+  http::request<http::empty_body> question(http::verb::get, parts.encoded_target(), 11);
+  question.set(http::field::host, parts.encoded_host_and_port());
+  question.set(http::field::user_agent, "ulexite-crawler");
+  question.keep_alive(false);
+
+  auto connection = ulexite::net::tcp_stream::connect(to);
+  ulexite::asio_stream stream(connection);
+  boost::system::error_code error;
+  http::write(stream, question, error);
+  check(error, "sending the request");
+
+  boost::beast::flat_buffer buffer;
+  http::response_parser<http::string_body> parser;
+  parser.body_limit(8 * 1024 * 1024);
+  http::read(stream, buffer, parser, error);
+  check(error, "reading the answer");
+  auto& got = parser.get();
+  return {.status = got.result_int(),
+          .type = text(got[http::field::content_type]),
+          .location = text(got[http::field::location]),
+          .body = std::move(got.body())};
+}

@@ -1,0 +1,106 @@
+// Passes lines on, at most so many a second, from any number of inputs in turn.
+//
+//   rate_limiter --rate 10 <requests.txt
+//   rate_limiter --rate 100 --burst 20 --max-wait 500 a.log b.log
+//
+// All inputs share one token bucket; the one that has waited longest gets the next token. With --max-wait a line that
+// would have to wait longer than that is dropped, and counted. SIGINT and SIGTERM end it.
+
+#include "../input.hpp"
+#include "../output.hpp"
+#include "../stop_signals.hpp"
+#include "token_bucket.hpp"
+
+#include <ulexite.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace ux = ulexite;
+
+struct arguments {
+  std::vector<std::string> files;
+  double rate = 0;
+  std::size_t burst = 1;
+  std::chrono::nanoseconds patience = std::chrono::nanoseconds::max();
+  std::size_t threads = 0;
+};
+
+class limiter {
+ public:
+  explicit limiter(const arguments& given) : given_(given), bucket_(given.rate, given.burst) {
+    for (const std::string& path : given.files) inputs_.emplace_back(path);
+    if (given.files.empty()) inputs_.emplace_back();
+  }
+
+  // Until all inputs have ended.
+  void run() {
+    const auto pass_all = [&] {
+      ux::scope([&](ux::task_group& group) {
+        for (examples::input& each : inputs_) group.spawn([&] { pass_lines(std::move(each)); });
+      });
+    };
+    ux::when_any(pass_all, [&] { bucket_.fill(); });
+  }
+
+  void report(const char* why) const {
+    std::fprintf(stderr, "rate_limiter: %s: %ju lines passed, %ju dropped\n", why, passed_, dropped_);
+  }
+
+ private:
+  void pass_lines(examples::input from) {
+    examples::line_reader lines(std::move(from));
+    while (auto line = lines.next()) {
+      const bool pass = bucket_.take(given_.patience);
+      const std::lock_guard lock(mutex_);
+      if (pass) examples::write_out(*line + '\n');
+      ++(pass ? passed_ : dropped_);
+    }
+  }
+
+  const arguments& given_;
+  token_bucket bucket_;
+  std::vector<examples::input> inputs_;
+  ux::mutex mutex_;  // guards standard output, so that lines stay whole, and all below
+  std::uintmax_t passed_ = 0, dropped_ = 0;
+};
+
+int run(const arguments& given, examples::stop_signals& signals) {
+  limiter lines(given);
+  const auto first = ux::when_any([&] { lines.run(); }, [&] { return signals.wait(); });
+  const int signal = first.index == 1 ? std::get<1>(first.value) : 0;
+  lines.report(signal ? examples::name_of(signal) : "done");
+  return signal ? 128 + signal : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  arguments given;
+  CLI::App app("Passes lines on to standard output, at most so many a second.");
+  app.add_option("FILE", given.files, "Where the lines come from; none: standard input");
+  app.add_option("--rate", given.rate, "Lines a second")->required()->check(CLI::Range(1e-6, 1e6));
+  app.add_option("--burst", given.burst, "Lines that may pass at once after a pause")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option_function<unsigned>(
+      "--max-wait", [&](unsigned milliseconds) { given.patience = std::chrono::milliseconds(milliseconds); },
+      "Milliseconds that a line waits before it is dropped; without it none is");
+  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  examples::stop_signals signals;
+  return ux::runtime({.threads = given.threads}).run(run, std::cref(given), std::ref(signals));
+} catch (const std::exception& failure) {
+  std::fprintf(stderr, "rate_limiter: %s\n", failure.what());
+  return 1;
+}

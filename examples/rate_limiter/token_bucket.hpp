@@ -1,0 +1,54 @@
+#pragma once
+
+#include <ulexite.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+// Lets `rate` pass a second, and after a pause up to `burst` at once: in t seconds never more than burst + rate * t.
+//
+// A channel is the bucket: its buffer holds the tokens, and who waits for one queues in it, first come, first served.
+class token_bucket {
+ public:
+  // Full at first. `rate` per second, at most a million.
+  token_bucket(double rate, std::size_t burst)
+      : interval_(static_cast<std::int64_t>(std::ceil(1e9 / rate))), tokens_(burst) {
+    while (add_token()) {
+    }
+  }
+
+  // Fills it, as long as time goes on. To be run by a fiber, until that is cancelled.
+  void fill() {
+    using namespace std::chrono_literals;
+    const auto start = ulexite::clock::now();
+    std::int64_t made = 0;
+    ulexite::ticker ticks(std::max<std::chrono::nanoseconds>(interval_, 1ms));
+    for (const auto now : ticks.channel()) {  // late ticks are missed: so the time counts, not the ticks
+      const std::int64_t due = (now - start) / interval_;
+      while (made < due && add_token()) ++made;
+      made = due;  // what a full bucket could not take is lost
+    }
+  }
+
+  // Waits for a token. False if that took longer than `patience`. A cancellation point.
+  bool take(std::chrono::nanoseconds patience) {
+    bool taken = true;
+    ulexite::select(ulexite::in_order, ulexite::on_receive(tokens_, [](auto) {}),
+                    ulexite::after(patience, [&] { taken = false; }));
+    return taken;
+  }
+
+ private:
+  struct token {};
+
+  bool add_token() {
+    token one;
+    return tokens_.try_send(one) == ulexite::channel_status::ok;
+  }
+
+  const std::chrono::nanoseconds interval_;
+  ulexite::channel<token> tokens_;
+};

@@ -1,0 +1,134 @@
+#include "pool.hpp"
+
+#include "../input.hpp"
+#include "gzip.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <utility>
+
+namespace ux = ulexite;
+
+pool_summary pool::run(examples::stop_signals& signals) {
+  ux::task_group group;
+  group.spawn([&] { read_names(); });
+  group.spawn([&] {
+    for (;;) stops_.send(signals.wait());
+  });
+  for (std::size_t i = 0; i < given_.workers; ++i) group.spawn([&] { work(); });
+  coordinate(group);
+  group.request_stop();  // the watcher of the signals, and what waits to be tried again or to be read
+  group.wait();
+  return summary_;
+}
+
+void pool::read_names() {
+  for (const std::string& path : given_.files) submitted_.send({path});
+  if (given_.files.empty()) {
+    examples::line_reader lines{examples::input()};
+    while (auto path = lines.next()) submitted_.send({std::move(*path)});
+  }
+  submitted_.close();
+}
+
+void pool::work() {
+  for (job& mine : to_do_) {
+    attempt(mine);
+    done_.send(std::move(mine));
+  }
+}
+
+// A job's failure is a result like any other; a cancellation is not, and ends the worker.
+void pool::attempt(job& mine) const try {
+  ++mine.attempts;
+  mine.error.clear();
+  std::fprintf(stderr, "worker_pool: begin %s\n", mine.path.c_str());
+  const auto name = std::filesystem::path(mine.path).filename().string() + ".gz";
+  const gzip_result sizes = gzip_file(mine.path, given_.output + "/" + name);
+  mine.read = sizes.read;
+  mine.written = sizes.written;
+} catch (const ux::operation_cancelled&) {
+  throw;
+} catch (const std::exception& failure) {
+  mine.error = failure.what();
+}
+
+// At most one job waits here for a worker: no other is accepted meanwhile.
+void pool::coordinate(ux::task_group& group) {
+  const auto has_work = [&] {
+    if (phase_ == phase::running) return under_way_ > 0 || waiting_for_retry_ > 0 || has_next_ || more_;
+    return phase_ == phase::draining && under_way_ > 0;
+  };
+  while (has_work()) {
+    const bool running = phase_ == phase::running;
+    ux::select(ux::in_order,
+               // When a child has failed, the group has stopped, and nothing else would come any more: wait() throws
+               // its failure.
+               ux::on_stop(group.get_stop_token(), [&] { group.wait(); }),
+               ux::on_receive(stops_, [&](std::optional<int> signal) { stop(*signal); }),
+               ux::on_receive(done_, [&](std::optional<job> ended) { finish(group, std::move(*ended)); }),
+               ux::when(running && has_next_, ux::on_send(to_do_, next_,
+                                                          [&] {
+                                                            has_next_ = false;
+                                                            ++under_way_;
+                                                          })),
+               ux::when(running && !has_next_, ux::on_receive(again_,
+                                                              [&](std::optional<job> due) {
+                                                                --waiting_for_retry_;
+                                                                accept(std::move(due));
+                                                              })),
+               ux::when(running && !has_next_ && more_, ux::on_receive(submitted_, [&](std::optional<job> fresh) {
+                          more_ = fresh.has_value();
+                          accepted_ += more_;
+                          accept(std::move(fresh));
+                        })));
+  }
+  count_what_is_left();
+}
+
+void pool::accept(std::optional<job> came) {
+  has_next_ = came.has_value();
+  if (came) next_ = std::move(*came);
+}
+
+void pool::finish(ux::task_group& group, job ended) {
+  --under_way_;
+  if (ended.error.empty()) {
+    ++summary_.done;
+    summary_.read += ended.read;
+    summary_.written += ended.written;
+    return;
+  }
+  std::fprintf(stderr, "worker_pool: attempt %u of %u failed: %s\n", ended.attempts, given_.attempts,
+               ended.error.c_str());
+  if (ended.attempts == given_.attempts || phase_ != phase::running) {
+    ++summary_.failed;
+    return;
+  }
+  ++summary_.retries;
+  ++waiting_for_retry_;
+  group.spawn([this, ended = std::move(ended)]() mutable {
+    ux::this_fiber::sleep_for(given_.retry_delay);
+    again_.send(std::move(ended));
+  });
+}
+
+void pool::stop(int signal) {
+  phase_ = phase_ == phase::running ? phase::draining : phase::cancelled;
+  std::fprintf(stderr, "worker_pool: %s: %s\n", examples::name_of(signal),
+               phase_ == phase::draining ? "finishing what was begun" : "cancelling");
+}
+
+// After a stop. What waits for another attempt has failed before.
+void pool::count_what_is_left() {
+  const auto not_begun = [&](const std::string& path) {
+    ++summary_.not_begun;
+    std::fprintf(stderr, "worker_pool: not begun: %s\n", path.c_str());
+  };
+  summary_.cancelled = under_way_;
+  summary_.failed += waiting_for_retry_;
+  if (has_next_ && next_.attempts > 0) ++summary_.failed;
+  if (has_next_ && next_.attempts == 0) not_begun(next_.path);
+  for (std::size_t i = accepted_; i < given_.files.size(); ++i) not_begun(given_.files[i]);
+}
