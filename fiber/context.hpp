@@ -1,7 +1,7 @@
 #pragma once
 
 #include <ulexite/base/atomics.hpp>
-#include <ulexite/fiber/jump.hpp>
+#include <ulexite/fiber/floating_controls.hpp>
 #include <ulexite/fiber/stack.hpp>
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -2,9 +2,9 @@
 
 // The bare jump from one stack to another, with what the C++ ABI wants kept. Two ways:
 //
-//   x86-64      a dozen instructions of our own, inlined, so that the compiler saves what is alive and no more, and the
-//               jump's target is predicted by where it stands. The floating-point control words, which Boost saves and
-//               loads at each jump, are looked at once and changed only where they differ: two thirds of Boost's time.
+//   x86-64      a dozen instructions of our own, inlined: no call that the processor's return predictor takes for one
+//               that will return, and no saving and loading of the floating-point control words, which the switch only
+//               looks at (floating_controls.hpp). A yield takes half the time.
 //   elsewhere   Boost.Context's (Oliver Kowalke, 2009). ULEXITE_BOOST_SWITCH takes it on x86-64 too, for comparison.
 
 #if defined(__x86_64__) && !(defined(ULEXITE_BOOST_SWITCH) && ULEXITE_BOOST_SWITCH)
@@ -13,12 +13,8 @@
 #define ULEXITE_OWN_JUMP 0
 #include <boost/context/detail/fcontext.hpp>
 #endif
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 #include <cstddef>
-#include <cstdint>
 
 // The first frame of every started computation; in context.cpp. Calls ulexite_context_main(frame, data) of who left.
 extern "C" void ulexite_context_entry();
@@ -30,50 +26,6 @@ struct arrival {
   void* frame;
   void* data;
 };
-
-#if defined(__x86_64__)
-
-// The control words of the x87 and SSE units; their flags are nobody's across a call. One word, for it is stored and
-// loaded at each switch.
-class floating_controls {
- public:
-  // Those of the running computation. The x87's are looked at only if SSE's are not the `usual` ones, for who changes
-  // the rounding (std::fesetround) changes both.
-  static floating_controls current(floating_controls usual) noexcept {
-    const std::uint64_t sse = sse_controls();
-    return sse == static_cast<std::uint32_t>(usual.words_) ? usual : floating_controls(sse);
-  }
-  static floating_controls of_thread() noexcept { return floating_controls(sse_controls()); }
-
-  void load() const noexcept {
-    const auto x87 = static_cast<std::uint16_t>(words_ >> 32);
-    asm volatile("fldcw %0" : : "m"(x87));
-    _mm_setcsr(static_cast<std::uint32_t>(words_));
-  }
-  friend bool operator==(floating_controls, floating_controls) noexcept = default;
-
- private:
-  explicit floating_controls(std::uint64_t sse) noexcept {
-    std::uint16_t x87;
-    asm volatile("fnstcw %0" : "=m"(x87));
-    words_ = std::uint64_t{x87} << 32 | sse;
-  }
-  static std::uint32_t sse_controls() noexcept { return _mm_getcsr() & ~0x3fu; }
-
-  std::uint64_t words_;
-};
-
-#else
-
-// Boost's jump takes them along.
-struct floating_controls {
-  static floating_controls current(floating_controls) noexcept { return {}; }
-  static floating_controls of_thread() noexcept { return {}; }
-  void load() const noexcept {}
-  friend bool operator==(floating_controls, floating_controls) noexcept { return true; }
-};
-
-#endif
 
 // Leaves this stack for the one whose frame is `target`; returns when somebody jumps to this one's frame.
 #if ULEXITE_OWN_JUMP

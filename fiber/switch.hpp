@@ -5,6 +5,7 @@
 // misprediction, and there were four of them, half of the whole switch.
 
 #include <ulexite/fiber/context.hpp>
+#include <ulexite/fiber/jump.hpp>
 
 #if ULEXITE_ASAN
 #include <sanitizer/asan_interface.h>
@@ -31,7 +32,7 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
   const passage& passage = *static_cast<detail::passage*>(arrival.data);
   passage.from->frame = arrival.frame;
   if (!(passage.floating == own)) [[unlikely]]
-    own.load();
+    own.apply();
 #if ULEXITE_ASAN
   __sanitizer_finish_switch_fiber(own_fake_stack, &passage.from->low, &passage.from->size);
 #endif

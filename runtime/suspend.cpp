@@ -11,6 +11,10 @@ namespace ulexite::detail {
 namespace {
 
 wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, std::int64_t deadline) noexcept {
+  if (deadline != no_deadline && !prepared) {  // the thread itself is a claimer then
+    self.word.prepare();
+    prepared = true;
+  }
   const bool waits = self.word.commit(prepared, false);
   if (held) held->unlock();
   if (waits && !self.block(deadline) && self.word.claim(wake_reason::timed_out) == claim_result::lost)

@@ -54,7 +54,8 @@ void* task_pool::allocate(std::size_t size, cache* own) {
     block = one.free;
   }
   block->in_use = true;
-  block->shielded = block->expired = false;
+  block->shielded = false;
+  block->expired = false;
   block->deadline = no_deadline;
   unpoison(*block);
   return block + 1;
