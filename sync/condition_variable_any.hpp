@@ -81,23 +81,28 @@ class condition_variable_any {
   };
 
   void enter(detail::wait_node& node) noexcept;
+  [[nodiscard]] bool prepare(detail::wait_node& node, detail::agent& self) noexcept;
   void leave(detail::wait_node& node) noexcept;
+  [[nodiscard]] bool notify_oldest(detail::intrusive_list<detail::wait_node>& woken) noexcept;
 
-  // The waiter can be notified from the moment it has entered, before it sleeps: hence the prepared wait.
+  // The waiter can be notified from the moment it has entered. Until its lock is released its node alone is told, for
+  // that release may be a wait of its own; then its prepared word is claimed, for it does not sleep yet.
   template <class Lock>
   std::cv_status wait_ns(Lock& lock, std::int64_t deadline, detail::cancellable cancellable = detail::cancellable::yes,
                          const std::stop_token& token = {}) {
     detail::agent& self = detail::this_agent();
     if (cancellable == detail::cancellable::yes) detail::throw_if_stopped(self);
-    detail::wait_node node(self);
+    detail::wait_node node;
     enter(node);
     try {
       lock.unlock();
     } catch (...) {
       leave(node);
+      if (node.result != detail::wait_node::outcome::pending) notify_one();  // for another
       throw;
     }
     const relock<Lock> at_end{lock};
+    if (!prepare(node, self)) return std::cv_status::no_timeout;
     detail::stop_claim stop;
     if (token.stop_possible()) stop.watch(token, self);
     const auto reason = detail::suspend_prepared(self, cancellable, deadline);

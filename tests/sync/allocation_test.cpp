@@ -8,19 +8,23 @@
 #include <ulexite/sync/call_once.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/condition_variable.hpp>
+#include <ulexite/sync/condition_variable_any.hpp>
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/future.hpp>
 #include <ulexite/sync/latch.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/recursive_mutex.hpp>
 #include <ulexite/sync/semaphore.hpp>
 #include <ulexite/sync/shared_mutex.hpp>
 #include <ulexite/sync/synchronized.hpp>
+#include <ulexite/sync/timed_mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <cstdlib>
 #include <mutex>
 #include <new>
 #include <shared_mutex>
+#include <stop_token>
 #include <vector>
 
 namespace {
@@ -140,6 +144,53 @@ TEST_P(NoAllocation, InAConditionVariable) {
     condition.notify_one();
   };
   expect_none([&](int) { take_turn(true); }, [&](int) { take_turn(false); });
+}
+
+TEST_P(NoAllocation, InLocksOfOnesOwn) {
+  const auto lock = [](int i) {
+    mutex plain;
+    timed_mutex timed;
+    recursive_mutex recursive;
+    const std::scoped_lock held(plain, timed, recursive);
+    const std::scoped_lock again(recursive);
+    if (i % 4 == 0) this_fiber::yield();
+  };
+  expect_none(lock, lock);
+}
+
+TEST_P(NoAllocation, InContendedLocksWithAndWithoutATimeOut) {
+  timed_mutex timed;
+  recursive_mutex recursive;
+  const auto lock = [&](int i) {
+    if (const std::unique_lock held(timed, std::chrono::microseconds(i % 8)); held.owns_lock() && i % 4 == 0)
+      this_fiber::yield();
+    const std::lock_guard held(recursive);
+    if (i % 4 == 0) this_fiber::yield();
+  };
+  expect_none(lock, lock);
+}
+
+// Notified under the mutex and without it; most of the waits end by their time.
+TEST_P(NoAllocation, InNotificationsAndTimedWaits) {
+  mutex guard;
+  condition_variable condition;
+  timed_mutex timed;
+  condition_variable_any any;
+  std::stop_source source;
+  const auto wait = [&](int i) {
+    {
+      std::unique_lock lock(guard);
+      condition.wait_for(lock, std::chrono::microseconds(i % 4));
+      condition.notify_one();
+    }
+    condition.notify_all();
+    std::unique_lock lock(timed);
+    any.wait_for(lock, std::chrono::microseconds(i % 4));
+    any.notify_one();
+    any.wait_for(lock, source.get_token(), 1us, [once = false]() mutable { return std::exchange(once, true); });
+    any.notify_all();
+  };
+  expect_none(wait, wait);
 }
 
 TEST_P(NoAllocation, InAWaitGroup) {

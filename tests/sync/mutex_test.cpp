@@ -1,10 +1,13 @@
 #include "support/runtime_fixture.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
-#include <ulexite/sync/condition_variable.hpp>
+#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/recursive_mutex.hpp>
+#include <ulexite/sync/timed_mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
+#include <condition_variable>
 #include <mutex>
 #include <thread>
 
@@ -151,152 +154,225 @@ TEST_P(Mutex, AWaiterIsNotPassedOverForEver) {
   });
 }
 
-class ConditionVariable : public WorkersTest {};
-ULEXITE_TEST_WORKERS(ConditionVariable);
+TEST_P(Mutex, MisuseOnAPlainThreadIsAUsageErrorToo) {
+  mutex guard;
+  EXPECT_THROW(guard.unlock(), usage_error);
+  guard.lock();
+  EXPECT_THROW(guard.lock(), usage_error);
+  rt().run([&] {
+    EXPECT_FALSE(guard.try_lock());
+    EXPECT_THROW(guard.unlock(), usage_error);
+  });
+  guard.unlock();
+  EXPECT_THROW(guard.unlock(), usage_error);
+}
 
-TEST_P(ConditionVariable, NotifyOneWakesOneOfThem) {
+// Somebody waits for it meanwhile, and gets it when the owner gives it up, and not before.
+TEST_P(Mutex, AForeignUnlockWakesNobody) {
   run([] {
     mutex guard;
-    condition_variable condition;
-    int waiting = 0, tokens = 0, woken = 0;
-    wait_group all;
-    for (int i = 0; i < 10; ++i)
-      all.spawn([&] {
-        std::unique_lock lock(guard);
-        ++waiting;
-        condition.wait(lock, [&] { return tokens > 0; });
-        --tokens;
-        ++woken;
-      });
-    const auto locked = [&](auto what) {
+    std::atomic<bool> coming{false}, got{false};
+    guard.lock();
+    auto waiter = spawn([&] {
+      coming = true;
       const std::lock_guard lock(guard);
-      return what();
-    };
-    wait_until([&] { return locked([&] { return waiting == 10; }); });
-    for (int i = 1; i <= 10; ++i) {
-      locked([&] { return ++tokens; });
-      condition.notify_one();
-      wait_until([&] { return locked([&] { return woken == i; }); });
+      got = true;
+    });
+    wait_until([&] { return coming.load(); });
+    for (int i = 0; i < 50; ++i) {
+      spawn([&] { EXPECT_THROW(guard.unlock(), usage_error); }).join();
+      EXPECT_FALSE(got);
     }
-    all.wait();
+    guard.unlock();
+    waiter.join();
+    EXPECT_TRUE(got);
   });
 }
 
-TEST_P(ConditionVariable, NotifyAllWakesAllFibersAndThreads) {
-  mutex guard;
-  condition_variable condition;
-  int waiting = 0;
-  bool go = false;
-  auto wait = [&] {
-    std::unique_lock lock(guard);
-    ++waiting;
-    condition.wait(lock, [&] { return go; });
-    EXPECT_TRUE(lock.owns_lock());
+TEST_P(Mutex, IsNoCancellationPoint) {
+  run([] {
+    mutex guard;
+    guard.lock();
+    auto waiter = spawn([&] {
+      const deadline_scope scope(0s);
+      const std::lock_guard lock(guard);
+      return this_fiber::stop_requested();
+    });
+    waiter.request_stop();
+    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    EXPECT_FALSE(waiter.done());
+    guard.unlock();
+    EXPECT_TRUE(waiter.get());
+  });
+}
+
+TEST_P(Mutex, WorksWithUniqueLock) {
+  run([] {
+    mutex one, two;
+    std::unique_lock deferred(one, std::defer_lock);
+    EXPECT_FALSE(deferred.owns_lock());
+    EXPECT_TRUE(deferred.try_lock());
+    EXPECT_THROW(deferred.lock(), std::system_error);
+    EXPECT_FALSE(std::unique_lock(one, std::try_to_lock).owns_lock());
+    std::unique_lock other(two, std::try_to_lock);
+    EXPECT_TRUE(other.owns_lock());
+    swap(deferred, other);
+    EXPECT_EQ(deferred.mutex(), &two);
+    deferred.unlock();
+    EXPECT_TRUE(spawn([&] {
+                  const std::unique_lock lock(two, std::try_to_lock);
+                  return lock.owns_lock();
+                }).get());
+    std::unique_lock adopted(*other.release(), std::adopt_lock);
+    const std::unique_lock moved(std::move(adopted));
+    EXPECT_TRUE(moved.owns_lock());
+    EXPECT_FALSE(spawn([&] { return one.try_lock(); }).get());
+  });
+}
+
+// Each takes the three in an order of its own, some fibers and some threads.
+TEST_P(Mutex, StdLockTakesSeveralKindsWithoutDeadlock) {
+  mutex one;
+  timed_mutex two;
+  recursive_mutex three;
+  long count = 0;
+  const auto work = [&](int i) {
+    for (int k = 0; k < times(500); ++k) {
+      const int order = (i + k) % 3;
+      order == 0 ? std::lock(one, two, three) : order == 1 ? std::lock(three, one, two) : std::lock(two, three, one);
+      const std::scoped_lock held(std::adopt_lock, one, two, three);
+      if (++count % 16 == 0) this_fiber::yield();
+    }
   };
   std::vector<std::thread> threads;
   std::vector<join_handle<>> all;
-  for (int i = 0; i < 5; ++i) {
-    all.push_back(rt().spawn(wait));
-    threads.emplace_back(wait);
+  for (int i = 0; i < 4; ++i) {
+    all.push_back(rt().spawn(work, i));
+    if (i < 2) threads.emplace_back(work, i);
   }
-  wait_until([&] {
-    const std::lock_guard lock(guard);
-    return waiting == 10;
-  });
-  {
-    const std::lock_guard lock(guard);
-    go = true;
-  }
-  condition.notify_all();
   for (auto& each : all) each.join();
   for (auto& each : threads) each.join();
+  EXPECT_EQ(count, 6L * times(500));
 }
 
-TEST_P(ConditionVariable, WaitsNoLongerThanAllowed) {
-  auto check = [] {
-    mutex guard;
-    condition_variable condition;
-    std::unique_lock lock(guard);
-    const auto start = ulexite::clock::now();
-    EXPECT_EQ(condition.wait_for(lock, 2ms), std::cv_status::timeout);
-    EXPECT_GE(ulexite::clock::now() - start, 2ms);
-    EXPECT_TRUE(lock.owns_lock());
-    EXPECT_THROW(guard.lock(), usage_error) << "held again";
-    EXPECT_EQ(condition.wait_until(lock, ulexite::clock::now() - 1s), std::cv_status::timeout);
-    EXPECT_FALSE(condition.wait_for(lock, 1ms, [] { return false; }));
-    EXPECT_TRUE(condition.wait_for(lock, 1h, [] { return true; }));
-    int looks = 0;
-    EXPECT_TRUE(condition.wait_until(lock, ulexite::clock::now() + 1ms, [&] { return ++looks > 1; }));
-  };
-  run(check);
-  check();
-}
-
-TEST_P(ConditionVariable, WaitWithoutHoldingIsAUsageError) {
-  run([] {
-    mutex guard;
-    condition_variable condition;
-    std::unique_lock lock(guard, std::defer_lock);
-    EXPECT_THROW(condition.wait(lock), usage_error);
-    EXPECT_FALSE(lock.owns_lock());
-    lock.lock();
-    spawn([&] { EXPECT_THROW(condition.wait(lock), usage_error); }).join();
-    EXPECT_TRUE(lock.owns_lock());
-    EXPECT_FALSE(guard.try_lock());
-  });
-}
-
-TEST_P(ConditionVariable, NotifyWithoutWaitersIsForgotten) {
-  run([] {
-    mutex guard;
-    condition_variable condition;
-    condition.notify_one();
-    condition.notify_all();
-    std::unique_lock lock(guard);
-    EXPECT_EQ(condition.wait_for(lock, 1ms), std::cv_status::timeout);
-  });
-}
-
-// The notification comes between the release of the mutex and the switch, again and again.
-TEST_P(ConditionVariable, MissesNoNotification) {
-  run([] {
-    mutex guard;
-    condition_variable condition;
-    int turn = 0;
-    wait_group all;
-    for (int me = 0; me < 3; ++me)
-      all.spawn([&, me] {
-        for (int i = 0; i < times(2000); ++i) {
-          std::unique_lock lock(guard);
-          condition.wait(lock, [&] { return turn == me; });
-          turn = (turn + 1) % 3;
-          if (i % 2 == 0) lock.unlock();
-          condition.notify_all();
-        }
-      });
-    all.wait();
-  });
-}
-
-TEST_P(ConditionVariable, TimeOutsRaceWithNotifications) {
-  run([] {
-    mutex guard;
-    condition_variable condition;
-    std::atomic<int> left{8};
-    wait_group all;
-    for (int i = 0; i < 8; ++i)
-      all.spawn([&, i] {
-        for (int k = 0; k < times(300); ++k) {
-          std::unique_lock lock(guard);
-          condition.wait_for(lock, std::chrono::microseconds((i * 7 + k) % 50));
-        }
-        --left;
-      });
-    while (left > 0) {
+// Fibers may hold the mutex, but only threads may wait for a condition variable of std's.
+TEST_P(Mutex, WorksWithStdConditionVariableAnyOnThreads) {
+  mutex guard;
+  std::condition_variable_any condition;
+  int tokens = 0, taken = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] {
+      std::unique_lock lock(guard);
+      for (int k = 0; k < times(500); ++k, --tokens, ++taken) condition.wait(lock, [&] { return tokens > 0; });
+    });
+  run([&] {
+    for (int i = 0; i < 3 * times(500); ++i) {
+      {
+        const std::lock_guard lock(guard);
+        ++tokens;
+      }
       condition.notify_one();
-      this_fiber::yield();
+      if (i % 8 == 0) this_fiber::yield();
+    }
+  });
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(taken, 3 * times(500));
+  EXPECT_EQ(tokens, 0);
+}
+
+// With one worker the test decides who runs when.
+class MutexQueue : public RuntimeTest {
+ protected:
+  template <class F>
+  void run(F&& test) {
+    make(1).run(std::forward<F>(test));
+  }
+  // All others run until they have nothing to do, unless they yield.
+  static void settle() {
+    for (int i = 0; i < 4; ++i) this_fiber::yield();
+  }
+};
+
+TEST_F(MutexQueue, IsServedInTheOrderOfArrival) {
+  run([] {
+    mutex guard;
+    guard.lock();
+    std::vector<int> order;
+    wait_group all;
+    for (int i = 0; i < 10; ++i) {
+      all.spawn([&, i] {
+        const std::lock_guard lock(guard);
+        order.push_back(i);
+      });
+      settle();
+    }
+    guard.unlock();
+    all.wait();
+    EXPECT_EQ(order, (std::vector{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  });
+}
+
+TEST_F(MutexQueue, LetsAWaiterBePassedOverThirtyTimesAtMost) {
+  run([] {
+    mutex guard;
+    guard.lock();
+    const auto start = ulexite::clock::now();
+    auto waiter = spawn([&] { const std::lock_guard lock(guard); });
+    settle();
+    int passes = 0;
+    for (guard.unlock(); passes <= 30 && guard.try_lock(); guard.unlock()) {
+      ++passes;
+      settle();  // the waiter wakes, and finds it taken
+    }
+    EXPECT_LE(passes, 30);
+    // Nor less often, unless it had waited too long.
+    if (ulexite::clock::now() - start < 1ms) EXPECT_EQ(passes, 30);
+    EXPECT_FALSE(waiter.done()) << "the mutex is its own before it has run";
+    EXPECT_THROW(guard.unlock(), usage_error);
+    waiter.join();
+    EXPECT_TRUE(guard.try_lock());
+    guard.unlock();
+  });
+}
+
+TEST_F(MutexQueue, HandsOverToOneThatHasWaitedForAMillisecond) {
+  run([] {
+    mutex guard;
+    guard.lock();
+    auto waiter = spawn([&] { const std::lock_guard lock(guard); });
+    settle();
+    const auto start = ulexite::clock::now();
+    hog_until([&] { return ulexite::clock::now() - start > 1ms; });
+    guard.unlock();
+    if (guard.try_lock()) {
+      ADD_FAILURE() << "passed over";
+      guard.unlock();
+    }
+    waiter.join();
+  });
+}
+
+TEST_F(MutexQueue, KeepsThePlaceOfOneThatWasPassedOver) {
+  run([] {
+    mutex guard;
+    guard.lock();
+    std::vector<int> order;
+    wait_group all;
+    for (int i = 0; i < 3; ++i) {
+      all.spawn([&, i] {
+        const std::lock_guard lock(guard);
+        order.push_back(i);
+      });
+      settle();
+    }
+    guard.unlock();
+    for (int i = 0; i < 5 && guard.try_lock(); ++i) {  // unless it has waited for too long
+      settle();
+      guard.unlock();
     }
     all.wait();
+    EXPECT_EQ(order, (std::vector{0, 1, 2}));
   });
 }
 
