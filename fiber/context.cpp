@@ -4,24 +4,12 @@
 
 #include <cxxabi.h>
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
 namespace ulexite::detail {
 
-// jump_fcontext loads the target's MXCSR, and where that differs from the current one in no more than the sticky
-// exception flags, the load costs 55 ns on some processors: after any inexact operation, on every switch. So the flags
-// are all set from the start, which every context made on this thread inherits, and nothing can differ. (The flags say
-// nothing across a suspension anyway. A fiber that clears them pays for it until they are set again.)
 switch_thread::switch_thread() noexcept
-    : exceptions(reinterpret_cast<exception_globals*>(abi::__cxa_get_globals())), error(&errno) {
-#if defined(__x86_64__)
-  constexpr unsigned int sticky_flags = 0x3f;
-  floating = _mm_getcsr() | sticky_flags;
-  _mm_setcsr(floating);
-#endif
-}
+    : exceptions(reinterpret_cast<exception_globals*>(abi::__cxa_get_globals())),
+      error(&errno),
+      floating(floating_controls::of_thread()) {}
 
 }  // namespace ulexite::detail
 
@@ -29,13 +17,12 @@ extern "C" {
 
 const char ULEXITE_BUILT_AS = 0;
 
-[[noreturn]] void ulexite_context_main(boost::context::detail::transfer_t arrival) noexcept {
+// The floating-point controls are the thread's, not those of whoever happened to start it.
+[[noreturn]] void ulexite_context_main(void* frame, void* data) noexcept {
   using namespace ulexite::detail;
-  const auto entry = static_cast<const passage*>(arrival.data)->entry;
-  switch_thread& thread = arrive(arrival, nullptr);
-#if defined(__x86_64__)
-  _mm_setcsr(thread.floating);  // not the rounding mode of whoever happened to start it
-#endif
+  const ulexite::detail::passage& passage = *static_cast<const ulexite::detail::passage*>(data);
+  const auto entry = passage.entry;
+  switch_thread& thread = arrive({frame, data}, passage.thread->floating, nullptr);
   entry(thread);
   __builtin_trap();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ulexite/base/atomics.hpp>
+#include <ulexite/fiber/floating_controls.hpp>
 #include <ulexite/fiber/stack.hpp>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -39,10 +40,8 @@ struct switch_thread {
     unsigned int uncaught;
   };
   exception_globals* exceptions;
-  int* error;  // errno
-#if defined(__x86_64__)
-  unsigned int floating;  // MXCSR that every computation starts with
-#endif
+  int* error;                  // errno
+  floating_controls floating;  // that every computation starts with
 };
 
 // Where a computation was left: its registers lie on its stack.

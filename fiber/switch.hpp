@@ -5,8 +5,7 @@
 // misprediction, and there were four of them, half of the whole switch.
 
 #include <ulexite/fiber/context.hpp>
-
-#include <boost/context/detail/fcontext.hpp>
+#include <ulexite/fiber/jump.hpp>
 
 #if ULEXITE_ASAN
 #include <sanitizer/asan_interface.h>
@@ -16,12 +15,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// The first frame of every started computation; in context.cpp.
-extern "C" void ulexite_context_entry(boost::context::detail::transfer_t);
-
 namespace ulexite::detail {
-
-namespace fcontext = boost::context::detail;
 
 enum class departure : bool { returns, final };
 
@@ -30,12 +24,15 @@ struct passage {
   context* from;
   switch_thread* thread;
   void (*entry)(switch_thread&);  // of a computation that starts
+  floating_controls floating;
 };
 
 // What both ends of a switch do on arrival: the one that left is described completely only now.
-inline switch_thread& arrive(fcontext::transfer_t arrival, [[maybe_unused]] void* own_fake_stack) noexcept {
+inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unused]] void* own_fake_stack) noexcept {
   const passage& passage = *static_cast<detail::passage*>(arrival.data);
-  passage.from->frame = arrival.fctx;
+  passage.from->frame = arrival.frame;
+  if (!(passage.floating == own)) [[unlikely]]
+    own.apply();
 #if ULEXITE_ASAN
   __sanitizer_finish_switch_fiber(own_fake_stack, &passage.from->low, &passage.from->size);
 #endif
@@ -43,11 +40,11 @@ inline switch_thread& arrive(fcontext::transfer_t arrival, [[maybe_unused]] void
 }
 
 // The departing side. Everything that the thread holds for this computation is kept in this frame meanwhile.
-[[gnu::always_inline]] inline switch_thread& jump(context& from, void* target, void (*entry)(switch_thread&),
-                                                  switch_thread& thread, departure departure) noexcept {
-  passage passage{&from, &thread, entry};
+[[gnu::always_inline]] inline switch_thread& depart(context& from, void* target, void (*entry)(switch_thread&),
+                                                    switch_thread& thread, departure departure) noexcept {
+  passage passage{&from, &thread, entry, floating_controls::current(thread.floating)};
   if (departure == departure::final) {
-    fcontext::jump_fcontext(target, &passage);
+    jump(target, &passage);
     __builtin_trap();  // resumed although final
   }
   const int error = *thread.error;
@@ -55,11 +52,11 @@ inline switch_thread& arrive(fcontext::transfer_t arrival, [[maybe_unused]] void
   const bool handling = exceptions.caught != nullptr || exceptions.uncaught != 0;
   if (handling) *thread.exceptions = {};
 
-  const auto arrival = fcontext::jump_fcontext(target, &passage);
+  const arrival arrival = jump(target, &passage);
 #if ULEXITE_ASAN
-  switch_thread& now = arrive(arrival, from.fake_stack);
+  switch_thread& now = arrive(arrival, passage.floating, from.fake_stack);
 #else
-  switch_thread& now = arrive(arrival, nullptr);
+  switch_thread& now = arrive(arrival, passage.floating, nullptr);
 #endif
   if (handling) *now.exceptions = exceptions;  // whoever left just now has left them empty
   *now.error = error;
@@ -94,15 +91,13 @@ inline switch_thread& arrive(fcontext::transfer_t arrival, [[maybe_unused]] void
   if (!stack.sanitizer) stack.sanitizer = __tsan_create_fiber(0);
 #endif
   announce_switch(from, stack.low, stack.size(), stack.sanitizer, departure);
-  const auto frame = fcontext::make_fcontext(top, static_cast<std::size_t>(top - stack.low), ulexite_context_entry);
-  return jump(from, frame, entry, thread, departure);
+  void* const frame = make_frame(top, static_cast<std::size_t>(top - stack.low));
+  return depart(from, frame, entry, thread, departure);
 }
 
 // Leaves the running computation in `from` and goes on in `to`. Returns when somebody switches to `from`, perhaps on
 // another thread: the one returned. errno, the exceptions being handled and the floating-point control words stay with
 // the computation. departure::final: `from` will never be resumed, and its stack is free once `to` runs.
-//
-// From Boost.Context's jump_fcontext (Oliver Kowalke, 2009).
 [[gnu::always_inline]] inline switch_thread& switch_context(context& from, context& to, switch_thread& thread,
                                                             departure departure = departure::returns) noexcept {
 #if ULEXITE_ASAN
@@ -110,7 +105,7 @@ inline switch_thread& arrive(fcontext::transfer_t arrival, [[maybe_unused]] void
 #elif ULEXITE_TSAN
   announce_switch(from, nullptr, 0, to.sanitizer, departure);
 #endif
-  return jump(from, to.frame, nullptr, thread, departure);
+  return depart(from, to.frame, nullptr, thread, departure);
 }
 
 // To be called when `stack` goes out of use for now, by another computation than the one that used it.

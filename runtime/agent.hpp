@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <stop_token>
 
 namespace ulexite::detail {
 
@@ -15,7 +16,7 @@ inline constexpr std::int64_t no_deadline = INT64_MAX;
 enum class agent_kind : std::uint8_t {
   fiber,
   thread,
-  job,  // may not wait
+  job,  // may not wait; also a fiber while it runs stop callbacks
 };
 
 // Whoever runs, and can be made to wait and be resumed: a fiber or a plain thread. std calls both execution agents.
@@ -28,9 +29,9 @@ struct agent {
   std::uint8_t size_class = 0;  // task_pool's
 
   // The agent's own, below.
-  std::uint8_t budget = 0;  // operations that need not wait, until the next look at whether to yield
-  bool shielded = false;    // it does not hear of a stop
-  bool expired = false;     // its deadline was over at some wait: sticky as long as that deadline holds
+  std::uint8_t budget = 0;    // operations that need not wait, until the next look at whether to yield
+  bool shielded : 1 = false;  // it does not hear of a stop
+  bool expired : 1 = false;   // its deadline was over at some wait: sticky as long as that deadline holds
   union {
     agent* next_free;                     // task_pool's, while nobody uses the block
     std::int64_t deadline = no_deadline;  // of all that it does: its cancellation points do not wait beyond
@@ -83,8 +84,6 @@ class thread_agent : public agent {
  public:
   thread_agent() noexcept { kind = agent_kind::thread; }
 
-  local_values locals;
-
   // Ends block. Any thread; the object may be gone as soon as the blocked thread has seen it.
   void resume() noexcept { signal(resumed_); }
   // Ends block without a resume, once. Sticky. Any thread that knows the object to live.
@@ -111,10 +110,18 @@ class thread_agent : public agent {
   std::condition_variable condition_;
   bool resumed_ = false;
   bool poked_ = false;
+
+ public:
+  local_values locals;  // last, for what its values do when they are destroyed may wait
 };
 
 // The agent of the calling fiber or thread.
 agent& this_agent() noexcept;
+
+// Requests a stop, and so runs callbacks of the user's. A fiber may not wait in them: what holds for std::stop_callback
+// on threads, that the one who destroys it waits for a call under way elsewhere, is decided by the thread that made the
+// request, and a fiber that waits leaves that to others.
+void run_stop_callbacks(std::stop_source source) noexcept;
 
 // The values of the calling fiber or thread. Throws std::bad_alloc, usage_error in a job.
 local_values& this_agents_locals();

@@ -93,13 +93,13 @@ void core::request_stop() noexcept {
   stop_requested_.store(true, std::memory_order_relaxed);  // ordered by the heavy fence
   std_atomics::heavy_fence();                              // A
   tasks.for_each([](agent& agent) { agent.word.request_stop(); });
+  run_stop_callbacks(stop_source_);
   std_atomics::heavy_fence();  // wait_word.hpp C
   intrusive_queue<job> cancelled;
   tasks.for_each([&](agent& agent) {
     if (agent.word.cancel()) cancelled.push(agent.fiber());
   });
   inject(cancelled);
-  stop_source_.request_stop();  // runs callbacks of the user's
 }
 
 // Waits for the outside threads that have published something and may still be about to wake or start a worker.

@@ -230,6 +230,7 @@ wake_reason scheduler::suspend(spin_lock* held, bool prepared, bool cancellable)
 }
 
 void scheduler::yield() noexcept {
+  if (current_->agent().kind == agent_kind::job) return;  // in a stop callback
   job* const next = next_local();
 #ifndef ULEXITE_DEBUG_MIGRATE
   if (!next && until_housekeeping_ != 0 && !has_slot()) {  // alone

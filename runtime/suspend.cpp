@@ -11,6 +11,10 @@ namespace ulexite::detail {
 namespace {
 
 wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, std::int64_t deadline) noexcept {
+  if (deadline != no_deadline && !prepared) {  // the thread itself is a claimer then
+    self.word.prepare();
+    prepared = true;
+  }
   const bool waits = self.word.commit(prepared, false);
   if (held) held->unlock();
   if (waits && !self.block(deadline) && self.word.claim(wake_reason::timed_out) == claim_result::lost)
@@ -34,7 +38,8 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, s
 
 wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, bool cancellable, std::int64_t deadline) noexcept {
   if (self.kind != agent_kind::fiber) [[unlikely]] {
-    if (self.kind == agent_kind::job) panic("a job waits for something: only fibers and plain threads may");
+    if (self.kind == agent_kind::job)
+      panic("a job or a stop callback waits for something: only fibers and plain threads may");
     return suspend_thread(static_cast<thread_agent&>(self), held, prepared, deadline);
   }
   if (deadline != no_deadline) return suspend_with_timer(self.fiber(), held, prepared, cancellable, deadline);
@@ -79,6 +84,14 @@ void resume(agent& agent) noexcept {
   } else {
     fiber.home->inject(fiber);
   }
+}
+
+void run_stop_callbacks(std::stop_source source) noexcept {
+  agent& self = this_agent();
+  const agent_kind kind = self.kind;
+  if (kind == agent_kind::fiber) self.kind = agent_kind::job;
+  source.request_stop();
+  self.kind = kind;
 }
 
 wake_reason suspend(agent& self, spin_lock& held, cancellable cancellable, std::int64_t deadline) noexcept {

@@ -94,13 +94,22 @@ void task::end() noexcept {
   home->count_end(worker_of(*home));
 }
 
+// What is destroyed from here on may wait, and must not be told by an exception that it may not.
+void task::returned() noexcept {
+  detail::agent& self = agent();
+  expired_ = self.expired;
+  self.shielded = true;
+  self.expired = false;
+  self.deadline = no_deadline;
+  clear_locals();
+}
+
 void task::clear_locals() noexcept {
   if (task_extras* const mine = extras_.load(std::memory_order_acquire)) mine->locals.clear();  // A
 }
 
-// What belongs to the fiber is destroyed first of all, while it may still wait.
 void task::complete() noexcept {
-  clear_locals();
+  clear_locals();  // those that the end of the closure has made
   if (!detached_at_birth_) {
     lock_.lock();
     if (!released_) {
@@ -131,6 +140,8 @@ void task::abandon() noexcept {
   if (state.phase() == fiber_phase::fresh) operations_.abandon(*this);
   failure = std::make_exception_ptr(operation_cancelled());
   agent().word.request_stop();
+  returned();
+  forget_stop_callbacks();
   complete();
 }
 
@@ -163,13 +174,23 @@ void task::release() noexcept {
   free();
 }
 
-// The request is made before the lock is taken: whoever makes the extras later finds it.
+// The request is made before the lock is taken: whoever asks for a token later finds it. The fiber is woken last, so
+// that it finds its token told.
 bool task::request_stop() noexcept {
   const bool first = agent().word.request_stop();
+  run_stop_callbacks(stop_source());
   std_atomics::heavy_fence();  // wait_word.hpp C
   if (agent().word.cancel()) resume(agent());
-  stop_source().request_stop();  // runs callbacks of the user's
   return first;
+}
+
+// The callbacks stand on a stack that goes, and nobody is to call them.
+void task::forget_stop_callbacks() noexcept {
+  task_extras* const made = extras_.load(std::memory_order_acquire);  // A
+  if (!made) return;
+  made->runtime_stop.reset();
+  const std::lock_guard lock(lock_);
+  made->stop = std::stop_source(std::nostopstate);
 }
 
 std::stop_source task::stop_source() noexcept {
@@ -182,12 +203,7 @@ local_values& task::locals() { return extras().locals; }
 
 task_extras& task::extras() {
   if (task_extras* const made = extras_.load(std::memory_order_acquire)) return *made;  // A
-  std::stop_token of_runtime;
-  {
-    const std::lock_guard lock(lock_);
-    if (!done_) of_runtime = home->stop_token();  // which may be gone afterwards
-  }
-  auto fresh = std::make_unique<task_extras>(std::move(of_runtime));
+  auto fresh = std::make_unique<task_extras>();
   const std::lock_guard lock(lock_);
   if (task_extras* const made = extras_.load(std::memory_order_relaxed)) return *made;  // lock_ held
   extras_.store(fresh.get(), std::memory_order_release);                                // A
@@ -195,8 +211,17 @@ task_extras& task::extras() {
 }
 
 std::stop_token task::get_stop_token() {
-  std::stop_source& source = extras().stop;
-  if (agent().word.stop_requested()) source.request_stop();
+  task_extras& mine = extras();
+  std::stop_source source;
+  {
+    const std::lock_guard lock(lock_);
+    if (!mine.stop.stop_possible()) {
+      mine.stop = source;
+      if (!done_) mine.runtime_stop.emplace(home->stop_token(), task_extras::relay{source});  // later it may be gone
+    }
+    source = mine.stop;
+  }
+  if (agent().word.stop_requested()) run_stop_callbacks(source);
   return source.get_token();
 }
 
@@ -221,10 +246,10 @@ void task::report_failure() noexcept {
   try {
     std::rethrow_exception(failure);
   } catch (const operation_cancelled&) {
-    if (agent().word.stop_requested() || agent().expired) return;
+    if (agent().word.stop_requested() || expired_) return;
   } catch (...) {
   }
-  task_pool::of(this).report_unhandled(*this, failure);
+  report_unhandled(*task_pool::of(this).handler(), *this, failure);
 }
 
 }  // namespace ulexite::detail

@@ -79,6 +79,8 @@ class task : public fiber {
   void detach_at_birth() noexcept { detached_at_birth_ = true; }
   // Runs it on the stack that the caller stands on. It may be freed at the return.
   void run_here() noexcept { operations_.run(*this); }
+  // The closure has returned, and is destroyed next: the fiber's locals go, and from here on nothing cancels it.
+  void returned() noexcept;
   // The last thing its closure's wrapper does: wakes the joiner; frees it if the handle has gone.
   void complete() noexcept;
   // It will never run any more: ends it as if it had been cancelled. What stands on its stack is not destroyed.
@@ -106,6 +108,7 @@ class task : public fiber {
  private:
   task_extras& extras();
   void clear_locals() noexcept;
+  void forget_stop_callbacks() noexcept;
   void end() noexcept;
   void free() noexcept;
   void report_failure() noexcept;
@@ -113,7 +116,8 @@ class task : public fiber {
   const operations& operations_;
   std::atomic<task_extras*> extras_{nullptr};  // set once, with lock_ held
   bool detached_at_birth_ = false;
-  spin_lock lock_;  // guards the rest
+  bool expired_ = false;  // its deadline was over when the closure returned
+  spin_lock lock_;        // guards the rest
   bool done_ = false;
   bool released_ = false;
   bool failure_taken_ = false;
@@ -199,6 +203,7 @@ class closure_task final : public result_task<R> {
   static void run(task& base) noexcept {
     auto& self = static_cast<closure_task&>(base);
     self.run_and_keep(self.closure_);
+    self.returned();
     self.closure_.~F();
     self.complete();
   }

@@ -54,7 +54,8 @@ void* task_pool::allocate(std::size_t size, cache* own) {
     block = one.free;
   }
   block->in_use = true;
-  block->shielded = block->expired = false;
+  block->shielded = false;
+  block->expired = false;
   block->deadline = no_deadline;
   unpoison(*block);
   return block + 1;
@@ -126,10 +127,11 @@ bool task_pool::give(agent& block) noexcept {
   return retired_ && --orphans_ == 0;
 }
 
-void task_pool::report_unhandled(const fiber_identity& whose, std::exception_ptr failure) const noexcept {
+void report_unhandled(const task_pool::unhandled_handler& handler, const fiber_identity& whose,
+                      std::exception_ptr failure) noexcept {
   const char* const name = whose.name ? whose.name : "";
-  if (handler_) {
-    handler_(name, failure);
+  if (handler) {
+    handler(name, failure);
     return;
   }
   const auto report = [&](const char* what) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -36,7 +37,7 @@ class task_pool {
   // dropped after the runtime's end.
   static task_pool* make(unhandled_handler handler) { return new task_pool(std::move(handler)); }
 
-  void report_unhandled(const fiber_identity& whose, std::exception_ptr failure) const noexcept;
+  [[nodiscard]] const std::shared_ptr<const unhandled_handler>& handler() const noexcept { return handler_; }
 
   // Room for `size` <= largest_room bytes, aligned to 16. `own` is the calling worker's, or null on another thread.
   // Throws std::bad_alloc.
@@ -72,7 +73,8 @@ class task_pool {
     }
   };
 
-  explicit task_pool(unhandled_handler handler) noexcept : handler_(std::move(handler)) {}
+  explicit task_pool(unhandled_handler handler)
+      : handler_(std::make_shared<const unhandled_handler>(std::move(handler))) {}
   ~task_pool();
 
   static std::size_t class_of(std::size_t size) noexcept;
@@ -81,13 +83,17 @@ class task_pool {
   agent& carve(std::size_t size_class);
   bool give(agent& block) noexcept;
 
-  const unhandled_handler handler_;
-  spin_lock lock_;  // guards all below
+  const std::shared_ptr<const unhandled_handler> handler_;  // may outlive the pool
+  spin_lock lock_;                                          // guards all below
   slab* slabs_ = nullptr;
   slab* open_[classes]{};  // the slab that blocks are carved from
   cache central_;
   bool retired_ = false;
   std::size_t orphans_ = 0;  // blocks in use after retire
 };
+
+// Tells `handler`, or if it is empty reports and terminates.
+void report_unhandled(const task_pool::unhandled_handler& handler, const fiber_identity& whose,
+                      std::exception_ptr failure) noexcept;
 
 }  // namespace ulexite::detail

@@ -12,8 +12,13 @@
 // commit, which fails, does.
 //
 // State
-//   phase_   the waiter moves it to preparing, waiting or shielded, claimers away from there, by exchange.
-//   stop_    set by any thread, never cleared while the fiber lives.
+//   phase_     the waiter moves it to preparing, waiting, shielded, guarded or bare, claimers away from there. Of a
+//   wait
+//              that was prepared (waiting, shielded) by exchange. One that was not has but one claimer at a time, who
+//              holds the lock: if it is not cancellable either (bare), he just stores; if it is (guarded), he has the
+//              canceller to reckon with, who is rare and pays for both, see D.
+//   claiming_  a claimer has come to a guarded wait. Set under the lock, cleared with the next wait.
+//   stop_      set by any thread, never cleared while the fiber lives.
 //
 // Pairings
 //   A  a claimer changes phase_, acq_rel  ->  the resumed waiter, or a failing commit, reads it, acquire: it sees what
@@ -22,7 +27,10 @@
 //      all that was done before the commit.
 //   C  commit changes phase_, then loads stop_; a canceller sets stop_, then changes phase_. Between the two, the first
 //      has a light fence and the second a heavy one: either the waiter sees the request, or the canceller the wait.
-//   D  request_stop sets stop_, release  ->  the fiber loads it, acquire: it sees what the requester wrote before.
+//   D  a claimer of a guarded wait sets claiming_, then loads stop_; a canceller sets stop_, then loads claiming_. With
+//      the same fences as in C either the claimer sees the request, and then exchanges phase_ like the canceller, or
+//      the canceller sees the claimer, and gives way.
+//   E  request_stop sets stop_, release  ->  the fiber loads it, acquire: it sees what the requester wrote before.
 //
 // Checked by tests/model/wait_word_model.cpp.
 
@@ -50,25 +58,33 @@ class basic_wait_word {
   // preparing -> idle, when the wait turns out to be needless. False if a claim came first. The waiter.
   [[nodiscard]] bool retract() noexcept { return advance(preparing, idle); }
 
-  // To waiting; from preparing if `prepared`, else from the end of the last wait. False if the wait is over already: it
-  // was claimed early, or it is cancellable and a stop was requested. On behalf of the waiter.
+  // From preparing if `prepared`, else from the end of the last wait, to where claims resume. False if the wait is over
+  // already: it was claimed early, or it is cancellable and a stop was requested. On behalf of the waiter.
   [[nodiscard]] bool commit(bool prepared, bool cancellable) noexcept {
-    const std::uint8_t next = cancellable ? waiting : shielded;
-    if (!prepared) {
-      phase_.store(next, Atomics::release);  // B
-    } else if (!advance(preparing, next)) {
-      return false;
+    std::uint8_t next;
+    if (prepared) {
+      next = cancellable ? waiting : shielded;
+      if (!advance(preparing, next)) return false;
+    } else {
+      next = cancellable ? guarded : bare;
+      claiming_.store(false, Atomics::relaxed);  // published by phase_
+      phase_.store(next, Atomics::release);      // B
     }
     if (!cancellable) return true;
-    Atomics::light_fence();                                                // C
-    return !stop_.load(Atomics::acquire) || !advance(waiting, cancelled);  // D, ordered by C's fence
+    Atomics::light_fence();                                             // C
+    return !stop_.load(Atomics::acquire) || !advance(next, cancelled);  // E, ordered by C's fence
   }
 
-  // preparing, waiting or shielded -> notified or timed_out. Any thread that holds the lock of what is waited for.
+  // Ends the wait as notified or timed_out. Any thread that holds the lock of what is waited for; if the wait was
+  // prepared, any thread.
   [[nodiscard]] claim_result claim(wake_reason reason) noexcept {
-    auto phase = phase_.load(Atomics::relaxed);  // hint: the exchange decides
+    auto phase = phase_.load(Atomics::acquire);  // B
+    if (phase == bare || (phase == guarded && claims_alone())) {
+      phase_.store(to_phase(reason), Atomics::release);  // A
+      return claim_result::won;
+    }
     for (;;) {
-      if (phase != preparing && phase != waiting && phase != shielded) return claim_result::lost;
+      if (phase < preparing || phase > guarded) return claim_result::lost;
       if (phase_.compare_exchange_weak(phase, to_phase(reason), Atomics::acq_rel, Atomics::relaxed))  // A, B
         return phase == preparing ? claim_result::early : claim_result::won;
     }
@@ -76,11 +92,15 @@ class basic_wait_word {
 
   // Asks for cancellation. True the first time. The caller executes a heavy fence (C), and then calls cancel; one fence
   // does for many words. Any thread.
-  bool request_stop() noexcept { return !stop_.exchange(true, Atomics::release); }  // D
+  bool request_stop() noexcept { return !stop_.exchange(true, Atomics::release); }  // E
   // Ends the present wait if it is cancellable: true if the caller is to resume the waiter. Any thread.
-  [[nodiscard]] bool cancel() noexcept { return advance(waiting, cancelled); }
+  [[nodiscard]] bool cancel() noexcept {
+    const auto phase = phase_.load(Atomics::acquire);                        // B
+    if (phase == guarded && claiming_.load(Atomics::acquire)) return false;  // D, ordered by the caller's fence
+    return (phase == waiting || phase == guarded) && advance(phase, cancelled);
+  }
 
-  [[nodiscard]] bool stop_requested() const noexcept { return stop_.load(Atomics::acquire); }  // D
+  [[nodiscard]] bool stop_requested() const noexcept { return stop_.load(Atomics::acquire); }  // E
 
   // How the last wait ended. The waiter, once resumed; or after a failed commit or retract.
   [[nodiscard]] wake_reason reason() const noexcept {
@@ -98,10 +118,17 @@ class basic_wait_word {
   }
 
  private:
-  enum : std::uint8_t { idle, preparing, waiting, shielded, notified, timed_out, cancelled };
+  enum : std::uint8_t { idle, preparing, waiting, shielded, guarded, bare, notified, timed_out, cancelled };
 
   static constexpr std::uint8_t to_phase(wake_reason reason) noexcept {
     return reason == wake_reason::timed_out ? timed_out : reason == wake_reason::cancelled ? cancelled : notified;
+  }
+
+  // Of a guarded wait, with the lock held: is there no canceller?
+  bool claims_alone() noexcept {
+    claiming_.store(true, Atomics::relaxed);  // ordered by the fence
+    Atomics::light_fence();                   // D
+    return !stop_.load(Atomics::relaxed);     // ordered by the fence
   }
 
   bool advance(std::uint8_t from, std::uint8_t to) noexcept {
@@ -109,6 +136,7 @@ class basic_wait_word {
   }
 
   typename Atomics::template atomic<std::uint8_t> phase_{idle};
+  typename Atomics::template atomic<bool> claiming_{false};
   typename Atomics::template atomic<bool> stop_{false};
 };
 

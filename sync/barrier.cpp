@@ -48,7 +48,7 @@ void barrier_core::wait(arrival arrival) {
     return;
   }
   wait_node node(self);
-  if (wait_in(queue_, guard_, node, cancellable::yes) == wake_reason::cancelled) throw_cancelled();
+  wait_or_throw(queue_, guard_, node);
 }
 
 }  // namespace ulexite::detail

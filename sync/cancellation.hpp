@@ -65,8 +65,11 @@ class shield {
   shield() noexcept
       : self_(detail::this_agent()),
         deadline_(std::exchange(self_.deadline, detail::no_deadline)),
-        shielded_(std::exchange(self_.shielded, true)),
-        expired_(std::exchange(self_.expired, false)) {}
+        shielded_(self_.shielded),
+        expired_(self_.expired) {
+    self_.shielded = true;
+    self_.expired = false;
+  }
   shield(const shield&) = delete;
   shield& operator=(const shield&) = delete;
   ~shield() {

@@ -41,8 +41,9 @@ class channel_case_base;
 // at the same time. T need only be movable (for the receiving forms with a T&, and assignable); a move may be made by
 // either side.
 //
-// Waiting sends and receives are cancellation points: they throw operation_cancelled in a fiber that was asked to stop,
-// and then no value is lost: a send keeps its argument, a receive has taken nothing.
+// Sends and receives are cancellation points, those that need not wait too: they throw operation_cancelled in a fiber
+// that was asked to stop. A receive has taken nothing then. A send has sent nothing: those that take a T& leave the
+// variable as it was; the argument of send(T) goes with the call. Each may yield, even if it never waits.
 //
 // A channel may be destroyed once every call on it has returned and no other will come.
 template <class T>
@@ -231,11 +232,7 @@ class channel {
   channel_status wait(detail::agent& self, detail::wait_queue& queue, detail::spin_lock& lock, void* slot,
                       std::int64_t deadline, Attempt&& attempt) {
     detail::wait_node node(self, slot);
-    switch (detail::wait_in(queue, lock, node, detail::cancellable::yes, deadline)) {
-      case detail::wake_reason::notified: break;
-      case detail::wake_reason::timed_out: return channel_status::timeout;
-      case detail::wake_reason::cancelled: detail::throw_cancelled();
-    }
+    if (!detail::wait_or_throw(queue, lock, node, deadline)) return channel_status::timeout;
     switch (node.result) {
       case detail::wait_node::outcome::served: return channel_status::ok;
       case detail::wait_node::outcome::again: return do_or_wait(queue, slot, deadline, attempt);

@@ -23,33 +23,25 @@ void condition_variable_any::notify_all() noexcept {
 
 // Ends the oldest wait that is not over for another reason; false when there is none. Guard held.
 bool condition_variable_any::notify_oldest(detail::intrusive_list<detail::wait_node>& woken) noexcept {
-  while (detail::wait_node* const node = queue_.pop()) {
-    if (!node->who) {
-      node->result = detail::wait_node::outcome::served;
+  while (auto* const node = static_cast<waiter*>(queue_.pop())) {
+    detail::agent& who = *node->who;  // one that is awake may vanish with its node
+    stage entered = stage::entered;
+    if (node->at.compare_exchange_strong(entered, stage::notified, std::memory_order_acq_rel,  // A
+                                         std::memory_order_acquire))                           // A
       return true;
-    }
-    const detail::claim_result result = node->who->word.claim(detail::wake_reason::notified);
-    if (result == detail::claim_result::won) woken.push_back(*node);  // one that is awake may vanish
+    const detail::claim_result result = who.word.claim(detail::wake_reason::notified);
+    if (result == detail::claim_result::won) woken.push_back(*node);
     if (result != detail::claim_result::lost) return true;
   }
   return false;
 }
 
-void condition_variable_any::enter(detail::wait_node& node) noexcept {
+void condition_variable_any::enter(waiter& node) noexcept {
   const std::lock_guard lock(guard_);
   queue_.push(node);
 }
 
-// From here on the waiter's word may be claimed. False if it has been notified already.
-bool condition_variable_any::prepare(detail::wait_node& node, detail::agent& self) noexcept {
-  const std::lock_guard lock(guard_);
-  if (node.result != detail::wait_node::outcome::pending) return false;
-  node.who = &self;
-  self.word.prepare();
-  return true;
-}
-
-void condition_variable_any::leave(detail::wait_node& node) noexcept {
+void condition_variable_any::leave(waiter& node) noexcept {
   const std::lock_guard lock(guard_);
   detail::wait_queue::remove(node);
 }

@@ -1,8 +1,14 @@
 #pragma once
 
+// Pairings
+//   A  the waiter changes its stage, acq_rel  ->  the notifier does, acq_rel: either the notifier finds the word
+//   prepared,
+//      or the waiter sees what was written before the notification.
+
 #include <ulexite/sync/stop_claim.hpp>
 #include <ulexite/sync/wait_queue.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -80,29 +86,40 @@ class condition_variable_any {
     ~relock() { lock.lock(); }
   };
 
-  void enter(detail::wait_node& node) noexcept;
-  [[nodiscard]] bool prepare(detail::wait_node& node, detail::agent& self) noexcept;
-  void leave(detail::wait_node& node) noexcept;
+  // Whether a waiter's word may be claimed: not while its lock is being released, for that may be a wait of its own.
+  // Then it is told by this alone.
+  enum class stage : std::uint8_t { entered, prepared, notified };
+  struct waiter : detail::wait_node {
+    using wait_node::wait_node;
+    std::atomic<stage> at{stage::entered};
+  };
+
+  void enter(waiter& node) noexcept;
+  void leave(waiter& node) noexcept;
   [[nodiscard]] bool notify_oldest(detail::intrusive_list<detail::wait_node>& woken) noexcept;
 
-  // The waiter can be notified from the moment it has entered. Until its lock is released its node alone is told, for
-  // that release may be a wait of its own; then its prepared word is claimed, for it does not sleep yet.
+  // The waiter can be notified from the moment it has entered. One that was does not touch the variable any more, which
+  // may be gone.
   template <class Lock>
   std::cv_status wait_ns(Lock& lock, std::int64_t deadline, detail::cancellable cancellable = detail::cancellable::yes,
                          const std::stop_token& token = {}) {
     detail::agent& self = detail::this_agent();
     if (cancellable == detail::cancellable::yes) detail::throw_if_stopped(self);
-    detail::wait_node node;
+    waiter node(self);
     enter(node);
     try {
       lock.unlock();
     } catch (...) {
       leave(node);
-      if (node.result != detail::wait_node::outcome::pending) notify_one();  // for another
+      if (node.at.load(std::memory_order_relaxed) == stage::notified) notify_one();  // for another
       throw;
     }
     const relock<Lock> at_end{lock};
-    if (!prepare(node, self)) return std::cv_status::no_timeout;
+    self.word.prepare();
+    stage entered = stage::entered;
+    if (!node.at.compare_exchange_strong(entered, stage::prepared, std::memory_order_acq_rel,  // A
+                                         std::memory_order_acquire))                           // A
+      return std::cv_status::no_timeout;
     detail::stop_claim stop;
     if (token.stop_possible()) stop.watch(token, self);
     const auto reason = detail::suspend_prepared(self, cancellable, deadline);

@@ -24,12 +24,9 @@ void event::set_and_wake() noexcept {
 bool event::wait_until_ns(std::int64_t deadline) {
   detail::agent& self = detail::this_agent();
   detail::throw_if_stopped(self);
-  switch (wait_quietly(self, detail::cancellable::yes, deadline)) {
-    case detail::wake_reason::notified: return true;
-    case detail::wake_reason::timed_out: return false;
-    case detail::wake_reason::cancelled: detail::throw_cancelled();
-  }
-  return false;
+  const detail::wake_reason reason = wait_quietly(self, detail::cancellable::yes, deadline);
+  if (reason == detail::wake_reason::cancelled) detail::throw_cancelled();
+  return reason == detail::wake_reason::notified;
 }
 
 detail::wake_reason event::wait_quietly(detail::agent& self, detail::cancellable cancellable,

@@ -90,20 +90,38 @@ void mutex::forget(detail::mutex_waiter& waiter) noexcept {
   detail::wait_queue::remove(waiter);
 }
 
+// Whoever gets the mutex next may destroy it at once. So unless the next is one that takes the guard first, the word is
+// given up last of all, with the guard free; and if somebody has come to the queue before that, all begins anew.
 void mutex::unlock_slow(detail::agent& self) {
   if (!held_by(self)) throw usage_error("mutex::unlock by another than its owner");
   detail::deferred_resume wake;
-  const std::lock_guard lock(guard_);
-  const detail::claimed_wait next = queue_.claim_oldest();
-  const std::uintptr_t more = queue_.empty() ? 0 : contended_bit;
-  if (!next) {
-    word_.store(0, std::memory_order_release);  // A
-    return;
+  for (;;) {
+    bool woken = false;
+    {
+      const std::lock_guard lock(guard_);
+      const detail::claimed_wait next = queue_.claim_oldest();
+      if (queue_.empty()) word_.fetch_and(~contended_bit, std::memory_order_relaxed);  // the owner's
+      if (next) {
+        woken =
+            next.who != nullptr;  // one that is awake already may come back to the queue before the word is given up
+        wake.who = next.who;
+        auto& waiter = static_cast<detail::mutex_waiter&>(*next.node);
+        waiter.handed_over = waiter.passed_over >= most_passes || detail::now_ns() - waiter.since > patience;
+        if (waiter.handed_over) return (void)give_to(id(*waiter.who), true);
+      }
+    }
+    if (give_to(0, woken)) return;
   }
-  wake.who = next.who;
-  auto& waiter = static_cast<detail::mutex_waiter&>(*next.node);
-  waiter.handed_over = waiter.passed_over >= most_passes || detail::now_ns() - waiter.since > patience;
-  word_.store((waiter.handed_over ? id(*waiter.who) : 0) | more, std::memory_order_release);  // A
+}
+
+// Changes the owner, and keeps the mark. False, and nothing done, if it is set and the caller has woken nobody.
+bool mutex::give_to(std::uintptr_t next, bool woken) noexcept {
+  std::uintptr_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
+  do {
+    if (!woken && (word & contended_bit)) return false;
+  } while (!word_.compare_exchange_weak(word, next | (word & contended_bit), std::memory_order_release,  // A
+                                        std::memory_order_relaxed));  // the exchange decides
+  return true;
 }
 
 // Takes over waiters that a condition variable has notified: all queue here, but if the mutex is free the first is

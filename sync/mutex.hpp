@@ -26,7 +26,8 @@ namespace ulexite {
 // and changes nothing. It may be used with std::lock_guard, std::unique_lock, std::scoped_lock.
 //
 // Whoever comes while it is free gets it, even past fibers that wait; but one that has been passed over 30 times, or
-// for a millisecond, gets it by hand-over.
+// for a millisecond, gets it by hand-over. It may be destroyed by whoever has unlocked
+// it last.
 class mutex {
  public:
   constexpr mutex() noexcept = default;
@@ -73,6 +74,7 @@ class mutex {
   bool lock_until(std::int64_t deadline);
   bool lock_slow(detail::agent& self, std::int64_t deadline);
   void unlock_slow(detail::agent& self);
+  [[nodiscard]] bool give_to(std::uintptr_t next, bool woken) noexcept;
   bool wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline = detail::no_deadline);
   void admit(detail::intrusive_list<detail::mutex_waiter>& notified, detail::agent*& wake) noexcept;
   void forget(detail::mutex_waiter& waiter) noexcept;

@@ -20,7 +20,8 @@ namespace ulexite {
 namespace detail {
 
 struct no_handler {
-  void operator()() const noexcept {}
+  template <class... Value>
+  void operator()(Value&&...) const noexcept {}
 };
 
 template <class T, class Handler>
@@ -103,7 +104,9 @@ class join_case final : public join_case_base {
 
 class stop_case_base : public select_case {
  public:
-  explicit stop_case_base(std::stop_token token) noexcept : token_(std::move(token)) {}
+  explicit stop_case_base(std::stop_token token) noexcept : token_(std::move(token)) {
+    enabled = token_.stop_possible();
+  }
   [[nodiscard]] bool attempt(agent*&) final { return token_.stop_requested(); }
   void enter(agent& self) noexcept final { claim_.watch(token_, self); }
   [[nodiscard]] ending leave() noexcept final { return claim_.forget() ? ending::chosen : ending::other; }
@@ -150,9 +153,9 @@ concept selectable =
 // by the selecting fiber, with no lock held; what it throws leaves select. A function given as an lvalue is referred
 // to. Those that need nothing more than the event itself can do without one.
 
-// Receives from `from`: handler(std::optional<T>), with nullopt when the channel is closed and drained.
-template <class T, class Handler>
-auto on_receive(channel<T>& from, Handler&& handler) {
+// Receives from `from`: handler(std::optional<T>&&), with nullopt when the channel is closed and drained.
+template <class T, class Handler = detail::no_handler>
+auto on_receive(channel<T>& from, Handler&& handler = {}) {
   return detail::receive_case<T, Handler>(from, std::forward<Handler>(handler));
 }
 
@@ -180,7 +183,7 @@ auto on_join(join_handle<T>& handle, Handler&& handler = {}) {
   return detail::join_case<Handler>(detail::handle_access::task_of(handle, "on_join"), std::forward<Handler>(handler));
 }
 
-// When a stop is requested of `token`: handler().
+// When a stop is requested of `token`: handler(). Switched off if that can never be.
 template <class Handler = detail::no_handler>
 auto on_stop(std::stop_token token, Handler&& handler = {}) {
   return detail::stop_case<Handler>(std::move(token), std::forward<Handler>(handler));
@@ -192,10 +195,11 @@ auto otherwise(Handler&& handler = {}) {
   return detail::otherwise_case<Handler>{std::forward<Handler>(handler)};
 }
 
-// Switches a case off unless `condition`.
+// Switches a case off unless `condition`. The case is made all the same: its arguments are evaluated in any event, so
+// when(!queue.empty(), on_send(to, queue.front())) is an error.
 template <detail::selectable Case>
 Case&& when(bool condition, Case&& which) noexcept {
-  which.enabled = condition;
+  which.enabled = which.enabled && condition;
   return std::forward<Case>(which);
 }
 

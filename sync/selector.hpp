@@ -27,6 +27,8 @@ class selector {
   };
 
   selector() = default;
+  selector(const selector&) = delete;
+  selector& operator=(const selector&) = delete;
   // Of several ready cases, take the first.
   explicit selector(in_order_t) noexcept : in_order_(true) {}
 

@@ -29,12 +29,7 @@ bool semaphore_core::acquire(std::int64_t deadline) {
     return true;
   }
   wait_node node(self);
-  switch (wait_in(queue_, guard_, node, cancellable::yes, deadline)) {
-    case wake_reason::notified: return true;
-    case wake_reason::timed_out: return false;
-    case wake_reason::cancelled: throw_cancelled();
-  }
-  return false;
+  return wait_or_throw(queue_, guard_, node, deadline);
 }
 
 void semaphore_core::release(std::ptrdiff_t n, std::ptrdiff_t max) {

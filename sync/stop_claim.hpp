@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <stop_token>
-#include <utility>
 
 namespace ulexite::detail {
 
@@ -15,10 +14,7 @@ class stop_claim {
   void watch(const std::stop_token& token, agent& waiter) noexcept { callback_.emplace(token, claim{this, &waiter}); }
 
   // Ends that, waits for a claim that is under way, and tells whether there was one. After the wait.
-  [[nodiscard]] bool forget() noexcept {
-    callback_.reset();
-    return std::exchange(claimed_, false);
-  }
+  [[nodiscard]] bool forget() noexcept;
 
  private:
   struct claim {

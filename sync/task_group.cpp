@@ -3,7 +3,6 @@
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/task_group.hpp>
 
-#include <cstring>
 #include <mutex>
 
 namespace ulexite {
@@ -25,13 +24,13 @@ task_group::member::~member() {
 }
 
 task_group::~task_group() {
-  if (size() != 0) request_stop();
+  request_stop();
   {
     const shield uninterrupted;
     running_.wait();
   }
   if (first_.what && !first_.inherited_deadline && std::uncaught_exceptions() <= exceptions_at_birth_)
-    first_.reporter->report_unhandled(first_.whose, first_.what);
+    detail::report_unhandled(*first_.reporter, first_.whose, first_.what);
 }
 
 void task_group::wait() {
@@ -51,30 +50,39 @@ void task_group::wait() {
   if (failure) std::rethrow_exception(std::move(failure));
 }
 
-// All are asked before the first is woken: one fence does for all. The tokens come last, one by one and without the
-// lock, for they run callbacks of the user's.
+// All are asked, then their tokens are told, one by one and without the lock, for that runs callbacks of the user's,
+// and then those that wait are woken.
 bool task_group::request_stop() noexcept {
-  member* woken = nullptr;
   std::stop_source token(std::nostopstate);
   {
     const std::lock_guard lock(lock_);
     if (std::exchange(stop_, true)) return false;
     token = token_;
     members_.for_each([](member& each) { each.who.agent().word.request_stop(); });
-    if (!members_.empty()) detail::std_atomics::heavy_fence();  // wait_word.hpp C
-    members_.for_each([&](member& each) {
+  }
+  for (;;) {
+    detail::run_stop_callbacks(std::move(token));
+    const std::lock_guard lock(lock_);
+    member* const next = members_.pop_front();
+    if (!next) break;
+    told_.push_back(*next);
+    token = next->who.stop_source();
+  }
+  wake_stopped();
+  return true;
+}
+
+// One fence does for all.
+void task_group::wake_stopped() noexcept {
+  member* woken = nullptr;
+  {
+    const std::lock_guard lock(lock_);
+    if (!told_.empty()) detail::std_atomics::heavy_fence();  // wait_word.hpp C
+    told_.for_each([&](member& each) {
       if (each.who.agent().word.cancel()) each.next_woken = std::exchange(woken, &each);
     });
   }
   while (woken) detail::resume(std::exchange(woken, woken->next_woken)->who.agent());
-  for (;;) {
-    token.request_stop();
-    const std::lock_guard lock(lock_);
-    member* const next = members_.pop_front();
-    if (!next) return true;
-    told_.push_back(*next);
-    token = next->who.stop_source();
-  }
 }
 
 std::stop_token task_group::get_stop_token() {
@@ -85,7 +93,7 @@ std::stop_token task_group::get_stop_token() {
     fresh = token_;
     if (!stop_) return fresh.get_token();
   }
-  fresh.request_stop();
+  detail::run_stop_callbacks(fresh);
   return fresh.get_token();
 }
 
@@ -105,17 +113,18 @@ void task_group::note_failure(detail::task& whose) noexcept {
   } catch (...) {
   }
   whose.take_failure();
-  failure mine{std::current_exception(), whose, nullptr, &detail::task_pool::of(&whose), inherited_deadline};
-  if (whose.name) {
-    const std::size_t size = std::strlen(whose.name) + 1;
-    mine.name = std::make_unique<char[]>(size);
-    std::memcpy(mine.name.get(), whose.name, size);
-    mine.whose.name = mine.name.get();
+  failure mine{std::current_exception(), whose, {}, detail::task_pool::of(&whose).handler(), inherited_deadline};
+  try {
+    if (whose.name) mine.name = whose.name;
+  } catch (const std::bad_alloc&) {  // then it is reported without
   }
   {
     const std::lock_guard lock(lock_);
     ++failures_;
-    if (!first_.what) std::swap(first_, mine);
+    if (!first_.what) {
+      std::swap(first_, mine);
+      first_.whose.name = first_.name.c_str();
+    }
   }
   if (policy_ == on_error::cancel_siblings) request_stop();
 }

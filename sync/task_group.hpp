@@ -13,19 +13,19 @@
 #include <memory>
 #include <source_location>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 namespace ulexite {
-namespace detail {
-class task_pool;
-}
-
 // What the failure of one child of a task_group does to the others.
 enum class on_error { cancel_siblings, keep_going };
 
 // A set of fibers, its children, that are waited for together. A child may add others. Used by any fiber or thread, but
 // wait() by one at a time.
+//
+// A group must end before its runtime ends by shutdown_mode::stop, which abandons children as they stand.
 //
 // A child fails when an exception leaves it, other than the operation_cancelled of one that was asked to stop. The
 // group keeps the first failure until a wait() throws it, then the first that comes after; and it counts all. A child's
@@ -115,14 +115,15 @@ class task_group {
                             child<decltype(bound)>{std::move(end), this, std::move(bound)});
   }
 
+  void wake_stopped() noexcept;
   void note_failure(detail::task& whose) noexcept;
 
   // The first failure, and whose it is, to be reported if nobody waits.
   struct failure {
     std::exception_ptr what;
     detail::fiber_identity whose;
-    std::unique_ptr<char[]> name;
-    const detail::task_pool* reporter = nullptr;
+    std::string name;
+    std::shared_ptr<const std::function<void(std::string_view, std::exception_ptr)>> reporter;
     bool inherited_deadline = false;  // not reported: whoever set that deadline meets it too
   };
 
@@ -140,6 +141,10 @@ class task_group {
 
 // Calls body(task_group&), waits for the group, and returns what body gave. Throws the first failure of a child, or
 // what body throws; then the children are cancelled and waited for.
+//
+// The failure of a child cancels its siblings, but not the body, which is no child: a body that waits for what a child
+// should bring must watch the group too, as by on_stop(group.get_stop_token()) in a select, or leave the waiting to
+// another child.
 template <class F>
 auto scope(F&& body) {
   task_group group;

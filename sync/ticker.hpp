@@ -7,7 +7,8 @@
 
 namespace ulexite {
 
-// Sends the time on a channel, again and again. A receiver that is slow misses ticks: at most one waits for it.
+// Sends the time on a channel, again and again: that at which the tick really came. A receiver that is slow misses
+// ticks: at most one waits for it.
 //
 //   ticker every_second(1s);
 //   for (auto now : every_second.channel()) ...

@@ -45,12 +45,7 @@ bool wait_group::wait_until_ns(std::int64_t deadline) {
   } while (!word_.compare_exchange_weak(word, word | waited_bit, std::memory_order_acquire,  // A
                                         std::memory_order_acquire));  // A
   detail::wait_node node(self);
-  switch (detail::wait_in(queue_, guard_, node, detail::cancellable::yes, deadline)) {
-    case detail::wake_reason::notified: return true;
-    case detail::wake_reason::timed_out: return false;
-    case detail::wake_reason::cancelled: detail::throw_cancelled();
-  }
-  return false;
+  return detail::wait_or_throw(queue_, guard_, node, deadline);
 }
 
 }  // namespace ulexite

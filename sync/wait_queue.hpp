@@ -98,4 +98,11 @@ inline wake_reason wait_in(wait_queue& queue, spin_lock& lock, wait_node& node, 
   return reason;
 }
 
+// The same as a cancellation point: false if `deadline` was over first. Throws operation_cancelled.
+inline bool wait_or_throw(wait_queue& queue, spin_lock& lock, wait_node& node, std::int64_t deadline = no_deadline) {
+  const wake_reason reason = wait_in(queue, lock, node, cancellable::yes, deadline);
+  if (reason == wake_reason::cancelled) throw_cancelled();
+  return reason == wake_reason::notified;
+}
+
 }  // namespace ulexite::detail

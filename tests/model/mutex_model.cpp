@@ -11,6 +11,8 @@
 // MUTANT: MARK_FORGOTTEN      nor does an unlock after one that woke one of two
 // MUTANT: LEFT_LINKED         a waiter whose time is over does not unlink its node
 // MUTANT: NOTIFICATION_LOST   a wait that a notification and the timer end forgets the notification
+// MUTANT: GIVEN_UP_EARLY      a mutex that was given up is still touched, when its next owner may have destroyed it
+// MUTANT: AWAKE_COUNTED       a waiter that was claimed while awake is taken for one that was woken
 // MUTANT: WAIT_NOT_PREPARED   who notifies before the switch finds nobody to claim
 
 #include "relacy_fibers.hpp"
@@ -23,6 +25,8 @@ enum class mutation {
   mark_forgotten,
   left_linked,
   notification_lost,
+  given_up_early,
+  awake_counted,
   wait_not_prepared
 };
 #if defined(MUTANT_MARKED_LATE)
@@ -37,6 +41,10 @@ constexpr auto mutant = mutation::mark_forgotten;
 constexpr auto mutant = mutation::left_linked;
 #elif defined(MUTANT_NOTIFICATION_LOST)
 constexpr auto mutant = mutation::notification_lost;
+#elif defined(MUTANT_GIVEN_UP_EARLY)
+constexpr auto mutant = mutation::given_up_early;
+#elif defined(MUTANT_AWAKE_COUNTED)
+constexpr auto mutant = mutation::awake_counted;
 #elif defined(MUTANT_WAIT_NOT_PREPARED)
 constexpr auto mutant = mutation::wait_not_prepared;
 #else
@@ -74,6 +82,8 @@ struct mutex_waiter : fibers::wait_node {
 
 class mutex {
  public:
+  mutex() { alive_($) = 1; }
+
   void lock(agent& self, mutex_waiter& waiter) {
     if (!take_free(self)) lock_slow(self, waiter, timed::no);
   }
@@ -99,6 +109,7 @@ class mutex {
         guard_.unlock();
         return true;
       }
+      RL_ASSERT(!waiter.linked());
       if (again) {
         waiter.passed_over = true;
         queue_.push_front(waiter);
@@ -116,6 +127,10 @@ class mutex {
     queue_.remove(waiter);
     guard_.unlock();
   }
+
+  // Whoever has unlocked it last may destroy it: a race if somebody touches it meanwhile.
+  void destroy() { alive_($) = 0; }
+  void touch() { (void)int(alive_($)); }
 
   void admit(ulexite::detail::intrusive_list<mutex_waiter>& notified, agent*& wake) {
     guard_.lock();
@@ -174,21 +189,39 @@ class mutex {
 
   void unlock_slow(agent& self) {
     RL_ASSERT((word_.load(word_atomics::relaxed) & ~contended) == id(self));
-    guard_.lock();
-    const auto next = mutant == mutation::queue_forgotten ? fibers::claimed_wait() : queue_.claim_oldest();
-    const std::uintptr_t more = queue_.empty() || mutant == mutation::mark_forgotten ? 0 : contended;
-    if (!next) {
-      word_.store(0, word_atomics::release);
-    } else {
-      auto& waiter = static_cast<mutex_waiter&>(*next.node);
-      const bool hand_over = rl::rand(2);  // by the clock, or for it has been passed over too often
-      if (hand_over) waiter.handed_over($) = 1;
-      word_.store((hand_over ? id(*waiter.who) : 0) | more, word_atomics::release);
+    agent* wake = nullptr;
+    for (;;) {
+      bool woken = mutant == mutation::queue_forgotten, given = false;
+      guard_.lock();
+      const auto next = mutant == mutation::queue_forgotten ? fibers::claimed_wait() : queue_.claim_oldest();
+      if (queue_.empty()) word_.fetch_and(~contended, word_atomics::relaxed);
+      if (next) {
+        woken = next.who != nullptr || mutant == mutation::awake_counted;
+        wake = next.who;
+        auto& waiter = static_cast<mutex_waiter&>(*next.node);
+        if (rl::rand(2)) {  // by the clock, or for it has been passed over too often
+          waiter.handed_over($) = 1;
+          given = give_to(id(*waiter.who), true);
+        }
+      }
+      if (mutant == mutation::given_up_early && !given) given = give_to(0, woken);
+      guard_.unlock();
+      if (!given || mutant == mutation::given_up_early) touch();  // one to whom it was given waits for the guard
+      if (given || give_to(0, woken)) break;
     }
-    guard_.unlock();
-    if (next.who) next.who->resume();
+    if (wake) wake->resume();
   }
 
+  bool give_to(std::uintptr_t next, bool woken) {
+    std::uintptr_t word = word_.load(word_atomics::relaxed);
+    do {
+      if (!woken && (word & contended)) return false;
+    } while (!word_.compare_exchange_weak(word, next | (mutant == mutation::mark_forgotten ? 0 : word & contended),
+                                          word_atomics::release, word_atomics::relaxed));
+    return true;
+  }
+
+  rl::var<int> alive_;
   word_atomics::atomic<std::uintptr_t> word_{0};
   fibers::spin_lock guard_;
   fibers::wait_queue queue_;
@@ -276,6 +309,7 @@ struct one_owner_at_a_time : rl::test_suite<one_owner_at_a_time, 4> {
   locker lockers[3];
   guarded data;
   bool is_timed = false;
+  int left = 0;
 
   void before() { is_timed = rl::rand(2); }
   void thread(unsigned id) {
@@ -297,11 +331,16 @@ struct one_owner_at_a_time : rl::test_suite<one_owner_at_a_time, 4> {
       data.use();
       m.unlock(by.self);
     }
+    m.lock(by.self, by.node());
+    data.use();
+    const bool last = ++left == 3;
+    m.unlock(by.self);
+    if (last) m.destroy();
     by.self.finish();
   }
   void after() {
     RL_ASSERT(int(data.count($)) == data.entries);
-    RL_ASSERT(data.entries >= 4);
+    RL_ASSERT(data.entries >= 7);
   }
 };
 

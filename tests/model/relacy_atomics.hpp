@@ -131,6 +131,10 @@ class relacy_atomic {
     begin(order);
     return cell_.fetch_or(value, order, $);
   }
+  T fetch_and(T value, rl::memory_order order) {
+    begin(order);
+    return cell_.fetch_and(value, order, $);
+  }
 
  private:
   static void begin(rl::memory_order order) {

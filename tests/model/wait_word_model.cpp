@@ -78,6 +78,13 @@ struct waiter {
     note[int(wake_reason::cancelled)]($) = 1;
     RL_ASSERT(word.request_stop());
     RL_ASSERT(!word.request_stop() && word.stop_requested());
+    cancel();
+  }
+  // Whoever asks again does the rest anew.
+  void stop_again() {
+    if (word.stop_requested()) cancel();
+  }
+  void cancel() {
     atomics::heavy_fence();
     if (!word.cancel()) return;
     RL_ASSERT(++ends == 1);
@@ -123,7 +130,7 @@ struct prepared_wait : rl::test_suite<prepared_wait, 4> {
 
 // A wait that one lock guards, held over the switch: a claim never comes early. The second notifier finds nobody, or
 // the waiter of a wait that was cancelled and whose entry has not been removed yet.
-struct wait_under_a_lock : rl::test_suite<wait_under_a_lock, 4> {
+struct wait_under_a_lock : rl::test_suite<wait_under_a_lock, 5> {
   waiter self;
   ulexite::detail::basic_spin_lock<atomics> lock;
   rl::var<bool> queued;
@@ -132,6 +139,8 @@ struct wait_under_a_lock : rl::test_suite<wait_under_a_lock, 4> {
   void before() {
     queued($) = false;
     cancellable = rl::rand(2);
+    // The wait begins where an earlier one has left the word.
+    RL_ASSERT(self.word.commit(false, true) && self.word.claim(wake_reason::notified) == claim_result::won);
   }
 
   void thread(unsigned id) {
@@ -156,6 +165,7 @@ struct wait_under_a_lock : rl::test_suite<wait_under_a_lock, 4> {
         return;
       }
       case 3: self.stop(); return;
+      case 4: self.stop_again(); return;
     }
   }
 

@@ -183,7 +183,7 @@ void run_in_job(void (*function)(job*) noexcept) {
 
 TEST(JobsDeathTest, AJobThatWaitsIsAReportedBug) {
   use_threadsafe_death_tests();
-  const char* const line = "ulexite: BUG: a job waits for something";
+  const char* const line = "ulexite: BUG: a job or a stop callback waits for something";
   EXPECT_EXIT(run_in_job([](job*) noexcept { channel<int>().receive(); }), KilledBySignal(SIGABRT), line);
   EXPECT_EXIT(run_in_job([](job*) noexcept { this_fiber::sleep_for(1ms); }), KilledBySignal(SIGABRT), line);
   EXPECT_EXIT(run_in_job([](job*) noexcept { spawn([] { this_fiber::sleep_for(1ms); }).join(); }),

@@ -1,0 +1,80 @@
+#pragma once
+
+// The bare jump from one stack to another, with what the C++ ABI wants kept. Two ways:
+//
+//   x86-64      a dozen instructions of our own, inlined: no call that the processor's return predictor takes for one
+//               that will return, and no saving and loading of the floating-point control words, which the switch only
+//               looks at (floating_controls.hpp). A yield takes half the time.
+//   elsewhere   Boost.Context's (Oliver Kowalke, 2009). ULEXITE_BOOST_SWITCH takes it on x86-64 too, for comparison.
+
+#if defined(__x86_64__) && !(defined(ULEXITE_BOOST_SWITCH) && ULEXITE_BOOST_SWITCH)
+#define ULEXITE_OWN_JUMP 1
+#else
+#define ULEXITE_OWN_JUMP 0
+#include <boost/context/detail/fcontext.hpp>
+#endif
+
+#include <cstddef>
+
+// The first frame of every started computation; in context.cpp. Calls ulexite_context_main(frame, data) of who left.
+extern "C" void ulexite_context_entry();
+
+namespace ulexite::detail {
+
+// The one that left: where its registers lie on its stack, and what it handed over.
+struct arrival {
+  void* frame;
+  void* data;
+};
+
+// Leaves this stack for the one whose frame is `target`; returns when somebody jumps to this one's frame.
+#if ULEXITE_OWN_JUMP
+
+// A frame is the address to go on at, then rbp, on the stack.
+[[gnu::always_inline]] inline arrival jump(void* target, void* data) noexcept {
+  asm volatile(
+      "leaq -128(%%rsp), %%rsp\n\t"  // the red zone
+      "pushq %%rbp\n\t"
+      "leaq 1f(%%rip), %%rcx\n\t"
+      "pushq %%rcx\n\t"
+      "xchgq %%rsp, %%rdi\n\t"
+      "popq %%rcx\n\t"
+      "jmp *%%rcx\n"
+      "1:\n\t"
+      "popq %%rbp\n\t"
+      "leaq 128(%%rsp), %%rsp"
+      : "+D"(target), "+S"(data)
+      :
+      : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2",
+        "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
+#ifdef __AVX512F__
+        "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",
+        "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
+#endif
+        "cc", "memory");
+  return {target, data};  // of the one that jumped here
+}
+
+// The frame of a computation that starts on the stack that ends at `top`.
+inline void* make_frame(char* top, std::size_t) noexcept {
+  void** const frame = reinterpret_cast<void**>(top) - 2;
+  frame[0] = reinterpret_cast<void*>(ulexite_context_entry);
+  frame[1] = nullptr;
+  return frame;
+}
+
+#else
+
+[[gnu::always_inline]] inline arrival jump(void* target, void* data) noexcept {
+  const auto came_from = boost::context::detail::jump_fcontext(target, data);
+  return {came_from.fctx, came_from.data};
+}
+
+inline void* make_frame(char* top, std::size_t size) noexcept {
+  using entry = void (*)(boost::context::detail::transfer_t);
+  return boost::context::detail::make_fcontext(top, size, reinterpret_cast<entry>(ulexite_context_entry));
+}
+
+#endif
+
+}  // namespace ulexite::detail
