@@ -34,7 +34,9 @@ namespace ulexite {
 //
 // The forms with an error code tell a cancellation as boost::asio::error::operation_aborted, the end of the stream as
 // eof, an expiry as timed_out, the other errors by their number. The others throw boost::system::system_error, but
-// operation_cancelled for a cancellation.
+// operation_cancelled for a cancellation. Boost's own functions (beast::http::read and the like) call the former: what
+// they throw for a cancellation is a boost::system::system_error of operation_aborted, which no task_group takes for a
+// cancellation. Give them an error code, and call this_fiber::check() when they report one.
 class asio_stream {
  public:
   using lowest_layer_type = asio_stream;

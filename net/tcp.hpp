@@ -3,9 +3,11 @@
 // Streams and listeners, over TCP or over Unix sockets: the family of the endpoint decides.
 //
 // Operations wait: a fiber is suspended, a plain thread blocks. All that wait are cancellation points. Each has two
-// forms: one throws std::system_error (operation_cancelled in a fiber that was asked to stop), one sets a
-// std::error_code (errc::cancelled then). What they have in common:
+// forms: one throws std::system_error, one sets a std::error_code. What they have in common:
 //
+//   errc::cancelled                 the fiber was asked to stop; the throwing form throws operation_cancelled
+//   errc::deadline_exceeded         its deadline was over first; that throws deadline_exceeded. It compares equal to
+//                                   timed_out too, so ask for it first
 //   std::errc::timed_out            the stream's expiry was over first
 //   std::errc::bad_file_descriptor  the stream is closed, or was closed while the operation waited
 //   the system's own codes          as connection_reset, broken_pipe

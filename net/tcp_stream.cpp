@@ -117,7 +117,9 @@ tcp_stream tcp_stream::connect_until(std::string_view host, std::uint16_t port, 
     if (!error) return made;
     if (error.category() == error_category()) break;
   }
-  detail::fail(error, "ulexite: connecting to " + std::string(host) + ":" + std::to_string(port));
+  const bool numeric = host.find(':') != host.npos;
+  detail::fail(error, std::string("ulexite: connecting to ") + (numeric ? "[" : "") + std::string(host) +
+                          (numeric ? "]:" : ":") + std::to_string(port));
 }
 
 tcp_stream tcp_stream::connect_until(std::string_view host, std::uint16_t port, std::int64_t deadline,
