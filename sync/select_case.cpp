@@ -44,12 +44,14 @@ select_case* first_possible(std::span<select_case*> cases, agent*& wake) {
   return nullptr;
 }
 
-// The step in which each case is tried with nothing but its own lock held.
+// The step in which each case is tried with nothing but its own lock held. One whose source is busy is passed over: it
+// has its turn in the next step.
 select_case* try_each(std::span<select_case*> cases) {
   for (select_case* const each : cases) {
     deferred_resume wake;
     spin_lock* const lock = each->lock();
-    const auto guard = lock ? std::unique_lock(*lock) : std::unique_lock<spin_lock>();
+    const auto guard = lock ? std::unique_lock(*lock, std::try_to_lock) : std::unique_lock<spin_lock>();
+    if (lock && !guard) continue;
     if (each->attempt(wake.who)) return each;
   }
   return nullptr;
