@@ -20,7 +20,8 @@ struct handle_access;
 // the runtime has ended, but only by one at a time.
 //
 // Dropping it detaches the fiber, which goes on. An exception of the fiber that nobody took with get() then goes to
-// runtime_options::on_unhandled_exception, unless it is the operation_cancelled of a fiber that was asked to stop.
+// runtime_options::on_unhandled_exception, unless it is the operation_cancelled of a fiber that was asked to stop, or
+// the deadline_exceeded of one whose inherited deadline is over.
 template <class T = void>
 class join_handle {
  public:
@@ -36,7 +37,8 @@ class join_handle {
   }
   ~join_handle() { drop(); }
 
-  // Waits for the end of the fiber, and takes nothing. Not a cancellation point. Throws usage_error without a fiber.
+  // Waits for the end of the fiber, and takes nothing. Not a cancellation point. Throws usage_error without a fiber,
+  // or by the fiber itself.
   void join() { checked("join").join(); }
 
   // Waits for the end of the fiber, takes its result or rethrows its exception, and lets go of it. Not a cancellation
@@ -77,6 +79,8 @@ class join_handle {
  private:
   detail::result_task<T>& checked(const char* operation) const {
     if (!task_) throw usage_error(std::string("join_handle::") + operation + " without a fiber");
+    if (task_ == detail::this_task())
+      throw usage_error(std::string("join_handle::") + operation + " by the fiber itself");
     return *task_;
   }
   void drop() noexcept {

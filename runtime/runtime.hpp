@@ -36,6 +36,7 @@ class runtime {
   // still live then. From a plain thread (or a fiber of another runtime, whose worker it blocks); one at a time: throws
   // usage_error when another run is under way, or on a fiber of this runtime.
   template <class F, class... A>
+    requires detail::spawnable<F, A...>
   auto run(F&& function, A&&... arguments) {
     const main_turn turn(*this);
     auto& task = detail::spawn_task(*core_, {.name = "main"},
@@ -102,6 +103,7 @@ class runtime {
 // Runs function(arguments...) as the main fiber of a runtime of default options, and ends that runtime: fibers still
 // waiting then are cancelled. Its value or exception comes back. Throws usage_error inside a fiber.
 template <class F, class... A>
+  requires detail::spawnable<F, A...>
 auto run(F&& function, A&&... arguments) {
   if (in_fiber()) throw usage_error("ulexite::run was called inside a fiber");
   return runtime().run(std::forward<F>(function), std::forward<A>(arguments)...);

@@ -37,7 +37,6 @@ void check() {
   detail::agent& self = detail::this_agent();
   if (self.deadline != detail::no_deadline && self.deadline <= detail::now_ns()) self.expired = true;
   detail::throw_if_stopped(self);
-  detail::spend_budget(self);
 }
 
 stack_info stack() noexcept {

@@ -29,7 +29,7 @@ void yield() noexcept;
 // token on a plain thread. Throws std::bad_alloc.
 [[nodiscard]] std::stop_token get_stop_token();
 // Throws operation_cancelled if it was asked to stop, deadline_exceeded if its deadline is over: a cancellation point
-// without a wait. Now and then it yields.
+// without a wait. It never yields: a loop that does nothing else keeps the worker for itself.
 void check();
 
 // Bytes: the whole usable stack, how much of it is in use here, and the most that was ever touched, in whole pages. A

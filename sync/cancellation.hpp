@@ -20,7 +20,7 @@ namespace ulexite {
 // this_fiber::check() does. Scopes nest, and the nearest deadline wins; fibers spawned inside inherit it.
 //
 // A scope stays in the function that made it: its end must be reached by the fiber that began it, innermost first.
-class deadline_scope {
+class [[nodiscard]] deadline_scope {
  public:
   template <class Rep, class Period>
   explicit deadline_scope(std::chrono::duration<Rep, Period> time) noexcept
@@ -58,9 +58,15 @@ decltype(auto) timeout(std::chrono::duration<Rep, Period> time, F&& function) {
   return std::forward<F>(function)();
 }
 
+template <class Clock, class Duration, class F>
+decltype(auto) timeout(std::chrono::time_point<Clock, Duration> time, F&& function) {
+  const deadline_scope scope(time);
+  return std::forward<F>(function)();
+}
+
 // While it lives, the calling fiber does not hear of requests to stop, nor of deadlines set outside: for what must be
 // finished once it is begun. Fibers spawned inside have no deadline. this_fiber::stop_requested() still tells.
-class shield {
+class [[nodiscard]] shield {
  public:
   shield() noexcept
       : self_(detail::this_agent()),

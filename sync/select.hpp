@@ -155,14 +155,15 @@ concept selectable =
 
 // Receives from `from`: handler(std::optional<T>&&), with nullopt when the channel is closed and drained.
 template <class T, class Handler = detail::no_handler>
-auto on_receive(channel<T>& from, Handler&& handler = {}) {
+  requires std::is_invocable_v<Handler, std::optional<T>>
+[[nodiscard]] auto on_receive(channel<T>& from, Handler&& handler = {}) {
   return detail::receive_case<T, Handler>(from, std::forward<Handler>(handler));
 }
 
 // Sends to `to`, then handler(). If the channel is closed, the case is ready, and select throws channel_closed. A
 // variable is moved from only if this case is chosen; a temporary that is not sent is destroyed.
 template <class T, class Value, class Handler = detail::no_handler>
-auto on_send(channel<T>& to, Value&& value, Handler&& handler = {}) {
+[[nodiscard]] auto on_send(channel<T>& to, Value&& value, Handler&& handler = {}) {
   if constexpr (std::is_same_v<Value, T&>) {
     return detail::send_case<T, T&, Handler>(to, value, std::forward<Handler>(handler));
   } else {
@@ -172,26 +173,26 @@ auto on_send(channel<T>& to, Value&& value, Handler&& handler = {}) {
 
 // When nothing else has come about in that time, counted from this call: handler().
 template <class Rep, class Period, class Handler = detail::no_handler>
-auto after(std::chrono::duration<Rep, Period> time, Handler&& handler = {}) {
+[[nodiscard]] auto after(std::chrono::duration<Rep, Period> time, Handler&& handler = {}) {
   return detail::after_case<Handler>(detail::deadline_after(time), std::forward<Handler>(handler));
 }
 
 // When the fiber of `handle` has ended: handler(). The result stays with the handle. Throws usage_error without a
 // fiber.
 template <class T, class Handler = detail::no_handler>
-auto on_join(join_handle<T>& handle, Handler&& handler = {}) {
+[[nodiscard]] auto on_join(join_handle<T>& handle, Handler&& handler = {}) {
   return detail::join_case<Handler>(detail::handle_access::task_of(handle, "on_join"), std::forward<Handler>(handler));
 }
 
 // When a stop is requested of `token`: handler(). Switched off if that can never be.
 template <class Handler = detail::no_handler>
-auto on_stop(std::stop_token token, Handler&& handler = {}) {
+[[nodiscard]] auto on_stop(std::stop_token token, Handler&& handler = {}) {
   return detail::stop_case<Handler>(std::move(token), std::forward<Handler>(handler));
 }
 
 // When no other case is ready, instead of a wait: handler(). At most one.
 template <class Handler = detail::no_handler>
-auto otherwise(Handler&& handler = {}) {
+[[nodiscard]] auto otherwise(Handler&& handler = {}) {
   return detail::otherwise_case<Handler>{std::forward<Handler>(handler)};
 }
 

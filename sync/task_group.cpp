@@ -37,11 +37,28 @@ void task_group::wait() {
   try {
     running_.wait();
   } catch (const operation_cancelled&) {
-    request_stop();
-    const shield uninterrupted;
-    running_.wait();
+    cancel_and_wait();
     throw;
   }
+  throw_failure();
+}
+
+// What a child failed with before is told rather than that the caller was cancelled: it may well be why.
+void task_group::cancel_and_wait() {
+  std::exception_ptr failure;
+  {
+    const std::lock_guard lock(lock_);
+    if (!first_.inherited_deadline) failure = std::exchange(first_.what, nullptr);
+  }
+  request_stop();
+  {
+    const shield uninterrupted;
+    running_.wait();
+  }
+  if (failure) std::rethrow_exception(std::move(failure));
+}
+
+void task_group::throw_failure() {
   std::exception_ptr failure;
   {
     const std::lock_guard lock(lock_);

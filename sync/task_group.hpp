@@ -3,6 +3,7 @@
 // Fibers whose lives end before that of the function that started them: structured concurrency, after Sústrik's libdill
 // (2016) and Smith's nurseries (2018).
 
+#include <ulexite/base/error.hpp>
 #include <ulexite/runtime/spawn.hpp>
 #include <ulexite/runtime/task.hpp>
 #include <ulexite/sync/wait_group.hpp>
@@ -73,6 +74,10 @@ class task_group {
   [[nodiscard]] std::size_t failures() const noexcept;
 
  private:
+  template <class F>
+    requires std::is_invocable_v<F, task_group&>
+  friend auto scope(F&& body);
+
   // A child that runs, in its own frame: so nothing is allocated for it.
   class member : public detail::list_hook {
    public:
@@ -108,7 +113,7 @@ class task_group {
 
   template <class F, class... A>
   auto start(const detail::task_options& options, F&& function, A&&... arguments) {
-    running_.add();
+    running_.change(wait_group::one + wait_group::one_spawned);
     wait_group::completion end(&running_);  // made first: what throws below, in whichever order, undoes the count
     auto bound = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...);
     return detail::spawn_in(detail::this_core(), options,
@@ -116,6 +121,8 @@ class task_group {
   }
 
   void wake_stopped() noexcept;
+  void cancel_and_wait();
+  void throw_failure();
   void note_failure(detail::task& whose) noexcept;
 
   // The first failure, and whose it is, to be reported if nobody waits.
@@ -144,15 +151,25 @@ class task_group {
 //
 // The failure of a child cancels its siblings, but not the body, which is no child: a body that waits for what a child
 // should bring must watch the group too, as by on_stop(group.get_stop_token()) in a select, or leave the waiting to
-// another child.
+// another child. When the body is
+// cancelled, a failure that came before is thrown instead of the cancellation.
 template <class F>
+  requires std::is_invocable_v<F, task_group&>
 auto scope(F&& body) {
   task_group group;
+  const auto call_body = [&]() -> decltype(auto) {
+    try {
+      return std::invoke(std::forward<F>(body), group);
+    } catch (const operation_cancelled&) {
+      group.cancel_and_wait();
+      throw;
+    }
+  };
   if constexpr (std::is_void_v<std::invoke_result_t<F, task_group&>>) {
-    std::invoke(std::forward<F>(body), group);
+    call_body();
     group.wait();
   } else {
-    auto result = std::invoke(std::forward<F>(body), group);
+    auto result = call_body();
     group.wait();
     return result;
   }

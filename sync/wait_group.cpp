@@ -1,14 +1,19 @@
+#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <string>
 
 namespace ulexite {
 
+void wait_group::refuse(std::ptrdiff_t count) {
+  throw usage_error("wait_group: " + std::to_string(count) + ", more than " + std::to_string(most));
+}
+
 void wait_group::change(std::int64_t by) {
   std::int64_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
   for (;;) {
-    const std::int64_t next = word + by;
-    if (next < 0)
+    std::int64_t next;
+    if (__builtin_add_overflow(word, by, &next) || next < 0)
       throw usage_error("wait_group: " + std::to_string(by / one) + " to a count of " + std::to_string(word / one));
     if (next == waited_bit) return wake_all(by);
     if (word_.compare_exchange_weak(word, next, std::memory_order_release, std::memory_order_relaxed)) return;  // A
@@ -24,6 +29,15 @@ void wait_group::wake_all(std::int64_t by) noexcept {
   if (word_.fetch_add(by, std::memory_order_acq_rel) + by == waited_bit) queue_.claim_all(woken);  // A
   guard_.unlock();
   detail::resume_all(woken);
+}
+
+// A count that no fiber of this group will lower is left alone.
+void wait_group::outlive_fibers() noexcept {
+  if (word_.load(std::memory_order_relaxed) / one != 0 &&         // the wait below acquires
+      word_.load(std::memory_order_relaxed) % one < one_spawned)  // the wait below acquires
+    return;
+  const shield uninterrupted;
+  wait();
 }
 
 bool wait_group::wait_until_ns(std::int64_t deadline) {

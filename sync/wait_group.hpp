@@ -3,9 +3,10 @@
 // A count of things to wait for, after Go's sync.WaitGroup.
 //
 // State
-//   word_   the count, times two, plus waited_bit since somebody came to the queue. If that is set, the last done
-//           changes the count with guard_ held, and the next wait that finds zero, with guard_ held too, clears it: so
-//           zero without the bit means that no done() is under way.
+//   word_   the count in its upper half; below it, how many of that are fibers of spawn(); and waited_bit since
+//   somebody
+//           came to the queue. If that is set, the last done changes the count with guard_ held, and the next wait that
+//           finds zero, with guard_ held too, clears it: so zero without the bit means that no done() is under way.
 //
 // Pairings
 //   A  add and done change word_, release  ->  wait, or the last done, reads zero, acquire: the waiter sees all that
@@ -28,12 +29,22 @@ namespace ulexite {
 // destroyed as soon as the last wait has returned, even if the done() that ended it is still under way elsewhere.
 class wait_group {
  public:
-  explicit wait_group(std::size_t count = 0) noexcept : word_(static_cast<std::int64_t>(count) * one) {}
+  // Throws usage_error for a count above most.
+  explicit wait_group(std::size_t count = 0) : word_(scaled(static_cast<std::ptrdiff_t>(count))) {}
   wait_group(const wait_group&) = delete;
   wait_group& operator=(const wait_group&) = delete;
+  // Waits for the fibers of spawn(), as after a wait() that was cancelled. Asks nobody to stop; not a cancellation
+  // point.
+  ~wait_group() {
+    if (word_.load(std::memory_order_acquire) != 0) [[unlikely]]  // A
+      outlive_fibers();
+  }
 
-  // Changes the count. Never waits. Throws usage_error, with the count unchanged, if it would fall below zero.
-  void add(std::ptrdiff_t count = 1) { change(static_cast<std::int64_t>(count) * one); }
+  static constexpr std::ptrdiff_t most = INT32_MAX;
+
+  // Changes the count. Never waits. Throws usage_error, with the count unchanged, if it would fall below zero or rise
+  // above most.
+  void add(std::ptrdiff_t count = 1) { change(scaled(count)); }
   void done() { change(-one); }
 
   // The count. A hint where others change it.
@@ -57,7 +68,7 @@ class wait_group {
   // runtime_options::on_unhandled_exception. Throws like ulexite::spawn, with the count unchanged.
   template <class F>
   void spawn(F&& function, std::source_location where = std::source_location::current()) {
-    add();
+    change(one + one_spawned);
     completion end(this);  // made first: what throws below, in whichever order, undoes the count
     detail::spawn_task(detail::this_core(), {.where = where, .detached = true},
                        counted<std::decay_t<F>>{std::move(end), std::forward<F>(function)});
@@ -66,17 +77,18 @@ class wait_group {
  private:
   friend class task_group;
 
-  static constexpr std::int64_t one = 2;
+  static constexpr std::int64_t one = std::int64_t{1} << 32;
+  static constexpr std::int64_t one_spawned = 2;
   static constexpr std::int64_t waited_bit = 1;
 
-  // Calls done() when it is destroyed, unless it was moved from.
+  // Counts a fiber as done when it is destroyed, unless it was moved from.
   class completion {
    public:
     explicit completion(wait_group* group) noexcept : group_(group) {}
     completion(completion&& other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
     completion& operator=(completion&&) = delete;
     ~completion() {
-      if (group_) group_->done();
+      if (group_) group_->change(-one - one_spawned);
     }
 
    private:
@@ -90,8 +102,15 @@ class wait_group {
     void operator()() { std::move(function)(); }
   };
 
+  static std::int64_t scaled(std::ptrdiff_t count) {
+    if (count > most || count < -most) [[unlikely]]
+      refuse(count);
+    return count * one;
+  }
+  [[noreturn]] static void refuse(std::ptrdiff_t count);
   void change(std::int64_t by);
   void wake_all(std::int64_t by) noexcept;
+  void outlive_fibers() noexcept;
   bool wait_until_ns(std::int64_t deadline);
 
   std::atomic<std::int64_t> word_;

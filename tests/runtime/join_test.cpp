@@ -1,6 +1,7 @@
 #include "support/runtime_fixture.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/channel.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -313,6 +314,20 @@ TEST_P(Join, WaitsInTheHandlerOfAnExceptionThatNobodyTakes) {
     own.shutdown(shutdown_mode::drain);
   }
   EXPECT_EQ(handled, count);
+}
+
+TEST_P(Join, ByTheFiberItselfIsAMisuse) {
+  run([] {
+    channel<join_handle<>*> itself(1);
+    auto handle = spawn([&] {
+      join_handle<>& own = **itself.receive();
+      EXPECT_THROW(own.join(), usage_error);
+      EXPECT_THROW(own.get(), usage_error);
+      EXPECT_TRUE(own.joinable());
+    });
+    itself.send(&handle);
+    handle.get();
+  });
 }
 
 }  // namespace

@@ -87,4 +87,20 @@ TEST_P(Scope, Nests) {
   });
 }
 
+// The body waits for what a child should have brought, until its time is over: the child's failure says why.
+TEST_P(Scope, AFailureThatCameFirstIsThrownInsteadOfTheCancellation) {
+  run([] {
+    const auto body = [](task_group& group) {
+      auto child = group.spawn([] { throw runtime_error("child"); });
+      child.join();
+      channel<int>().receive();
+    };
+    EXPECT_EQ(message_of([&] { timeout(10ms, [&] { scope(body); }); }), "child");
+    auto cancelled = spawn([&] { scope(body); });
+    cancelled.request_stop();
+    EXPECT_EQ(message_of([&] { cancelled.get(); }), "child");
+    EXPECT_THROW(timeout(1ms, [] { scope([](task_group&) { channel<int>().receive(); }); }), deadline_exceeded);
+  });
+}
+
 }  // namespace

@@ -1,6 +1,7 @@
 #include "support/runtime_fixture.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/event.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <memory>
@@ -175,6 +176,47 @@ TEST_P(WaitGroup, MayBeDestroyedAsSoonAsTheLastOfSeveralWaitsReturns) {
     group.reset();
     end.join();
   }
+}
+
+// A cancelled wait unwinds past the group, whose fibers still use it and what lies beside it.
+TEST_P(WaitGroup, OutlivesItsFibersWhenItsWaitIsCancelled) {
+  run([] {
+    for (int i = 0; i < times(200); ++i) {
+      event begun, may_end;
+      std::atomic<int> ended{0};
+      auto waiter = spawn([&] {
+        const auto used = std::make_unique<int>(0);
+        wait_group group;
+        for (int fiber = 0; fiber < 3; ++fiber)
+          group.spawn([&] {
+            begun.set();
+            may_end.wait();
+            ++ended;
+            EXPECT_EQ(*used, 0);
+          });
+        EXPECT_THROW(group.wait(), operation_cancelled);
+      });
+      begun.wait();
+      waiter.request_stop();
+      if (i % 2) this_fiber::yield();
+      EXPECT_FALSE(waiter.done());
+      may_end.set();
+      waiter.get();
+      EXPECT_EQ(ended, 3);
+    }
+  });
+}
+
+TEST_P(WaitGroup, RefusesCountsThatItCannotHold) {
+  constexpr std::ptrdiff_t most = wait_group::most;
+  EXPECT_THROW(wait_group(std::size_t{1} << 40), usage_error);
+  wait_group group;
+  EXPECT_THROW(group.add(most + 1), usage_error);
+  group.add(most);
+  EXPECT_THROW(group.add(), usage_error);
+  EXPECT_EQ(group.count(), static_cast<std::size_t>(most));
+  group.add(-most);
+  group.wait();
 }
 
 }  // namespace
