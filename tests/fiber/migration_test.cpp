@@ -216,6 +216,20 @@ TEST_P(Migration, AFreshFiberRoundsAsUsual) {
   EXPECT_EQ(third(), usual);
 }
 
+TEST_P(Migration, AWorkerStartedByAFiberRoundsAsUsual) {
+  run([] {
+    std::fesetround(FE_UPWARD);
+    std::atomic<bool> begun{false};
+    auto other = spawn([&] {
+      begun = true;
+      EXPECT_EQ(std::fegetround(), FE_TONEAREST);
+    });
+    if (GetParam() > 1) EXPECT_TRUE(hog_until([&] { return begun.load(); }));
+    other.join();
+    EXPECT_EQ(std::fegetround(), FE_UPWARD);
+  });
+}
+
 struct frames {
   int count = 0;
   static _Unwind_Reason_Code note(_Unwind_Context*, void* self) {
