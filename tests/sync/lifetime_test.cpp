@@ -37,18 +37,19 @@ class burnt_earth {
   alignas(T) unsigned char room_[sizeof(T)];
 };
 
-// Counts its references under a mutex of its own, and goes with the last.
+// Counts its references under a mutex of its own, and goes with the last. Some wait with a time limit first: who gives
+// up leaves the mutex marked, and its owner on the long way out.
 struct shared_thing {
-  mutex guard;
+  timed_mutex guard;
   int references;
   std::atomic<int>* destroyed;
 
   shared_thing(int count, std::atomic<int>& to) : references(count), destroyed(&to) {}
   ~shared_thing() { ++*destroyed; }
 
-  void release(bool slowly) {
-    guard.lock();
-    if (slowly) this_fiber::yield();  // so that others queue
+  void release(int turn) {
+    if (turn % 3 == 0 || !guard.try_lock_for(std::chrono::microseconds(turn % 3))) guard.lock();
+    if (turn % 4 == 0) this_fiber::yield();  // so that others queue
     const bool last = --references == 0;
     guard.unlock();
     if (last) delete this;
@@ -62,7 +63,7 @@ TEST_P(Lifetime, AMutexMayGoWithWhoeverUnlockedItLast) {
   std::vector<shared_thing*> things;
   for (int i = 0; i < count; ++i) things.push_back(new shared_thing(threads + fibers, destroyed));
   const auto release_all = [&](int me) {
-    for (int i = 0; i < count; ++i) things[static_cast<std::size_t>(i)]->release((i + me) % 4 == 0);
+    for (int i = 0; i < count; ++i) things[static_cast<std::size_t>(i)]->release(i + me);
   };
   std::vector<std::thread> on_threads;
   for (int i = 0; i < threads; ++i) on_threads.emplace_back(release_all, i);
