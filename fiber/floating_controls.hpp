@@ -27,6 +27,11 @@ class floating_controls {
     asm volatile("fldcw %0" : : "m"(x87));
     _mm_setcsr(static_cast<std::uint32_t>(words_));
   }
+  // The same, where the running computation may have left others.
+  void restore() const noexcept {
+    if (!(current(*this) == *this)) [[unlikely]]
+      apply();
+  }
   friend bool operator==(floating_controls, floating_controls) noexcept = default;
 
  private:
@@ -47,6 +52,7 @@ struct floating_controls {
   static floating_controls current(floating_controls) noexcept { return {}; }
   static floating_controls of_thread() noexcept { return {}; }
   void apply() const noexcept {}
+  void restore() const noexcept {}
   friend bool operator==(floating_controls, floating_controls) noexcept { return true; }
 };
 

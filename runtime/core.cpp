@@ -176,6 +176,7 @@ bool core::start_worker() noexcept {
   try {
     threads_.emplace_back([this, index = threads_started_] {
       const signal_stack signals;
+      schedulers[index]->floating.restore();  // those of the thread that made the runtime, not of a fiber that runs
       if (options.on_thread_start) options.on_thread_start(index);
       schedulers[index]->run();
       if (options.on_thread_stop) options.on_thread_stop(index);

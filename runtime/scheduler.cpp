@@ -268,6 +268,7 @@ void scheduler::stack_main(switch_thread& thread) {
     }
     here = this_scheduler();
     here->set_running(nullptr);
+    here->floating.restore();  // what starts next on this stack has not the rounding mode of what has ended
     next = here->next_local();
     if (!next || !here->starts_on(*next, pool)) break;
     here->counters.starts_in_place.add();

@@ -158,19 +158,75 @@ TEST_P(Migration, AFreshFiberHandlesNoException) {
   });
 }
 
+constexpr int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+
+// As each of the units that compute rounds it: on x86-64 long double has one of its own.
+struct thirds {
+  double short_one;
+  long double long_one;
+  friend bool operator==(const thirds&, const thirds&) = default;
+};
+[[gnu::noinline]] thirds third() {
+  volatile double one = 1;
+  volatile long double long_one = 1;
+  return {one / 3, long_one / 3};
+}
+
 TEST_P(Migration, TheRoundingModeStaysWithTheFiber) {
-  constexpr int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+  const thirds usual = third();
   in_many(20, [&](int i) {
     const int mode = modes[i % 4];
     std::fesetround(mode);
+    const thirds mine = third();
+    if (mode == FE_UPWARD) {
+      EXPECT_GT(mine.short_one, usual.short_one);  // the nearest is below 1/3 for double, above it for long double
+    }
+    if (mode == FE_DOWNWARD && sizeof(long double) > sizeof(double)) EXPECT_LE(mine.long_one, usual.long_one);
     for (int k = 0; k < times(200); ++k) {
       wander(i + k);
       ASSERT_EQ(std::fegetround(), mode);
+      ASSERT_EQ(third(), mine);
 #if defined(__x86_64__)
       ASSERT_EQ(_MM_GET_ROUNDING_MODE(), static_cast<unsigned>(mode) << 3);
 #endif
     }
     std::fesetround(FE_TONEAREST);
+  });
+}
+
+// One that starts in the place of another that has ended, or while another waits, has the mode of neither.
+TEST_P(Migration, AFreshFiberRoundsAsUsual) {
+  const thirds usual = third();
+  in_many(10, [&](int i) {
+    std::fesetround(modes[i % 4]);
+    const thirds mine = third();
+    for (int k = 0; k < times(50); ++k) {
+      std::vector<join_handle<>> all;
+      for (int n = 0; n < 4; ++n)
+        all.push_back(spawn([&usual, n] {
+          ASSERT_EQ(std::fegetround(), FE_TONEAREST);
+          ASSERT_EQ(third(), usual);
+          std::fesetround(modes[n]);  // and leaves it so
+          if (n % 2 == 0) wander(n);
+        }));
+      for (auto& each : all) each.get();
+      ASSERT_EQ(third(), mine);
+    }
+  });
+  EXPECT_EQ(third(), usual);
+}
+
+TEST_P(Migration, AWorkerStartedByAFiberRoundsAsUsual) {
+  run([] {
+    std::fesetround(FE_UPWARD);
+    std::atomic<bool> begun{false};
+    auto other = spawn([&] {
+      begun = true;
+      EXPECT_EQ(std::fegetround(), FE_TONEAREST);
+    });
+    if (GetParam() > 1) EXPECT_TRUE(hog_until([&] { return begun.load(); }));
+    other.join();
+    EXPECT_EQ(std::fegetround(), FE_UPWARD);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <ulexite/sync/wait_group.hpp>
 
 #include <mutex>
+#include <stop_token>
 #include <thread>
 
 #if ULEXITE_ASAN
@@ -228,6 +229,28 @@ TEST_P(Shutdown, StopAbandonsFibersThatWaitForEachOther) {
   }
   wait_until([&] { return waiting == 12; });
   EXPECT_EQ(end(rt(), shutdown_mode::stop), 12u);
+  testing::internal::GetCapturedStderr();
+}
+
+// They stand on stacks that are others' by then.
+TEST_P(Shutdown, NobodyCallsTheStopCallbacksOfAbandonedFibers) {
+  testing::internal::CaptureStderr();
+  std::atomic<int> waiting{0}, called{0};
+  std::vector<join_handle<>> handles;
+  for (int i = 0; i < 4; ++i)
+    handles.push_back(rt().spawn([&](const std::stop_token& mine) {
+      const std::stop_callback count(mine, [&] { ++called; });
+      ++waiting;
+      this_fiber::sleep_for(1h);
+    }));
+  wait_until([&] { return waiting == 4; });
+  EXPECT_EQ(end(rt(), shutdown_mode::stop), 4u);
+  rt().request_stop();
+  for (auto& handle : handles) {
+    handle.request_stop();
+    EXPECT_TRUE(handle.get_stop_token().stop_requested());
+  }
+  EXPECT_EQ(called, 0);
   testing::internal::GetCapturedStderr();
 }
 

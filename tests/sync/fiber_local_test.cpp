@@ -6,6 +6,7 @@
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/fiber_local.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <memory>
@@ -164,6 +165,67 @@ TEST_P(FiberLocal, IsDestroyedInDetachedAndCancelledFibersToo) {
     group.wait();
     wait_until([&] { return seen.destroyed == 12; });
     EXPECT_EQ(seen.in_fibers, 12);
+  });
+}
+
+// The same without a shield of its own, and with a wait that a partner ends.
+struct waits_at_end {
+  explicit waits_at_end(channel<int>& to) : partner(&to) {}
+  waits_at_end(const waits_at_end&) = delete;
+  waits_at_end& operator=(const waits_at_end&) = delete;
+  ~waits_at_end() {
+    this_fiber::check();
+    this_fiber::sleep_for(1us);
+    partner->send(1);
+  }
+  channel<int>* partner;
+};
+
+TEST_P(FiberLocal, MayWaitWhenItIsDestroyedThoughItsFiberMayNotAnyMore) {
+  run([] {
+    channel<int> last;
+    fiber_local<waits_at_end> value([&] { return waits_at_end(last); });
+    for (const bool inherits : {false, true}) {
+      join_handle<> handle;
+      std::atomic<bool> ready{false};
+      {
+        const deadline_scope limit(inherits ? 0s : 1h);
+        handle = spawn([&, captured = std::make_unique<waits_at_end>(last)] {
+          value.get();
+          ready = true;
+          wait_for_ever();
+        });
+      }
+      if (!inherits) {
+        wait_until([&] { return ready.load(); });
+        handle.request_stop();
+      }
+      EXPECT_EQ(last.receive(), 1);
+      EXPECT_FALSE(handle.done());
+      EXPECT_EQ(last.receive(), 1) << "what the function had captured";
+      if (inherits) {
+        EXPECT_THROW(handle.get(), deadline_exceeded);
+      } else {
+        EXPECT_THROW(handle.get(), operation_cancelled);
+      }
+    }
+  });
+}
+
+TEST_P(FiberLocal, IsDestroyedBeforeAGroupHasEnded) {
+  places seen;
+  fiber_local<ends_slowly> value([&] { return ends_slowly(seen); });
+  run([&] {
+    wait_group waited;
+    task_group group;
+    for (int round = 1; round <= 5; ++round) {
+      for (int i = 0; i < 4; ++i) waited.spawn([&] { value.get(); });
+      waited.wait();
+      EXPECT_EQ(seen.destroyed, 8 * round - 4);
+      for (int i = 0; i < 4; ++i) group.spawn([&] { value.get(); });
+      group.wait();
+      EXPECT_EQ(seen.destroyed, 8 * round);
+    }
   });
 }
 

@@ -153,6 +153,30 @@ TEST_P(SelectCases, NeverHearsOfAStopThatNobodyCanRequest) {
   });
 }
 
+TEST_P(SelectCases, WithNothingButAStopThatNobodyCanRequestIsAnError) {
+  const auto check = [] {
+    const std::stop_token empty;
+    EXPECT_THROW(select(on_stop(empty, must_not_run)), usage_error);
+    EXPECT_THROW(select(in_order, when(true, on_stop(empty, must_not_run))), usage_error);
+    EXPECT_EQ(select(when(true, on_stop(empty, must_not_run)), otherwise()), 1u);
+    std::stop_token orphan = std::stop_source().get_token();
+    EXPECT_THROW(select(on_stop(orphan, must_not_run)), usage_error);
+  };
+  run(check);
+  check();
+}
+
+TEST_P(SelectCases, ReceivesWithoutAHandler) {
+  run([] {
+    channel<std::unique_ptr<int>> values(2);
+    values.send(std::make_unique<int>(1));
+    values.close();
+    EXPECT_EQ(select(on_receive(values), after(1h, must_not_run)), 0u);
+    EXPECT_EQ(values.size(), 0u);
+    EXPECT_EQ(select(in_order, when(true, on_receive(values)), otherwise(must_not_run)), 0u) << "closed";
+  });
+}
+
 TEST_P(SelectCases, HearsOfAStopByAThread) {
   run([] {
     for (int i = 0; i < times(300); ++i) {

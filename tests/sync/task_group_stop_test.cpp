@@ -236,6 +236,20 @@ TEST_P(TaskGroupStop, MayBeDestroyedOnAPlainThread) {
   EXPECT_EQ(alive, 0);
 }
 
+TEST_P(TaskGroupStop, ReportsAFailureAfterItsRuntimeHasGone) {
+  unhandled_log log;
+  {
+    task_group group;
+    {
+      runtime brief(log.options(GetParam()));
+      brief.run([&] { group.spawn({.name = "left behind"}, [] { throw runtime_error("x"); }); });
+    }
+    EXPECT_EQ(group.failures(), 1u);
+    EXPECT_TRUE(log.names().empty());
+  }
+  EXPECT_EQ(log.names(), std::vector<std::string>{"left behind"});
+}
+
 TEST_P(TaskGroupStop, StopsRaceWithEnds) {
   run([] {
     for (int i = 0; i < times(500); ++i) {

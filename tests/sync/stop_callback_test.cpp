@@ -1,0 +1,128 @@
+// What a std::stop_callback on the token of a fiber or a group may do in a request to stop.
+
+#include "support/cancellation.hpp"
+#include "support/runtime_fixture.hpp"
+
+#include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+#include <csignal>
+#include <mutex>
+#include <stop_token>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+using testing::KilledBySignal;
+
+class StopCallback : public WorkersTest {};
+ULEXITE_TEST_WORKERS(StopCallback);
+
+// Requests a stop in the three ways, of fibers for which `callback` is called then. In a fiber, or on a plain thread.
+template <class F>
+void ask_a_fiber(runtime& rt, F callback) {
+  auto handle = rt.spawn([] { wait_for_ever(); });
+  const std::stop_callback registered(handle.get_stop_token(), callback);
+  handle.request_stop();
+  EXPECT_THROW(handle.get(), operation_cancelled);
+}
+template <class F>
+void ask_a_group(runtime&, F callback) {
+  task_group group;
+  const std::stop_callback registered(group.get_stop_token(), callback);
+  group.request_stop();
+}
+template <class F>
+void ask_a_runtime(runtime& rt, F callback) {
+  auto handle = rt.spawn([] { wait_for_ever(); });
+  const std::stop_callback registered(handle.get_stop_token(), callback);
+  rt.request_stop();
+  EXPECT_THROW(handle.get(), operation_cancelled);
+}
+
+TEST_P(StopCallback, MayYieldAndTakeAFreeMutex) {
+  int called = 0;
+  mutex guard;
+  const auto callback = [&] {
+    const std::lock_guard lock(guard);
+    for (int i = 0; i < 3; ++i) this_fiber::yield();
+    ++called;
+  };
+  const auto ask = [&] {
+    ask_a_fiber(rt(), callback);
+    ask_a_group(rt(), callback);
+    this_fiber::sleep_for(1us);  // a fiber may wait again afterwards
+    ask_a_runtime(rt(), callback);
+  };
+  run(ask);
+  ask();
+  EXPECT_EQ(called, 6);
+}
+
+TEST_P(StopCallback, MayWaitOnAPlainThread) {
+  mutex guard;
+  int called = 0;
+  const auto ask = [&](auto how) {
+    std::atomic<bool> held{false}, asked{false};
+    auto holder = rt().spawn([&] {
+      const shield uninterrupted;
+      const std::lock_guard lock(guard);
+      held = true;
+      wait_until([&] { return asked.load(); });
+      for (int i = 0; i < 20; ++i) this_fiber::yield();
+    });
+    wait_until([&] { return held.load(); });
+    how([&] {
+      asked = true;
+      const std::lock_guard lock(guard);
+      this_fiber::sleep_for(1us);
+      ++called;
+    });
+    holder.get();
+  };
+  ask([&](auto callback) { ask_a_fiber(rt(), callback); });
+  ask([&](auto callback) { ask_a_group(rt(), callback); });
+  ask([&](auto callback) { ask_a_runtime(rt(), callback); });
+  EXPECT_EQ(called, 3);
+}
+
+// `ask` in a fiber, with a callback that waits.
+template <class Ask>
+void ask_and_wait(Ask ask, bool for_mutex) {
+  const watchdog dog("a stop callback that waits");
+  runtime rt({.threads = 2});
+  rt.run([&] {
+    mutex guard;
+    std::atomic<bool> held{false};
+    spawn([&] {
+      const shield uninterrupted;
+      const std::lock_guard lock(guard);
+      held = true;
+      wait_for_ever();
+    }).detach();
+    wait_until([&] { return held.load(); });
+    const shield uninterrupted;  // the runtime asks the main fiber too
+    ask(rt, [&] {
+      if (for_mutex) {
+        const std::lock_guard lock(guard);
+      } else {
+        this_fiber::sleep_for(1ms);
+      }
+    });
+  });
+}
+
+TEST(StopCallbackDeathTest, AWaitInAFiberIsAReportedBug) {
+  use_threadsafe_death_tests();
+  const char* const line = "ulexite: BUG: a job or a stop callback waits for something";
+  for (const bool mutex : {true, false}) {
+    const auto ask = [mutex](auto how) { ask_and_wait(how, mutex); };
+    EXPECT_EXIT(ask([](auto& rt, auto callback) { ask_a_fiber(rt, callback); }), KilledBySignal(SIGABRT), line);
+    EXPECT_EXIT(ask([](auto& rt, auto callback) { ask_a_group(rt, callback); }), KilledBySignal(SIGABRT), line);
+    EXPECT_EXIT(ask([](auto& rt, auto callback) { ask_a_runtime(rt, callback); }), KilledBySignal(SIGABRT), line);
+  }
+}
+
+}  // namespace
