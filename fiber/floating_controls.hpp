@@ -45,15 +45,26 @@ class floating_controls {
   std::uint64_t words_;
 };
 
-#else
+#elif defined(__aarch64__)
 
-// Boost's jump takes them along.
-struct floating_controls {
-  static floating_controls current(floating_controls) noexcept { return {}; }
-  static floating_controls of_thread() noexcept { return {}; }
-  void apply() const noexcept {}
-  void restore() const noexcept {}
-  friend bool operator==(floating_controls, floating_controls) noexcept { return true; }
+// The control register, which Boost's jump leaves alone.
+class floating_controls {
+ public:
+  static floating_controls current(floating_controls) noexcept { return of_thread(); }
+  static floating_controls of_thread() noexcept {
+    floating_controls now;
+    asm volatile("mrs %0, fpcr" : "=r"(now.word_));
+    return now;
+  }
+
+  void apply() const noexcept { asm volatile("msr fpcr, %0" : : "r"(word_)); }
+  void restore() const noexcept {
+    if (!(of_thread() == *this)) apply();
+  }
+  friend bool operator==(floating_controls, floating_controls) noexcept = default;
+
+ private:
+  std::uint64_t word_ = 0;
 };
 
 #endif

@@ -237,6 +237,7 @@ local_values& this_agents_locals() {
     case agent_kind::thread: return static_cast<thread_agent&>(self).locals;
     case agent_kind::job: break;
   }
+  if (task* const in_a_stop_callback = this_task()) return in_a_stop_callback->locals();
   throw usage_error("a fiber_local was used in a job: only fibers and plain threads have values of their own");
 }
 
