@@ -18,7 +18,7 @@ extern "C" {
 const char ULEXITE_BUILT_AS = 0;
 
 // The floating-point controls are the thread's, not those of whoever happened to start it.
-[[noreturn]] void ulexite_context_main(void* frame, void* data) noexcept {
+[[noreturn, gnu::used]] void ulexite_context_main(void* frame, void* data) noexcept {
   using namespace ulexite::detail;
   const ulexite::detail::passage& passage = *static_cast<const ulexite::detail::passage*>(data);
   const auto entry = passage.entry;
