@@ -7,7 +7,6 @@
 #include <ulexite/runtime/cpus.hpp>
 #include <ulexite/runtime/suspend.hpp>
 
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -24,16 +23,16 @@ core::core(runtime_options given)
       alone(workers == 1),
       crowded(workers > processors()),
       stacks(stack_pool::of_size(options.stack_size)),
-      tasks(*task_pool::make(options.on_unhandled_exception)),
+      owned_tasks(task_pool::make(options.on_unhandled_exception)),
+      tasks(*owned_tasks),
       loop(std::make_shared<event_loop>(workers)),
+      blocking(std::make_shared<blocking_pool>(options.blocking_threads, options.blocking_keep_alive)),
       parker(*this, static_cast<std::uint32_t>(workers)),
       seen_dispatches_(workers) {
   install_stack_overflow_handler();
   for (std::size_t i = 0; i < workers; ++i) schedulers.push_back(std::make_unique<scheduler>(*this, i));
   threads_.reserve(workers);
 }
-
-core::~core() { tasks.retire(); }
 
 // ---- publishing ----
 
@@ -117,19 +116,17 @@ std::size_t core::stop_workers() noexcept {
     if (monitor_agent_) monitor_agent_->poke();
   }
   if (monitor.joinable()) monitor.join();
-  ending_.store(true, std::memory_order_relaxed);  // hint
-  parker.stop();
-  await_outside_pushers();                  // or one would start a worker that nobody joins
-  for (std::vector<std::thread> ended;;) {  // a worker may be starting another just now
-    {
-      const std::lock_guard lock(parker.mutex());
-      ended.assign(std::make_move_iterator(threads_.begin()), std::make_move_iterator(threads_.end()));
-      threads_.clear();
-    }
-    if (ended.empty()) break;
-    for (std::thread& thread : ended) thread.join();
+  std::vector<std::thread> ended;
+  {
+    const std::lock_guard lock(parker.mutex());
+    ending_.store(true, std::memory_order_relaxed);  // hint; for start_worker, ordered by the mutex
+    ended.swap(threads_);
   }
+  parker.stop();
+  for (std::thread& thread : ended) thread.join();
   await_outside_pushers();  // what came late has no use for a worker, but still looks for one
+  blocking->retire();
+  for (const auto& s : schedulers) s->give_stacks_back();
   return live();
 }
 
@@ -164,6 +161,14 @@ bool core::any_work() const noexcept {
   return false;
 }
 
+task* core::be_worker(std::size_t index) noexcept {
+  const signal_stack signals;
+  if (options.on_thread_start) options.on_thread_start(index);
+  task* const on_leave = schedulers[index]->run();
+  if (options.on_thread_stop) options.on_thread_stop(index);
+  return on_leave;
+}
+
 void core::wake_loop() noexcept { loop->wake(); }
 
 bool core::starts_suspended() const noexcept {
@@ -173,13 +178,12 @@ bool core::starts_suspended() const noexcept {
 // Started with the search role of the one that found it needed. The number of a worker is its place among the threads.
 bool core::start_worker() noexcept {
   const std::lock_guard lock(parker.mutex());
+  if (ending()) return false;  // nobody would join it
   try {
     threads_.emplace_back([this, index = threads_started_] {
-      const signal_stack signals;
-      schedulers[index]->floating.restore();  // those of the thread that made the runtime, not of a fiber that runs
-      if (options.on_thread_start) options.on_thread_start(index);
-      schedulers[index]->run();
-      if (options.on_thread_stop) options.on_thread_stop(index);
+      manners.adopt();
+      schedulers[index]->searching = true;  // whoever starts a worker makes it a searcher
+      if (task* const on_leave = be_worker(index)) inject(*on_leave);
     });
     ++threads_started_;
     if (monitor_asleep_) std::exchange(monitor_asleep_, nullptr)->poke();
@@ -211,6 +215,9 @@ runtime_metrics core::metrics() const noexcept {
   m.workers_sleeping = idle.sleeping;
   m.workers_searching = idle.searching;
   m.queued_outside = injected.size();
+  const blocking_pool::counts calls = blocking->now();
+  m.blocking_threads = calls.threads;
+  m.blocking_queued = calls.queued;
   m.fibers_ended = ended_outside_.load(std::memory_order_relaxed);      // counter
   m.fibers_spawned = spawned_outside_.load(std::memory_order_relaxed);  // counter
   for (const auto& s : schedulers) {

@@ -7,12 +7,14 @@
 //      heavy fence, asks every block's fiber: one of them asks the new fiber.
 
 #include <ulexite/fiber/stack_pool.hpp>
+#include <ulexite/runtime/blocking_pool.hpp>
 #include <ulexite/runtime/inject_queue.hpp>
 #include <ulexite/runtime/metrics.hpp>
 #include <ulexite/runtime/options.hpp>
 #include <ulexite/runtime/parker.hpp>
 #include <ulexite/runtime/scheduler.hpp>
 #include <ulexite/runtime/task_pool.hpp>
+#include <ulexite/runtime/thread_manners.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -29,7 +31,6 @@ class event_loop;
 class core {
  public:
   explicit core(runtime_options options);
-  ~core();
   core(const core&) = delete;
   core& operator=(const core&) = delete;
 
@@ -68,6 +69,10 @@ class core {
 
   [[nodiscard]] runtime_metrics metrics() const noexcept;
 
+  // Makes the calling thread the worker of that number, until it is told to end or leaves that to another thread.
+  // Returns a fiber that is to be made runnable, or null.
+  task* be_worker(std::size_t index) noexcept;
+
   // For the parker, see parker.hpp.
   [[nodiscard]] bool any_work() const noexcept;
   void sleep_in_loop(seat& seat) noexcept;
@@ -81,9 +86,15 @@ class core {
   const std::size_t workers;
   const bool alone;    // one worker, which nobody steals from
   const bool crowded;  // more workers than processors: a spinning one keeps another from running
+  const thread_manners manners;
   stack_pool& stacks;
+  struct retirement {
+    void operator()(task_pool* pool) const noexcept { pool->retire(); }
+  };
+  const std::unique_ptr<task_pool, retirement> owned_tasks;
   task_pool& tasks;
   const std::shared_ptr<event_loop> loop;  // shared with the sockets registered in it, which may outlive the runtime
+  const std::shared_ptr<blocking_pool> blocking;  // shared with its threads
   inject_queue injected;
   detail::parker<core> parker;
   std::vector<std::unique_ptr<scheduler>> schedulers;

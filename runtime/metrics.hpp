@@ -14,6 +14,9 @@ struct runtime_metrics {
   std::size_t fibers_live = 0;        // spawned and not ended
   std::size_t queued_outside = 0;     // runnable, in the queue that outside threads and overflow share
 
+  std::size_t blocking_threads = 0;  // of the pool behind blocking(), idle ones too
+  std::size_t blocking_queued = 0;   // calls that wait for one of them
+
   std::uint64_t fibers_spawned = 0;
   std::uint64_t fibers_ended = 0;
   std::uint64_t dispatches = 0;       // times that a fiber or job was given a worker

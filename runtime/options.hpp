@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -15,10 +16,16 @@ struct runtime_options {
   std::size_t stack_size = 256 * 1024;
   // Most live fibers, the main fiber included; a spawn beyond throws errc::limit_reached. 0: bounded by memory only.
   std::size_t max_fibers = 0;
+  // Most threads of the pool behind blocking(); calls beyond wait in a queue. At least 1. Those that
+  // block_in_place lends to workers do not count.
+  std::size_t blocking_threads = 64;
+  // A thread of that pool ends when it had nothing to do for so long.
+  std::chrono::milliseconds blocking_keep_alive{10'000};
   // Told of an exception that left a fiber and that nobody took. Called by the worker that ends the fiber, or by
   // whoever drops its handle. It must not throw. Default: report on stderr, then std::terminate.
   std::function<void(std::string_view fiber_name, std::exception_ptr)> on_unhandled_exception{};
-  // Called on each worker thread, first and last, with its number.
+  // Called on each worker thread, first and last, with its number. With block_in_place a thread leaves its number to
+  // another, whose start may be called before the stop of the former.
   std::function<void(std::size_t worker)> on_thread_start{}, on_thread_stop{};
 };
 

@@ -60,9 +60,8 @@ class runtime {
   template <class F, class... A>
     requires detail::spawnable<F, A...>
   auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
-    return detail::spawn_in(for_spawn(),
-                            {.name = options.name, .stack_size = options.stack_size, .where = options.where},
-                            std::forward<F>(function), std::forward<A>(arguments)...);
+    return detail::spawn_in(for_spawn(), detail::to_task_options(options), std::forward<F>(function),
+                            std::forward<A>(arguments)...);
   }
 
   // Asks every fiber to stop, those spawned later too. Sticky. Never waits. Any thread.

@@ -165,8 +165,9 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
 }
 
 // Leaves `from` for `next`, or for the main stack if that is null. What the successor must do about the computation
-// left behind is in departed_.
-[[gnu::always_inline]] inline void scheduler::leave(context& from, job* next, departure departure) noexcept {
+// left behind is in departed_. Returns which thread it is that `from` goes on: a worker, but on a main stack perhaps
+// one that has left its worker to another.
+[[gnu::always_inline]] inline switch_thread* scheduler::leave(context& from, job* next, departure departure) noexcept {
   perturb();
   switch_thread* arrived = nullptr;
   if (next && fiber::is_fiber(*next) && static_cast<task*>(next)->state.phase() != fiber_phase::fresh) {
@@ -183,17 +184,21 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
   } else {
     if (next) {  // the machine refuses memory for a stack: the fiber waits for one that another gives back
       counters.stacks_refused.add();
-      if (&from == &main_) {
-        home_.injected.push(*next);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        return;
-      }
       home_.injected.push(*next);
+      if (&from == main_) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return this;
+      }
     }
     set_running(nullptr);
-    arrived = &switch_context(from, main_, *this, departure);
+    arrived = &switch_context(from, *main_, *this, departure);
   }
-  if (departure == departure::returns) static_cast<scheduler*>(arrived)->complete_switch();
+  return arrived;
+}
+
+// A fiber always goes on on a worker.
+[[gnu::always_inline]] inline void scheduler::arrive(switch_thread* thread) noexcept {
+  static_cast<scheduler*>(thread)->complete_switch();
 }
 
 // What could not be done on the stack that was left: only now may others see the fiber that stood on it.
@@ -225,7 +230,7 @@ wake_reason scheduler::suspend(spin_lock* held, bool prepared, bool cancellable)
   departed_.held = held;
   departed_.prepared = prepared;
   departed_.cancellable = cancellable;
-  leave(self.saved, next_local(), departure::returns);
+  arrive(leave(self.saved, next_local(), departure::returns));
   return self.agent().word.reason();
 }
 
@@ -241,7 +246,7 @@ void scheduler::yield() noexcept {
   task& self = *current_;
   departed_.what = departed::yielding;
   departed_.who = &self;
-  leave(self.saved, next, departure::returns);
+  arrive(leave(self.saved, next, departure::returns));
 }
 
 // The bottom of every stack but the threads' own: runs one fresh fiber or job after the other, until the next to run is
@@ -339,11 +344,12 @@ job* scheduler::take_own_slot() noexcept {
 
 // ---- the worker's thread ----
 
-void scheduler::run() noexcept {
+task* scheduler::run() noexcept {
+  context main;
+  main_ = &main;
   static_cast<switch_thread&>(*this) = switch_thread{};
   whereabouts_ = &this_thread_whereabouts();
   *whereabouts_ = {this, &job_agent_};
-  searching = true;                              // whoever starts a worker makes it a searcher
   busy_.store(true, std::memory_order_relaxed);  // hint
   bool stopping = false;
   while (!stopping && !home_.ending()) {
@@ -352,11 +358,16 @@ void scheduler::run() noexcept {
     if (!chosen) chosen = park(stopping);
     if (!chosen) continue;
     home_.parker.end_search(*this, eager());
-    leave(main_, chosen, departure::returns);
+    switch_thread* const here = leave(main, chosen, departure::returns);
+    if (here != this) return fiber_of(*here);
+    complete_switch();
   }
   busy_.store(false, std::memory_order_relaxed);  // hint
-  home_.stacks.give(std::exchange(stacks_, nullptr));
   *whereabouts_ = {};
+  return nullptr;
 }
+
+// Not at the end of run: a worker that was left to a thread which came too late to its end never runs again.
+void scheduler::give_stacks_back() noexcept { home_.stacks.give(std::exchange(stacks_, nullptr)); }
 
 }  // namespace ulexite::detail

@@ -17,6 +17,7 @@
 #include <ulexite/base/random.hpp>
 #include <ulexite/fiber/context.hpp>
 #include <ulexite/fiber/stack_pool.hpp>
+#include <ulexite/runtime/blocking_pool.hpp>
 #include <ulexite/runtime/deque.hpp>
 #include <ulexite/runtime/here.hpp>
 #include <ulexite/runtime/parker.hpp>
@@ -30,6 +31,7 @@ namespace ulexite::detail {
 
 class core;
 enum class departure : bool;
+class leave_of_absence;
 struct event;
 
 using seat = basic_seat<std_parking>;
@@ -52,8 +54,11 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
 
-  // The worker's life, on its own thread.
-  void run() noexcept;
+  // The worker's life on the calling thread, until the runtime ends it, or the thread leaves it to another (hand_over)
+  // and the fiber for which it did that wants to come back: then that, to be made runnable.
+  task* run() noexcept;
+  // After the last run, whoever ends the runtime: the stacks that this worker keeps for its next fibers go back.
+  void give_stacks_back() noexcept;
 
   // Owner only, below.
 
@@ -82,6 +87,10 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   void yield() noexcept;
   // The running fiber has done some more operations without a wait: true when it should yield.
   [[nodiscard]] bool budget_is_spent() noexcept;
+  // Leaves this worker, with all that waits for it, to another thread at once. The running fiber goes on where it is,
+  // on a thread that is a plain one now, until come_back. False: there is no thread for it, and nothing has changed.
+  [[nodiscard]] bool hand_over(leave_of_absence& leave) noexcept;
+  static void come_back(leave_of_absence& leave) noexcept;
 
   // Any thread, below.
 
@@ -119,8 +128,17 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
     std::int64_t patience = 0;  // ns to leave others their work before the next theft
   };
 
+  // Another thread's taking over.
+  struct relay final : blocking_work {
+    explicit relay(scheduler& s) noexcept : whose(s) {}
+    void* run() noexcept override;
+    void finish(void* fiber_on_leave) noexcept override;
+    scheduler& whose;
+  };
+
   static void stack_main(switch_thread& thread);
-  inline void leave(context& from, job* next, departure departure) noexcept;
+  inline switch_thread* leave(context& from, job* next, departure departure) noexcept;
+  static inline void arrive(switch_thread* thread) noexcept;
   void complete_switch() noexcept;
   void complete_wait(task& who, spin_lock* held) noexcept;
   void set_running(task* next) noexcept;
@@ -129,6 +147,8 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   stack_pool& pool_for(const job& runnable) const noexcept;
   stack* take_stack(stack_pool& pool) noexcept;
   void recycle(stack& left, stack_pool& pool) noexcept;
+
+  static task* fiber_of(switch_thread& on_leave) noexcept;
 
   job* next_local() noexcept;
   job* next_queued() noexcept;
@@ -157,8 +177,9 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   const std::size_t index_;
   whereabouts* whereabouts_ = nullptr;  // the thread's
   task* current_ = nullptr;
-  agent job_agent_;  // of whatever runs here that is no fiber
-  context main_;
+  agent job_agent_;          // of whatever runs here that is no fiber
+  context* main_ = nullptr;  // of the thread that runs this worker
+  relay relay_{*this};
   departed departed_;
   job* launching_ = nullptr;  // what the stack that is being started is to run
   stack* launch_stack_ = nullptr;
@@ -171,6 +192,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   unsigned colour_ = 0;
   random random_;
   std::int64_t last_visit_ = 0, last_poll_ = 0;
+  bool polled_ = false;  // since the last visit
   theft last_theft_;
   std::size_t watched_victim_ = 0;
   std::uint64_t watched_dispatches_ = 0;

@@ -43,9 +43,11 @@ job* scheduler::next() noexcept {
 job* scheduler::housekeeping() noexcept {
   const std::int64_t now = now_ns();
   pace(now);
-  if (now - last_poll_ >= poll_interval) {
+  const bool polled = std::exchange(polled_, false);  // as a worker does that lives on events
+  if (!polled && now - last_poll_ >= poll_interval) {
     last_poll_ = now;
     poll_events(false);
+    polled_ = false;
     if (eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
   }
   if (job* const injected = take_injected(8)) return injected;
@@ -188,6 +190,7 @@ job* scheduler::poll_events(bool run_first) noexcept {
   home_.loop->poll(ready);
   home_.parker.release_poller();
   counters.polls.add();
+  polled_ = true;
   ready_ = &ready;
   job* const first = distribute(run_first);
   ready_ = nullptr;
@@ -240,6 +243,7 @@ void core::sleep_in_loop(seat& seat) noexcept {
   auto& sleeper = static_cast<scheduler&>(seat);
   loop->wait(*sleeper.ready_);
   sleeper.counters.polls.add();
+  sleeper.polled_ = true;
 }
 
 }  // namespace ulexite::detail

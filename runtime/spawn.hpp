@@ -52,6 +52,10 @@ auto bind_once(F&& function, A&&... arguments) {
   }
 }
 
+inline task_options to_task_options(const fiber_options& options) noexcept {
+  return {.name = options.name, .stack_size = options.stack_size, .where = options.where};
+}
+
 template <class F, class... A>
 auto spawn_in(core& home, const task_options& options, F&& function, A&&... arguments) {
   auto& task = spawn_task(home, options, bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
@@ -87,9 +91,8 @@ auto spawn(F&& function, A&&... arguments) {
 template <class F, class... A>
   requires detail::spawnable<F, A...>
 auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
-  return detail::spawn_in(detail::this_core(),
-                          {.name = options.name, .stack_size = options.stack_size, .where = options.where},
-                          std::forward<F>(function), std::forward<A>(arguments)...);
+  return detail::spawn_in(detail::this_core(), detail::to_task_options(options), std::forward<F>(function),
+                          std::forward<A>(arguments)...);
 }
 
 }  // namespace ulexite
