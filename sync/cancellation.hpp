@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace ulexite {
@@ -52,14 +53,9 @@ class [[nodiscard]] deadline_scope {
 
 // Calls `function` in a deadline_scope of `time`, and returns what it gives. Throws deadline_exceeded when a
 // cancellation point inside met the deadline.
-template <class Rep, class Period, class F>
-decltype(auto) timeout(std::chrono::duration<Rep, Period> time, F&& function) {
-  const deadline_scope scope(time);
-  return std::forward<F>(function)();
-}
-
-template <class Clock, class Duration, class F>
-decltype(auto) timeout(std::chrono::time_point<Clock, Duration> time, F&& function) {
+template <class Time, class F>
+  requires std::is_constructible_v<deadline_scope, Time>
+decltype(auto) timeout(Time time, F&& function) {
   const deadline_scope scope(time);
   return std::forward<F>(function)();
 }

@@ -20,8 +20,9 @@
 namespace ulexite {
 
 namespace detail {
+class blocking_call;
 class future_state_base;
-}
+}  // namespace detail
 
 // Lets all waits pass while it is set. Any number of fibers and plain threads may use it at the same time. It may be
 // destroyed as soon as the last wait has returned, even if the set() that ended it is still under way elsewhere.
@@ -51,6 +52,7 @@ class event {
   }
 
  private:
+  friend class detail::blocking_call;
   friend class detail::future_state_base;
 
   static constexpr std::uint8_t set_bit = 1, waited_bit = 2;

@@ -102,8 +102,8 @@ void mutex::unlock_slow(detail::agent& self) {
       const detail::claimed_wait next = queue_.claim_oldest();
       if (queue_.empty()) word_.fetch_and(~contended_bit, std::memory_order_relaxed);  // the owner's
       if (next) {
-        woken =
-            next.who != nullptr;  // one that is awake already may come back to the queue before the word is given up
+        // One that is awake already may come back to the queue before the word is given up.
+        woken = next.who != nullptr;
         wake.who = next.who;
         auto& waiter = static_cast<detail::mutex_waiter&>(*next.node);
         waiter.handed_over = waiter.passed_over >= most_passes || detail::now_ns() - waiter.since > patience;
@@ -125,7 +125,7 @@ bool mutex::give_to(std::uintptr_t next, bool woken) noexcept {
 }
 
 // Takes over waiters that a condition variable has notified: all queue here, but if the mutex is free the first is
-// woken for it. The mark is set before that one is claimed: so it cannot come and go past the others.
+// woken for it. The look and the mark are one exchange: an owner that left in between would not look at the queue.
 void mutex::admit(detail::intrusive_list<detail::mutex_waiter>& notified, detail::agent*& wake) noexcept {
   const std::lock_guard lock(guard_);
   const std::uintptr_t word = word_.fetch_or(contended_bit, std::memory_order_relaxed);  // lock and unlock pair up

@@ -58,19 +58,9 @@ class send_case final : private sent_value<Value>, public send_case_base<T> {
   Handler handler_;
 };
 
-template <class Handler>
-class after_case final : public timer_case {
+class join_case : public select_case {
  public:
-  after_case(std::int64_t until, Handler&& handler) : handler_(std::forward<Handler>(handler)) { deadline = until; }
-  void run() { std::invoke(std::forward<Handler>(handler_)); }
-
- private:
-  Handler handler_;
-};
-
-class join_case_base : public select_case {
- public:
-  explicit join_case_base(task& of) noexcept : of_(of) {}
+  explicit join_case(task& of) noexcept : of_(of) {}
   [[nodiscard]] spin_lock* lock() noexcept final { return &of_.guard(); }
   [[nodiscard]] bool attempt(agent*&) final { return of_.done_guarded(); }
   void enter(agent& self) noexcept final {
@@ -85,45 +75,35 @@ class join_case_base : public select_case {
   }
 
  protected:
-  ~join_case_base() = default;
+  ~join_case() = default;
 
  private:
   task& of_;
   bool entered_ = false;
 };
 
-template <class Handler>
-class join_case final : public join_case_base {
+class stop_case : public select_case {
  public:
-  join_case(task& of, Handler&& handler) : join_case_base(of), handler_(std::forward<Handler>(handler)) {}
-  void run() { std::invoke(std::forward<Handler>(handler_)); }
-
- private:
-  Handler handler_;
-};
-
-class stop_case_base : public select_case {
- public:
-  explicit stop_case_base(std::stop_token token) noexcept : token_(std::move(token)) {
-    enabled = token_.stop_possible();
-  }
+  explicit stop_case(std::stop_token token) noexcept : token_(std::move(token)) { enabled = token_.stop_possible(); }
   [[nodiscard]] bool attempt(agent*&) final { return token_.stop_requested(); }
   void enter(agent& self) noexcept final { claim_.watch(token_, self); }
   [[nodiscard]] ending leave() noexcept final { return claim_.forget() ? ending::chosen : ending::other; }
 
  protected:
-  ~stop_case_base() = default;
+  ~stop_case() = default;
 
  private:
   std::stop_token token_;
   stop_claim claim_;
 };
 
-template <class Handler>
-class stop_case final : public stop_case_base {
+// A case that comes with nothing for its handler.
+template <class Base, class Handler>
+class plain_case final : public Base {
  public:
-  stop_case(std::stop_token token, Handler&& handler)
-      : stop_case_base(std::move(token)), handler_(std::forward<Handler>(handler)) {}
+  template <class Source>
+  plain_case(Source&& source, Handler&& handler)
+      : Base(std::forward<Source>(source)), handler_(std::forward<Handler>(handler)) {}
   void run() { std::invoke(std::forward<Handler>(handler_)); }
 
  private:
@@ -174,20 +154,21 @@ template <class T, class Value, class Handler = detail::no_handler>
 // When nothing else has come about in that time, counted from this call: handler().
 template <class Rep, class Period, class Handler = detail::no_handler>
 [[nodiscard]] auto after(std::chrono::duration<Rep, Period> time, Handler&& handler = {}) {
-  return detail::after_case<Handler>(detail::deadline_after(time), std::forward<Handler>(handler));
+  return detail::plain_case<detail::timer_case, Handler>(detail::deadline_after(time), std::forward<Handler>(handler));
 }
 
 // When the fiber of `handle` has ended: handler(). The result stays with the handle. Throws usage_error without a
 // fiber.
 template <class T, class Handler = detail::no_handler>
 [[nodiscard]] auto on_join(join_handle<T>& handle, Handler&& handler = {}) {
-  return detail::join_case<Handler>(detail::handle_access::task_of(handle, "on_join"), std::forward<Handler>(handler));
+  return detail::plain_case<detail::join_case, Handler>(detail::handle_access::task_of(handle, "on_join"),
+                                                        std::forward<Handler>(handler));
 }
 
 // When a stop is requested of `token`: handler(). Switched off if that can never be.
 template <class Handler = detail::no_handler>
 [[nodiscard]] auto on_stop(std::stop_token token, Handler&& handler = {}) {
-  return detail::stop_case<Handler>(std::move(token), std::forward<Handler>(handler));
+  return detail::plain_case<detail::stop_case, Handler>(std::move(token), std::forward<Handler>(handler));
 }
 
 // When no other case is ready, instead of a wait: handler(). At most one.

@@ -38,12 +38,6 @@ class lock_set {
   std::span<spin_lock*> locks_;
 };
 
-select_case* first_possible(std::span<select_case*> cases, agent*& wake) {
-  for (select_case* const each : cases)
-    if (each->attempt(wake)) return each;
-  return nullptr;
-}
-
 // The step in which each case is tried with nothing but its own lock held. One whose source is busy is passed over: it
 // has its turn in the next step.
 select_case* try_each(std::span<select_case*> cases) {
@@ -62,6 +56,19 @@ enum class sourced : bool { without_lock, with_lock };
 void enter_all(std::span<select_case*> cases, agent& self, sourced which) noexcept {
   for (select_case* const each : cases)
     if (sourced(each->lock() != nullptr) == which) each->enter(self);
+}
+
+// The step in which all locks are held. Null: no case can be done, and if it may wait it stands in every queue.
+select_case* try_or_enter_all(std::span<select_case*> cases, lock_set& all, agent& self, bool may_wait) {
+  deferred_resume wake;
+  const std::lock_guard guard(all);
+  for (select_case* const each : cases)
+    if (each->attempt(wake.who)) return each;
+  if (may_wait) {
+    self.word.prepare();
+    enter_all(cases, self, sourced::with_lock);
+  }
+  return nullptr;
 }
 
 // Which case ended the wait, if a case did.
@@ -105,23 +112,11 @@ select_case* choose(std::span<select_case*> cases, std::span<spin_lock*> locks, 
     throw_if_stopped(self);
     if (!in_order) shuffle(cases);
     lock_set all(cases, locks);
-    if (all.size() > 1)
-      if (select_case* const done = try_each(cases)) {
-        spend_budget(self);
-        return done;
-      }
-    {
-      deferred_resume wake;
-      std::unique_lock guard(all);
-      select_case* const done = first_possible(cases, wake.who);
-      if (done || !may_wait) {
-        guard.unlock();
-        if (wake.who) resume(*std::exchange(wake.who, nullptr));
-        spend_budget(self);
-        return done;
-      }
-      self.word.prepare();
-      enter_all(cases, self, sourced::with_lock);
+    select_case* done = all.size() > 1 ? try_each(cases) : nullptr;
+    if (!done) done = try_or_enter_all(cases, all, self, may_wait);
+    if (done || !may_wait) {
+      spend_budget(self);
+      return done;
     }
     if (select_case* const chosen = wait_for_one(cases, self)) return chosen;
   }

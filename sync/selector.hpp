@@ -69,7 +69,9 @@ class selector {
   struct send final : detail::send_case_base<T> {
     using detail::send_case_base<T>::send_case_base;
   };
-  struct timer final : detail::timer_case {};
+  struct timer final : detail::timer_case {
+    using detail::timer_case::timer_case;
+  };
   struct entry {  // one of the two is null
     receive* from = nullptr;
     send* to = nullptr;
@@ -106,7 +108,7 @@ class selector {
   std::deque<receive> receives_;
   std::deque<send> sends_;
   std::vector<entry> cases_;
-  timer timer_;
+  timer timer_{detail::no_deadline};
   std::vector<detail::select_case*> enabled_{nullptr};
   std::vector<detail::spin_lock*> locks_;
 };

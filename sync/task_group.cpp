@@ -24,11 +24,7 @@ task_group::member::~member() {
 }
 
 task_group::~task_group() {
-  request_stop();
-  {
-    const shield uninterrupted;
-    running_.wait();
-  }
+  stop_and_wait();
   if (first_.what && !first_.inherited_deadline && std::uncaught_exceptions() <= exceptions_at_birth_)
     detail::report_unhandled(*first_.reporter, first_.whose, first_.what);
 }
@@ -40,31 +36,26 @@ void task_group::wait() {
     cancel_and_wait();
     throw;
   }
-  throw_failure();
+  if (auto failure = take_failure(true)) std::rethrow_exception(std::move(failure));
 }
 
 // What a child failed with before is told rather than that the caller was cancelled: it may well be why.
 void task_group::cancel_and_wait() {
-  std::exception_ptr failure;
-  {
-    const std::lock_guard lock(lock_);
-    if (!first_.inherited_deadline) failure = std::exchange(first_.what, nullptr);
-  }
-  request_stop();
-  {
-    const shield uninterrupted;
-    running_.wait();
-  }
+  auto failure = take_failure(false);
+  stop_and_wait();
   if (failure) std::rethrow_exception(std::move(failure));
 }
 
-void task_group::throw_failure() {
-  std::exception_ptr failure;
-  {
-    const std::lock_guard lock(lock_);
-    failure = std::exchange(first_.what, nullptr);
-  }
-  if (failure) std::rethrow_exception(std::move(failure));
+void task_group::stop_and_wait() {
+  request_stop();
+  const shield uninterrupted;
+  running_.wait();
+}
+
+std::exception_ptr task_group::take_failure(bool of_inherited_deadline_too) noexcept {
+  const std::lock_guard lock(lock_);
+  if (first_.inherited_deadline && !of_inherited_deadline_too) return nullptr;
+  return std::exchange(first_.what, nullptr);
 }
 
 // All are asked, then their tokens are told, one by one and without the lock, for that runs callbacks of the user's,

@@ -55,8 +55,7 @@ class task_group {
   template <class F, class... A>
     requires detail::spawnable<F, A...>
   auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
-    return start({.name = options.name, .stack_size = options.stack_size, .where = options.where},
-                 std::forward<F>(function), std::forward<A>(arguments)...);
+    return start(detail::to_task_options(options), std::forward<F>(function), std::forward<A>(arguments)...);
   }
 
   // Waits until every child has ended, then throws the failure that is kept, once. A cancellation point: when the
@@ -122,7 +121,8 @@ class task_group {
 
   void wake_stopped() noexcept;
   void cancel_and_wait();
-  void throw_failure();
+  void stop_and_wait();
+  std::exception_ptr take_failure(bool of_inherited_deadline_too) noexcept;
   void note_failure(detail::task& whose) noexcept;
 
   // The first failure, and whose it is, to be reported if nobody waits.

@@ -33,9 +33,8 @@ void wait_group::wake_all(std::int64_t by) noexcept {
 
 // A count that no fiber of this group will lower is left alone.
 void wait_group::outlive_fibers() noexcept {
-  if (word_.load(std::memory_order_relaxed) / one != 0 &&         // the wait below acquires
-      word_.load(std::memory_order_relaxed) % one < one_spawned)  // the wait below acquires
-    return;
+  const std::int64_t word = word_.load(std::memory_order_relaxed);  // the wait below acquires
+  if (word / one != 0 && word % one < one_spawned) return;
   const shield uninterrupted;
   wait();
 }

@@ -5,6 +5,7 @@
 #include <ulexite/sync/task_group.hpp>
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <deque>
 #include <optional>
@@ -41,15 +42,12 @@ inline constexpr bool is_join_handle<join_handle<T>> = true;
 template <class R>
 concept handle_range = std::ranges::contiguous_range<R> && is_join_handle<std::ranges::range_value_t<R>>;
 
-template <class F>
-concept plain_function = std::is_invocable_v<F>;
-
 }  // namespace detail
 
 // Calls all functions, each in a fiber of its own, and waits for them; returns the tuple of their results, with
 // std::monostate for void. The first failure cancels the others and is thrown once all have ended. A cancellation point
 // like task_group::wait. Throws like spawn.
-template <detail::plain_function... F>
+template <std::invocable... F>
 auto when_all(F&&... functions) {
   task_group group;
   std::tuple handles{group.spawn([&functions]() -> decltype(auto) { return std::forward<F>(functions)(); })...};
@@ -64,8 +62,8 @@ auto when_all(F&&... functions) {
 
 namespace detail {
 
-struct pending_join final : join_case_base {
-  pending_join(task& of, std::size_t position) noexcept : join_case_base(of), index(position) {}
+struct pending_join final : join_case {
+  pending_join(task& of, std::size_t position) noexcept : join_case(of), index(position) {}
   std::size_t index;
 };
 
@@ -84,10 +82,6 @@ auto when_all(Handles&& handles) {
     pending.push_back(&cases.emplace_back(detail::handle_access::task_of(handle, "when_all"), cases.size()));
   std::vector<detail::spin_lock*> locks(pending.size());
   std::exception_ptr failure;
-  const auto cancel_others = [&] {
-    failure = std::current_exception();
-    for (auto& handle : handles) handle.request_stop();
-  };
   std::vector<std::optional<detail::kept<result>>> results(cases.size());
   std::optional<shield> uninterrupted;
   while (!pending.empty()) {
@@ -97,8 +91,10 @@ auto when_all(Handles&& handles) {
       auto& handle = std::ranges::begin(handles)[static_cast<std::ptrdiff_t>(ended->index)];
       results[ended->index].emplace(detail::keep([&] { return handle.get(); }));
     } catch (...) {
-      if (!failure) cancel_others();
-      if (!uninterrupted) uninterrupted.emplace();
+      if (failure) continue;
+      failure = std::current_exception();
+      for (auto& handle : handles) handle.request_stop();
+      uninterrupted.emplace();
     }
   }
   if (failure) std::rethrow_exception(failure);
@@ -119,7 +115,7 @@ struct any_result {
 // Calls all functions, each in a fiber of its own. The first to end decides: the others are cancelled and waited for,
 // their results and exceptions are dropped, and its result is returned or its exception thrown. A cancellation point
 // like task_group::wait. Throws like spawn.
-template <detail::plain_function... F>
+template <std::invocable... F>
   requires(sizeof...(F) > 0)
 auto when_any(F&&... functions) {
   using result = any_result<std::invoke_result_t<F>...>;

@@ -1,0 +1,29 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/runtime/core.hpp>
+#include <ulexite/sync/blocking.hpp>
+
+namespace ulexite::detail {
+
+void blocking_call::run_and_wait() {
+  agent& self = this_agent();
+  if (self.kind != agent_kind::fiber) return call();
+  throw_if_stopped(self);
+  blocking_pool& pool = *this_core().blocking;
+  pool.submit(*this);
+  if (done_.wait_quietly(self, cancellable::yes, no_deadline) == wake_reason::cancelled) {
+    if (pool.withdraw(*this)) throw_cancelled();
+    done_.wait_quietly(self, cancellable::no, no_deadline);
+  }
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void* blocking_call::run() noexcept {
+  try {
+    call();
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  return nullptr;
+}
+
+}  // namespace ulexite::detail

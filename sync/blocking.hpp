@@ -1,0 +1,85 @@
+#pragma once
+
+// Calls that block the thread they run on: file I/O, foreign libraries, long computations.
+
+#include <ulexite/runtime/blocking_pool.hpp>
+#include <ulexite/runtime/task.hpp>
+#include <ulexite/sync/event.hpp>
+
+#include <exception>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+namespace ulexite {
+namespace detail {
+
+// A call in the frame of the fiber that waits for it.
+class blocking_call : private blocking_work {
+ public:
+  blocking_call() = default;
+  blocking_call(const blocking_call&) = delete;
+  blocking_call& operator=(const blocking_call&) = delete;
+
+  // Has it run, and waits until it has. What it throws comes out.
+  void run_and_wait();
+
+ protected:
+  ~blocking_call() = default;
+
+ private:
+  virtual void call() = 0;
+  void* run() noexcept final;
+  void finish(void*) noexcept final { done_.set(); }
+
+  ulexite::event done_;
+  std::exception_ptr failure_;
+};
+
+template <class F>
+class blocking_function final : public blocking_call {
+ public:
+  using result = std::invoke_result_t<F&>;
+
+  explicit blocking_function(F& function) noexcept : function_(function) {}
+
+  result take() {
+    run_and_wait();
+    if constexpr (std::is_reference_v<result>) {
+      return static_cast<result>(value_->get());
+    } else if constexpr (!std::is_void_v<result>) {
+      return std::move(*value_);
+    }
+  }
+
+ private:
+  void call() override {
+    if constexpr (std::is_void_v<result>) {
+      function_();
+    } else {
+      value_.emplace(function_());
+    }
+  }
+
+  F& function_;
+  result_place<typename result_task<result>::value_type> value_;
+};
+
+}  // namespace detail
+
+// Calls function(arguments...) on a thread that may block, and returns what it gives or throws. The calling fiber
+// waits, other fibers run on. The pool of such threads grows as needed, up to runtime_options::blocking_threads; then
+// calls wait their turn. The function is a plain thread's there: it may use channels and locks, and really blocks in
+// them; this_fiber and fiber_local are not the caller's. Nothing is copied: references stay good, for the caller waits.
+//
+// A cancellation point while the call waits for a thread; it is then not made. A call that has begun is waited for,
+// whatever happens: bound it by its own means. Throws std::system_error when the machine refuses the first thread. On a
+// plain thread, and in a job: an ordinary call.
+template <class F, class... A>
+  requires std::is_invocable_v<F, A...>
+std::invoke_result_t<F, A...> blocking(F&& function, A&&... arguments) {
+  auto call = [&]() -> decltype(auto) { return std::invoke(std::forward<F>(function), std::forward<A>(arguments)...); };
+  return detail::blocking_function<decltype(call)>(call).take();
+}
+
+}  // namespace ulexite
