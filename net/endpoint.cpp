@@ -126,6 +126,8 @@ endpoint endpoint::local(std::string_view path) { return make_local(path, path);
 
 endpoint endpoint::from(const sockaddr* address, socklen_t size) {
   endpoint made;
+  // A path of full length without a NUL counts with one, which is not in the structure.
+  if (size > sizeof(sockaddr_un) && address->sa_family == AF_UNIX) size = sizeof(sockaddr_un);
   const int family = size < sizeof(sa_family_t) ? AF_UNSPEC : address->sa_family;
   const bool known = (family == AF_INET && size >= sizeof(sockaddr_in)) ||
                      (family == AF_INET6 && size >= sizeof(sockaddr_in6)) ||

@@ -1,6 +1,6 @@
 #pragma once
 
-// How a fiber waits for an edge of a descriptor's source. Net's own: nothing for users.
+// How a fiber waits for an edge of a descriptor's source. The library's own: nothing for users.
 
 #include <cstdint>
 #include <system_error>

@@ -10,27 +10,70 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <new>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace ulexite::detail {
 namespace {
 
-enum class readiness_now : bool { no, yes };
+using net::fd_interest;
+using net::interest;
 
-// Asks the kernel, for no longer than `patience` (null: as long as it takes).
-std::error_code ask(int fd, direction direction, const timespec* patience, readiness_now& answer) noexcept {
-  pollfd query{fd, static_cast<short>(direction == direction::read ? POLLIN | POLLRDHUP : POLLOUT), 0};
-  const int ready = or_errno(::ppoll(&query, 1, patience, nullptr));
-  answer = ready > 0 ? readiness_now::yes : readiness_now::no;
-  if (ready < 0) return ready == -EINTR ? std::error_code() : std::error_code(-ready, std::system_category());
-  if (ready > 0 && (query.revents & POLLNVAL)) return {EBADF, std::system_category()};
-  return {};
-}
+bool has(interest set, interest one) noexcept { return (set & one) != interest::none; }
+
+// What the kernel says of the descriptors, at once or within a time.
+class inquiry {
+ public:
+  explicit inquiry(std::span<fd_interest> fds) : fds_(fds), queries_(fds.size()) {
+    for (std::size_t i = 0; i < fds.size(); ++i) {
+      short events = 0;
+      if (has(fds[i].wanted, interest::read)) events |= POLLIN | POLLRDHUP;
+      if (has(fds[i].wanted, interest::write)) events |= POLLOUT;
+      queries_[i] = {events ? fds[i].fd : -1, events, 0};
+    }
+  }
+
+  // Null: waits as long as it takes.
+  std::error_code ask(const timespec* patience) noexcept {
+    const int result = or_errno(::ppoll(queries_.data(), queries_.size(), patience, nullptr));
+    ready_ = static_cast<std::size_t>(std::max(result, 0));
+    if (result < 0 && result != -EINTR) return {-result, std::system_category()};
+    return result > 0 ? note_answers() : std::error_code();
+  }
+  std::error_code ask() noexcept {
+    const timespec at_once{};
+    return ask(&at_once);
+  }
+
+  // How many of them the last answer found ready.
+  [[nodiscard]] std::size_t ready() const noexcept { return ready_; }
+
+ private:
+  std::error_code note_answers() noexcept {
+    for (std::size_t i = 0; i < fds_.size(); ++i) {
+      const short answer = queries_[i].revents;
+      const bool broken = answer & (POLLERR | POLLHUP);
+      if (answer & POLLNVAL) return {EBADF, std::system_category()};
+      fds_[i].ready = interest::none;
+      if (broken || (answer & (POLLIN | POLLRDHUP))) fds_[i].ready = fds_[i].ready | interest::read;
+      if (broken || (answer & POLLOUT)) fds_[i].ready = fds_[i].ready | interest::write;
+      fds_[i].ready = fds_[i].ready & fds_[i].wanted;
+    }
+    return {};
+  }
+
+  const std::span<fd_interest> fds_;
+  std::vector<pollfd> queries_;
+  std::size_t ready_ = 0;
+};
 
 // A plain thread's wait. Its own deadline bounds it too, as in suspend.
-std::error_code block_in_poll(int fd, direction direction, std::int64_t limit) noexcept {
+std::error_code block_in_poll(inquiry& kernel, std::int64_t limit) noexcept {
   agent& self = this_agent();
   const std::int64_t deadline = std::min(limit, self.deadline);
   for (;;) {
@@ -39,9 +82,8 @@ std::error_code block_in_poll(int fd, direction direction, std::int64_t limit) n
     const std::int64_t time = std::max<std::int64_t>(deadline - now, 0);
     left.tv_sec = time / 1'000'000'000;
     left.tv_nsec = time % 1'000'000'000;
-    auto answer = readiness_now::no;
-    const std::error_code error = ask(fd, direction, deadline == no_deadline ? nullptr : &left, answer);
-    if (error || answer == readiness_now::yes) return error;
+    const std::error_code error = kernel.ask(deadline == no_deadline ? nullptr : &left);
+    if (error || kernel.ready() > 0) return error;
     if (time != 0) continue;
     if (deadline == limit) return std::make_error_code(std::errc::timed_out);
     self.expired = true;
@@ -49,47 +91,99 @@ std::error_code block_in_poll(int fd, direction direction, std::int64_t limit) n
   }
 }
 
-// A source for one wait.
-class short_registration final {
+// A descriptor's source for one wait, and the edges that end it.
+class watch {
  public:
-  short_registration(event_loop& loop, int fd) : loop_(loop), source_(loop.open(fd)) {}
-  ~short_registration() {
-    event_list woken;
-    loop_.close(source_, woken);  // nobody: the only waiter is the caller
+  watch(event_loop& loop, const fd_interest& watched) : loop_(&loop), source_(&loop.open(watched.fd)) {
+    wanted_ = {has(watched.wanted, interest::read), has(watched.wanted, interest::write)};
   }
-  short_registration(const short_registration&) = delete;
-  short_registration& operator=(const short_registration&) = delete;
+  watch(watch&& other) noexcept
+      : loop_(other.loop_), source_(std::exchange(other.source_, nullptr)), wanted_(other.wanted_) {}
+  watch& operator=(watch&&) = delete;
+  ~watch() {
+    event_list nobody;  // the only waiter is the caller
+    if (source_) loop_->close(*source_, nobody);
+  }
 
-  std::error_code wait(direction direction, std::int64_t deadline) noexcept {
-    side waited_for(source_, direction);
-    return wait_for_edge(waited_for, deadline);
+  // False: there was an edge already.
+  bool arm(agent& waiter) noexcept {
+    bool armed = true;
+    for (const direction each : {direction::read, direction::write}) {
+      if (!wanted_[index(each)]) continue;
+      tie<wake_reason::notified>(edges_[index(each)], waiter);
+      armed &= event_loop::arm(*source_, each, edges_[index(each)]);
+    }
+    return armed;
+  }
+  void disarm() noexcept {
+    for (const direction each : {direction::read, direction::write})
+      if (wanted_[index(each)]) event_loop::disarm(*source_, each, edges_[index(each)]);
   }
 
  private:
-  struct side final : edge_side {
-    side(fd_source& s, detail::direction d) noexcept : source(s), towards(d) {}
-    bool arm(event& edge) noexcept override { return event_loop::arm(source, towards, edge); }
-    void disarm(event& edge) noexcept override { event_loop::disarm(source, towards, edge); }
-    fd_source& source;
-    const detail::direction towards;
-  };
+  static std::size_t index(direction towards) noexcept { return static_cast<std::size_t>(towards); }
 
-  event_loop& loop_;
-  fd_source& source_;
+  event_loop* loop_;
+  fd_source* source_;
+  std::array<bool, 2> wanted_;
+  std::array<event, 2> edges_;
 };
 
-// The kernel is asked after the registration: if the descriptor is registered elsewhere too, as its owner's, the new
-// registration gets no edge for what is ready already. And it is asked again after each edge, which may be a stale one.
-std::error_code wait_registered(event_loop& loop, int fd, direction direction, std::int64_t deadline) {
-  short_registration registration(loop, fd);
-  for (;;) {
-    const timespec at_once{};
-    auto answer = readiness_now::no;
-    if (const auto error = ask(fd, direction, &at_once, answer)) return error;
-    if (answer == readiness_now::yes) return {};
+// The order is that of wait_for_edge. An edge that ended nothing stays remembered in its source, and the wait after it
+// is in vain, once.
+std::error_code wait_for_edges(std::vector<watch>& watches, std::int64_t deadline) noexcept {
+  agent& self = this_agent();
+  self.word.prepare();
+  bool all_armed = true;
+  for (watch& each : watches) all_armed &= each.arm(self);
+  const bool retracted = !all_armed && self.word.retract();
+  const wake_reason reason = retracted ? wake_reason::notified : suspend_prepared(self, cancellable::yes, deadline);
+  for (watch& each : watches) each.disarm();
+  return reason == wake_reason::cancelled ? stop_cause(self) : std::error_code();
+}
+
+// The kernel is asked before, which saves the registration of what is ready, and of what cannot be registered since it
+// always is: files. It is asked after the registration: a descriptor that is registered elsewhere too, as its owner's,
+// gives the new registration no edge for what is ready already. And after each edge, which may be a stale one.
+std::error_code wait_registered(event_loop& loop, std::span<fd_interest> fds, inquiry& kernel, std::int64_t deadline) {
+  std::vector<watch> watches;
+  for (bool registered = false;; registered = true) {
+    if (const auto error = kernel.ask()) return error;
+    if (kernel.ready() > 0) return {};
     if (deadline != no_deadline && deadline <= now_ns()) return std::make_error_code(std::errc::timed_out);
-    if (const auto error = registration.wait(direction, deadline)) return error;
+    if (registered) {
+      if (const auto error = wait_for_edges(watches, deadline)) return error;
+      continue;
+    }
+    watches.reserve(fds.size());
+    for (const fd_interest& each : fds)
+      if (each.wanted != interest::none) watches.emplace_back(loop, each);
   }
+}
+
+std::error_code wait_for_any_of(std::span<fd_interest> fds, std::int64_t deadline) noexcept {
+  for (const fd_interest& each : fds)
+    if (each.fd < 0 && each.wanted != interest::none)
+      return {EBADF, std::system_category()};  // poll would leave it out, and wait for ever
+  try {
+    inquiry kernel(fds);
+    core* const here = calling_runtime();
+    return here ? wait_registered(*here->loop, fds, kernel, deadline) : block_in_poll(kernel, deadline);
+  } catch (const std::system_error& refused) {
+    return refused.code();
+  } catch (const std::bad_alloc&) {
+    return std::make_error_code(std::errc::not_enough_memory);
+  }
+}
+
+std::string list_of(std::span<const fd_interest> fds) {
+  std::string text;
+  for (const fd_interest& each : fds) {
+    if (!text.empty()) text += ", ";
+    text += each.wanted == interest::write ? "write fd " : each.wanted == interest::read ? "read fd " : "use fd ";
+    text += std::to_string(each.fd);
+  }
+  return text;
 }
 
 }  // namespace
@@ -129,29 +223,21 @@ std::error_code wait_for_edge(edge_side& side, std::int64_t deadline) noexcept {
 }
 
 std::error_code wait_without_source(int fd, direction direction, std::int64_t deadline) noexcept {
-  core* const here = calling_runtime();
-  if (!here) return block_in_poll(fd, direction, deadline);
-  try {
-    return wait_registered(*here->loop, fd, direction, deadline);
-  } catch (const std::system_error& refused) {
-    if (refused.code() == std::errc::operation_not_permitted) return {};  // epoll's word for: always ready
-    return refused.code();
-  } catch (const std::bad_alloc&) {
-    return std::make_error_code(std::errc::not_enough_memory);
-  }
+  fd_interest only{fd, direction == direction::read ? interest::read : interest::write};
+  return wait_for_any_of({&only, 1}, deadline);
 }
 
-bool wait_for_fd(int fd, bool writable, std::int64_t deadline) {
+bool wait_for_fds(std::span<fd_interest> fds, std::int64_t deadline) {
   throw_if_stopped();
-  const std::error_code error = wait_without_source(fd, writable ? direction::write : direction::read, deadline);
+  for (fd_interest& each : fds) each.ready = interest::none;
+  const std::error_code error = wait_for_any_of(fds, deadline);
   if (!error) {
     spend_budget();
     return true;
   }
   if (error.category() == error_category()) throw_cancelled(error);  // first: deadline_exceeded equals timed_out
   if (error == std::errc::timed_out) return false;
-  throw std::system_error(
-      error, std::string("ulexite: waiting to ") + (writable ? "write" : "read") + " fd " + std::to_string(fd));
+  throw std::system_error(error, "ulexite: waiting to " + list_of(fds));
 }
 
 }  // namespace ulexite::detail

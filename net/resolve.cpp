@@ -1,12 +1,19 @@
+#include <ulexite/base/error.hpp>
 #include <ulexite/net/fd_wait.hpp>
 #include <ulexite/net/resolve.hpp>
+#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/runtime/blocking_pool.hpp>
+#include <ulexite/runtime/core.hpp>
+#include <ulexite/sync/event.hpp>
 
 #include <netdb.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
-namespace ulexite::net {
+namespace ulexite {
 namespace {
 
 class category final : public std::error_category {
@@ -19,30 +26,145 @@ struct list_deleter {
   void operator()(addrinfo* list) const noexcept { freeaddrinfo(list); }
 };
 
+// One question, with its answer.
+struct lookup {
+  std::string host, service;
+  std::error_code error{};
+  std::vector<net::endpoint> found{};
+
+  // A number above all ports.
+  [[nodiscard]] bool is_no_port() const {
+    if (service.empty() || service.find_first_not_of("0123456789") != service.npos) return false;
+    return service.size() > 9 || std::stoul(service) > 65535;
+  }
+
+  // Asks the system, and so may block, unless `flags` forbid names.
+  void ask(int flags) {
+    if (is_no_port()) {  // getaddrinfo would cut it to 16 bits
+      error = std::error_code(EAI_SERVICE, net::resolve_category());
+      return;
+    }
+    addrinfo wanted{};
+    wanted.ai_socktype = SOCK_STREAM;
+    wanted.ai_flags = flags;
+    addrinfo* answer = nullptr;
+    if (const int code = getaddrinfo(host.c_str(), service.c_str(), &wanted, &answer)) {
+      error = code == EAI_SYSTEM ? std::error_code(detail::last_errno(), std::system_category())
+                                 : std::error_code(code, net::resolve_category());
+      return;
+    }
+    const std::unique_ptr<addrinfo, list_deleter> list(answer);
+    for (const addrinfo* each = answer; each; each = each->ai_next)
+      if (each->ai_family == AF_INET || each->ai_family == AF_INET6)
+        found.push_back(net::endpoint::from(each->ai_addr, each->ai_addrlen));
+  }
+};
+
+// A question on the blocking pool. Both sides own it: the one who asked may leave before the answer comes.
+class pooled_lookup final : public detail::blocking_work {
+ public:
+  pooled_lookup(lookup question, std::shared_ptr<detail::blocking_pool> pool)
+      : question_(std::move(question)), pool_(std::move(pool)) {}
+
+  // False: the deadline was over first.
+  static bool ask(const std::shared_ptr<pooled_lookup>& self, std::int64_t deadline, lookup& answer) {
+    self->running_ = self;
+    try {
+      self->pool_->submit(*self);
+    } catch (...) {
+      self->running_ = nullptr;
+      throw;
+    }
+    const asker here{*self};
+    if (!self->done_.wait_until(clock::time_point(std::chrono::nanoseconds(deadline)))) return false;
+    answer = std::move(self->question_);
+    return true;
+  }
+
+ private:
+  // Somebody's waiting for the answer.
+  struct asker {
+    pooled_lookup& asked;
+    ~asker() { asked.leave(); }
+  };
+
+  void* run() noexcept override {
+    try {
+      question_.ask(AI_ADDRCONFIG);
+    } catch (const std::bad_alloc&) {
+      question_.error = std::make_error_code(std::errc::not_enough_memory);
+    }
+    return nullptr;
+  }
+
+  void finish(void*) noexcept override {
+    const auto until_the_end = std::move(running_);
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+      if (given_up_) pool_->given_up_ends();
+    }
+    done_.set();
+  }
+
+  void leave() noexcept {
+    if (pool_->withdraw(*this)) {
+      running_ = nullptr;
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    given_up_ = true;
+    pool_->give_up();
+  }
+
+  lookup question_;
+  const std::shared_ptr<detail::blocking_pool> pool_;
+  ulexite::event done_;
+  std::shared_ptr<pooled_lookup> running_;  // itself, while the pool has it
+  std::mutex mutex_;                        // guards the rest
+  bool ended_ = false;
+  bool given_up_ = false;
+};
+
+// Numbers never block. What the question becomes by being asked with names forbidden tells whether it has any.
+bool is_of_numbers(lookup& question) {
+  question.ask(AI_NUMERICHOST | AI_NUMERICSERV);
+  if (question.error != std::error_code(EAI_NONAME, net::resolve_category())) return true;
+  question.error.clear();
+  return false;
+}
+
 }  // namespace
 
-const std::error_category& resolve_category() noexcept {
+const std::error_category& net::resolve_category() noexcept {
   static const category instance;
   return instance;
 }
 
-std::vector<endpoint> resolve(std::string_view host, std::string_view service) {
-  const std::string node(host), port(service);
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = AI_ADDRCONFIG;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(node.c_str(), port.c_str(), &wanted, &found)) {
-    const std::error_code code = error == EAI_SYSTEM ? std::error_code(detail::last_errno(), std::system_category())
-                                                     : std::error_code(error, resolve_category());
-    throw std::system_error(code, "ulexite: resolving " + node + ":" + port);
+std::vector<net::endpoint> detail::resolve_until(std::string_view host, std::string_view service,
+                                                 std::int64_t deadline) {
+  throw_if_stopped();
+  lookup question{std::string(host), std::string(service)};
+  if (!is_of_numbers(question)) {
+    core* const here = this_agent().kind == agent_kind::fiber ? calling_runtime() : nullptr;
+    if (!here) {
+      question.ask(AI_ADDRCONFIG);
+    } else if (!pooled_lookup::ask(std::make_shared<pooled_lookup>(question, here->blocking), deadline, question)) {
+      question.error = std::make_error_code(std::errc::timed_out);
+    }
   }
-  const std::unique_ptr<addrinfo, list_deleter> list(found);
-  std::vector<endpoint> endpoints;
-  for (const addrinfo* each = found; each; each = each->ai_next)
-    if (each->ai_family == AF_INET || each->ai_family == AF_INET6)
-      endpoints.push_back(endpoint::from(each->ai_addr, each->ai_addrlen));
-  return endpoints;
+  if (!question.error) return std::move(question.found);
+  throw std::system_error(question.error, "ulexite: resolving " + question.host + ":" + question.service);
 }
 
-}  // namespace ulexite::net
+std::vector<net::endpoint> detail::resolve_until(std::string_view host, std::string_view service, std::int64_t deadline,
+                                                 std::error_code& error) try {
+  error.clear();
+  return resolve_until(host, service, deadline);
+} catch (const std::system_error& failure) {
+  error = failure.code();
+  return {};
+}
+
+}  // namespace ulexite

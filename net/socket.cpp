@@ -5,6 +5,7 @@
 #include <ulexite/runtime/waiting_event.hpp>
 
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,8 +43,7 @@ struct socket::side final : edge_side {
   const direction towards;
 };
 
-// ---- inside and outside
-// -----------------------------------------------------------------------------------------------
+// ---- inside and outside ----
 
 bool socket::enter(direction towards, std::error_code& error) {
   error.clear();
@@ -77,22 +77,28 @@ void socket::leave(direction towards) noexcept {
 
 // The waiters are resumed, or woken by the shutdown, and find the socket closed. The descriptor's number stays taken
 // until the last of them has left, so none of them can meet a stranger under it.
-bool socket::close() noexcept {
+//
+// While the path exists nobody else can bind there, so it is still this socket's when it is removed.
+bool socket::close(bool at_once) noexcept {
   event_list woken;
   int last_fd = -1;
+  sockaddr_un bound{};
+  socklen_t size = sizeof bound;
   {
     const std::lock_guard lock(lock_);
     if (closed_) return false;
     closed_ = true;
+    if (owns_path_) ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
     if (source_) loop_->close(*std::exchange(source_, nullptr), woken);
     if (users_ == 0) {
       last_fd = std::exchange(fd_, -1);
-    } else if (guests_ > 0) {
+    } else if (at_once || guests_ > 0) {
       ::shutdown(fd_, SHUT_RDWR);
     }
   }
   while (event* const edge = woken.pop()) resume(*static_cast<agent*>(edge->waiter));
   if (last_fd >= 0) ::close(last_fd);
+  if (bound.sun_path[0] != '\0') ::unlink(bound.sun_path);
   return true;
 }
 
@@ -120,8 +126,7 @@ int socket::fd() const noexcept {
   return closed_ ? -1 : fd_;
 }
 
-// ---- waiting
-// ----------------------------------------------------------------------------------------------------------
+// ---- waiting ----
 
 // Why an operation should not begin.
 std::error_code socket::refusal(std::int64_t deadline) noexcept {
@@ -173,8 +178,7 @@ std::error_code socket::register_in(const std::shared_ptr<event_loop>& loop) noe
   return std::make_error_code(std::errc::not_enough_memory);
 }
 
-// ---- what a read tells of the next
-// ------------------------------------------------------------------------------------
+// ---- what a read tells of the next ----
 
 bool socket::nothing_to_read() const noexcept {
   return (lull_.load(std::memory_order_acquire) & lull_mask) == quiet && calling_runtime();  // B

@@ -1,6 +1,7 @@
 #pragma once
 
-// A socket and who uses it: what streams and listeners stand on. Net's own: nothing for users.
+// A socket and who uses it: what streams, listeners and datagram sockets stand on. The library's own: nothing for
+// users.
 //
 // One reader and one writer may use it at a time, and anybody may close it meanwhile. Invariants, under the lock:
 //   closed_           implies  source_ is null: nobody waits for an edge, and nobody will
@@ -34,9 +35,11 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -52,8 +55,18 @@ class socket {
   socket(const socket&) = delete;
   socket& operator=(const socket&) = delete;
 
-  // Ends the connection for whoever uses it. True the first time. Any thread.
-  bool close() noexcept;
+  // Ends the connection for whoever uses it. True the first time. With `at_once` the system ends it now, and not when
+  // the last user has left: what a connection has not sent yet may be lost. Any thread.
+  bool close(bool at_once = false) noexcept;
+  // Makes the system call `call(fd)`, one that never waits, beside whatever is under way, and keeps the descriptor open
+  // meanwhile. Returns what the call does: a number or -errno; -EBADF once closed. Any thread.
+  template <class Call>
+  int at_once(Call&& call) noexcept {
+    const std::lock_guard lock(lock_);
+    return closed_ ? -EBADF : call(fd_);
+  }
+  // From now on a close removes the path that it is bound to.
+  void owns_path() noexcept { owns_path_ = true; }
   // Ends the owner's use: closes it, and deletes it as soon as nobody is inside.
   void abandon() noexcept;
   // Gives the descriptor away, and leaves the socket closed. Throws usage_error while somebody is inside.
@@ -157,6 +170,7 @@ class socket {
   mutable spin_lock lock_;
   bool closed_ = false;
   bool orphaned_ = false;
+  bool owns_path_ = false;   // set before it is shared
   std::uint8_t users_ = 0;   // a bit per direction
   std::uint8_t guests_ = 0;  // users that wait without the source
   int fd_;

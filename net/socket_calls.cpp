@@ -1,38 +1,21 @@
 #include <ulexite/base/error.hpp>
-#include <ulexite/net/socket.hpp>
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 namespace ulexite::detail {
 namespace {
 
-constexpr std::int64_t full_backlog_pause = 1'000'000;  // ns
+constexpr std::int64_t retry_pause = 1'000'000;  // ns
 
 void assign(std::error_code& error, int result) noexcept {
   if (result < 0) error.assign(-result, std::system_category());
-}
-
-// The kernel neither queues a connection to a Unix listener whose backlog is full nor says when there is room: EAGAIN.
-void connect_local(socket& from, const net::endpoint& to, std::int64_t deadline, std::error_code& error) {
-  for (;;) {
-    bool full = false;
-    from.perform(socket::write_side, deadline, error, [&](int fd) -> ssize_t {
-      const int result = or_errno(::connect(fd, to.data(), to.size()));
-      full = result == -EAGAIN;
-      return full ? 0 : result;
-    });
-    if (error || !full) return;
-    error = pause_until(std::min(deadline, now_ns() + full_backlog_pause));
-    if (error) return;
-  }
 }
 
 }  // namespace
@@ -49,35 +32,59 @@ std::error_code pause_until(std::int64_t deadline) try {
   return cancelled.code();
 }
 
-int make_socket(const net::endpoint& at, std::error_code& error) noexcept {
+std::error_code pause_before_retry(std::int64_t deadline) {
+  return pause_until(std::min(deadline, now_ns() + retry_pause));
+}
+
+int make_socket(const net::endpoint& at, int type, std::error_code& error) noexcept {
   error.clear();
-  const bool local = at.family() == net::address_family::local;
-  const int fd = or_errno(::socket(at.data()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const bool tcp = type == SOCK_STREAM && at.family() != net::address_family::local;
+  const int fd = or_errno(::socket(at.data()->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   assign(error, fd);
-  if (error || local) return fd;
-  const int on = 1;
-  assign(error, or_errno(::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on)));
+  if (error || !tcp) return fd;
+  assign(error, set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1));
   if (!error) return fd;
   ::close(fd);
   return -1;
 }
 
-// An edge may be a stale one, so it is connect itself that is asked again: it says EALREADY until it is decided, and
-// then 0, or EISCONN, or why not.
-void connect(socket& from, const net::endpoint& to, std::int64_t deadline, std::error_code& error) {
-  if (to.family() == net::address_family::local) return connect_local(from, to, deadline, error);
-  from.perform(socket::write_side, deadline, error, [&](int fd) -> ssize_t {
-    const int result = or_errno(::connect(fd, to.data(), to.size()));
-    return result == -EISCONN ? 0 : result;
-  });
+void make_non_blocking(int fd) {
+  const int flags = or_errno(::fcntl(fd, F_GETFL));
+  const int result = flags < 0 ? flags : or_errno(::fcntl(fd, F_SETFL, flags | O_NONBLOCK));
+  if (result < 0)
+    throw std::system_error(-result, std::system_category(), "ulexite: adopting fd " + std::to_string(fd));
 }
 
-net::endpoint name_of(int fd, int (*ask)(int, sockaddr*, socklen_t*)) {
+int bind(socket& made, const net::endpoint& at, bool reuse_port) noexcept {
+  const int fd = made.fd();
+  int result = reuse_port ? set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1) : 0;
+  if (result >= 0) result = or_errno(::bind(fd, at.data(), at.size()));
+  if (result >= 0 && at.family() == net::address_family::local) made.owns_path();
+  return result;
+}
+
+// An edge may be a stale one, so it is connect itself that is asked again: it says EALREADY until it is decided, and
+// then 0, or EISCONN, or why not. A Unix listener whose backlog is full neither queues the connection nor tells when
+// there is room.
+void connect(socket& from, const net::endpoint& to, std::int64_t deadline, std::error_code& error) {
+  const auto connect_once = [&](int fd) -> ssize_t {
+    const int result = or_errno(::connect(fd, to.data(), to.size()));
+    return result == -EISCONN ? 0 : result;
+  };
+  if (to.family() == net::address_family::local)
+    perform_by_polling(from, socket::write_side, deadline, error, connect_once);
+  else
+    from.perform(socket::write_side, deadline, error, connect_once);
+}
+
+net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, socklen_t*)) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  if (const int result = or_errno(ask(fd, reinterpret_cast<sockaddr*>(&address), &size)); result < 0)
-    throw std::system_error(-result, std::system_category(),
-                            "ulexite: asking for the endpoint of fd " + std::to_string(fd));
+  std::error_code error;
+  at_once(whose, error, [&](int fd) { return or_errno(ask(fd, reinterpret_cast<sockaddr*>(&address), &size)); });
+  if (error)
+    throw std::system_error(
+        error, "ulexite: asking for the endpoint of fd " + std::to_string(whose.get() ? whose.get()->fd() : -1));
   return net::endpoint::from(reinterpret_cast<const sockaddr*>(&address), size);
 }
 

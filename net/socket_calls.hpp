@@ -1,30 +1,93 @@
 #pragma once
 
-// What streams and listeners do with a socket before it is one of theirs. Net's own: nothing for users.
+// What streams and listeners do with a socket before it is one of theirs. The library's own: nothing for users.
 
-#include <ulexite/net/endpoint.hpp>
+#include <ulexite/net/fd_wait.hpp>
+#include <ulexite/net/socket.hpp>
+#include <ulexite/net/socket_base.hpp>
 
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <system_error>
 
 namespace ulexite::detail {
 
-class socket;
-
 // Throws `error` as what it is: operation_cancelled, or std::system_error saying `what` was being done.
 [[noreturn]] void fail(std::error_code error, const std::string& what);
+
+// How long whoever lacks descriptors, memory or fibers waits before the next try, in nanoseconds.
+inline constexpr std::int64_t scarcity_pause = 10'000'000;
 
 // Sleeps. A cancellation point, told as errc::cancelled.
 std::error_code pause_until(std::int64_t deadline);
 
-// A non-blocking stream socket for an endpoint of that family, with TCP_NODELAY on if it is of TCP. -1 on an error.
-int make_socket(const net::endpoint& at, std::error_code& error) noexcept;
+// How long the next try of what nobody tells the readiness of is put off.
+std::error_code pause_before_retry(std::int64_t deadline);
 
-// Connects a socket of make_socket. Waits, until `deadline`.
+// A non-blocking socket of `type` for an endpoint of that family, with TCP_NODELAY on if it is of TCP. -1 on an error.
+int make_socket(const net::endpoint& at, int type, std::error_code& error) noexcept;
+
+// Makes a descriptor of somebody else's ready to be a socket's. Throws std::system_error.
+void make_non_blocking(int fd);
+
+// Binds, with SO_REUSEPORT if asked for; a path is removed when the socket is closed. -errno on an error.
+int bind(socket& made, const net::endpoint& at, bool reuse_port) noexcept;
+
+// A socket of make_socket that `set_up(socket)` has bound; that returns -errno on an error. Throws std::system_error
+// that says what was being done ("listening at") and where.
+template <class SetUp>
+socket_handle make_bound(const net::endpoint& at, int type, const char* doing, SetUp&& set_up) {
+  std::error_code error;
+  socket_handle made;
+  if (const int fd = make_socket(at, type, error); !error) {
+    made = socket_handle(fd);
+    if (const int result = set_up(*made.get()); result < 0) error.assign(-result, std::system_category());
+  }
+  if (error) throw std::system_error(error, std::string("ulexite: ") + doing + " " + at.str());
+  return made;
+}
+
+// Connects a stream socket of make_socket. Waits, until `deadline`.
 void connect(socket& from, const net::endpoint& to, std::int64_t deadline, std::error_code& error);
 
 // Its own or its peer's endpoint, by getsockname or getpeername. Throws std::system_error.
-net::endpoint name_of(int fd, int (*ask)(int, sockaddr*, socklen_t*));
+net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, socklen_t*));
+
+// setsockopt. -errno on an error.
+template <class Value>
+int set_option(int fd, int level, int name, const Value& value) noexcept {
+  return or_errno(::setsockopt(fd, level, name, &value, sizeof value));
+}
+
+// socket::at_once for a socket that may be none. Returns what `call` did; the error is that of -errno.
+template <class Call>
+int at_once(const socket_handle& handle, std::error_code& error, Call&& call) noexcept {
+  socket* const used = handle.get(error);
+  const int result = used ? used->at_once(call) : 0;
+  if (result < 0) error.assign(-result, std::system_category());
+  return result;
+}
+
+// socket::perform for a `call` whose EAGAIN may come without an edge that ends it, as Unix sockets have it: instead of
+// waiting it is made again every millisecond.
+template <class Call>
+std::size_t perform_by_polling(socket& used, direction towards, std::int64_t deadline, std::error_code& error,
+                               Call&& call) {
+  for (;;) {
+    bool blocked = false;
+    const std::size_t done = used.perform(towards, deadline, error, [&](int fd) -> ssize_t {
+      const ssize_t result = call(fd);
+      blocked = result == -EAGAIN;
+      return blocked ? 0 : result;
+    });
+    if (error || !blocked) return done;
+    error = pause_before_retry(deadline);
+    if (error) return 0;
+  }
+}
 
 }  // namespace ulexite::detail

@@ -1,22 +1,11 @@
 #pragma once
 
 // Streams and listeners, over TCP or over Unix sockets: the family of the endpoint decides.
-//
-// Operations wait: a fiber is suspended, a plain thread blocks. All that wait are cancellation points. Each has two
-// forms: one throws std::system_error, one sets a std::error_code. What they have in common:
-//
-//   errc::cancelled                 the fiber was asked to stop; the throwing form throws operation_cancelled
-//   errc::deadline_exceeded         its deadline was over first; that throws deadline_exceeded. It compares equal to
-//                                   timed_out too, so ask for it first
-//   std::errc::timed_out            the stream's expiry was over first
-//   std::errc::bad_file_descriptor  the stream is closed, or was closed while the operation waited
-//   the system's own codes          as connection_reset, broken_pipe
-//
-// One fiber or thread may read, another write, and any close, at the same time. A second reader or writer gets a
-// usage_error. The object itself must outlive the calls on it. A socket belongs to the runtime in which a fiber first
-// waited on it; fibers of other runtimes may use it too, at a higher price. Objects may outlive the runtime.
+// What their operations have in common, errors and who may call them, is said in socket_base.hpp.
 
 #include <ulexite/net/endpoint.hpp>
+#include <ulexite/net/serve.hpp>
+#include <ulexite/net/socket_base.hpp>
 #include <ulexite/runtime/suspend.hpp>
 
 #include <sys/uio.h>
@@ -24,41 +13,17 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <stop_token>
 #include <string_view>
 #include <system_error>
-#include <utility>
-
-namespace ulexite::detail {
-
-class socket;
-
-// Owns a socket; null is none.
-class socket_handle {
- public:
-  socket_handle() noexcept = default;
-  explicit socket_handle(int fd);  // closes fd if there is no memory for the rest, and throws std::bad_alloc
-  socket_handle(socket_handle&& other) noexcept : socket_(std::exchange(other.socket_, nullptr)) {}
-  socket_handle& operator=(socket_handle&& other) noexcept {
-    std::swap(socket_, other.socket_);
-    other.reset();
-    return *this;
-  }
-  ~socket_handle() { reset(); }
-
-  void reset() noexcept;
-  [[nodiscard]] socket* get() const noexcept { return socket_; }
-
- private:
-  socket* socket_ = nullptr;
-};
-
-}  // namespace ulexite::detail
+#include <type_traits>
 
 namespace ulexite::net {
 
-// A connection. Movable while nobody uses it.
-class tcp_stream {
+// A connection. Movable while nobody uses it. Its expiry, endpoints and descriptor: see socket_base.
+class tcp_stream : public socket_base {
  public:
   // No connection: every operation fails with bad_file_descriptor.
   tcp_stream() noexcept = default;
@@ -85,9 +50,20 @@ class tcp_stream {
     return connect_until(to, detail::deadline_after(timeout), error);
   }
 
-  // Resolves `host` and connects to the first of its endpoints that answers; the last one's error is reported. A name
-  // (not a number) blocks the whole worker while it is resolved: see resolve. The timeout counts from the resolution
-  // on.
+  // Connects to whichever of several endpoints answers first, in the manner of RFC 8305: the two address families in
+  // turn, the next attempt when the last one has failed or after 250 ms. When none answers, the error is the last
+  // one's.
+  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, std::error_code& error) {
+    return connect_until(to, detail::no_deadline, error);
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, std::chrono::duration<Rep, Period> timeout,
+                                          std::error_code& error) {
+    return connect_until(to, detail::deadline_after(timeout), error);
+  }
+
+  // Resolves `host` (see resolve) and connects to whichever of its endpoints answers first, as above. The timeout is
+  // for both together.
   [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port) {
     return connect_until(host, port, detail::no_deadline);
   }
@@ -141,51 +117,35 @@ class tcp_stream {
   void shutdown_write(std::error_code& error) noexcept;
   void shutdown_write();
 
-  // Ends the connection. Whoever waits in a read or write of it is woken and fails with bad_file_descriptor; the
-  // descriptor is closed when the last of them has left. Data written is still delivered. While a plain thread waits,
-  // or a fiber of another runtime, the connection is shut down too, for other processes that share it as well. Again:
-  // nothing. Any thread. No cancellation point.
-  void close() noexcept;
-  [[nodiscard]] bool is_open() const noexcept;
+  // Ends the incoming side: a read, the one that waits too, gives what has arrived and then the end of the stream. The
+  // peer is not told (that of a Unix socket meets broken_pipe). Writing goes on. Nothing if the connection is closed or
+  // broken. Any thread. Never waits.
+  void shutdown_read() noexcept;
 
-  // Operations that begin, or are waiting anew, after that time fail with timed_out; those under way keep the expiry
-  // they began with. Every operation asks, even one that need not wait. A read or write of several parts asks for each.
-  template <class Rep, class Period>
-  void expires_after(std::chrono::duration<Rep, Period> time) noexcept {
-    set_expiry(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  void expires_at(std::chrono::time_point<Clock, Duration> time) noexcept {
-    set_expiry(detail::deadline_at(time));
-  }
-  void expires_never() noexcept { set_expiry(detail::no_deadline); }
+  // Ends the connection as close does, but by a reset: the peer's reads and writes fail with connection_reset, and what
+  // neither side has taken yet is lost. So a misbehaving peer is got rid of, and no TIME_WAIT is left behind. Like
+  // close on a Unix socket.
+  void abort() noexcept;
 
   // TCP_NODELAY: send small writes at once. On in every connection made or accepted here. Nothing on a Unix socket.
   void set_nodelay(bool on);
-  // SO_KEEPALIVE with the system's times: probe a silent peer, so that a dead one is noticed in the end. Off at first.
+  // SO_KEEPALIVE: probe a silent peer, so that a dead one is noticed in the end: reads and writes fail with timed_out.
+  // Off at first. Nothing on a Unix socket. The first form has the system's times (hours). The second probes after
+  // `idle` without a sign of life, and then each `interval`; `count` probes without an answer end the connection. Throw
+  // std::system_error, as for times or a count below 1 (invalid_argument).
   void set_keepalive(bool on);
-
-  // Throw std::system_error, as for a connection that was reset.
-  [[nodiscard]] endpoint local_endpoint() const;
-  [[nodiscard]] endpoint remote_endpoint() const;
-
-  // The descriptor, -1 once closed. It stays this object's.
-  [[nodiscard]] int native_handle() const noexcept;
-  // The descriptor, which is the caller's now; the stream is closed. Throws usage_error while an operation is under
-  // way.
-  [[nodiscard]] int release();
+  void set_keepalive(std::chrono::seconds idle, std::chrono::seconds interval, int count);
 
  private:
   friend class tcp_listener;
-  explicit tcp_stream(int fd) : socket_(fd) {}
+  using socket_base::socket_base;
   static tcp_stream connect_until(const endpoint& to, std::int64_t deadline, std::error_code& error);
   static tcp_stream connect_until(const endpoint& to, std::int64_t deadline);
+  static tcp_stream connect_until(std::span<const endpoint> to, std::int64_t deadline, std::error_code& error);
   static tcp_stream connect_until(std::string_view host, std::uint16_t port, std::int64_t deadline,
                                   std::error_code& error);
   static tcp_stream connect_until(std::string_view host, std::uint16_t port, std::int64_t deadline);
-  void set_expiry(std::int64_t deadline) noexcept;
-
-  detail::socket_handle socket_;
+  void set_tcp_option(int name, int value, const char* what);
 };
 
 struct listen_options {
@@ -217,8 +177,38 @@ class tcp_listener {
   [[nodiscard]] tcp_stream accept();
   [[nodiscard]] tcp_stream accept(std::error_code& error);
 
-  // Ends listening: a waiting accept fails with bad_file_descriptor. Connections not yet accepted are reset. Again:
-  // nothing. Any thread. No cancellation point.
+  // Accepts connections and calls handler(tcp_stream&) for each in a fiber of `group`, until the listener is closed.
+  // Then the connections end, and when all have, it returns:
+  // - their reads meet the end of the stream, behind what has arrived (tcp_stream::shutdown_read); but a handler that
+  //   takes (tcp_stream&, std::stop_token) is told by the token instead, and ends when it sees fit. Whatever passes
+  //   data on wants that form, or others take what was cut for the whole;
+  // - after drain_time the group is asked to stop, and still waited for. So give it a group of its own.
+  // The stream stays serve's, and is closed when the handler returns. The handler is called by many fibers at a time,
+  // always as the same object. What it throws ends its own connection only: see serve_options::on_error. A want of
+  // descriptors, memory or fibers (max_fibers) makes connections wait, no more; one that still waits for a fiber at
+  // the close is closed, as those are that were not yet accepted.
+  //
+  // For fibers. A cancellation point; when it throws, the group was asked to stop and the connections have ended.
+  // Throws std::system_error when the listener breaks.
+  template <class Handler>
+    requires std::is_invocable_v<Handler&, tcp_stream&> || std::is_invocable_v<Handler&, tcp_stream&, std::stop_token>
+  void serve(task_group& group, Handler handler, const serve_options& options = {}) {
+    const auto attend = [&handler](tcp_stream& stream, const std::stop_token& closing) {
+      if constexpr (std::is_invocable_v<Handler&, tcp_stream&, std::stop_token>) {
+        std::invoke(handler, stream, closing);
+      } else {
+        const std::stop_callback end_reads(closing, [&stream]() noexcept { stream.shutdown_read(); });
+        std::invoke(handler, stream);
+      }
+    };
+    detail::server(*this, group, attend, options).run();
+  }
+
+  // A token that is told when the listener is closed.
+  [[nodiscard]] std::stop_token closing_token() const noexcept { return closing_.get_token(); }
+
+  // Ends listening: a waiting accept fails with bad_file_descriptor, and may destroy the listener then. Connections not
+  // yet accepted are reset. Again: nothing. Any thread. No cancellation point.
   void close() noexcept;
   [[nodiscard]] bool is_open() const noexcept;
 
@@ -229,6 +219,7 @@ class tcp_listener {
  private:
   detail::socket_handle socket_;
   endpoint local_;
+  std::stop_source closing_{std::nostopstate};
 };
 
 }  // namespace ulexite::net

@@ -4,27 +4,22 @@
 #include <ulexite/net/tcp.hpp>
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace ulexite::net {
 namespace {
 
 using detail::or_errno;
 
-constexpr std::int64_t scarcity_pause = 10'000'000;  // ns
-
-int bind_and_listen(int fd, const endpoint& at, const listen_options& options) noexcept {
-  const int on = 1;
+int bind_and_listen(detail::socket& made, const endpoint& at, const listen_options& options) noexcept {
   const bool ip = at.family() != address_family::local;
-  int result = 0;
-  if (ip) result = or_errno(::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on));
-  if (result >= 0 && options.reuse_port) result = or_errno(::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on));
-  if (result >= 0) result = or_errno(::bind(fd, at.data(), at.size()));
-  if (result >= 0) result = or_errno(::listen(fd, options.backlog));
+  int result = ip ? detail::set_option(made.fd(), SOL_SOCKET, SO_REUSEADDR, 1) : 0;
+  if (result >= 0) result = detail::bind(made, at, options.reuse_port);
+  if (result >= 0) result = or_errno(::listen(made.fd(), options.backlog));
   return result;
 }
 
@@ -60,17 +55,11 @@ ssize_t accept_one(int fd) noexcept {
 
 }  // namespace
 
-tcp_listener::tcp_listener(const endpoint& at, listen_options options) {
-  const std::string what = "ulexite: listening at " + at.str();
-  std::error_code error;
-  const int fd = detail::make_socket(at, error);
-  if (error) throw std::system_error(error, what);
-  detail::socket_handle made(fd);
-  if (const int result = bind_and_listen(fd, at, options); result < 0)
-    throw std::system_error(-result, std::system_category(), what);
-  local_ = detail::name_of(fd, ::getsockname);
-  socket_ = std::move(made);
-}
+tcp_listener::tcp_listener(const endpoint& at, listen_options options)
+    : socket_(detail::make_bound(at, SOCK_STREAM, "listening at",
+                                 [&](detail::socket& made) { return bind_and_listen(made, at, options); })),
+      local_(detail::name_of(socket_, ::getsockname)),
+      closing_(std::stop_source()) {}
 
 tcp_listener::tcp_listener(tcp_listener&& other) noexcept = default;
 
@@ -79,17 +68,18 @@ tcp_listener& tcp_listener::operator=(tcp_listener&& other) noexcept {
   close();
   socket_ = std::move(other.socket_);
   local_ = other.local_;
+  closing_ = std::move(other.closing_);
   return *this;
 }
 
 tcp_stream tcp_listener::accept(std::error_code& error) {
   for (;;) {
-    error = std::make_error_code(std::errc::bad_file_descriptor);
-    if (!socket_.get()) return {};
-    const std::size_t fd = socket_.get()->perform(detail::socket::read_side, detail::no_deadline, error, accept_one);
+    detail::socket* const from = socket_.get(error);
+    if (!from) return {};
+    const std::size_t fd = from->perform(detail::socket::read_side, detail::no_deadline, error, accept_one);
     if (!error) return tcp_stream(static_cast<int>(fd));
     if (!is_scarcity(error)) return {};
-    error = detail::pause_until(detail::now_ns() + scarcity_pause);
+    error = detail::pause_until(detail::now_ns() + detail::scarcity_pause);
     if (error) return {};
   }
 }
@@ -101,10 +91,11 @@ tcp_stream tcp_listener::accept() {
   return accepted;
 }
 
-// While the path exists nobody else can bind there, so it is still this listener's when it is removed.
+// Whoever waits in accept or serve may destroy the listener as soon as that returns. Nobody can connect any more when
+// this returns, though the one who waits may still have the descriptor.
 void tcp_listener::close() noexcept {
-  if (!socket_.get() || !socket_.get()->close()) return;
-  if (!local_.path().empty()) ::unlink(std::string(local_.path()).c_str());
+  std::stop_source closing = closing_;
+  if (socket_.get() && socket_.get()->close(true)) detail::run_stop_callbacks(std::move(closing));
 }
 
 bool tcp_listener::is_open() const noexcept { return native_handle() >= 0; }

@@ -3,10 +3,13 @@
 #include "net_fixture.hpp"
 
 #include <ulexite/interop/asio.hpp>
+#include <ulexite/sync/when.hpp>
 
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/websocket.hpp>
+
+#include <mutex>
 
 namespace ulexite::test {
 namespace {
@@ -85,6 +88,59 @@ TEST_P(AsioStream, CarriesWebsockets) {
     EXPECT_EQ(beast::buffers_to_string(message.data()), text);
     socket.close(websocket::close_code::normal);
     EXPECT_EQ(server.get(), websocket::error::closed);
+  });
+}
+
+// Either side has a reader and a writer. Frames that got into others would end the connection: the pongs of the reader
+// on the right meet the messages of its writer, and the long messages from the left wait for room in the midst.
+TEST_P(AsioStream, LetsTwoFibersReadAndWriteAWebsocket) {
+  struct side {
+    explicit side(net::tcp_stream& tcp) : socket(asio_stream(tcp, guard)) {}
+    void write(int count, std::size_t size, bool with_pings) {
+      const std::string text(size, 'x');
+      for (int i = 0; i < count; ++i) {
+        const std::lock_guard lock(guard);
+        if (with_pings) socket.ping({});
+        socket.write(boost::asio::buffer(text));
+      }
+    }
+    // Until the connection ends.
+    int messages_read() {
+      const std::lock_guard lock(guard);
+      socket.control_callback([&](auto type, auto) { pongs += type == websocket::frame_type::pong; });
+      for (int messages = 0;; ++messages) {
+        beast::flat_buffer message;
+        boost::system::error_code error;
+        socket.read(message, error);
+        if (!error) continue;
+        EXPECT_EQ(error, boost::asio::error::eof);
+        return messages;
+      }
+    }
+    mutex guard;
+    websocket::stream<asio_stream> socket;
+    int pongs = 0;
+  };
+  in_runtime([] {
+    auto pair = stream_pair::tcp();
+    side left(pair.left), right(pair.right);
+    when_all(
+        [&] {
+          const std::lock_guard lock(right.guard);
+          right.socket.accept();
+        },
+        [&] {
+          const std::lock_guard lock(left.guard);
+          left.socket.handshake("localhost", "/");
+        });
+    auto left_read = spawn([&] { return left.messages_read(); });
+    auto right_read = spawn([&] { return right.messages_read(); });
+    when_all([&] { left.write(30, 1'000'000, true); }, [&] { right.write(200, 100, false); });
+    pair.left.shutdown_write();
+    EXPECT_EQ(right_read.get(), 30);
+    pair.right.shutdown_write();
+    EXPECT_EQ(left_read.get(), 200);
+    EXPECT_EQ(left.pongs, 30);
   });
 }
 

@@ -2,6 +2,8 @@
 
 // What the tests of net share: each runs on 1, 2, 4 and 8 workers, leaves no descriptor open, and no wake-up was lost.
 
+#include "support/clean_runtime.hpp"
+
 #include <ulexite/net/io_wait.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/runtime.hpp>
@@ -27,27 +29,13 @@ using namespace std::chrono_literals;
 // The one bound of every wait: much longer than anything here takes, on a slow machine under a sanitizer too.
 inline constexpr auto bound = 30s;
 
-inline std::size_t open_descriptors() {
-  std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
-  return count;
-}
-
 class NetTest : public testing::TestWithParam<std::size_t> {
  protected:
   // Runs `body` as the main fiber of a new runtime, and ends that.
   template <class Body>
-  void in_runtime(Body&& body) {
-    open_descriptors();  // the first one may open what stays open
-    const std::size_t before = open_descriptors();
-    {
-      runtime rt({.threads = GetParam()});
-      rt.run(std::forward<Body>(body));
-      rt.shutdown(shutdown_mode::cancel);
-      EXPECT_EQ(rt.metrics().rescued_wakeups, 0u);
-      EXPECT_EQ(rt.metrics().fibers_live, 0u);
-    }
-    EXPECT_EQ(open_descriptors(), before);
+  void in_runtime(Body&& body, runtime_options options = {}) {
+    options.threads = GetParam();
+    run_and_leave_nothing(options, std::forward<Body>(body));
   }
 };
 
@@ -83,29 +71,11 @@ struct stream_pair {
   net::tcp_stream left, right;
 };
 
-// Closes with a reset instead of an end.
-inline void reset(net::tcp_stream& stream) {
-  const linger at_once{1, 0};
-  ASSERT_EQ(setsockopt(stream.native_handle(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
-  stream.close();
-}
-
 inline std::string read_all(net::tcp_stream& from) {
   std::string text;
   char part[1000];
   while (const std::size_t got = from.read_some(part, sizeof part)) text.append(part, got);
   return text;
-}
-
-// The code of the std::system_error that `body` throws; none if it throws nothing.
-template <class Body>
-std::error_code code_of(Body&& body) {
-  try {
-    body();
-  } catch (const std::system_error& error) {
-    return error.code();
-  }
-  return {};
 }
 
 // Lets every other fiber that can run do so, some times: an aid to meet an interleaving, not a check.

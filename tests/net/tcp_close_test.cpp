@@ -225,7 +225,7 @@ TEST_P(TcpClose, ResetByThePeerIsAnError) {
     auto pair = stream_pair::tcp();
     auto reader = spawn([&] { return read_one(pair.right); });
     let_others_run();
-    reset(pair.left);
+    pair.left.abort();
     EXPECT_EQ(reader.get(), std::errc::connection_reset);
     EXPECT_EQ(code_of([&] { pair.right.write("x"); }), std::errc::broken_pipe) << "and no SIGPIPE";
   });
@@ -236,7 +236,7 @@ TEST_P(TcpClose, ResetWakesAWriter) {
     auto pair = stream_pair::tcp();
     auto writer = spawn([&] { return write_until_error(pair.right); });
     let_others_run();
-    reset(pair.left);
+    pair.left.abort();
     EXPECT_EQ(writer.get(), std::errc::connection_reset);
   });
 }

@@ -85,12 +85,14 @@ TEST_P(TcpConnect, ListenersMayShareAPort) {
   });
 }
 
-bool nodelay(const net::tcp_stream& stream) {
+int option(const net::tcp_stream& stream, int level, int name) {
   int value = 0;
   socklen_t size = sizeof value;
-  EXPECT_EQ(getsockopt(stream.native_handle(), IPPROTO_TCP, TCP_NODELAY, &value, &size), 0);
-  return value != 0;
+  EXPECT_EQ(getsockopt(stream.native_handle(), level, name, &value, &size), 0);
+  return value;
 }
+
+bool nodelay(const net::tcp_stream& stream) { return option(stream, IPPROTO_TCP, TCP_NODELAY) != 0; }
 
 TEST_P(TcpConnect, OptionsAreSet) {
   in_runtime([] {
@@ -99,11 +101,27 @@ TEST_P(TcpConnect, OptionsAreSet) {
     EXPECT_TRUE(nodelay(pair.right)) << "accepted";
     pair.left.set_nodelay(false);
     EXPECT_FALSE(nodelay(pair.left));
-    pair.left.set_keepalive(true);
+    pair.left.set_keepalive(70s, 5s, 3);
+    EXPECT_EQ(option(pair.left, SOL_SOCKET, SO_KEEPALIVE), 1);
+    EXPECT_EQ(option(pair.left, IPPROTO_TCP, TCP_KEEPIDLE), 70);
+    EXPECT_EQ(option(pair.left, IPPROTO_TCP, TCP_KEEPINTVL), 5);
+    EXPECT_EQ(option(pair.left, IPPROTO_TCP, TCP_KEEPCNT), 3);
+    EXPECT_EQ(code_of([&] { pair.left.set_keepalive(0s, 5s, 3); }), std::errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { pair.left.set_keepalive(70s, std::chrono::seconds::max(), 3); }),
+              std::errc::invalid_argument);
+    pair.left.set_keepalive(false);
+    EXPECT_EQ(option(pair.left, SOL_SOCKET, SO_KEEPALIVE), 0);
+    pair.left.set_send_buffer(30'000);
+    pair.left.set_receive_buffer(20'000);
+    EXPECT_EQ(option(pair.left, SOL_SOCKET, SO_SNDBUF), 60'000) << "the system doubles it";
+    EXPECT_EQ(option(pair.left, SOL_SOCKET, SO_RCVBUF), 40'000);
     EXPECT_EQ(pair.left.local_endpoint(), pair.right.remote_endpoint());
     EXPECT_NE(::fcntl(pair.right.native_handle(), F_GETFD) & FD_CLOEXEC, 0);
     auto local = stream_pair::unix_sockets();
     local.left.set_nodelay(true);
+    local.left.set_keepalive(70s, 5s, 3);
+    local.left.abort();
+    EXPECT_EQ(read_all(local.right), "") << "no reset there";
   });
 }
 

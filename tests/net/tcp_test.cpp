@@ -222,7 +222,7 @@ TEST_P(Tcp, ResetRightBehindTheDataIsSeen) {
       });
       if (i % 2) let_others_run();
       pair.left.write("hello");
-      reset(pair.left);
+      pair.left.abort();
       EXPECT_EQ(reader.get(), std::errc::connection_reset);
     }
   });

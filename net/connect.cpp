@@ -1,0 +1,129 @@
+// Connecting to the first of several endpoints that answers, after RFC 8305 (Happy Eyeballs, 2017): addresses of the
+// two families in turn, a new attempt whenever the last one has failed or had a quarter of a second, and the first that
+// is through wins. One fiber does it all: it waits for any of the sockets.
+
+#include <ulexite/base/error.hpp>
+#include <ulexite/net/fd_wait.hpp>
+#include <ulexite/net/io_wait.hpp>
+#include <ulexite/net/resolve.hpp>
+#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/tcp.hpp>
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ulexite::net {
+namespace {
+
+constexpr std::int64_t head_start = 250'000'000;  // ns
+
+// The families in turn, beginning with that of the first; within each the order stays.
+std::vector<endpoint> interleaved(std::span<const endpoint> given) {
+  std::vector<endpoint> first, second, made;
+  for (const endpoint& each : given) (each.family() == given.front().family() ? first : second).push_back(each);
+  for (std::size_t i = 0; i < std::max(first.size(), second.size()); ++i) {
+    if (i < first.size()) made.push_back(first[i]);
+    if (i < second.size()) made.push_back(second[i]);
+  }
+  return made;
+}
+
+// Connections under way, of which the first is wanted.
+class race {
+ public:
+  enum class outcome { under_way, failed, through };
+
+  // Begins one more.
+  outcome start(const endpoint& to) {
+    const int fd = detail::make_socket(to, SOCK_STREAM, error_);
+    if (error_) return outcome::failed;
+    tcp_stream made = tcp_stream::adopt(fd);
+    const int result = detail::or_errno(::connect(fd, to.data(), to.size()));
+    if (result == -EINPROGRESS) {
+      fds_.push_back({fd, interest::write});
+      runners_.push_back(std::move(made));
+      return outcome::under_way;
+    }
+    if (result < 0) {
+      error_.assign(-result, std::system_category());
+      return outcome::failed;
+    }
+    winner_ = std::move(made);
+    return outcome::through;
+  }
+
+  // Waits until one is through or has failed, or the deadline is over. True: through.
+  bool wait(std::int64_t deadline) {
+    detail::wait_for_fds(fds_, deadline);
+    for (std::size_t i = fds_.size(); i-- > 0;) {
+      if (fds_[i].ready == interest::none) continue;
+      int number = 0;
+      socklen_t size = sizeof number;
+      ::getsockopt(fds_[i].fd, SOL_SOCKET, SO_ERROR, &number, &size);
+      winner_ = std::move(runners_[i]);
+      fds_.erase(fds_.begin() + static_cast<std::ptrdiff_t>(i));
+      runners_.erase(runners_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (number == 0) return true;
+      error_.assign(number, std::system_category());
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool over() const noexcept { return fds_.empty(); }
+  [[nodiscard]] const std::error_code& last_error() const noexcept { return error_; }
+  tcp_stream winner() noexcept { return std::move(winner_); }
+
+ private:
+  std::vector<fd_interest> fds_;
+  std::vector<tcp_stream> runners_;  // whose descriptors these are
+  tcp_stream winner_;
+  std::error_code error_ = std::make_error_code(std::errc::address_not_available);
+};
+
+}  // namespace
+
+tcp_stream tcp_stream::connect_until(std::span<const endpoint> to, std::int64_t deadline, std::error_code& error) try {
+  error.clear();
+  if (to.size() == 1) return connect_until(to.front(), deadline, error);
+  detail::throw_if_stopped();
+  race candidates;
+  if (!to.empty()) {
+    for (const endpoint& each : interleaved(to)) {
+      const race::outcome begun = candidates.start(each);
+      if (begun == race::outcome::through) return candidates.winner();
+      if (begun == race::outcome::failed) continue;
+      const std::int64_t patience = std::min(deadline, detail::now_ns() + head_start);
+      if (candidates.wait(patience)) return candidates.winner();
+    }
+  }
+  while (!candidates.over() && detail::now_ns() < deadline)
+    if (candidates.wait(deadline)) return candidates.winner();
+  error = candidates.over() ? candidates.last_error() : std::make_error_code(std::errc::timed_out);
+  return {};
+} catch (const std::system_error& failure) {
+  error = failure.code();
+  return {};
+}
+
+tcp_stream tcp_stream::connect_until(std::string_view host, std::uint16_t port, std::int64_t deadline,
+                                     std::error_code& error) {
+  const auto found = detail::resolve_until(host, std::to_string(port), deadline, error);
+  if (error) return {};
+  return connect_until(found, deadline, error);
+}
+
+tcp_stream tcp_stream::connect_until(std::string_view host, std::uint16_t port, std::int64_t deadline) {
+  std::error_code error;
+  tcp_stream made = connect_until(host, port, deadline, error);
+  if (!error) return made;
+  const bool numeric = host.find(':') != host.npos;
+  detail::fail(error, std::string("ulexite: connecting to ") + (numeric ? "[" : "") + std::string(host) +
+                          (numeric ? "]:" : ":") + std::to_string(port));
+}
+
+}  // namespace ulexite::net

@@ -1,0 +1,146 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/base/panic.hpp>
+#include <ulexite/net/serve.hpp>
+#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/tcp.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/cancellation.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace ulexite::detail {
+namespace {
+
+bool is_the_clients_affair(const std::error_code& error) noexcept {
+  return error == std::errc::connection_reset || error == std::errc::connection_aborted ||
+         error == std::errc::broken_pipe || error == std::errc::not_connected || error == std::errc::timed_out;
+}
+
+void report_on_stderr(const net::endpoint& peer, const std::exception_ptr& failure) noexcept {
+  const std::string from = peer.str();
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::system_error& error) {
+    if (!is_the_clients_affair(error.code())) warn("the connection from %s failed: %s", from.c_str(), error.what());
+  } catch (const std::exception& error) {
+    warn("the connection from %s failed: %s", from.c_str(), error.what());
+  } catch (...) {
+    warn("the connection from %s failed with an unknown exception", from.c_str());
+  }
+}
+
+// As many as there may be, with room for the one that a close gives.
+std::ptrdiff_t slots_of(std::size_t max_connections) noexcept {
+  constexpr std::size_t unlimited = PTRDIFF_MAX - 1;
+  return static_cast<std::ptrdiff_t>(max_connections == 0 ? unlimited : std::min(max_connections, unlimited));
+}
+
+// Asked early, for a connection that has failed tells it no more. Nowhere, if that was before.
+net::endpoint peer_of(const net::tcp_stream& stream) {
+  try {
+    return stream.remote_endpoint();
+  } catch (const std::system_error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+// Lives as long as its fiber, then makes room for another. The group may end it before it has begun.
+struct server::connection {
+  connection(server& server, net::tcp_stream accepted)
+      : home(server), stream(std::move(accepted)), peer(peer_of(stream)) {
+    home.connections_.add();
+  }
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+  ~connection() {
+    stream.close();
+    home.slots_.release();
+    home.connections_.done();
+  }
+
+  server& home;
+  net::tcp_stream stream;
+  const net::endpoint peer;
+};
+
+server::server(net::tcp_listener& listener, task_group& group, handler handler, const net::serve_options& options)
+    : listener_(listener),
+      group_(group),
+      handler_(std::move(handler)),
+      options_(options),
+      closing_(listener.closing_token()),
+      slots_(slots_of(options.max_connections)) {}
+
+void server::run() {
+  try {
+    accept_all();
+    drain();
+  } catch (...) {
+    group_.request_stop();
+    const shield unstopped;
+    connections_.wait();
+    throw;
+  }
+}
+
+void server::accept_all() {
+  // A close must not wait for a connection to end: the slot that it gives lets accept fail.
+  const std::stop_callback wake_at_close(closing_, [this] { slots_.release(); });
+  for (;;) {
+    slots_.acquire();
+    std::error_code error;
+    net::tcp_stream accepted = listener_.accept(error);
+    if (error == std::errc::bad_file_descriptor) return;
+    if (error) fail(error, "ulexite: accepting at " + listener_.local_endpoint().str());
+    start(std::move(accepted));
+  }
+}
+
+// While there is no room for another fiber the connection waits, and with it those behind it in the backlog. When the
+// listener is closed it shares their lot: else fibers that do not end could keep the drain from beginning.
+void server::start(net::tcp_stream accepted) {
+  for (std::shared_ptr<connection> made;;) {
+    try {
+      if (!made) made = std::make_shared<connection>(*this, std::move(accepted));
+      group_.spawn([made] { made->home.attend(*made); }).detach();
+      return;
+    } catch (const std::system_error& error) {
+      if (error.code() != errc::limit_reached && error.code() != std::errc::not_enough_memory) throw;
+    } catch (const std::bad_alloc&) {
+    }
+    if (closing_.stop_requested()) return;
+    sleep_until(now_ns() + scarcity_pause);
+  }
+}
+
+void server::attend(connection& who) const {
+  try {
+    handler_(who.stream, closing_);
+  } catch (const operation_cancelled&) {
+    if (this_fiber::stop_requested()) throw;
+    report(who);  // it met a deadline of its own
+  } catch (...) {
+    report(who);
+  }
+}
+
+// The exception that is being handled.
+void server::report(const connection& who) const {
+  const std::exception_ptr failure = std::current_exception();
+  options_.on_error ? options_.on_error(who.peer, failure) : report_on_stderr(who.peer, failure);
+}
+
+void server::drain() {
+  if (connections_.wait_for(options_.drain_time)) return;
+  group_.request_stop();
+  connections_.wait();
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,66 @@
+#pragma once
+
+// How a listener's connections are served: tcp_listener::serve.
+
+#include <ulexite/net/endpoint.hpp>
+#include <ulexite/sync/semaphore.hpp>
+#include <ulexite/sync/task_group.hpp>
+#include <ulexite/sync/wait_group.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <stop_token>
+
+namespace ulexite::net {
+
+class tcp_listener;
+class tcp_stream;
+
+struct serve_options {
+  // Most connections at a time: others wait in the listener's backlog. 0: as many as there are descriptors.
+  std::size_t max_connections = 0;
+  // Once the listener is closed, connections have this long to end by themselves.
+  std::chrono::nanoseconds drain_time = std::chrono::seconds(10);
+  // Told of an exception that left the handler, in the connection's fiber; it must not throw. Not told of the
+  // operation_cancelled of a fiber that was asked to stop. Default: nothing for what clients bring about
+  // (connection_reset, connection_aborted, broken_pipe, not_connected, timed_out), one line on stderr for the rest.
+  std::function<void(const endpoint& peer, std::exception_ptr failure)> on_error{};
+};
+
+}  // namespace ulexite::net
+
+namespace ulexite::detail {
+
+// What tcp_listener::serve keeps in its frame; it outlives the fibers of the connections.
+class server {
+ public:
+  using handler = std::function<void(net::tcp_stream&, const std::stop_token&)>;  // called by many fibers at a time
+
+  server(net::tcp_listener& listener, task_group& group, handler handler, const net::serve_options& options);
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+
+  // Accepts until the listener is closed, and then waits for the connections.
+  void run();
+
+ private:
+  struct connection;
+
+  void accept_all();
+  void start(net::tcp_stream accepted);
+  void attend(connection& who) const;
+  void report(const connection& who) const;
+  void drain();
+
+  net::tcp_listener& listener_;
+  task_group& group_;
+  const handler handler_;
+  const net::serve_options& options_;
+  const std::stop_token closing_;
+  counting_semaphore<> slots_;
+  wait_group connections_;
+};
+
+}  // namespace ulexite::detail

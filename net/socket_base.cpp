@@ -1,0 +1,67 @@
+#include <ulexite/net/socket.hpp>
+#include <ulexite/net/socket_base.hpp>
+#include <ulexite/net/socket_calls.hpp>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <new>
+#include <string>
+
+namespace ulexite {
+
+detail::socket_handle::socket_handle(int fd) : socket_(new(std::nothrow) socket(fd)) {
+  if (socket_) return;
+  ::close(fd);
+  throw std::bad_alloc();
+}
+
+void detail::socket_handle::reset() noexcept {
+  if (socket* const last = std::exchange(socket_, nullptr)) last->abandon();
+}
+
+namespace net {
+namespace {
+
+int as_int(std::size_t bytes) noexcept { return static_cast<int>(std::min<std::size_t>(bytes, INT_MAX)); }
+
+}  // namespace
+
+void socket_base::close() noexcept {
+  if (socket_.get()) socket_.get()->close();
+}
+
+bool socket_base::is_open() const noexcept { return native_handle() >= 0; }
+
+int socket_base::native_handle() const noexcept { return socket_.get() ? socket_.get()->fd() : -1; }
+
+int socket_base::release() { return socket_.get() ? socket_.get()->release() : -1; }
+
+void socket_base::set_expiry(std::int64_t deadline) noexcept {
+  if (socket_.get()) socket_.get()->expires_at(deadline);
+}
+
+void socket_base::set_receive_buffer(std::size_t bytes) {
+  set_option(SOL_SOCKET, SO_RCVBUF, as_int(bytes), "SO_RCVBUF");
+}
+
+void socket_base::set_send_buffer(std::size_t bytes) { set_option(SOL_SOCKET, SO_SNDBUF, as_int(bytes), "SO_SNDBUF"); }
+
+endpoint socket_base::local_endpoint() const { return detail::name_of(socket_, ::getsockname); }
+
+endpoint socket_base::remote_endpoint() const { return detail::name_of(socket_, ::getpeername); }
+
+void socket_base::fail(const std::error_code& error, const char* doing) const {
+  detail::fail(error, std::string("ulexite: ") + doing + " fd " + std::to_string(native_handle()));
+}
+
+void socket_base::set_option(int level, int name, int value, const char* what) {
+  std::error_code error;
+  detail::at_once(socket_, error, [&](int fd) { return detail::set_option(fd, level, name, value); });
+  if (error) fail(error, (std::string("setting ") + what + " of").c_str());
+}
+
+}  // namespace net
+}  // namespace ulexite

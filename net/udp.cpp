@@ -1,0 +1,129 @@
+#include <ulexite/net/socket.hpp>
+#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/udp.hpp>
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+namespace ulexite::net {
+namespace {
+
+using detail::or_errno;
+using detail::socket;
+
+int broadcast_and_bind(socket& made, const endpoint& at, const udp_options& options) noexcept {
+  const int result = options.broadcast ? detail::set_option(made.fd(), SOL_SOCKET, SO_BROADCAST, 1) : 0;
+  return result < 0 ? result : detail::bind(made, at, options.reuse_port);
+}
+
+// Receives into `data`, and the sender's address into `name` of `name_size` bytes, which becomes its size.
+std::size_t receive_into(const detail::socket_handle& handle, void* data, std::size_t size, sockaddr_storage* name,
+                         socklen_t& name_size, std::error_code& error) {
+  socket* const used = handle.get(error);
+  if (!used) return 0;
+  iovec buffer{data, size};
+  msghdr message{};
+  const std::size_t got = used->perform(socket::read_side, used->expiry(), error, [&](int fd) {
+    message.msg_name = name;
+    message.msg_namelen = name_size;
+    message.msg_iov = &buffer;
+    message.msg_iovlen = 1;
+    return or_errno(::recvmsg(fd, &message, 0));
+  });
+  name_size = error ? 0 : message.msg_namelen;
+  if (error) return 0;
+  if (message.msg_flags & MSG_TRUNC) error = std::make_error_code(std::errc::message_size);
+  return got;
+}
+
+}  // namespace
+
+udp_socket::udp_socket(const endpoint& at, udp_options options) {
+  socket_ = detail::make_bound(at, SOCK_DGRAM, "binding to",
+                               [&](socket& made) { return broadcast_and_bind(made, at, options); });
+}
+
+udp_socket udp_socket::adopt(int fd) {
+  detail::make_non_blocking(fd);
+  return udp_socket(fd);
+}
+
+void udp_socket::connect(const endpoint& to, std::error_code& error) {
+  detail::socket_handle fresh;
+  if (!socket_.get()) {
+    const int fd = detail::make_socket(to, SOCK_DGRAM, error);
+    if (error) return;
+    fresh = detail::socket_handle(fd);
+  }
+  const detail::socket_handle& used = socket_.get() ? socket_ : fresh;
+  detail::at_once(used, error, [&](int fd) { return or_errno(::connect(fd, to.data(), to.size())); });
+  if (!error && fresh.get()) socket_ = std::move(fresh);
+}
+
+void udp_socket::connect(const endpoint& to) {
+  std::error_code error;
+  connect(to, error);
+  if (error) detail::fail(error, "ulexite: connecting to " + to.str());
+}
+
+// To a Unix socket that is not the peer, EAGAIN is not followed by an edge when there is room.
+void udp_socket::send_to(const void* data, std::size_t size, const endpoint& to, std::error_code& error) {
+  socket* const used = socket_.get(error);
+  if (!used) return;
+  const auto send_once = [&](int fd) { return or_errno(::sendto(fd, data, size, MSG_NOSIGNAL, to.data(), to.size())); };
+  if (to.family() == address_family::local)
+    detail::perform_by_polling(*used, socket::write_side, used->expiry(), error, send_once);
+  else
+    used->perform(socket::write_side, used->expiry(), error, send_once);
+}
+
+void udp_socket::send_to(const void* data, std::size_t size, const endpoint& to) {
+  std::error_code error;
+  send_to(data, size, to, error);
+  if (error) throw_if(error, ("sending to " + to.str() + " by").c_str());
+}
+
+void udp_socket::send(const void* data, std::size_t size, std::error_code& error) {
+  if (socket* const used = socket_.get(error))
+    used->perform(socket::write_side, used->expiry(), error,
+                  [&](int fd) { return or_errno(::send(fd, data, size, MSG_NOSIGNAL)); });
+}
+
+void udp_socket::send(const void* data, std::size_t size) {
+  std::error_code error;
+  send(data, size, error);
+  throw_if(error, "sending by");
+}
+
+std::size_t udp_socket::receive_from(void* data, std::size_t size, endpoint& from, std::error_code& error) {
+  sockaddr_storage name{};
+  socklen_t name_size = sizeof name;
+  const std::size_t got = receive_into(socket_, data, size, &name, name_size, error);
+  from = name_size == 0 ? endpoint() : endpoint::from(reinterpret_cast<const sockaddr*>(&name), name_size);
+  return got;
+}
+
+std::size_t udp_socket::receive_from(void* data, std::size_t size, endpoint& from) {
+  std::error_code error;
+  const std::size_t got = receive_from(data, size, from, error);
+  throw_if(error, "receiving by");
+  return got;
+}
+
+std::size_t udp_socket::receive(void* data, std::size_t size, std::error_code& error) {
+  socklen_t nowhere = 0;
+  return receive_into(socket_, data, size, nullptr, nowhere, error);
+}
+
+std::size_t udp_socket::receive(void* data, std::size_t size) {
+  std::error_code error;
+  const std::size_t got = receive(data, size, error);
+  throw_if(error, "receiving by");
+  return got;
+}
+
+}  // namespace ulexite::net

@@ -1,0 +1,81 @@
+#pragma once
+
+// Datagrams, over UDP or over Unix sockets: the family of the endpoint decides.
+//
+// What the operations have in common, errors and who may call them, is said in socket_base.hpp. A datagram arrives
+// whole or not at all, and may be empty. Over UDP it may get lost, arrive twice, or overtake another; over Unix sockets
+// a sender waits while its receiver has too many unread.
+
+#include <ulexite/net/endpoint.hpp>
+#include <ulexite/net/socket_base.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+namespace ulexite::net {
+
+struct udp_options {
+  bool reuse_port = false;  // SO_REUSEPORT: several sockets share one port, and each peer keeps to one of them
+  bool broadcast = false;   // SO_BROADCAST: may send to broadcast addresses
+};
+
+// Sends and receives datagrams. Movable while nobody uses it. Its close, expiry, endpoints and descriptor: see
+// socket_base.
+class udp_socket : public socket_base {
+ public:
+  // None: all but connect fails with bad_file_descriptor.
+  udp_socket() noexcept = default;
+  // Binds. Port 0 takes a free one: see local_endpoint. The path of a Unix socket must not exist; it is removed at the
+  // close. Never waits. Throws std::system_error naming the endpoint.
+  explicit udp_socket(const endpoint& at, udp_options options = {});
+  // Takes over the descriptor of a datagram socket (of socketpair, too) and makes it non-blocking. Throws
+  // std::system_error, and then leaves it open.
+  [[nodiscard]] static udp_socket adopt(int fd);
+
+  // Fixes the peer: send goes there, and nothing is received from others any more. Over UDP, what is told of the peer
+  // (as connection_refused, when nobody is at its port) is an error of a later send or receive; without a peer it is
+  // not heard of. Again: another peer. A socket that is none is made first, unbound: UDP gives it a port then, but over
+  // Unix sockets nobody can answer it. Never waits, not a cancellation point; not beside another call of it. The
+  // throwing form names the endpoint.
+  void connect(const endpoint& to, std::error_code& error);
+  void connect(const endpoint& to);
+
+  // Sends one datagram. Waits while there is no room for it. Errors: message_size if it is too long for the network;
+  // destination_address_required from send without a peer; connection_refused and no_such_file_or_directory if nobody
+  // is at the Unix socket. An error of an earlier datagram is told instead of sending this one.
+  void send_to(const void* data, std::size_t size, const endpoint& to, std::error_code& error);
+  void send_to(const void* data, std::size_t size, const endpoint& to);
+  void send_to(std::string_view text, const endpoint& to, std::error_code& error) {
+    send_to(text.data(), text.size(), to, error);
+  }
+  void send_to(std::string_view text, const endpoint& to) { send_to(text.data(), text.size(), to); }
+  void send_to(std::span<const std::byte> data, const endpoint& to) { send_to(data.data(), data.size(), to); }
+
+  // The same to the peer that connect fixed.
+  void send(const void* data, std::size_t size, std::error_code& error);
+  void send(const void* data, std::size_t size);
+  void send(std::string_view text, std::error_code& error) { send(text.data(), text.size(), error); }
+  void send(std::string_view text) { send(text.data(), text.size()); }
+  void send(std::span<const std::byte> data) { send(data.data(), data.size()); }
+
+  // Receives one datagram, and tells where it is from (nowhere: from a Unix socket without a name, or on an error).
+  // Waits while there is none. Returns its size, which may be 0. Errors: message_size if it is longer than `size`; its
+  // first bytes are in the buffer then, their number is returned, and the rest is lost.
+  std::size_t receive_from(void* data, std::size_t size, endpoint& from, std::error_code& error);
+  std::size_t receive_from(void* data, std::size_t size, endpoint& from);
+  std::size_t receive_from(std::span<std::byte> data, endpoint& from) {
+    return receive_from(data.data(), data.size(), from);
+  }
+
+  // The same without asking where it is from.
+  std::size_t receive(void* data, std::size_t size, std::error_code& error);
+  std::size_t receive(void* data, std::size_t size);
+  std::size_t receive(std::span<std::byte> data) { return receive(data.data(), data.size()); }
+
+ private:
+  using socket_base::socket_base;
+};
+
+}  // namespace ulexite::net

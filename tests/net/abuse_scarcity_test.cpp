@@ -1,0 +1,124 @@
+// The process runs out of descriptors in the midst of everything, and gets some again.
+
+#include "abuse.hpp"
+
+#include <fcntl.h>
+
+#include <vector>
+
+namespace ulexite::test {
+namespace {
+
+class AbuseScarcity : public AbuseTest {};
+ULEXITE_ABUSE_WORKERS(AbuseScarcity);
+
+// Takes every descriptor but `spare` until it is destroyed.
+class hoard {
+ public:
+  explicit hoard(std::size_t spare = 0) : limit_(100) {
+    for (int fd; (fd = ::fcntl(0, F_DUPFD_CLOEXEC, 0)) >= 0;) all_.push_back(fd);
+    EXPECT_EQ(errno, EMFILE);
+    give(spare);
+  }
+  ~hoard() { give(all_.size()); }
+  hoard(const hoard&) = delete;
+  hoard& operator=(const hoard&) = delete;
+
+  void give(std::size_t count) {
+    for (; count > 0 && !all_.empty(); --count, all_.pop_back()) ::close(all_.back());
+  }
+
+ private:
+  const descriptor_limit limit_;
+  std::vector<int> all_;
+};
+
+#if ULEXITE_ASAN
+// UndefinedBehaviorSanitizer opens a pipe to see whether the memory of an object can be read, and reports a wrong
+// object when it gets none.
+#define ULEXITE_SKIP_IF_SANITIZER_NEEDS_DESCRIPTORS() GTEST_SKIP() << "the sanitizer needs descriptors of its own"
+#else
+#define ULEXITE_SKIP_IF_SANITIZER_NEEDS_DESCRIPTORS()
+#endif
+
+TEST_P(AbuseScarcity, ConnectListenAndResolveSayWhatIsMissingAndRecover) {
+  ULEXITE_SKIP_IF_SANITIZER_NEEDS_DESCRIPTORS();
+  in_runtime([] {
+    const service server(echo);
+    for (int i = 0; i < times(100); ++i) {
+      wait_until([&] { return server.connections() == 0; });  // the end of one would give a descriptor back
+      {
+        const hoard everything;
+        std::error_code error;
+        EXPECT_FALSE(net::tcp_stream::connect(server.at(), error).is_open());
+        EXPECT_EQ(error, std::errc::too_many_files_open);
+        EXPECT_EQ(code_of([&] { net::tcp_listener another(loopback()); }), std::errc::too_many_files_open);
+        EXPECT_EQ(code_of([] { runtime another({.threads = 1}); }), std::errc::too_many_files_open);
+      }
+      auto stream = net::tcp_stream::connect(server.at());
+      stream.write("x");
+      char c = 0;
+      EXPECT_EQ(stream.read_some(&c, 1), 1u);
+      EXPECT_EQ(c, 'x');
+    }
+  });
+}
+
+// The backlog holds the clients meanwhile; each is served in the end.
+TEST_P(AbuseScarcity, AServerOutlastsAWantOfDescriptors) {
+  ULEXITE_SKIP_IF_SANITIZER_NEEDS_DESCRIPTORS();
+  in_runtime([] {
+    const service server(echo);
+    std::vector<net::tcp_stream> clients;
+    hoard most(40);
+    for (std::error_code error; !error;) {  // each takes one here, and one of the server's as long as there are any
+      auto client = net::tcp_stream::connect(server.at(), error);
+      if (!error) clients.push_back(std::move(client));
+    }
+    EXPECT_GE(clients.size(), 20u);
+    for (auto& client : clients) client.write("is anybody there?");
+    most.give(1);               // for the first of them, should none have been accepted
+    while (!clients.empty()) {  // who leaves gives two
+      char answer[17];
+      auto& first = clients.front();
+      EXPECT_EQ(first.read(answer, sizeof answer), sizeof answer);
+      clients.erase(clients.begin());
+    }
+  });
+}
+
+// All descriptors are taken, and given back, again and again, while clients come and go. What fails is tried again.
+TEST_P(AbuseScarcity, ClientsThatTryAgainAllGetThrough) {
+  ULEXITE_SKIP_IF_SANITIZER_NEEDS_DESCRIPTORS();
+  in_runtime([] {
+    const service server(echo);
+    task_group clients;
+    for (int i = 0; i < 10; ++i)
+      clients.spawn([&] {
+        for (int left = times(100); left > 0;) {
+          std::error_code error;
+          auto stream = net::tcp_stream::connect(server.at(), error);
+          if (error) {
+            ASSERT_EQ(error, std::errc::too_many_files_open);
+            this_fiber::sleep_for(100us);
+            continue;
+          }
+          char c = 'x';
+          stream.write(&c, 1);
+          ASSERT_EQ(stream.read_some(&c, 1), 1u);
+          --left;
+        }
+      });
+    while (clients.size() > 0) {
+      {
+        const hoard everything(detail::random_below(3));
+        yield_times(detail::random_below(30));
+      }
+      yield_times(detail::random_below(30));
+    }
+    clients.wait();
+  });
+}
+
+}  // namespace
+}  // namespace ulexite::test

@@ -1,0 +1,66 @@
+// What serve does with connections that it can do nothing with.
+
+#include "abuse.hpp"
+
+#include <vector>
+
+namespace ulexite::test {
+namespace {
+
+class AbuseServe : public AbuseTest {};
+ULEXITE_ABUSE_WORKERS(AbuseServe);
+
+// A connection that waits for a fiber does not keep a closed listener from draining.
+TEST_P(AbuseServe, AWantOfFibersDoesNotOutlastTheClose) {
+  in_runtime(
+      [] {
+        const std::size_t before = open_descriptors();
+        net::tcp_listener listener(loopback());
+        task_group group;
+        std::atomic<int> handled{0};
+        auto serving = spawn([&] {
+          listener.serve(group,
+                         [&](net::tcp_stream&) {
+                           ++handled;
+                           this_fiber::sleep_for(1h);
+                         },
+                         {.drain_time = 10ms});
+        });
+        std::vector<net::tcp_stream> clients;
+        for (int i = 0; i < 3; ++i) clients.push_back(net::tcp_stream::connect(listener.local_endpoint()));
+        wait_until([&] { return handled == 2; });
+        wait_until([&] { return open_descriptors() == before + 1 + 2 * clients.size(); });  // the third is accepted
+        listener.close();
+        EXPECT_TRUE(serving.wait_for(bound)) << "the drain time is over, and serve has not begun to drain";
+        serving.request_stop();
+        serving.join();
+      },
+      {.max_fibers = 4});
+}
+
+// What a handler meets when it asks for the name of a client that is gone, or ends its own side then.
+TEST_P(AbuseServe, AHandlerThatFindsItsClientGoneIsNoNews) {
+  testing::internal::CaptureStderr();
+  in_runtime([] {
+    net::tcp_listener listener(loopback());
+    for (int i = 0; i < 2; ++i) {
+      auto stream = net::tcp_stream::connect(listener.local_endpoint());
+      stream.abort();
+    }
+    std::atomic<int> handled{0};
+    task_group group;
+    auto serving = spawn([&] {
+      listener.serve(group, [&](net::tcp_stream& stream) {
+        if (handled++ == 0) EXPECT_NE(stream.remote_endpoint(), net::endpoint());
+        stream.shutdown_write();
+      });
+    });
+    wait_until([&] { return handled == 2; });
+    listener.close();
+    serving.join();
+  });
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+}  // namespace
+}  // namespace ulexite::test

@@ -1,0 +1,142 @@
+// Timers by the thousand that never come to fire, and sleepers by the million that all wake.
+
+#include "abuse.hpp"
+
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/select.hpp>
+#include <ulexite/sync/wait_group.hpp>
+
+#include <fstream>
+#include <memory>
+#include <vector>
+
+namespace ulexite::test {
+namespace {
+
+class AbuseTimers : public AbuseTest {};
+ULEXITE_ABUSE_WORKERS(AbuseTimers);
+
+// From the line of that name in a file of /proc.
+std::size_t kibibytes(const char* file, const std::string& name) {
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(name)) return std::stoul(line.substr(name.size()));
+  return 0;
+}
+
+std::size_t resident() { return kibibytes("/proc/self/status", "VmRSS:") * 1024; }
+
+// A reader under a deadline and a selecting fiber with a time limit, both far away: each round arms and disarms.
+void rearm(int rounds) {
+  auto pair = stream_pair::unix_sockets();
+  channel<int> values;
+  auto sender = spawn([&] {
+    for (int i = 0; i < rounds; ++i) {
+      pair.right.write("x");
+      values.send(i);
+    }
+  });
+  for (int i = 0; i < rounds; ++i) {
+    const deadline_scope limit(1min + std::chrono::milliseconds(detail::random_below(1000)));
+    pair.left.expires_after(2min);
+    char c = 0;
+    ASSERT_EQ(pair.left.read_some(&c, 1), 1u);
+    const auto chosen =
+        select(on_receive(values, [&](std::optional<int> got) { EXPECT_EQ(got, i); }), after(1h, [] { FAIL(); }));
+    ASSERT_EQ(chosen, 0u);
+  }
+  sender.join();
+}
+
+TEST_P(AbuseTimers, AThousandAreRearmedAllTheTimeWhileOthersSleep) {
+  const descriptor_limit raised;
+  in_runtime([] {
+    std::atomic<int> early{0}, woken{0};
+    task_group for_good, for_a_time, busy;
+    const int sleepers = fibers(times(10'000));
+    for (int i = 0; i < sleepers; ++i) {
+      for_good.spawn([] { this_fiber::sleep_for(1h); });
+      for_a_time.spawn([&, time = std::chrono::microseconds(detail::random_below(200'000))] {
+        const auto end = clock::now() + time;
+        this_fiber::sleep_until(end);
+        if (clock::now() < end) ++early;
+        ++woken;
+      });
+    }
+    const auto pairs = descriptor_limit::room_for(static_cast<std::size_t>(fibers(times(1000)))) / 2;
+    for (std::size_t i = 0; i < pairs; ++i) busy.spawn([] { rearm(times(200)); });
+    busy.wait();
+    for_a_time.wait();
+    EXPECT_EQ(woken, sleepers);
+    EXPECT_EQ(early, 0);
+    EXPECT_EQ(for_good.size(), static_cast<std::size_t>(sleepers));
+    for_good.request_stop();
+    for_good.wait();
+  });
+}
+
+TEST_P(AbuseTimers, TimersThatFireRaceWithWhatTheyBound) {
+  in_runtime([] {
+    task_group busy;
+    std::atomic<int> late{0}, in_time{0};
+    for (int i = 0; i < fibers(100); ++i)
+      busy.spawn([&] {
+        auto pair = stream_pair::unix_sockets();
+        auto sender = spawn([&, count = times(50)] {
+          for (int n = 0; n < count; ++n) {
+            this_fiber::sleep_for(std::chrono::microseconds(detail::random_below(400)));
+            pair.right.write("x");
+          }
+          pair.right.shutdown_write();
+        });
+        int received = 0;
+        for (bool open = true; open;) {
+          char c;
+          try {
+            const std::size_t got = timeout(std::chrono::microseconds(detail::random_below(400)),
+                                            [&] { return pair.left.read_some(&c, 1); });
+            open = got > 0;
+            received += static_cast<int>(got);
+            ++in_time;
+          } catch (const deadline_exceeded&) {
+            ++late;
+          }
+        }
+        EXPECT_EQ(received, times(50)) << "a byte was lost with a deadline";
+        sender.join();
+      });
+    busy.wait();
+    EXPECT_GT(in_time, 0);
+  });
+}
+
+TEST_P(AbuseTimers, AMillionSleepersWake) {
+  constexpr std::size_t most_each = 8192;  // bytes; a stack's first page, and what its fiber and timer take
+  const auto spare = kibibytes("/proc/meminfo", "MemAvailable:") * 1024 / 2 / most_each;
+  // The million once only: it takes 5 GB.
+  const auto wanted = static_cast<std::size_t>(fibers(sanitized ? 10'000 : GetParam() == 2 ? 1'000'000 : 100'000));
+  const std::size_t count = std::min(spare, wanted);
+  if (count < wanted) std::printf("only %zu of %zu: there is not enough memory\n", count, wanted);
+  in_runtime(
+      [&] {
+        const std::size_t before = resident();
+        wait_group sleepers;
+        std::atomic<std::size_t> begun{0}, woken{0}, most{0};
+        for (std::size_t i = 0; i < count; ++i)
+          sleepers.spawn([&] {
+            if (++begun == count) most = resident();
+            do this_fiber::sleep_for(300ms);
+            while (begun < count);  // so that all of them sleep at a time
+            ++woken;
+          });
+        sleepers.wait();
+        EXPECT_EQ(woken, count);
+        const std::size_t each = (most - std::min<std::size_t>(before, most)) / count;
+        std::printf("%zu sleepers, %zu bytes each\n", count, each);
+        if (!sanitized) EXPECT_LT(each, most_each);
+      },
+      {.stack_size = sanitized ? 0 : std::size_t{64} * 1024});
+}
+
+}  // namespace
+}  // namespace ulexite::test

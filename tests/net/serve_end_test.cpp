@@ -1,0 +1,189 @@
+// How tcp_listener::serve ends: the drain, a stop, a deadline, the end of the runtime.
+
+#include "serve_fixture.hpp"
+
+#include "support/cancellation.hpp"
+
+#include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/event.hpp>
+
+#include <memory>
+#include <stop_token>
+
+namespace ulexite::test {
+namespace {
+
+class ServeEnd : public ServeTest {};
+ULEXITE_ON_ALL_WORKER_COUNTS(ServeEnd);
+
+// A handler that is in a read, and one that is not, get what has arrived and then the end; and they may still answer.
+TEST_P(ServeEnd, DrainEndsReadsBehindWhatHasArrived) {
+  in_runtime([] {
+    for (const bool waits_in_read : {false, true}) {
+      server draining;
+      event begun, go;
+      draining.start([&](net::tcp_stream& stream) {
+        begun.set();
+        if (!waits_in_read) go.wait();
+        stream.write(read_all(stream) + "!");
+      });
+      auto client = draining.client();
+      client.write("hello");
+      begun.wait();
+      let_others_run();
+      draining.listener.close();
+      go.set();
+      EXPECT_EQ(read_all(client), "hello!");
+      draining.running->get();
+    }
+  });
+}
+
+// Whoever waits in accept still has the descriptor when close returns.
+TEST_P(ServeEnd, NobodyCanConnectAfterTheClose) {
+  in_runtime([] {
+    for (int i = 0; i < 50; ++i) {
+      server closed;
+      closed.start([](net::tcp_stream&) {});
+      let_others_run();
+      closed.listener.close();
+      std::error_code error;
+      EXPECT_FALSE(net::tcp_stream::connect(closed.listener.local_endpoint(), bound, error).is_open());
+      EXPECT_EQ(error, std::errc::connection_refused);
+      closed.running->get();
+    }
+  });
+}
+
+TEST_P(ServeEnd, HandlerWithATokenIsToldAndItsReadsAreNotCut) {
+  in_runtime([] {
+    server draining;
+    event begun, told;
+    draining.start([&](net::tcp_stream& stream, const std::stop_token& closing) {
+      const std::stop_callback tell(closing, [&] { told.set(); });
+      begun.set();
+      echo(stream);
+      EXPECT_TRUE(closing.stop_requested());
+    });
+    auto client = draining.client();
+    begun.wait();
+    EXPECT_FALSE(told.is_set());
+    draining.listener.close();
+    told.wait();
+    expect_echo(client);
+    EXPECT_FALSE(draining.running->done());
+    client.close();
+    draining.running->get();
+  });
+}
+
+TEST_P(ServeEnd, GroupIsStoppedWhenTheDrainTimeIsOver) {
+  in_runtime([] {
+    for (const auto drain_time : {0ms, 5ms}) {
+      server stubborn;
+      gauge handlers;
+      std::atomic<int> errors{0};
+      stubborn.start(
+          [&](net::tcp_stream&) {
+            const gauge::one here(handlers);
+            wait_for_ever();
+          },
+          {.drain_time = drain_time, .on_error = [&](const net::endpoint&, const std::exception_ptr&) { ++errors; }});
+      auto clients = stubborn.clients(5);
+      wait_until([&] { return handlers.alive == 5; });
+      const auto start = clock::now();
+      stubborn.close_and_join();
+      EXPECT_GE(clock::now() - start, drain_time);
+      EXPECT_EQ(handlers.alive, 0);
+      EXPECT_EQ(errors, 0) << "to be stopped is no error";
+      EXPECT_EQ(stubborn.group.failures(), 0u);
+      for (auto& client : clients) EXPECT_EQ(read_all(client), "");
+    }
+  });
+}
+
+TEST_P(ServeEnd, StopOfTheCallerEndsTheConnectionsAndIsThrownOn) {
+  in_runtime([] {
+    for (const bool while_draining : {false, true}) {
+      server stopped;
+      gauge handlers;
+      stopped.start([&](net::tcp_stream& stream, const std::stop_token&) {
+        const gauge::one here(handlers);
+        echo(stream);
+      });
+      auto clients = stopped.clients(5);
+      wait_until([&] { return handlers.alive == 5; });
+      if (while_draining) stopped.listener.close();
+      let_others_run();
+      stopped.running->request_stop();
+      EXPECT_THROW(stopped.running->get(), operation_cancelled);
+      EXPECT_EQ(handlers.alive, 0);
+      EXPECT_EQ(stopped.listener.is_open(), !while_draining);
+      for (auto& client : clients) EXPECT_EQ(read_all(client), "");
+    }
+  });
+}
+
+TEST_P(ServeEnd, DeadlineOfTheCallerEndsTheConnectionsAndIsThrownOn) {
+  in_runtime([] {
+    server bounded;
+    gauge handlers;
+    auto client = bounded.client();
+    EXPECT_THROW(timeout(20ms,
+                         [&] {
+                           bounded.listener.serve(bounded.group, [&](net::tcp_stream& stream) {
+                             const gauge::one here(handlers);
+                             echo(stream);
+                           });
+                         }),
+                 deadline_exceeded);
+    EXPECT_EQ(handlers.alive, 0);
+    EXPECT_EQ(bounded.group.failures(), 0u);
+  });
+}
+
+// A connection for which there is no fiber must not keep the drain from beginning.
+TEST_P(ServeEnd, IsClosedWhileItWaitsForAFiber) {
+  in_runtime(
+      [] {
+        server scarce;
+        gauge handlers;
+        scarce.start(
+            [&](net::tcp_stream&, const std::stop_token&) {
+              const gauge::one here(handlers);
+              wait_for_ever();
+            },
+            {.drain_time = 0s});
+        const std::size_t before = open_descriptors();
+        auto clients = scarce.clients(2);
+        wait_until([&] { return open_descriptors() == before + 4; });  // both are accepted
+        wait_until([&] { return handlers.alive == 1; });
+        scarce.close_and_join();
+        EXPECT_EQ(handlers.most, 1);
+        for (auto& client : clients) EXPECT_EQ(read_all(client), "");
+      },
+      {.max_fibers = 3});
+}
+
+TEST_P(ServeEnd, EndOfTheRuntimeEndsIt) {
+  const auto served = std::make_shared<std::atomic<int>>(0);
+  in_runtime([served] {
+    spawn([served] {
+      net::tcp_listener listener(loopback());
+      auto client = spawn([at = listener.local_endpoint()] {
+        auto stream = net::tcp_stream::connect(at);
+        expect_echo(stream);
+        wait_for_ever();
+      });
+      task_group group;
+      listener.serve(group, [&](net::tcp_stream& stream) {
+        ++*served;
+        echo(stream);
+      });
+    }).detach();
+    wait_until([&] { return *served == 1; });
+  });
+}
+
+}  // namespace
+}  // namespace ulexite::test

@@ -1,0 +1,187 @@
+// tcp_listener::serve: its connections, its bounds, and what it outlasts.
+
+#include "serve_fixture.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace ulexite::test {
+namespace {
+
+class Serve : public ServeTest {};
+ULEXITE_ON_ALL_WORKER_COUNTS(Serve);
+
+TEST_P(Serve, EchoesToManyClientsAndLeavesNothingBehind) {
+  in_runtime([] {
+    server echoing;
+    const std::size_t before = open_descriptors();
+    echoing.start(echo);
+    task_group clients;
+    for (int i = 0; i < 100; ++i)
+      clients.spawn([&] {
+        auto client = echoing.client();
+        for (int k = 0; k < 5; ++k) expect_echo(client);
+      });
+    clients.wait();
+    echoing.close_and_join();
+    EXPECT_EQ(open_descriptors(), before - 1) << "all but the listener's";
+    EXPECT_EQ(echoing.group.failures(), 0u);
+  });
+}
+
+TEST_P(Serve, KeepsExactlyToItsBoundOfConnections) {
+  in_runtime([] {
+    server echoing;
+    gauge handlers;
+    std::atomic<int> begun{0};
+    echoing.start(
+        [&](net::tcp_stream& stream) {
+          const gauge::one here(handlers);
+          ++begun;
+          echo(stream);
+        },
+        {.max_connections = 3});
+    auto clients = echoing.clients(9);  // they are accepted in this order
+    for (int closed = 0; auto& client : clients) {
+      const int room = std::min(closed + 3, 9);
+      wait_until([&] { return begun == room && handlers.alive == room - closed; });
+      let_others_run();
+      EXPECT_EQ(begun, room);
+      expect_echo(client);
+      client.close();
+      ++closed;
+    }
+    echoing.close_and_join();
+    EXPECT_EQ(handlers.most, 3);
+  });
+}
+
+TEST_P(Serve, ReturnsWhenItIsClosedIdle) {
+  in_runtime([] {
+    for (int i = 0; i < 20; ++i) {
+      server idle;
+      if (i % 5 == 0) idle.listener.close();  // before it began
+      idle.start(echo, {.max_connections = static_cast<std::size_t>(i % 3)});
+      if (i % 2) let_others_run();
+      idle.close_and_join();
+    }
+    net::tcp_listener none;
+    task_group group;
+    none.serve(group, echo);
+  });
+}
+
+TEST_P(Serve, ReturnsWhenItIsClosedFull) {
+  in_runtime([] {
+    for (int i = 0; i < 20; ++i) {
+      server full;
+      gauge handlers;
+      full.start(
+          [&](net::tcp_stream& stream) {
+            const gauge::one here(handlers);
+            echo(stream);
+          },
+          {.max_connections = 2});
+      auto clients = full.clients(3);
+      wait_until([&] { return handlers.alive == 2; });
+      full.close_and_join();
+      EXPECT_EQ(handlers.most, 2) << "the slot that the close gives is nobody's";
+      EXPECT_EQ(read_all(clients[0]), "");
+      EXPECT_EQ(read_all(clients[1]), "");
+      EXPECT_EQ(code_of([&] { read_all(clients[2]); }), std::errc::connection_reset) << "it was never accepted";
+    }
+  });
+}
+
+// The listener's owner need not know whether the close that ended serve has returned.
+TEST_P(Serve, ListenerMayEndAsSoonAsServeReturns) {
+  in_runtime([] {
+    for (int i = 0; i < 200; ++i) {
+      auto listener = std::make_unique<net::tcp_listener>(loopback());
+      auto closer = spawn([open = listener.get()] { open->close(); });
+      task_group group;
+      listener->serve(group, echo);
+      listener.reset();
+      closer.get();
+    }
+  });
+}
+
+TEST_P(Serve, CallsOneHandlerObjectThatNeedNotBeCopied) {
+  in_runtime([] {
+    server counting;
+    std::atomic<int>* seen = nullptr;
+    auto count = std::make_unique<std::atomic<int>>(0);
+    seen = count.get();
+    task_group group;
+    auto serving = spawn([&, count = std::move(count)]() mutable {
+      counting.listener.serve(group, [count = std::move(count)](net::tcp_stream& stream) {
+        ++*count;
+        echo(stream);
+      });
+    });
+    auto clients = counting.clients(10);
+    for (auto& client : clients) expect_echo(client);
+    EXPECT_EQ(*seen, 10);
+    counting.listener.close();
+    serving.get();
+  });
+}
+
+TEST_P(Serve, OutlastsAWantOfDescriptorsWithoutLosingAConnection) {
+  // UndefinedBehaviorSanitizer opens a pipe to see whether the memory of an object can be read, and reports a wrong
+  // object when it gets none.
+  if (ULEXITE_ASAN) GTEST_SKIP() << "the sanitizer needs descriptors of its own";
+  in_runtime([] {
+    server scarce;
+    std::atomic<int> begun{0};
+    auto clients = scarce.clients(10);
+    auto before = rlimit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit little{64, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &little), 0);
+    std::vector<int> hoard;
+    for (int fd; (fd = ::dup(0)) >= 0;) hoard.push_back(fd);
+    scarce.start([&](net::tcp_stream& stream) {
+      ++begun;
+      echo(stream);
+    });
+    let_others_run();
+    EXPECT_EQ(begun, 0);
+    for (int freed = 0; freed < 10; ++freed) {
+      ::close(hoard.back());
+      hoard.pop_back();
+      expect_echo(clients[static_cast<std::size_t>(freed)]);
+      EXPECT_EQ(begun, freed + 1);
+    }
+    for (const int fd : hoard) ::close(fd);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    scarce.close_and_join();
+  });
+}
+
+TEST_P(Serve, OutlastsAWantOfFibersWithoutLosingAConnection) {
+  in_runtime(
+      [] {
+        server scarce;
+        gauge handlers;
+        scarce.start([&](net::tcp_stream& stream) {
+          const gauge::one here(handlers);
+          echo(stream);
+        });
+        auto clients = scarce.clients(20);
+        wait_until([&] { return handlers.alive == 4; });
+        for (auto& client : clients) {
+          expect_echo(client);
+          client.close();
+        }
+        scarce.close_and_join();
+        EXPECT_EQ(handlers.most, 4);
+      },
+      {.max_fibers = 6});  // the main one, the server's, and four handlers
+}
+
+}  // namespace
+}  // namespace ulexite::test
