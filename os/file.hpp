@@ -1,0 +1,122 @@
+#pragma once
+
+// Files of a file system. Each call is made on a thread that may block, by one trip of ulexite::blocking, in which it
+// loops as often as it takes: so a slow disk holds no worker. Only a read of what lies in memory already is done at
+// once. What waits is a cancellation point until that thread has
+// begun; what has begun is waited for, so nothing is ever half told. On a plain thread: ordinary calls.
+//
+// Each operation has two forms: one throws std::system_error that says what was done with which file (and
+// operation_cancelled when the fiber was asked to stop), one sets a std::error_code: the system's own code,
+// errc::cancelled or errc::deadline_exceeded. A file that is closed gives bad_file_descriptor. Sizes are in bytes.
+//
+// Any number of fibers and threads may use one file at the same time, but for close, release and a move.
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace ulexite {
+
+// How a file is opened: a set of these. All but `read` want `write` too.
+enum class open_mode : std::uint8_t {
+  read = 1,
+  write = 2,
+  create = 4,     // make it if there is none
+  exclusive = 8,  // with create: fail with file_exists if there is one, a symbolic link too
+  truncate = 16,  // empty it
+  append = 32,    // every write goes to the end, those of write_at too
+};
+
+constexpr open_mode operator|(open_mode a, open_mode b) noexcept {
+  return static_cast<open_mode>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr open_mode operator&(open_mode a, open_mode b) noexcept {
+  return static_cast<open_mode>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
+}
+
+// The permissions of a new file, from which the process's umask is taken.
+inline constexpr std::filesystem::perms default_permissions = static_cast<std::filesystem::perms>(0666);
+
+class file {
+ public:
+  // None: every operation fails with bad_file_descriptor.
+  file() noexcept = default;
+  // Opens `path`; the descriptor is close-on-exec. Throws usage_error for a mode that makes no sense.
+  explicit file(const std::filesystem::path& path, open_mode mode = open_mode::read,
+                std::filesystem::perms permissions = default_permissions);
+  file(const std::filesystem::path& path, open_mode mode, std::error_code& error)
+      : file(path, mode, default_permissions, error) {}
+  file(const std::filesystem::path& path, open_mode mode, std::filesystem::perms permissions, std::error_code& error);
+  // Takes over a descriptor that was opened elsewhere; `name` is what errors call it.
+  [[nodiscard]] static file adopt(int fd, std::string name);
+  file(file&& other) noexcept : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
+  file& operator=(file&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    std::swap(name_, other.name_);
+    return *this;  // the former file is closed with `other`
+  }
+  // Closes, at once and on this thread; what the system then says is lost: see close.
+  ~file();
+
+  // Reads from `offset` on until `size` bytes are there or the file ends. Returns the number of bytes: fewer only at
+  // the end, or on an error, when those before it are counted but by the throwing form not told.
+  std::size_t read_at(void* data, std::size_t size, std::uint64_t offset, std::error_code& error);
+  std::size_t read_at(void* data, std::size_t size, std::uint64_t offset);
+
+  // Writes all of it at `offset`; the file grows as needed. Returns the number of bytes written, fewer only on an
+  // error.
+  std::size_t write_at(const void* data, std::size_t size, std::uint64_t offset, std::error_code& error);
+  void write_at(const void* data, std::size_t size, std::uint64_t offset);
+  void write_at(std::string_view data, std::uint64_t offset) { write_at(data.data(), data.size(), offset); }
+
+  // Writes all of it at the end, wherever that is by then; each call of the system's is one piece there, whoever else
+  // appends. Returns as write_at.
+  std::size_t append(const void* data, std::size_t size, std::error_code& error);
+  void append(const void* data, std::size_t size);
+  void append(std::string_view data) { append(data.data(), data.size()); }
+
+  [[nodiscard]] std::uint64_t size(std::error_code& error) const;
+  [[nodiscard]] std::uint64_t size() const;
+
+  // Makes it so long: cuts it, or fills it up with zeros.
+  void truncate(std::uint64_t size, std::error_code& error);
+  void truncate(std::uint64_t size);
+
+  // Returns when what was written is on the disk (fsync). The entry of a new file in its directory is another matter.
+  void sync(std::error_code& error);
+  void sync();
+
+  // Closes it, and tells what some file systems tell only then: that something written before was lost. The file is
+  // closed in any case. Again: nothing. No cancellation point.
+  void close(std::error_code& error);
+  void close();
+  [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
+
+  // The descriptor, -1 once closed. It stays this object's.
+  [[nodiscard]] int native_handle() const noexcept { return fd_; }
+  // The descriptor, which is the caller's now; the file is closed.
+  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+
+ private:
+  void check(std::error_code error, const char* what) const;
+
+  int fd_ = -1;
+  std::string name_;
+};
+
+// All that there is in a file, to its end; also of one that has no size, as in /proc, or of a pipe. One trip.
+[[nodiscard]] std::string read_all(const std::filesystem::path& path, std::error_code& error);
+[[nodiscard]] std::string read_all(const std::filesystem::path& path);
+
+// Makes a file with this content, or replaces the content of the one that is there. One trip. An error, and a crash,
+// leave part of it: to replace a file as a whole write another beside it, sync and rename.
+void write_all(const std::filesystem::path& path, std::string_view data, std::error_code& error);
+void write_all(const std::filesystem::path& path, std::string_view data);
+
+}  // namespace ulexite

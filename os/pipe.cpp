@@ -1,0 +1,125 @@
+#include <ulexite/net/fd_wait.hpp>
+#include <ulexite/net/socket.hpp>
+#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/os/pipe.hpp>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace ulexite {
+namespace {
+
+using detail::or_errno;
+using detail::socket;
+
+int made_non_blocking(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
+    throw std::system_error(detail::last_errno(), std::system_category(),
+                            "ulexite: using fd " + std::to_string(fd) + " as a pipe");
+  return fd;
+}
+
+// One operation of a pipe in one direction; `call(fd)` returns what it did or -errno.
+template <class Call>
+std::size_t perform(const detail::socket_handle& handle, detail::direction towards, std::error_code& error,
+                    Call&& call) {
+  socket* const on = handle.get(error);
+  return on ? on->perform(towards, detail::no_deadline, error, call) : 0;
+}
+
+// write(2) without the SIGPIPE that it raises in this thread: blocked for the call, and taken back if it came.
+// (Ignoring it would be for the whole process, and inherited by the programs it starts.)
+ssize_t write_quietly(int fd, const void* data, std::size_t size) noexcept {
+  sigset_t broken_pipe, before;
+  sigemptyset(&broken_pipe);
+  sigaddset(&broken_pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
+  const ssize_t written = or_errno(::write(fd, data, size));
+  if (written == -EPIPE) {
+    const timespec at_once{};
+    while (or_errno(::sigtimedwait(&broken_pipe, nullptr, &at_once)) == -EINTR) {
+    }
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return written;
+}
+
+}  // namespace
+
+pipe_end::pipe_end(int fd) : handle_(made_non_blocking(fd)) {}
+
+void pipe_end::close() noexcept {
+  if (socket* const mine = handle_.get()) mine->close();
+}
+
+int pipe_end::native_handle() const noexcept {
+  const socket* const mine = handle_.get();
+  return mine ? mine->fd() : -1;
+}
+
+int pipe_end::release() {
+  socket* const mine = handle_.get();
+  return mine ? mine->release() : -1;
+}
+
+std::size_t pipe_reader::read_some(void* data, std::size_t size, std::error_code& error) {
+  return perform(handle_, socket::read_side, error, [&](int fd) { return or_errno(::read(fd, data, size)); });
+}
+
+std::size_t pipe_reader::read_some(void* data, std::size_t size) {
+  std::error_code error;
+  const std::size_t got = read_some(data, size, error);
+  if (error) detail::fail(error, "ulexite: reading from a pipe");
+  return got;
+}
+
+std::string pipe_reader::read_all(std::error_code& error) {
+  constexpr std::size_t room = 65'536;  // as much as a pipe holds
+  std::string content;
+  for (std::size_t done = 0;;) {
+    content.resize(done + room);
+    const std::size_t got = read_some(content.data() + done, room, error);
+    done += got;
+    if (got > 0 && !error) continue;
+    content.resize(done);
+    return content;
+  }
+}
+
+std::string pipe_reader::read_all() {
+  std::error_code error;
+  std::string content = read_all(error);
+  if (error) detail::fail(error, "ulexite: reading from a pipe");
+  return content;
+}
+
+std::size_t pipe_writer::write_some(const void* data, std::size_t size, std::error_code& error) {
+  return perform(handle_, socket::write_side, error, [&](int fd) { return write_quietly(fd, data, size); });
+}
+
+std::size_t pipe_writer::write_some(const void* data, std::size_t size) {
+  std::error_code error;
+  const std::size_t written = write_some(data, size, error);
+  if (error) detail::fail(error, "ulexite: writing to a pipe");
+  return written;
+}
+
+std::size_t pipe_writer::write(const void* data, std::size_t size, std::error_code& error) {
+  std::size_t done = 0;
+  do done += write_some(static_cast<const char*>(data) + done, size - done, error);
+  while (!error && done < size);
+  return done;
+}
+
+void pipe_writer::write(const void* data, std::size_t size) {
+  std::error_code error;
+  write(data, size, error);
+  if (error) detail::fail(error, "ulexite: writing to a pipe");
+}
+
+}  // namespace ulexite

@@ -1,0 +1,78 @@
+#pragma once
+
+// The ends of pipes.
+//
+// Operations wait: a fiber is suspended, a plain thread blocks. All that wait are cancellation points. Each has two
+// forms: one throws std::system_error, one sets a std::error_code, with the codes of net/tcp.hpp; there is no expiry,
+// but a deadline_scope bounds it. A second reader or writer at the same time gets a usage_error.
+
+#include <ulexite/net/tcp.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace ulexite {
+
+// An open end, as both kinds have it. Movable while nobody uses it.
+class pipe_end {
+ public:
+  // Closes it; the other end meets the end, or broken_pipe. A fiber that waits in an operation on it is woken and fails
+  // with bad_file_descriptor; a plain thread, or a fiber of another runtime, is not woken. Again: nothing. Any thread.
+  void close() noexcept;
+  [[nodiscard]] bool is_open() const noexcept { return native_handle() >= 0; }
+  // The descriptor, -1 once closed. It stays this object's.
+  [[nodiscard]] int native_handle() const noexcept;
+  // The descriptor, non-blocking, which is the caller's now; the end is closed. Throws usage_error while an operation
+  // is under way.
+  [[nodiscard]] int release();
+
+ protected:
+  pipe_end() noexcept = default;  // none: every operation fails with bad_file_descriptor
+  // Takes over a descriptor and makes it non-blocking. Throws std::system_error, and then leaves it open.
+  explicit pipe_end(int fd);
+
+  detail::socket_handle handle_;
+};
+
+class pipe_reader : public pipe_end {
+ public:
+  pipe_reader() noexcept = default;
+  [[nodiscard]] static pipe_reader adopt(int fd) { return pipe_reader(fd); }
+
+  // Reads what there is, at least one byte, at most `size`; waits while there is none. Returns the number of bytes, 0
+  // at the end: when every writer has closed (or for size 0, at once).
+  std::size_t read_some(void* data, std::size_t size, std::error_code& error);
+  std::size_t read_some(void* data, std::size_t size);
+
+  // Reads to the end. On an error the first returns what came before it.
+  [[nodiscard]] std::string read_all(std::error_code& error);
+  [[nodiscard]] std::string read_all();
+
+ private:
+  explicit pipe_reader(int fd) : pipe_end(fd) {}
+};
+
+// No write raises SIGPIPE, whatever its action: when there is no reader any more, it fails with broken_pipe.
+class pipe_writer : public pipe_end {
+ public:
+  pipe_writer() noexcept = default;
+  [[nodiscard]] static pipe_writer adopt(int fd) { return pipe_writer(fd); }
+
+  // Writes what fits into the pipe, at least one byte; waits while it is full. Returns the number of bytes taken.
+  std::size_t write_some(const void* data, std::size_t size, std::error_code& error);
+  std::size_t write_some(const void* data, std::size_t size);
+
+  // Writes everything; waits as often as needed. Returns the number of bytes written, less than `size` only on an
+  // error.
+  std::size_t write(const void* data, std::size_t size, std::error_code& error);
+  void write(const void* data, std::size_t size);
+  std::size_t write(std::string_view text, std::error_code& error) { return write(text.data(), text.size(), error); }
+  void write(std::string_view text) { write(text.data(), text.size()); }
+
+ private:
+  explicit pipe_writer(int fd) : pipe_end(fd) {}
+};
+
+}  // namespace ulexite

@@ -1,0 +1,123 @@
+#pragma once
+
+// Programs that this one starts.
+
+#include <ulexite/os/pipe.hpp>
+#include <ulexite/runtime/suspend.hpp>
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ulexite {
+
+// What one of the standard streams of a started program is: that of this process, /dev/null, a pipe to this process, or
+// a descriptor of the caller's, which stays open here: stdio(fd).
+class stdio {
+ public:
+  enum kind : std::uint8_t { inherit, null, pipe, descriptor };
+
+  constexpr stdio(kind what = inherit) noexcept : kind_(what) {}
+  explicit constexpr stdio(int fd) noexcept : kind_(descriptor), fd_(fd) {}
+
+  [[nodiscard]] constexpr kind what() const noexcept { return kind_; }
+  [[nodiscard]] constexpr int fd() const noexcept { return fd_; }
+
+ private:
+  kind kind_;
+  int fd_ = -1;
+};
+
+struct process_options {
+  std::vector<std::string> arguments;  // the first is the program: a path, or a name to look for along PATH
+  std::optional<std::vector<std::string>> environment{};  // of "NAME=value"; none: that of this process
+  std::filesystem::path working_directory{};              // empty: that of this process; else program paths begin there
+  stdio in{}, out{}, err{};
+};
+
+// How a process ended.
+struct exit_status {
+  int code = 0;    // what it returned, if no signal ended it
+  int signal = 0;  // that ended it, or 0
+
+  [[nodiscard]] bool success() const noexcept { return code == 0 && signal == 0; }
+  friend bool operator==(const exit_status&, const exit_status&) = default;
+};
+
+// "exit code 1", "signal 9 (SIGKILL)".
+[[nodiscard]] std::string to_string(exit_status status);
+
+// A started program. Its end is waited for on a pidfd, without SIGCHLD, whose action must not be SIG_IGN; where the
+// system gives no pidfd, it is asked every 10 ms. Movable while nobody uses it; what was moved from
+// can be assigned to and destroyed, no more.
+//
+// It begins with no signal blocked and every signal's default action, and with no descriptors but the three standard
+// streams: all others are closed, whatever their flags.
+class process {
+ public:
+  // Starts the program, by posix_spawn: it copies no page tables, however large this process is, and tells at once if
+  // the program could not be executed. It suspends its thread until then, so it is called on one that may block
+  // (ulexite::blocking): a cancellation point before. Throws std::system_error naming the program (and the working
+  // directory) when there is none, it may not be executed, or the machine refuses; usage_error without arguments.
+  explicit process(const process_options& options);
+  process(process&& other) noexcept;
+  process& operator=(process&& other) noexcept;  // ends the former one as the destructor does
+  // Kills it with SIGKILL unless its end was waited for, and reaps it: waits for its death under a shield. What it
+  // started in turn is left alone.
+  ~process();
+
+  // This process's ends of its streams; closed ones where the stream is no pipe. Close `in` to have it read the end.
+  [[nodiscard]] pipe_writer& in() noexcept { return in_; }
+  [[nodiscard]] pipe_reader& out() noexcept { return out_; }
+  [[nodiscard]] pipe_reader& err() noexcept { return err_; }
+
+  // Its number. Once it has ended and that was waited for, it may be another's.
+  [[nodiscard]] pid_t id() const noexcept;
+
+  // Waits for its end, and reaps it. Again: tells the same. A cancellation point; a cancelled wait leaves the process
+  // alone. Any number of fibers and threads. Its pipes are not read or closed meanwhile: a process whose output nobody
+  // reads waits for ever once the pipe is full. Throws std::system_error when somebody else has reaped it.
+  exit_status wait() { return *wait_until_ns(detail::no_deadline); }
+  // The same, but no longer than that. Nothing when that was over first.
+  template <class Rep, class Period>
+  [[nodiscard]] std::optional<exit_status> wait_for(std::chrono::duration<Rep, Period> time) {
+    return wait_until_ns(detail::deadline_after(time));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] std::optional<exit_status> wait_until(std::chrono::time_point<Clock, Duration> time) {
+    return wait_until_ns(detail::deadline_at(time));
+  }
+
+  // Sends it a signal (of <csignal>). False if its end was waited for: then nobody gets it. Never waits. Any thread.
+  // Throws std::system_error for a number that is no signal, or a process that may not be signalled (set-user-ID).
+  bool kill(int signal);
+
+ private:
+  class child;
+  std::optional<exit_status> wait_until_ns(std::int64_t deadline);
+
+  std::unique_ptr<child> child_;
+  pipe_writer in_;
+  pipe_reader out_, err_;
+};
+
+struct process_output {
+  exit_status status;
+  std::string out, err;  // err: only if options.err was stdio::pipe
+};
+
+// Runs a program to its end and returns what it wrote to its standard output, whatever options.out says. `input` is
+// what its standard input gives; if that is empty, options.in counts. A failure of the program is told in the status.
+// What it started in turn and left behind is waited for as long as that holds the output open.
+//
+// In fibers only. A cancellation point: a cancelled program is killed and reaped. Throws as the constructor of process.
+[[nodiscard]] process_output output_of(process_options options, std::string_view input = {});
+
+}  // namespace ulexite

@@ -1,0 +1,18 @@
+#pragma once
+
+// How a program is started. The layer's own: nothing for users.
+
+#include <ulexite/os/process.hpp>
+
+namespace ulexite::detail {
+
+struct started_process {
+  pid_t pid = -1;
+  pipe_writer in;
+  pipe_reader out, err;
+};
+
+// Blocks the thread until the program executes. Throws as the constructor of process.
+started_process start_process(const process_options& options);
+
+}  // namespace ulexite::detail

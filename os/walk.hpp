@@ -1,0 +1,78 @@
+#pragma once
+
+// What there is in a directory, and below it.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ulexite {
+
+struct walk_options {
+  bool recursive = true;
+  bool follow_symlinks = false;  // else a symbolic link is an entry of its own, and nothing below it is visited
+};
+
+struct walk_entry {
+  std::filesystem::path path;  // begins with the root as it was given
+  std::filesystem::file_type type = std::filesystem::file_type::unknown;
+  std::uint64_t size = 0;   // in bytes, of a regular file
+  std::size_t depth = 1;    // 1: directly in the root
+  std::error_code error{};  // why nothing else is known of it, or of what is in it
+};
+
+namespace detail {
+
+// A walk under way. One user at a time.
+class directory_walk {
+ public:
+  directory_walk(const std::filesystem::path& root, walk_options options);
+  ~directory_walk();
+  directory_walk(const directory_walk&) = delete;
+  directory_walk& operator=(const directory_walk&) = delete;
+
+  // The next entries; empty at the end. Valid until the next call.
+  const std::vector<walk_entry>& fetch();
+
+ private:
+  struct tree;
+  const std::unique_ptr<tree> tree_;
+  std::vector<walk_entry> batch_;
+};
+
+}  // namespace detail
+
+// Calls visit(const walk_entry&) for everything in the directory `root`, which may be a symbolic link, and unless told
+// otherwise for everything below: a directory before what is in it, else in no order. If `visit` returns a bool, false
+// ends the walk. It is called by the caller of walk; the entries are read by the hundred on a thread that may block
+// (ulexite::blocking), so they can be a little old.
+//
+// An entry that cannot be looked at has its `error` set. A directory that cannot be read comes twice, the second time
+// with the error; so does, with too_many_symbolic_link_levels, a link that leads back to a directory above it.
+//
+// Each batch is a cancellation point: throws operation_cancelled. Throws std::system_error naming `root` if that is no
+// directory or cannot be read; and what `visit` throws.
+template <class Visit>
+  requires std::is_invocable_v<Visit&, const walk_entry&>
+void walk(const std::filesystem::path& root, Visit&& visit, walk_options options = {}) {
+  detail::directory_walk under_way(root, options);
+  for (;;) {
+    const std::vector<walk_entry>& batch = under_way.fetch();
+    if (batch.empty()) return;
+    for (const walk_entry& each : batch) {
+      if constexpr (std::is_convertible_v<std::invoke_result_t<Visit&, const walk_entry&>, bool>) {
+        if (!std::invoke(visit, each)) return;
+      } else {
+        std::invoke(visit, each);
+      }
+    }
+  }
+}
+
+}  // namespace ulexite
