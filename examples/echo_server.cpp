@@ -9,6 +9,7 @@
 
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/runtime.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -32,23 +33,12 @@ struct totals {
   std::atomic<std::uint64_t> connections{0}, bytes{0};
 };
 
-// A broken connection is the client's affair; a cancellation leaves as an exception, and ends the fiber.
-void echo(ulexite::net::tcp_stream peer, totals& served) {
+void echo(ulexite::net::tcp_stream& peer, totals& served) {
+  served.connections.fetch_add(1, std::memory_order_relaxed);
   std::array<char, 16 * 1024> buffer;
-  std::error_code error;
-  while (const std::size_t got = peer.read_some(buffer.data(), buffer.size(), error)) {
-    peer.write(buffer.data(), got, error);
-    if (error) return;
+  while (const std::size_t got = peer.read_some(buffer.data(), buffer.size())) {
+    peer.write(buffer.data(), got);
     served.bytes.fetch_add(got, std::memory_order_relaxed);
-  }
-}
-
-void accept_all(ulexite::net::tcp_listener& listener, totals& served) {
-  for (std::error_code error;;) {
-    auto peer = listener.accept(error);
-    if (error) return;  // closed
-    served.connections.fetch_add(1, std::memory_order_relaxed);
-    ulexite::spawn([peer = std::move(peer), &served]() mutable { echo(std::move(peer), served); }).detach();
   }
 }
 
@@ -56,10 +46,13 @@ void serve(const arguments& given, examples::stop_signals& signals, totals& serv
   ulexite::net::tcp_listener listener(ulexite::net::endpoint::ip(given.bind, given.port));
   std::printf("listening on %s\n", listener.local_endpoint().str().c_str());
   std::fflush(stdout);
-  auto acceptor = ulexite::spawn([&] { accept_all(listener, served); });
-  signals.wait();
-  listener.close();
-  acceptor.get();
+  auto stopper = ulexite::spawn([&] {
+    signals.wait();
+    listener.close();
+  });
+  ulexite::task_group connections;
+  listener.serve(connections, [&](ulexite::net::tcp_stream& peer) { echo(peer, served); });
+  stopper.get();
 }
 
 }  // namespace
@@ -74,10 +67,8 @@ int main(int argc, char** argv) try {
 
   examples::stop_signals signals;
   totals served;
-  {
-    ulexite::runtime runtime({.threads = given.threads});
-    runtime.run([&] { serve(given, signals, served); });
-  }  // cancels the connections that are still open, and waits for them
+  ulexite::runtime runtime({.threads = given.threads});
+  runtime.run([&] { serve(given, signals, served); });
   std::printf("served %llu connections, %llu bytes\n", static_cast<unsigned long long>(served.connections.load()),
               static_cast<unsigned long long>(served.bytes.load()));
   return 0;

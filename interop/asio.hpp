@@ -6,11 +6,18 @@
 //   ulexite::asio_stream stream(tcp);
 //   boost::beast::http::read(stream, buffer, request);
 //   boost::asio::ssl::stream<ulexite::asio_stream> secure(ulexite::asio_stream(tcp), context);
+//   boost::beast::websocket::stream<ulexite::asio_stream> socket(ulexite::asio_stream(tcp, guard));  // read and
+//   written
+//
+// A Boost error that leaves a handler of tcp_listener::serve is no std::system_error, so serve's default report does
+// not know which are the client's affair: catch it there. http::read_some of an eager parser waits for more than the
+// chunk in hand; to pass a body on as it comes, leave the parser as it is made, not eager.
 //
 // Boost's asynchronous operations do not work on it, and Boost's own time-outs do nothing: use the tcp_stream's expiry.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/net/tcp.hpp>
+#include <ulexite/sync/mutex.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
@@ -44,6 +51,18 @@ class asio_stream {
 
   explicit asio_stream(net::tcp_stream& stream) noexcept : stream_(&stream) {}
 
+  // For a beast::websocket::stream that one fiber reads and others write: each holds `guard`, which must outlive all of
+  // them, whenever it calls that. Here a read gives `guard` up while it waits for the peer, and takes it again. Two
+  // fibers must not read, so websocket's close(), which waits for the answer, is the reader's.
+  //
+  // Without this, nobody may write to a websocket while another reads it, as a read writes too: it answers pings and
+  // closes. With it, a write begins and ends while a read waits for bytes in read_some. Beast allows that: in its
+  // asynchronous form a write may be under way while async_read is, and async_read then waits at the same places, with
+  // the same state in the stream. A write does not give `guard` up, so frames stay whole; the price is that nobody
+  // reads while a write waits for the peer to read. If both ends are like this, both may write more than the connection
+  // holds and wait for each other: limit the time of writes (tcp_stream::expires_after).
+  asio_stream(net::tcp_stream& stream, mutex& guard) noexcept : stream_(&stream), guard_(&guard) {}
+
   [[nodiscard]] net::tcp_stream& stream() const noexcept { return *stream_; }
   [[nodiscard]] lowest_layer_type& lowest_layer() noexcept { return *this; }
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return *this; }
@@ -54,7 +73,7 @@ class asio_stream {
   std::size_t read_some(const MutableBuffers& buffers, boost::system::error_code& error) {
     const vectors into = vectors::of<boost::asio::mutable_buffer>(buffers);
     std::error_code failure;
-    const std::size_t got = stream_->read_some(into.span(), failure);
+    const std::size_t got = read_unguarded(into.span(), failure);
     error = translated(failure);
     if (!failure && got == 0 && into.total != 0) error = boost::asio::error::eof;
     return got;
@@ -105,6 +124,20 @@ class asio_stream {
     [[nodiscard]] std::span<const iovec> span() const noexcept { return {items.data(), count}; }
   };
 
+  std::size_t read_unguarded(std::span<const iovec> buffers, std::error_code& failure) {
+    struct unguarded {
+      explicit unguarded(mutex* which) : guard(which) {
+        if (guard) guard->unlock();
+      }
+      ~unguarded() {
+        if (guard) guard->lock();
+      }
+      mutex* guard;
+    };
+    const unguarded while_it_waits(guard_);
+    return stream_->read_some(buffers, failure);
+  }
+
   static boost::asio::io_context& inert_context() {
     static boost::asio::io_context context(1);
     return context;
@@ -122,6 +155,7 @@ class asio_stream {
   }
 
   net::tcp_stream* stream_;
+  mutex* guard_ = nullptr;
 };
 
 // What Beast calls, found by their argument, at the end of a websocket connection and on time-outs.

@@ -1,33 +1,39 @@
 #pragma once
 
+#include "incoming.hpp"
 #include "range.hpp"
 #include "site.hpp"
 
 #include <boost/beast/http.hpp>
 
-#include <optional>
 #include <string>
 
 namespace http_server {
 
-using request = boost::beast::http::request<boost::beast::http::string_body>;
+using response_header = boost::beast::http::response<boost::beast::http::empty_body>;
 
 // What is sent back: a header, and behind it either `text` or a part of `file`.
 struct answer {
-  boost::beast::http::response<boost::beast::http::empty_body> header;
+  response_header header;
   std::string text{};
   open_file file{};
   byte_range part{};  // of `file`
   bool head_only = false;
 };
 
-// The answer to a request. Its Connection says whether another may follow.
-[[nodiscard]] answer make_answer(const request& asked, const site& files);
+// A header with what all of them have. Its Connection says whether another request may follow.
+[[nodiscard]] response_header begin_header(boost::beast::http::status status, const request& asked);
 
-// The answer to what could not be read as a request. The connection ends with it.
-[[nodiscard]] answer make_refusal(boost::beast::http::status status, const std::string& why);
+[[nodiscard]] answer with_text(boost::beast::http::status status, const request& asked, std::string text,
+                               const char* type = "text/plain; charset=utf-8");
+// The same with a text that says what is wrong.
+[[nodiscard]] answer with_error(boost::beast::http::status status, const request& asked, const std::string& why);
+// `allowed` as in "GET, HEAD".
+[[nodiscard]] answer not_allowed(const request& asked, const char* allowed);
+// To what could not be read as a request. The connection ends with it.
+[[nodiscard]] answer to_unread(boost::beast::http::status status, const std::string& why);
 
-// As in "Sun, 06 Nov 1994 08:49:37 GMT".
-[[nodiscard]] std::string http_date(std::time_t time);
+// The answer to a request for a file of the site.
+[[nodiscard]] answer from_site(const incoming& asked, const site& files);
 
 }  // namespace http_server

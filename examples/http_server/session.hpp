@@ -1,22 +1,30 @@
 #pragma once
 
-#include "connections.hpp"
+#include "access_log.hpp"
+#include "limits.hpp"
 #include "site.hpp"
 
 #include <ulexite/net/tcp.hpp>
 
-#include <chrono>
+#include <boost/asio/ssl/context.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <stop_token>
 
 namespace http_server {
 
-struct limits {
-  std::chrono::seconds idle{30};          // for the next request to arrive in full
-  std::chrono::seconds progress{30};      // for the client to take each block of an answer
-  std::uint64_t body_size = 64 * 1024;    // bytes of a request's body
-  std::uint32_t header_size = 16 * 1024;  // bytes of its header
+// What all connections share.
+struct service {
+  const site& files;
+  const limits& bounds;
+  access_log& log;
+  boost::asio::ssl::context* tls = nullptr;  // null: no encryption
+  std::atomic<std::uint64_t> connections{0}, requests{0};
 };
 
-// Serves one connection to its end. Never throws for what a client does.
-void serve(ulexite::net::tcp_stream stream, const site& files, const limits& limits, connections& all);
+// Serves one connection to its end. Once `closing` is told, it ends between two requests, and the one under way is the
+// last. Throws std::system_error and the like: those of connection_aborted are the client's affair.
+void serve(ulexite::net::tcp_stream& tcp, const std::stop_token& closing, service& shared);
 
 }  // namespace http_server

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,60 +21,42 @@ int hex_value(char c) {
 
 // "http://host/path", as a client of a proxy writes it, down to "/path".
 std::string_view without_authority(std::string_view target) {
-  constexpr std::string_view scheme = "http://";
-  if (!target.starts_with(scheme)) return target;
-  target.remove_prefix(scheme.size());
+  if (!target.starts_with("http://") && !target.starts_with("https://")) return target;
+  target.remove_prefix(target.find("//") + 2);
   const auto slash = target.find('/');
   return slash == target.npos ? "/" : target.substr(slash);
 }
 
 lookup from_error(const std::error_code& error) {
-  return {.outcome = error == std::errc::permission_denied ? lookup::forbidden : lookup::missing};
+  switch (error.value()) {
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case ENXIO: return {.outcome = lookup::missing};  // the last is a Unix socket's
+    case EACCES: return {.outcome = lookup::forbidden};
+    default: return {.outcome = lookup::unavailable};
+  }
 }
 
 }  // namespace
 
-// ---- files
-// ------------------------------------------------------------------------------------------------------------
+// ---- files ----
 
-// O_NONBLOCK: a pipe must not block the worker until somebody writes.
-open_file::open_file(const fs::path& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {
+// O_NONBLOCK: a pipe must not block the thread until somebody writes.
+open_file::open_file(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) throw std::system_error(errno, std::system_category(), path.string());
+  file_ = ulexite::file::adopt(fd, path.string());
   struct stat about{};
-  if (fd_ < 0 || ::fstat(fd_, &about) != 0) {
-    const int error = errno;
-    if (fd_ >= 0) ::close(fd_);
-    throw std::system_error(error, std::system_category(), path.string());
-  }
+  if (::fstat(fd, &about) != 0) throw std::system_error(errno, std::system_category(), path.string());
   regular_ = S_ISREG(about.st_mode);
   directory_ = S_ISDIR(about.st_mode);
   size_ = static_cast<std::uint64_t>(about.st_size);
-  modified_ = about.st_mtime;
+  modified_ = about.st_mtim;
 }
 
-open_file::open_file(open_file&& other) noexcept { *this = std::move(other); }
-
-open_file& open_file::operator=(open_file&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  regular_ = other.regular_;
-  directory_ = other.directory_;
-  size_ = other.size_;
-  modified_ = other.modified_;
-  return *this;
-}
-
-open_file::~open_file() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-std::size_t open_file::read_at(std::uint64_t offset, char* data, std::size_t size) const {
-  if (size == 0) return 0;
-  const ssize_t got = ::pread(fd_, data, size, static_cast<off_t>(offset));
-  if (got < 0) throw std::system_error(errno, std::system_category(), "reading a file");
-  return static_cast<std::size_t>(got);
-}
-
-// ---- targets
-// ----------------------------------------------------------------------------------------------------------
+// ---- targets ----
 
 bool decode_target(std::string_view target, std::string& path) {
   target = without_authority(target);

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <ulexite/os/file.hpp>
+
 #include <sys/types.h>
 
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -13,36 +16,33 @@ namespace http_server {
 class open_file {
  public:
   open_file() = default;
-  // Opens for reading, and does not follow a symbolic link. Throws std::system_error.
+  // Opens for reading, and does not follow a symbolic link. Blocks. Throws std::system_error.
   explicit open_file(const std::filesystem::path& path);
-  open_file(open_file&& other) noexcept;
-  open_file& operator=(open_file&& other) noexcept;
-  ~open_file();
 
   [[nodiscard]] bool is_regular() const noexcept { return regular_; }
   [[nodiscard]] bool is_directory() const noexcept { return directory_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] std::time_t modified() const noexcept { return modified_; }
+  [[nodiscard]] const timespec& modified() const noexcept { return modified_; }
 
-  // Bytes from `offset` on: how many, 0 at the end. The page cache serves most of this; else the worker waits for the
-  // disk. Throws std::system_error.
-  std::size_t read_at(std::uint64_t offset, char* data, std::size_t size) const;
+  // Bytes from `offset` on: how many, 0 at the end. The fiber waits. Throws std::system_error.
+  std::size_t read_at(std::uint64_t offset, char* data, std::size_t size) { return file_.read_at(data, size, offset); }
 
  private:
-  int fd_ = -1;
+  ulexite::file file_;
   bool regular_ = false, directory_ = false;
   std::uint64_t size_ = 0;
-  std::time_t modified_ = 0;
+  timespec modified_{};
 };
 
 // What a request's target leads to.
 struct lookup {
   enum {
-    found,      // file, type
-    moved,      // a directory, asked for without the final slash
-    malformed,  // not a target at all
-    missing,    // nothing there, or outside of the site
-    forbidden,  // the process may not read it
+    found,        // file, type
+    moved,        // a directory, asked for without the final slash
+    malformed,    // not a target at all
+    missing,      // nothing there, or outside of the site
+    forbidden,    // the process may not read it
+    unavailable,  // it cannot be opened now: no descriptors, a broken disk
   } outcome = missing;
   open_file file{};
   std::string type{};
@@ -55,7 +55,7 @@ class site {
   explicit site(const std::filesystem::path& directory);
 
   // `target` as it stands in the request: "/a%20b.html?query". Only what really lies under the directory is found,
-  // whatever dots, escapes or symbolic links say.
+  // whatever dots, escapes or symbolic links say. Blocks.
   [[nodiscard]] lookup find(std::string_view target) const;
 
  private:

@@ -13,12 +13,9 @@ namespace ux = ulexite;
 pool_summary pool::run(examples::stop_signals& signals) {
   ux::task_group group;
   group.spawn([&] { read_names(); });
-  group.spawn([&] {
-    for (;;) stops_.send(signals.wait());
-  });
   for (std::size_t i = 0; i < given_.workers; ++i) group.spawn([&] { work(); });
-  coordinate(group);
-  group.request_stop();  // the watcher of the signals, and what waits to be tried again or to be read
+  coordinate(group, signals.channel());
+  group.request_stop();  // what waits to be tried again or to be read
   group.wait();
   return summary_;
 }
@@ -55,7 +52,7 @@ void pool::attempt(job& mine) const try {
 }
 
 // At most one job waits here for a worker: no other is accepted meanwhile.
-void pool::coordinate(ux::task_group& group) {
+void pool::coordinate(ux::task_group& group, ux::channel<int>& stops) {
   const auto has_work = [&] {
     if (phase_ == phase::running) return under_way_ > 0 || waiting_for_retry_ > 0 || has_next_ || more_;
     return phase_ == phase::draining && under_way_ > 0;
@@ -66,7 +63,7 @@ void pool::coordinate(ux::task_group& group) {
                // When a child has failed, the group has stopped, and nothing else would come any more: wait() throws
                // its failure.
                ux::on_stop(group.get_stop_token(), [&] { group.wait(); }),
-               ux::on_receive(stops_, [&](std::optional<int> signal) { stop(*signal); }),
+               ux::on_receive(stops, [&](std::optional<int> signal) { stop(*signal); }),
                ux::on_receive(done_, [&](std::optional<job> ended) { finish(group, std::move(*ended)); }),
                ux::when(running && has_next_, ux::on_send(to_do_, next_,
                                                           [&] {

@@ -45,7 +45,7 @@ class pool {
   void read_names();
   void work();
   void attempt(job& mine) const;
-  void coordinate(ulexite::task_group& group);
+  void coordinate(ulexite::task_group& group, ulexite::channel<int>& stops);
   void accept(std::optional<job> came);
   void finish(ulexite::task_group& group, job ended);
   void stop(int signal);
@@ -54,7 +54,6 @@ class pool {
   const pool_options& given_;
   // None has a buffer, so a job is always in somebody's hands, and reading names waits for the workers.
   ulexite::channel<job> submitted_, again_, to_do_, done_;
-  ulexite::channel<int> stops_;
 
   // The coordinator's.
   enum class phase { running, draining, cancelled } phase_ = phase::running;

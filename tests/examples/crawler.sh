@@ -1,33 +1,6 @@
 #!/bin/sh
 # Lets examples/crawler visit sites on loopback whose links are known: sh crawler.sh FOLDER_OF_THE_EXAMPLE_PROGRAMS
-set -u
-programs=$(cd "$1" && pwd)
-scratch=$(mktemp -d)
-server=
-running=
-failures=0
-trap 'for each in $server $running; do kill -KILL "$each" 2>/dev/null; done; rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
-
-fail() {
-  echo "FAILED: $*" >&2
-  failures=$((failures + 1))
-}
-
-# expect_text WHAT FILE TEXT
-expect_text() {
-  grep -qF -- "$3" "$2" || { fail "$1: no \"$3\" in:"; head -c 2000 "$2" >&2; }
-}
-
-# await TEXT FILE PROCESS: until the process has written that.
-await() {
-  tries=0
-  until grep -qsF -- "$1" "$2"; do
-    tries=$((tries + 1))
-    if [ $tries -gt 1200 ] || ! kill -0 "$3" 2>/dev/null; then fail "waited for \"$1\""; cat err >&2; exit 1; fi
-    sleep 0.05
-  done
-}
+. "$(dirname "$0")/../support/example.sh"
 
 # crawl STATUS ARGUMENT...: what it says is in out.
 crawl() {
@@ -171,6 +144,7 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
 print("listening on", server.server_port, flush=True)
 server.serve_forever()
 PYTHON
+rm server.out  # the other server's, see await
 python3 server.py >server.out 2>server.err &
 server=$!
 await 'listening on ' server.out $server
@@ -254,5 +228,4 @@ expect_text "a full disk" refusal "No space left on device"
 "$programs/crawler" --help >help || fail "--help: status not 0"
 expect_text "help" help "--deadline"
 
-[ $failures -eq 0 ] && echo "crawler: all checks passed"
-exit $((failures > 0))
+finish crawler

@@ -1,41 +1,7 @@
 #!/bin/sh
 # Compares examples/pipeline with sha256sum, and stops it in the middle: sh pipeline.sh FOLDER_OF_THE_EXAMPLE_PROGRAMS
-set -u
-pipeline=$(cd "$1" && pwd)/pipeline
-scratch=$(mktemp -d)
-running=
-failures=0
-trap '[ -z "$running" ] || kill -KILL "$running" 2>/dev/null; rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
-
-fail() {
-  echo "FAILED: $*" >&2
-  failures=$((failures + 1))
-}
-
-# expect_text WHAT FILE TEXT
-expect_text() {
-  grep -qF -- "$3" "$2" || { fail "$1: no \"$3\" in:"; head -c 2000 "$2" >&2; }
-}
-
-# await_lines COUNT: until the program has printed that many.
-await_lines() {
-  tries=0
-  until [ "$(wc -l <out)" -ge "$1" ]; do
-    tries=$((tries + 1))
-    if [ $tries -gt 1200 ] || ! kill -0 "$running" 2>/dev/null; then fail "waited for $1 lines"; cat err >&2; exit 1; fi
-    sleep 0.05
-  done
-}
-
-# stop SIGNAL STATUS: it must end with that status.
-stop() {
-  kill "-$1" "$running"
-  wait "$running"
-  status=$?
-  running=
-  [ $status -eq "$2" ] || { fail "after SIG$1 the status was $status"; cat err >&2; }
-}
+. "$(dirname "$0")/../support/example.sh"
+pipeline=$programs/pipeline
 
 # ---- the same as sha256sum, in the same order ----
 mkdir -p 'tree/with space/deep'
@@ -121,5 +87,4 @@ refuses "workers that are no number" "many" --workers many
 "$pipeline" --help >help || fail "--help: status not 0"
 expect_text "help" help "--workers"
 
-[ $failures -eq 0 ] && echo "pipeline: all checks passed"
-exit $((failures > 0))
+finish pipeline

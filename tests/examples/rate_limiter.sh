@@ -1,42 +1,8 @@
 #!/bin/sh
 # Drives examples/rate_limiter: sh rate_limiter.sh FOLDER_OF_THE_EXAMPLE_PROGRAMS
 # A rate has an upper bound that can be tested: it may be slow, but never too fast.
-set -u
-limiter=$(cd "$1" && pwd)/rate_limiter
-scratch=$(mktemp -d)
-running=
-failures=0
-trap '[ -z "$running" ] || kill -KILL "$running" 2>/dev/null; rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
-
-fail() {
-  echo "FAILED: $*" >&2
-  failures=$((failures + 1))
-}
-
-# expect_text WHAT FILE TEXT
-expect_text() {
-  grep -qF -- "$3" "$2" || { fail "$1: no \"$3\" in:"; head -c 2000 "$2" >&2; }
-}
-
-# await_lines COUNT: until the program has printed that many.
-await_lines() {
-  tries=0
-  until [ "$(wc -l <out)" -ge "$1" ]; do
-    tries=$((tries + 1))
-    if [ $tries -gt 1200 ] || ! kill -0 "$running" 2>/dev/null; then fail "waited for $1 lines"; cat err >&2; exit 1; fi
-    sleep 0.05
-  done
-}
-
-# stop SIGNAL STATUS: it must end with that status.
-stop() {
-  kill "-$1" "$running"
-  wait "$running"
-  status=$?
-  running=
-  [ $status -eq "$2" ] || { fail "after SIG$1 the status was $status"; cat err >&2; }
-}
+. "$(dirname "$0")/../support/example.sh"
+limiter=$programs/rate_limiter
 
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 
@@ -133,5 +99,4 @@ expect_text "a full disk" refusal "No space left on device"
 "$limiter" --help >help || fail "--help: status not 0"
 expect_text "help" help "--burst"
 
-[ $failures -eq 0 ] && echo "rate_limiter: all checks passed"
-exit $((failures > 0))
+finish rate_limiter

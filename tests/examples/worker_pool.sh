@@ -1,32 +1,7 @@
 #!/bin/sh
 # Drives examples/worker_pool, and unpacks with gzip what it packs: sh worker_pool.sh FOLDER_OF_THE_EXAMPLE_PROGRAMS
-set -u
-pool=$(cd "$1" && pwd)/worker_pool
-scratch=$(mktemp -d)
-running=
-failures=0
-trap '[ -z "$running" ] || kill -KILL "$running" 2>/dev/null; rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
-
-fail() {
-  echo "FAILED: $*" >&2
-  failures=$((failures + 1))
-}
-
-# expect_text WHAT FILE TEXT
-expect_text() {
-  grep -qF -- "$3" "$2" || { fail "$1: no \"$3\" in:"; head -c 2000 "$2" >&2; }
-}
-
-# await TEXT: until the program has said so.
-await() {
-  tries=0
-  until grep -qF -- "$1" err; do
-    tries=$((tries + 1))
-    if [ $tries -gt 1200 ] || ! kill -0 "$running" 2>/dev/null; then fail "waited for \"$1\" in:"; cat err >&2; exit 1; fi
-    sleep 0.05
-  done
-}
+. "$(dirname "$0")/../support/example.sh"
+pool=$programs/worker_pool
 
 # Until all that was written to descriptor 3, a pipe, has been read.
 await_read() {
@@ -40,18 +15,9 @@ else: raise SystemExit("nobody reads the pipe")' 3<&3 || { fail "the pipe was no
 
 # start ARGUMENT...
 start() {
-  rm -rf packed && mkdir packed
-  : >err
+  rm -rf packed err && mkdir packed  # err: see await
   "$pool" --output packed "$@" >out 2>err 3<&- 4<&- &
   running=$!
-}
-
-# ends STATUS: by itself.
-ends() {
-  wait "$running"
-  status=$?
-  running=
-  [ $status -eq "$1" ] || { fail "the status was $status instead of $1"; cat err >&2; }
 }
 
 # ---- what gzip unpacks is what was packed ----
@@ -98,7 +64,7 @@ expect_text "failures" err "attempt 3 of 3 failed: cannot read files: Is a direc
 
 # ---- one that fails at first, and then does not ----
 start --attempts 1000000 --retry-delay 20 --workers 1 files/late files/one_byte
-await "attempt 2 of 1000000 failed"
+await "attempt 2 of 1000000 failed" err "$running"
 echo 'here at last' >new && mv new files/late
 ends 0
 expect_text "late" out "2 compressed, 0 failed"
@@ -109,11 +75,11 @@ mkfifo pipe held
 for signal in TERM INT; do
   exec 3<>pipe 4<>held
   start --workers 2 held pipe files/zeros files/one_byte
-  await "begin held"
-  await "begin pipe"
+  await "begin held" err "$running"
+  await "begin pipe" err "$running"
   echo "first half" >&3
   kill -$signal "$running"
-  await "SIG$signal: finishing what was begun"
+  await "SIG$signal: finishing what was begun" err "$running"
   echo "second half" >&3
   await_read
   exec 3<&-  # the last writer goes: now the file has an end, and a worker is free
@@ -130,13 +96,12 @@ done
 # Those which wait for another attempt, or for more names, do not hold it up.
 mkfifo names
 exec 3<>names
-rm -f files/late
-: >err
+rm -f files/late err  # err: see await
 "$pool" --output packed --retry-delay 1000000 <names >out 2>err 3<&- &
 running=$!
 printf 'files/late\nfiles/zeros\n' >&3
-await "attempt 1 of 3 failed"
-await "begin files/zeros"
+await "attempt 1 of 3 failed" err "$running"
+await "begin files/zeros" err "$running"
 kill -TERM "$running"
 ends 1
 exec 3<&-
@@ -145,9 +110,9 @@ expect_text "SIGTERM in the list" out "1 compressed, 1 failed, 0 cancelled, 0 no
 # ---- a second signal cancels, and leaves no half results ----
 exec 3<>pipe
 start --workers 2 pipe pipe files/zeros
-await "begin pipe"
+await "begin pipe" err "$running"
 kill -TERM "$running"
-await "finishing what was begun"
+await "finishing what was begun" err "$running"
 kill -TERM "$running"
 ends 1
 exec 3<&-
@@ -170,5 +135,4 @@ refuses "no number" "soon" --retry-delay soon
 "$pool" --help >help || fail "--help: status not 0"
 expect_text "help" help "--attempts"
 
-[ $failures -eq 0 ] && echo "worker_pool: all checks passed"
-exit $((failures > 0))
+finish worker_pool

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "limits.hpp"
+#include "rooms.hpp"
+
+#include <ulexite/net/tcp.hpp>
+
+#include <stop_token>
+#include <string>
+
+namespace chat {
+
+// Serves one connection: one request, that for the page, or one that becomes a member's websocket.
+void serve_connection(ulexite::net::tcp_stream& tcp, const std::stop_token& closing, const std::string& page,
+                      rooms& rooms, const limits& limits);
+
+}  // namespace chat

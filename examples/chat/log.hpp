@@ -1,0 +1,28 @@
+#pragma once
+
+// The log: a JSON object a line, on stderr.
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
+
+#include <string_view>
+
+namespace chat {
+
+// {"time":...,"level":...,"event":event, and the fields}. What is not UTF-8 in them is replaced.
+inline void log(spdlog::level::level_enum level, std::string_view event,
+                const nlohmann::ordered_json& fields = nlohmann::ordered_json::object()) {
+  nlohmann::ordered_json line{{"event", event}};
+  line.update(fields);
+  const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  spdlog::log(level, "{}", std::string_view(text).substr(1));  // the pattern has the first brace
+}
+
+inline void start_logging(spdlog::level::level_enum from) {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("chat"));
+  spdlog::set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)");
+  spdlog::set_level(from);
+}
+
+}  // namespace chat

@@ -1,0 +1,128 @@
+// Chat rooms over websockets, and the page for them: two fibers for each member, HTTP and websockets by Boost.Beast.
+//
+//   chat --port 8080
+//   chat --port 8081 --redis localhost:6379      # several of these are one server
+//
+// and then open http://127.0.0.1:8080/ twice. The protocol is told in rooms.hpp. There are no accounts: who knows the
+// address may talk, under any name.
+//
+// It stops on SIGINT or SIGTERM: members are told (close code 1001), and it waits for them to go. The log is JSON, a
+// line each, on stderr.
+
+#include "../stop_signals.hpp"
+#include "http.hpp"
+#include "log.hpp"
+#include "page.hpp"
+#include "relay.hpp"
+
+#include <ulexite/net/tcp.hpp>
+#include <ulexite/runtime/runtime.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+using namespace chat;
+using namespace std::chrono_literals;
+
+struct arguments {
+  std::string bind = "127.0.0.1";
+  std::uint16_t port = 8080;
+  std::size_t threads = 0;
+  std::size_t max_connections = 1000;
+  std::string redis;
+  std::string page;
+  std::string log_level = "info";
+  chat::limits limits;
+};
+
+void describe(CLI::App& app, arguments& given) {
+  limits& limits = given.limits;
+  app.add_option("--bind", given.bind, "Numeric address to listen on")->capture_default_str();
+  app.add_option("--port", given.port, "Port to listen on; 0 takes a free one")->capture_default_str();
+  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
+  app.add_option("--max-connections", given.max_connections, "Most connections at a time; others wait; 0: no limit")
+      ->capture_default_str();
+  app.add_option("--redis", given.redis, "HOST:PORT or unix:PATH of the redis that connects several servers");
+  app.add_option("--page", given.page, "File to serve as the page, instead of the one within");
+  app.add_option("--room-limit", limits.room_members, "Most members of a room")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  app.add_option("--max-message", limits.message_size, "Most bytes of a message")
+      ->check(CLI::Range(16, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--max-rate", limits.messages_a_second, "Most messages of a member in a second")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option_function<unsigned>(
+         "--idle", [&limits](unsigned seconds) { limits.idle = std::chrono::seconds(seconds); },
+         "Seconds without a sign of life after which a member is gone")
+      ->check(CLI::Range(1, 3600))
+      ->default_str("60");
+  app.add_option("--log-level", given.log_level, "What is logged on stderr")
+      ->check(CLI::IsMember({"info", "warn", "error", "off"}))
+      ->capture_default_str();
+}
+
+std::string read_page(const std::string& path) {
+  if (path.empty()) return embedded_page;
+  std::ifstream file(path);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!file) throw std::runtime_error("cannot read the page " + path);
+  return text;
+}
+
+void serve(const arguments& given, const std::string& page, examples::stop_signals& signals) {
+  ulexite::channel<news> outbox(1024);
+  rooms rooms(given.limits.room_members, given.redis.empty() ? nullptr : &outbox);
+  std::optional<relay> others;
+  if (!given.redis.empty()) others.emplace(redis::parse_endpoint(given.redis), rooms, outbox);
+
+  ulexite::net::tcp_listener listener(ulexite::net::endpoint::ip(given.bind, given.port));
+  std::printf("listening on %s\n", listener.local_endpoint().str().c_str());
+  std::fflush(stdout);
+  ulexite::task_group group;
+  auto relaying = group.spawn([&] {
+    if (others) others->run();
+  });
+  group.spawn([&] {
+    log(spdlog::level::info, "stopping", {{"signal", examples::name_of(signals.wait())}});
+    listener.close();
+  });
+  ulexite::task_group connections;
+  listener.serve(connections,
+                 [&](ulexite::net::tcp_stream& tcp, const std::stop_token& closing) {
+                   serve_connection(tcp, closing, page, rooms, given.limits);
+                 },
+                 {.max_connections = given.max_connections});
+  outbox.close();
+  if (!relaying.wait_for(2s)) relaying.request_stop();
+  group.wait();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  arguments given;
+  CLI::App app("Chat rooms over websockets, with a page at /, until it is stopped by SIGINT or SIGTERM.");
+  describe(app, given);
+  CLI11_PARSE(app, argc, argv);
+
+  const std::string page = read_page(given.page);
+  start_logging(spdlog::level::from_str(given.log_level));
+  examples::stop_signals signals;
+  ulexite::runtime runtime({.threads = given.threads});
+  runtime.run([&] { serve(given, page, signals); });
+  return 0;
+} catch (const std::exception& failure) {
+  std::fprintf(stderr, "chat: %s\n", failure.what());
+  return 1;
+}

@@ -1,0 +1,52 @@
+#include "arguments.hpp"
+
+namespace http_server {
+namespace {
+
+void add_time(CLI::App& app, const std::string& name, std::chrono::nanoseconds& time, const std::string& what) {
+  const auto take = [&time](double seconds) {
+    time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
+  };
+  app.add_option_function<double>(name, take, "Seconds " + what)
+      ->check(CLI::Range(0.001, 86400.0))
+      ->default_str(CLI::detail::to_string(std::chrono::duration<double>(time).count()));
+}
+
+template <class Size>
+void add_size(CLI::App& app, const std::string& name, Size& size, const std::string& what) {
+  app.add_option(name, size, "Bytes " + what + ", also as 64kb or 1gb")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+}
+
+void describe_limits(CLI::App& app, limits& bounds) {
+  add_time(app, "--handshake-time", bounds.handshake_time, "in which TLS must be agreed on");
+  add_time(app, "--idle-time", bounds.idle_time, "that a client may take to begin its next request");
+  add_time(app, "--header-time", bounds.header_time, "for the whole header of a request to arrive");
+  add_time(app, "--body-time", bounds.body_time, "for its whole body");
+  add_time(app, "--write-time", bounds.write_time, "that a client may take to read each 64 KiB of an answer");
+  add_size(app, "--header-size", bounds.header_size, "of a request's header");
+  add_size(app, "--body-size", bounds.body_size, "of a request's body");
+}
+
+}  // namespace
+
+void describe(CLI::App& app, arguments& given) {
+  app.add_option("DIR", given.directory, "Directory to serve")->required();
+  app.add_option("--bind", given.bind, "Numeric address to listen on")->capture_default_str();
+  app.add_option("--port", given.port, "Port to listen on; 0 takes a free one")->capture_default_str();
+  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
+  CLI::Option* const certificate =
+      app.add_option("--cert", given.certificate, "PEM file with the certificate chain: serve HTTPS");
+  CLI::Option* const key = app.add_option("--key", given.key, "PEM file with its private key");
+  certificate->needs(key);
+  key->needs(certificate);
+  app.add_option("--access-log", given.access_log, "File to append a line to for each request; -: standard output");
+  app.add_option("--max-connections", given.max_connections,
+                 "Most connections at a time, others wait; 0: as many as there are descriptors")
+      ->capture_default_str();
+  describe_limits(app, given.bounds);
+  add_time(app, "--grace", given.grace_time, "that a stop waits for the requests under way");
+}
+
+}  // namespace http_server

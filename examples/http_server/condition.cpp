@@ -1,0 +1,74 @@
+#include "condition.hpp"
+
+#include <time.h>
+
+#include <chrono>
+#include <cstdio>
+
+namespace http_server {
+namespace http = boost::beast::http;
+namespace {
+
+// Is the tag one of a list as in: "a", W/"b"? Weak ones are as good here: nothing depends on single bytes.
+bool lists(std::string_view list, std::string_view tag) {
+  if (list == "*") return true;
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    std::string_view each = list.substr(0, comma);
+    while (each.starts_with(' ') || each.starts_with('\t')) each.remove_prefix(1);
+    while (each.ends_with(' ') || each.ends_with('\t')) each.remove_suffix(1);
+    if (each.starts_with("W/")) each.remove_prefix(2);
+    if (each == tag) return true;
+    list = comma == list.npos ? std::string_view() : list.substr(comma + 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string entity_tag(const open_file& file) {
+  char text[64];
+  std::snprintf(text, sizeof text, "\"%llx.%lx-%llx\"", static_cast<unsigned long long>(file.modified().tv_sec),
+                static_cast<unsigned long>(file.modified().tv_nsec), static_cast<unsigned long long>(file.size()));
+  return text;
+}
+
+bool client_has(const incoming& asked, const open_file& file) {
+  const std::string_view tags = asked.field(http::field::if_none_match);
+  if (!tags.empty()) return lists(tags, entity_tag(file));
+  const auto since = parse_http_date(asked.field(http::field::if_modified_since));
+  return since && file.modified().tv_sec <= *since;
+}
+
+bool range_applies(const incoming& asked, const open_file& file) {
+  const std::string_view state = asked.field(http::field::if_range);
+  return state.empty() || state == entity_tag(file) || parse_http_date(state) == file.modified().tv_sec;
+}
+
+// Of std::chrono and not of gmtime, which takes a lock of the whole process for the time zone that it does not use.
+std::string http_date(std::time_t time) {
+  static constexpr const char* days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  static constexpr const char* months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const auto at = std::chrono::sys_seconds(std::chrono::seconds(time));
+  const auto midnight = std::chrono::floor<std::chrono::days>(at);
+  const std::chrono::year_month_day date(midnight);
+  const std::chrono::hh_mm_ss clock(at - midnight);
+  char text[64];
+  std::snprintf(text, sizeof text, "%s, %02u %s %d %02d:%02d:%02d GMT",
+                days[std::chrono::weekday(midnight).c_encoding()], static_cast<unsigned>(date.day()),
+                months[static_cast<unsigned>(date.month()) - 1], static_cast<int>(date.year()),
+                static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
+                static_cast<int>(clock.seconds().count()));
+  return text;
+}
+
+std::optional<std::time_t> parse_http_date(std::string_view text) {
+  const std::string whole(text);
+  std::tm utc{};
+  const char* const end = ::strptime(whole.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &utc);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return ::timegm(&utc);
+}
+
+}  // namespace http_server

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "incoming.hpp"
+#include "site.hpp"
+
+#include <ctime>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace http_server {
+
+// What tells this state of a file from its other ones: in quotes, as an ETag is sent.
+[[nodiscard]] std::string entity_tag(const open_file& file);
+
+// Does the client have the file as it is (If-None-Match, or without that If-Modified-Since)?
+[[nodiscard]] bool client_has(const incoming& asked, const open_file& file);
+// Is a range of this state of the file wanted (If-Range)?
+[[nodiscard]] bool range_applies(const incoming& asked, const open_file& file);
+
+// As in "Sun, 06 Nov 1994 08:49:37 GMT".
+[[nodiscard]] std::string http_date(std::time_t time);
+[[nodiscard]] std::optional<std::time_t> parse_http_date(std::string_view text);
+
+}  // namespace http_server

@@ -1,0 +1,120 @@
+#include "incoming.hpp"
+
+#include "refusal.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/beast/core/string.hpp>
+
+#include <cstdio>
+#include <iterator>
+#include <string>
+
+namespace http_server {
+namespace http = boost::beast::http;
+namespace {
+
+using boost::system::error_code;
+
+constexpr std::size_t block_size = 64 * 1024;
+
+std::string seconds(std::chrono::nanoseconds time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g s", std::chrono::duration<double>(time).count());
+  return text;
+}
+
+}  // namespace
+
+incoming::incoming(wire& from, boost::beast::flat_buffer& buffer, const limits& limits)
+    : wire_(from), buffer_(buffer), limits_(limits) {
+  parser_.header_limit(limits.header_size);
+  parser_.body_limit(limits.body_size);
+}
+
+void incoming::read_header() {
+  wire_.tcp().expires_after(limits_.header_time);
+  error_code error;
+  http::read_header(wire_, buffer_, parser_, error);
+  if (error) fail(error, "header", limits_.header_time);
+  check_header();
+}
+
+void incoming::check_header() const {
+  const auto hosts = header().equal_range(http::field::host);
+  const auto count = std::distance(hosts.first, hosts.second);
+  if (count > 1 || (count == 0 && header().version() >= 11))
+    throw refusal(http::status::bad_request, count == 0 ? "the Host is missing" : "there are several Hosts");
+  // An encoding that we do not know hides where the body ends, and so where the next request begins.
+  const std::string_view encoding = field(http::field::transfer_encoding);
+  if (!encoding.empty() && !boost::beast::iequals({encoding.data(), encoding.size()}, "chunked"))
+    throw refusal(http::status::not_implemented, "the Transfer-Encoding is \"" + std::string(encoding) + "\"");
+  const std::string_view expected = field(http::field::expect);
+  if (!expected.empty() && !boost::beast::iequals({expected.data(), expected.size()}, "100-continue"))
+    throw refusal(http::status::expectation_failed, "cannot meet \"" + std::string(expected) + "\"");
+  if (header().method() == http::verb::unknown)
+    throw refusal(http::status::not_implemented, "the method is \"" + std::string(header().method_string()) + "\"");
+}
+
+std::string_view incoming::method() const {
+  // An unread one would read as <unknown>.
+  return target().empty() ? std::string_view() : std::string_view(header().method_string());
+}
+
+std::string_view incoming::target() const { return {header().target().data(), header().target().size()}; }
+
+std::string_view incoming::field(http::field name) const {
+  const auto found = header().find(name);
+  return found == header().end() ? std::string_view() : std::string_view(found->value().data(), found->value().size());
+}
+
+bool incoming::body_held_back() const {
+  return !parser_.is_done() && block_.empty() && !field(http::field::expect).empty();
+}
+
+void incoming::begin_body() {
+  body_deadline_ = std::chrono::steady_clock::now() + limits_.body_time;
+  if (body_held_back()) {
+    wire_.tcp().expires_after(limits_.write_time);
+    wire_.write("HTTP/1.1 100 Continue\r\n\r\n");
+  }
+  block_.resize(block_size);
+  buffer_.reserve(block_size);  // else Beast reads by as little as came with the header
+}
+
+std::string_view incoming::read_body() {
+  if (parser_.is_done()) return {};
+  if (block_.empty()) begin_body();
+  wire_.tcp().expires_at(body_deadline_);
+  auto& body = parser_.get().body();
+  body.data = block_.data();
+  body.size = block_.size();
+  do {
+    error_code error;
+    http::read_some(wire_, buffer_, parser_, error);
+    if (error && error != http::error::need_buffer) fail(error, "body", limits_.body_time);
+  } while (body.size == block_.size() && !parser_.is_done());
+  return {block_.data(), block_.size() - body.size};
+}
+
+void incoming::skip_body() {
+  while (!read_body().empty()) {
+  }
+}
+
+void incoming::fail(const error_code& error, const char* part, std::chrono::nanoseconds time) const {
+  const std::string the_part = std::string("the ") + part;
+  if (error == boost::asio::error::timed_out)
+    throw refusal(http::status::request_timeout, the_part + " took longer than " + seconds(time));
+  if (error == http::error::end_of_stream || error == http::error::partial_message ||
+      error.category() != error_code(http::error::bad_version).category())
+    wire::fail(error);
+  if (error == http::error::body_limit)
+    throw refusal(http::status::payload_too_large,
+                  "the body is larger than " + std::to_string(limits_.body_size) + " bytes");
+  if (error == http::error::header_limit || error == http::error::buffer_overflow)
+    throw refusal(http::status::request_header_fields_too_large,
+                  "the header is larger than " + std::to_string(limits_.header_size) + " bytes");
+  throw refusal(http::status::bad_request, the_part + " is malformed: " + error.message());
+}
+
+}  // namespace http_server

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "limits.hpp"
+#include "wire.hpp"
+
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+namespace http_server {
+
+using request = boost::beast::http::request<boost::beast::http::buffer_body>;
+
+// A request as it comes in: its header, then its body in parts, so that a large one needs no memory. What reads
+// throws `refusal` for what is wrong with the request or over a limit, and as wire::fail for the connection's failures.
+class incoming {
+ public:
+  // `buffer` has what was read already, and keeps what comes behind the request.
+  incoming(wire& from, boost::beast::flat_buffer& buffer, const limits& limits);
+
+  // The header time begins.
+  void read_header();
+  [[nodiscard]] const request& header() const { return parser_.get(); }
+  // As they were sent; empty if they were not read.
+  [[nodiscard]] std::string_view method() const;
+  [[nodiscard]] std::string_view target() const;
+  [[nodiscard]] std::string_view field(boost::beast::http::field name) const;  // empty if there is none
+
+  // The answer shall say that no other request may follow.
+  void make_last() { parser_.get().keep_alive(false); }
+
+  // Does the client hold its body back until it is asked for? Then it need not be read before an answer.
+  [[nodiscard]] bool body_held_back() const;
+  // The next part of the body, valid until the next call; empty at the end. The body time begins with the first.
+  [[nodiscard]] std::string_view read_body();
+  void skip_body();
+
+ private:
+  void check_header() const;
+  void begin_body();
+  [[noreturn]] void fail(const boost::system::error_code& error, const char* part, std::chrono::nanoseconds time) const;
+
+  wire& wire_;
+  boost::beast::flat_buffer& buffer_;
+  const limits& limits_;
+  boost::beast::http::request_parser<boost::beast::http::buffer_body> parser_;
+  std::chrono::steady_clock::time_point body_deadline_{};
+  std::vector<char> block_;  // empty until the body is begun
+};
+
+}  // namespace http_server

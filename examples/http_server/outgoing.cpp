@@ -1,0 +1,82 @@
+#include "outgoing.hpp"
+
+#include <boost/beast/core/buffers_to_string.hpp>
+#include <boost/beast/http.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+namespace http_server {
+namespace http = boost::beast::http;
+
+// The header as bytes.
+std::string outgoing::begin(const response_header& header) {
+  status_ = header.result_int();
+  keep_alive_ = header.keep_alive();
+  std::string bytes;
+  response_header copy = header;  // the serializer wants one that it could change
+  http::serializer<false, http::empty_body> serializer(copy);
+  boost::system::error_code error;
+  while (!error && !serializer.is_header_done()) {
+    serializer.next(error, [&](boost::system::error_code&, const auto& buffers) {
+      bytes += boost::beast::buffers_to_string(buffers);
+      serializer.consume(boost::beast::buffer_bytes(buffers));
+    });
+  }
+  return bytes;
+}
+
+void outgoing::write(std::string_view block, std::size_t of_body) {
+  wire_.tcp().expires_after(limits_.write_time);
+  wire_.write(block);
+  bytes_ += of_body;
+}
+
+void outgoing::send(answer made) {
+  std::string block = begin(made.header);
+  if (made.head_only) return write(block, 0);
+  if (made.part.size > 0) return send_file(std::move(block), made.file, made.part);
+  write(block + made.text, made.text.size());
+}
+
+// The first block goes with the header.
+void outgoing::send_file(std::string block, open_file& file, const byte_range& part) {
+  constexpr std::size_t block_size = 64 * 1024;
+  for (std::uint64_t sent = 0; sent < part.size; block.clear()) {
+    const std::size_t before = block.size();
+    block.resize(before + static_cast<std::size_t>(std::min<std::uint64_t>(part.size - sent, block_size)));
+    const std::size_t got = file.read_at(part.offset + sent, block.data() + before, block.size() - before);
+    if (got == 0) throw std::runtime_error("a file became shorter while it was sent");
+    block.resize(before + got);
+    write(block, got);
+    sent += got;
+  }
+}
+
+void outgoing::begin_stream(response_header header) {
+  chunked_ = header.version() >= 11;
+  if (chunked_)
+    header.chunked(true);
+  else
+    header.keep_alive(false);
+  write(begin(header), 0);
+}
+
+void outgoing::send_part(std::string_view part) {
+  if (part.empty()) return;  // an empty chunk is the last one
+  if (!chunked_) return write(part, part.size());
+  char size[24];
+  const int digits = std::snprintf(size, sizeof size, "%zx\r\n", part.size());
+  std::string chunk(size, static_cast<std::size_t>(digits));
+  chunk += part;
+  chunk += "\r\n";
+  write(chunk, part.size());
+}
+
+void outgoing::end_stream() {
+  if (chunked_) write("0\r\n\r\n", 0);
+}
+
+}  // namespace http_server

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "answer.hpp"
+#include "limits.hpp"
+#include "wire.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace http_server {
+
+// The answer as it goes out. What sends throws as wire::fail does when the connection fails, or the client does not
+// take a block of 64 KiB in the write time.
+class outgoing {
+ public:
+  outgoing(wire& to, const limits& limits) : wire_(to), limits_(limits) {}
+
+  // The whole of an answer. Throws std::system_error too when its file cannot be read, or has become shorter.
+  void send(answer made);
+
+  // An answer whose length nobody knows yet. In chunks; to HTTP/1.0 without, up to the end of the connection.
+  void begin_stream(response_header header);
+  void send_part(std::string_view part);
+  void end_stream();
+
+  [[nodiscard]] bool begun() const noexcept { return status_ != 0; }
+  [[nodiscard]] bool keep_alive() const noexcept { return keep_alive_; }
+  [[nodiscard]] unsigned status() const noexcept { return status_; }     // 0: nothing was sent
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  // of the body
+
+ private:
+  std::string begin(const response_header& header);
+  void write(std::string_view block, std::size_t of_body);
+  void send_file(std::string block, open_file& file, const byte_range& part);
+
+  wire& wire_;
+  const limits& limits_;
+  unsigned status_ = 0;
+  std::uint64_t bytes_ = 0;
+  bool keep_alive_ = false, chunked_ = false;
+};
+
+}  // namespace http_server

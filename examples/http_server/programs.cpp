@@ -1,0 +1,70 @@
+#include "programs.hpp"
+
+#include <openssl/evp.h>
+
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace http_server {
+namespace http = boost::beast::http;
+namespace {
+
+class sha256 {
+ public:
+  sha256() { check(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr)); }
+
+  void add(std::string_view bytes) { check(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size())); }
+
+  // In hexadecimal digits. Once.
+  std::string digest() {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+    unsigned size = 0;
+    check(EVP_DigestFinal_ex(context_.get(), digest.data(), &size));
+    std::string digits;
+    for (unsigned i = 0; i < size; ++i) {
+      digits += "0123456789abcdef"[digest[i] >> 4];
+      digits += "0123456789abcdef"[digest[i] & 15];
+    }
+    return digits;
+  }
+
+ private:
+  static void check(int done) {
+    if (done != 1) throw std::runtime_error("OpenSSL refused to compute a SHA-256");
+  }
+
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(), &EVP_MD_CTX_free};
+};
+
+}  // namespace
+
+void hello(incoming& in, outgoing& out) {
+  in.skip_body();
+  out.send(with_text(http::status::ok, in.header(), "hello\n"));
+}
+
+void upload(incoming& in, outgoing& out) {
+  sha256 hash;
+  std::uint64_t bytes = 0;
+  for (std::string_view part = in.read_body(); !part.empty(); part = in.read_body()) {
+    hash.add(part);
+    bytes += part.size();
+  }
+  out.send(with_text(http::status::ok, in.header(),
+                     R"({"bytes":)" + std::to_string(bytes) + R"(,"sha256":")" + hash.digest() + "\"}\n",
+                     "application/json"));
+}
+
+// Reading waits while the client does not take what it has sent: nothing piles up here.
+void echo(incoming& in, outgoing& out) {
+  std::string_view part = in.read_body();  // before the answer begins, so that a bad one can be refused
+  response_header header = begin_header(http::status::ok, in.header());
+  header.set(http::field::content_type, "application/octet-stream");
+  out.begin_stream(std::move(header));
+  for (; !part.empty(); part = in.read_body()) out.send_part(part);
+  out.end_stream();
+}
+
+}  // namespace http_server

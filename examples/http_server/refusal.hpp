@@ -1,0 +1,17 @@
+#pragma once
+
+#include <boost/beast/http/status.hpp>
+
+#include <stdexcept>
+#include <string>
+
+namespace http_server {
+
+// Thrown where a request cannot be read to its end: it is answered with that, and the connection ends.
+struct refusal : std::runtime_error {
+  refusal(boost::beast::http::status as, const std::string& why) : std::runtime_error(why), status(as) {}
+
+  boost::beast::http::status status;
+};
+
+}  // namespace http_server

@@ -1,0 +1,117 @@
+// A key-value server in memory, for the clients of Redis (RESP2): one fiber for each connection, the keys spread over
+// shards with a shared_mutex each, and one fiber that a ticker wakes to remove what has expired.
+//
+//   kv_server --port 6380
+//   redis-cli -p 6380 set greeting hello ex 60
+//   redis-benchmark -p 6380 -t get,set -P 16
+//
+// It stops on SIGINT or SIGTERM: it accepts nobody any more, answers what has come, and then says what it has served.
+
+#include "../stop_signals.hpp"
+#include "command.hpp"
+#include "session.hpp"
+
+#include <ulexite/net/tcp.hpp>
+#include <ulexite/runtime/runtime.hpp>
+#include <ulexite/sync/task_group.hpp>
+#include <ulexite/sync/ticker.hpp>
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+namespace {
+
+using namespace kv_server;
+using namespace std::chrono_literals;
+
+struct arguments {
+  std::string bind = "127.0.0.1";
+  std::uint16_t port = 6380;
+  std::size_t threads = 0;
+  std::size_t max_connections = 1000;
+  std::size_t max_value = 1 << 20;
+  unsigned idle_seconds = 300;
+  unsigned grace_seconds = 10;
+  std::string log_level = "info";
+};
+
+void describe(CLI::App& app, arguments& given) {
+  const auto add = [&app](const char* name, auto& value, const char* text) {
+    return app.add_option(name, value, text)->capture_default_str();
+  };
+  add("--bind", given.bind, "Numeric address to listen on");
+  add("--port", given.port, "Port to listen on; 0 takes a free one");
+  add("--threads", given.threads, "Most worker threads; 0: one for each CPU");
+  add("--max-connections", given.max_connections, "Most clients at a time; others wait")->check(CLI::Range(1, 100'000));
+  add("--max-value", given.max_value, "Bytes of the longest key or value; a request or reply may have four times that")
+      ->check(CLI::Range(64, 64 << 20));
+  add("--idle-timeout", given.idle_seconds, "Seconds that a client may say nothing, or not take a reply")
+      ->check(CLI::Range(1, 86'400));
+  add("--grace", given.grace_seconds, "Seconds that a stop waits for replies under way")->check(CLI::Range(0, 3600));
+  add("--log-level", given.log_level, "What is logged on stderr: debug, info, warning or error")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+}
+
+void log_failure(const ulexite::net::endpoint& peer, const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::system_error& error) {
+    spdlog::info("event=connection_lost peer={} reason=\"{}\"", peer.str(), error.what());
+  } catch (const std::exception& error) {
+    spdlog::error("event=connection_failed peer={} reason=\"{}\"", peer.str(), error.what());
+  }
+}
+
+void sweep(store& data) {
+  ulexite::ticker ticks(100ms);
+  for ([[maybe_unused]] const auto now : ticks.channel()) data.sweep();
+}
+
+void serve(const arguments& given, examples::stop_signals& signals, database& home) {
+  ulexite::net::tcp_listener listener(ulexite::net::endpoint::ip(given.bind, given.port));
+  std::printf("listening on %s\n", listener.local_endpoint().str().c_str());
+  std::fflush(stdout);
+  ulexite::task_group helpers;
+  helpers.spawn([&] { sweep(home.data); });
+  helpers.spawn([&] {
+    spdlog::info("event=stop signal={}", examples::name_of(signals.wait()));
+    listener.close();
+  });
+  const session_limits limits{.requests = {.value = given.max_value, .request = 4 * given.max_value},
+                              .idle = std::chrono::seconds(given.idle_seconds)};
+  ulexite::task_group clients;
+  listener.serve(clients, [&](ulexite::net::tcp_stream& client) { attend(client, home, limits); },
+                 {.max_connections = given.max_connections,
+                  .drain_time = std::chrono::seconds(given.grace_seconds),
+                  .on_error = log_failure});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  arguments given;
+  CLI::App app("Keeps keys and values in memory for the clients of Redis, until it is stopped by SIGINT or SIGTERM.");
+  describe(app, given);
+  CLI11_PARSE(app, argc, argv);
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("kv_server"));
+  spdlog::set_pattern("time=%Y-%m-%dT%H:%M:%S.%e level=%l %v");
+  spdlog::set_level(spdlog::level::from_str(given.log_level));
+
+  examples::stop_signals signals;
+  database home;
+  ulexite::runtime runtime({.threads = given.threads});
+  runtime.run([&] { serve(given, signals, home); });
+  std::printf("served %llu connections, %llu commands\n", static_cast<unsigned long long>(home.connections.load()),
+              static_cast<unsigned long long>(home.commands.load()));
+  return 0;
+} catch (const std::exception& failure) {
+  std::fprintf(stderr, "kv_server: %s\n", failure.what());
+  return 1;
+}

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <ulexite/net/tcp.hpp>
+
+#include <array>
+#include <chrono>
+#include <system_error>
+
+namespace examples {
+
+// Before the close of a connection whose peer may still send: ends the outgoing side, and reads what comes, for up to
+// `time` or until the peer has closed. A close with unread input would reset the connection, and the peer might lose
+// the last that was written. Sets the stream's expiry. Errors end it, a request to stop too; none is told.
+inline void deliver_last_words(ulexite::net::tcp_stream& stream, std::chrono::nanoseconds time) {
+  stream.expires_after(time);
+  std::error_code error;
+  stream.shutdown_write(error);
+  std::array<char, 4096> waste;
+  while (!error && stream.read_some(waste.data(), waste.size(), error) > 0) {
+  }
+}
+
+}  // namespace examples

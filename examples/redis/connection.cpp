@@ -1,0 +1,81 @@
+#include "connection.hpp"
+
+#include <ulexite/net/io_wait.hpp>
+#include <ulexite/net/resolve.hpp>
+
+#include <new>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace redis {
+namespace net = ulexite::net;
+
+net::endpoint parse_endpoint(std::string_view text) try {
+  return net::endpoint::parse(text);
+} catch (const std::invalid_argument&) {
+  const auto colon = text.rfind(':');
+  const bool is_name = colon != text.npos && colon > 0 && text.find_first_of(":/[]") == colon &&
+                       text.find_first_not_of("0123456789.") < colon;
+  if (!is_name) throw;
+  const std::string_view port = text.substr(colon + 1);
+  (void)net::endpoint::parse("127.0.0.1:" + std::string(port));  // throws for a wrong port
+  const auto found = net::resolve(text.substr(0, colon), port);
+  if (found.empty())
+    throw std::system_error(std::make_error_code(std::errc::address_not_available), "resolving " + std::string(text));
+  return found.front();
+}
+
+connection::connection(const net::endpoint& to, std::chrono::nanoseconds patience)
+    : name_("redis at " + to.str()),
+      patience_(patience),
+      stream_(net::tcp_stream::connect(to, patience)),
+      reader_(redisReaderCreate()) {
+  if (!reader_) throw std::bad_alloc();
+}
+
+void connection::send_words(std::span<const std::string_view> words) {
+  std::vector<const char*> texts;
+  std::vector<std::size_t> sizes;
+  for (const std::string_view each : words) {
+    texts.push_back(each.data());
+    sizes.push_back(each.size());
+  }
+  char* formatted = nullptr;
+  const int size = redisFormatCommandArgv(&formatted, static_cast<int>(words.size()), texts.data(), sizes.data());
+  if (size < 0) throw std::bad_alloc();
+  const std::unique_ptr<char, free_with<redisFreeCommand>> owner(formatted);
+  unsent_.append(formatted, static_cast<std::size_t>(size));
+}
+
+void connection::flush() {
+  if (unsent_.empty()) return;
+  stream_.expires_after(patience_);
+  stream_.write(std::exchange(unsent_, {}));
+}
+
+reply connection::receive() {
+  flush();
+  for (std::array<char, 4096> bytes;;) {
+    void* complete = nullptr;
+    if (redisReaderGetReply(reader_.get(), &complete) != REDIS_OK) throw error(name_ + ": " + reader_->errstr);
+    if (complete) return reply(static_cast<redisReply*>(complete));
+    stream_.expires_after(patience_);
+    const std::size_t got = stream_.read_some(bytes.data(), bytes.size());
+    if (got == 0)
+      throw std::system_error(std::make_error_code(std::errc::connection_reset), name_ + " ended the connection");
+    redisReaderFeed(reader_.get(), bytes.data(), got);
+  }
+}
+
+bool connection::is_quiet() const {
+  return !net::wait_readable_for(stream_.native_handle(), std::chrono::nanoseconds(0));
+}
+
+reply connection::checked(reply given) {
+  if (given->type == REDIS_REPLY_ERROR) throw error(std::string(given->str, given->len));
+  return given;
+}
+
+}  // namespace redis

@@ -1,0 +1,110 @@
+// Counters over HTTP, which a redis-server keeps: one fiber for each client, a few connections to redis for all.
+//
+//   redis-server --port 6379 &
+//   redis_counter --port 8080 --redis 127.0.0.1:6379 --pool 8 --timeout 2000
+//   curl -X POST http://127.0.0.1:8080/counters/visits                # {"name":"visits","value":1}
+//   curl -X POST 'http://127.0.0.1:8080/counters/visits?by=10'        # or -d by=10
+//   curl http://127.0.0.1:8080/counters/visits                        # 404 if there is none; -X DELETE removes it
+//   curl http://127.0.0.1:8080/counters                               # all
+//   curl http://127.0.0.1:8080/healthz                                # does redis answer?
+//
+// Without redis, requests wait for it as long as --timeout says, and are then answered with 503. A change is never sent
+// twice: if the connection ends (502) or the time is over (504) before redis has replied, the answer says that the
+// outcome is unknown. When redis is back, so is the service.
+//
+// It stops on SIGINT or SIGTERM: it accepts nobody any more, answers the requests under way, and then says what it has
+// served.
+
+#include "../stop_signals.hpp"
+#include "counters.hpp"
+#include "pool.hpp"
+#include "session.hpp"
+
+#include <ulexite/net/tcp.hpp>
+#include <ulexite/runtime/runtime.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+namespace {
+
+using namespace redis_counter;
+
+struct arguments {
+  std::string bind = "127.0.0.1";
+  std::uint16_t port = 8080;
+  std::string redis = "127.0.0.1:6379";
+  std::size_t pool = 8;
+  unsigned timeout_ms = 2000;
+  unsigned drain_seconds = 10;
+  std::size_t threads = 0;
+  bool verbose = false;
+};
+
+void describe(CLI::App& app, arguments& given) {
+  app.add_option("--bind", given.bind, "Numeric address to listen on")->capture_default_str();
+  app.add_option("--port", given.port, "Port to listen on; 0 takes a free one")->capture_default_str();
+  app.add_option("--redis", given.redis, "Where redis is: HOST:PORT, or unix:PATH")->capture_default_str();
+  app.add_option("--pool", given.pool, "Most connections to redis")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--timeout", given.timeout_ms, "Milliseconds that a request may wait for redis")
+      ->check(CLI::Range(1, 600'000))
+      ->capture_default_str();
+  app.add_option("--drain", given.drain_seconds, "Seconds that a stop waits for the requests under way")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
+  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
+  app.add_flag("--verbose", given.verbose, "Log every request");
+}
+
+void log_to_stderr(bool verbose) {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("redis_counter"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  spdlog::set_level(verbose ? spdlog::level::debug : spdlog::level::info);
+}
+
+void run(const arguments& given, const ulexite::net::endpoint& redis, examples::stop_signals& signals) {
+  const std::chrono::milliseconds limit(given.timeout_ms);
+  pool connections(redis, given.pool, limit);
+  counters all(connections);
+  ulexite::net::tcp_listener listener(ulexite::net::endpoint::ip(given.bind, given.port));
+  service shared{.all = all, .limit = limit, .closing = listener.closing_token()};
+  std::printf("listening on %s\n", listener.local_endpoint().str().c_str());
+  std::fflush(stdout);
+  auto stopper = ulexite::spawn([&] {
+    spdlog::info("stopping signal={}", examples::name_of(signals.wait()));
+    listener.close();
+  });
+  ulexite::task_group clients;
+  listener.serve(clients, [&](ulexite::net::tcp_stream& client) { serve(client, shared); },
+                 {.drain_time = std::chrono::seconds(given.drain_seconds)});
+  stopper.get();
+  std::printf("served %llu requests over %llu connections to redis\n",
+              static_cast<unsigned long long>(shared.requests.load()),
+              static_cast<unsigned long long>(connections.connects()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  arguments given;
+  CLI::App app("Counters over HTTP, which a redis-server keeps. Stopped by SIGINT or SIGTERM.");
+  describe(app, given);
+  CLI11_PARSE(app, argc, argv);
+
+  const auto redis = redis::parse_endpoint(given.redis);
+  log_to_stderr(given.verbose);
+  examples::stop_signals signals;
+  ulexite::runtime runtime({.threads = given.threads});
+  runtime.run([&] { run(given, redis, signals); });
+  return 0;
+} catch (const std::exception& failure) {
+  std::fprintf(stderr, "redis_counter: %s\n", failure.what());
+  return 1;
+}

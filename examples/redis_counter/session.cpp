@@ -1,0 +1,88 @@
+#include "session.hpp"
+
+#include "../last_words.hpp"
+#include "routes.hpp"
+
+#include <ulexite/interop/asio.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+
+#include <spdlog/spdlog.h>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+namespace redis_counter {
+namespace http = boost::beast::http;
+namespace {
+
+using boost::system::error_code;
+using namespace std::chrono_literals;
+
+constexpr auto patience = 30s;  // with a client: for its next request, and to take the answer
+
+class session {
+ public:
+  session(ulexite::net::tcp_stream& client, service& shared) : tcp_(client), stream_(client), shared_(shared) {}
+
+  void run() {
+    while (const auto asked = read()) {
+      spdlog::debug("request method={} target={}", view(asked->method_string()), view(asked->target()));
+      response made = answer(*asked, shared_.all, shared_.limit);
+      if (shared_.closing.stop_requested()) made.keep_alive(false);
+      if (!send(made) || !made.keep_alive()) return;
+    }
+  }
+
+ private:
+  static std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+  std::optional<request> read();
+  void refuse(const error_code& error);
+  bool send(const response& made);
+
+  ulexite::net::tcp_stream& tcp_;
+  ulexite::asio_stream stream_;
+  service& shared_;
+  boost::beast::flat_buffer buffer_;
+};
+
+// nullopt: there is none to come.
+std::optional<request> session::read() {
+  http::request_parser<http::string_body> parser;
+  parser.header_limit(8 * 1024);
+  parser.body_limit(4 * 1024);
+  tcp_.expires_after(patience);
+  error_code error;
+  http::read(stream_, buffer_, parser, error);
+  if (!error) return parser.release();
+  refuse(error);
+  return std::nullopt;
+}
+
+// Tells the client what was wrong with its request, unless it is the connection that failed.
+void session::refuse(const error_code& error) {
+  if (error.category() != make_error_code(http::error::bad_version).category()) return;
+  if (error == http::error::end_of_stream || error == http::error::partial_message) return;
+  const http::status status = error == http::error::body_limit     ? http::status::payload_too_large
+                              : error == http::error::header_limit ? http::status::request_header_fields_too_large
+                                                                   : http::status::bad_request;
+  if (send(refusal(status, "the request cannot be read: " + error.message()))) examples::deliver_last_words(tcp_, 1s);
+}
+
+bool session::send(const response& made) {
+  tcp_.expires_after(patience);
+  error_code error;
+  http::write(stream_, made, error);
+  if (error) return false;
+  shared_.requests.fetch_add(1, std::memory_order_relaxed);  // a counter
+  return true;
+}
+
+}  // namespace
+
+void serve(ulexite::net::tcp_stream& client, service& shared) { session(client, shared).run(); }
+
+}  // namespace redis_counter

@@ -1,0 +1,128 @@
+// Forwards connections to another server: two fibers for each connection, one for each direction.
+//
+//   tcp_proxy --listen 127.0.0.1:7000 --to 127.0.0.1:8080
+//   curl http://127.0.0.1:7000/
+//
+// Both ends may be Unix sockets: unix:/path. The end of one direction is passed on while the other goes on; a broken
+// connection breaks both sides. It logs a line on stderr for each connection at its end.
+//
+// On SIGINT or SIGTERM it accepts nobody any more and lets the transfers under way finish, up to --drain seconds or a
+// second signal. The rest is reset.
+
+#include "../stop_signals.hpp"
+#include "session.hpp"
+
+#include <ulexite/net/resolve.hpp>
+#include <ulexite/net/tcp.hpp>
+#include <ulexite/runtime/runtime.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace ux = ulexite;
+using namespace tcp_proxy;
+
+struct arguments {
+  std::string listen = "127.0.0.1:7000", to;
+  unsigned connect_seconds = 10, idle_seconds = 300, drain_seconds = 30;
+  std::size_t max_connections = 500, threads = 0;
+};
+
+void describe(CLI::App& app, arguments& given) {
+  const CLI::Range seconds(0, 86400), positive(1, 86400);
+  app.add_option("--listen", given.listen, "Where to listen: ADDRESS:PORT, port 0 takes a free one, or unix:PATH")
+      ->capture_default_str();
+  app.add_option("--to", given.to, "Upstream: HOST:PORT or unix:PATH; a name is resolved once, at the start")
+      ->required();
+  app.add_option("--connect-timeout", given.connect_seconds, "Seconds that the upstream may take to accept")
+      ->check(positive)
+      ->capture_default_str();
+  app.add_option("--idle-timeout", given.idle_seconds, "Seconds without a byte in either direction; 0: no limit")
+      ->check(seconds)
+      ->capture_default_str();
+  app.add_option("--drain", given.drain_seconds, "Seconds that a stop waits for the connections")
+      ->check(seconds)
+      ->capture_default_str();
+  app.add_option("--max-connections", given.max_connections,
+                 "Most at a time, others wait; 0: no limit. Each takes two descriptors")
+      ->capture_default_str();
+  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
+}
+
+// endpoint::parse takes all but names.
+std::vector<ux::net::endpoint> find_upstreams(const std::string& to) {
+  const auto colon = to.rfind(':');
+  const bool numeric = to.find_first_not_of("0123456789.:") == to.npos;
+  if (numeric || colon == to.npos || to.starts_with('[') || to.starts_with("unix:"))
+    return {ux::net::endpoint::parse(to)};
+  const auto checked = ux::net::endpoint::parse("0.0.0.0" + to.substr(colon));  // getaddrinfo takes 70000 for 4464
+  return ux::net::resolve(to.substr(0, colon), std::to_string(checked.port()));
+}
+
+void log_failure(const ux::net::endpoint& peer, const std::exception_ptr& failure) try {
+  std::rethrow_exception(failure);
+} catch (const std::exception& error) {
+  spdlog::error("failed peer={:?} error={:?}", peer.str(), error.what());
+}
+
+void serve(const arguments& given, const settings& settings, examples::stop_signals& signals, totals& served) {
+  ux::net::tcp_listener listener(ux::net::endpoint::parse(given.listen));
+  std::printf("listening on %s\n", listener.local_endpoint().str().c_str());
+  std::fflush(stdout);
+  ux::task_group connections;
+  const auto stop = [&] {
+    signals.wait();
+    spdlog::info("stopping connections={} drain={}", connections.size(), given.drain_seconds);
+    listener.close();
+    signals.wait();
+    connections.request_stop();
+  };
+  ux::scope([&](ux::task_group& stopper) {
+    stopper.spawn(stop);
+    // With the token, which nobody asks: else the stop would end the reads of all clients, and the upstreams would take
+    // for complete what was not.
+    listener.serve(connections,
+                   [&](ux::net::tcp_stream& client, const std::stop_token&) { forward(client, settings, served); },
+                   {.max_connections = given.max_connections,
+                    .drain_time = std::chrono::seconds(given.drain_seconds),
+                    .on_error = log_failure});
+    stopper.request_stop();
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  arguments given;
+  CLI::App app("Forwards connections to another server until it is stopped by SIGINT or SIGTERM.");
+  describe(app, given);
+  CLI11_PARSE(app, argc, argv);
+
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("tcp_proxy"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  const settings settings{.upstream = given.to,
+                          .upstreams = find_upstreams(given.to),
+                          .connect_timeout = std::chrono::seconds(given.connect_seconds),
+                          .idle_timeout = std::chrono::seconds(given.idle_seconds)};
+  examples::stop_signals signals;
+  totals served;
+  ux::runtime({.threads = given.threads}).run([&] { serve(given, settings, signals, served); });
+  std::printf("served %ju connections, %ju bytes\n", static_cast<std::uintmax_t>(served.connections.load()),
+              static_cast<std::uintmax_t>(served.bytes.load()));
+  return 0;
+} catch (const std::exception& failure) {
+  std::fprintf(stderr, "tcp_proxy: %s\n", failure.what());
+  return 1;
+}
