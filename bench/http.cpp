@@ -5,7 +5,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <boost/beast/core/flat_buffer.hpp>
@@ -15,21 +17,29 @@ namespace {
 
 namespace http = boost::beast::http;
 
+// The answer is always the same, so it is made once, and written in one piece.
+std::string answer(bool keep_alive) {
+  http::response<http::string_body> response(http::status::ok, 11);
+  response.set(http::field::content_type, "text/plain");
+  response.keep_alive(keep_alive);
+  response.body() = "Hello, World!";
+  response.prepare_payload();
+  std::ostringstream text;
+  text << response;
+  return text.str();
+}
+
 void serve(ulexite::net::tcp_stream tcp) {
+  static const std::string go_on = answer(true), end = answer(false);
   ulexite::asio_stream stream(tcp);
   boost::beast::flat_buffer buffer;
   boost::system::error_code error;
-  for (;;) {
+  for (std::error_code failure; !failure;) {
     http::request<http::string_body> request;
     http::read(stream, buffer, request, error);
     if (error) return;
-    http::response<http::string_body> response(http::status::ok, request.version());
-    response.set(http::field::content_type, "text/plain");
-    response.keep_alive(request.keep_alive());
-    response.body() = "Hello, World!";
-    response.prepare_payload();
-    http::write(stream, response, error);
-    if (error || !response.keep_alive()) return;
+    tcp.write(request.keep_alive() ? go_on : end, failure);
+    if (!request.keep_alive()) return;
   }
 }
 
