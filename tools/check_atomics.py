@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that every atomic operation names its memory order and says why.
 
-In the sources of the library (base fiber evloop runtime sync net interop), each call of .load( .store( .exchange(
+In the sources of the library (base fiber evloop runtime sync net os interop), each call of .load( .store( .exchange(
 .fetch_*( .compare_exchange_*( .test_and_set( on an atomic must
 
   1. name a memory order anywhere in its arguments: std::memory_order_x, Atomics::x, or a constant of the file that was
@@ -21,7 +21,7 @@ import re
 import sys
 from pathlib import Path
 
-LAYERS = ["base", "fiber", "evloop", "runtime", "sync", "net", "interop"]
+LAYERS = ["base", "fiber", "evloop", "runtime", "sync", "net", "os", "interop"]
 OPERATION = re.compile(
     r"(?:\.|->)\s*(?:template\s+)?"
     r"(load|store|exchange|fetch_(?:add|sub|and|or|xor)|compare_exchange_(?:weak|strong)|test_and_set)\s*\("
