@@ -31,6 +31,7 @@ struct costs {
   ns dispatch = 20;          // from one fiber to the next, both warm: bench spawn_join, with the spawn 80
   ns spawn = 60;
   ns switching = 28;        // half a round trip: bench pingpong with one worker, 56
+  ns mutex_spin = 0;        // what if: whoever finds the parker's mutex held looks again so often; 0: it sleeps
   ns search_time = 30'000;  // runtime/search.cpp
 };
 
@@ -106,6 +107,7 @@ class mutex {
   mutex(engine& engine, const costs& cost) : engine_(engine), cost_(cost) {}
 
   process lock() {
+    while (held_ && cost_.mutex_spin > 0) co_await engine_.delay(cost_.mutex_spin);
     while (held_) {
       waiting_.emplace_back();
       co_await leave_handle_in{waiting_.back()};

@@ -39,13 +39,13 @@ struct outcome {
 
 outcome measure(const std::string& name, const runtime& ran, double operations, bool right) {
   const auto& c = ran.counted;
-  const double time = static_cast<double>(ran.finished);
+  const double time = static_cast<double>(ran.finished - ran.began);
   return {name,
           ran.size(),
           operations,
           operations / time * 1000,
           static_cast<double>(c.work) / (static_cast<double>(ran.size()) * time),
-          ran.all_ran > 0 ? static_cast<double>(ran.all_ran) / 1000 : 0,
+          ran.all_ran > 0 ? static_cast<double>(ran.all_ran - ran.began) / 1000 : 0,
           static_cast<double>(c.steals) / operations,
           static_cast<double>(c.probes) / operations,
           static_cast<double>(c.wakes) / operations,
@@ -146,7 +146,8 @@ std::map<std::string, ns*> cost_options(costs& c) {
           {"dispatch", &c.dispatch},
           {"spawn", &c.spawn},
           {"switching", &c.switching},
-          {"search-time", &c.search_time}};
+          {"search-time", &c.search_time},
+          {"mutex-spin", &c.mutex_spin}};
 }
 
 std::vector<std::size_t> numbers(const char* list) {

@@ -1,6 +1,6 @@
-// The simulation's burst on the real runtime: simulation_real WORKERS FIBERS LENGTH_NS ROUNDS
+// The simulation's burst on the real runtime: simulation_real WORKERS FIBERS LENGTH_NS ROUNDS SHARE
 // Prints quartiles of the efficiency, work / (workers * time). Each round begins with all workers asleep. The machine
-// may do something else too: a round counts only if its threads waited for a processor for less than 2 % of it.
+// may do something else too: a round counts only if its threads waited for a processor for less than SHARE of it.
 
 #include <ulexite.hpp>
 
@@ -51,13 +51,13 @@ std::int64_t waited_for_processors() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fprintf(stderr, "usage: %s WORKERS FIBERS LENGTH_NS ROUNDS\n", argv[0]);
+  if (argc != 6) {
+    std::fprintf(stderr, "usage: %s WORKERS FIBERS LENGTH_NS ROUNDS SHARE\n", argv[0]);
     return 2;
   }
   const std::size_t workers = std::stoul(argv[1]);
   const int fibers = std::atoi(argv[2]), rounds = std::atoi(argv[4]);
-  const double length = std::atof(argv[3]);
+  const double length = std::atof(argv[3]), share = std::atof(argv[5]);
   const auto turns = static_cast<std::int64_t>(length * turns_per_ns());
   std::vector<double> efficiency;
   ux::runtime runtime({.threads = workers, .stack_size = 64 * 1024});
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     for (int round = 0; round <= rounds; ++round) {
       ux::this_fiber::sleep_for(3ms);  // a thread that came too late for the last round counts its waiting by now
       const std::int64_t waited_by_now = waited_for_processors();
-      const bool undisturbed = static_cast<double>(waited_by_now - waited) < .02 * took;
+      const bool undisturbed = static_cast<double>(waited_by_now - waited) < share * took;
       if (round > 3 && undisturbed) efficiency.push_back(last);  // all threads were there
       waited = waited_by_now;
       const std::int64_t start = now_ns();

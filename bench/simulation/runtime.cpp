@@ -35,7 +35,7 @@ void runtime::finish() {
 }
 
 runtime::shares runtime::utilisation() const {
-  const double time = static_cast<double>(std::max<ns>(finished, 1));
+  const double time = static_cast<double>(std::max<ns>(finished - began, 1));
   const auto share = [&](ns busy) { return static_cast<double>(busy) / time; };
   ns ring = 0;
   for (auto& w : workers_) ring = std::max(ring, w->queues.busy());

@@ -84,7 +84,7 @@ class runtime {
   const costs cost;
   counts counted;
   ns all_ran = 0;  // when the last worker ran its first fiber
-  ns finished = 0;
+  ns began = 0, finished = 0;
   ns source_busy = 0;  // the one fiber or thread, if there is one, that all work comes from
 
   struct shares {  // of the time, that each serialised resource was busy

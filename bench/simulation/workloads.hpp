@@ -22,7 +22,7 @@ class burst : public workload {
   void begin(runtime& on) override { on.clock.start(inject(on)); }
   process run(runtime& on, worker& here, fiber which) override {
     if (which == root()) {
-      const ns start = on.clock.now();
+      const ns start = on.began = on.clock.now();
       for (fiber f = 0; f < root(); ++f) {
         here.debt += on.cost.spawn;
         co_await on.add(here, f);
