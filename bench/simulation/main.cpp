@@ -77,7 +77,7 @@ outcome run_fork_join(const settings& s, std::size_t workers) {
 
 outcome run_ping_pong(const settings& s, std::size_t workers) {
   const auto pairs = static_cast<int>(workers);
-  ping_pong load(pairs, std::min<int>(s.most / 10, 50'000));
+  ping_pong load(pairs, std::min(s.most / 10, std::max(50'000, 700 * pairs)));
   runtime on(workers, s.cost, load, s.seed);
   on.run();
   const double half = load.total() / 2.0, steady = static_cast<double>(load.steady);
