@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <string>
 #include <vector>
 
 namespace {
@@ -40,12 +43,18 @@ double turns_per_ns() {
   return static_cast<double>(turns) / static_cast<double>(best);
 }
 
-// How long all threads of this process together have been runnable without a processor.
-std::int64_t waited_for_processors() {
-  std::int64_t total = 0, ran = 0, waited = 0;
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task"))
+// How long all threads of this process together have been runnable without a processor. More than one that is runnable
+// now has not yet counted its waiting: then it is for ever.
+double waited_for_processors() {
+  double total = 0;
+  int runnable = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    double ran = 0, waited = 0;
+    std::string id, name, state;
     if (std::ifstream(thread.path() / "schedstat") >> ran >> waited) total += waited;
-  return total;
+    if (std::ifstream(thread.path() / "stat") >> id >> name >> state) runnable += state == "R";
+  }
+  return runnable > 1 ? std::numeric_limits<double>::infinity() : total;
 }
 
 }  // namespace
@@ -60,16 +69,23 @@ int main(int argc, char** argv) {
   const double length = std::atof(argv[3]), share = std::atof(argv[5]);
   const auto turns = static_cast<std::int64_t>(length * turns_per_ns());
   std::vector<double> efficiency;
+  std::uint64_t steals = 0, wakes = 0;  // in the rounds that count
   ux::runtime runtime({.threads = workers, .stack_size = 64 * 1024});
   runtime.run([&] {
-    double last = 0, took = 0;
-    std::int64_t waited = 0;
+    double last = 0, took = 0, waited = 0;
+    auto before = runtime.metrics();
     for (int round = 0; round <= rounds; ++round) {
       ux::this_fiber::sleep_for(3ms);  // a thread that came too late for the last round counts its waiting by now
-      const std::int64_t waited_by_now = waited_for_processors();
-      const bool undisturbed = static_cast<double>(waited_by_now - waited) < share * took;
-      if (round > 3 && undisturbed) efficiency.push_back(last);  // all threads were there
+      const double waited_by_now = waited_for_processors();
+      const auto now = runtime.metrics();
+      if (round > 3 && std::isfinite(waited) &&
+          waited_by_now - waited < share * took) {  // from the fourth on all threads were there
+        efficiency.push_back(last);
+        steals += now.steals - before.steals;
+        wakes += now.wakes - before.wakes;
+      }
       waited = waited_by_now;
+      before = now;
       const std::int64_t start = now_ns();
       ux::wait_group group;
       for (int i = 0; i < fibers; ++i) group.spawn([turns] { compute(turns); });
@@ -86,12 +102,12 @@ int main(int argc, char** argv) {
   const auto at = [&](double quantile) {
     return efficiency[static_cast<std::size_t>(quantile * static_cast<double>(efficiency.size() - 1))];
   };
-  const auto metrics = runtime.metrics();
   std::printf(
       "%zu workers, %d fibers of %.0f ns: efficiency median %.3f, quartiles %.3f and %.3f, best %.3f in %zu rounds; "
       "steals per "
       "fiber %.4f, wakes per burst %.2f\n",
       workers, fibers, length, at(.5), at(.25), at(.75), at(1), efficiency.size(),
-      static_cast<double>(metrics.steals) / fibers / rounds, static_cast<double>(metrics.wakes) / rounds);
+      static_cast<double>(steals) / fibers / static_cast<double>(efficiency.size()),
+      static_cast<double>(wakes) / static_cast<double>(efficiency.size()));
   return 0;
 }
