@@ -9,7 +9,8 @@ import sys
 
 
 def run(seed):
-    command = [sys.argv[1], "--workers", "1,2,5,16", "--time", "300000", "--most", "20000", "--seed", str(seed), "--csv", "1"]
+    options = {"--workers": "1,2,5,16", "--time": "300000", "--most": "20000", "--seed": str(seed), "--csv": "1"}
+    command = [sys.argv[1], *(word for option in options.items() for word in option)]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
