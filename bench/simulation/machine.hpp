@@ -11,28 +11,28 @@
 namespace simulation {
 
 // All in ns. "cores/..." are the names of bench/micro/cores.cpp, which measures them; measured on 4 cores of a virtual
-// Xeon (2 GHz) that other programs used too.
+// Xeon (2 GHz) that other programs used too. What is called a guess was not measured.
 struct costs {
   ns line = 150;             // a word that another core wrote last: "cores/line there and back", halved
   ns locked = 5;             // a locked instruction on a line that is here
   ns probe = 200;            // a victim's ring and jobs, changed since the last look: "cores/probe 4 lines"
-  ns probe_same = 4;         // the same unchanged: four loads from the cache
+  ns probe_same = 4;         // the same unchanged: four loads from the cache; a guess
   ns transfer = 150;         // of a stolen fiber's block, each; the other half of runtime/search.cpp's transfer_cost is
                              // the way back, to the memory of whoever spawns next
-  ns steal = 300;            // a theft that succeeds, without its line: the copy of up to 512 pointers, about
-  ns wake_cost = 15'000;     // to the waker: "cores/wake cost", of a core that is idle; 4,000 of one that is not
+  ns steal = 300;            // a theft that succeeds, without its line: a guess
+  ns wake_cost = 15'000;     // to the waker: "cores/wake cost", of an idle core; 4,000 on the busy machine
   ns wake_latency = 50'000;  // until the woken runs: "cores/wake latency", as above; 18,000
   ns poll = 330;             // a turn of the loop that brings nothing: "cores/poll of nothing"
-  ns event = 150;            // per event in a turn: epoll's and libevent's part, the claim
+  ns event = 150;            // per event in a turn: epoll's and libevent's part, the claim; a guess
   ns pause = 1'450;          // between two rounds of a searcher: "cores/pause between searches"
   ns spin_pause = 2'900;     // before the first look at a held spin lock: 128 pauses of the same instruction
-  ns spin_yield = 500;       // from the fifth look on: sched_yield on a core of one's own
-  ns queued = 10;            // per item that enters or leaves the shared queue with its lock held
+  ns spin_yield = 500;       // from the fifth look on: sched_yield on a core of one's own; a guess
+  ns queued = 10;            // per item that enters or leaves the shared queue with its lock held; a guess
   ns dispatch = 20;          // from one fiber to the next, both warm: bench spawn_join, with the spawn 80
-  ns spawn = 60;
-  ns switching = 28;        // half a round trip: bench pingpong with one worker, 56
-  ns mutex_spin = 0;        // what if: whoever finds the parker's mutex held looks again so often; 0: it sleeps
-  ns search_time = 30'000;  // runtime/search.cpp
+  ns spawn = 60;             // the rest of the 80
+  ns switching = 28;         // half a round trip: bench pingpong with one worker, 56
+  ns mutex_spin = 0;         // what if: whoever finds the parker's mutex held looks again so often; 0: it sleeps
+  ns search_time = 30'000;   // runtime/search.cpp
 };
 
 // A line that all workers read and some write. Whoever writes owns it for so long; whoever reads after another's write
