@@ -20,17 +20,17 @@ struct costs {
   ns transfer = 150;         // of a stolen fiber's block, each; the other half of runtime/search.cpp's transfer_cost is
                              // the way back, to the memory of whoever spawns next
   ns steal = 300;            // a theft that succeeds, without its line: a guess
-  ns wake_cost = 15'000;     // to the waker: "cores/wake cost", of an idle core; 4,000 on the busy machine
-  ns wake_latency = 50'000;  // until the woken runs: "cores/wake latency", as above; 18,000
+  ns wake_cost = 15'000;     // to the waker, of an idle core: an earlier figure; "cores/wake cost" when busy: 4,000
+  ns wake_latency = 50'000;  // until the woken runs: the same; "cores/wake latency" when busy: 18,000
   ns poll = 330;             // a turn of the loop that brings nothing: "cores/poll of nothing"
   ns event = 150;            // per event in a turn: epoll's and libevent's part, the claim; a guess
   ns pause = 1'450;          // between two rounds of a searcher: "cores/pause between searches"
   ns spin_pause = 2'900;     // before the first look at a held spin lock: 128 pauses of the same instruction
   ns spin_yield = 500;       // from the fifth look on: sched_yield on a core of one's own; a guess
   ns queued = 10;            // per item that enters or leaves the shared queue with its lock held; a guess
-  ns dispatch = 20;          // from one fiber to the next, both warm: bench spawn_join, with the spawn 80
-  ns spawn = 60;             // the rest of the 80
-  ns switching = 28;         // half a round trip: bench pingpong with one worker, 56
+  ns dispatch = 20;          // from one fiber to the next, both warm: a guess
+  ns spawn = 60;             // a guess
+  ns switching = 28;         // half of the 56 of a ping-pong in docs/scheduler.md
   ns mutex_spin = 0;         // what if: whoever finds the parker's mutex held looks again so often; 0: it sleeps
   ns search_time = 30'000;   // runtime/search.cpp
 };
