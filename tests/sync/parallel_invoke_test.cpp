@@ -296,21 +296,35 @@ TEST_P(ParallelInvoke, BranchesAreNotStarvedByFibers) {
   });
 }
 
-TEST_P(ParallelInvoke, BranchesAreNotStarvedByYoungerOnes) {
+// Above the branch of a fiber that waits lies a pile of another's, whose worker never runs out of fibers.
+template <class F>
+void pile_up(int branches, F& leaf, std::atomic<int>& called) {
+  if (branches == 0) return leaf();
+  parallel_invoke([&] { pile_up(branches - 1, leaf, called); }, [&] { ++called; });
+}
+
+TEST_P(ParallelInvoke, AWorkerWithFibersTakesTheOldestBranchFirst) {
+  if (GetParam() != 1) return;  // others may take any
   run([] {
-    std::atomic<bool> called{false};
-    wait_group all;
-    for (int i = 0; i < 8; ++i)
-      all.spawn([&] {
-        while (!called) parallel_invoke([] { this_fiber::yield(); }, [] {});
-      });
-    event taken;
-    parallel_invoke([&] { taken.wait(); },
-                    [&] {
-                      called = true;
-                      taken.set();
-                    });
-    all.wait();
+    for (bool was_piled_up = false; !was_piled_up;) {  // the worker may look too early
+      bool piled_up = false, done = false;
+      std::atomic<int> called{0};
+      int before = -1;
+      const auto leaf = [&] {
+        for (piled_up = true; !done;) this_fiber::yield();
+      };
+      auto other = spawn([&] { pile_up(100, leaf, called); });
+      event taken;
+      parallel_invoke([&] { taken.wait(); },
+                      [&] {
+                        before = called;
+                        was_piled_up = piled_up;
+                        done = true;
+                        taken.set();
+                      });
+      other.join();
+      if (was_piled_up) EXPECT_EQ(before, 0);
+    }
   });
 }
 
