@@ -311,7 +311,8 @@ TEST_P(ParallelInvoke, AWorkerWithFibersTakesTheOldestBranchFirst) {
       std::atomic<int> called{0};
       int before = -1;
       const auto leaf = [&] {
-        for (piled_up = true; !done;) this_fiber::yield();
+        piled_up = true;
+        while (!done) this_fiber::yield();
       };
       auto other = spawn([&] { pile_up(100, leaf, called); });
       event taken;
