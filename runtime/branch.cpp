@@ -14,6 +14,7 @@ task* branch::start(core& home, scheduler& taker) noexcept {
     return nullptr;
   }
   made->id = taker.next_id();
+  made->is_branch = true;
   made->wanted_stack = forking_->fiber().wanted_stack;
   made->agent().deadline = deadline_;
   made->agent().shielded = shielded_;

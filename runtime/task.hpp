@@ -99,6 +99,7 @@ class task : public fiber {
 
   core* home;
   std::size_t wanted_stack = 0;  // bytes; 0: the runtime's default
+  bool is_branch = false;        // of a fork: its handle is the frame of the fiber that forked
   std::exception_ptr failure;
 #ifdef ULEXITE_DEBUG_MIGRATE
   std::size_t last_worker = SIZE_MAX;
