@@ -69,7 +69,7 @@ stack* sort(stack* list) noexcept {
 }
 
 // Commits the topmost page, which each fiber needs, of those that have no memory. For many at once this costs less than
-// the page faults: 1.5 us each instead of 2.1.
+// the page faults (docs/memory.md).
 void prefault(stack* list) noexcept {
   iovec tops[64];
   while (list) {
