@@ -16,7 +16,6 @@ namespace {
 
 constexpr unsigned operations_per_look = 16;
 constexpr unsigned looks_per_quantum = 8;  // 128 operations
-constexpr unsigned stacks_kept = 16;
 constexpr std::size_t ring_overflow = 128;
 constexpr std::int64_t shortest_pause = 50'000, longest_pause = 400'000;  // ns between wake-ups for forks
 
@@ -109,8 +108,9 @@ stack_pool& scheduler::pool_for(const job& runnable) const noexcept {
 stack* scheduler::take_stack(stack_pool& pool) noexcept {
   if (&pool != &home_.stacks) return pool.take();
   if (!stacks_) {
-    stacks_ = pool.take(stacks_kept / 2);
+    stacks_ = pool.take(stacks_wanted_);
     if (!stacks_) return nullptr;
+    stacks_wanted_ = std::min(2 * stacks_wanted_, most_stacks_taken);
     stack_count_ = 0;
     for (stack* s = stacks_; s; s = s->next) ++stack_count_;
   }
@@ -130,6 +130,7 @@ void scheduler::recycle(stack& left, stack_pool& pool) noexcept {
   left.next = stacks_;
   stacks_ = &left;
   if (++stack_count_ <= stacks_kept) return;
+  stacks_wanted_ = stacks_kept / 2;
   stack* last_kept = stacks_;
   for (unsigned i = 1; i < stacks_kept / 2; ++i) last_kept = last_kept->next;
   stack* const surplus = std::exchange(last_kept->next, nullptr);

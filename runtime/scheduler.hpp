@@ -128,6 +128,8 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
 
  private:
   static constexpr unsigned slot_streak_limit = 3;
+  static constexpr unsigned stacks_kept = 16;
+  static constexpr unsigned most_stacks_taken = 32;  // at once
 
   // What the switch leaves to the computation that it arrives in.
   struct departed {
@@ -232,7 +234,8 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   std::uint64_t watched_dispatches_ = 0;
   stack* stacks_ = nullptr;  // cache, default size
   unsigned stack_count_ = 0;
-  intrusive_queue<event>* ready_ = nullptr;  // what the event loop brought
+  unsigned stacks_wanted_ = stacks_kept / 2;  // the next time; more each time that none came back
+  intrusive_queue<event>* ready_ = nullptr;   // what the event loop brought
   task_pool::cache blocks_;
   std::uint64_t next_id_ = 0, last_id_ = 0;
 
