@@ -92,6 +92,16 @@ void spawn_waves(int n) {
   watch.per("ns_per_fiber", n);
 }
 
+void spawn_batch(int n) {
+  const stopwatch watch;
+  for (int i = 0; i < n / 1000; ++i) {
+    ux::wait_group group;
+    group.spawn_batch(1000, [](std::size_t) {});
+    group.wait();
+  }
+  watch.per("ns_per_fiber", n);
+}
+
 void spawn_wait(int n) {
   const stopwatch watch;
   for (int i = 0; i < n; ++i) ux::spawn([] {}).join();
@@ -273,6 +283,7 @@ void wake(int n) {
 const std::map<std::string, std::function<void(int)>> workloads{
     {"spawn_join", spawn_join},
     {"spawn_waves", spawn_waves},
+    {"spawn_batch", spawn_batch},
     {"spawn_wait", spawn_wait},
     {"yield2", [](int n) { yields(2, n); }},
     {"yield1k", [](int n) { yields(1000, n); }},

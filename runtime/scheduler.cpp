@@ -61,6 +61,25 @@ void scheduler::add(job& runnable) noexcept {
   announce();
 }
 
+// The surplus goes behind what is in the shared queue, so that these start in about their order too.
+void scheduler::add(intrusive_queue<job>& fibers) noexcept {
+  perturb();
+#ifndef ULEXITE_DEBUG_MIGRATE
+  while (job* const next = fibers.pop()) {
+    if (ring_.push(*next)) continue;
+    intrusive_queue<job> surplus;
+    surplus.push(*next);
+    surplus.splice(fibers);
+    fibers.splice(surplus);
+    last_theft_ = {};  // the work is this worker's own now
+    counters.overflows.add();
+    break;
+  }
+#endif
+  if (!fibers.empty()) home_.injected.push(fibers);
+  announce();
+}
+
 void scheduler::add_job(job& job) noexcept {
   perturb();
   push_job(job);
@@ -101,7 +120,7 @@ void scheduler::wake(task& woken) noexcept {
 
 stack_pool& scheduler::pool_for(const job& runnable) const noexcept {
   if (!fiber::is_fiber(runnable)) return home_.stacks;
-  const std::size_t wanted = static_cast<const task&>(runnable).wanted_stack;
+  const std::size_t wanted = static_cast<const task&>(runnable).wanted_stack();
   return wanted == 0 ? home_.stacks : stack_pool::of_size(wanted);
 }
 
@@ -271,12 +290,12 @@ void scheduler::stack_main(switch_thread& thread) {
       started.standing = &standing;
       standing.owner.store(&started, std::memory_order_release);  // pairs with the overflow handler's load
       here->begin_quantum(&started);
-      started.run_here();
+      here = started.run_here();
     } else {
       here->begin_quantum(nullptr);
       next->run(next);
+      here = this_scheduler();
     }
-    here = this_scheduler();
     here->set_running(nullptr);
     here->floating.restore();  // what starts next on this stack has not the rounding mode of what has ended
     next = here->next_local();

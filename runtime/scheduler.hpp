@@ -75,8 +75,9 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   // The first of `count` numbers that nobody else gets. Any thread.
   static std::uint64_t take_ids(std::uint64_t count) noexcept;
 
-  // Makes a new runnable wait its turn in this worker's queue, or a fiber that was woken run next.
+  // Makes new runnables wait their turn in this worker's queue, or a fiber that was woken run next.
   void add(job& runnable) noexcept;
+  void add(intrusive_queue<job>& fibers) noexcept;
   void add_job(job& job) noexcept;
   void add_jobs(intrusive_queue<job>& jobs) noexcept;
   void wake(task& woken) noexcept;

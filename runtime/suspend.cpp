@@ -29,7 +29,7 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, s
   if (!prepared) self.agent().word.prepare();
   timer_event timer;
   tie<wake_reason::timed_out>(timer, self.agent());
-  event_loop& loop = *self.home->loop;
+  event_loop& loop = *self.home().loop;
   loop.arm(timer, deadline, this_scheduler()->index());
   const wake_reason reason = this_scheduler()->suspend(held, true, cancellable);
   loop.cancel(timer);
@@ -79,10 +79,10 @@ void resume(agent& agent) noexcept {
   }
   task& fiber = agent.fiber();
   scheduler* const here = this_scheduler();
-  if (here && &here->home() == fiber.home) {
+  if (here && &here->home() == &fiber.home()) {
     here->wake(fiber);
   } else {
-    fiber.home->inject(fiber);
+    fiber.home().inject(fiber);
   }
 }
 
