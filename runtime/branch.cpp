@@ -5,7 +5,7 @@
 
 namespace ulexite::detail {
 
-task* branch::start(core& home, scheduler& taker) noexcept {
+task* branch::start(core& home) noexcept {
   result_task<void>* made;
   try {
     made = &make_(home, *this);
@@ -13,10 +13,8 @@ task* branch::start(core& home, scheduler& taker) noexcept {
     tell(home, given_back);
     return nullptr;
   }
-  made->id = taker.next_id();
+  prepare(*made);
   made->agent().deadline = deadline_;
-  std_atomics::light_fence();  // core.hpp A
-  if (home.stop_requested()) made->agent().word.request_stop();
   tell(home, reinterpret_cast<std::uintptr_t>(made));
   return made;
 }

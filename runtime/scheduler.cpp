@@ -293,8 +293,10 @@ void scheduler::stack_main(switch_thread& thread) {
       here = started.run_here();
     } else {
       here->begin_quantum(nullptr);
+      here->launch_stack_ = &standing;
       next->run(next);
       here = this_scheduler();
+      if (task* const became = here->running()) here = became->run_here();
     }
     here->set_running(nullptr);
     here->floating.restore();  // what starts next on this stack has not the rounding mode of what has ended
@@ -307,6 +309,17 @@ void scheduler::stack_main(switch_thread& thread) {
   here->departed_.pool = &pool;
   context unneeded;
   here->leave(unneeded, next, departure::final);
+}
+
+// The fiber's own function does nothing: it is called when the job has returned (stack_main), and ends the fiber.
+void scheduler::make_fiber_of_job() {
+  task& made = make_task(home_, [] {});
+  made.detach_at_birth();
+  prepare(made);
+  static_cast<void>(made.state.start());  // fresh
+  made.standing = launch_stack_;
+  made.standing->owner.store(&made, std::memory_order_release);  // pairs with the overflow handler's load
+  begin_quantum(&made);
 }
 
 // ---- what to run next: this worker's own ----
@@ -349,7 +362,7 @@ job* scheduler::pop_jobs() noexcept { return home_.alone ? jobs_.pop_top_alone()
 // the most recent; the oldest are for thieves.
 job* scheduler::pop_forks() noexcept {
   while (branch* const forked = forks_.pop_bottom())
-    if (task* const started = forked->start(home_, *this)) return started;
+    if (task* const started = forked->start(home_)) return started;
   return nullptr;
 }
 
@@ -357,7 +370,7 @@ job* scheduler::pop_forks() noexcept {
 bool scheduler::take_back_below(branch& youngest, branch& forked) noexcept {
   for (branch* above = &youngest; above; above = forks_.pop_bottom()) {
     if (above == &forked) return true;
-    if (task* const started = above->start(home_, *this)) add(*started);
+    if (task* const started = above->start(home_)) add(*started);
   }
   return false;
 }

@@ -98,6 +98,9 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   [[nodiscard]] bool fork_wanted() const noexcept { return workers_ > 1 && forks_.seems_empty(); }
   [[nodiscard]] std::size_t worker_limit() const noexcept { return workers_; }
 
+  // The running job goes on as a fiber. Throws errc::limit_reached, std::bad_alloc.
+  void make_fiber_of_job();
+
   // Leaves the running fiber until somebody resumes it. Completes its wait (see suspend.hpp) after the switch,
   // releasing `held` if there is one.
   wake_reason suspend(spin_lock* held, bool prepared, bool cancellable) noexcept;
@@ -216,8 +219,8 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   context* main_ = nullptr;  // of the thread that runs this worker
   relay relay_{*this};
   departed departed_;
-  job* launching_ = nullptr;  // what the stack that is being started is to run
-  stack* launch_stack_ = nullptr;
+  job* launching_ = nullptr;         // what the stack that is being started is to run
+  stack* launch_stack_ = nullptr;    // that stack; also the one that the running job stands on
   unsigned looks_ = 0;               // at the running fiber's budget
   unsigned until_housekeeping_ = 1;  // dispatches
   unsigned quanta_per_visit_ = 1;

@@ -141,7 +141,7 @@ job* scheduler::steal(bool slots_too) noexcept {
 
 job* scheduler::steal_fork(scheduler& victim) noexcept {
   branch* const oldest = victim.forks_.steal();
-  return oldest ? oldest->start(home_, *this) : nullptr;
+  return oldest ? oldest->start(home_) : nullptr;
 }
 
 // Fibers that end faster than they travel between cores are better left to the worker that made them. Whether they do
