@@ -60,8 +60,7 @@ class send_case final : private sent_value<Value>, public send_case_base<T> {
 
 class join_case : public select_case {
  public:
-  explicit join_case(task& of) noexcept : of_(of) {}
-  [[nodiscard]] const void* source() noexcept final { return &of_; }
+  explicit join_case(task& of) noexcept : select_case(&of), of_(of) {}
   [[nodiscard]] spin_lock* lock(scheduler*) noexcept final {
     of_.guard().lock();
     return &of_.guard();

@@ -28,7 +28,7 @@ class lock_set {
   lock_set(std::span<select_case*> cases, std::span<locked_source> room) noexcept {
     std::size_t count = 0;
     for (select_case* const each : cases)
-      if (const void* const source = each->source()) room[count++] = {source, each, nullptr};
+      if (each->source) room[count++] = {each->source, each, nullptr};
     const auto all = room.first(count);
     std::ranges::sort(all, std::less<>(), &locked_source::source);
     const auto doubles = std::ranges::unique(all, {}, &locked_source::source);
@@ -56,7 +56,7 @@ select_case* try_each(std::span<select_case*> cases, scheduler* worker) {
   for (select_case* const each : cases) {
     deferred_resume wake(worker);
     const auto guard = adopt(each->try_lock(worker));
-    if (!guard && each->source()) continue;
+    if (!guard && each->source) continue;
     if (each->attempt(wake.who)) return each;
   }
   return nullptr;
@@ -66,7 +66,7 @@ enum class sourced : bool { without_lock, with_lock };
 
 void enter_all(std::span<select_case*> cases, agent& self, sourced which) noexcept {
   for (select_case* const each : cases)
-    if (sourced(each->source() != nullptr) == which) each->enter(self);
+    if (sourced(each->source != nullptr) == which) each->enter(self);
 }
 
 // The step in which all locks are held. Null: no case can be done, and if it may wait it stands in every queue.

@@ -40,13 +40,12 @@ class select_case {
     again,   // it was, but in vain: the select begins anew
   };
 
-  select_case() = default;
+  explicit select_case(const void* source = nullptr) noexcept : source(source) {}
   select_case(const select_case&) = delete;
   select_case& operator=(const select_case&) = delete;
 
-  // Where it comes from, to be locked in the order of addresses. Null: it has no lock.
-  [[nodiscard]] virtual const void* source() noexcept { return nullptr; }
-  // Locks that, and returns what is to be unlocked. `worker`: the caller's. try_lock: null if somebody else is inside.
+  // Locks the source, and returns what is to be unlocked. `worker`: the caller's. try_lock: null if somebody else is
+  // inside.
   [[nodiscard]] virtual spin_lock* lock(scheduler*) noexcept { return nullptr; }
   [[nodiscard]] virtual spin_lock* try_lock(scheduler*) noexcept { return nullptr; }
   // Does it if that needs no wait. The lock held. `wake`: whom to resume once the lock is released, also after an
@@ -56,6 +55,8 @@ class select_case {
   virtual void enter(agent& self) noexcept = 0;
   // Lets the source forget the wait. The lock held, if there is one.
   [[nodiscard]] virtual ending leave() noexcept = 0;
+
+  const void* const source;  // what it comes from, to be locked in the order of addresses; null: it has no lock
   bool enabled = true;
   std::int64_t deadline = no_deadline;  // until when this case lets the select wait
 
