@@ -51,7 +51,8 @@ void scheduler::announce() noexcept {
   if (!home_.alone) home_.parker.notify();
 }
 
-void scheduler::add(job& runnable) noexcept {
+// Out of line, so that those who rarely come to it are short.
+[[gnu::noinline]] void scheduler::add(job& runnable) noexcept {
   perturb();
 #ifdef ULEXITE_DEBUG_MIGRATE
   home_.injected.push(runnable);
@@ -109,11 +110,9 @@ void scheduler::wake(task& woken) noexcept {
 #ifdef ULEXITE_DEBUG_MIGRATE
   return add(woken);
 #endif
-  if (!has_slot()) {
-    slot_.store(&woken, std::memory_order_release);  // A
-    return;
-  }
-  if (job* const displaced = slot_.exchange(&woken, std::memory_order_acq_rel)) add(*displaced);  // A
+  job* const displaced = has_slot() ? slot_.take() : nullptr;
+  slot_.put(woken);
+  if (displaced) add(*displaced);
 }
 
 // ---- switching ----
@@ -225,6 +224,15 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
   static_cast<scheduler*>(thread)->complete_switch();
 }
 
+[[gnu::always_inline]] inline void scheduler::complete_wait(task& who, spin_lock* held) noexcept {
+  who.state.saved();
+  const bool waits = who.agent().word.commit(departed_.prepared, departed_.cancellable);
+  // From here on the fiber may run, and end, elsewhere, unless its wait is over already.
+  if (held) held->unlock();
+  if (!waits) [[unlikely]]
+    add(who);
+}
+
 // What could not be done on the stack that was left: only now may others see the fiber that stood on it.
 void scheduler::complete_switch() noexcept {
   perturb();
@@ -237,14 +245,6 @@ void scheduler::complete_switch() noexcept {
       return;
     case departed::ended: return recycle(*departed_.stood_on, *departed_.pool);
   }
-}
-
-void scheduler::complete_wait(task& who, spin_lock* held) noexcept {
-  who.state.saved();
-  const bool waits = who.agent().word.commit(departed_.prepared, departed_.cancellable);
-  // From here on the fiber may run, and end, elsewhere, unless its wait is over already.
-  if (held) held->unlock();
-  if (!waits) add(who);
 }
 
 wake_reason scheduler::suspend(spin_lock* held, bool prepared, bool cancellable) noexcept {
@@ -331,7 +331,7 @@ job* scheduler::next_local() noexcept {
   --until_housekeeping_;
   if (has_slot()) {
     if (slot_streak_ >= slot_streak_limit && may_have_work()) return nullptr;
-    if (job* const woken = take_own_slot()) {
+    if (job* const woken = slot_.take()) {
       ++slot_streak_;
       return woken;
     }
@@ -403,13 +403,6 @@ void scheduler::prefetch_ring() noexcept {
     __builtin_prefetch(frame + cache_line);
   }
 #endif
-}
-
-job* scheduler::take_own_slot() noexcept {
-  if (!home_.alone) return take_slot();
-  job* const woken = slot_.load(std::memory_order_relaxed);  // owner-written: nobody else empties it
-  slot_.store(nullptr, std::memory_order_relaxed);           // owner-written
-  return woken;
 }
 
 // ---- the worker's thread ----

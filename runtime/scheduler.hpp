@@ -5,13 +5,10 @@
 //
 // State shared with other threads
 //   ring_, jobs_, forks_   deques, see deque.hpp: of fibers, jobs, and branches of forks.
-//   slot_          the fiber that this worker runs next: the one it woke last. Filled by the owner only, emptied by the
-//                  owner, by a thief on its last try and by the monitor.
+//   slot_          the fiber that this worker runs next: the one it woke last. Raided by a thief on its last try and by
+//                  the monitor, see run_slot.hpp.
 //   dispatches_, other counters   owner-written; for thieves, the monitor and the metrics.
 //   hogged_        set by the monitor: the running fiber should yield at its next chance.
-//
-// Pairings
-//   A  the owner stores a fiber in slot_, release  ->  whoever exchanges it out, acquire: sees the fiber.
 
 #include <ulexite/base/cache_line.hpp>
 #include <ulexite/base/random.hpp>
@@ -21,6 +18,7 @@
 #include <ulexite/runtime/deque.hpp>
 #include <ulexite/runtime/here.hpp>
 #include <ulexite/runtime/parker.hpp>
+#include <ulexite/runtime/run_slot.hpp>
 #include <ulexite/runtime/task.hpp>
 #include <ulexite/runtime/task_pool.hpp>
 
@@ -118,8 +116,9 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   [[nodiscard]] bool may_have_work() const noexcept {
     return ring_.may_have_items() || jobs_.may_have_items() || forks_.may_have_items();
   }
-  [[nodiscard]] bool has_slot() const noexcept { return slot_.load(std::memory_order_relaxed); }        // hint
-  job* take_slot() noexcept { return slot_.exchange(nullptr, std::memory_order_acquire); }              // A
+  [[nodiscard]] bool has_slot() const noexcept { return slot_.filled(); }
+  // All but the owner; it costs a heavy fence.
+  [[nodiscard]] job* raid_slot() noexcept { return slot_.raid(); }
   [[nodiscard]] bool runs_something() const noexcept { return busy_.load(std::memory_order_relaxed); }  // hint
   [[nodiscard]] bool runs(const agent* who) const noexcept {
     return running_.load(std::memory_order_relaxed) == who;  // hint
@@ -172,7 +171,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   inline switch_thread* leave(context& from, job* next, departure departure) noexcept;
   static inline void arrive(switch_thread* thread) noexcept;
   void complete_switch() noexcept;
-  void complete_wait(task& who, spin_lock* held) noexcept;
+  inline void complete_wait(task& who, spin_lock* held) noexcept;
   void set_running(task* next) noexcept;
   void begin_quantum(task* next) noexcept;
   [[nodiscard]] bool starts_on(const job& next, const stack_pool& pool) const noexcept;
@@ -187,7 +186,6 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   job* pop_ring() noexcept;
   job* pop_jobs() noexcept;
   job* pop_forks() noexcept;
-  job* take_own_slot() noexcept;
   job* next() noexcept;
   job* housekeeping() noexcept;
   void pace(std::int64_t now) noexcept;
@@ -247,7 +245,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   deque<job, 1024, deque_order::first_in_first_out> ring_;
   deque<job, 1024, deque_order::first_in_first_out> jobs_;
   deque<branch, 1024, deque_order::last_in_first_out> forks_;
-  alignas(cache_line) std::atomic<job*> slot_{nullptr};
+  alignas(cache_line) run_slot<job> slot_;
   alignas(cache_line) std::atomic<bool> hogged_{false};
   std::atomic<bool> busy_{false};
   std::atomic<const agent*> running_{nullptr};

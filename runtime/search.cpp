@@ -33,7 +33,7 @@ job* scheduler::next() noexcept {
     if (job* const due = housekeeping()) return due;
   if (has_slot() && slot_streak_ >= slot_streak_limit && may_have_work()) {
     slot_streak_ = 0;
-    if (job* const patient = take_own_slot()) add(*patient);
+    if (job* const patient = slot_.take()) add(*patient);
   }
   if (job* const mine = next_local()) return mine;
   const bool may_take = last_theft_.patience == 0 && last_theft_.count < smallest_batch;
@@ -131,7 +131,7 @@ job* scheduler::steal(bool slots_too) noexcept {
     job* stolen = victim.ring_.steal_half(ring_);
     if (!stolen && (stolen = victim.jobs_.steal_half(jobs_))) others_empty_ = false;
     if (!stolen) stolen = steal_fork(victim);
-    if (!stolen && slots_too && victim.has_slot()) stolen = victim.take_slot();
+    if (!stolen && slots_too && victim.has_slot()) stolen = victim.raid_slot();
     if (!stolen) continue;
     counters.steals.add();
     return stolen;

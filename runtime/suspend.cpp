@@ -72,15 +72,16 @@ bool thread_agent::block(std::int64_t deadline) noexcept {
   return std::exchange(resumed_, false);
 }
 
-void resume(agent& agent) noexcept {
+void resume(agent& agent) noexcept { resume(agent, this_scheduler()); }
+
+void resume(agent& agent, scheduler* worker) noexcept {
   if (agent.kind == agent_kind::thread) {
     static_cast<thread_agent&>(agent).resume();
     return;
   }
   task& fiber = agent.fiber();
-  scheduler* const here = this_scheduler();
-  if (here && &here->home() == &fiber.home()) {
-    here->wake(fiber);
+  if (worker && &worker->home() == &fiber.home()) {
+    worker->wake(fiber);
   } else {
     fiber.home().inject(fiber);
   }
@@ -96,6 +97,13 @@ void run_stop_callbacks(std::stop_source source) noexcept {
 
 wake_reason suspend(agent& self, spin_lock& held, cancellable cancellable, std::int64_t deadline) noexcept {
   return suspend_bounded(self, &held, false, cancellable == cancellable::yes, deadline);
+}
+
+wake_reason suspend(caller self, spin_lock& held, cancellable cancellable, std::int64_t deadline) noexcept {
+  agent& agent = *self.agent;
+  if (agent.kind == agent_kind::fiber && deadline == no_deadline && agent.deadline == no_deadline) [[likely]]
+    return self.worker->suspend(&held, false, cancellable == cancellable::yes && !agent.shielded);
+  return suspend(agent, held, cancellable, deadline);
 }
 
 wake_reason suspend_prepared(agent& self, cancellable cancellable, std::int64_t deadline) noexcept {
