@@ -1,0 +1,58 @@
+// Starting fibers and waiting for their end.
+
+#include "common.hpp"
+
+#include <tuple>
+
+namespace bench {
+namespace {
+
+void spawn_and_wait(int n) {
+  ux::wait_group group;
+  for (int i = 0; i < n; ++i) {
+    float_work(0);
+    group.spawn([] { float_work(1); });
+  }
+  group.wait();
+}
+
+}  // namespace
+
+void spawn_join(int n) {
+  const stopwatch watch;
+  spawn_and_wait(n);
+  watch.per("ns_per_fiber", n);
+}
+
+void spawn_waves(int n) {
+  const stopwatch watch;
+  for (int i = 0; i < n / 1000; ++i) spawn_and_wait(1000);
+  watch.per("ns_per_fiber", n);
+}
+
+void spawn_wait(int n) {
+  const stopwatch watch;
+  for (int i = 0; i < n; ++i) {
+    float_work(0);
+    ux::spawn([] { float_work(1); }).join();
+  }
+  watch.per("ns_per_fiber", n);
+}
+
+void when_all10(int n) {
+  const stopwatch watch;
+  const auto one = [] {
+    float_work(1);
+    return 1;
+  };
+  int sum = 0;
+  for (int i = 0; i < n; ++i) {
+    float_work(0);
+    std::apply([&](auto... values) { sum += (values + ...); },
+               ux::when_all(one, one, one, one, one, one, one, one, one, one));
+  }
+  require(sum == 10 * n, "when_all10: a wrong sum");
+  watch.per("ns_per_op", n);
+}
+
+}  // namespace bench
