@@ -31,6 +31,10 @@
 #include <ulexite/sync/future.hpp>
 #include <ulexite/sync/latch.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/parallel_for.hpp>
+#include <ulexite/sync/parallel_invoke.hpp>
+#include <ulexite/sync/parallel_reduce.hpp>
+#include <ulexite/sync/parallel_sort.hpp>
 #include <ulexite/sync/recursive_mutex.hpp>
 #include <ulexite/sync/select.hpp>
 #include <ulexite/sync/selector.hpp>

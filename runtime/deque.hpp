@@ -6,13 +6,14 @@
 //
 //   push         the owner only, at the bottom.
 //   pop_top      any thread, at the top: the oldest item.
-//   pop_bottom   the owner only: the youngest item.
 //   steal_half   any thread, the older half into the thief's own deque.
+//   pop_bottom   the owner only: the youngest item.
+//   steal        any thread: the oldest item.
 //
-// One deque is consumed either by pop_top and steal_half (fibers: first in, first out) or by pop_bottom and pop_top
-// (jobs: the owner takes the youngest). Never by pop_bottom and steal_half: pop_bottom takes all but the last item
-// without an exchange, so a thief that claims several would take one twice. The Order parameter makes that a compile
-// error.
+// One deque is consumed either by pop_top and steal_half (fibers and jobs: first in, first out) or by pop_bottom and
+// steal (forks: the owner takes the youngest). Never by pop_bottom and steal_half: pop_bottom takes all but the last
+// item without an exchange, so a thief that claims several would take one twice. The Order parameter makes that a
+// compile error.
 //
 // State
 //   bottom_    index of the next push. Written by the owner only.
@@ -23,15 +24,18 @@
 //   A  push, steal_half (into its own deque) and pop_bottom store bottom_, release  ->  a taker at the top loads it,
 //      acquire: a thief that sees bottom_ > i sees item i and what its pusher wrote before. pop_bottom's stores count
 //      too: a thief may read the value that pop_bottom wrote, and C++20 release sequences do not reach over it.
-//   B  pop_bottom lowers bottom_, then loads top_; a taker of jobs loads top_, then bottom_, then raises top_; all
-//      seq_cst. In their single order either the thief sees the lowered bottom_ and leaves the item, or the owner sees
-//      the raised top_ and goes to C.
+//   B  pop_bottom lowers bottom_, then loads top_; steal loads top_, then bottom_, then raises top_. Between the two,
+//      the first has a light fence and the second a heavy one (fences.hpp): so the owner, who forks for every few
+//      instructions of work, has no fence to pay, and the thief, who has found something to steal, pays for both. If
+//      the owner's fence comes first, the thief sees the lowered bottom_ and leaves the item; if the thief's comes
+//      first, the owner sees at least the top_ that the thief has seen: so for the last item it goes to C.
 //   C  all who take at the top exchange top_: exactly one succeeds.
 //   D  a taker raises top_, release  ->  push loads top_, acquire: the taker has read the slot before the owner fills
 //      it again.
 //   E  a taker raises top_, release  ->  the next taker loads top_, acquire: its load of bottom_ is not older.
 //   F  a pusher stores bottom_, then has a full fence  ->  may_have_items loads it, seq_cst, after a seq_cst change of
-//      the idle word: half of idle.hpp's pairing A. An acquire load might be older than that change.
+//      the idle word: half of idle.hpp's pairing A. An acquire load might be older than that change. (Whoever forks has
+//      no such fence, see scheduler::offer.)
 //
 // Checked by tests/model/deque_model.cpp; its mutants weaken A, B, C and F.
 
@@ -56,25 +60,29 @@ class deque {
   deque& operator=(const deque&) = delete;
 
   // Adds `item`. Returns false, and adds nothing, when the deque is full. Owner only.
-  [[nodiscard]] bool push(T& item) noexcept {
+  [[nodiscard]] bool push(T& item) noexcept { return push_after(item) >= 0; }
+
+  // The same. Returns how many items there were before, or may have been: a theft in progress counts for nothing; or -1
+  // when the deque is full. Owner only.
+  [[nodiscard]] std::int64_t push_after(T& item) noexcept {
     const auto bottom = bottom_.load(Atomics::relaxed);  // owner-written
     const auto top = top_.load(Atomics::acquire);        // D
-    if (bottom - top == capacity) return false;
+    if (bottom - top == capacity) return -1;
     slot(bottom).store(&item, Atomics::relaxed);  // published by A
     bottom_.store(bottom + 1, Atomics::release);  // A
-    return true;
+    return bottom - top;
   }
 
   // Takes the oldest item, or returns null when there is none. Any thread.
-  [[nodiscard]] T* pop_top() noexcept {
-    constexpr auto strength = fifo ? Atomics::acquire : Atomics::seq_cst;
-    auto top = top_.load(strength);  // B, E
+  [[nodiscard]] T* pop_top() noexcept
+    requires fifo
+  {
+    auto top = top_.load(Atomics::acquire);  // E
     for (;;) {
-      const auto bottom = bottom_.load(strength);  // A, B
+      const auto bottom = bottom_.load(Atomics::acquire);  // A
       if (top >= bottom) return nullptr;
       T* const item = slot(top).load(Atomics::relaxed);  // published by A; kept only if C succeeds
-      constexpr auto success = fifo ? Atomics::acq_rel : Atomics::seq_cst;
-      if (top_.compare_exchange_strong(top, top + 1, success, strength)) return item;  // B, C, D, E
+      if (top_.compare_exchange_strong(top, top + 1, Atomics::acq_rel, Atomics::acquire)) return item;  // C, D, E
     }
   }
 
@@ -99,17 +107,38 @@ class deque {
     requires(!fifo)
   {
     const auto bottom = bottom_.load(Atomics::relaxed) - 1;        // owner-written
-    bottom_.store(bottom, Atomics::seq_cst);                       // A, B
-    auto top = top_.load(Atomics::seq_cst);                        // B
+    bottom_.store(bottom, Atomics::release);                       // A, B
+    Atomics::light_fence();                                        // B
+    auto top = top_.load(Atomics::relaxed);                        // B, ordered by the fence
     if (top < bottom) return slot(bottom).load(Atomics::relaxed);  // own push
 
     T* item = nullptr;
     if (top == bottom) {
       item = slot(bottom).load(Atomics::relaxed);                                                           // own push
-      if (!top_.compare_exchange_strong(top, top + 1, Atomics::seq_cst, Atomics::relaxed)) item = nullptr;  // C
+      if (!top_.compare_exchange_strong(top, top + 1, Atomics::acq_rel, Atomics::relaxed)) item = nullptr;  // C, D, E
     }
     bottom_.store(bottom + 1, Atomics::release);  // A
     return item;
+  }
+
+  // Takes the oldest item, or returns null when there is none, or another was faster. Any thread.
+  [[nodiscard]] T* steal() noexcept
+    requires(!fifo)
+  {
+    auto top = top_.load(Atomics::acquire);                     // E
+    if (top >= bottom_.load(Atomics::relaxed)) return nullptr;  // hint: spares the fence
+    Atomics::heavy_fence();                                     // B
+    if (top >= bottom_.load(Atomics::acquire)) return nullptr;  // A, B
+    T* const item = slot(top).load(Atomics::relaxed);           // published by A; kept only if C succeeds
+    if (!top_.compare_exchange_strong(top, top + 1, Atomics::acq_rel, Atomics::relaxed)) return nullptr;  // C, D, E
+    return item;
+  }
+
+  // How many were ever taken at the top, for the owner a hint of what thieves do.
+  [[nodiscard]] std::int64_t taken() const noexcept { return top_.load(Atomics::relaxed); }  // hint
+  // No item, as far as the owner knows.
+  [[nodiscard]] bool seems_empty() const noexcept {
+    return bottom_.load(Atomics::relaxed) <= top_.load(Atomics::relaxed);  // hint
   }
 
   // Takes the older half (rounded up) of what is here. Returns the oldest item; the others are pushed to `thief`, which

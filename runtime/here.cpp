@@ -9,9 +9,15 @@
 #endif
 
 namespace ulexite::detail {
-namespace {
 
-[[gnu::tls_model("initial-exec")]] constinit thread_local whereabouts here;  // 16 bytes: any loader has room for them
+// 16 bytes: any loader has room for them. Not static, and kept by the linker, where inline assembly names it.
+#if defined(__x86_64__) && !defined(__ILP32__)
+[[gnu::tls_model("initial-exec"), gnu::used]] constinit thread_local whereabouts own_whereabouts;
+#else
+[[gnu::tls_model("initial-exec")]] static constinit thread_local whereabouts own_whereabouts;
+#endif
+
+namespace {
 
 // A plain thread stays on itself: no fiber comes here, for workers have an agent at any time.
 [[gnu::cold, gnu::noinline]] agent& make_thread_agent() noexcept {
@@ -25,19 +31,19 @@ constinit thread_local random dice{0};
 }  // namespace
 
 ULEXITE_OPAQUE whereabouts& this_thread_whereabouts() noexcept {
-  whereabouts* address = &here;
+  whereabouts* address = &own_whereabouts;
   asm volatile("" : "+r"(address));
   return *address;
 }
 
 ULEXITE_OPAQUE scheduler* this_scheduler() noexcept {
-  whereabouts* address = &here;
+  whereabouts* address = &own_whereabouts;
   asm volatile("" : "+r"(address));
   return address->scheduler;
 }
 
 ULEXITE_OPAQUE agent& this_agent() noexcept {
-  whereabouts* address = &here;
+  whereabouts* address = &own_whereabouts;
   asm volatile("" : "+r"(address));
   return address->agent ? *address->agent : make_thread_agent();
 }

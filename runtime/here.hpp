@@ -19,4 +19,18 @@ scheduler* this_scheduler() noexcept;
 // The calling thread's own record, for its worker to keep.
 whereabouts& this_thread_whereabouts() noexcept;
 
+#if defined(__x86_64__) && !defined(__ILP32__)
+extern constinit thread_local whereabouts own_whereabouts asm("ulexite_whereabouts");
+
+// The same without a call, for what is done every few nanoseconds: a compiler cannot look into it either. Not to be
+// kept over anything that may switch.
+[[gnu::always_inline]] inline whereabouts& inlined_whereabouts() noexcept {
+  whereabouts* address;
+  asm volatile("movq ulexite_whereabouts@gottpoff(%%rip), %0\n\taddq %%fs:0, %0" : "=r"(address) : : "cc");
+  return *address;
+}
+#else
+inline whereabouts& inlined_whereabouts() noexcept { return this_thread_whereabouts(); }
+#endif
+
 }  // namespace ulexite::detail

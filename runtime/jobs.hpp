@@ -17,9 +17,9 @@ class job_list {
   detail::intrusive_queue<job> jobs_;
 };
 
-// Makes jobs runnable in the calling worker's runtime: its own worker takes the youngest of them first, others steal
-// the oldest. Allocates nothing, never waits. Throws errc::no_runtime outside one. A runtime that is shut down in mode
-// stop drops those it has not begun; in the other modes all of them run.
+// Makes jobs runnable in the calling worker's runtime: in this order, unless others steal some. Allocates nothing,
+// never waits. Throws errc::no_runtime outside one. A runtime that is shut down in mode stop drops those it has not
+// begun; in the other modes all of them run.
 void schedule(job& job);
 void schedule(job_list&& jobs);
 

@@ -1,9 +1,12 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/fiber/switch.hpp>
+#include <ulexite/runtime/branch.hpp>
 #include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/scheduler.hpp>
+#include <ulexite/runtime/suspend.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -15,11 +18,12 @@ constexpr unsigned operations_per_look = 16;
 constexpr unsigned looks_per_quantum = 8;  // 128 operations
 constexpr unsigned stacks_kept = 16;
 constexpr std::size_t ring_overflow = 128;
+constexpr std::int64_t shortest_pause = 50'000, longest_pause = 400'000;  // ns between wake-ups for forks
 
 }  // namespace
 
 scheduler::scheduler(core& home, std::size_t index) noexcept
-    : home_(home), index_(index), random_(reinterpret_cast<std::uintptr_t>(this) + index) {
+    : home_(home), index_(index), has_others_(!home.alone), random_(reinterpret_cast<std::uintptr_t>(this) + index) {
   job_agent_.kind = agent_kind::job;
 }
 
@@ -66,12 +70,12 @@ void scheduler::add_job(job& job) noexcept {
 
 void scheduler::push_job(job& job) noexcept {
   if (!jobs_.push(job)) home_.injected.push(job);
-  jobs_empty_ = false;
+  others_empty_ = false;
 }
 
 void scheduler::add_jobs(intrusive_queue<job>& jobs) noexcept {
   perturb();
-  jobs_empty_ = false;
+  others_empty_ = false;
   while (job* const job = jobs.pop()) {
     if (jobs_.push(*job)) continue;
     home_.injected.push(*job);
@@ -303,22 +307,56 @@ job* scheduler::next_local() noexcept {
   return next_queued();
 }
 
-// Fibers and jobs take turns, so that neither kind starves the other.
+// Fibers, jobs and branches of forks take turns, so that no kind starves another.
 job* scheduler::next_queued() noexcept {
-  jobs_turn_ = !jobs_turn_;
-  const auto pop_ring = [this] {
-    prefetch_ring();
-    return home_.alone ? ring_.pop_top_alone() : ring_.pop_top();
-  };
-  if (jobs_turn_ && !jobs_empty_) {
-    if (job* const mine = jobs_.pop_bottom()) return mine;
-    jobs_empty_ = true;
+  if (others_empty_) return pop_ring();
+  turn_ = turn_ == 2 ? 0 : turn_ + 1;
+  job* mine = nullptr;
+  if (turn_ == 0 && (mine = pop_ring())) return mine;
+  if (turn_ == 1 && (mine = pop_forks())) return mine;
+  if ((mine = pop_jobs()) || (mine = pop_forks())) return mine;
+  others_empty_ = true;
+  return pop_ring();
+}
+
+job* scheduler::pop_ring() noexcept {
+  prefetch_ring();
+  return home_.alone ? ring_.pop_top_alone() : ring_.pop_top();
+}
+
+job* scheduler::pop_jobs() noexcept { return home_.alone ? jobs_.pop_top_alone() : jobs_.pop_top(); }
+
+// Of fibers that have left this worker, to wait or for another worker. The youngest: it is the smallest, and its frame
+// the most recent; the oldest are for thieves.
+job* scheduler::pop_forks() noexcept {
+  while (branch* const forked = forks_.pop_bottom())
+    if (task* const started = forked->start(home_, *this)) return started;
+  return nullptr;
+}
+
+// Above it lie the branches of a fiber that ran here while the one that forked it was away. They wait as fibers.
+bool scheduler::take_back_below(branch& youngest, branch& forked) noexcept {
+  for (branch* above = &youngest; above; above = forks_.pop_bottom()) {
+    if (above == &forked) return true;
+    if (task* const started = above->start(home_, *this)) add(*started);
   }
-  if (job* const mine = pop_ring()) return mine;
-  if (jobs_empty_) return nullptr;
-  job* const mine = jobs_.pop_bottom();
-  jobs_empty_ = !mine;
-  return mine;
+  return false;
+}
+
+// Called when there was no fork before. If nobody has come for those of the last time, the next is likely to be taken
+// back as soon, and a wake-up costs its caller as much as a thousand forks: so there is a pause, longer each time.
+void scheduler::announce_forks() noexcept {
+  others_empty_ = false;
+  const idle_counts now = home_.parker.counts();
+  if (now.searching > 0 || (now.sleeping == 0 && now.started == home_.workers)) return;
+  auto& last = last_fork_wake_;
+  const std::int64_t time = now_ns();
+  if (time - last.time < last.pause) return;
+  const std::int64_t taken = forks_.taken();
+  last.pause = taken != last.taken ? 0 : std::clamp<std::int64_t>(2 * last.pause, shortest_pause, longest_pause);
+  last.time = time;
+  last.taken = taken;
+  home_.parker.wake_one();
 }
 
 // With a thousand fibers taking turns, what a dispatch costs is the way of their memory to the first cache. So the

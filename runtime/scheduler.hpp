@@ -4,7 +4,7 @@
 // that takes its own work, steals, polls and parks. docs/scheduler.md tells the whole.
 //
 // State shared with other threads
-//   ring_, jobs_   deques, see deque.hpp.
+//   ring_, jobs_, forks_   deques, see deque.hpp: of fibers, jobs, and branches of forks.
 //   slot_          the fiber that this worker runs next: the one it woke last. Filled by the owner only, emptied by the
 //                  owner, by a thief on its last try and by the monitor.
 //   dispatches_, other counters   owner-written; for thieves, the monitor and the metrics.
@@ -29,6 +29,7 @@
 
 namespace ulexite::detail {
 
+class branch;
 class core;
 enum class departure : bool;
 class leave_of_absence;
@@ -80,6 +81,21 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   void add_jobs(intrusive_queue<job>& jobs) noexcept;
   void wake(task& woken) noexcept;
 
+  // Lets others take `forked`, until take_back. False: there is no room. No fence: a worker that falls asleep just now
+  // may miss it, but this one takes it back soon, and if not, the monitor sees to it.
+  [[nodiscard]] bool offer(branch& forked) noexcept {
+    const auto before = forks_.push_after(forked);
+    if (before == 0) announce_forks();
+    return before >= 0;
+  }
+  // False: another has taken it. To be called in the reverse order of the offers.
+  [[nodiscard]] bool take_back(branch& forked) noexcept {
+    branch* const youngest = forks_.pop_bottom();
+    return youngest == &forked || (youngest && take_back_below(*youngest, forked));
+  }
+  // Should a range be split? Only if all that was split off before was taken, and there are others to take it.
+  [[nodiscard]] bool fork_wanted() const noexcept { return has_others_ && forks_.seems_empty(); }
+
   // Leaves the running fiber until somebody resumes it. Completes its wait (see suspend.hpp) after the switch,
   // releasing `held` if there is one.
   wake_reason suspend(spin_lock* held, bool prepared, bool cancellable) noexcept;
@@ -94,7 +110,9 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
 
   // Any thread, below.
 
-  [[nodiscard]] bool may_have_work() const noexcept { return ring_.may_have_items() || jobs_.may_have_items(); }
+  [[nodiscard]] bool may_have_work() const noexcept {
+    return ring_.may_have_items() || jobs_.may_have_items() || forks_.may_have_items();
+  }
   [[nodiscard]] bool has_slot() const noexcept { return slot_.load(std::memory_order_relaxed); }        // hint
   job* take_slot() noexcept { return slot_.exchange(nullptr, std::memory_order_acquire); }              // A
   [[nodiscard]] bool runs_something() const noexcept { return busy_.load(std::memory_order_relaxed); }  // hint
@@ -128,6 +146,13 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
     std::int64_t patience = 0;  // ns to leave others their work before the next theft
   };
 
+  // The last time another was woken for forks, to judge whether that was worth it.
+  struct fork_wake {
+    std::int64_t time = 0;
+    std::int64_t taken = 0;  // forks, until then
+    std::int64_t pause = 0;  // ns to the next
+  };
+
   // Another thread's taking over.
   struct relay final : blocking_work {
     explicit relay(scheduler& s) noexcept : whose(s) {}
@@ -152,6 +177,9 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
 
   job* next_local() noexcept;
   job* next_queued() noexcept;
+  job* pop_ring() noexcept;
+  job* pop_jobs() noexcept;
+  job* pop_forks() noexcept;
   job* take_own_slot() noexcept;
   job* next() noexcept;
   job* housekeeping() noexcept;
@@ -161,6 +189,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   job* search() noexcept;
   job* take_from_others(bool slots_too) noexcept;
   job* steal(bool slots_too) noexcept;
+  job* steal_fork(scheduler& victim) noexcept;
   void judge_last_theft(std::int64_t now) noexcept;
   [[nodiscard]] bool few_injected() const noexcept;
   job* poll_events(bool run_first) noexcept;
@@ -168,6 +197,8 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   job* distribute(bool run_first) noexcept;
   void push_ring(job& fiber) noexcept;
   void push_job(job& job) noexcept;
+  void announce_forks() noexcept;
+  bool take_back_below(branch& youngest, branch& forked) noexcept;
   void prefetch_ring() noexcept;
   void announce() noexcept;
   [[nodiscard]] bool eager() const noexcept;
@@ -187,13 +218,15 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   unsigned until_housekeeping_ = 1;  // dispatches
   unsigned quanta_per_visit_ = 1;
   unsigned slot_streak_ = 0;  // dispatches in a row from the slot
-  bool jobs_turn_ = false;
-  bool jobs_empty_ = true;  // no job was pushed since jobs_ was found empty
+  const bool has_others_;
+  bool others_empty_ = true;  // nothing was pushed to jobs_ and forks_ since both were found empty
+  unsigned turn_ = 0;         // of ring_, jobs_ and forks_
   unsigned colour_ = 0;
   random random_;
   std::int64_t last_visit_ = 0, last_poll_ = 0;
   bool polled_ = false;  // since the last visit
   theft last_theft_;
+  fork_wake last_fork_wake_;
   std::size_t watched_victim_ = 0;
   std::uint64_t watched_dispatches_ = 0;
   stack* stacks_ = nullptr;  // cache, default size
@@ -204,7 +237,8 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
 
   // shared
   deque<job, 1024, deque_order::first_in_first_out> ring_;
-  deque<job, 1024, deque_order::last_in_first_out> jobs_;
+  deque<job, 1024, deque_order::first_in_first_out> jobs_;
+  deque<branch, 1024, deque_order::last_in_first_out> forks_;
   alignas(cache_line) std::atomic<job*> slot_{nullptr};
   alignas(cache_line) std::atomic<bool> hogged_{false};
   std::atomic<bool> busy_{false};

@@ -3,6 +3,7 @@
 
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/runtime/branch.hpp>
 #include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/scheduler.hpp>
 #include <ulexite/runtime/suspend.hpp>
@@ -126,13 +127,19 @@ job* scheduler::steal(bool slots_too) noexcept {
     scheduler& victim = *home_.schedulers[(start + i) % n];
     if (&victim == this) continue;
     job* stolen = victim.ring_.steal_half(ring_);
-    if (!stolen) stolen = victim.jobs_.pop_top();
+    if (!stolen && (stolen = victim.jobs_.steal_half(jobs_))) others_empty_ = false;
+    if (!stolen) stolen = steal_fork(victim);
     if (!stolen && slots_too && victim.has_slot()) stolen = victim.take_slot();
     if (!stolen) continue;
     counters.steals.add();
     return stolen;
   }
   return nullptr;
+}
+
+job* scheduler::steal_fork(scheduler& victim) noexcept {
+  branch* const oldest = victim.forks_.steal();
+  return oldest ? oldest->start(home_, *this) : nullptr;
 }
 
 // Fibers that end faster than they travel between cores are better left to the worker that made them. Whether they do
@@ -150,11 +157,11 @@ void scheduler::judge_last_theft(std::int64_t now) noexcept {
 bool scheduler::few_injected() const noexcept { return home_.injected.size() < smallest_batch; }
 
 job* scheduler::take_from_others(bool slots_too) noexcept {
-  const std::size_t before = ring_.size();
+  const std::size_t before = ring_.size() + jobs_.size();
   job* const taken = take_injected(inject_batch);
   if (job* const first = taken ? taken : steal(slots_too)) {
     last_theft_.time = now_ns();
-    last_theft_.count = ring_.size() - before + 1;
+    last_theft_.count = ring_.size() + jobs_.size() - before + 1;
     return first;
   }
   return nullptr;

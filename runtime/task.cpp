@@ -145,7 +145,7 @@ void task::abandon() noexcept {
   complete();
 }
 
-bool task::join(std::int64_t deadline) noexcept {
+bool task::join(std::int64_t deadline, detail::cancellable cancellable) noexcept {
   lock_.lock();
   if (done_) {
     lock_.unlock();
@@ -153,7 +153,7 @@ bool task::join(std::int64_t deadline) noexcept {
   }
   detail::agent& self = this_agent();
   joiner_ = &self;
-  if (suspend(self, lock_, cancellable::no, deadline) == wake_reason::notified) return true;
+  if (suspend(self, lock_, cancellable, deadline) == wake_reason::notified) return true;
   const std::lock_guard lock(lock_);
   joiner_ = nullptr;
   return done_;

@@ -31,6 +31,7 @@ namespace ulexite::detail {
 class core;
 class scheduler;
 struct task_extras;
+enum class cancellable : bool;
 
 // A fiber as the runtime sees it: what it runs, and its end. Two may refer to it: the runtime until it has ended, and
 // the handle. Whoever leaves last frees it.
@@ -49,8 +50,9 @@ class task : public fiber {
 
   // The handle's side. Any thread, one at a time.
   //
-  // Waits for the end; false if `deadline` was over first. Not a cancellation point.
-  bool join(std::int64_t deadline = no_deadline) noexcept;
+  // Waits for the end; false if `deadline` was over first, or a cancellable wait was cancelled.
+  bool join(std::int64_t deadline, cancellable cancellable) noexcept;
+  bool join(std::int64_t deadline = no_deadline) noexcept { return join(deadline, detail::cancellable{false}); }
   [[nodiscard]] bool done() noexcept;
   // The handle lets go. An exception that nobody took is reported.
   void release() noexcept;

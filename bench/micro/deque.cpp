@@ -15,7 +15,7 @@ using namespace ulexite::detail;
 using ulexite::job;
 
 using ring = deque<job, 1024, deque_order::first_in_first_out>;
-using jobs = deque<job, 1024, deque_order::last_in_first_out>;
+using forks = deque<job, 1024, deque_order::last_in_first_out>;
 
 template <class Queue, auto Take>
 void push_and_take(benchmark::State& state) {
@@ -29,7 +29,7 @@ void push_and_take(benchmark::State& state) {
 }
 BENCHMARK(push_and_take<ring, &ring::pop_top>)->Name("ring/push+pop_top");
 BENCHMARK(push_and_take<ring, &ring::pop_top_alone>)->Name("ring/push+pop_top_alone");
-BENCHMARK(push_and_take<jobs, &jobs::pop_bottom>)->Name("jobs/push+pop_bottom");
+BENCHMARK(push_and_take<forks, &forks::pop_bottom>)->Name("forks/push+pop_bottom");
 
 // Per item, of batches of 512 that the owner pushes and a thief takes half by half.
 void steal_half(benchmark::State& state) {

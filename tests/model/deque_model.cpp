@@ -6,8 +6,9 @@
 //
 // MUTANT: A_NOT_RELEASED     bottom_ is stored relaxed
 // MUTANT: A_NOT_ACQUIRED     top_ and bottom_ are loaded relaxed
-// MUTANT: B_NOT_SEQ_CST      owner and thief both take the last job
-// MUTANT: C_NOT_EXCHANGED    two takers of fibers succeed
+// MUTANT: B_NO_LIGHT_FENCE   owner and thief both take the last fork
+// MUTANT: B_NO_HEAVY_FENCE   the same
+// MUTANT: C_NOT_EXCHANGED    two takers succeed
 // MUTANT: F_NOT_FENCED       the pusher of an item does not see the sleeper that does not see the item
 // MUTANT: F_NOT_SEQ_CST      the sleeper's look at the deque is not ordered after its announcement
 
@@ -21,8 +22,10 @@ using ulexite::detail::deque_order;
 using atomics = model::relacy_atomics<model::release_is_relaxed>;
 #elif defined(MUTANT_A_NOT_ACQUIRED)
 using atomics = model::relacy_atomics<model::acquire_is_relaxed>;
-#elif defined(MUTANT_B_NOT_SEQ_CST)
-using atomics = model::relacy_atomics<model::seq_cst_is_acq_rel>;
+#elif defined(MUTANT_B_NO_LIGHT_FENCE)
+using atomics = model::relacy_atomics<model::no_light_fence>;
+#elif defined(MUTANT_B_NO_HEAVY_FENCE)
+using atomics = model::relacy_atomics<model::no_heavy_fence>;
 #elif defined(MUTANT_C_NOT_EXCHANGED)
 using atomics = model::relacy_atomics<model::exchange_is_load_and_store>;
 #else
@@ -103,29 +106,29 @@ struct fibers_are_taken_once : rl::test_suite<fibers_are_taken_once<Capacity>, 3
   }
 };
 
-// Jobs. The owner pushes and pops at the bottom, with few items so that it often meets a thief at the last one.
-struct jobs_are_taken_once : rl::test_suite<jobs_are_taken_once, 3> {
+// Forks. The owner pushes and pops at the bottom, with few items so that it often meets a thief at the last one.
+struct forks_are_taken_once : rl::test_suite<forks_are_taken_once, 3> {
   static constexpr int count = 4;
 
   items<count> made;
-  ulexite::detail::deque<item, 2, deque_order::last_in_first_out, atomics> jobs;
+  ulexite::detail::deque<item, 2, deque_order::last_in_first_out, atomics> forks;
 
   void thread(unsigned id) {
     if (id != 0) {
-      made.take(jobs.pop_top());
-      made.take(jobs.pop_top());
+      made.take(forks.steal());
+      made.take(forks.steal());
       return;
     }
     for (int i = 0; i < count; ++i) {
       item& next = made.make(i);
-      while (!jobs.push(next)) made.take(jobs.pop_bottom());
-      if (rl::rand(2)) made.take(jobs.pop_bottom());
+      while (!forks.push(next)) made.take(forks.pop_bottom());
+      if (rl::rand(2)) made.take(forks.pop_bottom());
     }
-    made.take(jobs.pop_bottom());
+    made.take(forks.pop_bottom());
   }
 
   void after() {
-    while (made.take(jobs.pop_bottom())) {
+    while (made.take(forks.pop_bottom())) {
     }
     made.all_taken();
   }
@@ -154,7 +157,7 @@ struct no_item_is_overlooked : rl::test_suite<no_item_is_overlooked, 2> {
 
 int main() {
   if (!model::holds<fibers_are_taken_once<2>>(400'000) || !model::holds<fibers_are_taken_once<4>>(400'000)) return 1;
-  if (!model::holds<jobs_are_taken_once>(1'000'000)) return 1;
+  if (!model::holds<forks_are_taken_once>(1'000'000)) return 1;
   for (const bool by_exchange : {false, true}) {
     model::fence_by_exchange = by_exchange;
     if (!model::holds<no_item_is_overlooked>(50'000)) return 1;

@@ -1,0 +1,133 @@
+#pragma once
+
+// One branch of a fork: a function that the fiber which forked will call itself, unless another worker takes it first.
+// It stands in that fiber's frame, and in a deque of its worker (scheduler::offer). Until it is taken it costs neither
+// memory nor a locked instruction: the lazy task creation of Mohr, Kranz and Halstead (1990), in the form of Frigo,
+// Leiserson and Randall's Cilk-5 (1998), but that a worker which waits for a stolen branch leaves its fiber instead of
+// working on other branches on top of its stack. A branch that was taken becomes a fiber, which may wait for anything.
+//
+// State
+//   news_   what has become of a branch that was taken: 0, nothing yet; the agent that waits for news; its fiber; or
+//           given_back.
+//
+// Pairings
+//   A  the taker exchanges news_, acq_rel  ->  the forking fiber loads it, acquire: it sees the new fiber.
+//   B  the forking fiber stores its agent in news_, acq_rel  ->  the taker exchanges it out, acq_rel: it sees a wait
+//      that is prepared.
+//
+// Checked by tests/model/branch_model.cpp.
+
+#include <ulexite/runtime/here.hpp>
+#include <ulexite/runtime/scheduler.hpp>
+#include <ulexite/runtime/task.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+namespace ulexite::detail {
+
+class branch {
+ public:
+  branch(const branch&) = delete;
+  branch& operator=(const branch&) = delete;
+
+  // The taker's side: its fiber, which is to be run next; or null when there is no room for one more, and whoever
+  // forked has to call the function himself.
+  task* start(core& home, scheduler& taker) noexcept;
+
+ protected:
+  using maker = result_task<void>& (*)(core& home, branch& taken);
+
+  branch(maker make, std::int64_t deadline) noexcept : make_(make), deadline_(deadline) {}
+  ~branch() = default;
+
+  // The side of the fiber that forked, once another has taken the branch. Waits until that has ended, and returns its
+  // fiber, for release; null if the branch was given back. It is asked to stop at once if `stop`, or when the caller
+  // is.
+  result_task<void>* wait(bool stop) noexcept;
+
+ private:
+  static constexpr std::uintptr_t given_back = 1;
+
+  [[nodiscard]] std::uintptr_t news() noexcept;
+  void tell(std::uintptr_t news) noexcept;
+
+  const maker make_;
+  const std::int64_t deadline_;  // which the fiber inherits
+  std::atomic<std::uintptr_t> news_{0};
+};
+
+// A branch that calls a function. The one who forked calls offer, and later, in the reverse order of the offers,
+// either finish or, if something was thrown meanwhile, drop.
+template <class F>
+class forked final : public branch {
+ public:
+  // `function` is kept by reference. It is offered to the other workers by the construction, if there is room and the
+  // caller is a fiber.
+  explicit forked(F& function) noexcept : forked(function, this_place()) {}
+
+  // Has the function called here, or waits until it has been called. Throws what it threw.
+  void finish() {
+    if (take_back()) {
+      std::invoke(function_);
+    } else {
+      finish_taken();
+    }
+  }
+
+  // The same after a take_back that has failed.
+  void finish_taken() {
+    if (result_task<void>* const elsewhere = wait(false)) {
+      const release_at_exit last{*elsewhere};
+      elsewhere->take();
+    } else {
+      std::invoke(function_);
+    }
+  }
+
+  // The function need not be called any more. If it has begun, it is asked to stop, and waited for; what it throws is
+  // lost, for something else is being thrown.
+  void drop() noexcept {
+    if (take_back()) return;
+    if (result_task<void>* const elsewhere = wait(true)) {
+      elsewhere->take_failure();
+      elsewhere->release();
+    }
+  }
+
+  // False: another has it, or has had it.
+  [[nodiscard]] bool take_back() noexcept {
+    if (!offered_) return true;
+    scheduler* const here = inlined_whereabouts().scheduler;
+    return here == offered_ && here->take_back(*this);
+  }
+
+ private:
+  struct release_at_exit {
+    task& released;
+    ~release_at_exit() { released.release(); }
+  };
+
+  forked(F& function, const whereabouts& here) noexcept
+      : branch(make, here.scheduler ? here.agent->deadline : no_deadline), function_(function) {
+    if (here.scheduler && here.agent->kind == agent_kind::fiber && here.scheduler->offer(*this))
+      offered_ = here.scheduler;
+  }
+
+  static const whereabouts& this_place() noexcept { return inlined_whereabouts(); }
+
+  static result_task<void>& make(core& home, branch& taken) {
+    auto call = [&function = static_cast<forked&>(taken).function_] { std::invoke(function); };
+    using made = closure_task<void, decltype(call)>;
+    return *new (allocate_task(home, sizeof(made))) made(home, call);
+  }
+
+  F& function_;
+  scheduler* offered_ = nullptr;  // whose deque it is in, unless it was taken
+};
+
+}  // namespace ulexite::detail

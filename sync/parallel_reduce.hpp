@@ -1,0 +1,57 @@
+#pragma once
+
+#include <ulexite/sync/parallel_range.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace ulexite {
+namespace detail {
+
+template <class I, class T, class Map, class Reduce>
+class reduce_work {
+ public:
+  reduce_work(const I& first, Map& map, Reduce& reduce) : first_(first), map_(map), reduce_(reduce) {}
+
+  void run(std::size_t i, std::size_t end) {
+    T sum = total_ ? std::invoke(reduce_, std::move(*total_), mapped(i)) : mapped(i);
+    while (++i < end) sum = std::invoke(reduce_, std::move(sum), mapped(i));
+    total_.emplace(std::move(sum));
+  }
+  reduce_work fresh() { return {first_, map_, reduce_}; }
+  void join(reduce_work&& right) { total_.emplace(std::invoke(reduce_, std::move(*total_), std::move(*right.total_))); }
+  T take() { return std::move(*total_); }
+
+ private:
+  T mapped(std::size_t i) { return std::invoke(map_, range_at(first_, i)); }
+
+  const I& first_;
+  Map& map_;
+  Reduce& reduce_;
+  std::optional<T> total_;  // of what was run, if anything
+};
+
+}  // namespace detail
+
+// Reduces map(i), for every integer from `first` up to, but without, `last`, or map(*i) for iterators, to one value:
+// reduce(init, ...) over all of them in their order, in parts that other workers take as far as they have nothing else
+// to do. `reduce` must be associative; it need not be commutative, and `init`, which is used once, need not be neutral.
+// With floating point the result depends on where the parts end, and so may differ from call to call.
+//
+// T must be movable. Otherwise like parallel_for.
+template <parallel_position I, class T, class Map, class Reduce>
+  requires std::is_invocable_r_v<T, Map&, decltype(detail::range_at(std::declval<const I&>(), 0))> &&
+           std::is_invocable_r_v<T, Reduce&, T, T>
+[[nodiscard]] T parallel_reduce(I first, I last, T init, Map map, Reduce reduce, std::size_t grain = 0) {
+  const std::size_t size = detail::range_size(first, last);
+  if (size == 0) return init;
+  detail::reduce_work<I, T, Map, Reduce> work(first, map, reduce);
+  detail::run_range(work, 0, size, std::max<std::size_t>(grain, 1));
+  return std::invoke(reduce, std::move(init), work.take());
+}
+
+}  // namespace ulexite

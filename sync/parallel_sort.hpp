@@ -1,0 +1,71 @@
+#pragma once
+
+#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/sync/parallel_invoke.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+namespace ulexite {
+namespace detail {
+
+inline constexpr std::ptrdiff_t sorted_at_once = 2048;
+
+// The middle of three by `less`.
+template <class It, class Less>
+It median(It a, It b, It c, Less& less) {
+  if (less(*a, *b)) return less(*b, *c) ? b : less(*a, *c) ? c : a;
+  return less(*a, *c) ? a : less(*b, *c) ? c : b;
+}
+
+// Moves the elements around one of them: returns where that begins, with some or all of its equals, and where they end.
+// The one is the pseudo-median of nine (Tukey's ninther), after Bentley and McIlroy, "Engineering a Sort Function"
+// (1993).
+template <class It, class Less>
+std::pair<It, It> partition_around_median(It first, It last, Less& less) {
+  const auto step = (last - first) / 8;
+  const It middle = first + (last - first) / 2, end = last - 1;
+  const It chosen =
+      median(median(first, first + step, first + 2 * step, less), median(middle - step, middle, middle + step, less),
+             median(end - 2 * step, end - step, end, less), less);
+  std::iter_swap(first, chosen);
+  const auto& pivot = *first;
+  const It lower_end = std::partition(first + 1, last, [&](const auto& x) { return less(x, pivot); });
+  const It equal_begin = lower_end - 1;
+  std::iter_swap(first, equal_begin);
+  // A pass of its own for its equals pays only where there are many: then few are less, here or a level deeper.
+  if (equal_begin - first > (last - first) / 16) return {equal_begin, lower_end};
+  const auto& placed = *equal_begin;
+  return {equal_begin, std::partition(lower_end, last, [&](const auto& x) { return !less(placed, x); })};
+}
+
+// Quicksort. Where the pivots are bad too often, std::sort has to do, which is never quadratic.
+template <class It, class Less>
+void sort_range(It first, It last, Less& less, int levels) {
+  if (last - first <= sorted_at_once || levels == 0) return std::sort(first, last, std::ref(less));
+  throw_if_stopped();
+  const auto [equal_begin, equal_end] = partition_around_median(first, last, less);
+  parallel_invoke([&, middle = equal_begin] { sort_range(first, middle, less, levels - 1); },
+                  [&, middle = equal_end] { sort_range(middle, last, less, levels - 1); });
+}
+
+}  // namespace detail
+
+// Sorts [first, last) by `less` like std::sort: not stable, in place, in O(n log n) comparisons; in parts that other
+// workers take as far as they have nothing else to do. `less` is shared, not copied, and called by several workers at
+// the same time.
+//
+// When a comparison throws, or the caller is cancelled, which is noticed between two parts, all elements are there, in
+// an unspecified order. On a plain thread, in a job and in a stop callback: one part after the other.
+template <std::random_access_iterator It, class Less = std::less<>>
+  requires std::sortable<It, Less>
+void parallel_sort(It first, It last, Less less = {}) {
+  const auto size = static_cast<std::size_t>(last - first);
+  detail::sort_range(first, last, less, 2 * std::bit_width(size));
+}
+
+}  // namespace ulexite
