@@ -34,6 +34,11 @@ void parked(int n);
 void timers(int n);
 void sleep1ms(int n);
 void wake(int n);
+// forkjoin.cpp
+void fib(int n);
+void skynet_fj(int n);
+void nqueens(int n);
+void matmul(int n);
 
 inline std::int64_t now_ns() { return ux::clock::now().time_since_epoch().count(); }
 
@@ -61,7 +66,7 @@ inline void float_work(int role) {
   if (!with_float_work) [[likely]]
     return;
   volatile double value = role % 2 == 0 ? std::numeric_limits<double>::max() : 1;
-  value = value * 1.1;
+  value = value / 0.3;
 }
 
 // Starts `fibers` fibers that call body(their number), and waits for all.
