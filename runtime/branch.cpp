@@ -10,22 +10,23 @@ task* branch::start(core& home, scheduler& taker) noexcept {
   try {
     made = &make_(home, *this);
   } catch (...) {  // no memory, or max_fibers
-    tell(given_back);
+    tell(home, given_back);
     return nullptr;
   }
   made->id = taker.next_id();
   made->agent().deadline = deadline_;
   std_atomics::light_fence();  // core.hpp A
   if (home.stop_requested()) made->agent().word.request_stop();
-  tell(reinterpret_cast<std::uintptr_t>(made));
+  tell(home, reinterpret_cast<std::uintptr_t>(made));
   return made;
 }
 
-// The last that the taker does with the branch, but to call its function.
-void branch::tell(std::uintptr_t news) noexcept {
+// The last that the taker does with the branch, but to call its function. Whoever waits for the news goes to the shared
+// queue: a searching worker looks there, but not at what it has itself.
+void branch::tell(core& home, std::uintptr_t news) noexcept {
   perturb();
   const auto waiter = reinterpret_cast<agent*>(news_.exchange(news, std::memory_order_acq_rel));  // A, B
-  if (waiter && waiter->word.claim(wake_reason::notified) == claim_result::won) resume(*waiter);
+  if (waiter && waiter->word.claim(wake_reason::notified) == claim_result::won) home.inject(waiter->fiber());
 }
 
 // Between its theft and its start a branch has no fiber yet that could be waited for.

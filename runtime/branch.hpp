@@ -54,7 +54,7 @@ class branch {
   static constexpr std::uintptr_t given_back = 1;
 
   [[nodiscard]] std::uintptr_t news() noexcept;
-  void tell(std::uintptr_t news) noexcept;
+  void tell(core& home, std::uintptr_t news) noexcept;
 
   const maker make_;
   const std::int64_t deadline_;  // which the fiber inherits

@@ -23,7 +23,7 @@ constexpr std::int64_t shortest_pause = 50'000, longest_pause = 400'000;  // ns 
 }  // namespace
 
 scheduler::scheduler(core& home, std::size_t index) noexcept
-    : home_(home), index_(index), has_others_(!home.alone), random_(reinterpret_cast<std::uintptr_t>(this) + index) {
+    : home_(home), index_(index), workers_(home.workers), random_(reinterpret_cast<std::uintptr_t>(this) + index) {
   job_agent_.kind = agent_kind::job;
 }
 
@@ -307,16 +307,15 @@ job* scheduler::next_local() noexcept {
   return next_queued();
 }
 
-// Fibers, jobs and branches of forks take turns, so that no kind starves another.
+// Fibers and jobs take turns, so that neither kind starves the other. Branches of forks come last: the fiber that
+// forked takes them back for less, if it comes back soon. (Not quite last: see housekeeping.)
 job* scheduler::next_queued() noexcept {
   if (others_empty_) return pop_ring();
-  turn_ = turn_ == 2 ? 0 : turn_ + 1;
-  job* mine = nullptr;
-  if (turn_ == 0 && (mine = pop_ring())) return mine;
-  if (turn_ == 1 && (mine = pop_forks())) return mine;
-  if ((mine = pop_jobs()) || (mine = pop_forks())) return mine;
+  jobs_turn_ = !jobs_turn_;
+  job* mine = jobs_turn_ ? pop_jobs() : nullptr;
+  if (mine || (mine = pop_ring()) || (mine = pop_jobs()) || (mine = pop_forks())) return mine;
   others_empty_ = true;
-  return pop_ring();
+  return nullptr;
 }
 
 job* scheduler::pop_ring() noexcept {

@@ -94,7 +94,8 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
     return youngest == &forked || (youngest && take_back_below(*youngest, forked));
   }
   // Should a range be split? Only if all that was split off before was taken, and there are others to take it.
-  [[nodiscard]] bool fork_wanted() const noexcept { return has_others_ && forks_.seems_empty(); }
+  [[nodiscard]] bool fork_wanted() const noexcept { return workers_ > 1 && forks_.seems_empty(); }
+  [[nodiscard]] std::size_t worker_limit() const noexcept { return workers_; }
 
   // Leaves the running fiber until somebody resumes it. Completes its wait (see suspend.hpp) after the switch,
   // releasing `held` if there is one.
@@ -217,10 +218,10 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   unsigned looks_ = 0;               // at the running fiber's budget
   unsigned until_housekeeping_ = 1;  // dispatches
   unsigned quanta_per_visit_ = 1;
-  unsigned slot_streak_ = 0;  // dispatches in a row from the slot
-  const bool has_others_;
-  bool others_empty_ = true;  // nothing was pushed to jobs_ and forks_ since both were found empty
-  unsigned turn_ = 0;         // of ring_, jobs_ and forks_
+  unsigned slot_streak_ = 0;   // dispatches in a row from the slot
+  const std::size_t workers_;  // of the runtime, at most
+  bool others_empty_ = true;   // nothing was pushed to jobs_ and forks_ since both were found empty
+  bool jobs_turn_ = false;
   unsigned colour_ = 0;
   random random_;
   std::int64_t last_visit_ = 0, last_poll_ = 0;

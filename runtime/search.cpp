@@ -40,7 +40,8 @@ job* scheduler::next() noexcept {
   return may_take || few_injected() ? take_injected(inject_batch) : nullptr;
 }
 
-// Every so many dispatches: the event loop gets its turn, the shared queue too, and a victim that does not get on.
+// Every so many dispatches: the event loop gets its turn, the shared queue and the forks too, and a victim that does
+// not get on.
 job* scheduler::housekeeping() noexcept {
   const std::int64_t now = now_ns();
   pace(now);
@@ -52,6 +53,7 @@ job* scheduler::housekeeping() noexcept {
     if (eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
   }
   if (job* const injected = take_injected(8)) return injected;
+  if (job* const forked = others_empty_ ? nullptr : pop_forks()) return forked;
   return probe_stuck_victim();
 }
 

@@ -38,7 +38,8 @@ template <parallel_position I, class F>
   requires std::is_invocable_v<F&, decltype(detail::range_at(std::declval<const I&>(), 0))>
 void parallel_for(I first, I last, F&& body, std::size_t grain = 0) {
   detail::for_work<I, std::remove_reference_t<F>> work{first, body};
-  detail::run_range(work, 0, detail::range_size(first, last), std::max<std::size_t>(grain, 1));
+  detail::range_state loop{std::max<std::size_t>(grain, 1)};
+  detail::run_range(work, 0, detail::range_size(first, last), loop);
 }
 
 }  // namespace ulexite

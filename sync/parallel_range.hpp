@@ -8,6 +8,7 @@
 #include <ulexite/runtime/suspend.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <iterator>
@@ -22,6 +23,10 @@ concept parallel_position = std::integral<I> || std::random_access_iterator<I>;
 namespace detail {
 
 inline constexpr std::size_t longest_chunk = 256;
+
+struct range_state;
+template <class Work>
+bool run_split(Work& work, std::size_t begin, std::size_t middle, std::size_t end, range_state& loop);
 
 template <parallel_position I>
 std::size_t range_size(const I& first, const I& last) {
@@ -42,42 +47,67 @@ decltype(auto) range_at(const I& first, std::size_t i) {
   }
 }
 
+// What all parts of a loop share.
+struct range_state {
+  std::size_t grain = 1;
+  std::atomic<std::size_t> active{1};  // parts under way; a limit to the fibers of a loop whose calls wait
+  std::atomic<bool> over{false};       // a part has thrown: the others need not go on
+};
+
 // Would another worker take half of the range? Between two chunks, where a loop can be cancelled too.
-inline bool split_wanted() {
+inline bool split_wanted(const range_state& loop) {
   const whereabouts& here = inlined_whereabouts();
   if (!here.scheduler || here.agent->kind != agent_kind::fiber) return false;
   throw_if_stopped(*here.agent);
-  return here.scheduler->fork_wanted();
+  return here.scheduler->fork_wanted() &&
+         loop.active.load(std::memory_order_relaxed) <= here.scheduler->worker_limit();  // hint
 }
 
 // Calls work.run(i, j) for parts of [begin, end) that are its own, from the left to the right, and for the others that
 // of a work.fresh(), which it then joins.
 template <class Work>
-void run_range(Work& work, std::size_t begin, std::size_t end, const std::size_t grain) {
-  std::size_t chunk = grain;
-  while (begin < end) {
+void run_range(Work& work, std::size_t begin, std::size_t end, range_state& loop) try {
+  std::size_t chunk = loop.grain;
+  while (begin < end && !loop.over.load(std::memory_order_relaxed)) {  // hint
     const std::size_t left = end - begin;
-    if (split_wanted() && left > grain) {
+    if (split_wanted(loop) && left > loop.grain) {
       const std::size_t middle = begin + left / 2;
-      Work upper = work.fresh();
-      const auto rest = [&] { run_range(upper, middle, end, grain); };
-      forked branch(rest);
-      try {
-        run_range(work, begin, middle, grain);
-      } catch (...) {
-        branch.drop();
-        throw;
-      }
+      if (run_split(work, begin, middle, end, loop)) return;
       begin = middle;
-      if (branch.take_back()) continue;
-      branch.finish_taken();
-      return work.join(std::move(upper));
+      continue;
     }
     const std::size_t next = begin + std::min(left, chunk);
     work.run(begin, next);
     begin = next;
-    chunk = std::max(grain, std::min({2 * chunk, longest_chunk, left / 8}));
+    chunk = std::max(loop.grain, std::min({2 * chunk, longest_chunk, left / 8}));
   }
+} catch (...) {
+  loop.over.store(true, std::memory_order_relaxed);  // hint
+  throw;
+}
+
+// Runs the lower half while others may take the upper one. False: nobody has, it is still to be done.
+template <class Work>
+bool run_split(Work& work, std::size_t begin, std::size_t middle, std::size_t end, range_state& loop) {
+  Work upper = work.fresh();
+  const auto rest = [&] {
+    loop.active.fetch_add(1, std::memory_order_relaxed);  // counter
+    run_range(upper, middle, end, loop);
+    loop.active.fetch_sub(1, std::memory_order_relaxed);  // counter
+  };
+  forked branch(rest);
+  try {
+    run_range(work, begin, middle, loop);
+  } catch (...) {
+    branch.drop();
+    throw;
+  }
+  if (branch.take_back()) return false;
+  loop.active.fetch_sub(1, std::memory_order_relaxed);  // counter
+  branch.finish_taken();
+  loop.active.fetch_add(1, std::memory_order_relaxed);                          // counter
+  if (!loop.over.load(std::memory_order_relaxed)) work.join(std::move(upper));  // hint
+  return true;
 }
 
 }  // namespace detail

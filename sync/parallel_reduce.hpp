@@ -50,7 +50,8 @@ template <parallel_position I, class T, class Map, class Reduce>
   const std::size_t size = detail::range_size(first, last);
   if (size == 0) return init;
   detail::reduce_work<I, T, Map, Reduce> work(first, map, reduce);
-  detail::run_range(work, 0, size, std::max<std::size_t>(grain, 1));
+  detail::range_state loop{std::max<std::size_t>(grain, 1)};
+  detail::run_range(work, 0, size, loop);
   return std::invoke(reduce, std::move(init), work.take());
 }
 

@@ -45,7 +45,7 @@ std::pair<It, It> partition_around_median(It first, It last, Less& less) {
 
 // Quicksort. Where the pivots are bad too often, std::sort has to do, which is never quadratic.
 template <class It, class Less>
-void sort_range(It first, It last, Less& less, int levels) {
+void sort_range(It first, It last, Less& less, std::size_t levels) {
   if (last - first <= sorted_at_once || levels == 0) return std::sort(first, last, std::ref(less));
   throw_if_stopped();
   const auto [equal_begin, equal_end] = partition_around_median(first, last, less);
@@ -59,8 +59,9 @@ void sort_range(It first, It last, Less& less, int levels) {
 // workers take as far as they have nothing else to do. `less` is shared, not copied, and called by several workers at
 // the same time.
 //
-// When a comparison throws, or the caller is cancelled, which is noticed between two parts, all elements are there, in
-// an unspecified order. On a plain thread, in a job and in a stop callback: one part after the other.
+// A cancellation point between two parts: the elements are all there then, in an unspecified order. What a comparison
+// throws is thrown; the elements are valid then, as std::sort leaves them. On a plain thread, in a job and in a stop
+// callback: one part after the other.
 template <std::random_access_iterator It, class Less = std::less<>>
   requires std::sortable<It, Less>
 void parallel_sort(It first, It last, Less less = {}) {

@@ -1,0 +1,279 @@
+#include "runtime.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace simulation {
+namespace {
+
+constexpr std::size_t ring_overflow = 128;
+
+}  // namespace
+
+runtime::runtime(std::size_t workers, const costs& machine, workload& load, std::uint64_t seed)
+    : cost(machine),
+      load_(load),
+      outside_(workers, workers + 1),
+      injected_lock_(clock, cost),
+      parker_(clock, cost),
+      idle_(workers + 1) {
+  for (std::size_t i = 0; i < workers; ++i) {
+    workers_.push_back(std::make_unique<worker>(i, workers + 1));
+    workers_.back()->random += seed * 1'000'003;
+  }
+}
+
+void runtime::run() {
+  for (auto& w : workers_) clock.start(loop(*w));
+  load_.begin(*this);
+  clock.run();
+}
+
+void runtime::finish() {
+  finished = clock.now();
+  clock.stop();
+}
+
+runtime::shares runtime::utilisation() const {
+  const double time = static_cast<double>(std::max<ns>(finished - began, 1));
+  const auto share = [&](ns busy) { return static_cast<double>(busy) / time; };
+  ns ring = 0;
+  for (auto& w : workers_) ring = std::max(ring, w->queues.busy());
+  return {share(injected_lock_.busy()),
+          share(parker_.busy()),
+          share(idle_.busy()),
+          share(loop_busy_),
+          share(ring),
+          share(source_busy)};
+}
+
+std::size_t runtime::below(worker& here, std::size_t limit) const noexcept {
+  here.random = here.random * 6364136223846793005u + 1442695040888963407u;
+  return (here.random >> 33) % limit;
+}
+
+// ---- what fibers do ----
+
+process runtime::compute(worker& here, ns time) {
+  counted.work += time;
+  co_await clock.delay(time + std::exchange(here.debt, 0));
+  co_return 0;
+}
+
+process runtime::add(worker& here, fiber runnable) {
+  co_await push_ring(here, runnable);
+  co_await notify(here);
+  co_return 0;
+}
+
+process runtime::add_job(worker& here, fiber runnable) {
+  here.jobs.push_back(runnable);  // none of the workloads has a thousand of them on a worker
+  here.debt += here.queues.write_own(cost, here.index, clock.now() + here.debt);
+  co_await notify(here);
+  co_return 0;
+}
+
+process runtime::wake(worker& here, fiber woken) {
+  const fiber displaced = std::exchange(here.slot, woken);
+  if (displaced != none) co_await add(here, displaced);
+  co_return 0;
+}
+
+process runtime::inject(fiber runnable) {
+  co_await injected_lock_.lock(outside_.index);
+  co_await clock.delay(cost.queued);
+  injected_.push_back({runnable, outside_.index});
+  injected_lock_.unlock();
+  co_await notify(outside_);
+  co_await settle(outside_);
+  co_return 0;
+}
+
+// ---- scheduler.cpp ----
+
+process runtime::push_ring(worker& here, fiber runnable) {
+  here.debt += here.queues.write_own(cost, here.index, clock.now() + here.debt);
+  if (here.ring.size() < ring_size) {
+    here.ring.push_back(runnable);
+    co_return 0;
+  }
+  std::vector<fiber> evicted(here.ring.begin(), here.ring.begin() + ring_overflow);
+  here.ring.erase(here.ring.begin(), here.ring.begin() + ring_overflow);
+  evicted.push_back(runnable);
+  here.last_theft = {};
+  ++counted.overflows;
+  co_await settle(here);
+  co_await injected_lock_.lock(here.index);  // the whole list is moved at once
+  co_await clock.delay(cost.queued);
+  for (const fiber f : evicted) injected_.push_back({f, here.index});
+  injected_lock_.unlock();
+  co_return 0;
+}
+
+fiber runtime::next_local(worker& here) {
+  if (here.until_housekeeping == 0) return none;
+  --here.until_housekeeping;
+  if (here.slot != none) {
+    if (here.slot_streak >= 3 && here.may_have_work()) return none;
+    ++here.slot_streak;
+    return std::exchange(here.slot, none);
+  }
+  here.slot_streak = 0;
+  here.jobs_turn = !here.jobs_turn;
+  if (!here.may_have_work()) return none;
+  here.debt += here.queues.write_own(cost, here.index, clock.now() + here.debt);
+  const bool job = !here.jobs.empty() && (here.jobs_turn || here.ring.empty());
+  auto& from = job ? here.jobs : here.ring;
+  const fiber mine = job ? from.back() : from.front();
+  if (job) {
+    from.pop_back();
+  } else {
+    from.pop_front();
+  }
+  return mine;
+}
+
+process runtime::loop(worker& here) {
+  for (;;) {
+    fiber chosen = co_await next(here);
+    if (chosen == none) chosen = co_await search(here);
+    if (chosen == none) chosen = co_await park(here);
+    if (chosen == none) continue;
+    co_await end_search(here, eager(here));
+    while (chosen != none) {
+      ++counted.dispatches;
+      ++here.dispatches;
+      if (!std::exchange(here.ran, true)) all_ran = clock.now();
+      here.debt += cost.dispatch;
+      co_await load_.run(*this, here, chosen);
+      co_await settle(here);
+      chosen = next_local(here);
+    }
+  }
+}
+
+// ---- parker.hpp ----
+
+void runtime::write_idle(worker& here) { here.debt += idle_.write(cost, here.index, clock.now() + here.debt); }
+
+process runtime::notify(worker& here) {
+  here.debt += cost.locked + idle_.read(here.index, clock.now() + here.debt, cost.line, 0);
+  if (searching_ > 0 || sleeping_ == 0) co_return 0;
+  co_await wake_one(here);
+  co_return 0;
+}
+
+process runtime::wake_one(worker& here) {
+  co_await settle(here);
+  co_await parker_.lock();
+  if (searching_ == 0 && sleeping_ > 0 && (!sleepers_.empty() || in_loop_)) {
+    const bool loop = sleepers_.empty();
+    worker& chosen = loop ? *in_loop_ : *sleepers_.back();
+    loop ? void(in_loop_ = nullptr) : sleepers_.pop_back();
+    --sleeping_;
+    ++searching_;
+    ++counted.wakes;
+    chosen.notified = true;
+    write_idle(here);
+    co_await settle(here);
+    if (!loop && chosen.asleep) clock.schedule(std::exchange(chosen.asleep, {}), cost.wake_latency);
+    if (!loop) co_await clock.delay(cost.wake_cost);  // under the lock
+    co_await parker_.unlock();
+    if (!loop) co_return 0;
+    wake_loop();
+    co_await clock.delay(cost.wake_cost);
+    co_return 0;
+  }
+  co_await parker_.unlock();
+  co_return 0;
+}
+
+process runtime::end_search(worker& here, bool eager) {
+  if (!here.searching) co_return 0;
+  here.searching = false;
+  write_idle(here);
+  if (--searching_ > 0) co_return 0;
+  if (any_work(here) || (eager && nobody_polls())) co_await wake_one(here);
+  co_return 0;
+}
+
+bool runtime::any_work(worker& here) {
+  if (!injected_.empty()) return true;
+  for (auto& w : workers_) {
+    here.debt += w.get() == &here ? 0 : look_at(here, *w);
+    if (w->may_have_work()) return true;
+  }
+  return false;
+}
+
+process runtime::park(worker& here) {
+  co_await settle(here);
+  co_await parker_.lock();
+  if (std::exchange(here.searching, false)) --searching_;
+  ++sleeping_;
+  write_idle(here);
+  const bool work = any_work(here);
+  co_await settle(here);
+  if (work) {
+    --sleeping_;
+    ++searching_;
+    here.searching = true;
+    write_idle(here);
+    co_await settle(here);
+    co_await parker_.unlock();
+    co_return none;
+  }
+  ++counted.parks;
+  if (poller_) {
+    sleepers_.push_back(&here);
+    // It sleeps from here on: a waker that comes while the unlock wakes another finds it in the list, and is kept.
+    co_await parker_.unlock();
+    if (!here.notified) co_await leave_handle_in{here.asleep};
+    co_await parker_.lock();
+    here.notified = false;
+    here.searching = true;
+    co_await parker_.unlock();
+    co_return none;
+  }
+  poller_ = in_loop_ = &here;
+  co_await parker_.unlock();
+  if (ready_.empty() && !loop_woken_) co_await leave_handle_in{here.asleep};
+  here.asleep = {};
+  loop_woken_ = false;
+  std::vector<fiber> ready = take_ready();
+  const ns took = cost.poll + static_cast<ns>(ready.size()) * cost.event;
+  loop_busy_ += took;
+  co_await clock.delay(took);
+  ++counted.polls;
+  here.polled = true;
+  co_await parker_.lock();
+  poller_ = nullptr;
+  if (std::exchange(here.notified, false)) {
+    here.searching = true;
+  } else {
+    in_loop_ = nullptr;
+    --sleeping_;
+    write_idle(here);
+    co_await settle(here);
+  }
+  co_await parker_.unlock();
+  if (ready.empty()) co_return none;
+  co_await end_search(here, eager(here));
+  const fiber first = co_await distribute(here, std::move(ready), true);
+  if (first != none && eager(here) && nobody_polls()) co_await wake_one(here);
+  co_return first;
+}
+
+// The loop's eventfd is sticky.
+void runtime::wake_loop() {
+  if (loop_woken_) return;
+  loop_woken_ = true;
+  if (poller_ && poller_->asleep) clock.schedule(std::exchange(poller_->asleep, {}), cost.wake_latency);
+}
+
+void runtime::event(fiber waiter) {
+  ready_.push_back(waiter);
+  if (poller_ && poller_->asleep) clock.schedule(std::exchange(poller_->asleep, {}), cost.wake_latency);
+}
+
+}  // namespace simulation

@@ -1,0 +1,143 @@
+#pragma once
+
+// The steal and wake protocol, as runtime/search.cpp, parker.hpp, idle.hpp, scheduler.cpp and inject_queue.hpp have it:
+// the functions have the names they have there. Each worker has a core of its own (the runtime's crowded is false).
+// Left out: the monitor, and what no workload here uses: stacks, cancellation, timers.
+
+#include "machine.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace simulation {
+
+using fiber = int;  // what it means is the workload's
+inline constexpr fiber none = -1;
+inline constexpr std::size_t ring_size = 1024;
+
+struct counts {
+  std::int64_t dispatches = 0, steals = 0, stolen = 0, probes = 0, wakes = 0, overflows = 0, parks = 0, polls = 0;
+  ns work = 0;  // what fibers computed
+};
+
+struct worker {
+  worker(std::size_t number, std::size_t users) : index(number), queues(users), random(number * 977 + 1) {}
+
+  [[nodiscard]] bool may_have_work() const noexcept { return !ring.empty() || !jobs.empty(); }
+
+  std::size_t index;
+  std::deque<fiber> ring, jobs;
+  fiber slot = none;
+  line queues;  // of ring and jobs
+  ns debt = 0;  // time that has passed for it since the engine's now
+  unsigned until_housekeeping = 1, quanta_per_visit = 1, slot_streak = 0;
+  ns last_visit = 0, last_poll = 0;
+  bool jobs_turn = false, polled = false, searching = false, notified = false, ran = false;
+  struct {
+    ns time = 0;
+    std::size_t count = 0;
+    ns patience = 0;
+  } last_theft;
+  std::size_t watched_victim = 0;
+  std::int64_t watched_dispatches = 0, dispatches = 0;
+  std::uint64_t random;
+  std::coroutine_handle<> asleep;
+};
+
+// In the shared queue: a fiber, and whose core has its memory.
+struct shared_fiber {
+  fiber which;
+  std::size_t from;
+};
+
+class runtime;
+
+class workload {
+ public:
+  virtual ~workload() = default;
+  virtual void begin(runtime& on) = 0;
+  virtual process run(runtime& on, worker& here, fiber which) = 0;
+};
+
+class runtime {
+ public:
+  runtime(std::size_t workers, const costs& cost, workload& load, std::uint64_t seed);
+
+  void run();  // until finish()
+  void finish();
+
+  // For fibers, on the worker that runs them.
+  process compute(worker& here, ns time);
+  process add(worker& here, fiber runnable);      // to the ring, and tell of it
+  process add_job(worker& here, fiber runnable);  // to the jobs
+  process wake(worker& here, fiber woken);        // to the slot
+  // For a thread that is no worker.
+  process inject(fiber runnable);
+  // For the network: a descriptor became ready.
+  void event(fiber waiter);
+
+  [[nodiscard]] std::size_t size() const noexcept { return workers_.size(); }
+  engine clock;
+  const costs cost;
+  counts counted;
+  ns all_ran = 0;  // when the last worker ran its first fiber
+  ns began = 0, finished = 0;
+  ns source_busy = 0;  // the one fiber or thread, if there is one, that all work comes from
+
+  struct shares {  // of the time, that each serialised resource was busy
+    double shared_queue, parker, idle_word, event_loop, ring, source;  // ring: the one that is fought for most
+  };
+  [[nodiscard]] shares utilisation() const;
+
+ private:
+  process loop(worker& here);
+  process next(worker& here);
+  fiber next_local(worker& here);
+  process housekeeping(worker& here);
+  process probe_stuck_victim(worker& here);
+  process take_injected(worker& here, std::size_t most);
+  process take_from_others(worker& here, bool slots_too);
+  process steal(worker& here, bool slots_too);
+  process steal_from(worker& thief, worker& victim, bool slots_too);
+  process search(worker& here);
+  process poll_events(worker& here, bool run_first);
+  process distribute(worker& here, std::vector<fiber> ready, bool run_first);
+  process push_ring(worker& here, fiber runnable);
+  process notify(worker& here);
+  process wake_one(worker& here);
+  process end_search(worker& here, bool eager);
+  process park(worker& here);
+  auto settle(worker& here) { return clock.delay(std::exchange(here.debt, 0)); }  // lets the debt pass
+  void judge_last_theft(worker& here);
+  void write_idle(worker& here);
+  [[nodiscard]] ns look_at(worker& here, worker& victim);
+  [[nodiscard]] bool any_work(worker& here);
+  [[nodiscard]] bool nobody_polls() const noexcept { return sleeping_ > 0 && searching_ == 0 && !poller_; }
+  [[nodiscard]] bool eager(const worker& here) const noexcept { return here.quanta_per_visit <= 5; }
+  [[nodiscard]] bool few_injected() const noexcept { return injected_.size() < 8; }
+  [[nodiscard]] std::size_t awake() const noexcept { return workers_.size() - sleeping_; }
+  [[nodiscard]] std::size_t below(worker& here, std::size_t limit) const noexcept;
+  [[nodiscard]] std::vector<fiber> take_ready();
+  void wake_loop();
+
+  workload& load_;
+  std::vector<std::unique_ptr<worker>> workers_;
+  worker outside_;  // stands for threads that are no workers
+
+  std::deque<shared_fiber> injected_;
+  spin_lock injected_lock_;
+  mutex parker_;
+  line idle_;
+  std::size_t searching_ = 0, sleeping_ = 0;
+  std::vector<worker*> sleepers_;  // newest last
+  worker* in_loop_ = nullptr;
+  worker* poller_ = nullptr;
+  bool loop_woken_ = false;
+  ns loop_busy_ = 0;
+  std::deque<fiber> ready_;  // what epoll would bring
+};
+
+}  // namespace simulation

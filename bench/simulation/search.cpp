@@ -1,0 +1,222 @@
+// The simulated runtime/search.cpp: what a worker does when its own queues give nothing, or something is due.
+
+#include "runtime.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace simulation {
+namespace {
+
+constexpr unsigned dispatches_per_visit = 61;
+constexpr ns poll_interval = 100'000;
+constexpr ns longest_patience = 100'000;
+constexpr ns transfer_cost = 300;
+constexpr std::size_t smallest_batch = 8, inject_batch = 128, events_kept = 8;
+constexpr std::size_t events_per_turn = 4096;  // libevent's most
+
+}  // namespace
+
+process runtime::next(worker& here) {
+  if (here.until_housekeeping == 0) {
+    const fiber due = co_await housekeeping(here);
+    if (due != none) co_return due;
+  }
+  if (here.slot != none && here.slot_streak >= 3 && here.may_have_work()) {
+    here.slot_streak = 0;
+    co_await add(here, std::exchange(here.slot, none));
+  }
+  const fiber mine = next_local(here);
+  if (mine != none) co_return mine;
+  const bool may_take = here.last_theft.patience == 0 && here.last_theft.count < smallest_batch;
+  if (!may_take && !few_injected()) co_return none;
+  co_return co_await take_injected(here, inject_batch);
+}
+
+process runtime::housekeeping(worker& here) {
+  co_await settle(here);
+  const ns now = clock.now();
+  const ns fitting = poll_interval * here.quanta_per_visit / std::max<ns>(now - here.last_visit, 1);
+  here.quanta_per_visit = static_cast<unsigned>(std::clamp<ns>(fitting, 1, dispatches_per_visit));
+  here.until_housekeeping = here.quanta_per_visit;
+  here.last_visit = now;
+  const bool polled = std::exchange(here.polled, false);
+  if (!polled && now - here.last_poll >= poll_interval) {
+    here.last_poll = now;
+    co_await poll_events(here, false);
+    here.polled = false;
+    if (eager(here) && nobody_polls()) co_await wake_one(here);
+  }
+  const fiber injected = co_await take_injected(here, 8);
+  if (injected != none) co_return injected;
+  co_return co_await probe_stuck_victim(here);
+}
+
+process runtime::probe_stuck_victim(worker& here) {
+  if (size() == 1) co_return none;
+  worker& victim = *workers_[here.watched_victim];
+  fiber stolen = none;
+  here.debt += cost.line;  // its count of dispatches
+  if (&victim != &here && victim.dispatches == here.watched_dispatches && !victim.ring.empty()) {
+    stolen = co_await steal_from(here, victim, false);
+    if (stolen != none) co_await notify(here);
+  }
+  here.watched_victim = (here.index + 1 + below(here, size() - 1)) % size();
+  here.watched_dispatches = workers_[here.watched_victim]->dispatches;
+  co_return stolen;
+}
+
+process runtime::take_injected(worker& here, std::size_t most) {
+  if (injected_.empty()) co_return none;
+  const std::size_t count = std::min(most, injected_.size() / size() + 1);
+  co_await settle(here);
+  co_await injected_lock_.lock(here.index);
+  std::vector<fiber> taken;
+  for (; taken.size() < count && !injected_.empty(); injected_.pop_front()) {
+    taken.push_back(injected_.front().which);
+    here.debt += injected_.front().from == here.index ? 0 : cost.transfer;
+  }
+  co_await clock.delay(static_cast<ns>(taken.size()) * cost.queued);
+  injected_lock_.unlock();
+  if (taken.empty()) co_return none;
+  for (std::size_t i = 1; i < taken.size(); ++i) co_await push_ring(here, taken[i]);
+  if (taken.size() > 1) co_await notify(here);
+  co_return taken.front();
+}
+
+// The time of a look at another's ring and jobs.
+ns runtime::look_at(worker& here, worker& victim) {
+  ++counted.probes;
+  return victim.queues.read(here.index, clock.now() + here.debt, cost.probe, cost.probe_same);
+}
+
+process runtime::steal(worker& here, bool slots_too) {
+  const std::size_t start = below(here, size());
+  for (std::size_t i = 0; i < size(); ++i) {
+    worker& victim = *workers_[(start + i) % size()];
+    if (&victim == &here) continue;
+    here.debt += look_at(here, victim);
+    if (!victim.may_have_work() && !(slots_too && victim.slot != none)) continue;
+    const fiber stolen = co_await steal_from(here, victim, slots_too);
+    if (stolen != none) co_return stolen;
+  }
+  co_return none;
+}
+
+// Half of the ring, or one job, or the slot. Whoever comes while another takes waits for the line.
+process runtime::steal_from(worker& thief, worker& victim, bool slots_too) {
+  thief.debt += victim.queues.write(cost, thief.index, clock.now() + thief.debt);
+  co_await settle(thief);
+  fiber stolen = none;
+  if (!victim.ring.empty()) {
+    const std::size_t wanted = victim.ring.size() - victim.ring.size() / 2;
+    const std::size_t count = std::min(wanted, ring_size - thief.ring.size() + 1);
+    stolen = victim.ring.front();
+    victim.ring.pop_front();
+    for (std::size_t i = 1; i < count; ++i, victim.ring.pop_front()) thief.ring.push_back(victim.ring.front());
+    thief.debt += thief.queues.write_own(cost, thief.index, clock.now()) + static_cast<ns>(count) * cost.transfer;
+    counted.stolen += static_cast<std::int64_t>(count);
+  } else if (!victim.jobs.empty()) {
+    stolen = victim.jobs.front();
+    victim.jobs.pop_front();
+    thief.debt += cost.transfer;
+    ++counted.stolen;
+  } else if (slots_too && victim.slot != none) {
+    stolen = std::exchange(victim.slot, none);
+    thief.debt += cost.line + cost.transfer;
+    ++counted.stolen;
+  }
+  if (stolen == none) co_return none;
+  ++counted.steals;
+  thief.debt += cost.steal;
+  co_return stolen;
+}
+
+void runtime::judge_last_theft(worker& here) {
+  auto& last = here.last_theft;
+  if (last.count < smallest_batch) return;
+  const bool was_worth_it = clock.now() - last.time >= static_cast<ns>(last.count) * transfer_cost;
+  last.patience = was_worth_it ? 0 : std::clamp<ns>(2 * last.patience, transfer_cost * 64, longest_patience);
+  last.count = 0;
+}
+
+process runtime::take_from_others(worker& here, bool slots_too) {
+  const std::size_t before = here.ring.size();
+  fiber first = co_await take_injected(here, inject_batch);
+  if (first == none) first = co_await steal(here, slots_too);
+  if (first == none) co_return none;
+  // The transfer is paid when the fibers run, so the debt belongs to the time after the theft.
+  here.last_theft.time = clock.now();
+  here.last_theft.count = here.ring.size() - before + 1;
+  co_return first;
+}
+
+process runtime::search(worker& here) {
+  co_await settle(here);
+  if (awake() <= 1) co_return co_await take_injected(here, inject_batch);
+  if (!here.searching) {
+    if (2 * searching_ >= awake()) co_return none;
+    ++searching_;
+    here.searching = true;
+    write_idle(here);
+  }
+  co_await settle(here);
+  const ns start = clock.now();
+  judge_last_theft(here);
+  for (;;) {
+    const ns patience = here.last_theft.patience, passed = clock.now() - start;
+    const bool last = passed >= std::max(cost.search_time, patience);
+    fiber found = none;
+    if (passed >= patience) {
+      found = co_await take_from_others(here, last);
+    } else if (few_injected()) {
+      found = co_await take_injected(here, inject_batch);
+    }
+    if (found == none) found = co_await poll_events(here, true);
+    if (found != none) co_return found;
+    if (last || awake() <= 1) co_return none;
+    here.debt += cost.pause;
+    co_await settle(here);
+  }
+}
+
+std::vector<fiber> runtime::take_ready() {
+  const auto end = ready_.begin() + static_cast<std::ptrdiff_t>(std::min(ready_.size(), events_per_turn));
+  std::vector<fiber> taken(ready_.begin(), end);
+  ready_.erase(ready_.begin(), end);
+  return taken;
+}
+
+process runtime::poll_events(worker& here, bool run_first) {
+  if (poller_) co_return none;
+  poller_ = &here;
+  co_await settle(here);
+  std::vector<fiber> ready = take_ready();
+  const ns took = cost.poll + cost.line + static_cast<ns>(ready.size()) * cost.event;
+  loop_busy_ += took;
+  co_await clock.delay(took);
+  poller_ = nullptr;
+  here.polled = true;
+  ++counted.polls;
+  co_return co_await distribute(here, std::move(ready), run_first);
+}
+
+process runtime::distribute(worker& here, std::vector<fiber> ready, bool run_first) {
+  if (ready.empty()) co_return none;
+  std::size_t i = 0;
+  const fiber first = run_first ? ready[i++] : none;
+  const std::size_t kept = std::min(ready.size(), i + events_kept);
+  const bool any_kept = i < kept;
+  for (; i < kept; ++i) co_await push_ring(here, ready[i]);
+  if (i < ready.size()) {
+    co_await settle(here);
+    co_await injected_lock_.lock(here.index);
+    co_await clock.delay(cost.queued);
+    for (; i < ready.size(); ++i) injected_.push_back({ready[i], outside_.index});  // last ran anywhere
+    injected_lock_.unlock();
+  }
+  if (any_kept) co_await notify(here);
+  co_return first;
+}
+
+}  // namespace simulation
