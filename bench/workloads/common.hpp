@@ -60,8 +60,8 @@ class stopwatch {
 inline bool with_float_work = false;  // WORKLOAD+fp was asked for; set before the runtime starts
 
 // One inexact operation on doubles if asked for, in each operation of a workload. It leaves sticky flags in the
-// floating-point status: inexact in an odd role, overflow too in an even one. So fibers of different roles differ in
-// their status, which a switch that saves and loads it pays for dearly.
+// floating-point status: inexact in an odd role, overflow too in an even one. So the status of fibers of different
+// roles may differ, which a switch that saves and loads it pays for.
 inline void float_work(int role) {
   if (!with_float_work) [[likely]]
     return;
