@@ -324,6 +324,25 @@ void scheduler::make_fiber_of_job() {
 
 // ---- what to run next: this worker's own ----
 
+// With a thousand fibers taking turns, what a dispatch costs is the way of their memory to the first cache. So the
+// block of the fiber after the next is fetched ahead, and the top of the stack of the next, whose block is here by now.
+// The ring holds fibers only, and their blocks are never unmapped, so a stale hint does no harm.
+[[gnu::always_inline]] inline void scheduler::prefetch_ring() noexcept {
+#if !ULEXITE_TSAN && !ULEXITE_ASAN  // which take the look at a stale hint for an error
+  __builtin_prefetch(ring_.hint(2));
+  if (const auto* const next = static_cast<const task*>(ring_.hint(1))) {
+    const auto* const frame = static_cast<const char*>(next->saved.frame);
+    __builtin_prefetch(frame);
+    __builtin_prefetch(frame + cache_line);
+  }
+#endif
+}
+
+[[gnu::always_inline]] inline job* scheduler::pop_ring() noexcept {
+  prefetch_ring();
+  return home_.alone ? ring_.pop_top_alone() : ring_.pop_top();
+}
+
 // The next of this worker's own queues, or null when the main stack must see to it: nothing is left here, or something
 // is due that takes locks or time. Called with a wait's lock held, so it must stay short.
 job* scheduler::next_local() noexcept {
@@ -349,11 +368,6 @@ job* scheduler::next_queued() noexcept {
   if (mine || (mine = pop_ring()) || (mine = pop_jobs()) || (mine = pop_forks())) return mine;
   others_empty_ = true;
   return nullptr;
-}
-
-job* scheduler::pop_ring() noexcept {
-  prefetch_ring();
-  return home_.alone ? ring_.pop_top_alone() : ring_.pop_top();
 }
 
 job* scheduler::pop_jobs() noexcept { return home_.alone ? jobs_.pop_top_alone() : jobs_.pop_top(); }
@@ -389,20 +403,6 @@ void scheduler::announce_forks() noexcept {
   last.time = time;
   last.taken = taken;
   home_.parker.wake_one();
-}
-
-// With a thousand fibers taking turns, what a dispatch costs is the way of their memory to the first cache. So the
-// block of the fiber after the next is fetched ahead, and the top of the stack of the next, whose block is here by now.
-// The ring holds fibers only, and their blocks are never unmapped, so a stale hint does no harm.
-void scheduler::prefetch_ring() noexcept {
-#if !ULEXITE_TSAN && !ULEXITE_ASAN  // which take the look at a stale hint for an error
-  __builtin_prefetch(ring_.hint(2));
-  if (const auto* const next = static_cast<const task*>(ring_.hint(1))) {
-    const auto* const frame = static_cast<const char*>(next->saved.frame);
-    __builtin_prefetch(frame);
-    __builtin_prefetch(frame + cache_line);
-  }
-#endif
 }
 
 // ---- the worker's thread ----

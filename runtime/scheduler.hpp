@@ -183,7 +183,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
 
   job* next_local() noexcept;
   job* next_queued() noexcept;
-  job* pop_ring() noexcept;
+  inline job* pop_ring() noexcept;
   job* pop_jobs() noexcept;
   job* pop_forks() noexcept;
   job* next() noexcept;
@@ -204,7 +204,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   void push_job(job& job) noexcept;
   void announce_forks() noexcept;
   bool take_back_below(branch& youngest, branch& forked) noexcept;
-  void prefetch_ring() noexcept;
+  inline void prefetch_ring() noexcept;
   void announce() noexcept;
   [[nodiscard]] bool eager() const noexcept;
 
