@@ -243,6 +243,10 @@ void scheduler::complete_switch() noexcept {
       departed_.who->state.saved();
       add(*departed_.who);
       return;
+    case departed::making_room:
+      departed_.who->state.saved();
+      wake(*departed_.who);
+      return;
     case departed::ended: return recycle(*departed_.stood_on, *departed_.pool);
   }
 }
@@ -269,6 +273,18 @@ void scheduler::yield() noexcept {
 #endif
   task& self = *current_;
   departed_.what = departed::yielding;
+  departed_.who = &self;
+  arrive(leave(self.saved, next, departure::returns));
+}
+
+// The other one is likely to be at the far end of a channel. In the ring the two would be stolen from each other time
+// and again, as one of them waits there.
+void scheduler::make_room() noexcept {
+  const bool woke_one = has_slot();
+  job* const next = woke_one ? next_local() : nullptr;
+  if (!next) return yield();
+  task& self = *current_;
+  departed_.what = departed::making_room;
   departed_.who = &self;
   arrive(leave(self.saved, next, departure::returns));
 }

@@ -104,6 +104,8 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   wake_reason suspend(spin_lock* held, bool prepared, bool cancellable) noexcept;
   // Lets others run that are waiting for this worker.
   void yield() noexcept;
+  // The same for a fiber that has done much without waiting. It changes places with one that it has woken.
+  void make_room() noexcept;
   // The running fiber has done some more operations without a wait: true when it should yield.
   [[nodiscard]] bool budget_is_spent() noexcept;
   // Leaves this worker, with all that waits for it, to another thread at once. The running fiber goes on where it is,
@@ -136,7 +138,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
 
   // What the switch leaves to the computation that it arrives in.
   struct departed {
-    enum { nothing, waiting, yielding, ended } what = nothing;
+    enum { nothing, waiting, yielding, making_room, ended } what = nothing;
     task* who = nullptr;
     spin_lock* held = nullptr;
     bool prepared = false;
@@ -195,6 +197,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   job* take_from_others(bool slots_too) noexcept;
   job* steal(bool slots_too) noexcept;
   job* steal_fork(scheduler& victim) noexcept;
+  static bool stands_still(const scheduler& victim) noexcept;
   void judge_last_theft(std::int64_t now) noexcept;
   [[nodiscard]] bool few_injected() const noexcept;
   job* poll_events(bool run_first) noexcept;

@@ -128,7 +128,7 @@ void throw_cancelled(std::error_code cause) {
 void throw_cancelled() { throw_cancelled(stop_cause(this_agent())); }
 
 void look_whether_to_yield(agent& self) noexcept {
-  if (self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent()) this_scheduler()->yield();
+  if (self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent()) this_scheduler()->make_room();
 }
 
 bool runs_on_a_worker(const agent* who) noexcept {
