@@ -6,8 +6,10 @@ namespace ulexite::detail {
 // that tests meet the interleavings that a quiet machine never shows. The schedule follows from the seed in the
 // environment variable ULEXITE_SEED. Compiled away otherwise.
 #if defined(ULEXITE_CHAOS) && ULEXITE_CHAOS
+inline constexpr bool perturbed = true;
 void perturb() noexcept;
 #else
+inline constexpr bool perturbed = false;
 inline void perturb() noexcept {}
 #endif
 

@@ -7,8 +7,8 @@
 //   held_   true while somebody is inside. Written by lock, try_lock and unlock.
 //
 // Pairings
-//   A  unlock stores false, release  ->  lock or try_lock exchanges, acquire: the next holder sees all that the last
-//      one wrote.
+//   A  unlock stores false, release  ->  lock or try_lock exchanges, or wait_until_free loads, acquire: the next holder
+//      sees all that the last one wrote.
 
 #include <ulexite/base/atomics.hpp>
 
@@ -26,6 +26,13 @@ class basic_spin_lock {
   }
   [[nodiscard]] bool try_lock() noexcept { return !held_.exchange(true, Atomics::acquire); }  // A
   void unlock() noexcept { held_.store(false, Atomics::release); }                            // A
+
+  // For a lock that nobody but the caller ever locks (biased_lock.hpp).
+  void lock_alone() noexcept { held_.store(true, Atomics::relaxed); }  // published by the caller's fence
+  // Waits for its holder without locking it.
+  void wait_until_free() const noexcept {
+    for (unsigned turn = 0; held_.load(Atomics::acquire); ++turn) Atomics::pause(turn);  // A
+  }
 
  private:
   [[gnu::cold, gnu::noinline]] void lock_slow() noexcept {

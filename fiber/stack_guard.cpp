@@ -1,6 +1,7 @@
 #include <ulexite/fiber/stack_guard.hpp>
 
 #include <ulexite/base/panic.hpp>
+#include <ulexite/fiber/advice.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -8,13 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include <sys/mman.h>
 #include <unistd.h>
-
-#ifndef MADV_GUARD_INSTALL
-#define MADV_GUARD_INSTALL 102  // Linux 6.13; older C libraries do not name it
-#endif
 
 namespace ulexite::detail {
 namespace {
@@ -73,10 +71,26 @@ const guard_policy& policy() noexcept {
   return once;
 }
 
+char* guard_of(const stack& stack) noexcept { return stack.low - stack.guard; }
+
+// Guards as many of the list's stacks as one system call serves, or up to the first whose guard the kernel refuses.
+// Returns the rest of the list: all of it means that the first was refused.
+stack* install(stack* list) noexcept {
+  iovec ranges[64];
+  std::size_t count = 0;
+  for (const stack* each = list; each && count < std::size(ranges); each = each->next) {
+    ranges[count++] = {guard_of(*each), each->guard};
+  }
+  const std::size_t done = advise({ranges, count}, MADV_GUARD_INSTALL);
+  counters.installed.fetch_add(done, std::memory_order_relaxed);  // counter
+  for (std::size_t i = 0; i < done; ++i) list = list->next;
+  return list;
+}
+
 // A guard is counted before it is made, so that threads together stay within the budget.
-bool protect(char* begin, std::size_t size) noexcept {
+bool protect(const stack& stack) noexcept {
   if (counters.protected_.fetch_add(1, std::memory_order_relaxed) < policy().budget &&  // counter
-      ::mprotect(begin, size, PROT_NONE) == 0) {
+      ::mprotect(guard_of(stack), stack.guard, PROT_NONE) == 0) {
     return true;
   }
   counters.protected_.fetch_sub(1, std::memory_order_relaxed);  // counter
@@ -113,13 +127,16 @@ std::size_t stack_guard_size(std::size_t space) noexcept {
   return std::max(space <= 32 * kib ? 4 * kib : 16 * kib, page_size());
 }
 
-void place_stack_guard(stack& stack) noexcept {
-  char* const begin = stack.low - stack.guard;
+void place_stack_guards(stack* list) noexcept {
   const guard_kind first = policy().first;
-  if (first == guard_kind::install && ::madvise(begin, stack.guard, MADV_GUARD_INSTALL) == 0) {
-    counters.installed.fetch_add(1, std::memory_order_relaxed);  // counter
-  } else if (first == guard_kind::canary || !protect(begin, stack.guard)) {
-    place_canary(stack);
+  while (list) {
+    stack* const refused = first == guard_kind::install ? install(list) : list;
+    if (refused != list) {
+      list = refused;
+      continue;
+    }
+    if (first == guard_kind::canary || !protect(*list)) place_canary(*list);
+    list = list->next;
   }
 }
 

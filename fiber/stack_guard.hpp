@@ -1,7 +1,7 @@
 #pragma once
 
 // What lies below a stack so that an overflow cannot go unnoticed. Three kinds, tried in this order for each stack:
-//   installed   MADV_GUARD_INSTALL (Linux 6.13): faults when touched, costs no memory map, 0.2 us once.
+//   installed   MADV_GUARD_INSTALL (Linux 6.13): faults when touched, costs no memory map, 0.3 us once.
 //   protected_  mprotect(PROT_NONE): faults when touched, but costs two memory maps, of which a process has 65,530 by
 //               default (vm.max_map_count). So at most a quarter of these maps becomes guards.
 //   canary      words whose change is found when the stack is given back: late, and only if they were hit. It costs a
@@ -21,8 +21,9 @@ namespace ulexite::detail {
 // it was compiled with -fstack-clash-protection, which probes each page.
 std::size_t stack_guard_size(std::size_t space) noexcept;
 
-// Makes the guard below `stack.low`; sets `stack.canary`. Always succeeds, by a canary if all else fails. Any thread.
-void place_stack_guard(stack& stack) noexcept;
+// Makes the guard below `low` of each stack of a list (through `next`); sets `canary`. Always succeeds, by a canary if
+// all else fails. Any thread.
+void place_stack_guards(stack* list) noexcept;
 
 // False when the canary of `stack`, which has one, was overwritten.
 bool stack_canary_intact(const stack& stack) noexcept;

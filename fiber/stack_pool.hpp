@@ -27,7 +27,8 @@ class stack_pool {
 
   // Takes a stack, carving a new one when none is left. Null when the machine refuses the memory (errno says why).
   stack* take() noexcept { return take(1); }
-  // Takes up to `count` at once as a list through `next`; null when not even one could be had.
+  // Takes up to `count` at once as a list through `next`; null when not even one could be had. Of two or more the
+  // topmost pages are committed.
   stack* take(std::size_t count) noexcept;
   // Gives a list (through `next`) of stacks of this pool back. Nobody owns them any more: `owner` becomes null. Checks
   // canaries: an overflow found late is reported, and ends the process; an owner that is still set must be alive.

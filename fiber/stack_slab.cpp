@@ -98,13 +98,16 @@ const stack* stack_slab::guarded_here(const char* address) const noexcept {
   return offset % stack_size_ < guard_size_ ? descriptor(offset / stack_size_) : nullptr;
 }
 
-stack& stack_slab::carve(std::size_t index) noexcept {
-  stack& made = *new (descriptor(index)) stack;
-  made.low = stacks_ + index * stack_size_ + guard_size_;
-  made.high = stacks_ + (index + 1) * stack_size_;
-  made.guard = static_cast<std::uint32_t>(guard_size_);
-  place_stack_guard(made);
-  return made;
+stack* stack_slab::carve(std::size_t first, std::size_t count) noexcept {
+  for (std::size_t i = first; i < first + count; ++i) {
+    stack& made = *new (descriptor(i)) stack;
+    made.next = i + 1 < first + count ? descriptor(i + 1) : nullptr;
+    made.low = stacks_ + i * stack_size_ + guard_size_;
+    made.high = stacks_ + (i + 1) * stack_size_;
+    made.guard = static_cast<std::uint32_t>(guard_size_);
+  }
+  place_stack_guards(descriptor(first));
+  return descriptor(first);
 }
 
 // The first place is the slab's own.

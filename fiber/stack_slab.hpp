@@ -25,8 +25,9 @@ class stack_slab {
   // the answer means something only for an address that faulted.
   static const stack* guarded(const void* address) noexcept;
 
-  // Makes the stack `index` ready for use, guard included. Once for each index; any thread.
-  stack& carve(std::size_t index) noexcept;
+  // Makes the stacks from `first` on ready for use, guards included: `count` of them, at least one, as a list through
+  // `next`. Once for each; any thread.
+  stack* carve(std::size_t first, std::size_t count) noexcept;
 
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
 

@@ -9,6 +9,7 @@
 
 namespace ulexite::detail {
 
+class scheduler;
 class task;
 
 inline constexpr std::int64_t no_deadline = INT64_MAX;
@@ -118,6 +119,13 @@ class thread_agent : public agent {
 // The agent of the calling fiber or thread.
 agent& this_agent() noexcept;
 
+// Who calls, both at once, for that is one call instead of two.
+struct caller {
+  detail::agent* agent;
+  scheduler* worker;  // on which the call is made, until the next switch; null on a plain thread
+};
+caller this_caller() noexcept;
+
 // Requests a stop, and so runs callbacks of the user's. A fiber may not wait in them: what holds for std::stop_callback
 // on threads, that the one who destroys it waits for a call under way elsewhere, is decided by the thread that made the
 // request, and a fiber that waits leaves that to others.
@@ -126,7 +134,8 @@ void run_stop_callbacks(std::stop_source source) noexcept;
 // The values of the calling fiber or thread. Throws std::bad_alloc, usage_error in a job.
 local_values& this_agents_locals();
 
-// Makes the agent run on. It is claimed, and the caller is its claimer. Any thread.
+// Makes the agent run on. It is claimed, and the caller is its claimer. Any thread; `worker` is the caller's.
 void resume(agent& agent) noexcept;
+void resume(agent& agent, scheduler* worker) noexcept;
 
 }  // namespace ulexite::detail

@@ -5,7 +5,7 @@
 
 namespace ulexite::detail {
 
-task* branch::start(core& home, scheduler& taker) noexcept {
+task* branch::start(core& home) noexcept {
   result_task<void>* made;
   try {
     made = &make_(home, *this);
@@ -13,13 +13,10 @@ task* branch::start(core& home, scheduler& taker) noexcept {
     tell(home, given_back);
     return nullptr;
   }
-  made->id = taker.next_id();
-  made->is_branch = true;
-  made->wanted_stack = forking_->fiber().wanted_stack;
+  prepare(*made);
+  made->branch_from(forking_->fiber());
   made->agent().deadline = deadline_;
   made->agent().shielded = shielded_;
-  std_atomics::light_fence();  // core.hpp A
-  if (home.stop_requested()) made->agent().word.request_stop();
   tell(home, reinterpret_cast<std::uintptr_t>(made));
   return made;
 }

@@ -27,7 +27,7 @@ class branch {
 
   // The taker's side: its fiber, which is to be run next; or null when there is no room for one more, and whoever
   // forked has to call the function himself.
-  task* start(core& home, scheduler& taker) noexcept;
+  task* start(core& home) noexcept;
 
   // Is it known what has become of it? The forking fiber, and who runs on its thread.
   [[nodiscard]] bool told() const noexcept { return news_.told() != 0; }
@@ -121,9 +121,7 @@ class forked final : public branch {
   static const whereabouts& this_place() noexcept { return inlined_whereabouts(); }
 
   static result_task<void>& make(core& home, branch& taken) {
-    auto call = [&function = static_cast<forked&>(taken).function_] { std::invoke(function); };
-    using made = closure_task<void, decltype(call)>;
-    return *new (allocate_task(home, sizeof(made))) made(home, call);
+    return make_task(home, [&function = static_cast<forked&>(taken).function_] { std::invoke(function); });
   }
 
   F& function_;

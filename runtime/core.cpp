@@ -23,7 +23,7 @@ core::core(runtime_options given)
       alone(workers == 1),
       crowded(workers > processors()),
       stacks(stack_pool::of_size(options.stack_size)),
-      owned_tasks(task_pool::make(options.on_unhandled_exception)),
+      owned_tasks(task_pool::make(*this, options.on_unhandled_exception)),
       tasks(*owned_tasks),
       loop(std::make_shared<event_loop>(workers)),
       blocking(std::make_shared<blocking_pool>(options.blocking_threads, options.blocking_keep_alive)),
@@ -50,7 +50,7 @@ void core::inject(intrusive_queue<job>& runnables) noexcept {
   outside_pushers_.fetch_sub(1, std::memory_order_release);  // pairs with the monitor's load
 }
 
-void core::count_spawn(scheduler* here) {
+void core::count_rare_spawn(scheduler* here) {
   if (options.max_fibers != 0) {
     const auto before = live_limit_count_.fetch_add(1, std::memory_order_relaxed);  // counter
     if (before >= options.max_fibers) {
@@ -65,7 +65,7 @@ void core::count_spawn(scheduler* here) {
   }
 }
 
-void core::count_end(scheduler* here) noexcept {
+void core::count_rare_end(scheduler* here) noexcept {
   if (options.max_fibers != 0) live_limit_count_.fetch_sub(1, std::memory_order_relaxed);  // counter
   if (here) {
     here->counters.ended.add();
@@ -135,7 +135,7 @@ void core::abandon_all() noexcept {
   std::vector<task*> left, branches;
   tasks.for_each([&](agent& agent) {
     if (!agent.in_use) return;
-    if (agent.fiber().is_branch) branches.push_back(&agent.fiber());
+    if (agent.fiber().is_branch()) branches.push_back(&agent.fiber());
     if (agent.fiber().state.phase() == fiber_phase::dead) return;
     agent.word.reset();  // nothing that the others give up may resume it
     left.push_back(&agent.fiber());
@@ -144,7 +144,7 @@ void core::abandon_all() noexcept {
   for (task* const task : left) {
     if (task->standing)
       stood_on.emplace_back(task->standing,
-                            task->wanted_stack == 0 ? &stacks : &stack_pool::of_size(task->wanted_stack));
+                            task->wanted_stack() == 0 ? &stacks : &stack_pool::of_size(task->wanted_stack()));
   }
   for (task* const task : left) task->abandon();
   for (task* const task : branches) task->release();  // the frames of their forks do it no more

@@ -39,8 +39,14 @@ class core {
   void inject(intrusive_queue<job>& runnables) noexcept;
 
   // Counting fibers; `here` is the calling worker, if it is one of this runtime.
-  void count_spawn(scheduler* here);
-  void count_end(scheduler* here) noexcept;
+  void count_spawn(scheduler* here) {
+    if (!here || options.max_fibers != 0) return count_rare_spawn(here);
+    here->counters.spawned.add();
+  }
+  void count_end(scheduler* here) noexcept {
+    if (!here || options.max_fibers != 0) return count_rare_end(here);
+    here->counters.ended.add();
+  }
   [[nodiscard]] std::size_t live() const noexcept;
 
   // Asks all fibers to stop, now and in future. Any thread.
@@ -101,6 +107,9 @@ class core {
   std::atomic<bool> running_main{false};  // run() is under way
 
  private:
+  void count_rare_spawn(scheduler* here);
+  void count_rare_end(scheduler* here) noexcept;
+
   // The monitor: sees to what no worker can see to itself. One thread at a time.
   class monitor_turn;
   void tick() noexcept;

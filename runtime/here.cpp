@@ -48,6 +48,12 @@ ULEXITE_OPAQUE agent& this_agent() noexcept {
   return address->agent ? *address->agent : make_thread_agent();
 }
 
+ULEXITE_OPAQUE caller this_caller() noexcept {
+  whereabouts* address = &own_whereabouts;
+  asm volatile("" : "+r"(address));
+  return {address->agent ? address->agent : &make_thread_agent(), address->scheduler};
+}
+
 // A thread's own numbers, from wherever the thread happens to stand at first.
 ULEXITE_OPAQUE std::uint32_t random_below(std::uint32_t bound) noexcept {
   random* address = &dice;

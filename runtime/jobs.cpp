@@ -1,8 +1,10 @@
 #include <ulexite/base/error.hpp>
-#include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/jobs.hpp>
+#include <ulexite/runtime/runtime.hpp>
+
+#include <utility>
 
 namespace ulexite {
 namespace {
@@ -25,5 +27,19 @@ void schedule(job& job) {
 }
 
 void schedule(job_list&& jobs) { here().add_jobs(jobs.jobs_); }
+
+void runtime::schedule(job& job) {
+  check(job);
+  for_others("schedule").inject(job);
+}
+
+void runtime::schedule(job_list&& jobs) { for_others("schedule").inject(jobs.jobs_); }
+
+void become_fiber() {
+  if (in_fiber()) return;
+  detail::scheduler* const here = detail::this_scheduler();
+  if (!here || here->running()) throw usage_error("ulexite::become_fiber outside a job");
+  here->make_fiber_of_job();
+}
 
 }  // namespace ulexite

@@ -1,26 +1,39 @@
 #pragma once
 
+#include <ulexite/base/error.hpp>
 #include <ulexite/base/intrusive_list.hpp>
 #include <ulexite/base/job.hpp>
 
 namespace ulexite {
 
-// A batch of jobs, in order: one publication, one wake. Not synchronised.
+class runtime;
+
+// A batch of jobs, in order: one publication, one wake. Not synchronised. May be constinit, as jobs may.
 class job_list {
  public:
-  void push(job& job) noexcept { jobs_.push(job); }
+  // Throws usage_error for a job without a function.
+  void push(job& job) {
+    if (!job.run) throw usage_error("ulexite::job_list::push of a job without a function");
+    jobs_.push(job);
+  }
   [[nodiscard]] bool empty() const noexcept { return jobs_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return jobs_.size(); }
 
  private:
   friend void schedule(job_list&& jobs);
+  friend class runtime;
   detail::intrusive_queue<job> jobs_;
 };
 
-// Makes jobs runnable in the calling worker's runtime: in this order, unless others steal some. Allocates nothing,
-// never waits. Throws errc::no_runtime outside one. A runtime that is shut down in mode stop drops those it has not
-// begun; in the other modes all of them run.
+// Makes jobs runnable in the calling worker's runtime: they start in this order, unless others steal some. Allocates
+// nothing, never waits. Throws errc::no_runtime outside one (see runtime::schedule), usage_error for a job without a
+// function. A runtime that is shut down in mode stop drops those it has not begun; in the other modes all of them run.
 void schedule(job& job);
 void schedule(job_list&& jobs);
+
+// Makes a fiber of the job that calls it: from here on it may wait, as any fiber, and it ends when the job's `run`
+// returns. No exception may leave that. Does nothing in a fiber. Throws usage_error on a plain thread and in a stop
+// callback, errc::limit_reached above max_fibers, std::bad_alloc: then the job is what it was.
+void become_fiber();
 
 }  // namespace ulexite

@@ -40,8 +40,8 @@ runtime::main_turn::~main_turn() {
 
 void runtime::wait_for(detail::task& task) noexcept { core_->watch_until_done(task); }
 
-detail::core& runtime::for_spawn() {
-  if (ended()) throw usage_error("runtime::spawn was called after shutdown");
+detail::core& runtime::for_others(const char* operation) {
+  if (ended()) throw usage_error(std::string("runtime::") + operation + " was called after shutdown");
   core_->ensure_monitor();
   return *core_;
 }

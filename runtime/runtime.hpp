@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/metrics.hpp>
 #include <ulexite/runtime/options.hpp>
 #include <ulexite/runtime/spawn.hpp>
@@ -50,19 +51,24 @@ class runtime {
   // way on a thread outside when shutdown begins.
   template <detail::spawnable F>
   auto spawn(F&& function, std::source_location where = std::source_location::current()) {
-    return detail::spawn_in(for_spawn(), {.where = where}, std::forward<F>(function));
+    return detail::spawn_in(for_others("spawn"), {.where = where}, std::forward<F>(function));
   }
   template <class F, class... A>
     requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
   auto spawn(F&& function, A&&... arguments) {
-    return detail::spawn_in(for_spawn(), {}, std::forward<F>(function), std::forward<A>(arguments)...);
+    return detail::spawn_in(for_others("spawn"), {}, std::forward<F>(function), std::forward<A>(arguments)...);
   }
   template <class F, class... A>
     requires detail::spawnable<F, A...>
   auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
-    return detail::spawn_in(for_spawn(), detail::to_task_options(options), std::forward<F>(function),
+    return detail::spawn_in(for_others("spawn"), detail::to_task_options(options), std::forward<F>(function),
                             std::forward<A>(arguments)...);
   }
+
+  // Makes jobs runnable from any thread. Like ulexite::schedule otherwise. Throws usage_error after shutdown; must not
+  // be under way on a thread outside when shutdown begins.
+  void schedule(job& job);
+  void schedule(job_list&& jobs);
 
   // Asks every fiber to stop, those spawned later too. Sticky. Never waits. Any thread.
   void request_stop() noexcept;
@@ -87,7 +93,7 @@ class runtime {
     detail::core& core_;
   };
 
-  detail::core& for_spawn();
+  detail::core& for_others(const char* operation);
   void wait_for(detail::task& task) noexcept;
   void check_outside(const char* operation) const;
   [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_relaxed); }  // hint

@@ -16,7 +16,6 @@ namespace {
 
 constexpr unsigned operations_per_look = 16;
 constexpr unsigned looks_per_quantum = 8;  // 128 operations
-constexpr unsigned stacks_kept = 16;
 constexpr std::size_t ring_overflow = 128;
 constexpr std::int64_t shortest_pause = 50'000, longest_pause = 400'000;  // ns between wake-ups for forks
 
@@ -52,13 +51,33 @@ void scheduler::announce() noexcept {
   if (!home_.alone) home_.parker.notify();
 }
 
-void scheduler::add(job& runnable) noexcept {
+// Out of line, so that those who rarely come to it are short.
+[[gnu::noinline]] void scheduler::add(job& runnable) noexcept {
   perturb();
 #ifdef ULEXITE_DEBUG_MIGRATE
   home_.injected.push(runnable);
 #else
   push_ring(runnable);
 #endif
+  announce();
+}
+
+// The surplus goes behind what is in the shared queue, so that these start in about their order too.
+void scheduler::add(intrusive_queue<job>& fibers) noexcept {
+  perturb();
+#ifndef ULEXITE_DEBUG_MIGRATE
+  while (job* const next = fibers.pop()) {
+    if (ring_.push(*next)) continue;
+    intrusive_queue<job> surplus;
+    surplus.push(*next);
+    surplus.splice(fibers);
+    fibers.splice(surplus);
+    last_theft_ = {};  // the work is this worker's own now
+    counters.overflows.add();
+    break;
+  }
+#endif
+  if (!fibers.empty()) home_.injected.push(fibers);
   announce();
 }
 
@@ -91,26 +110,25 @@ void scheduler::wake(task& woken) noexcept {
 #ifdef ULEXITE_DEBUG_MIGRATE
   return add(woken);
 #endif
-  if (!has_slot()) {
-    slot_.store(&woken, std::memory_order_release);  // A
-    return;
-  }
-  if (job* const displaced = slot_.exchange(&woken, std::memory_order_acq_rel)) add(*displaced);  // A
+  job* const displaced = has_slot() ? slot_.take() : nullptr;
+  slot_.put(woken);
+  if (displaced) add(*displaced);
 }
 
 // ---- switching ----
 
 stack_pool& scheduler::pool_for(const job& runnable) const noexcept {
   if (!fiber::is_fiber(runnable)) return home_.stacks;
-  const std::size_t wanted = static_cast<const task&>(runnable).wanted_stack;
+  const std::size_t wanted = static_cast<const task&>(runnable).wanted_stack();
   return wanted == 0 ? home_.stacks : stack_pool::of_size(wanted);
 }
 
 stack* scheduler::take_stack(stack_pool& pool) noexcept {
   if (&pool != &home_.stacks) return pool.take();
   if (!stacks_) {
-    stacks_ = pool.take(stacks_kept / 2);
+    stacks_ = pool.take(stacks_wanted_);
     if (!stacks_) return nullptr;
+    stacks_wanted_ = std::min(2 * stacks_wanted_, most_stacks_taken);
     stack_count_ = 0;
     for (stack* s = stacks_; s; s = s->next) ++stack_count_;
   }
@@ -130,6 +148,7 @@ void scheduler::recycle(stack& left, stack_pool& pool) noexcept {
   left.next = stacks_;
   stacks_ = &left;
   if (++stack_count_ <= stacks_kept) return;
+  stacks_wanted_ = stacks_kept / 2;
   stack* last_kept = stacks_;
   for (unsigned i = 1; i < stacks_kept / 2; ++i) last_kept = last_kept->next;
   stack* const surplus = std::exchange(last_kept->next, nullptr);
@@ -205,6 +224,15 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
   static_cast<scheduler*>(thread)->complete_switch();
 }
 
+[[gnu::always_inline]] inline void scheduler::complete_wait(task& who, spin_lock* held) noexcept {
+  who.state.saved();
+  const bool waits = who.agent().word.commit(departed_.prepared, departed_.cancellable);
+  // From here on the fiber may run, and end, elsewhere, unless its wait is over already.
+  if (held) held->unlock();
+  if (!waits) [[unlikely]]
+    add(who);
+}
+
 // What could not be done on the stack that was left: only now may others see the fiber that stood on it.
 void scheduler::complete_switch() noexcept {
   perturb();
@@ -215,16 +243,12 @@ void scheduler::complete_switch() noexcept {
       departed_.who->state.saved();
       add(*departed_.who);
       return;
+    case departed::making_room:
+      departed_.who->state.saved();
+      wake(*departed_.who);
+      return;
     case departed::ended: return recycle(*departed_.stood_on, *departed_.pool);
   }
-}
-
-void scheduler::complete_wait(task& who, spin_lock* held) noexcept {
-  who.state.saved();
-  const bool waits = who.agent().word.commit(departed_.prepared, departed_.cancellable);
-  // From here on the fiber may run, and end, elsewhere, unless its wait is over already.
-  if (held) held->unlock();
-  if (!waits) add(who);
 }
 
 wake_reason scheduler::suspend(spin_lock* held, bool prepared, bool cancellable) noexcept {
@@ -253,6 +277,18 @@ void scheduler::yield() noexcept {
   arrive(leave(self.saved, next, departure::returns));
 }
 
+// The other one is likely to be at the far end of a channel. In the ring the two would be stolen from each other time
+// and again, as one of them waits there.
+void scheduler::make_room() noexcept {
+  const bool woke_one = has_slot();
+  job* const next = woke_one ? next_local() : nullptr;
+  if (!next) return yield();
+  task& self = *current_;
+  departed_.what = departed::making_room;
+  departed_.who = &self;
+  arrive(leave(self.saved, next, departure::returns));
+}
+
 // The bottom of every stack but the threads' own: runs one fresh fiber or job after the other, until the next to run is
 // none. A fiber that suspends keeps the stack, and this function with it.
 void scheduler::stack_main(switch_thread& thread) {
@@ -270,12 +306,14 @@ void scheduler::stack_main(switch_thread& thread) {
       started.standing = &standing;
       standing.owner.store(&started, std::memory_order_release);  // pairs with the overflow handler's load
       here->begin_quantum(&started);
-      started.run_here();
+      here = started.run_here();
     } else {
       here->begin_quantum(nullptr);
+      here->launch_stack_ = &standing;
       next->run(next);
+      here = this_scheduler();
+      if (task* const became = here->running()) here = became->run_here();
     }
-    here = this_scheduler();
     here->set_running(nullptr);
     here->floating.restore();  // what starts next on this stack has not the rounding mode of what has ended
     next = here->next_local();
@@ -289,7 +327,37 @@ void scheduler::stack_main(switch_thread& thread) {
   here->leave(unneeded, next, departure::final);
 }
 
+// The fiber's own function does nothing: it is called when the job has returned (stack_main), and ends the fiber.
+void scheduler::make_fiber_of_job() {
+  task& made = make_task(home_, [] {});
+  made.detach_at_birth();
+  prepare(made);
+  static_cast<void>(made.state.start());  // fresh
+  made.standing = launch_stack_;
+  made.standing->owner.store(&made, std::memory_order_release);  // pairs with the overflow handler's load
+  begin_quantum(&made);
+}
+
 // ---- what to run next: this worker's own ----
+
+// With a thousand fibers taking turns, what a dispatch costs is the way of their memory to the first cache. So the
+// block of the fiber after the next is fetched ahead, and the top of the stack of the next, whose block is here by now.
+// The ring holds fibers only, and their blocks are never unmapped, so a stale hint does no harm.
+[[gnu::always_inline]] inline void scheduler::prefetch_ring() noexcept {
+#if !ULEXITE_TSAN && !ULEXITE_ASAN  // which take the look at a stale hint for an error
+  __builtin_prefetch(ring_.hint(2));
+  if (const auto* const next = static_cast<const task*>(ring_.hint(1))) {
+    const auto* const frame = static_cast<const char*>(next->saved.frame);
+    __builtin_prefetch(frame);
+    __builtin_prefetch(frame + cache_line);
+  }
+#endif
+}
+
+[[gnu::always_inline]] inline job* scheduler::pop_ring() noexcept {
+  prefetch_ring();
+  return home_.alone ? ring_.pop_top_alone() : ring_.pop_top();
+}
 
 // The next of this worker's own queues, or null when the main stack must see to it: nothing is left here, or something
 // is due that takes locks or time. Called with a wait's lock held, so it must stay short.
@@ -298,7 +366,7 @@ job* scheduler::next_local() noexcept {
   --until_housekeeping_;
   if (has_slot()) {
     if (slot_streak_ >= slot_streak_limit && may_have_work()) return nullptr;
-    if (job* const woken = take_own_slot()) {
+    if (job* const woken = slot_.take()) {
       ++slot_streak_;
       return woken;
     }
@@ -317,18 +385,13 @@ job* scheduler::next_queued() noexcept {
   return nullptr;
 }
 
-job* scheduler::pop_ring() noexcept {
-  prefetch_ring();
-  return home_.alone ? ring_.pop_top_alone() : ring_.pop_top();
-}
-
 job* scheduler::pop_jobs() noexcept { return home_.alone ? jobs_.pop_top_alone() : jobs_.pop_top(); }
 
 // Branches of fibers that have left this worker, to wait or for another worker. They become fibers, which takes time
 // and locks: the main stack does it. The youngest is the smallest, and its frame the most recent.
 job* scheduler::pop_forks(bool oldest) noexcept {
   while (branch* const forked = oldest ? forks_.pop_oldest() : forks_.pop_bottom())
-    if (task* const started = forked->start(home_, *this)) return started;
+    if (task* const started = forked->start(home_)) return started;
   return nullptr;
 }
 
@@ -341,7 +404,7 @@ bool scheduler::take_back_below(branch& youngest, branch& forked) noexcept {
   }
   for (branch* above = &youngest; above; above = forks_.pop_bottom()) {
     if (above == &forked) return true;
-    if (task* const started = above->start(home_, *this)) add(*started);
+    if (task* const started = above->start(home_)) add(*started);
   }
   return false;
 }
@@ -359,27 +422,6 @@ void scheduler::announce_forks() noexcept {
   last.time = time;
   last.taken = taken;
   home_.parker.wake_one();
-}
-
-// With a thousand fibers taking turns, what a dispatch costs is the way of their memory to the first cache. So the
-// block of the fiber after the next is fetched ahead, and the top of the stack of the next, whose block is here by now.
-// The ring holds fibers only, and their blocks are never unmapped, so a stale hint does no harm.
-void scheduler::prefetch_ring() noexcept {
-#if !ULEXITE_TSAN && !ULEXITE_ASAN  // which take the look at a stale hint for an error
-  __builtin_prefetch(ring_.hint(2));
-  if (const auto* const next = static_cast<const task*>(ring_.hint(1))) {
-    const auto* const frame = static_cast<const char*>(next->saved.frame);
-    __builtin_prefetch(frame);
-    __builtin_prefetch(frame + cache_line);
-  }
-#endif
-}
-
-job* scheduler::take_own_slot() noexcept {
-  if (!home_.alone) return take_slot();
-  job* const woken = slot_.load(std::memory_order_relaxed);  // owner-written: nobody else empties it
-  slot_.store(nullptr, std::memory_order_relaxed);           // owner-written
-  return woken;
 }
 
 // ---- the worker's thread ----

@@ -5,13 +5,10 @@
 //
 // State shared with other threads
 //   ring_, jobs_, forks_   deques, see deque.hpp: of fibers, jobs, and branches of forks.
-//   slot_          the fiber that this worker runs next: the one it woke last. Filled by the owner only, emptied by the
-//                  owner, by a thief on its last try and by the monitor.
+//   slot_          the fiber that this worker runs next: the one it woke last. Raided by a thief on its last try and by
+//                  the monitor, see run_slot.hpp.
 //   dispatches_, other counters   owner-written; for thieves, the monitor and the metrics.
 //   hogged_        set by the monitor: the running fiber should yield at its next chance.
-//
-// Pairings
-//   A  the owner stores a fiber in slot_, release  ->  whoever exchanges it out, acquire: sees the fiber.
 
 #include <ulexite/base/cache_line.hpp>
 #include <ulexite/base/random.hpp>
@@ -21,6 +18,7 @@
 #include <ulexite/runtime/deque.hpp>
 #include <ulexite/runtime/here.hpp>
 #include <ulexite/runtime/parker.hpp>
+#include <ulexite/runtime/run_slot.hpp>
 #include <ulexite/runtime/task.hpp>
 #include <ulexite/runtime/task_pool.hpp>
 
@@ -75,8 +73,9 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   // The first of `count` numbers that nobody else gets. Any thread.
   static std::uint64_t take_ids(std::uint64_t count) noexcept;
 
-  // Makes a new runnable wait its turn in this worker's queue, or a fiber that was woken run next.
+  // Makes new runnables wait their turn in this worker's queue, or a fiber that was woken run next.
   void add(job& runnable) noexcept;
+  void add(intrusive_queue<job>& fibers) noexcept;
   void add_job(job& job) noexcept;
   void add_jobs(intrusive_queue<job>& jobs) noexcept;
   void wake(task& woken) noexcept;
@@ -97,11 +96,16 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   [[nodiscard]] bool fork_wanted() const noexcept { return workers_ > 1 && forks_.seems_empty(); }
   [[nodiscard]] std::size_t worker_limit() const noexcept { return workers_; }
 
+  // The running job goes on as a fiber. Throws errc::limit_reached, std::bad_alloc.
+  void make_fiber_of_job();
+
   // Leaves the running fiber until somebody resumes it. Completes its wait (see suspend.hpp) after the switch,
   // releasing `held` if there is one.
   wake_reason suspend(spin_lock* held, bool prepared, bool cancellable) noexcept;
   // Lets others run that are waiting for this worker.
   void yield() noexcept;
+  // The same for a fiber that has done much without waiting. It changes places with one that it has woken.
+  void make_room() noexcept;
   // The running fiber has done some more operations without a wait: true when it should yield.
   [[nodiscard]] bool budget_is_spent() noexcept;
   // Leaves this worker, with all that waits for it, to another thread at once. The running fiber goes on where it is,
@@ -114,8 +118,9 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   [[nodiscard]] bool may_have_work() const noexcept {
     return ring_.may_have_items() || jobs_.may_have_items() || forks_.may_have_items();
   }
-  [[nodiscard]] bool has_slot() const noexcept { return slot_.load(std::memory_order_relaxed); }        // hint
-  job* take_slot() noexcept { return slot_.exchange(nullptr, std::memory_order_acquire); }              // A
+  [[nodiscard]] bool has_slot() const noexcept { return slot_.filled(); }
+  // All but the owner; it costs a heavy fence.
+  [[nodiscard]] job* raid_slot() noexcept { return slot_.raid(); }
   [[nodiscard]] bool runs_something() const noexcept { return busy_.load(std::memory_order_relaxed); }  // hint
   [[nodiscard]] bool runs(const agent* who) const noexcept {
     return running_.load(std::memory_order_relaxed) == who;  // hint
@@ -128,10 +133,12 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
 
  private:
   static constexpr unsigned slot_streak_limit = 3;
+  static constexpr unsigned stacks_kept = 16;
+  static constexpr unsigned most_stacks_taken = 32;  // at once
 
   // What the switch leaves to the computation that it arrives in.
   struct departed {
-    enum { nothing, waiting, yielding, ended } what = nothing;
+    enum { nothing, waiting, yielding, making_room, ended } what = nothing;
     task* who = nullptr;
     spin_lock* held = nullptr;
     bool prepared = false;
@@ -166,7 +173,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   inline switch_thread* leave(context& from, job* next, departure departure) noexcept;
   static inline void arrive(switch_thread* thread) noexcept;
   void complete_switch() noexcept;
-  void complete_wait(task& who, spin_lock* held) noexcept;
+  inline void complete_wait(task& who, spin_lock* held) noexcept;
   void set_running(task* next) noexcept;
   void begin_quantum(task* next) noexcept;
   [[nodiscard]] bool starts_on(const job& next, const stack_pool& pool) const noexcept;
@@ -178,10 +185,9 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
 
   job* next_local() noexcept;
   job* next_queued() noexcept;
-  job* pop_ring() noexcept;
+  inline job* pop_ring() noexcept;
   job* pop_jobs() noexcept;
   job* pop_forks(bool oldest) noexcept;
-  job* take_own_slot() noexcept;
   job* next() noexcept;
   job* housekeeping() noexcept;
   void pace(std::int64_t now) noexcept;
@@ -191,6 +197,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   job* take_from_others(bool slots_too) noexcept;
   job* steal(bool slots_too) noexcept;
   job* steal_fork(scheduler& victim) noexcept;
+  static bool stands_still(const scheduler& victim) noexcept;
   void judge_last_theft(std::int64_t now) noexcept;
   [[nodiscard]] bool few_injected() const noexcept;
   job* poll_events(bool run_first) noexcept;
@@ -200,7 +207,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   void push_job(job& job) noexcept;
   void announce_forks() noexcept;
   bool take_back_below(branch& youngest, branch& forked) noexcept;
-  void prefetch_ring() noexcept;
+  inline void prefetch_ring() noexcept;
   void announce() noexcept;
   [[nodiscard]] bool eager() const noexcept;
 
@@ -213,8 +220,8 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   context* main_ = nullptr;  // of the thread that runs this worker
   relay relay_{*this};
   departed departed_;
-  job* launching_ = nullptr;  // what the stack that is being started is to run
-  stack* launch_stack_ = nullptr;
+  job* launching_ = nullptr;         // what the stack that is being started is to run
+  stack* launch_stack_ = nullptr;    // that stack; also the one that the running job stands on
   unsigned looks_ = 0;               // at the running fiber's budget
   unsigned until_housekeeping_ = 1;  // dispatches
   unsigned quanta_per_visit_ = 1;
@@ -232,7 +239,8 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   std::uint64_t watched_dispatches_ = 0;
   stack* stacks_ = nullptr;  // cache, default size
   unsigned stack_count_ = 0;
-  intrusive_queue<event>* ready_ = nullptr;  // what the event loop brought
+  unsigned stacks_wanted_ = stacks_kept / 2;  // the next time; more each time that none came back
+  intrusive_queue<event>* ready_ = nullptr;   // what the event loop brought
   task_pool::cache blocks_;
   std::uint64_t next_id_ = 0, last_id_ = 0;
 
@@ -240,7 +248,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   deque<job, 1024, deque_order::first_in_first_out> ring_;
   deque<job, 1024, deque_order::first_in_first_out> jobs_;
   deque<branch, 1024, deque_order::last_in_first_out> forks_;
-  alignas(cache_line) std::atomic<job*> slot_{nullptr};
+  alignas(cache_line) run_slot<job> slot_;
   alignas(cache_line) std::atomic<bool> hogged_{false};
   std::atomic<bool> busy_{false};
   std::atomic<const agent*> running_{nullptr};

@@ -19,8 +19,8 @@ namespace {
 constexpr unsigned dispatches_per_visit = 61;
 constexpr std::int64_t poll_interval = 100'000;     // ns
 constexpr std::int64_t search_time = 30'000;        // ns: about what it costs to sleep and be woken
-constexpr std::int64_t longest_patience = 100'000;  // ns
-constexpr std::int64_t transfer_cost = 300;         // ns: of one fiber to another core and its memory back
+constexpr std::int64_t longest_patience = 400'000;  // ns
+constexpr std::int64_t transfer_cost = 1000;        // ns: of one fiber to another core and its memory back
 constexpr std::size_t smallest_batch = 8;
 constexpr std::size_t inject_batch = 128;
 constexpr std::size_t events_kept = 8;
@@ -33,7 +33,7 @@ job* scheduler::next() noexcept {
     if (job* const due = housekeeping()) return due;
   if (has_slot() && slot_streak_ >= slot_streak_limit && may_have_work()) {
     slot_streak_ = 0;
-    if (job* const patient = take_own_slot()) add(*patient);
+    if (job* const patient = slot_.take()) add(*patient);
   }
   if (job* const mine = next_local()) return mine;
   // Last: the fiber that forked takes them back for less, if it comes back soon.
@@ -134,7 +134,10 @@ job* scheduler::steal(bool slots_too) noexcept {
     job* stolen = victim.ring_.steal_half(ring_);
     if (!stolen && (stolen = victim.jobs_.steal_half(jobs_))) jobs_empty_ = false;
     if (!stolen) stolen = steal_fork(victim);
-    if (!stolen && slots_too && victim.has_slot()) stolen = victim.take_slot();
+    if (!stolen && slots_too && victim.has_slot()) {
+      slots_too = false;
+      if (stands_still(victim)) stolen = victim.raid_slot();
+    }
     if (!stolen) continue;
     counters.steals.add();
     return stolen;
@@ -142,9 +145,18 @@ job* scheduler::steal(bool slots_too) noexcept {
   return nullptr;
 }
 
+// What a worker woke last it runs next, and is better left to it: the two fibers are likely to go on waking each other,
+// and on two workers they would meet on the channel between them for each item. Unless it has to wait for longer than
+// it would travel. (As in Go, which waits 3 us before it steals what runs next.)
+bool scheduler::stands_still(const scheduler& victim) noexcept {
+  const auto before = victim.counters.dispatches.get();
+  for (int i = 0; i < 128 && victim.has_slot(); ++i) cpu_relax();
+  return victim.counters.dispatches.get() == before;
+}
+
 job* scheduler::steal_fork(scheduler& victim) noexcept {
   branch* const oldest = victim.forks_.steal();
-  return oldest ? oldest->start(home_, *this) : nullptr;
+  return oldest ? oldest->start(home_) : nullptr;
 }
 
 // Fibers that end faster than they travel between cores are better left to the worker that made them. Whether they do

@@ -29,7 +29,7 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, s
   if (!prepared) self.agent().word.prepare();
   timer_event timer;
   tie<wake_reason::timed_out>(timer, self.agent());
-  event_loop& loop = *self.home->loop;
+  event_loop& loop = *self.home().loop;
   loop.arm(timer, deadline, this_scheduler()->index());
   const wake_reason reason = this_scheduler()->suspend(held, true, cancellable);
   loop.cancel(timer);
@@ -72,17 +72,18 @@ bool thread_agent::block(std::int64_t deadline) noexcept {
   return std::exchange(resumed_, false);
 }
 
-void resume(agent& agent) noexcept {
+void resume(agent& agent) noexcept { resume(agent, this_scheduler()); }
+
+void resume(agent& agent, scheduler* worker) noexcept {
   if (agent.kind == agent_kind::thread) {
     static_cast<thread_agent&>(agent).resume();
     return;
   }
   task& fiber = agent.fiber();
-  scheduler* const here = this_scheduler();
-  if (here && &here->home() == fiber.home) {
-    here->wake(fiber);
+  if (worker && &worker->home() == &fiber.home()) {
+    worker->wake(fiber);
   } else {
-    fiber.home->inject(fiber);
+    fiber.home().inject(fiber);
   }
 }
 
@@ -96,6 +97,13 @@ void run_stop_callbacks(std::stop_source source) noexcept {
 
 wake_reason suspend(agent& self, spin_lock& held, cancellable cancellable, std::int64_t deadline) noexcept {
   return suspend_bounded(self, &held, false, cancellable == cancellable::yes, deadline);
+}
+
+wake_reason suspend(caller self, spin_lock& held, cancellable cancellable, std::int64_t deadline) noexcept {
+  agent& agent = *self.agent;
+  if (agent.kind == agent_kind::fiber && deadline == no_deadline && agent.deadline == no_deadline) [[likely]]
+    return self.worker->suspend(&held, false, cancellable == cancellable::yes && !agent.shielded);
+  return suspend(agent, held, cancellable, deadline);
 }
 
 wake_reason suspend_prepared(agent& self, cancellable cancellable, std::int64_t deadline) noexcept {
@@ -120,7 +128,7 @@ void throw_cancelled(std::error_code cause) {
 void throw_cancelled() { throw_cancelled(stop_cause(this_agent())); }
 
 void look_whether_to_yield(agent& self) noexcept {
-  if (self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent()) this_scheduler()->yield();
+  if (self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent()) this_scheduler()->make_room();
 }
 
 bool runs_on_a_worker(const agent* who) noexcept {

@@ -32,6 +32,9 @@ enum class cancellable : bool { no, yes };
 wake_reason suspend(agent& self, spin_lock& held, cancellable cancellable,
                     std::int64_t deadline = no_deadline) noexcept;
 
+// The same for one who has found out already where it runs.
+wake_reason suspend(caller self, spin_lock& held, cancellable cancellable, std::int64_t deadline) noexcept;
+
 // The same for an agent whose word is prepared, with no lock to release.
 wake_reason suspend_prepared(agent& self, cancellable cancellable, std::int64_t deadline = no_deadline) noexcept;
 

@@ -7,6 +7,7 @@
 #include <ulexite/runtime/task.hpp>
 #include <ulexite/runtime/task_extras.hpp>
 
+#include <bit>
 #include <cstring>
 #include <mutex>
 
@@ -19,48 +20,60 @@ scheduler* worker_of(const core& home) noexcept {
   return here && &here->home() == &home ? here : nullptr;
 }
 
+// A million fibers are a million of these: with a detached fiber's agent and eight bytes of closure, two cache lines.
+#if !ULEXITE_ASAN && !ULEXITE_TSAN && !defined(ULEXITE_DEBUG_MIGRATE)
+static_assert(sizeof(agent) + sizeof(task) + 8 <= 2 * task_pool::granule);
+#endif
+
 task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blocks() : nullptr; }
 
 }  // namespace
 
-void* allocate_task(core& home, std::size_t size) {
+void* allocate_task(core& home, unsigned size_class) {
   scheduler* const here = worker_of(home);
   home.count_spawn(here);
   try {
-    return home.tasks.allocate(size, blocks_of(here));
+    return home.tasks.allocate(size_class, blocks_of(here));
   } catch (...) {
     home.count_end(here);
     throw;
   }
 }
 
-void deallocate_task(core& home, void* room) noexcept {
+void deallocate_task(void* room) noexcept {
+  core& home = task_pool::home_of(room);
   scheduler* const here = worker_of(home);
   home.count_end(here);
   task_pool::deallocate(room, blocks_of(here));
 }
 
-void launch(task& task, const task_options& options) {
-  core& home = *task.home;
+void adorn(task& task, const task_options& options) {
   try {
     if (!options.name.empty()) task.set_name(options.name);
-    if (options.stack_size != 0) task.wanted_stack = stack_pool::of_size(options.stack_size).stack_size();
+    if (options.stack_size != 0) task.want_stack(options.stack_size);
   } catch (...) {
     task.detach_at_birth();
     task.abandon();
     throw;
   }
-  task.where = options.where;
-  task.agent().deadline = this_agent().deadline;
-  if (options.detached) task.detach_at_birth();
-  std_atomics::light_fence();  // core.hpp A
+}
+
+scheduler* prepare(task& task) noexcept {
+  const whereabouts& at = this_thread_whereabouts();
+  core& home = task.home();
+  scheduler* const here = at.scheduler && &at.scheduler->home() == &home ? at.scheduler : nullptr;
+  task.id = here ? here->next_id() : scheduler::take_ids(1);
+  task.agent().deadline = at.agent ? at.agent->deadline : no_deadline;  // null: a plain thread that never waited
+  std_atomics::light_fence();                                           // core.hpp A
   if (home.stop_requested()) task.agent().word.request_stop();
-  if (scheduler* const here = worker_of(home)) {
-    task.id = here->next_id();
+  return here;
+}
+
+void launch(task& task) noexcept {
+  if (scheduler* const here = prepare(task)) {
     here->add(task);
   } else {
-    task.id = scheduler::take_ids(1);
-    home.inject(task);
+    task.home().inject(task);
   }
 }
 
@@ -76,44 +89,55 @@ void task::set_name(std::string_view text) {
   delete[] std::exchange(name, copy);
 }
 
+void task::want_stack(std::size_t size) {
+  stack_bits_ = static_cast<std::uint8_t>(std::countr_zero(stack_pool::of_size(size).stack_size()));
+}
+
+// Nothing of the user's is left in it. `here`: the calling worker, if it is one of the task's runtime. The runtime may
+// be gone: only the task's pool is sure to live.
+void task::give_back(scheduler* here) noexcept {
+  this->~task();
+  task_pool::deallocate(this, blocks_of(here));
+}
+
 // Destroys what is left, which may run code of the user's that waits, and so go on on another worker.
 void task::free() noexcept {
-  const task_pool& pool = task_pool::of(this);
-  operations_.destroy(*this);
-  scheduler* const here = this_scheduler();  // the task's runtime may be gone: only its pool is sure to live
-  task_pool::deallocate(this, here && &here->home().tasks == &pool ? &here->blocks() : nullptr);
+  failure = nullptr;
+  drop_result();
+  clear_locals();  // those that the lines above have made
+  scheduler* const here = this_scheduler();
+  give_back(here && &here->home().tasks == &task_pool::of(this) ? here : nullptr);
 }
 
 // From here on it is no fiber any more, and must not wait.
-void task::end() noexcept {
+[[gnu::always_inline]] inline void task::end(scheduler* here) noexcept {
   if (standing) {
     check_stack_canary(*standing);
     standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
   }
   state.finish();
-  home->count_end(worker_of(*home));
+  home().count_end(here);
 }
 
-// What is destroyed from here on may wait, and must not be told by an exception that it may not.
-void task::returned() noexcept {
-  detail::agent& self = agent();
-  expired_ = self.expired;
-  self.shielded = true;
-  self.expired = false;
-  self.deadline = no_deadline;
-  clear_locals();
+void task::clear_locals_of_extras() noexcept { extras_.load(std::memory_order_acquire)->locals.clear(); }  // A
+
+// Of a detached fiber that has nothing of the user's left in it there is nothing to do but to forget it.
+scheduler* task::complete() noexcept {
+  const bool nothing_left = !failure && !name && !operations_.drop && !extras_.load(std::memory_order_relaxed);  // own
+  scheduler* const here = worker_of(home());
+  if (!here || !detached_at_birth_ || !nothing_left) return complete_with_care();
+  end(here);
+  task_pool::deallocate(this, &here->blocks());  // its destructor has nothing to do
+  return here;
 }
 
-void task::clear_locals() noexcept {
-  if (task_extras* const mine = extras_.load(std::memory_order_acquire)) mine->locals.clear();  // A
-}
-
-void task::complete() noexcept {
+scheduler* task::complete_with_care() noexcept {
   clear_locals();  // those that the end of the closure has made
   if (!detached_at_birth_) {
+    scheduler* const here = worker_of(home());
     lock_.lock();
     if (!released_) {
-      end();
+      end(here);
       done_ = true;
       detail::agent* joiner = nullptr;
       if (const auto claimed = joiner_ ? joiner_->word.claim(wake_reason::notified) : claim_result::lost;
@@ -123,17 +147,19 @@ void task::complete() noexcept {
       }
       lock_.unlock();  // the handle may free it now
       if (joiner) resume(*joiner);
-      return;
+      return here;
     }
     lock_.unlock();
   }
   // Nobody else refers to it. What it leaves of the user's is destroyed while it is still a fiber, for that may wait.
   report_failure();
   failure = nullptr;
-  operations_.drop(*this);
+  drop_result();
   clear_locals();  // those that the lines above have made
-  end();
-  free();
+  scheduler* const here = worker_of(home());
+  end(here);
+  give_back(here);
+  return here;
 }
 
 void task::abandon() noexcept {
@@ -217,7 +243,7 @@ std::stop_token task::get_stop_token() {
     const std::lock_guard lock(lock_);
     if (!mine.stop.stop_possible()) {
       mine.stop = source;
-      if (!done_) mine.runtime_stop.emplace(home->stop_token(), task_extras::relay{source});  // later it may be gone
+      if (!done_) mine.runtime_stop.emplace(home().stop_token(), task_extras::relay{source});  // later it may be gone
     }
     source = mine.stop;
   }

@@ -12,6 +12,7 @@
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/fiber.hpp>
 #include <ulexite/runtime/agent.hpp>
+#include <ulexite/runtime/task_pool.hpp>
 
 #include <atomic>
 #include <exception>
@@ -38,13 +39,12 @@ enum class cancellable : bool;
 class task : public fiber {
  public:
   struct operations {
-    void (*run)(task&) noexcept;      // runs the closure, keeps what it gave, destroys the closure
-    void (*abandon)(task&) noexcept;  // destroys the closure of a task that never ran
-    void (*drop)(task&) noexcept;     // destroys the result
-    void (*destroy)(task&) noexcept;  // destroys the rest, the result included
+    scheduler* (*run)(task&) noexcept;  // runs the closure, keeps what it gave, destroys the closure; complete's return
+    void (*abandon)(task&) noexcept;    // destroys the closure of a task that never ran
+    void (*drop)(task&) noexcept;       // destroys the result; null: nothing to do
   };
 
-  task(const operations& how, core& where) noexcept : home(&where), operations_(how) {}
+  explicit task(const operations& how) noexcept : operations_(how) {}
 
   detail::agent& agent() noexcept { return *(reinterpret_cast<detail::agent*>(this) - 1); }
 
@@ -79,12 +79,34 @@ class task : public fiber {
   //
   // Before the task is published: nobody will hold a handle.
   void detach_at_birth() noexcept { detached_at_birth_ = true; }
-  // Runs it on the stack that the caller stands on. It may be freed at the return.
-  void run_here() noexcept { operations_.run(*this); }
-  // The closure has returned, and is destroyed next: the fiber's locals go, and from here on nothing cancels it.
-  void returned() noexcept;
-  // The last thing its closure's wrapper does: wakes the joiner; frees it if the handle has gone.
-  void complete() noexcept;
+  // Bytes; 0: the runtime's default. To be set before the task is published; throws std::invalid_argument.
+  void want_stack(std::size_t size);
+  [[nodiscard]] std::size_t wanted_stack() const noexcept {
+    return stack_bits_ == 0 ? 0 : std::size_t{1} << stack_bits_;
+  }
+  // A branch of a fork: it has a stack of the size of that of the fiber that forked, whose frame is its handle.
+  void branch_from(const task& forking) noexcept {
+    stack_bits_ = forking.stack_bits_;
+    is_branch_ = true;
+  }
+  [[nodiscard]] bool is_branch() const noexcept { return is_branch_; }
+  [[nodiscard]] core& home() const noexcept { return task_pool::home_of(this); }
+  // Runs it on the stack that the caller stands on. It may be freed at the return. Returns the worker that the caller
+  // stands on now.
+  scheduler* run_here() noexcept { return operations_.run(*this); }
+  // The closure has returned, and is destroyed next: the fiber's locals go, and from here on nothing cancels it. What
+  // is destroyed may wait, and must not be told by an exception that it may not.
+  void returned() noexcept {
+    detail::agent& self = agent();
+    expired_ = self.expired;
+    self.shielded = true;
+    self.expired = false;
+    self.deadline = no_deadline;
+    clear_locals();
+  }
+  // The last thing its closure's wrapper does: wakes the joiner; frees it if the handle has gone. Returns the worker
+  // that it ends on, or null if that is none.
+  scheduler* complete() noexcept;
   // It will never run any more: ends it as if it had been cancelled. What stands on its stack is not destroyed.
   void abandon() noexcept;
 
@@ -97,9 +119,6 @@ class task : public fiber {
   // Copies `text`, which names the fiber from now on.
   void set_name(std::string_view text);
 
-  core* home;
-  std::size_t wanted_stack = 0;  // bytes; 0: the runtime's default
-  bool is_branch = false;        // of a fork: its handle is the frame of the fiber that forked
   std::exception_ptr failure;
 #ifdef ULEXITE_DEBUG_MIGRATE
   std::size_t last_worker = SIZE_MAX;
@@ -110,15 +129,26 @@ class task : public fiber {
 
  private:
   task_extras& extras();
-  void clear_locals() noexcept;
+  void clear_locals() noexcept {
+    if (extras_.load(std::memory_order_acquire)) [[unlikely]]  // A
+      clear_locals_of_extras();
+  }
+  void clear_locals_of_extras() noexcept;
   void forget_stop_callbacks() noexcept;
-  void end() noexcept;
+  void drop_result() noexcept {
+    if (operations_.drop) operations_.drop(*this);
+  }
+  scheduler* complete_with_care() noexcept;
+  void end(scheduler* here) noexcept;
+  void give_back(scheduler* here) noexcept;
   void free() noexcept;
   void report_failure() noexcept;
 
   const operations& operations_;
   std::atomic<task_extras*> extras_{nullptr};  // set once, with lock_ held
+  std::uint8_t stack_bits_ = 0;                // the wanted stack's size as a power of two
   bool detached_at_birth_ = false;
+  bool is_branch_ = false;
   bool expired_ = false;  // its deadline was over when the closure returned
   spin_lock lock_;        // guards the rest
   bool done_ = false;
@@ -171,7 +201,8 @@ class result_task : public task {
  protected:
   ~result_task() = default;
 
-  void drop_result() noexcept { value_.reset(); }
+  static constexpr bool drops_nothing = std::is_void_v<R> || std::is_trivially_destructible_v<result_place<value_type>>;
+  void drop_value() noexcept { value_.reset(); }
 
   template <class F>
   void run_and_keep(F& closure) noexcept {
@@ -198,23 +229,22 @@ template <class R, class F>
 class closure_task final : public result_task<R> {
  public:
   template <class G>
-  closure_task(core& where, G&& closure) : result_task<R>(operations_, where), closure_(std::forward<G>(closure)) {}
+  explicit closure_task(G&& closure) : result_task<R>(operations_), closure_(std::forward<G>(closure)) {}
 
  private:
   ~closure_task() {}
 
-  static void run(task& base) noexcept {
+  static scheduler* run(task& base) noexcept {
     auto& self = static_cast<closure_task&>(base);
     self.run_and_keep(self.closure_);
     self.returned();
     self.closure_.~F();
-    self.complete();
+    return self.complete();
   }
   static void abandon(task& base) noexcept { static_cast<closure_task&>(base).closure_.~F(); }
-  static void drop(task& base) noexcept { static_cast<closure_task&>(base).drop_result(); }
-  static void destroy(task& base) noexcept { static_cast<closure_task&>(base).~closure_task(); }
+  static void drop(task& base) noexcept { static_cast<closure_task&>(base).drop_value(); }
 
-  static constexpr task::operations operations_{run, abandon, drop, destroy};
+  static constexpr task::operations operations_{run, abandon, closure_task::drops_nothing ? nullptr : drop};
 
   union {
     F closure_;
@@ -234,12 +264,17 @@ struct task_options {
   bool detached = false;
 };
 
-// Room for a task of `size` bytes in the pool of `home`. Throws errc::limit_reached or std::bad_alloc.
-void* allocate_task(core& home, std::size_t size);
+// Room for a task in a block of that class of the pool of `home`. Throws errc::limit_reached or std::bad_alloc.
+void* allocate_task(core& home, unsigned size_class);
 // Gives back room that no task was made in.
-void deallocate_task(core& home, void* room) noexcept;
-// Gives the finished task its options, and makes it runnable. Throws what set_name throws, and then frees the task.
-void launch(task& task, const task_options& options);
+void deallocate_task(void* room) noexcept;
+// Gives the task a name and a stack size of its own. Throws what they throw, and then frees the task.
+void adorn(task& task, const task_options& options);
+// Makes the task what it inherits from its spawner, and gives it a number. Returns the calling worker, if it is one of
+// the task's runtime.
+scheduler* prepare(task& task) noexcept;
+// Makes it runnable besides.
+void launch(task& task) noexcept;
 
 // The runtime of the calling fiber. Throws errc::no_runtime outside one.
 core& this_core();
@@ -250,27 +285,34 @@ task* this_task() noexcept;
 // A token of the requests to stop the calling fiber; an empty one on a plain thread. Throws std::bad_alloc.
 std::stop_token this_stop_token();
 
+// Makes a task in `home` that calls `closure`, to be launched. Throws like allocate_task, and what the closure's move
+// throws.
+template <class F>
+auto& make_task(core& home, F&& closure) {
+  using closure_type = std::remove_cvref_t<F>;
+  using made_type = closure_task<std::invoke_result_t<closure_type>, closure_type>;
+  if constexpr (sizeof(made_type) > 496 || alignof(made_type) > 16) {
+    return make_task(home, boxed_closure<closure_type>{std::make_unique<closure_type>(std::forward<F>(closure))});
+  } else {
+    void* const room = allocate_task(home, task_pool::class_of(sizeof(made_type)));
+    try {
+      return *new (room) made_type(std::forward<F>(closure));
+    } catch (...) {
+      deallocate_task(room);
+      throw;
+    }
+  }
+}
+
 // Makes a fiber in `home` that calls `closure`, and makes it runnable.
 template <class F>
 auto& spawn_task(core& home, const task_options& options, F&& closure) {
-  using closure_type = std::remove_cvref_t<F>;
-  using result = std::invoke_result_t<closure_type>;
-  using made_type = closure_task<result, closure_type>;
-  if constexpr (sizeof(made_type) > 496 || alignof(made_type) > 16) {
-    return spawn_task(home, options,
-                      boxed_closure<closure_type>{std::make_unique<closure_type>(std::forward<F>(closure))});
-  } else {
-    void* const room = allocate_task(home, sizeof(made_type));
-    made_type* made;
-    try {
-      made = new (room) made_type(home, std::forward<F>(closure));
-    } catch (...) {
-      deallocate_task(home, room);
-      throw;
-    }
-    launch(*made, options);
-    return static_cast<result_task<result>&>(*made);
-  }
+  auto& made = make_task(home, std::forward<F>(closure));
+  if (!options.name.empty() || options.stack_size != 0) adorn(made, options);
+  made.where = options.where;
+  if (options.detached) made.detach_at_birth();
+  launch(made);
+  return static_cast<result_task<std::invoke_result_t<std::remove_cvref_t<F>>>&>(made);
 }
 
 }  // namespace ulexite::detail

@@ -1,115 +1,67 @@
 #include <ulexite/base/panic.hpp>
-#include <ulexite/fiber/context.hpp>
 #include <ulexite/runtime/task_pool.hpp>
 
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <utility>
 
-#if ULEXITE_ASAN
-#include <sanitizer/asan_interface.h>
-#endif
+#include <sys/mman.h>
 
 namespace ulexite::detail {
-namespace {
 
-// A block in the pool is out of bounds for AddressSanitizer, but for its agent.
-void poison([[maybe_unused]] agent& block) noexcept {
-#if ULEXITE_ASAN
-  __asan_poison_memory_region(&block + 1, task_pool::granule * (block.size_class + 2) - sizeof(agent));
-#endif
-}
-void unpoison([[maybe_unused]] agent& block) noexcept {
-#if ULEXITE_ASAN
-  __asan_unpoison_memory_region(&block + 1, task_pool::granule * (block.size_class + 2) - sizeof(agent));
-#endif
+// Lock held.
+void task_pool::push_chain(agent& first, unsigned count) noexcept {
+  chain_at(first) = {chains_[first.size_class], count};
+  chains_[first.size_class] = &first;
 }
 
-}  // namespace
-
-std::size_t task_pool::class_of(std::size_t size) noexcept {
-  const std::size_t granules = (size + sizeof(agent) + granule - 1) / granule;
-  return granules < 2 ? 0 : granules - 2;
+// Gives away all but the last `batch` that came to the shelf. The chain is cut before the lock is taken.
+void task_pool::give_batch(cache::shelf& shelf) noexcept {
+  agent* last_kept = shelf.free;
+  for (unsigned i = 1; i < batch; ++i) last_kept = last_kept->next_free;
+  agent& first = *std::exchange(last_kept->next_free, nullptr);
+  task_pool& pool = of(&first);
+  const std::lock_guard lock(pool.lock_);
+  pool.push_chain(first, shelf.count - batch);
+  shelf.count = batch;
 }
 
-task_pool::slab& task_pool::slab_of(agent& agent) noexcept {
-  return *reinterpret_cast<slab*>(reinterpret_cast<std::uintptr_t>(&agent) & ~(slab_size - 1));
-}
-
-task_pool& task_pool::of(void* room) noexcept { return *slab_of(*(static_cast<agent*>(room) - 1)).pool; }
-
-void* task_pool::allocate(std::size_t size, cache* own) {
-  const std::size_t size_class = class_of(size);
-  agent* block = nullptr;
-  if (own) {
-    auto& shelf = own->shelves[size_class];
-    if (!shelf.free) refill(size_class, shelf, batch);
-    block = shelf.free;
-    shelf.free = block->next_free;
-    --shelf.count;
-  } else {
-    cache::shelf one;
-    refill(size_class, one, 1);
-    block = one.free;
-  }
-  block->in_use = true;
-  block->shielded = false;
-  block->expired = false;
-  block->deadline = no_deadline;
-  unpoison(*block);
-  return block + 1;
-}
-
-void task_pool::deallocate(void* room, cache* own) noexcept {
-  agent& block = *(static_cast<agent*>(room) - 1);
-  block.word.reset();
-  poison(block);
-  task_pool& pool = *slab_of(block).pool;
-  if (!own) {
-    if (pool.give(block)) delete &pool;
+// Fills an empty shelf with a chain that was given back, or with new blocks. These lie in the order of their
+// addresses, as the processor's prefetcher likes it.
+void task_pool::refill(unsigned size_class, cache::shelf& shelf) {
+  const std::lock_guard lock(lock_);
+  if (agent* const first = chains_[size_class]) {
+    const chain taken = chain_at(*first);
+    chains_[size_class] = taken.next;
+    shelf = {first, taken.count};
     return;
   }
-  auto& shelf = own->shelves[block.size_class];
-  block.in_use = false;
-  block.next_free = shelf.free;
-  shelf.free = &block;
-  if (++shelf.count < 2 * batch) return;
-  const std::lock_guard lock(pool.lock_);
-  auto& central = pool.central_.shelves[block.size_class];
-  for (unsigned i = 0; i < batch; ++i) {
-    agent* const moved = shelf.free;
-    shelf.free = moved->next_free;
-    moved->next_free = central.free;
-    central.free = moved;
+  agent** end = &shelf.free;
+  for (; shelf.count < batch; ++shelf.count) {
+    agent& block = carve(size_class);
+    block.next_free = nullptr;
+    *end = &block;
+    end = &block.next_free;
   }
-  shelf.count -= batch;
 }
 
-// Puts up to `count` blocks, at least one, on the shelf.
-void task_pool::refill(std::size_t size_class, cache::shelf& shelf, unsigned count) {
+// For a thread that keeps no blocks.
+agent* task_pool::take_one(unsigned size_class) {
   const std::lock_guard lock(lock_);
-  auto& central = central_.shelves[size_class];
-  for (; shelf.count < count; ++shelf.count) {
-    agent* block = central.free;
-    if (block) {
-      central.free = block->next_free;
-    } else {
-      block = &carve(size_class);
-    }
-    block->next_free = shelf.free;
-    shelf.free = block;
-  }
+  agent* const first = chains_[size_class];
+  if (!first) return &carve(size_class);
+  const chain taken = chain_at(*first);
+  chains_[size_class] = taken.next;
+  if (taken.count > 1) push_chain(*first->next_free, taken.count - 1);
+  return first;
 }
 
-agent& task_pool::carve(std::size_t size_class) {
+agent& task_pool::carve(unsigned size_class) {
   slab*& open = open_[size_class];
   const std::size_t block_size = granule * (size_class + 2);
-  if (!open || granule + (open->carved + 1) * block_size > slab_size) {
-    void* const memory = std::aligned_alloc(slab_size, slab_size);
-    if (!memory) throw std::bad_alloc();
-    open = slabs_ = new (memory) slab{this, slabs_, block_size, 0};
-  }
+  if (!open || granule + (open->carved + 1) * block_size > slab_size) open = &make_slab(block_size);
   agent* const block = new (&open->block(open->carved)) agent;
   block->size_class = static_cast<std::uint8_t>(size_class);
   ++open->carved;
@@ -117,14 +69,37 @@ agent& task_pool::carve(std::size_t size_class) {
   return *block;
 }
 
-// Returns true when that was the last block of a retired pool.
-bool task_pool::give(agent& block) noexcept {
-  const std::lock_guard lock(lock_);
-  auto& central = central_.shelves[block.size_class];
-  block.in_use = false;
-  block.next_free = central.free;
-  central.free = &block;
-  return retired_ && --orphans_ == 0;
+// A program with few fibers takes slabs one by one. One with many takes huge pages: a fault for every 4 KiB would cost
+// as much as all the rest of a spawn.
+task_pool::slab& task_pool::make_slab(std::size_t block_size) {
+  const bool begins_chunk = left_in_chunk_ == 0;
+  if (begins_chunk) {
+    const std::size_t size = slab_count_ < single_slabs ? slab_size : chunk_size;
+    void* const memory = std::aligned_alloc(size, size);
+    if (!memory) throw std::bad_alloc();
+    if (size == chunk_size) ::madvise(memory, size, MADV_HUGEPAGE);  // refused: small pages do as well
+    next_slab_ = static_cast<char*>(memory);
+    left_in_chunk_ = size;
+  }
+  slabs_ = new (next_slab_) slab{this, home_, slabs_, block_size, 0, begins_chunk};
+  ++slab_count_;
+  next_slab_ += slab_size;
+  left_in_chunk_ -= slab_size;
+  return *slabs_;
+}
+
+// The last block of a retired pool takes the pool with it.
+void task_pool::give_from_outside(agent& block) noexcept {
+  task_pool& pool = *slab_of(&block).pool;
+  bool last = false;
+  {
+    const std::lock_guard lock(pool.lock_);
+    block.in_use = false;
+    block.next_free = nullptr;
+    pool.push_chain(block, 1);
+    last = pool.retired_ && --pool.orphans_ == 0;
+  }
+  if (last) delete &pool;
 }
 
 void report_unhandled(const task_pool::unhandled_handler& handler, const fiber_identity& whose,
@@ -166,7 +141,7 @@ task_pool::~task_pool() {
 #if ULEXITE_ASAN
     __asan_unpoison_memory_region(last, slab_size);
 #endif
-    std::free(last);
+    if (last->begins_chunk) std::free(last);  // the oldest slab of its chunk, so the last to come here
   }
 }
 

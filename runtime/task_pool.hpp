@@ -1,10 +1,12 @@
 #pragma once
 
 #include <ulexite/base/spin_lock.hpp>
+#include <ulexite/fiber/context.hpp>
 #include <ulexite/fiber/stack.hpp>
 #include <ulexite/runtime/agent.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -12,7 +14,13 @@
 #include <string_view>
 #include <utility>
 
+#if ULEXITE_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace ulexite::detail {
+
+class core;
 
 // The blocks that fibers are made in: an agent, then room for a task with its closure and result. Blocks are recycled
 // and stay agents as long as the pool lives; a pool outlives its runtime by the handles that still refer to finished
@@ -33,19 +41,44 @@ class task_pool {
 
   using unhandled_handler = std::function<void(std::string_view, std::exception_ptr)>;
 
-  // `handler`: told of exceptions that nobody took; null: report and terminate. It stands here because a handle may be
-  // dropped after the runtime's end.
-  static task_pool* make(unhandled_handler handler) { return new task_pool(std::move(handler)); }
+  // The pool of the runtime `home`. `handler`: told of exceptions that nobody took; null: report and terminate. It
+  // stands here because a handle may be dropped after the runtime's end.
+  static task_pool* make(core& home, unhandled_handler handler) { return new task_pool(home, std::move(handler)); }
 
   [[nodiscard]] const std::shared_ptr<const unhandled_handler>& handler() const noexcept { return handler_; }
 
-  // Room for `size` <= largest_room bytes, aligned to 16. `own` is the calling worker's, or null on another thread.
-  // Throws std::bad_alloc.
-  void* allocate(std::size_t size, cache* own);
+  // The class of blocks with room for `size` <= largest_room bytes.
+  static constexpr unsigned class_of(std::size_t size) noexcept {
+    const std::size_t granules = (size + sizeof(agent) + granule - 1) / granule;
+    return granules < 2 ? 0 : static_cast<unsigned>(granules - 2);
+  }
+
+  // Room in a block of that class, aligned to 16. The deadline of its agent is left to the caller. `own` is the calling
+  // worker's, or null on another thread. Throws std::bad_alloc.
+  void* allocate(unsigned size_class, cache* own) {
+    agent* const block = own ? take(size_class, own->shelves[size_class]) : take_one(size_class);
+    block->in_use = true;
+    block->shielded = false;
+    block->expired = false;
+    unpoison(*block);
+    return block + 1;
+  }
   // Gives `room` back. Any thread; `own` as above, of the pool's own runtime.
-  static void deallocate(void* room, cache* own) noexcept;
-  // The pool that `room` is of.
-  static task_pool& of(void* room) noexcept;
+  static void deallocate(void* room, cache* own) noexcept {
+    agent& block = *(static_cast<agent*>(room) - 1);
+    block.word.reset();
+    poison(block);
+    if (!own) return give_from_outside(block);
+    auto& shelf = own->shelves[block.size_class];
+    block.in_use = false;
+    block.next_free = shelf.free;
+    shelf.free = &block;
+    if (++shelf.count == 2 * batch) [[unlikely]]
+      give_batch(shelf);
+  }
+  // The pool that `room` is of, and the runtime, if that still lives.
+  static task_pool& of(const void* room) noexcept { return *slab_of(room).pool; }
+  static core& home_of(const void* room) noexcept { return slab_of(room).home; }
 
   // Calls visit(agent&) for every block that was ever used, whatever it holds now. Any thread.
   template <class Visit>
@@ -60,34 +93,75 @@ class task_pool {
 
  private:
   static constexpr std::size_t slab_size = 256 * 1024;
+  static constexpr std::size_t chunk_size = 2 * 1024 * 1024;  // of a large pool's slabs: a huge page
+  static constexpr unsigned single_slabs = 16;                // before it is a large one
   static constexpr unsigned batch = 32;
 
   struct slab {
     task_pool* pool;
+    core& home;
     slab* next;
     std::size_t block_size;
     std::size_t carved;
+    bool begins_chunk;  // is what was allocated, perhaps with others behind it
 
     agent& block(std::size_t i) noexcept {
       return *reinterpret_cast<agent*>(reinterpret_cast<char*>(this) + granule + i * block_size);
     }
   };
 
-  explicit task_pool(unhandled_handler handler)
-      : handler_(std::make_shared<const unhandled_handler>(std::move(handler))) {}
+  task_pool(core& home, unhandled_handler handler)
+      : home_(home), handler_(std::make_shared<const unhandled_handler>(std::move(handler))) {}
   ~task_pool();
 
-  static std::size_t class_of(std::size_t size) noexcept;
-  static slab& slab_of(agent& agent) noexcept;
-  void refill(std::size_t size_class, cache::shelf& shelf, unsigned count);
-  agent& carve(std::size_t size_class);
-  bool give(agent& block) noexcept;
+  static slab& slab_of(const void* room) noexcept {
+    return *reinterpret_cast<slab*>(reinterpret_cast<std::uintptr_t>(room) & ~(slab_size - 1));
+  }
+  // What links the blocks that workers give back, many at a time: in the room of the first of each chain.
+  struct chain {
+    agent* next;
+    unsigned count;
+  };
+  static chain& chain_at(agent& first) noexcept { return *reinterpret_cast<chain*>(&first + 1); }
 
+  // A block in the pool is out of bounds for AddressSanitizer, but for its agent and the chain.
+  static void poison([[maybe_unused]] agent& block) noexcept {
+#if ULEXITE_ASAN
+    __asan_poison_memory_region(&chain_at(block) + 1, granule * (block.size_class + 2) - sizeof(agent) - sizeof(chain));
+#endif
+  }
+  static void unpoison([[maybe_unused]] agent& block) noexcept {
+#if ULEXITE_ASAN
+    __asan_unpoison_memory_region(&chain_at(block) + 1,
+                                  granule * (block.size_class + 2) - sizeof(agent) - sizeof(chain));
+#endif
+  }
+  agent* take(unsigned size_class, cache::shelf& shelf) {
+    if (!shelf.free) [[unlikely]]
+      refill(size_class, shelf);
+    agent* const block = shelf.free;
+    shelf.free = block->next_free;
+    --shelf.count;
+    __builtin_prefetch(shelf.free, 1);  // the next to be used, which another worker may have had
+    return block;
+  }
+  agent* take_one(unsigned size_class);
+  void refill(unsigned size_class, cache::shelf& shelf);
+  static void give_batch(cache::shelf& shelf) noexcept;
+  void push_chain(agent& first, unsigned count) noexcept;
+  static void give_from_outside(agent& block) noexcept;
+  agent& carve(unsigned size_class);
+  slab& make_slab(std::size_t block_size);
+
+  core& home_;
   const std::shared_ptr<const unhandled_handler> handler_;  // may outlive the pool
   spin_lock lock_;                                          // guards all below
   slab* slabs_ = nullptr;
   slab* open_[classes]{};  // the slab that blocks are carved from
-  cache central_;
+  unsigned slab_count_ = 0;
+  char* next_slab_ = nullptr;  // in the chunk that was allocated last
+  std::size_t left_in_chunk_ = 0;
+  agent* chains_[classes]{};
   bool retired_ = false;
   std::size_t orphans_ = 0;  // blocks in use after retire
 };

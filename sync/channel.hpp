@@ -7,6 +7,7 @@
 //   a sender waits    implies  the buffer is full (or there is none) and no receiver waits
 //   closed            implies  nobody waits
 
+#include <ulexite/base/biased_lock.hpp>
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/suspend.hpp>
 #include <ulexite/sync/ring_buffer.hpp>
@@ -94,7 +95,7 @@ class channel {
   bool close() noexcept {
     detail::intrusive_list<detail::wait_node> woken;
     {
-      const std::lock_guard lock(lock_);
+      const auto lock = guard(detail::this_caller().worker);
       if (closed_) return false;
       closed_ = true;
       for (detail::wait_queue* const queue : {&senders_, &receivers_})
@@ -108,12 +109,12 @@ class channel {
   }
 
   [[nodiscard]] bool is_closed() const noexcept {
-    const std::lock_guard lock(lock_);
+    const auto lock = guard(detail::this_caller().worker);
     return closed_;
   }
   // Values in the buffer.
   [[nodiscard]] std::size_t size() const noexcept {
-    const std::lock_guard lock(lock_);
+    const auto lock = guard(detail::this_caller().worker);
     return buffer_.size();
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
@@ -213,34 +214,52 @@ class channel {
 
   template <class Attempt>
   channel_status do_or_wait(detail::wait_queue& queue, void* slot, std::int64_t deadline, Attempt&& attempt) {
-    detail::agent& self = detail::this_agent();
-    detail::throw_if_stopped(self);
-    channel_status status;
+    for (;;) {
+      const detail::caller self = detail::this_caller();  // each time: after a wait the worker may be another
+      detail::throw_if_stopped(*self.agent);
+      channel_status status;
+      {
+        detail::deferred_resume wake(self.worker);
+        auto lock = guard(self.worker);
+        status = attempt(wake.who);
+        if (status == channel_status::would_block && deadline != never_wait) {
+          status = wait(self, queue, *lock.release(), slot, deadline);
+          if (status == channel_status::would_block) continue;
+          return status;
+        }
+      }
+      detail::spend_budget(*self.agent);
+      return status;
+    }
+  }
+
+  // Lock held, and released. Queues for what could not be done at once. would_block: to be tried anew.
+  [[gnu::noinline]] channel_status wait(detail::caller self, detail::wait_queue& queue, detail::spin_lock& held,
+                                        void* slot, std::int64_t deadline) {
+    detail::wait_node node(*self.agent, slot);
+    queue.push(node);
+    const detail::wake_reason reason = detail::suspend(self, held, detail::cancellable::yes, deadline);
+    if (reason == detail::wake_reason::notified) [[likely]] {
+      switch (node.result) {
+        case detail::wait_node::outcome::served: return channel_status::ok;
+        case detail::wait_node::outcome::again: return channel_status::would_block;
+        default: return channel_status::closed;
+      }
+    }
     {
-      detail::deferred_resume wake;
-      std::unique_lock lock(lock_);
-      status = attempt(wake.who);
-      if (status == channel_status::would_block && deadline != never_wait)
-        return wait(self, queue, *lock.release(), slot, deadline, attempt);
+      const auto lock = guard(detail::this_caller().worker);
+      detail::wait_queue::remove(node);
     }
-    detail::spend_budget(self);
-    return status;
+    if (reason == detail::wake_reason::cancelled) detail::throw_cancelled();
+    return channel_status::timeout;
   }
 
-  // Lock held. Queues for what could not be done at once.
-  template <class Attempt>
-  channel_status wait(detail::agent& self, detail::wait_queue& queue, detail::spin_lock& lock, void* slot,
-                      std::int64_t deadline, Attempt&& attempt) {
-    detail::wait_node node(self, slot);
-    if (!detail::wait_or_throw(queue, lock, node, deadline)) return channel_status::timeout;
-    switch (node.result) {
-      case detail::wait_node::outcome::served: return channel_status::ok;
-      case detail::wait_node::outcome::again: return do_or_wait(queue, slot, deadline, attempt);
-      default: return channel_status::closed;
-    }
+  // `worker`: the caller's.
+  [[nodiscard]] std::unique_lock<detail::spin_lock> guard(detail::scheduler* worker) const noexcept {
+    return std::unique_lock(lock_.lock(worker), std::adopt_lock);
   }
 
-  mutable detail::spin_lock lock_;  // guards all below
+  mutable detail::biased_lock lock_;  // guards all below
   const std::size_t capacity_;
   bool closed_ = false;
   detail::ring_buffer<T> buffer_;

@@ -12,9 +12,10 @@ namespace ulexite::detail {
 template <class Derived, class T>
 class channel_case_base : public select_case {
  public:
-  explicit channel_case_base(channel<T>& at) noexcept : at_(at) {}
+  explicit channel_case_base(channel<T>& at) noexcept : select_case(&at), at_(at) {}
 
-  [[nodiscard]] spin_lock* lock() noexcept final { return &at_.lock_; }
+  [[nodiscard]] spin_lock* lock(scheduler* worker) noexcept final { return &at_.lock_.lock(worker); }
+  [[nodiscard]] spin_lock* try_lock(scheduler* worker) noexcept final { return at_.lock_.try_lock(worker); }
 
   [[nodiscard]] bool attempt(agent*& wake) final {
     const channel_status status = static_cast<Derived&>(*this).operate(wake);

@@ -94,7 +94,7 @@ void mutex::forget(detail::mutex_waiter& waiter) noexcept {
 // given up last of all, with the guard free; and if somebody has come to the queue before that, all begins anew.
 void mutex::unlock_slow(detail::agent& self) {
   if (!held_by(self)) throw usage_error("mutex::unlock by another than its owner");
-  detail::deferred_resume wake;
+  detail::deferred_resume wake(detail::this_caller().worker);
   for (;;) {
     bool woken = false;
     {

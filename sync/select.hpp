@@ -60,8 +60,14 @@ class send_case final : private sent_value<Value>, public send_case_base<T> {
 
 class join_case : public select_case {
  public:
-  explicit join_case(task& of) noexcept : of_(of) {}
-  [[nodiscard]] spin_lock* lock() noexcept final { return &of_.guard(); }
+  explicit join_case(task& of) noexcept : select_case(&of), of_(of) {}
+  [[nodiscard]] spin_lock* lock(scheduler*) noexcept final {
+    of_.guard().lock();
+    return &of_.guard();
+  }
+  [[nodiscard]] spin_lock* try_lock(scheduler*) noexcept final {
+    return of_.guard().try_lock() ? &of_.guard() : nullptr;
+  }
   [[nodiscard]] bool attempt(agent*&) final { return of_.done_guarded(); }
   void enter(agent& self) noexcept final {
     entered_ = !of_.has_joiner();  // or another case of this select stands there for both
@@ -192,7 +198,7 @@ std::size_t select_any(bool in_order, Case&... cases) {
   constexpr std::size_t count = sizeof...(Case);
   static_assert((0 + ... + is_otherwise<Case>) <= 1, "a select has at most one otherwise");
   std::array<select_case*, count + 1> enabled;
-  std::array<spin_lock*, count + 1> locks;
+  std::array<locked_source, count + 1> locks;
   std::size_t size = 0;
   bool may_wait = true;
   [[maybe_unused]] const auto add = [&]<class Each>(Each& each) {

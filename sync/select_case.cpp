@@ -2,6 +2,7 @@
 #include <ulexite/sync/select_case.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -10,42 +11,52 @@ namespace {
 
 using ending = select_case::ending;
 
-// Fisher and Yates.
+// Fisher and Yates. One number has enough in it for the last eight choices, each of which uses up a part.
 void shuffle(std::span<select_case*> cases) noexcept {
-  for (std::size_t i = cases.size(); i > 1; --i)
-    std::swap(cases[i - 1], cases[random_below(static_cast<std::uint32_t>(i))]);
+  std::uint32_t fraction = 0;
+  for (std::size_t i = cases.size(); i > 1; --i) {
+    if (i >= 8 || i == cases.size()) fraction = random_below(UINT32_MAX);
+    const std::uint64_t choice = std::uint64_t{fraction} * i;
+    std::swap(cases[i - 1], cases[choice >> 32]);
+    fraction = static_cast<std::uint32_t>(choice);
+  }
 }
 
-// All locks of the cases, each once, in the order that everybody takes them in.
+// The locks of all sources, each once, in the order that everybody takes them in.
 class lock_set {
  public:
-  lock_set(std::span<select_case*> cases, std::span<spin_lock*> room) {
+  lock_set(std::span<select_case*> cases, std::span<locked_source> room) noexcept {
     std::size_t count = 0;
     for (select_case* const each : cases)
-      if (spin_lock* const lock = each->lock()) room[count++] = lock;
-    std::ranges::sort(room.first(count));
-    locks_ = room.first(static_cast<std::size_t>(std::ranges::unique(room.first(count)).begin() - room.begin()));
+      if (each->source) room[count++] = {each->source, each, nullptr};
+    const auto all = room.first(count);
+    std::ranges::sort(all, std::less<>(), &locked_source::source);
+    const auto doubles = std::ranges::unique(all, {}, &locked_source::source);
+    locks_ = all.first(count - doubles.size());
   }
-  [[nodiscard]] std::size_t size() const noexcept { return locks_.size(); }
-  void lock() noexcept {
-    for (spin_lock* const each : locks_) each->lock();
+  void lock(scheduler* worker) noexcept {
+    for (locked_source& each : locks_) each.held = each.by->lock(worker);
   }
   void unlock() noexcept {
-    for (spin_lock* const each : locks_) each->unlock();
+    for (const locked_source& each : locks_) each.held->unlock();
   }
 
  private:
-  std::span<spin_lock*> locks_;
+  std::span<locked_source> locks_;
 };
+
+// Of one source; of none if `held` is null.
+std::unique_lock<spin_lock> adopt(spin_lock* held) noexcept {
+  return held ? std::unique_lock(*held, std::adopt_lock) : std::unique_lock<spin_lock>();
+}
 
 // The step in which each case is tried with nothing but its own lock held. One whose source is busy is passed over: it
 // has its turn in the next step.
-select_case* try_each(std::span<select_case*> cases) {
+select_case* try_each(std::span<select_case*> cases, scheduler* worker) {
   for (select_case* const each : cases) {
-    deferred_resume wake;
-    spin_lock* const lock = each->lock();
-    const auto guard = lock ? std::unique_lock(*lock, std::try_to_lock) : std::unique_lock<spin_lock>();
-    if (lock && !guard) continue;
+    deferred_resume wake(worker);
+    const auto guard = adopt(each->try_lock(worker));
+    if (!guard && each->source) continue;
     if (each->attempt(wake.who)) return each;
   }
   return nullptr;
@@ -55,28 +66,31 @@ enum class sourced : bool { without_lock, with_lock };
 
 void enter_all(std::span<select_case*> cases, agent& self, sourced which) noexcept {
   for (select_case* const each : cases)
-    if (sourced(each->lock() != nullptr) == which) each->enter(self);
+    if (sourced(each->source != nullptr) == which) each->enter(self);
 }
 
 // The step in which all locks are held. Null: no case can be done, and if it may wait it stands in every queue.
-select_case* try_or_enter_all(std::span<select_case*> cases, lock_set& all, agent& self, bool may_wait) {
-  deferred_resume wake;
-  const std::lock_guard guard(all);
+select_case* try_or_enter_all(std::span<select_case*> cases, std::span<locked_source> locks, caller self,
+                              bool may_wait) {
+  deferred_resume wake(self.worker);
+  lock_set all(cases, locks);
+  all.lock(self.worker);
+  const std::lock_guard guard(all, std::adopt_lock);
   for (select_case* const each : cases)
     if (each->attempt(wake.who)) return each;
   if (may_wait) {
-    self.word.prepare();
-    enter_all(cases, self, sourced::with_lock);
+    self.agent->word.prepare();
+    enter_all(cases, *self.agent, sourced::with_lock);
   }
   return nullptr;
 }
 
 // Which case ended the wait, if a case did.
 select_case* leave_all(std::span<select_case*> cases, ending& how) noexcept {
+  scheduler* const worker = this_caller().worker;
   select_case* chosen = nullptr;
   for (select_case* const each : cases) {
-    spin_lock* const lock = each->lock();
-    const auto guard = lock ? std::unique_lock(*lock) : std::unique_lock<spin_lock>();
+    const auto guard = adopt(each->lock(worker));
     if (const ending mine = each->leave(); mine != ending::other) {
       chosen = each;
       how = mine;
@@ -106,19 +120,18 @@ select_case* wait_for_one(std::span<select_case*> cases, agent& self) {
 
 }  // namespace
 
-select_case* choose(std::span<select_case*> cases, std::span<spin_lock*> locks, bool in_order, bool may_wait) {
-  agent& self = this_agent();
+select_case* choose(std::span<select_case*> cases, std::span<locked_source> locks, bool in_order, bool may_wait) {
   for (;;) {
-    throw_if_stopped(self);
+    const caller self = this_caller();  // each time: after a wait the worker may be another
+    throw_if_stopped(*self.agent);
     if (!in_order) shuffle(cases);
-    lock_set all(cases, locks);
-    select_case* done = all.size() > 1 ? try_each(cases) : nullptr;
-    if (!done) done = try_or_enter_all(cases, all, self, may_wait);
+    select_case* done = cases.size() > 1 ? try_each(cases, self.worker) : nullptr;
+    if (!done) done = try_or_enter_all(cases, locks, self, may_wait);
     if (done || !may_wait) {
-      spend_budget(self);
+      spend_budget(*self.agent);
       return done;
     }
-    if (select_case* const chosen = wait_for_one(cases, self)) return chosen;
+    if (select_case* const chosen = wait_for_one(cases, *self.agent)) return chosen;
   }
 }
 

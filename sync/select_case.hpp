@@ -40,12 +40,14 @@ class select_case {
     again,   // it was, but in vain: the select begins anew
   };
 
-  select_case() = default;
+  explicit select_case(const void* source = nullptr) noexcept : source(source) {}
   select_case(const select_case&) = delete;
   select_case& operator=(const select_case&) = delete;
 
-  // Null: without lock.
-  [[nodiscard]] virtual spin_lock* lock() noexcept { return nullptr; }
+  // Locks the source, and returns what is to be unlocked. `worker`: the caller's. try_lock: null if somebody else is
+  // inside.
+  [[nodiscard]] virtual spin_lock* lock(scheduler*) noexcept { return nullptr; }
+  [[nodiscard]] virtual spin_lock* try_lock(scheduler*) noexcept { return nullptr; }
   // Does it if that needs no wait. The lock held. `wake`: whom to resume once the lock is released, also after an
   // exception.
   [[nodiscard]] virtual bool attempt(agent*& wake) = 0;
@@ -53,6 +55,8 @@ class select_case {
   virtual void enter(agent& self) noexcept = 0;
   // Lets the source forget the wait. The lock held, if there is one.
   [[nodiscard]] virtual ending leave() noexcept = 0;
+
+  const void* const source;  // what it comes from, to be locked in the order of addresses; null: it has no lock
   bool enabled = true;
   std::int64_t deadline = no_deadline;  // until when this case lets the select wait
 
@@ -72,10 +76,17 @@ class timer_case : public select_case {
   ~timer_case() = default;
 };
 
+// A source, by one of its cases, and what is to be unlocked.
+struct locked_source {
+  const void* source;
+  select_case* by;
+  spin_lock* held;
+};
+
 // The one of `cases` that came about, by an operation that was done; null if none can come about without a wait and
 // `may_wait` is false. `cases` are enabled, may be reordered, and `locks` has room for one of each. Throws
 // operation_cancelled, and what the move of a value throws.
-select_case* choose(std::span<select_case*> cases, std::span<spin_lock*> locks, bool in_order, bool may_wait);
+select_case* choose(std::span<select_case*> cases, std::span<locked_source> locks, bool in_order, bool may_wait);
 
 }  // namespace detail
 }  // namespace ulexite

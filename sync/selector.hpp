@@ -110,7 +110,7 @@ class selector {
   std::vector<entry> cases_;
   timer timer_{detail::no_deadline};
   std::vector<detail::select_case*> enabled_{nullptr};
-  std::vector<detail::spin_lock*> locks_;
+  std::vector<detail::locked_source> locks_;
 };
 
 }  // namespace ulexite

@@ -58,6 +58,17 @@ class task_group {
     return start(detail::to_task_options(options), std::forward<F>(function), std::forward<A>(arguments)...);
   }
 
+  // Starts `count` children, of which number i, from 0, calls a copy of `function` with i: all or none, like
+  // wait_group::spawn_batch.
+  template <class F>
+    requires std::is_invocable_v<F, std::size_t> && std::is_copy_constructible_v<F>
+  void spawn_batch(std::size_t count, F function, std::source_location where = std::source_location::current()) {
+    running_.start_all(count, where, [&](wait_group::completion end, std::size_t i) {
+      using numbered = wait_group::numbered<F>;
+      return child<numbered>{std::move(end), this, numbered{i, function}};
+    });
+  }
+
   // Waits until every child has ended, then throws the failure that is kept, once. A cancellation point: when the
   // caller is asked to stop, or its deadline is over, the children are asked to stop and waited for first.
   void wait();

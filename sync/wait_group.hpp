@@ -14,13 +14,17 @@
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/spawn.hpp>
+#include <ulexite/runtime/task_batch.hpp>
 #include <ulexite/sync/wait_queue.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <source_location>
+#include <type_traits>
 #include <utility>
 
 namespace ulexite {
@@ -68,10 +72,23 @@ class wait_group {
   // runtime_options::on_unhandled_exception. Throws like ulexite::spawn, with the count unchanged.
   template <class F>
   void spawn(F&& function, std::source_location where = std::source_location::current()) {
-    change(one + one_spawned);
+    if (!try_change(one + one_spawned)) [[unlikely]]
+      change(one + one_spawned);
     completion end(this);  // made first: what throws below, in whichever order, undoes the count
     detail::spawn_task(detail::this_core(), {.where = where, .detached = true},
                        counted<std::decay_t<F>>{std::move(end), std::forward<F>(function)});
+  }
+
+  // Starts `count` fibers, of which number i, from 0, calls a copy of `function` with i; each counts until it has
+  // ended. Like as many spawn(), but cheaper, and all or none: none of them starts before all are made, and when it
+  // throws, as spawn does or because a copy of `function` throws, none starts at all and the count is unchanged. Above
+  // most it throws usage_error.
+  template <class F>
+    requires std::is_invocable_v<F, std::size_t> && std::is_copy_constructible_v<F>
+  void spawn_batch(std::size_t count, F function, std::source_location where = std::source_location::current()) {
+    start_all(count, where, [&](completion end, std::size_t i) {
+      return counted<numbered<F>>{std::move(end), numbered<F>{i, function}};
+    });
   }
 
  private:
@@ -88,7 +105,7 @@ class wait_group {
     completion(completion&& other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
     completion& operator=(completion&&) = delete;
     ~completion() {
-      if (group_) group_->change(-one - one_spawned);
+      if (group_ && !group_->try_change(-one - one_spawned)) group_->change(-one - one_spawned);
     }
 
    private:
@@ -98,9 +115,41 @@ class wait_group {
   template <class F>
   struct counted {
     completion end;
-    F function;
+    [[no_unique_address]] F function;
     void operator()() { std::move(function)(); }
   };
+  template <class F>
+  struct numbered {
+    std::size_t number;
+    [[no_unique_address]] F function;
+    decltype(auto) operator()() { return std::invoke(std::move(function), number); }
+  };
+
+  // What the fibers of a batch that are not made yet have put on the count.
+  struct share {
+    wait_group& group;
+    std::int64_t left;
+    ~share() {
+      if (left != 0) group.change(-left * (one + one_spawned));
+    }
+  };
+  // Starts detached fibers that call the closures make(completion, i), for i from 0 up to `count`.
+  template <class Make>
+  void start_all(std::size_t count, std::source_location where, Make&& make) {
+    detail::core& home = detail::this_core();
+    if (count > static_cast<std::size_t>(most)) [[unlikely]]
+      refuse(static_cast<std::ptrdiff_t>(std::min<std::size_t>(count, PTRDIFF_MAX)));
+    if (count == 0) return;
+    change(static_cast<std::int64_t>(count) * (one + one_spawned));
+    share unmade{*this, static_cast<std::int64_t>(count)};
+    detail::task_batch batch(home, where);
+    for (std::size_t i = 0; i < count; ++i) {
+      completion end(this);
+      --unmade.left;
+      batch.add(detail::make_task(home, make(std::move(end), i)));
+    }
+    batch.launch();
+  }
 
   static std::int64_t scaled(std::ptrdiff_t count) {
     if (count > most || count < -most) [[unlikely]]
@@ -108,6 +157,12 @@ class wait_group {
     return count * one;
   }
   [[noreturn]] static void refuse(std::ptrdiff_t count);
+  // The plain case of change: no bound is near, and nobody is in the way.
+  bool try_change(std::int64_t by) noexcept {
+    std::int64_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
+    return word >= 2 * one && word < most * one &&
+           word_.compare_exchange_strong(word, word + by, std::memory_order_release, std::memory_order_relaxed);  // A
+  }
   void change(std::int64_t by);
   void wake_all(std::int64_t by) noexcept;
   void outlive_fibers() noexcept;

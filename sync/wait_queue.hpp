@@ -32,15 +32,16 @@ struct claimed_wait {
   explicit operator bool() const noexcept { return node != nullptr; }
 };
 
-// Resumes whom it was given when it goes: declared before a lock, after the lock's release.
+// Resumes whom it was given when it goes: declared before a lock, after the lock's release. `worker`: the caller's.
 struct deferred_resume {
+  scheduler* const worker;
   agent* who = nullptr;
 
-  deferred_resume() = default;
+  explicit deferred_resume(scheduler* worker) noexcept : worker(worker) {}
   deferred_resume(const deferred_resume&) = delete;
   deferred_resume& operator=(const deferred_resume&) = delete;
   ~deferred_resume() {
-    if (who) resume(*who);
+    if (who) resume(*who, worker);
   }
 };
 
@@ -53,14 +54,7 @@ class wait_queue {
 
   // Takes the oldest waiter whose wait is not over for another reason, and ends that wait. The caller serves it,
   // releases the lock and then resumes it. None when nobody waits.
-  claimed_wait claim_oldest() noexcept {
-    while (wait_node* const node = nodes_.pop_front()) {
-      agent& waiter = *node->who;
-      const claim_result result = waiter.word.claim(wake_reason::notified);
-      if (result != claim_result::lost) return {node, result == claim_result::won ? &waiter : nullptr};
-    }
-    return {};
-  }
+  claimed_wait claim_oldest() noexcept { return empty() ? claimed_wait{} : claim_first(); }
 
   // Takes back a node whose wait ended otherwise.
   static void remove(wait_node& node) noexcept {
@@ -77,6 +71,16 @@ class wait_queue {
   wait_node* pop() noexcept { return nodes_.pop_front(); }
 
  private:
+  // Out of line, but for the look whether there is anybody.
+  [[gnu::noinline]] claimed_wait claim_first() noexcept {
+    while (wait_node* const node = nodes_.pop_front()) {
+      agent& waiter = *node->who;
+      const claim_result result = waiter.word.claim(wake_reason::notified);
+      if (result != claim_result::lost) return {node, result == claim_result::won ? &waiter : nullptr};
+    }
+    return {};
+  }
+
   intrusive_list<wait_node> nodes_;
 };
 

@@ -80,7 +80,7 @@ auto when_all(Handles&& handles) {
   std::vector<detail::select_case*> pending;
   for (auto& handle : handles)
     pending.push_back(&cases.emplace_back(detail::handle_access::task_of(handle, "when_all"), cases.size()));
-  std::vector<detail::spin_lock*> locks(pending.size());
+  std::vector<detail::locked_source> locks(pending.size());
   std::exception_ptr failure;
   std::vector<std::optional<detail::kept<result>>> results(cases.size());
   std::optional<shield> uninterrupted;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr unsigned dispatches_per_visit = 61;
 constexpr ns poll_interval = 100'000;
-constexpr ns longest_patience = 100'000;
-constexpr ns transfer_cost = 300;
+constexpr ns longest_patience = 400'000;
+constexpr ns transfer_cost = 1000;
 constexpr std::size_t smallest_batch = 8, inject_batch = 128, events_kept = 8;
 constexpr std::size_t events_per_turn = 4096;  // libevent's most
 

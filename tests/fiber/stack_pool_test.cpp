@@ -193,6 +193,20 @@ TEST(StackPool, HighWaterIsTheDeepestPageTouched) {
   EXPECT_EQ(stack_high_water(*one), 0U);
 }
 
+TEST(StackPool, CommitsTheTopmostPageOfStacksTakenTogether) {
+  stack_pool& pool = fresh_pool(32 * mib);
+  stack* const alone = pool.take();
+  EXPECT_EQ(stack_high_water(*alone), 0U);
+  for (int turn = 0; turn < 2; ++turn) {  // new ones, then cleaned ones
+    stack* const list = pool.take(100);
+    ASSERT_EQ(length(list), 100U);
+    for (stack* each = list; each; each = each->next) EXPECT_EQ(stack_high_water(*each), page());
+    pool.give(list);
+    EXPECT_EQ(pool.trim(true), 100U);
+  }
+  pool.give(alone);
+}
+
 TEST(StackPool, TrimGivesMemoryBackOfStacksUnusedSinceTheLastOne) {
   constexpr std::size_t count = 2000;
   stack_pool& pool = fresh_pool(128 * kib);

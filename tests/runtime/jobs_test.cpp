@@ -147,7 +147,160 @@ TEST_P(Jobs, AndFibersDoNotStarveEachOther) {
   });
 }
 
+// Nothing runs before main, and nothing is allocated.
+std::atomic<int> statics_ran{0};
+constinit job first_static{.run = [](job*) noexcept { ++statics_ran; }};
+constinit job second_static{.run = [](job*) noexcept { ++statics_ran; }};
+constinit job_list static_list;
+
+TEST_P(Jobs, OfStaticStorageFromOutside) {
+  statics_ran = 0;
+  static_list.push(first_static);
+  static_list.push(second_static);
+  rt().schedule(std::move(static_list));
+  wait_until([] { return statics_ran == 2; });
+  EXPECT_TRUE(static_list.empty());
+  rt().schedule(first_static);
+  wait_until([] { return statics_ran == 3; });
+}
+
+TEST_P(Jobs, FromManyThreadsOutside) {
+  const int threads = 4, count = 2000;
+  std::atomic<int> ran{0};
+  wait_group all(threads * count);
+  std::vector<counting> jobs(threads * count);
+  for (counting& each : jobs) each.prepare(ran, all);
+  {
+    std::vector<std::jthread> outside;
+    for (int t = 0; t < threads; ++t)
+      outside.emplace_back([&, t] {
+        for (int i = 0; i < count; ++i) rt().schedule(jobs[static_cast<std::size_t>(t * count + i)]);
+      });
+  }
+  all.wait();
+  EXPECT_EQ(ran, threads * count);
+}
+
+TEST_P(Jobs, AllRunBeforeADrainEnds) {
+  std::atomic<int> ran{0};
+  wait_group all(1000);
+  std::vector<counting> jobs(1000);
+  job_list list;
+  for (counting& each : jobs) {
+    each.prepare(ran, all);
+    list.push(each);
+  }
+  runtime& mine = make(GetParam());
+  mine.schedule(std::move(list));
+  end(mine, shutdown_mode::drain);
+  EXPECT_EQ(ran, 1000);
+  EXPECT_THROW(mine.schedule(jobs[0]), usage_error);
+}
+
+// A job that wants to wait asks to be a fiber first.
+struct waiting : job {
+  channel<int>* values = nullptr;
+  wait_group* done = nullptr;
+};
+
+TEST_P(Jobs, BecomeFibersOnRequest) {
+  run([] {
+    channel<int> values;
+    wait_group done(100);
+    std::vector<waiting> jobs(100);
+    job_list list;
+    for (waiting& each : jobs) {
+      each.values = &values;
+      each.done = &done;
+      each.run = [](job* self) noexcept {
+        auto& here = *static_cast<waiting*>(self);
+        EXPECT_FALSE(in_fiber());
+        become_fiber();
+        EXPECT_TRUE(in_fiber());
+        EXPECT_NE(this_fiber::id(), 0u);
+        become_fiber();
+        EXPECT_EQ(here.values->receive(), 7);
+        this_fiber::yield();
+        spawn([] { this_fiber::yield(); }).join();
+        here.done->done();
+      };
+      list.push(each);
+    }
+    schedule(std::move(list));
+    for (int i = 0; i < 100; ++i) values.send(7);
+    done.wait();
+  });
+}
+
+// What was a fiber leaves no trace for the jobs that run on its stack next.
+TEST_P(Jobs, AndThoseThatBecameFibersTakeTurns) {
+  run([] {
+    static std::atomic<int> as_jobs, as_fibers;
+    as_jobs = as_fibers = 0;
+    std::vector<job> jobs(2000);
+    job_list list;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      jobs[i].run = [](job* self) noexcept {
+        EXPECT_FALSE(in_fiber());
+        if (reinterpret_cast<std::uintptr_t>(self) / sizeof(job) % 3 == 0) {
+          ++as_jobs;
+        } else {
+          become_fiber();
+          ++as_fibers;
+        }
+      };
+      list.push(jobs[i]);
+    }
+    schedule(std::move(list));
+    wait_until([&] { return as_jobs + as_fibers == 2000; });
+    EXPECT_GT(as_jobs, 0);
+    EXPECT_GT(as_fibers, 0);
+  });
+}
+
+TEST_P(Jobs, ThatBecameFibersAreCancelledWithTheRuntime) {
+  static std::atomic<bool> cancelled, inside;
+  cancelled = inside = false;
+  job one;
+  one.run = [](job*) noexcept {
+    become_fiber();
+    inside = true;
+    try {
+      channel<int>().receive();
+    } catch (const operation_cancelled&) {
+      cancelled = true;
+    }
+  };
+  runtime& mine = make(GetParam());
+  mine.schedule(one);
+  wait_until([] { return inside.load(); });
+  end(mine, shutdown_mode::cancel);
+  EXPECT_TRUE(cancelled);
+}
+
 using JobsOutside = RuntimeTest;
+
+TEST_F(JobsOutside, CannotBecomeFibers) { EXPECT_THROW(become_fiber(), usage_error); }
+
+TEST_F(JobsOutside, StayJobsAtTheLimitOfFibers) {
+  static std::atomic<int> refused;
+  refused = 0;
+  runtime& mine = make(runtime_options{.threads = 1, .max_fibers = 1});
+  mine.run([] {
+    job one;
+    one.run = [](job*) noexcept {
+      try {
+        become_fiber();
+      } catch (const std::system_error& error) {
+        EXPECT_EQ(error.code(), errc::limit_reached);
+        EXPECT_FALSE(in_fiber());
+        ++refused;
+      }
+    };
+    schedule(one);
+    while (refused == 0) this_fiber::yield();
+  });
+}
 
 TEST_F(JobsOutside, AnyRuntimeAreRefused) {
   job one;
@@ -161,12 +314,15 @@ TEST_F(JobsOutside, AnyRuntimeAreRefused) {
   job_list list;
   list.push(one);
   EXPECT_THROW(schedule(std::move(list)), std::system_error);
+  EXPECT_EQ(list.size(), 1u);
 }
 
 TEST_F(JobsOutside, WithoutAFunctionAreAUsageError) {
   make(1).run([] {
     job empty;
     EXPECT_THROW(schedule(empty), usage_error);
+    job_list list;
+    EXPECT_THROW(list.push(empty), usage_error);
   });
 }
 

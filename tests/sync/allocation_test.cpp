@@ -224,6 +224,16 @@ TEST_P(NoAllocation, InAWaitGroup) {
       [&](int) { (*groups.receive())->done(); });
 }
 
+TEST_P(NoAllocation, InSpawnsOfAWaitGroup) {
+  const auto spawn_some = [&](int) {
+    wait_group group;
+    group.spawn([] {});
+    group.spawn_batch(100, [](std::size_t) {});
+    group.wait();
+  };
+  expect_none(spawn_some, spawn_some);
+}
+
 TEST_P(NoAllocation, InASemaphore) {
   binary_semaphore left_turn(1), right_turn(0), none(0);
   expect_none(

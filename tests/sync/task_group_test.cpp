@@ -142,6 +142,36 @@ TEST_P(TaskGroup, AHandleGivesTheResultAndTheFailureToo) {
   });
 }
 
+TEST_P(TaskGroup, ABatchFailsAsItsChildrenDo) {
+  run([] {
+    task_group group(on_error::keep_going);
+    std::atomic<int> calls{0};
+    group.spawn_batch(10, [&](std::size_t i) {
+      ++calls;
+      if (i == 4) throw runtime_error("number four");
+      return std::to_string(i);
+    });
+    EXPECT_EQ(message_of([&] { group.wait(); }), "number four");
+    EXPECT_EQ(calls, 10);
+    EXPECT_EQ(group.failures(), 1u);
+  });
+  run([] {
+    task_group group;
+    std::atomic<int> cancelled{0};
+    group.spawn_batch(10, [&](std::size_t i) {
+      if (i == 9) throw runtime_error("the last");
+      try {
+        wait_for_ever();
+      } catch (const operation_cancelled&) {
+        ++cancelled;
+        throw;
+      }
+    });
+    EXPECT_EQ(message_of([&] { group.wait(); }), "the last");
+    EXPECT_EQ(cancelled, 9);
+  });
+}
+
 TEST_P(TaskGroup, TakingTheFailureFromTheHandleLeavesItToTheWait) {
   run([] {
     task_group group;

@@ -1,0 +1,26 @@
+#include "common.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+namespace bench {
+
+void put(const std::string& metric, double value) { std::printf("%s %.2f\n", metric.c_str(), value); }
+
+void put_percentiles(const std::string& name, std::vector<std::int64_t>& samples) {
+  std::sort(samples.begin(), samples.end());
+  const auto at = [&](double quantile) {
+    const auto i = static_cast<std::size_t>(quantile * static_cast<double>(samples.size()));
+    return static_cast<double>(samples[std::min(i, samples.size() - 1)]) / 1000;
+  };
+  put(name + "_p50_us", at(.50));
+  put(name + "_p99_us", at(.99));
+  put(name + "_max_us", at(1));
+}
+
+void require(bool right, const char* what) {
+  if (!right) throw std::runtime_error(what);
+}
+
+}  // namespace bench

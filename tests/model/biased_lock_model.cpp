@@ -1,0 +1,62 @@
+// The biased lock under Relacy: one holder at a time, who sees what the last one wrote, while a worker comes by its
+// bias and loses it again.
+//
+// MUTANT: A_NO_LIGHT_FENCE    the favoured worker does not see that its bias was taken away
+// MUTANT: A_NO_HEAVY_FENCE    the other does not see the favoured worker inside
+// MUTANT: B_NOT_RELEASED      the next holder does not see what the last one wrote
+// MUTANT: B_NOT_ACQUIRED
+// MUTANT: NOT_EXCHANGED       two others are inside
+
+#include <ulexite/base/biased_lock.hpp>
+
+#include "relacy_atomics.hpp"
+
+#if defined(MUTANT_A_NO_LIGHT_FENCE)
+using atomics = model::relacy_atomics<model::no_light_fence>;
+#elif defined(MUTANT_A_NO_HEAVY_FENCE)
+using atomics = model::relacy_atomics<model::no_heavy_fence>;
+#elif defined(MUTANT_B_NOT_RELEASED)
+using atomics = model::relacy_atomics<model::release_is_relaxed>;
+#elif defined(MUTANT_B_NOT_ACQUIRED)
+using atomics = model::relacy_atomics<model::acquire_is_relaxed>;
+#elif defined(MUTANT_NOT_EXCHANGED)
+using atomics = model::relacy_atomics<model::exchange_is_load_and_store>;
+#else
+using atomics = model::relacy_atomics<>;
+#endif
+
+// The bias is given after two times in a row, to two workers in turn; a plain thread never gets it.
+struct biases_come_and_go : rl::test_suite<biases_come_and_go, 3> {
+  static constexpr unsigned plain = 2;
+
+  ulexite::detail::basic_biased_lock<atomics, 1> lock;
+  rl::var<int> count;
+  int workers[2] = {}, inside = 0, entries = 0;
+
+  void before() { count($) = 0; }
+
+  void thread(unsigned id) {
+    const void* const self = id == plain ? nullptr : &workers[id];
+    const int times = id == plain ? 2 : 4;
+    for (int i = 0; i < times; ++i) {
+      if (rl::rand(4) == 0) {
+        if (auto* const held = lock.try_lock(self)) enter_and_leave(*held);
+      } else {
+        enter_and_leave(lock.lock(self));
+      }
+    }
+  }
+
+  void after() { RL_ASSERT(int(count($)) == entries); }
+
+  template <class Part>
+  void enter_and_leave(Part& held) {
+    RL_ASSERT(++inside == 1);
+    count($) = int(count($)) + 1;
+    ++entries;
+    --inside;
+    held.unlock();
+  }
+};
+
+int main() { return model::holds<biases_come_and_go>(1'000'000) ? 0 : 1; }

@@ -1,0 +1,153 @@
+// What many fibers cost: memory for what they use and no more, one map for thousands of guarded stacks, and nothing for
+// long once they have ended.
+
+#include "support/runtime_fixture.hpp"
+
+#include <ulexite/fiber/context.hpp>
+#include <ulexite/runtime/spawn.hpp>
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/wait_group.hpp>
+
+#include <cstdlib>
+#include <fstream>
+
+#include <unistd.h>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+using detail::count_stack_guards;
+using detail::stack_pool;
+using testing::KilledBySignal;
+
+// More than any default of vm.max_map_count, which is 65,530 maps.
+constexpr std::size_t many = 100'000;
+const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+
+std::size_t resident_bytes() {
+  std::size_t total = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * page;
+}
+
+std::size_t count_maps() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t lines = 0;
+  for (std::string line; std::getline(maps, line);) ++lines;
+  return lines;
+}
+
+double per_fiber(std::size_t after, std::size_t before) {
+  return (static_cast<double>(after) - static_cast<double>(before)) / many;
+}
+
+bool kernel_installs_guards() {
+  stack_pool& pool = stack_pool::of_size(64 * 1024);
+  pool.give(pool.take());
+  return count_stack_guards().installed > 0;
+}
+
+// `many` fibers, each of which waits on one channel.
+class crowd {
+ public:
+  crowd() : up_(many), down_(many) {
+    for (std::size_t i = 0; i < many; ++i)
+      spawn([this] {
+        up_.done();
+        gate_.receive();
+        down_.done();
+      }).detach();
+  }
+  void wait_until_parked() { up_.wait(); }
+  void release() {
+    gate_.close();
+    down_.wait();
+  }
+
+ private:
+  channel<int> gate_;
+  wait_group up_, down_;
+};
+
+class FiberMemory : public RuntimeTest {
+ protected:
+  void SetUp() override {
+#if ULEXITE_ASAN || ULEXITE_TSAN
+    GTEST_SKIP() << "a sanitizer's own memory dwarfs that of the fibers";
+#endif
+    if (!kernel_installs_guards()) GTEST_SKIP() << "no MADV_GUARD_INSTALL here";
+    stack_pool::trim_all(true);
+  }
+  runtime& make_with_small_stacks(std::size_t workers) { return make({.threads = workers, .stack_size = 64 * 1024}); }
+};
+
+class FiberMemoryOf : public FiberMemory, public testing::WithParamInterface<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Workers, FiberMemoryOf, testing::Values(1, 4), testing::PrintToStringParamName());
+
+// A page of stack; a block; what describes the stack. 1.1 times the page in all, into which what the runtime takes once
+// goes too: slabs of 256 KiB, and 32 stacks at most that each worker has taken ahead.
+TEST_P(FiberMemoryOf, AParkedFiberCostsAPageAndATenth) {
+  make_with_small_stacks(GetParam()).run([] {
+    const std::size_t resident = resident_bytes(), maps = count_maps();
+    crowd parked;
+    parked.wait_until_parked();
+    EXPECT_LT(per_fiber(resident_bytes(), resident), 1.1 * static_cast<double>(page));
+    EXPECT_LT(count_maps(), maps + 400);
+    EXPECT_EQ(count_stack_guards().protected_, 0u);
+    EXPECT_EQ(count_stack_guards().canaries, 0u);
+    parked.release();
+  });
+  EXPECT_GE(count_stack_guards().installed, many);
+}
+
+// A block of 192 bytes; the rest is what malloc touches before and behind each slab of blocks, and what the runtime
+// takes once. With one worker, which has no time for them before the spawner waits.
+TEST_F(FiberMemory, AFiberThatHasNotStartedCostsItsBlock) {
+  make(1).run([] {
+    const std::size_t resident = resident_bytes();
+    crowd fresh;
+    EXPECT_LT(per_fiber(resident_bytes(), resident), 192 + 16);
+    fresh.wait_until_parked();
+    fresh.release();
+  });
+}
+
+// All but the few stacks that each worker keeps at hand.
+TEST_P(FiberMemoryOf, StacksAreGivenBackAfterABurst) {
+  runtime& rt = make_with_small_stacks(GetParam());
+  rt.run([] {
+    crowd burst;
+    burst.wait_until_parked();
+    burst.release();
+  });
+  const std::size_t resident = resident_bytes();
+  EXPECT_GE(stack_pool::trim_all(true), many - 64 * GetParam());
+  EXPECT_GT(per_fiber(resident, resident_bytes()), 0.95 * static_cast<double>(page));
+}
+
+// Does not return normally.
+// NOLINTNEXTLINE(misc-no-recursion): that is the test
+[[gnu::noinline]] int recurse(int depth) {
+  if (depth < 0) return 0;
+  volatile char frame[512];
+  frame[depth & 511] = static_cast<char>(depth);
+  return recurse(depth + 1) + frame[(depth + 1) & 511];
+}
+
+void overflow_among_many() {
+  runtime rt({.threads = 1, .stack_size = 64 * 1024});
+  rt.run([] {
+    crowd parked;
+    parked.wait_until_parked();
+    spawn({.name = "one of many"}, [] { std::exit(recurse(0)); }).join();
+  });
+}
+
+TEST_F(FiberMemory, AnOverflowAmongManyStacksIsReported) {
+  use_threadsafe_death_tests();
+  EXPECT_EXIT(overflow_among_many(), KilledBySignal(SIGSEGV),
+              "ulexite: stack overflow in fiber #[0-9]+ 'one of many' \\(stack of 65536 bytes");
+}
+
+}  // namespace
