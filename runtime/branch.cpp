@@ -14,7 +14,9 @@ task* branch::start(core& home) noexcept {
     return nullptr;
   }
   prepare(*made);
+  made->make_branch_of(forking_->fiber());
   made->agent().deadline = deadline_;
+  made->agent().shielded = shielded_;
   tell(home, reinterpret_cast<std::uintptr_t>(made));
   return made;
 }
@@ -23,23 +25,15 @@ task* branch::start(core& home) noexcept {
 // queue: a searching worker looks there, but not at what it has itself.
 void branch::tell(core& home, std::uintptr_t news) noexcept {
   perturb();
-  const auto waiter = reinterpret_cast<agent*>(news_.exchange(news, std::memory_order_acq_rel));  // A, B
-  if (waiter && waiter->word.claim(wake_reason::notified) == claim_result::won) home.inject(waiter->fiber());
+  if (agent* const waiter = news_.tell(news)) home.inject(waiter->fiber());
 }
 
-// Between its theft and its start a branch has no fiber yet that could be waited for.
 std::uintptr_t branch::news() noexcept {
-  if (const auto told = news_.load(std::memory_order_acquire)) return told;  // A
+  if (const auto told = news_.told()) return told;
   agent& self = this_agent();
-  self.word.prepare();
-  std::uintptr_t none = 0;
   perturb();
-  if (news_.compare_exchange_strong(none, reinterpret_cast<std::uintptr_t>(&self), std::memory_order_acq_rel,
-                                    std::memory_order_acquire))  // A, B
-    suspend_prepared(self, cancellable::no);
-  else
-    static_cast<void>(self.word.retract());
-  return news_.load(std::memory_order_acquire);  // A
+  if (news_.wait_for(self)) suspend_prepared(self, cancellable::no);
+  return news_.told();
 }
 
 result_task<void>* branch::wait(bool stop) noexcept {

@@ -5,23 +5,13 @@
 // memory nor a locked instruction: the lazy task creation of Mohr, Kranz and Halstead (1990), in the form of Frigo,
 // Leiserson and Randall's Cilk-5 (1998), but that a worker which waits for a stolen branch leaves its fiber instead of
 // working on other branches on top of its stack. A branch that was taken becomes a fiber, which may wait for anything.
-//
-// State
-//   news_   what has become of a branch that was taken: 0, nothing yet; the agent that waits for news; its fiber; or
-//           given_back.
-//
-// Pairings
-//   A  the taker exchanges news_, acq_rel  ->  the forking fiber loads it, acquire: it sees the new fiber.
-//   B  the forking fiber stores its agent in news_, acq_rel  ->  the taker exchanges it out, acq_rel: it sees a wait
-//      that is prepared.
-//
-// Checked by tests/model/branch_model.cpp.
 
+#include <ulexite/runtime/branch_news.hpp>
 #include <ulexite/runtime/here.hpp>
 #include <ulexite/runtime/scheduler.hpp>
 #include <ulexite/runtime/task.hpp>
 
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -39,10 +29,18 @@ class branch {
   // forked has to call the function himself.
   task* start(core& home) noexcept;
 
+  // Is it known what has become of it? The forking fiber, and who runs on its thread.
+  [[nodiscard]] bool told() const noexcept { return news_.told() != 0; }
+
  protected:
   using maker = result_task<void>& (*)(core& home, branch& taken);
 
-  branch(maker make, std::int64_t deadline) noexcept : make_(make), deadline_(deadline) {}
+  // What the fiber that will be made has of `forking`: how long it may run, what it hears of, and its room.
+  branch(maker make, agent* forking) noexcept
+      : make_(make),
+        forking_(forking),
+        deadline_(forking ? forking->deadline : no_deadline),
+        shielded_(forking && forking->shielded) {}
   ~branch() = default;
 
   // The side of the fiber that forked, once another has taken the branch. Waits until that has ended, and returns its
@@ -57,8 +55,10 @@ class branch {
   void tell(core& home, std::uintptr_t news) noexcept;
 
   const maker make_;
-  const std::int64_t deadline_;  // which the fiber inherits
-  std::atomic<std::uintptr_t> news_{0};
+  agent* const forking_;
+  const std::int64_t deadline_;
+  const bool shielded_;
+  branch_news<agent> news_;
 };
 
 // A branch that calls a function. The one who forked calls offer, and later, in the reverse order of the offers,
@@ -113,7 +113,7 @@ class forked final : public branch {
   };
 
   forked(F& function, const whereabouts& here) noexcept
-      : branch(make, here.scheduler ? here.agent->deadline : no_deadline), function_(function) {
+      : branch(make, here.scheduler ? here.agent : nullptr), function_(function) {
     if (here.scheduler && here.agent->kind == agent_kind::fiber && here.scheduler->offer(*this))
       offered_ = here.scheduler;
   }

@@ -132,9 +132,11 @@ std::size_t core::stop_workers() noexcept {
 
 // All are ended before any stack goes back: one may have to leave a queue that another stands in.
 void core::abandon_all() noexcept {
-  std::vector<task*> left;
+  std::vector<task*> left, branches;
   tasks.for_each([&](agent& agent) {
-    if (!agent.in_use || agent.fiber().state.phase() == fiber_phase::dead) return;
+    if (!agent.in_use) return;
+    if (agent.fiber().is_branch()) branches.push_back(&agent.fiber());
+    if (agent.fiber().state.phase() == fiber_phase::dead) return;
     agent.word.reset();  // nothing that the others give up may resume it
     left.push_back(&agent.fiber());
   });
@@ -145,6 +147,7 @@ void core::abandon_all() noexcept {
                             task->wanted_stack() == 0 ? &stacks : &stack_pool::of_size(task->wanted_stack()));
   }
   for (task* const task : left) task->abandon();
+  for (task* const task : branches) task->release();  // the frames of their forks do it no more
   for (const auto& [stack, pool] : stood_on) {
     forget_context(*stack);
     stack->next = nullptr;

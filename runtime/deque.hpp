@@ -8,12 +8,13 @@
 //   pop_top      any thread, at the top: the oldest item.
 //   steal_half   any thread, the older half into the thief's own deque.
 //   pop_bottom   the owner only: the youngest item.
+//   pop_oldest   the owner only: the oldest item.
 //   steal        any thread: the oldest item.
 //
-// One deque is consumed either by pop_top and steal_half (fibers and jobs: first in, first out) or by pop_bottom and
-// steal (forks: the owner takes the youngest). Never by pop_bottom and steal_half: pop_bottom takes all but the last
-// item without an exchange, so a thief that claims several would take one twice. The Order parameter makes that a
-// compile error.
+// One deque is consumed either by pop_top and steal_half (fibers and jobs: first in, first out) or by pop_bottom,
+// pop_oldest and steal (forks: the owner takes the youngest). Never by pop_bottom and steal_half: pop_bottom takes all
+// but the last item without an exchange, so a thief that claims several would take one twice. The Order parameter makes
+// that a compile error.
 //
 // State
 //   bottom_    index of the next push. Written by the owner only.
@@ -119,6 +120,19 @@ class deque {
     }
     bottom_.store(bottom + 1, Atomics::release);  // A
     return item;
+  }
+
+  // Takes the oldest item, or returns null when there is none. Owner only: it is not in pop_bottom meanwhile, so B has
+  // nothing to order.
+  [[nodiscard]] T* pop_oldest() noexcept
+    requires(!fifo)
+  {
+    const auto bottom = bottom_.load(Atomics::relaxed);            // owner-written
+    for (auto top = top_.load(Atomics::acquire); top < bottom;) {  // E
+      T* const item = slot(top).load(Atomics::relaxed);            // own push; kept only if C succeeds
+      if (top_.compare_exchange_strong(top, top + 1, Atomics::acq_rel, Atomics::acquire)) return item;  // C, D, E
+    }
+    return nullptr;
   }
 
   // Takes the oldest item, or returns null when there is none, or another was faster. Any thread.

@@ -89,12 +89,12 @@ void scheduler::add_job(job& job) noexcept {
 
 void scheduler::push_job(job& job) noexcept {
   if (!jobs_.push(job)) home_.injected.push(job);
-  others_empty_ = false;
+  jobs_empty_ = false;
 }
 
 void scheduler::add_jobs(intrusive_queue<job>& jobs) noexcept {
   perturb();
-  others_empty_ = false;
+  jobs_empty_ = false;
   while (job* const job = jobs.pop()) {
     if (jobs_.push(*job)) continue;
     home_.injected.push(*job);
@@ -375,29 +375,33 @@ job* scheduler::next_local() noexcept {
   return next_queued();
 }
 
-// Fibers and jobs take turns, so that neither kind starves the other. Branches of forks come last: the fiber that
-// forked takes them back for less, if it comes back soon. (Not quite last: see housekeeping.)
+// Fibers and jobs take turns, so that neither kind starves the other.
 job* scheduler::next_queued() noexcept {
-  if (others_empty_) return pop_ring();
+  if (jobs_empty_) return pop_ring();
   jobs_turn_ = !jobs_turn_;
   job* mine = jobs_turn_ ? pop_jobs() : nullptr;
-  if (mine || (mine = pop_ring()) || (mine = pop_jobs()) || (mine = pop_forks())) return mine;
-  others_empty_ = true;
+  if (mine || (mine = pop_ring()) || (mine = pop_jobs())) return mine;
+  jobs_empty_ = true;
   return nullptr;
 }
 
 job* scheduler::pop_jobs() noexcept { return home_.alone ? jobs_.pop_top_alone() : jobs_.pop_top(); }
 
-// Of fibers that have left this worker, to wait or for another worker. The youngest: it is the smallest, and its frame
-// the most recent; the oldest are for thieves.
-job* scheduler::pop_forks() noexcept {
-  while (branch* const forked = forks_.pop_bottom())
+// Branches of fibers that have left this worker, to wait or for another worker. They become fibers, which takes time
+// and locks: the main stack does it. The youngest is the smallest, and its frame the most recent.
+job* scheduler::pop_forks(bool oldest) noexcept {
+  while (branch* const forked = oldest ? forks_.pop_oldest() : forks_.pop_bottom())
     if (task* const started = forked->start(home_)) return started;
   return nullptr;
 }
 
-// Above it lie the branches of a fiber that ran here while the one that forked it was away. They wait as fibers.
+// Either `forked` was taken, or above it lie branches of fibers that ran here while the one that forked it was away.
+// Those then wait as fibers.
 bool scheduler::take_back_below(branch& youngest, branch& forked) noexcept {
+  if (forked.told()) {
+    static_cast<void>(forks_.push(youngest));  // there is room: it was there
+    return false;
+  }
   for (branch* above = &youngest; above; above = forks_.pop_bottom()) {
     if (above == &forked) return true;
     if (task* const started = above->start(home_)) add(*started);
@@ -408,7 +412,6 @@ bool scheduler::take_back_below(branch& youngest, branch& forked) noexcept {
 // Called when there was no fork before. If nobody has come for those of the last time, the next is likely to be taken
 // back as soon, and a wake-up costs its caller as much as a thousand forks: so there is a pause, longer each time.
 void scheduler::announce_forks() noexcept {
-  others_empty_ = false;
   const idle_counts now = home_.parker.counts();
   if (now.searching > 0 || (now.sleeping == 0 && now.started == home_.workers)) return;
   auto& last = last_fork_wake_;

@@ -187,7 +187,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   job* next_queued() noexcept;
   inline job* pop_ring() noexcept;
   job* pop_jobs() noexcept;
-  job* pop_forks() noexcept;
+  job* pop_forks(bool oldest) noexcept;
   job* next() noexcept;
   job* housekeeping() noexcept;
   void pace(std::int64_t now) noexcept;
@@ -227,8 +227,8 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   unsigned quanta_per_visit_ = 1;
   unsigned slot_streak_ = 0;   // dispatches in a row from the slot
   const std::size_t workers_;  // of the runtime, at most
-  bool others_empty_ = true;   // nothing was pushed to jobs_ and forks_ since both were found empty
-  bool jobs_turn_ = false;
+  bool jobs_empty_ = true;     // nothing was pushed to jobs_ since it was found empty
+  bool jobs_turn_ = false, forks_turn_ = false;
   unsigned colour_ = 0;
   random random_;
   std::int64_t last_visit_ = 0, last_poll_ = 0;

@@ -36,6 +36,8 @@ job* scheduler::next() noexcept {
     if (job* const patient = slot_.take()) add(*patient);
   }
   if (job* const mine = next_local()) return mine;
+  // Last: the fiber that forked takes them back for less, if it comes back soon.
+  if (job* const forked = pop_forks(false)) return forked;
   const bool may_take = last_theft_.patience == 0 && last_theft_.count < smallest_batch;
   return may_take || few_injected() ? take_injected(inject_batch) : nullptr;
 }
@@ -52,8 +54,9 @@ job* scheduler::housekeeping() noexcept {
     polled_ = false;
     if (eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
   }
-  if (job* const injected = take_injected(8)) return injected;
-  if (job* const forked = others_empty_ ? nullptr : pop_forks()) return forked;
+  forks_turn_ = !forks_turn_;  // neither starves the other
+  job* due = forks_turn_ ? pop_forks(true) : nullptr;
+  if (due || (due = take_injected(8)) || (due = pop_forks(true))) return due;
   return probe_stuck_victim();
 }
 
@@ -129,7 +132,7 @@ job* scheduler::steal(bool slots_too) noexcept {
     scheduler& victim = *home_.schedulers[(start + i) % n];
     if (&victim == this) continue;
     job* stolen = victim.ring_.steal_half(ring_);
-    if (!stolen && (stolen = victim.jobs_.steal_half(jobs_))) others_empty_ = false;
+    if (!stolen && (stolen = victim.jobs_.steal_half(jobs_))) jobs_empty_ = false;
     if (!stolen) stolen = steal_fork(victim);
     if (!stolen && slots_too && victim.has_slot()) {
       slots_too = false;

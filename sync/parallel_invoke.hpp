@@ -10,8 +10,9 @@ namespace ulexite {
 // Calls all of the functions, and returns when all have returned. The first is called here; another worker that has
 // nothing to do may take the others, and what it does not take is called here too, in order. A call costs nanoseconds
 // unless it is taken: so a recursion may fork down to small pieces of work. What is taken becomes a fiber, with the
-// caller's deadline but its own id, fiber_local values and rounding mode; it may wait for anything, also for the other
-// functions. While the caller waits for it, its worker runs other fibers.
+// caller's deadline, shield and size of stack, but its own id, fiber_local values and rounding mode; it may wait for
+// anything, also for the other functions (but not if max_fibers, or 1,000 branches at one worker, leave no room).
+// While the caller waits for it, its worker runs other fibers.
 //
 // Throws what the first function, in their order, to throw has thrown; those that had not begun are not called then,
 // those that had are asked to stop and waited for. A cancellation point while it waits: the functions called elsewhere

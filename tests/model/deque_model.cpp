@@ -106,7 +106,8 @@ struct fibers_are_taken_once : rl::test_suite<fibers_are_taken_once<Capacity>, 3
   }
 };
 
-// Forks. The owner pushes and pops at the bottom, with few items so that it often meets a thief at the last one.
+// Forks. The owner pushes, and pops at the bottom or the top, with few items so that it often meets a thief at the last
+// one. A thief stops early now and then: so that the other meets the owner alone.
 struct forks_are_taken_once : rl::test_suite<forks_are_taken_once, 3> {
   static constexpr int count = 4;
 
@@ -115,17 +116,18 @@ struct forks_are_taken_once : rl::test_suite<forks_are_taken_once, 3> {
 
   void thread(unsigned id) {
     if (id != 0) {
-      made.take(forks.steal());
-      made.take(forks.steal());
+      for (unsigned i = rl::rand(4); i > 0; --i) made.take(forks.steal());
       return;
     }
     for (int i = 0; i < count; ++i) {
       item& next = made.make(i);
-      while (!forks.push(next)) made.take(forks.pop_bottom());
-      if (rl::rand(2)) made.take(forks.pop_bottom());
+      while (!forks.push(next)) pop();
+      for (unsigned pops = rl::rand(3); pops > 0; --pops) pop();
     }
-    made.take(forks.pop_bottom());
+    pop();
   }
+
+  void pop() { made.take(rl::rand(4) ? forks.pop_bottom() : forks.pop_oldest()); }
 
   void after() {
     while (made.take(forks.pop_bottom())) {

@@ -13,6 +13,10 @@
 #include <ulexite/sync/future.hpp>
 #include <ulexite/sync/latch.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/parallel_for.hpp>
+#include <ulexite/sync/parallel_invoke.hpp>
+#include <ulexite/sync/parallel_reduce.hpp>
+#include <ulexite/sync/parallel_sort.hpp>
 #include <ulexite/sync/recursive_mutex.hpp>
 #include <ulexite/sync/select.hpp>
 #include <ulexite/sync/selector.hpp>
@@ -23,6 +27,7 @@
 #include <ulexite/sync/wait_group.hpp>
 
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <shared_mutex>
@@ -146,6 +151,19 @@ TEST_P(NoAllocation, InAConditionVariable) {
     condition.notify_one();
   };
   expect_none([&](int) { take_turn(true); }, [&](int) { take_turn(false); });
+}
+
+TEST_P(NoAllocation, InForks) {
+  const auto fork = [](int i) {
+    int values[300];
+    parallel_for(0, 300, [&](int j) { values[j] = (j * 7 + i) % 300; });
+    parallel_invoke([&] { parallel_sort(values, values + 150); }, [&] { parallel_sort(values + 150, values + 300); },
+                    [&] {
+                      if (i % 4 == 0) this_fiber::yield();
+                    });
+    EXPECT_EQ(parallel_reduce(0, 300, 0, [&](int j) { return values[j]; }, std::plus<>{}), 299 * 300 / 2);
+  };
+  expect_none(fork, fork);
 }
 
 TEST_P(NoAllocation, InLocksOfOnesOwn) {

@@ -1,0 +1,163 @@
+// A fork under Relacy: its function is called exactly once, by somebody who sees what the fiber that forked wrote
+// before; that fiber goes on only when it has been called, and nobody looks at the branch then. Deque, news and wait
+// word are those that ship.
+//
+// MUTANT: A_NOT_RELEASED       the fiber that forked does not see the new fiber
+// MUTANT: A_NOT_ACQUIRED       the same from the other end
+// MUTANT: NOT_EXCHANGED        taker and waiter miss each other
+// MUTANT: NO_LIGHT_FENCE       owner and thief both take the branch
+// MUTANT: NO_HEAVY_FENCE       the same
+// MUTANT: TOLD_TOO_EARLY       the new fiber is told of before it is made
+// MUTANT: LOOKED_AT_AFTERWARDS the taker looks at the branch after it has told
+// MUTANT: NOT_PREPARED         the wait is entered before the word is prepared
+
+#include <ulexite/runtime/branch_news.hpp>
+#include <ulexite/runtime/deque.hpp>
+
+#include "relacy_fibers.hpp"
+
+using atomics = model::relacy_atomics<>;
+
+#if defined(MUTANT_A_NOT_RELEASED)
+using news_atomics = model::relacy_atomics<model::release_is_relaxed>;
+#elif defined(MUTANT_A_NOT_ACQUIRED)
+using news_atomics = model::relacy_atomics<model::acquire_is_relaxed>;
+#elif defined(MUTANT_NOT_EXCHANGED)
+using news_atomics = model::relacy_atomics<model::exchange_is_load_and_store>;
+#else
+using news_atomics = atomics;
+#endif
+
+#if defined(MUTANT_NO_LIGHT_FENCE)
+using deque_atomics = model::relacy_atomics<model::no_light_fence>;
+#elif defined(MUTANT_NO_HEAVY_FENCE)
+using deque_atomics = model::relacy_atomics<model::no_heavy_fence>;
+#else
+using deque_atomics = atomics;
+#endif
+
+using agent = model::fibers<atomics>::agent;
+using ulexite::detail::deque_order;
+
+constexpr std::uintptr_t given_back = 1, as_fiber = 3;
+
+struct branch {
+  rl::var<int> frame;  // of the fiber that forked: read by a taker, written once the branch is over
+  rl::var<int> fiber;  // made by the taker
+  ulexite::detail::branch_news<agent, news_atomics> news;
+  int calls = 0;
+
+  void call() { RL_ASSERT(++calls == 1); }
+
+  // The taker. The call itself is where the new fiber would run; its end is another protocol.
+  void start() {
+    RL_ASSERT(int(frame($)) == 1);
+    const bool room = rl::rand(3) != 0;
+#if defined(MUTANT_TOLD_TOO_EARLY)
+    tell(room ? as_fiber : given_back);
+    if (room) fiber($) = 1;
+#else
+    if (room) {
+      fiber($) = 1;
+      call();
+    }
+    tell(room ? as_fiber : given_back);
+#endif
+#if defined(MUTANT_LOOKED_AT_AFTERWARDS)
+    RL_ASSERT(int(frame($)) != 7);
+#endif
+  }
+  void tell(std::uintptr_t what) {
+    if (agent* const waiter = news.tell(what)) waiter->resume();
+  }
+
+  // The fiber that forked, when it could not take the branch back.
+  void wait(agent& self) {
+    const bool waits = news.told() == 0 && news.wait_for(self);
+#if defined(MUTANT_NOT_PREPARED)
+    if (waits) self.word.prepare();
+#endif
+    if (waits) self.suspend(nullptr, model::cancellable::no, model::timed::no);
+    const std::uintptr_t told = news.told();
+    RL_ASSERT(told == given_back || told == as_fiber);
+    if (told == as_fiber) {
+      RL_ASSERT(int(fiber($)) == 1);
+    } else {
+      call();
+    }
+    over();
+  }
+  void over() { frame($) = 2; }
+};
+
+// The fiber forks twice on its worker, the second inside the first's, and then stays there, or leaves for another
+// worker (thread 2), while its own goes on to take branches. Thread 1 steals.
+struct each_is_called_once : rl::test_suite<each_is_called_once, 3> {
+  branch branches[2];
+  ulexite::detail::deque<branch, 2, deque_order::last_in_first_out, deque_atomics> forks;
+  agent forker;
+  atomics::atomic<int> left{0};  // 1: the fiber goes on on the other worker; 2: it stayed
+
+  void thread(unsigned id) {
+    switch (id) {
+      case 0: worker(); return;
+      case 1:
+        for (int i = 0; i < 2; ++i)
+          if (branch* const stolen = forks.steal()) stolen->start();
+        return;
+      default: other_worker();
+    }
+  }
+
+  void worker() {
+    for (branch& forked : branches) {
+      forked.frame($) = 1;
+      RL_ASSERT(forks.push(forked));
+    }
+    if (rl::rand(2)) {
+      left.store(1, rl::mo_release);
+      while (branch* const taken = rl::rand(2) ? forks.pop_bottom() : forks.pop_oldest()) taken->start();
+      return;
+    }
+    left.store(2, rl::mo_release);
+    // While the fiber was away for a moment, its worker has taken one.
+    if (rl::rand(2))
+      if (branch* const taken = rl::rand(2) ? forks.pop_bottom() : forks.pop_oldest()) taken->start();
+    for (int i : {1, 0}) {
+      if (take_back(branches[i])) {
+        branches[i].call();
+        branches[i].over();
+      } else {
+        branches[i].wait(forker);
+      }
+    }
+  }
+
+  // scheduler::take_back
+  bool take_back(branch& forked) {
+    branch* const youngest = forks.pop_bottom();
+    if (!youngest || youngest == &forked) return youngest;
+    if (forked.news.told() != 0) {
+      RL_ASSERT(forks.push(*youngest));
+      return false;
+    }
+    for (branch* above = youngest; above; above = forks.pop_bottom()) {
+      if (above == &forked) return true;
+      above->start();
+    }
+    return false;
+  }
+
+  void other_worker() {
+    int where = 0;
+    while ((where = left.load(rl::mo_acquire)) == 0) atomics::pause(0);
+    if (where == 2) return;
+    for (int i : {1, 0}) branches[i].wait(forker);
+  }
+
+  void after() {
+    for (branch& forked : branches) RL_ASSERT(forked.calls == 1 && int(forked.frame($)) == 2);
+  }
+};
+
+int main() { return model::holds<each_is_called_once>(1'000'000) ? 0 : 1; }
