@@ -14,7 +14,7 @@ task* branch::start(core& home) noexcept {
     return nullptr;
   }
   prepare(*made);
-  made->branch_from(forking_->fiber());
+  made->make_branch_of(forking_->fiber());
   made->agent().deadline = deadline_;
   made->agent().shielded = shielded_;
   tell(home, reinterpret_cast<std::uintptr_t>(made));

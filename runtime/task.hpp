@@ -79,6 +79,12 @@ class task : public fiber {
   //
   // Before the task is published: nobody will hold a handle.
   void detach_at_birth() noexcept { detached_at_birth_ = true; }
+  // Before the task is published: its handle is the frame of the fiber that forks.
+  void make_branch_of(const task& forking) noexcept {
+    is_branch_ = true;
+    stack_bits_ = forking.stack_bits_;
+  }
+  [[nodiscard]] bool is_branch() const noexcept { return is_branch_; }
   // Bytes; 0: the runtime's default. To be set before the task is published; throws std::invalid_argument.
   void want_stack(std::size_t size);
   [[nodiscard]] std::size_t wanted_stack() const noexcept {
