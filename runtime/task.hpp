@@ -90,12 +90,6 @@ class task : public fiber {
   [[nodiscard]] std::size_t wanted_stack() const noexcept {
     return stack_bits_ == 0 ? 0 : std::size_t{1} << stack_bits_;
   }
-  // A branch of a fork: it has a stack of the size of that of the fiber that forked, whose frame is its handle.
-  void branch_from(const task& forking) noexcept {
-    stack_bits_ = forking.stack_bits_;
-    is_branch_ = true;
-  }
-  [[nodiscard]] bool is_branch() const noexcept { return is_branch_; }
   [[nodiscard]] core& home() const noexcept { return task_pool::home_of(this); }
   // Runs it on the stack that the caller stands on. It may be freed at the return. Returns the worker that the caller
   // stands on now.
