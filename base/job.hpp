@@ -4,8 +4,9 @@
 
 namespace ulexite {
 
-// A piece of work that runs to completion on a worker. Intrusive: the caller owns the memory, which must stay until
-// `run` was entered; the runtime allocates nothing. `run` must not wait for anything.
+// A piece of work that runs to completion on a worker, on a stack of the runtime's stack_size. Intrusive: the caller
+// owns the memory, which must stay until `run` was entered, and may schedule it again only then; the runtime allocates
+// nothing. `run` must not wait for anything.
 struct job {
   job* next = nullptr;
   void (*run)(job*) noexcept = nullptr;

@@ -8,7 +8,8 @@ namespace ulexite {
 
 class runtime;
 
-// A batch of jobs, in order: one publication, one wake. Not synchronised. May be constinit, as jobs may.
+// A batch of jobs, in order: one publication, one wake. A job stands in one list, and once. Not synchronised. May be
+// constinit, as jobs may.
 class job_list {
  public:
   // Throws usage_error for a job without a function.
@@ -25,15 +26,17 @@ class job_list {
   detail::intrusive_queue<job> jobs_;
 };
 
-// Makes jobs runnable in the calling worker's runtime: they start in this order, unless others steal some. Allocates
+// Makes jobs runnable in the calling worker's runtime: they start in this order, unless others steal some
+// or there are more than 1,024. Allocates
 // nothing, never waits. Throws errc::no_runtime outside one (see runtime::schedule), usage_error for a job without a
 // function. A runtime that is shut down in mode stop drops those it has not begun; in the other modes all of them run.
 void schedule(job& job);
 void schedule(job_list&& jobs);
 
 // Makes a fiber of the job that calls it: from here on it may wait, as any fiber, and it ends when the job's `run`
-// returns. No exception may leave that. Does nothing in a fiber. Throws usage_error on a plain thread and in a stop
-// callback, errc::limit_reached above max_fibers, std::bad_alloc: then the job is what it was.
+// returns. As a fiber it is cancelled, at the latest when the runtime ends: `run` must catch operation_cancelled. Does
+// nothing in a fiber or a stop callback. Throws usage_error on a plain thread, errc::limit_reached above max_fibers,
+// std::bad_alloc: then the job is what it was.
 void become_fiber();
 
 }  // namespace ulexite

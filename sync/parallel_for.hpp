@@ -26,17 +26,18 @@ struct for_work {
 
 // Calls body(i) for every integer from `first` up to, but without, `last`, or body(*i) for iterators; in parts that
 // other workers take as far as they have nothing else to do, in any order and at the same time. Returns when all calls
-// have returned. `body` is shared, not copied. It may wait for anything but another call of it.
+// have returned. `body` is shared, not copied. It may wait for anything but another call of it. A part that is taken is
+// a fiber, as in parallel_invoke: it owns no lock of the caller's.
 //
 // `grain`: so many calls in a row are never split up; 0: the loop finds out by itself, and costs little more than a
 // plain one even for tiny bodies.
 //
 // Throws what a call has thrown, the first by position among those that were not stopped by another: the rest is then
-// abandoned at the next chance, those calls that have begun are waited for, and fibers among them are asked to stop. A
-// cancellation point. On a plain thread, in a job and in a stop callback: a plain loop.
+// abandoned at the next chance, and those calls that have begun are waited for. A cancellation point, between two parts
+// and while it waits. On a plain thread, in a job and in a stop callback: a plain loop.
 template <parallel_position I, class F>
   requires std::is_invocable_v<F&, decltype(detail::range_at(std::declval<const I&>(), 0))>
-void parallel_for(I first, I last, F&& body, std::size_t grain = 0) {
+void parallel_for(std::type_identity_t<I> first, I last, F&& body, std::size_t grain = 0) {
   detail::for_work<I, std::remove_reference_t<F>> work{first, body};
   detail::range_state loop{std::max<std::size_t>(grain, 1)};
   detail::run_range(work, 0, detail::range_size(first, last), loop);

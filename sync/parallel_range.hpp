@@ -58,6 +58,7 @@ struct range_state {
 inline bool split_wanted(const range_state& loop) {
   const whereabouts& here = inlined_whereabouts();
   if (!here.scheduler || here.agent->kind != agent_kind::fiber) return false;
+  if (here.agent->deadline != no_deadline && here.agent->deadline <= now_ns()) here.agent->expired = true;
   throw_if_stopped(*here.agent);
   return here.scheduler->fork_wanted() &&
          loop.active.load(std::memory_order_relaxed) <= here.scheduler->worker_limit();  // hint

@@ -42,11 +42,12 @@ class reduce_work {
 // to do. `reduce` must be associative; it need not be commutative, and `init`, which is used once, need not be neutral.
 // With floating point the result depends on where the parts end, and so may differ from call to call.
 //
-// T must be movable. Otherwise like parallel_for.
+// T, the type of `init`, must be movable. Otherwise like parallel_for.
 template <parallel_position I, class T, class Map, class Reduce>
   requires std::is_invocable_r_v<T, Map&, decltype(detail::range_at(std::declval<const I&>(), 0))> &&
            std::is_invocable_r_v<T, Reduce&, T, T>
-[[nodiscard]] T parallel_reduce(I first, I last, T init, Map map, Reduce reduce, std::size_t grain = 0) {
+[[nodiscard]] T parallel_reduce(std::type_identity_t<I> first, I last, T init, Map map, Reduce reduce,
+                                std::size_t grain = 0) {
   const std::size_t size = detail::range_size(first, last);
   if (size == 0) return init;
   detail::reduce_work<I, T, Map, Reduce> work(first, map, reduce);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/parallel_invoke.hpp>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ std::pair<It, It> partition_around_median(It first, It last, Less& less) {
 template <class It, class Less>
 void sort_range(It first, It last, Less& less, std::size_t levels) {
   if (last - first <= sorted_at_once || levels == 0) return std::sort(first, last, std::ref(less));
-  throw_if_stopped();
+  this_fiber::check();
   const auto [equal_begin, equal_end] = partition_around_median(first, last, less);
   parallel_invoke([&, middle = equal_begin] { sort_range(first, middle, less, levels - 1); },
                   [&, middle = equal_end] { sort_range(middle, last, less, levels - 1); });
@@ -65,8 +65,9 @@ void sort_range(It first, It last, Less& less, std::size_t levels) {
 template <std::random_access_iterator It, class Less = std::less<>>
   requires std::sortable<It, Less>
 void parallel_sort(It first, It last, Less less = {}) {
+  const auto by = [&less](const auto& a, const auto& b) -> bool { return std::invoke(less, a, b); };
   const auto size = static_cast<std::size_t>(last - first);
-  detail::sort_range(first, last, less, 2 * std::bit_width(size));
+  detail::sort_range(first, last, by, 2 * std::bit_width(size));
 }
 
 }  // namespace ulexite

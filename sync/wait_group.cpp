@@ -6,7 +6,7 @@
 namespace ulexite {
 
 void wait_group::refuse(std::ptrdiff_t count) {
-  throw usage_error("wait_group: " + std::to_string(count) + ", more than " + std::to_string(most));
+  throw usage_error("wait_group: a count of " + std::to_string(count) + " is more than " + std::to_string(most));
 }
 
 void wait_group::change(std::int64_t by) {

@@ -71,6 +71,7 @@ class wait_group {
   // Starts a fiber that calls `function` and counts until it has ended. Its exception goes to
   // runtime_options::on_unhandled_exception. Throws like ulexite::spawn, with the count unchanged.
   template <class F>
+    requires std::is_invocable_v<std::decay_t<F>>
   void spawn(F&& function, std::source_location where = std::source_location::current()) {
     if (!try_change(one + one_spawned)) [[unlikely]]
       change(one + one_spawned);

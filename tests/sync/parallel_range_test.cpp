@@ -1,6 +1,7 @@
 // Loops, sums and sorts over ranges that several workers share.
 
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/parallel_for.hpp>
 #include <ulexite/sync/parallel_reduce.hpp>
@@ -108,6 +109,24 @@ TEST_P(ParallelRange, ForIsACancellationPoint) {
   });
 }
 
+TEST_P(ParallelRange, ForMeetsADeadlineBetweenTwoParts) {
+  run([] {
+    const deadline_scope bound(5ms);
+    EXPECT_THROW(parallel_for(std::int64_t{0}, INT64_MAX, [](std::int64_t) {}), deadline_exceeded);
+  });
+}
+
+TEST_P(ParallelRange, BoundsOfTwoTypes) {
+  run([] {
+    const std::vector<int> values(100, 1);
+    std::atomic<std::size_t> sum{0};
+    parallel_for(0, values.size(), [&](std::size_t i) { sum += i; });
+    EXPECT_EQ(sum, 4950u);
+    EXPECT_EQ(
+        parallel_reduce(0, values.size(), 0L, [&](std::size_t i) { return long{values[i]}; }, std::plus<>{}), 100);
+  });
+}
+
 TEST_P(ParallelRange, ReduceKeepsTheOrder) {
   run([] {
     std::string expected = "start";
@@ -183,6 +202,20 @@ TEST_P(ParallelRange, SortsByAnOrderAndMoves) {
 }
 
 // As with std::sort, which may lose the value that it holds in its hand.
+struct person {
+  int age;
+  bool older(const person& other) const { return age > other.age; }
+};
+
+TEST_P(ParallelRange, SortsByAMember) {
+  run([] {
+    std::vector<person> people;
+    for (const int value : made_of("random", 10'000)) people.push_back({value});
+    parallel_sort(people.begin(), people.end(), &person::older);
+    EXPECT_TRUE(std::is_sorted(people.begin(), people.end(), [](auto& a, auto& b) { return a.older(b); }));
+  });
+}
+
 TEST_P(ParallelRange, ASortThatThrowsLeavesElementsThatCanBeUsed) {
   run([] {
     for (const int when : {1, 1000, 30'000, 100'000}) {

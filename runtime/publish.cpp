@@ -1,0 +1,141 @@
+// What makes work visible to other workers, and wakes them: a scheduler's queues as their owner fills them, and takes
+// back what it has only offered.
+
+#include <ulexite/base/perturb.hpp>
+#include <ulexite/runtime/branch.hpp>
+#include <ulexite/runtime/core.hpp>
+#include <ulexite/runtime/scheduler.hpp>
+#include <ulexite/runtime/suspend.hpp>
+
+#include <algorithm>
+
+namespace ulexite::detail {
+namespace {
+
+constexpr std::size_t ring_overflow = 128;
+constexpr std::int64_t shortest_pause = 50'000, longest_pause = 400'000;  // ns between wake-ups for forks
+
+}  // namespace
+
+// A full ring moves its oldest, and the newcomer behind them, to the queue that all share.
+void scheduler::push_ring(job& runnable) noexcept {
+  while (!ring_.push(runnable)) {
+    intrusive_queue<job> evicted;
+    if (!ring_.evict<ring_overflow>([&](job& old) { evicted.push(old); })) continue;
+    evicted.push(runnable);
+    last_theft_ = {};  // the work is this worker's own now
+    counters.overflows.add();
+    home_.injected.push(evicted);
+    return;
+  }
+}
+
+// To be called after each publication. A lone worker is awake, and there is no other to wake.
+void scheduler::announce() noexcept {
+  if (!home_.alone) home_.parker.notify();
+}
+
+// Out of line, so that those who rarely come to it are short.
+[[gnu::noinline]] void scheduler::add(job& runnable) noexcept {
+  perturb();
+#ifdef ULEXITE_DEBUG_MIGRATE
+  home_.injected.push(runnable);
+#else
+  push_ring(runnable);
+#endif
+  announce();
+}
+
+// The surplus goes behind what is in the shared queue, so that these start in about their order too.
+void scheduler::add(intrusive_queue<job>& fibers) noexcept {
+  perturb();
+#ifndef ULEXITE_DEBUG_MIGRATE
+  while (job* const next = fibers.pop()) {
+    if (ring_.push(*next)) continue;
+    intrusive_queue<job> surplus;
+    surplus.push(*next);
+    surplus.splice(fibers);
+    fibers.splice(surplus);
+    last_theft_ = {};  // the work is this worker's own now
+    counters.overflows.add();
+    break;
+  }
+#endif
+  if (!fibers.empty()) home_.injected.push(fibers);
+  announce();
+}
+
+void scheduler::add_job(job& job) noexcept {
+  perturb();
+  push_job(job);
+  announce();
+}
+
+void scheduler::push_job(job& job) noexcept {
+  if (!jobs_.push(job)) home_.injected.push(job);
+  jobs_empty_ = false;
+}
+
+void scheduler::add_jobs(intrusive_queue<job>& jobs) noexcept {
+  perturb();
+  jobs_empty_ = false;
+  while (job* const job = jobs.pop()) {
+    if (jobs_.push(*job)) continue;
+    home_.injected.push(*job);
+    home_.injected.push(jobs);
+  }
+  home_.parker.notify();
+}
+
+// The woken fiber runs next here; whoever was to run next waits its turn, where others can take it. No other worker is
+// woken for the former: this one will take it at once, and if not, the monitor sees to it.
+void scheduler::wake(task& woken) noexcept {
+  perturb();
+#ifdef ULEXITE_DEBUG_MIGRATE
+  return add(woken);
+#endif
+  job* const displaced = has_slot() ? slot_.take() : nullptr;
+  slot_.put(woken);
+  if (displaced) add(*displaced);
+}
+
+// ---- forks ----
+
+// Branches of fibers that have left this worker, to wait or for another worker. They become fibers, which takes time
+// and locks: the main stack does it. The youngest is the smallest, and its frame the most recent.
+job* scheduler::pop_forks(bool oldest) noexcept {
+  while (branch* const forked = oldest ? forks_.pop_oldest() : forks_.pop_bottom())
+    if (task* const started = forked->start(home_)) return started;
+  return nullptr;
+}
+
+// Either `forked` was taken, or above it lie branches of fibers that ran here while the one that forked it was away.
+// Those then wait as fibers.
+bool scheduler::take_back_below(branch& youngest, branch& forked) noexcept {
+  if (forked.told()) {
+    static_cast<void>(forks_.push(youngest));  // there is room: it was there
+    return false;
+  }
+  for (branch* above = &youngest; above; above = forks_.pop_bottom()) {
+    if (above == &forked) return true;
+    if (task* const started = above->start(home_)) add(*started);
+  }
+  return false;
+}
+
+// Called when there was no fork before. If nobody has come for those of the last time, the next is likely to be taken
+// back as soon, and a wake-up costs its caller as much as a thousand forks: so there is a pause, longer each time.
+void scheduler::announce_forks() noexcept {
+  const idle_counts now = home_.parker.counts();
+  if (now.searching > 0 || (now.sleeping == 0 && now.started == home_.workers)) return;
+  auto& last = last_fork_wake_;
+  const std::int64_t time = now_ns();
+  if (time - last.time < last.pause) return;
+  const std::int64_t taken = forks_.taken();
+  last.pause = taken != last.taken ? 0 : std::clamp<std::int64_t>(2 * last.pause, shortest_pause, longest_pause);
+  last.time = time;
+  last.taken = taken;
+  home_.parker.wake_one();
+}
+
+}  // namespace ulexite::detail
