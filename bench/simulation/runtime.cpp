@@ -148,7 +148,7 @@ process runtime::loop(worker& here) {
       ++counted.dispatches;
       ++here.dispatches;
       if (!std::exchange(here.ran, true)) all_ran = clock.now();
-      here.debt += cost.dispatch;
+      here.debt += cost.dispatch + std::exchange(here.arriving, 0);
       co_await load_.run(*this, here, chosen);
       co_await settle(here);
       chosen = next_local(here);
@@ -207,6 +207,7 @@ process runtime::wake_one(worker& here) {
 
 process runtime::end_search(worker& here, bool eager) {
   if (!here.searching) co_return 0;
+  co_await settle(here);
   here.searching = false;
   write_idle(here);
   if (--searching_ > 0) co_return 0;

@@ -31,8 +31,9 @@ struct worker {
   std::size_t index;
   std::deque<fiber> ring, forks;
   fiber slot = none;
-  line queues;  // of ring and forks
-  ns debt = 0;  // time that has passed for it since the engine's now
+  line queues;      // of ring and forks
+  ns debt = 0;      // time that has passed for it since the engine's now
+  ns arriving = 0;  // the way of what it took from others, to be paid when that runs
   unsigned until_housekeeping = 1, quanta_per_visit = 1, slot_streak = 0;
   ns last_visit = 0, last_poll = 0;
   bool polled = false, searching = false, notified = false, ran = false;

@@ -74,7 +74,7 @@ process runtime::take_injected(worker& here, std::size_t most) {
   std::vector<fiber> taken;
   for (; taken.size() < count && !injected_.empty(); injected_.pop_front()) {
     taken.push_back(injected_.front().which);
-    here.debt += injected_.front().from == here.index ? 0 : cost.transfer;
+    here.arriving += injected_.front().from == here.index ? 0 : cost.transfer;
   }
   co_await clock.delay(static_cast<ns>(taken.size()) * cost.queued);
   injected_lock_.unlock();
@@ -111,6 +111,8 @@ process runtime::steal(worker& here, bool slots_too) {
 
 // Half of the ring, or one branch of a fork. Whoever comes while another takes waits for the line.
 process runtime::steal_from(worker& thief, worker& victim) {
+  co_await settle(thief);  // or the victim would wait for a line that is taken after a long search only
+  if (!victim.may_have_work()) co_return none;
   if (victim.ring.empty()) co_await heavy_fence(thief);
   thief.debt += victim.queues.write(cost, thief.index, clock.now() + thief.debt);
   co_await settle(thief);
@@ -121,13 +123,14 @@ process runtime::steal_from(worker& thief, worker& victim) {
     stolen = victim.ring.front();
     victim.ring.pop_front();
     for (std::size_t i = 1; i < count; ++i, victim.ring.pop_front()) thief.ring.push_back(victim.ring.front());
-    thief.debt += thief.queues.write_own(cost, thief.index, clock.now()) + static_cast<ns>(count) * cost.transfer;
+    thief.debt += thief.queues.write_own(cost, thief.index, clock.now());
+    thief.arriving += static_cast<ns>(count) * cost.transfer;
     counted.stolen += static_cast<std::int64_t>(count);
   } else if (!victim.forks.empty()) {
     stolen = victim.forks.front();
     victim.forks.pop_front();
     ++victim.forks_taken;
-    thief.debt += cost.transfer + cost.spawn;  // it becomes a fiber
+    thief.arriving += cost.transfer + cost.spawn;  // it becomes a fiber
     ++counted.stolen;
   }
   co_return stolen;
@@ -142,7 +145,8 @@ process runtime::raid_slot(worker& thief, worker& victim) {
   if (victim.slot == none || victim.dispatches != before) co_return none;
   co_await heavy_fence(thief);
   if (victim.slot == none) co_return none;
-  thief.debt += cost.line + cost.transfer;
+  thief.debt += cost.line;
+  thief.arriving += cost.transfer;
   ++counted.stolen;
   co_return std::exchange(victim.slot, none);
 }
@@ -171,7 +175,6 @@ process runtime::take_from_others(worker& here, bool slots_too) {
   fiber first = co_await take_injected(here, inject_batch);
   if (first == none) first = co_await steal(here, slots_too);
   if (first == none) co_return none;
-  // The transfer is paid when the fibers run, so the debt belongs to the time after the theft.
   here.last_theft.time = clock.now();
   here.last_theft.count = here.ring.size() - before + 1;
   co_return first;
