@@ -2,9 +2,11 @@
 
 #include <ulexite/base/atomics.hpp>
 #include <ulexite/base/cache_line.hpp>
+#include <ulexite/base/fences.hpp>
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/evloop/event_loop.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -12,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 
@@ -131,6 +134,36 @@ void search_pause(benchmark::State& state) {
     for (int i = 0; i < 64; ++i) cpu_relax();
 }
 BENCHMARK(search_pause)->Name("cores/pause between searches");
+
+// What a thief of a fork or a slot pays while so many other threads of the process run. A fence counts only if they did
+// run just before: one that has lost its core need not be interrupted.
+void fence(benchmark::State& state) {
+  constexpr auto just_now = std::chrono::nanoseconds(400);
+  std::vector<line> seen(static_cast<std::size_t>(state.range(0)));
+  const auto time = [] { return clock::now().time_since_epoch().count(); };
+  std::vector<std::jthread> others;
+  for (line& l : seen)
+    others.emplace_back([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) l.value.store(time(), std::memory_order_relaxed);  // hint
+    });
+  const auto all_run = [&] {
+    return std::all_of(seen.begin(), seen.end(), [&](const line& l) {
+      return time() - l.value.load(std::memory_order_relaxed) < just_now.count();  // hint
+    });
+  };
+  for (auto _ : state) {
+    clock::duration took{};
+    do {
+      for (const auto rest = clock::now() + std::chrono::microseconds(6); clock::now() < rest || !all_run();) {
+      }
+      const auto start = clock::now();
+      heavy_fence();
+      took = clock::now() - start;
+    } while (took > std::chrono::microseconds(20));  // then this thread lost its core itself
+    state.SetIterationTime(seconds(took));
+  }
+}
+BENCHMARK(fence)->Name("cores/heavy fence")->DenseRange(0, 3)->UseManualTime()->Iterations(200);
 
 void poll(benchmark::State& state) {
   event_loop loop(1);

@@ -15,10 +15,10 @@ namespace simulation {
 struct costs {
   ns line = 150;             // a word that another core wrote last: "cores/line there and back", halved
   ns locked = 5;             // a locked instruction on a line that is here
-  ns probe = 200;            // a victim's ring and jobs, changed since the last look: "cores/probe 4 lines"
+  ns probe = 200;            // a victim's ring and forks, changed since the last look: "cores/probe 4 lines"
   ns probe_same = 4;         // the same unchanged: four loads from the cache; a guess
-  ns transfer = 150;         // of a stolen fiber's block, each; the other half of runtime/search.cpp's transfer_cost is
-                             // the way back, to the memory of whoever spawns next
+  ns transfer = 150;         // of a stolen fiber's block, each; runtime/search.cpp's transfer_cost, a threshold, has
+                             // the way back in it too, and more
   ns steal = 300;            // a theft that succeeds, without its line: a guess
   ns wake_cost = 15'000;     // to the waker, of an idle core: an earlier figure; "cores/wake cost" when busy: 4,000
   ns wake_latency = 50'000;  // until the woken runs: the same; "cores/wake latency" when busy: 18,000
@@ -30,6 +30,10 @@ struct costs {
   ns queued = 10;            // per item that enters or leaves the shared queue with its lock held; a guess
   ns dispatch = 20;          // from one fiber to the next, both warm: a guess
   ns spawn = 60;             // a guess
+  ns fork = 10;              // a branch that its owner takes back: a guess
+  ns fence = 1'800;          // a heavy fence, and for each worker that runs: "cores/heavy fence" with 1, 2 and 3 others
+  ns fence_each = 900;       // that run takes 2.7, 4 and 4.4 us. For more it is a guess
+  ns interrupt = 1'000;      // to each of them: 0.3 to 1.7 us were measured
   ns switching = 28;         // half of the 56 of a ping-pong in docs/scheduler.md
   ns mutex_spin = 0;         // what if: whoever finds the parker's mutex held looks again so often; 0: it sleeps
   ns search_time = 30'000;   // runtime/search.cpp

@@ -109,21 +109,21 @@ outcome run_connections(const settings& s, std::size_t workers) {
 
 const char* busiest(const runtime::shares& b) {
   const std::pair<double, const char*> all[] = {
-      {b.shared_queue, "shared queue"}, {b.parker, "parker"}, {b.idle_word, "idle word"},
+      {b.shared_queue, "shared queue"}, {b.parker, "parker"}, {b.idle_word, "idle word"}, {b.fences, "fences"},
       {b.event_loop, "event loop"},     {b.ring, "one ring"}, {b.source, "source"}};
   return std::max_element(std::begin(all), std::end(all))->second;
 }
 
 void print(const settings& s, const outcome& o, double alone) {
   const auto percent = [](double share) { return 100 * share; };
-  std::printf(
-      s.csv ? "%s;%zu;%.0f;%.4f;%.4f;%.2f;%.1f;%.5f;%.4f;%.5f;%.1f;%.1f;%.1f;%.1f;%.1f;%.1f;%s;%d\n"
-            : "%-33s %4zu %8.0f ops %8.3f/us  eff %5.3f  x%-7.2f all at %7.1f us  per op: steals %.4f probes "
-              "%.3f wakes %.5f  busy%%: queue %.1f parker %.1f idle %.1f loop %.1f ring %.1f source %.1f  %s%.0d\n",
-      o.workload.c_str(), o.workers, o.operations, o.rate, o.efficiency, o.rate / alone, o.all_running_us, o.steals,
-      o.probes, o.wakes, percent(o.busy.shared_queue), percent(o.busy.parker), percent(o.busy.idle_word),
-      percent(o.busy.event_loop), percent(o.busy.ring), percent(o.busy.source), busiest(o.busy),
-      s.csv ? int{o.right} : 0);
+  std::printf(s.csv ? "%s;%zu;%.0f;%.4f;%.4f;%.2f;%.1f;%.5f;%.4f;%.5f;%.1f;%.1f;%.1f;%.1f;%.1f;%.1f;%.1f;%s;%d\n"
+                    : "%-33s %4zu %8.0f ops %8.3f/us  eff %5.3f  x%-7.2f all at %7.1f us  per op: steals %.4f probes "
+                      "%.3f wakes %.5f  busy%%: queue %.1f parker %.1f idle %.1f fences %.1f loop %.1f ring %.1f "
+                      "source %.1f  %s%.0d\n",
+              o.workload.c_str(), o.workers, o.operations, o.rate, o.efficiency, o.rate / alone, o.all_running_us,
+              o.steals, o.probes, o.wakes, percent(o.busy.shared_queue), percent(o.busy.parker),
+              percent(o.busy.idle_word), percent(o.busy.fences), percent(o.busy.event_loop), percent(o.busy.ring),
+              percent(o.busy.source), busiest(o.busy), s.csv ? int{o.right} : 0);
 }
 
 // ---- arguments ----
@@ -145,6 +145,10 @@ std::map<std::string, ns*> cost_options(costs& c) {
           {"queued", &c.queued},
           {"dispatch", &c.dispatch},
           {"spawn", &c.spawn},
+          {"fork", &c.fork},
+          {"fence", &c.fence},
+          {"fence-each", &c.fence_each},
+          {"interrupt", &c.interrupt},
           {"switching", &c.switching},
           {"search-time", &c.search_time},
           {"mutex-spin", &c.mutex_spin}};
@@ -207,7 +211,7 @@ int main(int argc, char** argv) {
   if (s.csv)
     std::puts(
         "workload;workers;operations;rate;efficiency;relative;all_running_us;steals;probes;wakes;"
-        "shared_queue;parker;idle_word;event_loop;ring;source;busiest;right");
+        "shared_queue;parker;idle_word;fences;event_loop;ring;source;busiest;right");
   bool right = true;
   for (const auto& [name, measured] : all) {
     if (!s.only.empty() && s.only != name) continue;

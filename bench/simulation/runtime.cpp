@@ -7,6 +7,7 @@ namespace simulation {
 namespace {
 
 constexpr std::size_t ring_overflow = 128;
+constexpr ns shortest_pause = 50'000, longest_pause = 400'000;
 
 }  // namespace
 
@@ -42,6 +43,7 @@ runtime::shares runtime::utilisation() const {
   return {share(injected_lock_.busy()),
           share(parker_.busy()),
           share(idle_.busy()),
+          share(fences_busy_),
           share(loop_busy_),
           share(ring),
           share(source_busy)};
@@ -66,17 +68,26 @@ process runtime::add(worker& here, fiber runnable) {
   co_return 0;
 }
 
-process runtime::add_job(worker& here, fiber runnable) {
-  here.jobs.push_back(runnable);  // none of the workloads has a thousand of them on a worker
-  here.debt += here.queues.write_own(cost, here.index, clock.now() + here.debt);
-  co_await notify(here);
-  co_return 0;
-}
-
 process runtime::wake(worker& here, fiber woken) {
   const fiber displaced = std::exchange(here.slot, woken);
   if (displaced != none) co_await add(here, displaced);
   co_return 0;
+}
+
+process runtime::offer(worker& here, fiber forked) {
+  const bool first = here.forks.empty();
+  here.forks.push_back(forked);  // none of the workloads has a thousand of them on a worker
+  here.debt += cost.fork + here.queues.write_own(cost, here.index, clock.now() + here.debt);
+  if (first) co_await announce_forks(here);
+  co_return 0;
+}
+
+process runtime::take_back(worker& here) {
+  if (here.forks.empty()) co_return none;
+  here.debt += here.queues.write_own(cost, here.index, clock.now() + here.debt);
+  const fiber youngest = here.forks.back();
+  here.forks.pop_back();
+  co_return youngest;
 }
 
 process runtime::inject(fiber runnable) {
@@ -119,17 +130,10 @@ fiber runtime::next_local(worker& here) {
     return std::exchange(here.slot, none);
   }
   here.slot_streak = 0;
-  here.jobs_turn = !here.jobs_turn;
-  if (!here.may_have_work()) return none;
+  if (here.ring.empty()) return none;
   here.debt += here.queues.write_own(cost, here.index, clock.now() + here.debt);
-  const bool job = !here.jobs.empty() && (here.jobs_turn || here.ring.empty());
-  auto& from = job ? here.jobs : here.ring;
-  const fiber mine = job ? from.back() : from.front();
-  if (job) {
-    from.pop_back();
-  } else {
-    from.pop_front();
-  }
+  const fiber mine = here.ring.front();
+  here.ring.pop_front();
   return mine;
 }
 
@@ -144,7 +148,7 @@ process runtime::loop(worker& here) {
       ++counted.dispatches;
       ++here.dispatches;
       if (!std::exchange(here.ran, true)) all_ran = clock.now();
-      here.debt += cost.dispatch;
+      here.debt += cost.dispatch + std::exchange(here.arriving, 0);
       co_await load_.run(*this, here, chosen);
       co_await settle(here);
       chosen = next_local(here);
@@ -159,6 +163,19 @@ void runtime::write_idle(worker& here) { here.debt += idle_.write(cost, here.ind
 process runtime::notify(worker& here) {
   here.debt += cost.locked + idle_.read(here.index, clock.now() + here.debt, cost.line, 0);
   if (searching_ > 0 || sleeping_ == 0) co_return 0;
+  co_await wake_one(here);
+  co_return 0;
+}
+
+process runtime::announce_forks(worker& here) {
+  here.debt += idle_.read(here.index, clock.now() + here.debt, cost.line, 0);
+  if (searching_ > 0 || sleeping_ == 0) co_return 0;
+  auto& last = here.last_fork_wake;
+  const ns time = clock.now() + here.debt;
+  if (time - last.time < last.pause) co_return 0;
+  last.pause = here.forks_taken != last.taken ? 0 : std::clamp(2 * last.pause, shortest_pause, longest_pause);
+  last.time = time;
+  last.taken = here.forks_taken;
   co_await wake_one(here);
   co_return 0;
 }
@@ -190,6 +207,7 @@ process runtime::wake_one(worker& here) {
 
 process runtime::end_search(worker& here, bool eager) {
   if (!here.searching) co_return 0;
+  co_await settle(here);
   here.searching = false;
   write_idle(here);
   if (--searching_ > 0) co_return 0;

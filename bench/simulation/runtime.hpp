@@ -26,21 +26,28 @@ struct counts {
 struct worker {
   worker(std::size_t number, std::size_t users) : index(number), queues(users), random(number * 977 + 1) {}
 
-  [[nodiscard]] bool may_have_work() const noexcept { return !ring.empty() || !jobs.empty(); }
+  [[nodiscard]] bool may_have_work() const noexcept { return !ring.empty() || !forks.empty(); }
 
   std::size_t index;
-  std::deque<fiber> ring, jobs;
+  std::deque<fiber> ring, forks;
   fiber slot = none;
-  line queues;  // of ring and jobs
-  ns debt = 0;  // time that has passed for it since the engine's now
+  line queues;      // of ring and forks
+  ns debt = 0;      // time that has passed for it since the engine's now
+  ns arriving = 0;  // the way of what it took from others, to be paid when that runs
   unsigned until_housekeeping = 1, quanta_per_visit = 1, slot_streak = 0;
   ns last_visit = 0, last_poll = 0;
-  bool jobs_turn = false, polled = false, searching = false, notified = false, ran = false;
+  bool polled = false, searching = false, notified = false, ran = false;
   struct {
     ns time = 0;
     std::size_t count = 0;
     ns patience = 0;
   } last_theft;
+  struct {
+    ns time = 0;
+    std::int64_t taken = 0;
+    ns pause = 0;
+  } last_fork_wake;
+  std::int64_t forks_taken = 0;
   std::size_t watched_victim = 0;
   std::int64_t watched_dispatches = 0, dispatches = 0;
   std::uint64_t random;
@@ -71,9 +78,10 @@ class runtime {
 
   // For fibers, on the worker that runs them.
   process compute(worker& here, ns time);
-  process add(worker& here, fiber runnable);      // to the ring, and tell of it
-  process add_job(worker& here, fiber runnable);  // to the jobs
-  process wake(worker& here, fiber woken);        // to the slot
+  process add(worker& here, fiber runnable);  // to the ring, and tell of it
+  process wake(worker& here, fiber woken);    // to the slot
+  process offer(worker& here, fiber forked);  // to the forks
+  process take_back(worker& here);            // the youngest of them, or none
   // For a thread that is no worker.
   process inject(fiber runnable);
   // For the network: a descriptor became ready.
@@ -88,7 +96,7 @@ class runtime {
   ns source_busy = 0;  // the one fiber or thread, if there is one, that all work comes from
 
   struct shares {  // of the time, that each serialised resource was busy
-    double shared_queue, parker, idle_word, event_loop, ring, source;  // ring: the one that is fought for most
+    double shared_queue, parker, idle_word, fences, event_loop, ring, source;  // ring: the one that is fought for most
   };
   [[nodiscard]] shares utilisation() const;
 
@@ -101,12 +109,15 @@ class runtime {
   process take_injected(worker& here, std::size_t most);
   process take_from_others(worker& here, bool slots_too);
   process steal(worker& here, bool slots_too);
-  process steal_from(worker& thief, worker& victim, bool slots_too);
+  process steal_from(worker& thief, worker& victim);
+  process raid_slot(worker& thief, worker& victim);
+  process heavy_fence(worker& here);
   process search(worker& here);
   process poll_events(worker& here, bool run_first);
   process distribute(worker& here, std::vector<fiber> ready, bool run_first);
   process push_ring(worker& here, fiber runnable);
   process notify(worker& here);
+  process announce_forks(worker& here);
   process wake_one(worker& here);
   process end_search(worker& here, bool eager);
   process park(worker& here);
@@ -137,6 +148,7 @@ class runtime {
   worker* poller_ = nullptr;
   bool loop_woken_ = false;
   ns loop_busy_ = 0;
+  ns fence_free_at_ = 0, fences_busy_ = 0;
   std::deque<fiber> ready_;  // what epoll would bring
 };
 

@@ -58,7 +58,7 @@ process runtime::probe_stuck_victim(worker& here) {
   fiber stolen = none;
   here.debt += cost.line;  // its count of dispatches
   if (&victim != &here && victim.dispatches == here.watched_dispatches && !victim.ring.empty()) {
-    stolen = co_await steal_from(here, victim, false);
+    stolen = co_await steal_from(here, victim);
     if (stolen != none) co_await notify(here);
   }
   here.watched_victim = (here.index + 1 + below(here, size() - 1)) % size();
@@ -74,7 +74,7 @@ process runtime::take_injected(worker& here, std::size_t most) {
   std::vector<fiber> taken;
   for (; taken.size() < count && !injected_.empty(); injected_.pop_front()) {
     taken.push_back(injected_.front().which);
-    here.debt += injected_.front().from == here.index ? 0 : cost.transfer;
+    here.arriving += injected_.front().from == here.index ? 0 : cost.transfer;
   }
   co_await clock.delay(static_cast<ns>(taken.size()) * cost.queued);
   injected_lock_.unlock();
@@ -84,7 +84,7 @@ process runtime::take_injected(worker& here, std::size_t most) {
   co_return taken.front();
 }
 
-// The time of a look at another's ring and jobs.
+// The time of a look at another's ring and forks.
 ns runtime::look_at(worker& here, worker& victim) {
   ++counted.probes;
   return victim.queues.read(here.index, clock.now() + here.debt, cost.probe, cost.probe_same);
@@ -96,15 +96,24 @@ process runtime::steal(worker& here, bool slots_too) {
     worker& victim = *workers_[(start + i) % size()];
     if (&victim == &here) continue;
     here.debt += look_at(here, victim);
-    if (!victim.may_have_work() && !(slots_too && victim.slot != none)) continue;
-    const fiber stolen = co_await steal_from(here, victim, slots_too);
-    if (stolen != none) co_return stolen;
+    fiber stolen = victim.may_have_work() ? co_await steal_from(here, victim) : none;
+    if (stolen == none && slots_too && victim.slot != none) {
+      slots_too = false;
+      stolen = co_await raid_slot(here, victim);
+    }
+    if (stolen == none) continue;
+    ++counted.steals;
+    here.debt += cost.steal;
+    co_return stolen;
   }
   co_return none;
 }
 
-// Half of the ring, or one job, or the slot. Whoever comes while another takes waits for the line.
-process runtime::steal_from(worker& thief, worker& victim, bool slots_too) {
+// Half of the ring, or one branch of a fork. Whoever comes while another takes waits for the line.
+process runtime::steal_from(worker& thief, worker& victim) {
+  co_await settle(thief);  // or the victim would wait for a line that is taken after a long search only
+  if (!victim.may_have_work()) co_return none;
+  if (victim.ring.empty()) co_await heavy_fence(thief);
   thief.debt += victim.queues.write(cost, thief.index, clock.now() + thief.debt);
   co_await settle(thief);
   fiber stolen = none;
@@ -114,22 +123,43 @@ process runtime::steal_from(worker& thief, worker& victim, bool slots_too) {
     stolen = victim.ring.front();
     victim.ring.pop_front();
     for (std::size_t i = 1; i < count; ++i, victim.ring.pop_front()) thief.ring.push_back(victim.ring.front());
-    thief.debt += thief.queues.write_own(cost, thief.index, clock.now()) + static_cast<ns>(count) * cost.transfer;
+    thief.debt += thief.queues.write_own(cost, thief.index, clock.now());
+    thief.arriving += static_cast<ns>(count) * cost.transfer;
     counted.stolen += static_cast<std::int64_t>(count);
-  } else if (!victim.jobs.empty()) {
-    stolen = victim.jobs.front();
-    victim.jobs.pop_front();
-    thief.debt += cost.transfer;
-    ++counted.stolen;
-  } else if (slots_too && victim.slot != none) {
-    stolen = std::exchange(victim.slot, none);
-    thief.debt += cost.line + cost.transfer;
+  } else if (!victim.forks.empty()) {
+    stolen = victim.forks.front();
+    victim.forks.pop_front();
+    ++victim.forks_taken;
+    thief.arriving += cost.transfer + cost.spawn;  // it becomes a fiber
     ++counted.stolen;
   }
-  if (stolen == none) co_return none;
-  ++counted.steals;
-  thief.debt += cost.steal;
   co_return stolen;
+}
+
+// Only if the victim stands still meanwhile, for 128 pauses.
+process runtime::raid_slot(worker& thief, worker& victim) {
+  thief.debt += cost.line;
+  co_await settle(thief);
+  const std::int64_t before = victim.dispatches;
+  co_await clock.delay(cost.spin_pause);
+  if (victim.slot == none || victim.dispatches != before) co_return none;
+  co_await heavy_fence(thief);
+  if (victim.slot == none) co_return none;
+  thief.debt += cost.line;
+  thief.arriving += cost.transfer;
+  ++counted.stolen;
+  co_return std::exchange(victim.slot, none);
+}
+
+// Interrupts all that run; the kernel lets one at a time do that.
+process runtime::heavy_fence(worker& here) {
+  co_await settle(here);
+  const ns took = cost.fence + static_cast<ns>(awake() - 1) * cost.fence_each;
+  fence_free_at_ = std::max(fence_free_at_, clock.now()) + took;
+  for (auto& w : workers_) w->debt += w.get() == &here || w->asleep ? 0 : cost.interrupt;
+  co_await clock.delay(fence_free_at_ - clock.now());
+  fences_busy_ += took;
+  co_return 0;
 }
 
 void runtime::judge_last_theft(worker& here) {
@@ -145,7 +175,6 @@ process runtime::take_from_others(worker& here, bool slots_too) {
   fiber first = co_await take_injected(here, inject_batch);
   if (first == none) first = co_await steal(here, slots_too);
   if (first == none) co_return none;
-  // The transfer is paid when the fibers run, so the debt belongs to the time after the theft.
   here.last_theft.time = clock.now();
   here.last_theft.count = here.ring.size() - before + 1;
   co_return first;

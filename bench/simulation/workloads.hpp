@@ -46,22 +46,19 @@ class burst : public workload {
   int ended_ = 0;
 };
 
-// A binary tree of jobs, numbered like a heap's: job i makes 2i and 2i+1; the leaves compute.
+// A binary tree of forks, numbered like a heap's: i forks 2i+1, and goes on with 2i; the leaves compute. Whoever steals
+// a branch goes on from there. The joins are left out.
 class fork_join : public workload {
  public:
   fork_join(int leaves, ns leaf) : done_(static_cast<std::size_t>(leaves)), leaf_(leaf) {}
   void begin(runtime& on) override { on.clock.start(inject(on)); }
   process run(runtime& on, worker& here, fiber which) override {
-    if (which < leaves()) {
-      for (const fiber child : {2 * which, 2 * which + 1}) {
-        here.debt += on.cost.spawn;
-        co_await on.add_job(here, child);
-      }
-      co_return 0;
+    for (fiber at = which; at != none; at = co_await on.take_back(here)) {
+      for (; at < leaves(); at *= 2) co_await on.offer(here, 2 * at + 1);
+      co_await on.compute(here, leaf_);
+      ++done_[static_cast<std::size_t>(at - leaves())];
+      if (++ended_ == leaves()) on.finish();
     }
-    co_await on.compute(here, leaf_);
-    ++done_[static_cast<std::size_t>(which - leaves())];
-    if (++ended_ == leaves()) on.finish();
     co_return 0;
   }
   [[nodiscard]] bool right() const { return each_once(done_); }

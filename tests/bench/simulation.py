@@ -22,7 +22,7 @@ assert len(rows) == 8 * 4
 for row in rows:
     assert row["right"] == "1", f"not all work was done exactly once: {row}"
     assert 0 < float(row["efficiency"]) <= 1, row
-    for share in ("shared_queue", "parker", "idle_word", "event_loop", "ring", "source"):
+    for share in ("shared_queue", "parker", "idle_word", "fences", "event_loop", "ring", "source"):
         assert 0 <= float(row[share]) <= 100, (share, row)
     if row["workers"] == "1":
         assert float(row["steals"]) == 0, row
