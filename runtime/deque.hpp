@@ -150,7 +150,7 @@ class deque {
 
   // How many were ever taken at the top, for the owner a hint of what thieves do.
   [[nodiscard]] std::int64_t taken() const noexcept { return top_.load(Atomics::relaxed); }  // hint
-  // No item, as far as the owner knows.
+  // No item, as far as the caller knows. Any thread.
   [[nodiscard]] bool seems_empty() const noexcept {
     return bottom_.load(Atomics::relaxed) <= top_.load(Atomics::relaxed);  // hint
   }

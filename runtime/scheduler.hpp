@@ -8,6 +8,7 @@
 //   slot_          the fiber that this worker runs next: the one it woke last. Raided by a thief on its last try and by
 //                  the monitor, see run_slot.hpp.
 //   dispatches_, other counters   owner-written; for thieves, the monitor and the metrics.
+//   robbed_        set by a thief of forks while it is at it.
 //   hogged_        set by the monitor: the running fiber should yield at its next chance.
 
 #include <ulexite/base/cache_line.hpp>
@@ -251,6 +252,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   alignas(cache_line) run_slot<job> slot_;
   alignas(cache_line) std::atomic<bool> hogged_{false};
   std::atomic<bool> busy_{false};
+  std::atomic<bool> robbed_{false};  // a thief is at forks_
   std::atomic<const agent*> running_{nullptr};
 
   friend class core;

@@ -154,8 +154,12 @@ bool scheduler::stands_still(const scheduler& victim) noexcept {
   return victim.counters.dispatches.get() == before;
 }
 
+// One thief at a time: each pays a heavy fence, most of which would be in vain, and the kernel makes them wait for each
+// other.
 job* scheduler::steal_fork(scheduler& victim) noexcept {
+  if (victim.forks_.seems_empty() || victim.robbed_.exchange(true, std::memory_order_relaxed)) return nullptr;  // hint
   branch* const oldest = victim.forks_.steal();
+  victim.robbed_.store(false, std::memory_order_relaxed);  // hint
   return oldest ? oldest->start(home_) : nullptr;
 }
 
