@@ -39,7 +39,9 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, s
 wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, bool cancellable, std::int64_t deadline) noexcept {
   if (self.kind != agent_kind::fiber) [[unlikely]] {
     if (self.kind == agent_kind::job)
-      panic("a job or a stop callback waits for something: only fibers and plain threads may (a job can become_fiber() first)");
+      panic(
+          "a job or a stop callback waits for something: only fibers and plain threads may (a job can become_fiber() "
+          "first)");
     return suspend_thread(static_cast<thread_agent&>(self), held, prepared, deadline);
   }
   if (deadline != no_deadline) return suspend_with_timer(self.fiber(), held, prepared, cancellable, deadline);
