@@ -87,7 +87,8 @@ void wake(benchmark::State& state) {
   clock::time_point ran;
   std::atomic<bool> awake{false};
   std::jthread sleeper([&] {
-    for (std::unique_lock lock(mutex); !stop;) {
+    std::unique_lock lock(mutex);
+    while (!stop) {
       changed.wait(lock, [&] { return notified; });
       ran = clock::now();
       notified = false;
