@@ -30,9 +30,10 @@ struct agent {
   std::uint8_t size_class = 0;  // task_pool's
 
   // The agent's own, below.
-  std::uint8_t budget = 0;    // operations that need not wait, until the next look at whether to yield
-  bool shielded : 1 = false;  // it does not hear of a stop
-  bool expired : 1 = false;   // its deadline was over at some wait: sticky as long as that deadline holds
+  std::uint8_t budget = 0;      // operations that need not wait, until the next look at whether to yield
+  bool shielded : 1 = false;    // it does not hear of a stop
+  bool expired : 1 = false;     // its deadline was over at some wait: sticky as long as that deadline holds
+  bool calls_back : 1 = false;  // it runs stop callbacks
   union {
     agent* next_free;                     // task_pool's, while nobody uses the block
     std::int64_t deadline = no_deadline;  // of all that it does: its cancellation points do not wait beyond

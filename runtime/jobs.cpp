@@ -36,9 +36,13 @@ void runtime::schedule(job& job) {
 void runtime::schedule(job_list&& jobs) { for_others("schedule").inject(jobs.jobs_); }
 
 void become_fiber() {
-  if (in_fiber()) return;
+  const detail::agent& self = detail::this_agent();
+  if (in_fiber() || self.calls_back) return;
   detail::scheduler* const here = detail::this_scheduler();
-  if (!here || here->running()) throw usage_error("ulexite::become_fiber outside a job");
+  if (!here) throw usage_error("ulexite::become_fiber outside a job");
+  // Their ends would change the worker's agent, of which the fiber and the next jobs know nothing.
+  if (self.deadline != detail::no_deadline || self.shielded)
+    throw usage_error("ulexite::become_fiber within a deadline_scope or a shield");
   here->make_fiber_of_job();
 }
 

@@ -35,8 +35,9 @@ void schedule(job_list&& jobs);
 
 // Makes a fiber of the job that calls it: from here on it may wait, as any fiber, and it ends when the job's `run`
 // returns. As a fiber it is cancelled, at the latest when the runtime ends: `run` must catch operation_cancelled. Does
-// nothing in a fiber or a stop callback. Throws usage_error on a plain thread, errc::limit_reached above max_fibers,
-// std::bad_alloc: then the job is what it was.
+// nothing in a fiber or a stop callback. Locks that the job holds are not the fiber's: it must have none of this
+// library. Throws usage_error on a plain thread and within a deadline_scope or a shield, errc::limit_reached above
+// max_fibers, std::bad_alloc: then the job is what it was.
 void become_fiber();
 
 }  // namespace ulexite

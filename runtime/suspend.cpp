@@ -92,8 +92,11 @@ void resume(agent& agent, scheduler* worker) noexcept {
 void run_stop_callbacks(std::stop_source source) noexcept {
   agent& self = this_agent();
   const agent_kind kind = self.kind;
+  const bool nested = self.calls_back;
   if (kind == agent_kind::fiber) self.kind = agent_kind::job;
+  self.calls_back = true;
   source.request_stop();
+  self.calls_back = nested;
   self.kind = kind;
 }
 

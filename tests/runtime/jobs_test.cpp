@@ -2,6 +2,7 @@
 
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
@@ -276,6 +277,66 @@ TEST_P(Jobs, ThatBecameFibersAreCancelledWithTheRuntime) {
   wait_until([] { return inside.load(); });
   end(mine, shutdown_mode::cancel);
   EXPECT_TRUE(cancelled);
+}
+
+struct stopping : job {
+  join_handle<>* whom = nullptr;
+  wait_group* done = nullptr;
+};
+
+TEST_P(Jobs, DoNotBecomeFibersInStopCallbacks) {
+  run([] {
+    channel<int> never, ready(1);
+    wait_group done(1);
+    bool called = false;
+    auto stopped = spawn([&](std::stop_token token) {
+      const std::stop_callback on_stop(token, [&] {
+        become_fiber();
+        EXPECT_FALSE(in_fiber());
+        called = true;
+      });
+      ready.send(1);
+      EXPECT_THROW(never.receive(), operation_cancelled);
+    });
+    ready.receive();
+    stopping one;
+    one.whom = &stopped;
+    one.done = &done;
+    one.run = [](job* self) noexcept {
+      auto& here = *static_cast<stopping*>(self);
+      here.whom->request_stop();
+      EXPECT_FALSE(in_fiber());
+      become_fiber();
+      EXPECT_TRUE(in_fiber());
+      here.done->done();
+    };
+    schedule(one);
+    done.wait();
+    stopped.join();
+    EXPECT_TRUE(called);
+  });
+}
+
+TEST_P(Jobs, DoNotBecomeFibersWithinScopes) {
+  run([] {
+    wait_group done(1);
+    waiting one;
+    one.done = &done;
+    one.run = [](job* self) noexcept {
+      {
+        const deadline_scope limited(std::chrono::hours(1));
+        EXPECT_THROW(become_fiber(), usage_error);
+        const shield uninterrupted;
+        EXPECT_THROW(become_fiber(), usage_error);
+        EXPECT_FALSE(in_fiber());
+      }
+      become_fiber();
+      EXPECT_TRUE(in_fiber());
+      static_cast<waiting*>(self)->done->done();
+    };
+    schedule(one);
+    done.wait();
+  });
 }
 
 using JobsOutside = RuntimeTest;
