@@ -13,7 +13,7 @@
 //   shared_   the lock of all others, who hold it while they take the bias away and until they are done.
 //
 // State
-//   favoured_   the worker that the lock is biased to, or null. Changed with shared_ held: set by that worker itself,
+//   favoured_   the worker that the lock is biased to, or 0. Changed with shared_ held: set by that worker itself,
 //               and reset by others, so what a worker reads of it may only wrongly still be itself.
 //
 // Pairings
@@ -50,21 +50,12 @@ class basic_biased_lock {
     return shared_;
   }
 
-  // Null if somebody else is inside, or the lock is biased to another worker.
-  [[nodiscard]] part* try_lock(const void* worker) noexcept {
-    if (lock_mine(worker)) return &mine_;
-    if (!shared_.try_lock()) return nullptr;
-    if (!favoured_.load(Atomics::relaxed)) return &shared_;  // guarded by shared_
-    shared_.unlock();
-    return nullptr;
-  }
-
  private:
   [[nodiscard]] bool lock_mine(const void* worker) noexcept {
-    if (!worker || favoured_.load(Atomics::relaxed) != worker) return false;  // hint
+    if (!worker || favoured_.load(Atomics::relaxed) != name_of(worker)) return false;  // hint
     mine_.lock_alone();
     Atomics::light_fence();  // A
-    if (favoured_.load(Atomics::relaxed) == worker) [[likely]]
+    if (favoured_.load(Atomics::relaxed) == name_of(worker)) [[likely]]
       return true;  // ordered by the fence
     mine_.unlock();
     return false;
@@ -72,9 +63,9 @@ class basic_biased_lock {
 
   // shared_ held.
   [[gnu::cold, gnu::noinline]] void take_bias_away() noexcept {
-    favoured_.store(nullptr, Atomics::relaxed);  // ordered by the fence
-    Atomics::heavy_fence();                      // A
-    mine_.wait_until_free();                     // B
+    favoured_.store(0, Atomics::relaxed);  // ordered by the fence
+    Atomics::heavy_fence();                // A
+    mine_.wait_until_free();               // B
     if (needed_ < most_needed) needed_ *= 2;
   }
 
@@ -87,13 +78,15 @@ class basic_biased_lock {
     } else if (++in_a_row_ >= needed_ && !owner_) {
       in_a_row_ = 0;
       owner_ = worker;
-      favoured_.store(worker, Atomics::relaxed);  // this worker's own; others read it with shared_ held
+      favoured_.store(name_of(worker), Atomics::relaxed);  // this worker's own; others read it with shared_ held
     }
   }
 
   static constexpr std::uint32_t most_needed = Needed << (perturbed ? 1 : 12);
 
-  typename Atomics::template atomic<const void*> favoured_{nullptr};
+  static std::uintptr_t name_of(const void* worker) noexcept { return reinterpret_cast<std::uintptr_t>(worker); }
+
+  typename Atomics::template atomic<std::uintptr_t> favoured_{0};
   part mine_, shared_;
   // guarded by shared_
   std::uint32_t needed_ = Needed;

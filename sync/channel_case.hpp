@@ -15,7 +15,6 @@ class channel_case_base : public select_case {
   explicit channel_case_base(channel<T>& at) noexcept : select_case(&at), at_(at) {}
 
   [[nodiscard]] spin_lock* lock(scheduler* worker) noexcept final { return &at_.lock_.lock(worker); }
-  [[nodiscard]] spin_lock* try_lock(scheduler* worker) noexcept final { return at_.lock_.try_lock(worker); }
 
   [[nodiscard]] bool attempt(agent*& wake) final {
     const channel_status status = static_cast<Derived&>(*this).operate(wake);

@@ -65,9 +65,6 @@ class join_case : public select_case {
     of_.guard().lock();
     return &of_.guard();
   }
-  [[nodiscard]] spin_lock* try_lock(scheduler*) noexcept final {
-    return of_.guard().try_lock() ? &of_.guard() : nullptr;
-  }
   [[nodiscard]] bool attempt(agent*&) final { return of_.done_guarded(); }
   void enter(agent& self) noexcept final {
     entered_ = !of_.has_joiner();  // or another case of this select stands there for both

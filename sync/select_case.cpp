@@ -50,13 +50,12 @@ std::unique_lock<spin_lock> adopt(spin_lock* held) noexcept {
   return held ? std::unique_lock(*held, std::adopt_lock) : std::unique_lock<spin_lock>();
 }
 
-// The step in which each case is tried with nothing but its own lock held. One whose source is busy is passed over: it
-// has its turn in the next step.
+// The step in which each case is tried with nothing but its own lock held. None is passed over because its source is
+// busy, or cases would not be in order, and one that others use all the time would have no turn.
 select_case* try_each(std::span<select_case*> cases, scheduler* worker) {
   for (select_case* const each : cases) {
     deferred_resume wake(worker);
-    const auto guard = adopt(each->try_lock(worker));
-    if (!guard && each->source) continue;
+    const auto guard = adopt(each->lock(worker));
     if (each->attempt(wake.who)) return each;
   }
   return nullptr;

@@ -44,10 +44,8 @@ class select_case {
   select_case(const select_case&) = delete;
   select_case& operator=(const select_case&) = delete;
 
-  // Locks the source, and returns what is to be unlocked. `worker`: the caller's. try_lock: null if somebody else is
-  // inside.
+  // Locks the source, if there is one, and returns what is to be unlocked. `worker`: the caller's.
   [[nodiscard]] virtual spin_lock* lock(scheduler*) noexcept { return nullptr; }
-  [[nodiscard]] virtual spin_lock* try_lock(scheduler*) noexcept { return nullptr; }
   // Does it if that needs no wait. The lock held. `wake`: whom to resume once the lock is released, also after an
   // exception.
   [[nodiscard]] virtual bool attempt(agent*& wake) = 0;

@@ -161,6 +161,28 @@ TEST_P(Selector, ChoosesFairlyOrInOrder) {
   });
 }
 
+// Also where a channel's lock is biased to the worker that has used it until now, and this fiber goes on elsewhere.
+TEST_P(Selector, KeepsTheOrderWhereverTheChannelsWereUsed) {
+  run([] {
+    for (int round = 0; round < 20; ++round) {
+      std::deque<channel<int>> sources;
+      selector<int> first(in_order);
+      for (std::size_t i = 0; i < 4; ++i) {
+        first.add_receive(sources.emplace_back(1));
+        spawn([&values = sources.back()] {
+          for (int n = 0; n < 3000; ++n) {
+            values.send(n);
+            static_cast<void>(values.receive());
+          }
+          values.send(1);
+        }).join();
+        this_fiber::yield();
+      }
+      for (std::size_t i = 0; i < 4; ++i) ASSERT_EQ(first.wait().index, i);
+    }
+  });
+}
+
 // One channel in several cases, in both directions: a value that is sent comes back, and no two cases do the same.
 TEST_P(Selector, MayHaveAChannelSeveralTimes) {
   run([] {
