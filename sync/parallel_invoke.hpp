@@ -15,9 +15,10 @@ namespace ulexite {
 // While the caller waits for it, its worker runs other fibers.
 //
 // Throws what the first function, in their order, to throw has thrown. Of those behind it the ones that have not begun
-// are not called then, and the ones that have are asked to stop and waited for; those before it go on to their end. So
-// functions that would wait for ever when another fails are for when_all. A cancellation point while it waits: the
-// functions called elsewhere are asked to stop, and what they throw is thrown.
+// are not called then (or, if the caller has changed its worker meanwhile, perhaps are), and the ones that have are
+// asked to stop and waited for; those before it go on to their end. So functions that would wait for ever when another
+// fails are for when_all. A cancellation point while it waits: the functions called elsewhere are asked to stop, and
+// what they throw is thrown.
 //
 // On a plain thread, in a job and in a stop callback: calls them one after the other.
 template <class F, class... G>
