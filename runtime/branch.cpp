@@ -43,6 +43,9 @@ result_task<void>* branch::wait(bool stop) noexcept {
   if (!stop && !elsewhere.join(no_deadline, cancellable::yes)) stop = this_agent().word.stop_requested();
   if (stop) elsewhere.request_stop();
   elsewhere.join();
+  // Behind our back only the runtime asks a branch to stop, and asks us next: what the branch throws is then the end of
+  // a fiber that was asked to stop, and no failure of it.
+  if (!stop && elsewhere.agent().word.stop_requested()) this_agent().word.request_stop();
   return &elsewhere;
 }
 

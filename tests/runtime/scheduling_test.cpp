@@ -318,7 +318,7 @@ TEST_P(Scheduling, SleepersWakeInTheOrderOfTheirTimes) {
   run([] {
     std::vector<int> order;
     wait_group all;
-    const auto start = ulexite::clock::now() + 5ms;
+    const auto start = ulexite::clock::now() + 300ms;  // all must have begun to sleep by then
     for (int i = 19; i >= 0; --i)
       all.spawn([&, i] {
         this_fiber::sleep_until(start + std::chrono::milliseconds(i));
