@@ -1,8 +1,7 @@
-// Fork and join: trees of short computations. The shapes of nqueens and matmul are those of the usual suites of such
-// runtimes: a task for each feasible position, without a cut-off; and eight multiplications of quarters in two rounds
-// of four, which write to different quarters. peers/tbb has the same with oneTBB.
+// Fork and join: trees of short computations. peers/tbb has nqueens and matmul with oneTBB.
 
 #include "common.hpp"
+#include "trees.hpp"
 
 #include <array>
 #include <cstddef>
@@ -39,70 +38,17 @@ long skynet_sum(long number, long size) {
   return std::accumulate(sums.begin(), sums.end(), 0L);
 }
 
-constexpr std::size_t max_queens = 16;
-using board = std::array<signed char, max_queens>;  // the row of the queen in each column
-
-bool attacked(const board& queens, int column, int row) {
-  for (int c = 0; c < column; ++c) {
-    const int other = queens[static_cast<std::size_t>(c)];
-    if (other == row || other - row == column - c || row - other == column - c) return true;
+struct forks {
+  template <class F>
+  static void each(std::size_t n, F&& body) {
+    ux::parallel_for(std::size_t{0}, n, body, 1);
   }
-  return false;
-}
-
-// The number of solutions that begin with the queens of the first `column` columns.
-long solutions(const board& queens, int column, int n) {
-  float_work(column);
-  if (column == n) return 1;
-  std::array<board, max_queens> next;
-  std::size_t feasible = 0;
-  for (int row = 0; row < n; ++row) {
-    if (attacked(queens, column, row)) continue;
-    next[feasible] = queens;
-    next[feasible++][static_cast<std::size_t>(column)] = static_cast<signed char>(row);
+  template <class... F>
+  static void all(F&&... functions) {
+    ux::parallel_invoke(functions...);
   }
-  std::array<long, max_queens> found;
-  ux::parallel_for(std::size_t{0}, feasible, [&](std::size_t i) { found[i] = solutions(next[i], column + 1, n); }, 1);
-  return std::accumulate(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(feasible), 0L);
-}
-
-// A square part of a matrix of ints that lies in memory row by row.
-struct square {
-  int* first;
-  int size;
-  int stride;
-
-  [[nodiscard]] int* row(int i) const { return first + static_cast<std::ptrdiff_t>(i) * stride; }
-  [[nodiscard]] square quarter(int down, int right) const {
-    const int half = size / 2;
-    return {row(down * half) + right * half, half, stride};
-  }
+  static void touch(int role) { float_work(role); }
 };
-
-// c += a * b
-void multiply_small(square a, square b, square c) {
-  for (int i = 0; i < c.size; ++i)
-    for (int k = 0; k < c.size; ++k)
-      for (int j = 0; j < c.size; ++j) c.row(i)[j] += a.row(i)[k] * b.row(k)[j];
-}
-
-void multiply(square a, square b, square c) {
-  if (c.size <= 32) return multiply_small(a, b, c);
-  for (int k = 0; k < 2; ++k) {
-    const auto quarter = [=](int i, int j) {
-      float_work(i + j);
-      multiply(a.quarter(i, k), b.quarter(k, j), c.quarter(i, j));
-    };
-    ux::parallel_invoke([=] { quarter(0, 0); }, [=] { quarter(0, 1); }, [=] { quarter(1, 0); }, [=] { quarter(1, 1); });
-  }
-}
-
-std::vector<long> product(const std::vector<int>& matrix, const std::vector<long>& vector) {
-  std::vector<long> result(vector.size());
-  for (std::size_t i = 0; i < vector.size(); ++i)
-    for (std::size_t j = 0; j < vector.size(); ++j) result[i] += matrix[i * vector.size() + j] * vector[j];
-  return result;
-}
 
 }  // namespace
 
@@ -118,30 +64,7 @@ void skynet_fj(int n) {
   watch.total();
 }
 
-void nqueens(int n) {
-  constexpr std::array<long, max_queens + 1> numbers{1,   1,   0,    0,     2,     10,     4,       40,      92,
-                                                     352, 724, 2680, 14200, 73712, 365596, 2279184, 14772512};
-  require(n >= 0 && n <= static_cast<int>(max_queens), "nqueens: N is 16 at most");
-  const stopwatch watch;
-  require(solutions(board{}, 0, n) == numbers[static_cast<std::size_t>(n)], "nqueens: a wrong number of solutions");
-  watch.total();
-}
-
-// The product is checked after Freivalds (1977): (a b) v is a (b v).
-void matmul(int n) {
-  require(n >= 1 && (n & (n - 1)) == 0, "matmul: N is a power of two");
-  const auto rows = static_cast<std::size_t>(n);
-  std::vector<int> a(rows * rows), b(rows * rows), c(rows * rows);
-  for (std::size_t i = 0; i < rows * rows; ++i) {
-    a[i] = static_cast<int>(i % 7) - 3;
-    b[i] = static_cast<int>(i % 11) - 5;
-  }
-  const stopwatch watch;
-  multiply({a.data(), n, n}, {b.data(), n, n}, {c.data(), n, n});
-  watch.total();
-  std::vector<long> v(rows);
-  for (std::size_t i = 0; i < rows; ++i) v[i] = static_cast<long>(i * i % 1009);
-  require(product(c, v) == product(a, product(b, v)), "matmul: a wrong product");
-}
+void nqueens(int n) { place_queens<forks, stopwatch>(n); }
+void matmul(int n) { multiply_matrices<forks, stopwatch>(n); }
 
 }  // namespace bench
