@@ -11,11 +11,8 @@
 #include <ulexite/runtime/scheduler.hpp>
 #include <ulexite/runtime/task.hpp>
 
-#include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
-#include <type_traits>
 #include <utility>
 
 namespace ulexite::detail {
@@ -61,14 +58,25 @@ class branch {
   branch_news<agent> news_;
 };
 
-// A branch that calls a function. The one who forked calls offer, and later, in the reverse order of the offers,
-// either finish or, if something was thrown meanwhile, drop.
+// A branch that calls a function. Those of one fiber end in the reverse order of their construction, each by a finish,
+// a take_back that succeeds, or a meanwhile that throws.
 template <class F>
 class forked final : public branch {
  public:
   // `function` is kept by reference. It is offered to the other workers by the construction, if there is room and the
   // caller is a fiber.
-  explicit forked(F& function) noexcept : forked(function, this_place()) {}
+  explicit forked(F& function) noexcept : forked(function, inlined_whereabouts()) {}
+
+  // Calls `first` while others may take the branch. If that throws, the function need not be called any more.
+  template <class First>
+  void meanwhile(First&& first) {
+    try {
+      std::invoke(first);
+    } catch (...) {
+      drop();
+      throw;
+    }
+  }
 
   // Has the function called here, or waits until it has been called. Throws what it threw.
   void finish() {
@@ -89,16 +97,6 @@ class forked final : public branch {
     }
   }
 
-  // The function need not be called any more. If it has begun, it is asked to stop, and waited for; what it throws is
-  // lost, for something else is being thrown.
-  void drop() noexcept {
-    if (take_back()) return;
-    if (result_task<void>* const elsewhere = wait(true)) {
-      elsewhere->take_failure();
-      elsewhere->release();
-    }
-  }
-
   // False: another has it, or has had it.
   [[nodiscard]] bool take_back() noexcept {
     if (!offered_) return true;
@@ -112,13 +110,21 @@ class forked final : public branch {
     ~release_at_exit() { released.release(); }
   };
 
+  // The function need not be called any more. If it has begun, it is asked to stop, and waited for; what it throws is
+  // lost, for something else is being thrown.
+  void drop() noexcept {
+    if (take_back()) return;
+    if (result_task<void>* const elsewhere = wait(true)) {
+      elsewhere->take_failure();
+      elsewhere->release();
+    }
+  }
+
   forked(F& function, const whereabouts& here) noexcept
       : branch(make, here.scheduler ? here.agent : nullptr), function_(function) {
     if (here.scheduler && here.agent->kind == agent_kind::fiber && here.scheduler->offer(*this))
       offered_ = here.scheduler;
   }
-
-  static const whereabouts& this_place() noexcept { return inlined_whereabouts(); }
 
   static result_task<void>& make(core& home, branch& taken) {
     return make_task(home, [&function = static_cast<forked&>(taken).function_] { std::invoke(function); });

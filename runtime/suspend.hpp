@@ -25,6 +25,9 @@ using clock = std::chrono::steady_clock;
 
 namespace detail {
 
+// Nanoseconds of the steady clock.
+inline std::int64_t now_ns() noexcept { return clock::now().time_since_epoch().count(); }
+
 enum class cancellable : bool { no, yes };
 
 // Suspends the calling agent, `self`, until it is claimed, `deadline` is over or, if `cancellable`, it is asked to stop
@@ -48,6 +51,11 @@ inline void throw_if_stopped(const agent& self) {
     throw_stop_cause(self);
 }
 inline void throw_if_stopped() { throw_if_stopped(this_agent()); }
+// The same where no wait has looked at the agent's deadline.
+inline void check_cancelled(agent& self) {
+  if (self.deadline != no_deadline && self.deadline <= now_ns()) self.expired = true;
+  throw_if_stopped(self);
+}
 
 // Throws the operation_cancelled that an operation met as `cause`.
 [[noreturn, gnu::cold]] void throw_cancelled(std::error_code cause);
@@ -69,9 +77,6 @@ inline void spend_budget() noexcept { spend_budget(this_agent()); }
 
 // A number below `bound`, which is above 0. Any thread.
 std::uint32_t random_below(std::uint32_t bound) noexcept;
-
-// Nanoseconds of the steady clock.
-inline std::int64_t now_ns() noexcept { return clock::now().time_since_epoch().count(); }
 
 // A deadline `time` from now. Negative is now; what does not fit means never.
 template <class Rep, class Period>

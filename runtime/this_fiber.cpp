@@ -33,11 +33,7 @@ void yield() noexcept {
   }
 }
 
-void check() {
-  detail::agent& self = detail::this_agent();
-  if (self.deadline != detail::no_deadline && self.deadline <= detail::now_ns()) self.expired = true;
-  detail::throw_if_stopped(self);
-}
+void check() { detail::check_cancelled(detail::this_agent()); }
 
 stack_info stack() noexcept {
   const detail::task* const self = detail::this_task();

@@ -29,12 +29,7 @@ void parallel_invoke(F&& first, G&&... others) {
   } else {
     const auto rest = [&] { parallel_invoke(others...); };
     detail::forked branch(rest);
-    try {
-      std::invoke(first);
-    } catch (...) {
-      branch.drop();
-      throw;
-    }
+    branch.meanwhile(first);
     branch.finish();
   }
 }

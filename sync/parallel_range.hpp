@@ -58,8 +58,7 @@ struct range_state {
 inline bool split_wanted(const range_state& loop) {
   const whereabouts& here = inlined_whereabouts();
   if (!here.scheduler || here.agent->kind != agent_kind::fiber) return false;
-  if (here.agent->deadline != no_deadline && here.agent->deadline <= now_ns()) here.agent->expired = true;
-  throw_if_stopped(*here.agent);
+  check_cancelled(*here.agent);
   return here.scheduler->fork_wanted() &&
          loop.active.load(std::memory_order_relaxed) <= here.scheduler->worker_limit();  // hint
 }
@@ -97,12 +96,7 @@ bool run_split(Work& work, std::size_t begin, std::size_t middle, std::size_t en
     loop.active.fetch_sub(1, std::memory_order_relaxed);  // counter
   };
   forked branch(rest);
-  try {
-    run_range(work, begin, middle, loop);
-  } catch (...) {
-    branch.drop();
-    throw;
-  }
+  branch.meanwhile([&] { run_range(work, begin, middle, loop); });
   if (branch.take_back()) return false;
   loop.active.fetch_sub(1, std::memory_order_relaxed);  // counter
   branch.finish_taken();
