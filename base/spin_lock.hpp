@@ -7,7 +7,7 @@
 //   held_   true while somebody is inside. Written by lock, try_lock and unlock.
 //
 // Pairings
-//   A  unlock stores false, release  ->  lock or try_lock exchanges, or wait_until_free loads, acquire: the next holder
+//   A  unlock stores false, release  ->  lock or try_lock exchanges, or is_free loads, acquire: the next holder
 //      sees all that the last one wrote.
 
 #include <ulexite/base/atomics.hpp>
@@ -27,11 +27,14 @@ class basic_spin_lock {
   [[nodiscard]] bool try_lock() noexcept { return !held_.exchange(true, Atomics::acquire); }  // A
   void unlock() noexcept { held_.store(false, Atomics::release); }                            // A
 
+  // Is nobody inside? The caller sees all that the last holder wrote.
+  [[nodiscard]] bool is_free() const noexcept { return !held_.load(Atomics::acquire); }  // A
+
   // For a lock that nobody but the caller ever locks (biased_lock.hpp).
   void lock_alone() noexcept { held_.store(true, Atomics::relaxed); }  // published by the caller's fence
   // Waits for its holder without locking it.
   void wait_until_free() const noexcept {
-    for (unsigned turn = 0; held_.load(Atomics::acquire); ++turn) Atomics::pause(turn);  // A
+    for (unsigned turn = 0; !is_free(); ++turn) Atomics::pause(turn);
   }
 
  private:

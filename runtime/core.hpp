@@ -40,13 +40,15 @@ class core {
 
   // Counting fibers; `here` is the calling worker, if it is one of this runtime.
   void count_spawn(scheduler* here) {
-    if (!here || options.max_fibers != 0) return count_rare_spawn(here);
+    if (!here || counts_live()) return count_rare_spawn(here);
     here->counters.spawned.add();
   }
   void count_end(scheduler* here) noexcept {
-    if (!here || options.max_fibers != 0) return count_rare_end(here);
+    if (!here || counts_live()) return count_rare_end(here);
     here->counters.ended.add();
   }
+  // Are those that live counted, for a limit?
+  [[nodiscard]] bool counts_live() const noexcept { return options.max_fibers != 0; }
   [[nodiscard]] std::size_t live() const noexcept;
 
   // Asks all fibers to stop, now and in future. Any thread.

@@ -150,6 +150,9 @@ class deque {
 
   // How many were ever taken at the top, for the owner a hint of what thieves do.
   [[nodiscard]] std::int64_t taken() const noexcept { return top_.load(Atomics::relaxed); }  // hint
+  [[nodiscard]] bool has_more_than(std::int64_t count) const noexcept {
+    return bottom_.load(Atomics::relaxed) - top_.load(Atomics::relaxed) > count;  // hint
+  }
   // No item, as far as the caller knows. Any thread.
   [[nodiscard]] bool seems_empty() const noexcept {
     return bottom_.load(Atomics::relaxed) <= top_.load(Atomics::relaxed);  // hint

@@ -18,7 +18,7 @@ constexpr std::int64_t shortest_pause = 50'000, longest_pause = 400'000;  // ns 
 }  // namespace
 
 // A full ring moves its oldest, and the newcomer behind them, to the queue that all share.
-void scheduler::push_ring(job& runnable) noexcept {
+[[gnu::cold, gnu::noinline]] void scheduler::overflow(job& runnable) noexcept {
   while (!ring_.push(runnable)) {
     intrusive_queue<job> evicted;
     if (!ring_.evict<ring_overflow>([&](job& old) { evicted.push(old); })) continue;
@@ -30,19 +30,14 @@ void scheduler::push_ring(job& runnable) noexcept {
   }
 }
 
-// To be called after each publication. A lone worker is awake, and there is no other to wake.
-void scheduler::announce() noexcept {
-  if (!home_.alone) home_.parker.notify();
-}
+void scheduler::announce_to_others() noexcept { home_.parker.notify(); }
 
-// Out of line, so that those who rarely come to it are short.
-[[gnu::noinline]] void scheduler::add(job& runnable) noexcept {
-  perturb();
-#ifdef ULEXITE_DEBUG_MIGRATE
-  home_.injected.push(runnable);
-#else
-  push_ring(runnable);
-#endif
+void scheduler::add_rarely(job& runnable) noexcept {
+  if (migrating) {
+    home_.injected.push(runnable);
+  } else {
+    overflow(runnable);
+  }
   announce();
 }
 

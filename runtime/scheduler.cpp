@@ -226,12 +226,12 @@ void scheduler::stack_main(switch_thread& thread) {
       here = this_scheduler();
       if (task* const became = here->running()) here = became->run_here();
     }
-    here->set_running(nullptr);
     here->floating.restore();  // what starts next on this stack has not the rounding mode of what has ended
     next = here->next_local();
     if (!next || !here->starts_on(*next, pool)) break;
     here->counters.starts_in_place.add();
   }
+  here->set_running(nullptr);
   here->departed_.what = departed::ended;
   here->departed_.stood_on = &standing;
   here->departed_.pool = &pool;
@@ -267,8 +267,8 @@ void scheduler::make_fiber_of_job() {
 }
 
 [[gnu::always_inline]] inline job* scheduler::pop_ring() noexcept {
-  prefetch_ring();
-  return home_.alone ? ring_.pop_top_alone() : ring_.pop_top();
+  if (ring_.has_more_than(2)) prefetch_ring();
+  return alone() ? ring_.pop_top_alone() : ring_.pop_top();
 }
 
 // The next of this worker's own queues, or null when the main stack must see to it: nothing is left here, or something
@@ -284,12 +284,11 @@ job* scheduler::next_local() noexcept {
     }
   }
   slot_streak_ = 0;
-  return next_queued();
+  return jobs_empty_ ? pop_ring() : next_by_turns();
 }
 
 // Fibers and jobs take turns, so that neither kind starves the other.
-job* scheduler::next_queued() noexcept {
-  if (jobs_empty_) return pop_ring();
+[[gnu::noinline]] job* scheduler::next_by_turns() noexcept {
   jobs_turn_ = !jobs_turn_;
   job* mine = jobs_turn_ ? pop_jobs() : nullptr;
   if (mine || (mine = pop_ring()) || (mine = pop_jobs())) return mine;
@@ -297,7 +296,7 @@ job* scheduler::next_queued() noexcept {
   return nullptr;
 }
 
-job* scheduler::pop_jobs() noexcept { return home_.alone ? jobs_.pop_top_alone() : jobs_.pop_top(); }
+job* scheduler::pop_jobs() noexcept { return alone() ? jobs_.pop_top_alone() : jobs_.pop_top(); }
 
 // ---- the worker's thread ----
 

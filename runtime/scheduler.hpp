@@ -12,6 +12,7 @@
 //   hogged_        set by the monitor: the running fiber should yield at its next chance.
 
 #include <ulexite/base/cache_line.hpp>
+#include <ulexite/base/perturb.hpp>
 #include <ulexite/base/random.hpp>
 #include <ulexite/fiber/context.hpp>
 #include <ulexite/fiber/stack_pool.hpp>
@@ -48,6 +49,13 @@ class counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
+// Does every fiber change its worker whenever it can? For tests.
+#ifdef ULEXITE_DEBUG_MIGRATE
+inline constexpr bool migrating = true;
+#else
+inline constexpr bool migrating = false;
+#endif
+
 class alignas(cache_line) scheduler : public switch_thread, public seat {
  public:
   scheduler(core& home, std::size_t index) noexcept;
@@ -67,15 +75,21 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   task_pool::cache& blocks() noexcept { return blocks_; }
   // A number for a new fiber, unique in the process.
+  [[nodiscard]] bool has_ids() const noexcept { return next_id_ != last_id_; }
   std::uint64_t next_id() noexcept {
-    if (next_id_ == last_id_) last_id_ = (next_id_ = take_ids(128)) + 128;
+    if (!has_ids()) last_id_ = (next_id_ = take_ids(128)) + 128;
     return next_id_++;
   }
   // The first of `count` numbers that nobody else gets. Any thread.
   static std::uint64_t take_ids(std::uint64_t count) noexcept;
 
   // Makes new runnables wait their turn in this worker's queue, or a fiber that was woken run next.
-  void add(job& runnable) noexcept;
+  void add(job& runnable) noexcept {
+    perturb();
+    if (migrating || !ring_.push(runnable)) [[unlikely]]
+      return add_rarely(runnable);
+    announce();
+  }
   void add(intrusive_queue<job>& fibers) noexcept;
   void add_job(job& job) noexcept;
   void add_jobs(intrusive_queue<job>& jobs) noexcept;
@@ -185,7 +199,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   static task* fiber_of(switch_thread& on_leave) noexcept;
 
   job* next_local() noexcept;
-  job* next_queued() noexcept;
+  job* next_by_turns() noexcept;
   inline job* pop_ring() noexcept;
   job* pop_jobs() noexcept;
   job* pop_forks(bool oldest) noexcept;
@@ -204,12 +218,22 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   job* poll_events(bool run_first) noexcept;
   job* park(bool& stopping) noexcept;
   job* distribute(bool run_first) noexcept;
-  void push_ring(job& fiber) noexcept;
+  void push_ring(job& fiber) noexcept {
+    if (!ring_.push(fiber)) [[unlikely]]
+      overflow(fiber);
+  }
+  void overflow(job& fiber) noexcept;
+  void add_rarely(job& runnable) noexcept;
   void push_job(job& job) noexcept;
   void announce_forks() noexcept;
   bool take_back_below(branch& youngest, branch& forked) noexcept;
   inline void prefetch_ring() noexcept;
-  void announce() noexcept;
+  // To be called after each publication. A lone worker is awake, and there is no other to wake.
+  void announce() noexcept {
+    if (!alone()) announce_to_others();
+  }
+  void announce_to_others() noexcept;
+  [[nodiscard]] bool alone() const noexcept { return workers_ == 1; }  // nobody steals from it
   [[nodiscard]] bool eager() const noexcept;
 
   // owner only

@@ -101,7 +101,7 @@ job* scheduler::take_injected(std::size_t most) noexcept {
     intrusive_queue<job> one;
     home_.injected.take(1, one);
     job* const only = one.pop();
-    if (!only || home_.alone || !fiber::is_fiber(*only) || static_cast<task*>(only)->last_worker != index_) return only;
+    if (!only || alone() || !fiber::is_fiber(*only) || static_cast<task*>(only)->last_worker != index_) return only;
     home_.inject(*only);
     std::this_thread::yield();
   }

@@ -150,8 +150,9 @@ task* this_task() noexcept {
 }
 
 core& this_core() {
-  scheduler* const here = this_scheduler();
-  if (!here) throw std::system_error(make_error_code(errc::no_runtime), "ulexite::spawn");
+  scheduler* const here = inlined_whereabouts().scheduler;
+  if (!here) [[unlikely]]
+    throw std::system_error(make_error_code(errc::no_runtime), "ulexite::spawn");
   return here->home();
 }
 

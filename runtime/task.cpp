@@ -16,7 +16,7 @@ namespace {
 
 // The calling worker, if it is one of `home`'s.
 scheduler* worker_of(const core& home) noexcept {
-  scheduler* const here = this_scheduler();
+  scheduler* const here = inlined_whereabouts().scheduler;
   return here && &here->home() == &home ? here : nullptr;
 }
 
@@ -27,10 +27,8 @@ static_assert(sizeof(agent) + sizeof(task) + 8 <= 2 * task_pool::granule);
 
 task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blocks() : nullptr; }
 
-}  // namespace
-
-void* allocate_task(core& home, unsigned size_class) {
-  scheduler* const here = worker_of(home);
+// What is rare is called last, here and below, so that the rest need not save registers for it.
+[[gnu::noinline]] void* allocate_rarely(core& home, unsigned size_class, scheduler* here) {
   home.count_spawn(here);
   try {
     return home.tasks.allocate(size_class, blocks_of(here));
@@ -38,6 +36,34 @@ void* allocate_task(core& home, unsigned size_class) {
     home.count_end(here);
     throw;
   }
+}
+
+void inherit(task& task, const whereabouts& at) noexcept {
+  task.agent().deadline = at.agent ? at.agent->deadline : no_deadline;  // null: a plain thread that never waited
+  std_atomics::light_fence();                                           // core.hpp A
+  if (task.home().stop_requested()) [[unlikely]]
+    task.agent().word.request_stop();
+}
+
+[[gnu::noinline]] void launch_rarely(task& task) noexcept {
+  if (scheduler* const here = prepare(task)) {
+    here->add(task);
+  } else {
+    task.home().inject(task);
+  }
+}
+
+}  // namespace
+
+void* allocate_task(core& home, unsigned size_class) {
+  scheduler* const here = worker_of(home);
+  if (here && !home.counts_live()) [[likely]] {
+    if (void* const room = task_pool::allocate_kept(size_class, here->blocks())) [[likely]] {
+      here->counters.spawned.add();
+      return room;
+    }
+  }
+  return allocate_rarely(home, size_class, here);
 }
 
 void deallocate_task(void* room) noexcept {
@@ -59,22 +85,20 @@ void adorn(task& task, const task_options& options) {
 }
 
 scheduler* prepare(task& task) noexcept {
-  const whereabouts& at = this_thread_whereabouts();
-  core& home = task.home();
-  scheduler* const here = at.scheduler && &at.scheduler->home() == &home ? at.scheduler : nullptr;
+  scheduler* const here = worker_of(task.home());
   task.id = here ? here->next_id() : scheduler::take_ids(1);
-  task.agent().deadline = at.agent ? at.agent->deadline : no_deadline;  // null: a plain thread that never waited
-  std_atomics::light_fence();                                           // core.hpp A
-  if (home.stop_requested()) task.agent().word.request_stop();
+  inherit(task, inlined_whereabouts());
   return here;
 }
 
 void launch(task& task) noexcept {
-  if (scheduler* const here = prepare(task)) {
-    here->add(task);
-  } else {
-    task.home().inject(task);
-  }
+  const whereabouts& at = inlined_whereabouts();
+  scheduler* const here = at.scheduler;
+  if (!here || &here->home() != &task.home() || !here->has_ids()) [[unlikely]]
+    return launch_rarely(task);
+  task.id = here->next_id();
+  inherit(task, at);
+  here->add(task);
 }
 
 task::~task() {
@@ -110,24 +134,36 @@ void task::free() noexcept {
 }
 
 // From here on it is no fiber any more, and must not wait.
-[[gnu::always_inline]] inline void task::end(scheduler* here) noexcept {
-  if (standing) {
-    check_stack_canary(*standing);
-    standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
-  }
+[[gnu::always_inline]] inline void task::end_standing() noexcept {
+  if (standing) standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
   state.finish();
+}
+void task::end(scheduler* here) noexcept {
+  if (standing) check_stack_canary(*standing);
+  end_standing();
   home().count_end(here);
+}
+
+[[gnu::always_inline]] inline bool task::is_detached() const noexcept {
+  return detached_at_birth_ || (released_.load(std::memory_order_acquire) && lock_.is_free());  // B
+}
+
+[[gnu::always_inline]] inline bool task::has_something_left() const noexcept {
+  return failure || name || operations_.drop || extras_.load(std::memory_order_relaxed) ||  // the fiber's own
+         (standing && standing->canary);
 }
 
 void task::clear_locals_of_extras() noexcept { extras_.load(std::memory_order_acquire)->locals.clear(); }  // A
 
-// Of a detached fiber that has nothing of the user's left in it there is nothing to do but to forget it.
+// Of a detached fiber that has nothing left in it there is nothing to do but to forget it. What is rare is called last,
+// so that the rest need not save registers for it.
 scheduler* task::complete() noexcept {
-  const bool nothing_left = !failure && !name && !operations_.drop && !extras_.load(std::memory_order_relaxed);  // own
   scheduler* const here = worker_of(home());
-  if (!here || !detached_at_birth_ || !nothing_left) return complete_with_care();
-  end(here);
-  task_pool::deallocate(this, &here->blocks());  // its destructor has nothing to do
+  const bool simple = here && is_detached() && !has_something_left() && !home().counts_live();
+  if (!simple || !task_pool::may_keep(this, here->blocks())) return complete_with_care();
+  end_standing();
+  here->counters.ended.add();
+  task_pool::keep(this, here->blocks());  // its destructor has nothing to do
   return here;
 }
 
@@ -136,7 +172,7 @@ scheduler* task::complete_with_care() noexcept {
   if (!detached_at_birth_) {
     scheduler* const here = worker_of(home());
     lock_.lock();
-    if (!released_) {
+    if (!released_.load(std::memory_order_relaxed)) {  // lock_ held
       end(here);
       done_ = true;
       detail::agent* joiner = nullptr;
@@ -192,7 +228,7 @@ bool task::done() noexcept {
 
 void task::release() noexcept {
   lock_.lock();
-  released_ = true;
+  released_.store(true, std::memory_order_release);  // B
   const bool last = done_;
   lock_.unlock();
   if (!last) return;

@@ -5,9 +5,12 @@
 // State
 //   extras_   null, or what few fibers need, set once with lock_ held, by any thread that holds a handle or by the
 //   fiber.
+//   released_  set once by the handle's side, with lock_ held.
 //
 // Pairings
 //   A  extras() stores extras_, release  ->  it, or the fiber at its end, loads it, acquire: sees them made.
+//   B  release stores released_, release  ->  complete loads it, acquire: if it finds lock_ free then, that was
+//      after the release, and nobody else refers to the task.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/fiber.hpp>
@@ -139,6 +142,9 @@ class task : public fiber {
     if (operations_.drop) operations_.drop(*this);
   }
   scheduler* complete_with_care() noexcept;
+  [[nodiscard]] bool is_detached() const noexcept;
+  [[nodiscard]] bool has_something_left() const noexcept;
+  void end_standing() noexcept;
   void end(scheduler* here) noexcept;
   void give_back(scheduler* here) noexcept;
   void free() noexcept;
@@ -152,7 +158,7 @@ class task : public fiber {
   bool expired_ = false;  // its deadline was over when the closure returned
   spin_lock lock_;        // guards the rest
   bool done_ = false;
-  bool released_ = false;
+  std::atomic<bool> released_{false};
   bool failure_taken_ = false;
   detail::agent* joiner_ = nullptr;  // null again once its wait was claimed
 };

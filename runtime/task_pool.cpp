@@ -89,7 +89,10 @@ task_pool::slab& task_pool::make_slab(std::size_t block_size) {
 }
 
 // The last block of a retired pool takes the pool with it.
-void task_pool::give_from_outside(agent& block) noexcept {
+void task_pool::give_from_outside(void* room) noexcept {
+  agent& block = block_of(room);
+  block.word.reset();
+  poison(block);
   task_pool& pool = *slab_of(&block).pool;
   bool last = false;
   {

@@ -56,25 +56,40 @@ class task_pool {
   // Room in a block of that class, aligned to 16. The deadline of its agent is left to the caller. `own` is the calling
   // worker's, or null on another thread. Throws std::bad_alloc.
   void* allocate(unsigned size_class, cache* own) {
-    agent* const block = own ? take(size_class, own->shelves[size_class]) : take_one(size_class);
-    block->in_use = true;
-    block->shielded = false;
-    block->expired = false;
-    unpoison(*block);
-    return block + 1;
+    if (!own) return room_of(*take_one(size_class));
+    if (!own->shelves[size_class].free) refill(size_class, own->shelves[size_class]);
+    return allocate_kept(size_class, *own);
+  }
+  // The same from what `own` keeps; null if that is nothing.
+  [[nodiscard]] static void* allocate_kept(unsigned size_class, cache& own) noexcept {
+    auto& shelf = own.shelves[size_class];
+    agent* const block = shelf.free;
+    if (!block) [[unlikely]]
+      return nullptr;
+    shelf.free = block->next_free;
+    --shelf.count;
+    __builtin_prefetch(shelf.free, 1);  // the next to be used, which another worker may have had
+    return room_of(*block);
   }
   // Gives `room` back. Any thread; `own` as above, of the pool's own runtime.
   static void deallocate(void* room, cache* own) noexcept {
-    agent& block = *(static_cast<agent*>(room) - 1);
+    if (!own) return give_from_outside(room);
+    if (!may_keep(room, *own)) give_batch(own->shelves[block_of(room).size_class]);
+    keep(room, *own);
+  }
+  // Is there a place for it in `own`? And its being put there.
+  [[nodiscard]] static bool may_keep(void* room, const cache& own) noexcept {
+    return own.shelves[block_of(room).size_class].count < 2 * batch;
+  }
+  static void keep(void* room, cache& own) noexcept {
+    agent& block = block_of(room);
     block.word.reset();
     poison(block);
-    if (!own) return give_from_outside(block);
-    auto& shelf = own->shelves[block.size_class];
+    auto& shelf = own.shelves[block.size_class];
     block.in_use = false;
     block.next_free = shelf.free;
     shelf.free = &block;
-    if (++shelf.count == 2 * batch) [[unlikely]]
-      give_batch(shelf);
+    ++shelf.count;
   }
   // The pool that `room` is of, and the runtime, if that still lives.
   static task_pool& of(const void* room) noexcept { return *slab_of(room).pool; }
@@ -136,20 +151,19 @@ class task_pool {
                                   granule * (block.size_class + 2) - sizeof(agent) - sizeof(chain));
 #endif
   }
-  agent* take(unsigned size_class, cache::shelf& shelf) {
-    if (!shelf.free) [[unlikely]]
-      refill(size_class, shelf);
-    agent* const block = shelf.free;
-    shelf.free = block->next_free;
-    --shelf.count;
-    __builtin_prefetch(shelf.free, 1);  // the next to be used, which another worker may have had
-    return block;
+  static agent& block_of(void* room) noexcept { return *(static_cast<agent*>(room) - 1); }
+  static void* room_of(agent& block) noexcept {
+    block.in_use = true;
+    block.shielded = false;
+    block.expired = false;
+    unpoison(block);
+    return &block + 1;
   }
   agent* take_one(unsigned size_class);
   void refill(unsigned size_class, cache::shelf& shelf);
   static void give_batch(cache::shelf& shelf) noexcept;
   void push_chain(agent& first, unsigned count) noexcept;
-  static void give_from_outside(agent& block) noexcept;
+  static void give_from_outside(void* room) noexcept;
   agent& carve(unsigned size_class);
   slab& make_slab(std::size_t block_size);
 

@@ -25,7 +25,7 @@ void set_name(std::string_view name) {
 }
 
 void yield() noexcept {
-  detail::scheduler* const here = detail::this_scheduler();
+  detail::scheduler* const here = detail::inlined_whereabouts().scheduler;
   if (here && here->running()) {
     here->yield();
   } else {

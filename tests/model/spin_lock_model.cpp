@@ -1,4 +1,5 @@
-// The spin lock under Relacy: one holder at a time, who sees what the last one wrote.
+// The spin lock under Relacy: one holder at a time, who sees what the last one wrote. And what stands on it in
+// task.hpp: whoever finds a flag that was set with the lock held, and then the lock free, comes after its holder.
 //
 // MUTANT: A_NOT_RELEASED
 // MUTANT: A_NOT_ACQUIRED
@@ -48,4 +49,24 @@ struct one_holder_at_a_time : rl::test_suite<one_holder_at_a_time, 3> {
   }
 };
 
-int main() { return model::holds<one_holder_at_a_time>(1'000'000) ? 0 : 1; }
+// A fiber that ends finds that its handle has gone (task.hpp B): nobody touches the memory any more.
+struct last_of_two : rl::test_suite<last_of_two, 2> {
+  ulexite::detail::basic_spin_lock<atomics> lock;
+  atomics::atomic<bool> released{false};
+  rl::var<int> memory;
+
+  void before() { memory($) = 0; }
+
+  void thread(unsigned id) {
+    if (id == 0) {
+      lock.lock();
+      released.store(true, atomics::release);
+      memory($) = 1;
+      lock.unlock();
+    } else if (released.load(atomics::acquire) && lock.is_free()) {
+      memory($) = 2;
+    }
+  }
+};
+
+int main() { return model::holds<one_holder_at_a_time>(1'000'000) && model::holds<last_of_two>(100'000) ? 0 : 1; }
