@@ -13,7 +13,7 @@
 //   shared_   the lock of all others, who hold it while they take the bias away and until they are done.
 //
 // State
-//   favoured_   the worker that the lock is biased to, or 0. Changed with shared_ held: set by that worker itself,
+//   favoured_   the worker that the lock is biased to, or nobody. Changed with shared_ held: set by that worker itself,
 //               and reset by others, so what a worker reads of it may only wrongly still be itself.
 //
 // Pairings
@@ -41,38 +41,48 @@ class basic_biased_lock {
 
   // Locks, and returns what is to be unlocked, by the same thread. `worker`: the caller's, null if it is none.
   [[nodiscard]] part& lock(const void* worker) noexcept {
-    if (lock_mine(worker)) [[likely]]
+    if (favours(worker) && lock_mine(worker)) [[likely]]
       return mine_;
+    return lock_shared(worker);
+  }
+
+  // The same in two steps, for whoever has an easy way if the lock is its own. Is it biased to `worker`, the caller's?
+  // Never to null.
+  [[nodiscard]] bool favours(const void* worker) const noexcept {
+    return favoured_.load(Atomics::relaxed) == name_of(worker);  // hint
+  }
+  // After that was true. Locks mine(); false if the bias has just been taken away.
+  [[nodiscard]] bool lock_mine(const void* worker) noexcept {
+    mine_.lock_alone();
+    Atomics::light_fence();                                              // A
+    if (favoured_.load(Atomics::relaxed) == name_of(worker)) [[likely]]  // ordered by the fence
+      return true;
+    mine_.unlock();
+    return false;
+  }
+  [[nodiscard]] part& mine() noexcept { return mine_; }
+
+ private:
+  [[gnu::noinline]] part& lock_shared(const void* worker) noexcept {
     shared_.lock();
-    if (favoured_.load(Atomics::relaxed)) [[unlikely]]  // guarded by shared_
+    if (favoured_.load(Atomics::relaxed) != nobody) [[unlikely]]  // guarded by shared_
       take_bias_away();
     count(worker);
     return shared_;
   }
 
- private:
-  [[nodiscard]] bool lock_mine(const void* worker) noexcept {
-    if (!worker || favoured_.load(Atomics::relaxed) != name_of(worker)) return false;  // hint
-    mine_.lock_alone();
-    Atomics::light_fence();  // A
-    if (favoured_.load(Atomics::relaxed) == name_of(worker)) [[likely]]
-      return true;  // ordered by the fence
-    mine_.unlock();
-    return false;
-  }
-
   // shared_ held.
   [[gnu::cold, gnu::noinline]] void take_bias_away() noexcept {
-    favoured_.store(0, Atomics::relaxed);  // ordered by the fence
-    Atomics::heavy_fence();                // A
-    mine_.wait_until_free();               // B
+    favoured_.store(nobody, Atomics::relaxed);  // ordered by the fence
+    Atomics::heavy_fence();                     // A
+    mine_.wait_until_free();                    // B
     if (needed_ < most_needed) needed_ *= 2;
   }
 
   // shared_ held. Does the same worker come time and again?
   void count(const void* worker) noexcept {
     if (worker == owner_) owner_ = nullptr;  // it has noticed that it is favoured no more, or it would not be here
-    if (worker != last_) {
+    if (worker != last_ || !worker) {
       last_ = worker;
       in_a_row_ = 0;
     } else if (++in_a_row_ >= needed_ && !owner_) {
@@ -86,7 +96,9 @@ class basic_biased_lock {
 
   static std::uintptr_t name_of(const void* worker) noexcept { return reinterpret_cast<std::uintptr_t>(worker); }
 
-  typename Atomics::template atomic<std::uintptr_t> favoured_{0};
+  static constexpr std::uintptr_t nobody = 1;  // not null, which is what a plain thread has for a worker
+
+  typename Atomics::template atomic<std::uintptr_t> favoured_{nobody};
   part mine_, shared_;
   // guarded by shared_
   std::uint32_t needed_ = Needed;

@@ -33,4 +33,10 @@ extern constinit thread_local whereabouts own_whereabouts asm("ulexite_whereabou
 inline whereabouts& inlined_whereabouts() noexcept { return this_thread_whereabouts(); }
 #endif
 
+// this_caller() in that manner.
+[[gnu::always_inline]] inline caller inlined_caller() noexcept {
+  const auto [scheduler, agent] = inlined_whereabouts();
+  return {agent ? agent : &this_agent(), scheduler};
+}
+
 }  // namespace ulexite::detail

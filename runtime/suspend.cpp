@@ -59,6 +59,15 @@ wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, bool ca
   return wake_reason::cancelled;
 }
 
+// Out of line, as is the first suspend below, so that those who call them for what is rare need no frame.
+[[gnu::noinline]] void resume_elsewhere(agent& agent) noexcept {
+  if (agent.kind == agent_kind::thread) {
+    static_cast<thread_agent&>(agent).resume();
+  } else {
+    agent.fiber().home().inject(agent.fiber());
+  }
+}
+
 }  // namespace
 
 bool thread_agent::block(std::int64_t deadline) noexcept {
@@ -77,15 +86,10 @@ bool thread_agent::block(std::int64_t deadline) noexcept {
 void resume(agent& agent) noexcept { resume(agent, this_scheduler()); }
 
 void resume(agent& agent, scheduler* worker) noexcept {
-  if (agent.kind == agent_kind::thread) {
-    static_cast<thread_agent&>(agent).resume();
-    return;
-  }
-  task& fiber = agent.fiber();
-  if (worker && &worker->home() == &fiber.home()) {
-    worker->wake(fiber);
+  if (worker && agent.kind != agent_kind::thread && &worker->home() == &agent.fiber().home()) [[likely]] {
+    worker->wake(agent.fiber());
   } else {
-    fiber.home().inject(fiber);
+    resume_elsewhere(agent);
   }
 }
 
@@ -100,7 +104,8 @@ void run_stop_callbacks(std::stop_source source) noexcept {
   self.kind = kind;
 }
 
-wake_reason suspend(agent& self, spin_lock& held, cancellable cancellable, std::int64_t deadline) noexcept {
+[[gnu::noinline]] wake_reason suspend(agent& self, spin_lock& held, cancellable cancellable,
+                                      std::int64_t deadline) noexcept {
   return suspend_bounded(self, &held, false, cancellable == cancellable::yes, deadline);
 }
 

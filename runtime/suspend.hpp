@@ -46,8 +46,10 @@ wake_reason suspend_prepared(agent& self, cancellable cancellable, std::int64_t 
 std::error_code stop_cause(const agent& self) noexcept;
 [[gnu::cold]] void throw_stop_cause(const agent& self);
 
+// False: a look into stop_cause is needless.
+inline bool may_have_to_stop(const agent& self) noexcept { return self.word.stop_requested() || self.expired; }
 inline void throw_if_stopped(const agent& self) {
-  if (self.word.stop_requested() | self.expired) [[unlikely]]
+  if (may_have_to_stop(self)) [[unlikely]]
     throw_stop_cause(self);
 }
 inline void throw_if_stopped() { throw_if_stopped(this_agent()); }

@@ -22,10 +22,16 @@ class ring_buffer {
 
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  // Does the next push make the block larger?
+  [[nodiscard]] bool full() const noexcept { return size_ == room_; }
 
   // If the move throws, nothing was added.
   void push(T&& value) {
-    if (size_ == room_) grow();
+    if (full()) grow();
+    push_in_room(std::move(value));
+  }
+  // The same if it is not full().
+  void push_in_room(T&& value) {
     std::construct_at(at(size_), std::move(value));
     ++size_;
   }
@@ -36,7 +42,7 @@ class ring_buffer {
   // Destroys the oldest value.
   void pop() noexcept {
     std::destroy_at(at(0));
-    first_ = (first_ + 1) & (room_ - 1);
+    ++first_;
     --size_;
   }
 
@@ -62,9 +68,9 @@ class ring_buffer {
   }
 
   T* memory_ = nullptr;
-  std::size_t room_ = 0;  // a power of two, or 0
-  std::size_t first_ = 0;
-  std::size_t size_ = 0;
+  std::size_t first_ = 0;  // counts on; the rest of a division by room_ is the place
+  std::size_t room_ = 0;   // a power of two, or 0
+  std::size_t size_ = 0;   // not beside first_: g++ would change both at once, by a detour through vector registers
 };
 
 }  // namespace ulexite::detail

@@ -42,15 +42,16 @@ void pipe(int producers, int consumers, int n) {
       const std::lock_guard lock(total_mutex);
       total += sum;
     });
+  const int share = n / producers;
   team(producers, [&](int) {
-    for (int i = 0; i < n / producers; ++i) {
+    for (int i = 0; i < share; ++i) {
       float_work(1);
       items.send(1);
     }
   });
   items.close();
   consuming.wait();
-  require(total == n / producers * producers, "pipe: items lost");
+  require(total == share * producers, "pipe: items lost");
   watch.per("ns_per_item", n);
 }
 
