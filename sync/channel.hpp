@@ -168,19 +168,10 @@ class channel {
   }
 
   channel_status receive_now(std::optional<T>& value, detail::agent*& wake) {
-    const auto take_from = [](detail::wait_node& sender) -> T&& { return std::move(*static_cast<T*>(sender.slot)); };
     if (!buffer_.empty()) {
       value.emplace(std::move(buffer_.front()));
       buffer_.pop();
-      while (const detail::claimed_wait sender = senders_.claim_oldest()) {
-        if (wake) resume(*wake);  // of one that failed; rare enough to be done under the lock
-        wake = sender.who;
-        try {
-          serve(*sender.node, [&] { buffer_.push(take_from(*sender.node)); });
-          break;
-        } catch (...) {  // its value could not be moved: it tries again, the room is for the next, and ours has come
-        }
-      }
+      if (!senders_.empty()) refill(wake);
       return channel_status::ok;
     }
     if (const detail::claimed_wait sender = senders_.claim_oldest()) {
@@ -190,6 +181,21 @@ class channel {
     }
     return closed_ ? channel_status::closed : channel_status::would_block;
   }
+
+  // There is room in the buffer: for the oldest sender.
+  [[gnu::noinline]] void refill(detail::agent*& wake) {
+    while (const detail::claimed_wait sender = senders_.claim_oldest()) {
+      if (wake) resume(*wake);  // of one that failed; rare enough to be done under the lock
+      wake = sender.who;
+      try {
+        serve(*sender.node, [&] { buffer_.push(take_from(*sender.node)); });
+        return;
+      } catch (...) {  // its value could not be moved: it tries again, the room is for the next, and ours has come
+      }
+    }
+  }
+
+  static T&& take_from(detail::wait_node& sender) noexcept { return std::move(*static_cast<T*>(sender.slot)); }
 
   // The other side has waited for us, and its wait is claimed: `move` takes the value across. If that throws, it takes
   // its turn anew, and we get the exception.

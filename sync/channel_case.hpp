@@ -12,9 +12,7 @@ namespace ulexite::detail {
 template <class Derived, class T>
 class channel_case_base : public select_case {
  public:
-  explicit channel_case_base(channel<T>& at) noexcept : select_case(&at), at_(at) {}
-
-  [[nodiscard]] spin_lock* lock(scheduler* worker) noexcept final { return &at_.lock_.lock(worker); }
+  explicit channel_case_base(channel<T>& at) noexcept : select_case(at.lock_), at_(at) {}
 
   [[nodiscard]] bool attempt(agent*& wake) final {
     const channel_status status = static_cast<Derived&>(*this).operate(wake);

@@ -4,6 +4,7 @@
 #include <ulexite/runtime/join_handle.hpp>
 #include <ulexite/sync/channel_case.hpp>
 #include <ulexite/sync/stop_claim.hpp>
+#include <ulexite/sync/timer_case.hpp>
 
 #include <array>
 #include <chrono>
@@ -60,11 +61,7 @@ class send_case final : private sent_value<Value>, public send_case_base<T> {
 
 class join_case : public select_case {
  public:
-  explicit join_case(task& of) noexcept : select_case(&of), of_(of) {}
-  [[nodiscard]] spin_lock* lock(scheduler*) noexcept final {
-    of_.guard().lock();
-    return &of_.guard();
-  }
+  explicit join_case(task& of) noexcept : select_case(of.guard()), of_(of) {}
   [[nodiscard]] bool attempt(agent*&) final { return of_.done_guarded(); }
   void enter(agent& self) noexcept final {
     entered_ = !of_.has_joiner();  // or another case of this select stands there for both
@@ -194,8 +191,7 @@ template <class... Case>
 std::size_t select_any(bool in_order, Case&... cases) {
   constexpr std::size_t count = sizeof...(Case);
   static_assert((0 + ... + is_otherwise<Case>) <= 1, "a select has at most one otherwise");
-  std::array<select_case*, count + 1> enabled;
-  std::array<locked_source, count + 1> locks;
+  std::array<select_case*, count + 1> enabled, by_source;
   std::size_t size = 0;
   bool may_wait = true;
   [[maybe_unused]] const auto add = [&]<class Each>(Each& each) {
@@ -203,12 +199,14 @@ std::size_t select_any(bool in_order, Case&... cases) {
     if constexpr (is_otherwise<Each>) {
       may_wait = false;
     } else {
-      enabled[size++] = &each;
+      enabled[size] = by_source[size] = &each;
+      ++size;
     }
   };
   (add(cases), ...);
   if (size == 0 && may_wait) throw usage_error("select without a case that could ever come about");
-  const select_case* const chosen = choose(std::span(enabled).first(size), locks, in_order, may_wait);
+  const select_case* const chosen =
+      choose(std::span(enabled).first(size), std::span(by_source).first(size), in_order, may_wait);
   [[maybe_unused]] const auto is_chosen = [&]<class Each>(Each& each) {
     if constexpr (is_otherwise<Each>) {
       return !chosen && each.enabled;

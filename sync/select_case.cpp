@@ -11,51 +11,55 @@ namespace {
 
 using ending = select_case::ending;
 
-// Fisher and Yates. One number has enough in it for the last eight choices, each of which uses up a part.
-void shuffle(std::span<select_case*> cases) noexcept {
-  std::uint32_t fraction = 0;
-  for (std::size_t i = cases.size(); i > 1; --i) {
-    if (i >= 8 || i == cases.size()) fraction = random_below(UINT32_MAX);
-    const std::uint64_t choice = std::uint64_t{fraction} * i;
-    std::swap(cases[i - 1], cases[choice >> 32]);
-    fraction = static_cast<std::uint32_t>(choice);
+// Fisher and Yates, step by step. One number has enough in it for the last eight choices, each of which uses up a part.
+class shuffle {
+ public:
+  // Moves any of `rest` to its front.
+  void step(std::span<select_case*> rest) noexcept {
+    if (rest.size() >= 8 || !begun_) fraction_ = random_below(UINT32_MAX);
+    begun_ = true;
+    const std::uint64_t choice = std::uint64_t{fraction_} * rest.size();
+    std::swap(rest.front(), rest[choice >> 32]);
+    fraction_ = static_cast<std::uint32_t>(choice);
   }
-}
+
+ private:
+  bool begun_ = false;
+  std::uint32_t fraction_ = 0;
+};
 
 // The locks of all sources, each once, in the order that everybody takes them in.
 class lock_set {
  public:
-  lock_set(std::span<select_case*> cases, std::span<locked_source> room) noexcept {
-    std::size_t count = 0;
-    for (select_case* const each : cases)
-      if (each->source) room[count++] = {each->source, each, nullptr};
-    const auto all = room.first(count);
-    std::ranges::sort(all, std::less<>(), &locked_source::source);
-    const auto doubles = std::ranges::unique(all, {}, &locked_source::source);
-    locks_ = all.first(count - doubles.size());
+  explicit lock_set(std::span<select_case*> by_source) noexcept : cases_(by_source) {
+    if (!std::ranges::is_sorted(cases_, {}, &select_case::source)) std::ranges::sort(cases_, {}, &select_case::source);
   }
   void lock(scheduler* worker) noexcept {
-    for (locked_source& each : locks_) each.held = each.by->lock(worker);
+    const void* last = nullptr;
+    for (select_case* const each : cases_) {
+      each->lock(worker, last);
+      last = each->source;
+    }
   }
   void unlock() noexcept {
-    for (const locked_source& each : locks_) each.held->unlock();
+    for (select_case* const each : cases_) each->unlock();
   }
 
  private:
-  std::span<locked_source> locks_;
+  std::span<select_case*> cases_;
 };
 
-// Of one source; of none if `held` is null.
-std::unique_lock<spin_lock> adopt(spin_lock* held) noexcept {
-  return held ? std::unique_lock(*held, std::adopt_lock) : std::unique_lock<spin_lock>();
-}
-
 // The step in which each case is tried with nothing but its own lock held. None is passed over because its source is
-// busy, or cases would not be in order, and one that others use all the time would have no turn.
-select_case* try_each(std::span<select_case*> cases, scheduler* worker) {
-  for (select_case* const each : cases) {
-    deferred_resume wake(worker);
-    const auto guard = adopt(each->lock(worker));
+// busy, or cases would not be in order, and one that others use all the time would have no turn. Leaves `cases` in the
+// order of preference if none could be done.
+select_case* try_each(std::span<select_case*> cases, scheduler* worker, bool in_order) {
+  deferred_resume wake(worker);
+  shuffle any;
+  for (auto rest = cases; !rest.empty(); rest = rest.subspan(1)) {
+    if (!in_order) any.step(rest);
+    select_case* const each = rest.front();
+    each->lock(worker);
+    const std::lock_guard guard(*each, std::adopt_lock);
     if (each->attempt(wake.who)) return each;
   }
   return nullptr;
@@ -69,10 +73,10 @@ void enter_all(std::span<select_case*> cases, agent& self, sourced which) noexce
 }
 
 // The step in which all locks are held. Null: no case can be done, and if it may wait it stands in every queue.
-select_case* try_or_enter_all(std::span<select_case*> cases, std::span<locked_source> locks, caller self,
+select_case* try_or_enter_all(std::span<select_case*> cases, std::span<select_case*> by_source, caller self,
                               bool may_wait) {
   deferred_resume wake(self.worker);
-  lock_set all(cases, locks);
+  lock_set all(by_source);
   all.lock(self.worker);
   const std::lock_guard guard(all, std::adopt_lock);
   for (select_case* const each : cases)
@@ -89,7 +93,8 @@ select_case* leave_all(std::span<select_case*> cases, ending& how) noexcept {
   scheduler* const worker = this_caller().worker;
   select_case* chosen = nullptr;
   for (select_case* const each : cases) {
-    const auto guard = adopt(each->lock(worker));
+    each->lock(worker);
+    const std::lock_guard guard(*each, std::adopt_lock);
     if (const ending mine = each->leave(); mine != ending::other) {
       chosen = each;
       how = mine;
@@ -119,13 +124,12 @@ select_case* wait_for_one(std::span<select_case*> cases, agent& self) {
 
 }  // namespace
 
-select_case* choose(std::span<select_case*> cases, std::span<locked_source> locks, bool in_order, bool may_wait) {
+select_case* choose(std::span<select_case*> cases, std::span<select_case*> by_source, bool in_order, bool may_wait) {
   for (;;) {
     const caller self = this_caller();  // each time: after a wait the worker may be another
     throw_if_stopped(*self.agent);
-    if (!in_order) shuffle(cases);
-    select_case* done = cases.size() > 1 ? try_each(cases, self.worker) : nullptr;
-    if (!done) done = try_or_enter_all(cases, locks, self, may_wait);
+    select_case* done = cases.size() > 1 ? try_each(cases, self.worker, in_order) : nullptr;
+    if (!done) done = try_or_enter_all(cases, by_source, self, may_wait);
     if (done || !may_wait) {
       spend_budget(*self.agent);
       return done;

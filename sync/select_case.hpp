@@ -16,6 +16,7 @@
 // Two selects that want each other's channels cannot both claim: the one that is not yet asleep holds all its locks,
 // and claims a sleeper; nobody can claim it, for it stands nowhere. Checked by tests/model/select_model.cpp.
 
+#include <ulexite/base/biased_lock.hpp>
 #include <ulexite/runtime/suspend.hpp>
 #include <ulexite/sync/wait_queue.hpp>
 
@@ -40,12 +41,26 @@ class select_case {
     again,   // it was, but in vain: the select begins anew
   };
 
-  explicit select_case(const void* source = nullptr) noexcept : source(source) {}
+  select_case() = default;
+  explicit select_case(biased_lock& lock) noexcept : source(&lock), biased_(true) {}
+  explicit select_case(spin_lock& lock) noexcept : source(&lock) {}
   select_case(const select_case&) = delete;
   select_case& operator=(const select_case&) = delete;
 
-  // Locks the source, if there is one, and returns what is to be unlocked. `worker`: the caller's.
-  [[nodiscard]] virtual spin_lock* lock(scheduler*) noexcept { return nullptr; }
+  // Locks the source, if there is one and unless another case holds it: `held`. `worker`: the caller's.
+  void lock(scheduler* worker, const void* held = nullptr) noexcept {
+    if (source == held) {
+      locked_ = nullptr;
+    } else if (biased_) {
+      locked_ = &static_cast<biased_lock*>(source)->lock(worker);
+    } else {
+      locked_ = static_cast<spin_lock*>(source);
+      locked_->lock();
+    }
+  }
+  void unlock() noexcept {
+    if (locked_) locked_->unlock();
+  }
   // Does it if that needs no wait. The lock held. `wake`: whom to resume once the lock is released, also after an
   // exception.
   [[nodiscard]] virtual bool attempt(agent*& wake) = 0;
@@ -54,37 +69,22 @@ class select_case {
   // Lets the source forget the wait. The lock held, if there is one.
   [[nodiscard]] virtual ending leave() noexcept = 0;
 
-  const void* const source;  // what it comes from, to be locked in the order of addresses; null: it has no lock
+  void* const source = nullptr;  // the lock of what it comes from; null: it has none
   bool enabled = true;
   std::int64_t deadline = no_deadline;  // until when this case lets the select wait
 
  protected:
   ~select_case() = default;
-};
 
-// A case that is a deadline and nothing else.
-class timer_case : public select_case {
- public:
-  explicit timer_case(std::int64_t until) noexcept { deadline = until; }
-  [[nodiscard]] bool attempt(agent*&) final { return false; }
-  void enter(agent&) noexcept final {}
-  [[nodiscard]] ending leave() noexcept final { return ending::other; }
-
- protected:
-  ~timer_case() = default;
-};
-
-// A source, by one of its cases, and what is to be unlocked.
-struct locked_source {
-  const void* source;
-  select_case* by;
-  spin_lock* held;
+ private:
+  const bool biased_ = false;  // is the lock a biased one?
+  spin_lock* locked_;          // what is to be unlocked, if anything
 };
 
 // The one of `cases` that came about, by an operation that was done; null if none can come about without a wait and
-// `may_wait` is false. `cases` are enabled, may be reordered, and `locks` has room for one of each. Throws
-// operation_cancelled, and what the move of a value throws.
-select_case* choose(std::span<select_case*> cases, std::span<locked_source> locks, bool in_order, bool may_wait);
+// `may_wait` is false. `cases` are enabled. `by_source` are the same once more, best in the order of their sources.
+// Both may be reordered. Throws operation_cancelled, and what the move of a value throws.
+select_case* choose(std::span<select_case*> cases, std::span<select_case*> by_source, bool in_order, bool may_wait);
 
 }  // namespace detail
 }  // namespace ulexite

@@ -2,6 +2,7 @@
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/sync/channel_case.hpp>
+#include <ulexite/sync/timer_case.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -82,7 +83,7 @@ class selector {
 
   std::size_t add(entry added) {
     enabled_.resize(cases_.size() + 2);  // room for a wait
-    locks_.resize(cases_.size() + 2);
+    by_source_.reserve(cases_.size() + 2);
     cases_.push_back(added);
     return cases_.size() - 1;
   }
@@ -94,7 +95,8 @@ class selector {
     for (const entry& each : cases_)
       if (each.which()->enabled) enabled_[count++] = each.which();
     if (count == 1) throw usage_error("selector: none of " + std::to_string(size()) + " cases is enabled");
-    const auto* const chosen = detail::choose(std::span(enabled_).first(count), locks_, in_order_, may_wait);
+    by_source_.assign(enabled_.begin(), enabled_.begin() + static_cast<std::ptrdiff_t>(count));
+    const auto* const chosen = detail::choose(std::span(enabled_).first(count), by_source_, in_order_, may_wait);
     if (!chosen || chosen == &timer_) return std::nullopt;
     std::size_t index = 0;
     while (cases_[index].which() != chosen) ++index;
@@ -110,7 +112,7 @@ class selector {
   std::vector<entry> cases_;
   timer timer_{detail::no_deadline};
   std::vector<detail::select_case*> enabled_{nullptr};
-  std::vector<detail::locked_source> locks_;
+  std::vector<detail::select_case*> by_source_;
 };
 
 }  // namespace ulexite

@@ -80,14 +80,15 @@ auto when_all(Handles&& handles) {
   std::vector<detail::select_case*> pending;
   for (auto& handle : handles)
     pending.push_back(&cases.emplace_back(detail::handle_access::task_of(handle, "when_all"), cases.size()));
-  std::vector<detail::locked_source> locks(pending.size());
+  auto by_source = pending;
   std::exception_ptr failure;
   std::vector<std::optional<detail::kept<result>>> results(cases.size());
   std::optional<shield> uninterrupted;
   while (!pending.empty()) {
     try {
-      auto* const ended = static_cast<detail::pending_join*>(detail::choose(pending, locks, true, true));
+      auto* const ended = static_cast<detail::pending_join*>(detail::choose(pending, by_source, true, true));
       std::erase(pending, ended);
+      std::erase(by_source, ended);
       auto& handle = std::ranges::begin(handles)[static_cast<std::ptrdiff_t>(ended->index)];
       results[ended->index].emplace(detail::keep([&] { return handle.get(); }));
     } catch (...) {
