@@ -16,11 +16,8 @@ ULEXITE_ON_ALL_WORKER_COUNTS(TcpConnect);
 
 TEST_P(TcpConnect, RefusedConnectionNamesTheEndpoint) {
   in_runtime([] {
-    net::endpoint nobody;
-    {
-      net::tcp_listener listener(loopback());
-      nobody = listener.local_endpoint();
-    }
+    const refusing_port refusing;
+    const net::endpoint nobody = refusing.at();
     try {
       (void)net::tcp_stream::connect(nobody);
       FAIL();
