@@ -161,10 +161,18 @@ void core::rescue() noexcept {
     parker.wake_one();
   }
   // Work that lies there while every worker sleeps and nobody is about to wake one: a lost wake-up. Two looks, for the
-  // one who published it may be between the two steps of that.
-  const idle_counts idle = parker.counts();
-  const bool lost = idle.sleeping == idle.started && idle.started > 0 && idle.searching == 0 &&
-                    outside_pushers_.load(std::memory_order_acquire) == 0 && any_work();  // pairs with inject
+  // one who published it may be between the two steps of that. And the second with the mutex, for so may be a worker
+  // that has announced its sleep: it holds that until it has looked for work once more.
+  const auto work_is_lost = [this] {
+    const idle_counts idle = parker.counts();
+    return idle.sleeping == idle.started && idle.started > 0 && idle.searching == 0 &&
+           outside_pushers_.load(std::memory_order_acquire) == 0 && any_work();  // pairs with inject
+  };
+  bool lost = work_is_lost();
+  if (lost && lost_ticks_ > 0) {
+    const std::lock_guard lock(parker.mutex());
+    lost = work_is_lost();
+  }
   lost_ticks_ = lost ? lost_ticks_ + 1 : 0;
   if (lost_ticks_ < 2) return;
   rescued_.fetch_add(1, std::memory_order_relaxed);  // counter

@@ -303,6 +303,12 @@ local_values& this_agents_locals() {
   throw usage_error("a fiber_local was used in a job: only fibers and plain threads have values of their own");
 }
 
+// Not for a handle that has gone, if it was taken: its taker may rethrow it as soon as the closure is destroyed, and
+// must not find it going there while we still hold it here.
+void task::keep_failure() noexcept {
+  if (!failure_taken_ || !is_detached()) failure = std::current_exception();
+}
+
 // The last reference goes, and nobody took the exception.
 void task::report_failure() noexcept {
   if (!failure || failure_taken_) return;

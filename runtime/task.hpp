@@ -9,7 +9,7 @@
 //
 // Pairings
 //   A  extras() stores extras_, release  ->  it, or the fiber at its end, loads it, acquire: sees them made.
-//   B  release stores released_, release  ->  complete loads it, acquire: if it finds lock_ free then, that was
+//   B  release stores released_, release  ->  is_detached loads it, acquire: if it finds lock_ free then, that was
 //      after the release, and nobody else refers to the task.
 
 #include <ulexite/base/spin_lock.hpp>
@@ -117,6 +117,8 @@ class task : public fiber {
   //
   // The fiber's exception will have been taken, whatever becomes of its handle.
   void take_failure() noexcept { failure_taken_ = true; }
+  // In the handler of what the closure has thrown: keeps it for the handle.
+  void keep_failure() noexcept;
   // Throws std::bad_alloc.
   local_values& locals();
   // Copies `text`, which names the fiber from now on.
@@ -219,7 +221,7 @@ class result_task : public task {
         value_.emplace(std::move(closure)());
       }
     } catch (...) {
-      failure = std::current_exception();
+      keep_failure();
     }
   }
 

@@ -81,11 +81,10 @@ assert found["elsewhere"] == ["http://example.invalid/", "https://127.0.0.1/", "
 assert (found["ending"], found["visited"], found["broken"]) == ("complete", 10, 1)
 PYTHON
 kill -TERM $server && wait $server || fail "the server ended with $?"
-closed=$url
 
 # ---- a server that misbehaves ----
 cat >server.py <<'PYTHON'
-import http.server, sys, threading, time
+import http.server, socket, sys, threading, time
 
 def links(*targets): return "".join('<a href="%s">x</a>' % target for target in targets)
 
@@ -139,6 +138,9 @@ class handler(http.server.BaseHTTPRequestHandler):
             time.sleep(1000)
         else: self.answer(404, "")
 
+nobody = socket.socket()  # bound, but it does not listen
+nobody.bind(("127.0.0.1", 0))
+print("nobody listens on", nobody.getsockname()[1])
 http.server.ThreadingHTTPServer.daemon_threads = True
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
 print("listening on", server.server_port, flush=True)
@@ -149,6 +151,7 @@ python3 server.py >server.out 2>server.err &
 server=$!
 await 'listening on ' server.out $server
 url=http://127.0.0.1:$(sed -n 's/^listening on //p' server.out)
+nobody=http://127.0.0.1:$(sed -n 's/^nobody listens on //p' server.out)
 
 # A page that fails twice and then does not, and pages that never do.
 crawl 1 --attempts 4 "$url/"
@@ -214,7 +217,7 @@ refuses() {
   "$programs/crawler" "$@" >refusal 2>&1 </dev/null && fail "$what: status 0"
   expect_text "$what" refusal "$text"
 }
-refuses "nobody listens" "Connection refused" "$closed/"
+refuses "nobody listens" "Connection refused" "$nobody/"
 refuses "another scheme" '"https://127.0.0.1/" is not of the form http://' https://127.0.0.1/
 refuses "no scheme" '"127.0.0.1/index.html" is no URL' 127.0.0.1/index.html
 refuses "no host" '"http:/x" is not of the form http://' http:/x

@@ -25,7 +25,7 @@ start() {
   tries=0
   until grep -qs '^listening on ' "$scratch/out"; do
     tries=$((tries + 1))
-    if [ $tries -gt 200 ] || ! kill -0 "$server" 2>/dev/null; then
+    if [ $tries -gt 1200 ] || ! kill -0 "$server" 2>/dev/null; then
       fail "the server did not start"
       cat "$scratch/err" >&2
       exit 1

@@ -209,7 +209,7 @@ PYTHON
 }
 
 check_load() {
-  wrk -t2 -c64 -d2s "$url/$1" >load 2>&1 || fail "wrk: status $?"
+  wrk -t2 -c64 -d2s --timeout 60s "$url/$1" >load 2>&1 || fail "wrk: status $?"
   grep -qE 'Socket errors|Non-2xx|unable' load && { fail "$scheme, wrk:"; cat load >&2; }
   expect_text "wrk" load "requests in"
 }

@@ -216,12 +216,12 @@ stop TERM 0
 grep -q '^served [1-9][0-9]* connections, [1-9][0-9]* commands$' out || fail "no count: $(cat out)"
 
 # ---- limits ----
-start --max-value 1000 --max-connections 1 --idle-timeout 1
-talk idle_is_sent_away
+start --max-value 1000 --max-connections 1
 talk limits 1000
 talk one_at_a_time
 stop INT 0
 start --idle-timeout 1
+talk idle_is_sent_away
 talk never_reads "$running"
 await 'event=connection_lost' err "$running"
 is PONG ping

@@ -33,18 +33,9 @@ class hoard {
   std::vector<int> all_;
 };
 
-#if ULEXITE_ASAN
-// UndefinedBehaviorSanitizer opens a pipe to see whether the memory of an object can be read, and reports a wrong
-// object when it gets none.
-#define ULEXITE_SKIP_IF_SANITIZER_NEEDS_DESCRIPTORS() GTEST_SKIP() << "the sanitizer needs descriptors of its own"
-#else
-#define ULEXITE_SKIP_IF_SANITIZER_NEEDS_DESCRIPTORS()
-#endif
-
 // There is no server that accepts beside it: an accept reserves a descriptor before it looks for a connection, and
 // gives it back if there is none, perhaps just after everything has been taken.
 TEST_P(AbuseScarcity, ConnectListenAndARuntimeSayWhatIsMissingAndRecover) {
-  ULEXITE_SKIP_IF_SANITIZER_NEEDS_DESCRIPTORS();
   in_runtime([] {
     net::tcp_listener listener(loopback());
     for (int i = 0; i < times(100); ++i) {
@@ -68,7 +59,6 @@ TEST_P(AbuseScarcity, ConnectListenAndARuntimeSayWhatIsMissingAndRecover) {
 
 // The backlog holds the clients meanwhile; each is served in the end.
 TEST_P(AbuseScarcity, AServerOutlastsAWantOfDescriptors) {
-  ULEXITE_SKIP_IF_SANITIZER_NEEDS_DESCRIPTORS();
   in_runtime([] {
     const service server(echo);
     std::vector<net::tcp_stream> clients;
@@ -91,7 +81,6 @@ TEST_P(AbuseScarcity, AServerOutlastsAWantOfDescriptors) {
 
 // All descriptors are taken, and given back, again and again, while clients come and go. What fails is tried again.
 TEST_P(AbuseScarcity, ClientsThatTryAgainAllGetThrough) {
-  ULEXITE_SKIP_IF_SANITIZER_NEEDS_DESCRIPTORS();
   in_runtime([] {
     const service server(echo);
     task_group clients;

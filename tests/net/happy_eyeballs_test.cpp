@@ -4,29 +4,35 @@
 
 #include <ulexite/sync/cancellation.hpp>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 namespace ulexite::test {
 namespace {
 
 class HappyEyeballs : public NetTest {};
 ULEXITE_ON_ALL_WORKER_COUNTS(HappyEyeballs);
 
-// Where nobody listens, and a connection is refused at once.
-net::endpoint refusing() { return net::tcp_listener(loopback()).local_endpoint(); }
-
 // Where a connection is neither refused nor made: a listener whose backlog is full.
 class silent {
  public:
   silent() : listener_(loopback(), {.backlog = 0}) {
-    for (;;) {  // the system rounds a backlog up
-      std::error_code error;
-      auto made = net::tcp_stream::connect(listener_.local_endpoint(), 50ms, error);
-      if (error) break;
-      filling_.push_back(std::move(made));
-    }
+    do {
+      filling_.push_back(net::tcp_stream::connect(listener_.local_endpoint(), bound));
+      while (backlog().tcpi_unacked < filling_.size()) this_fiber::yield();
+    } while (backlog().tcpi_unacked <= backlog().tcpi_sacked);
   }
   [[nodiscard]] net::endpoint at() const { return listener_.local_endpoint(); }
 
  private:
+  // Of a listener, Linux tells how many connections wait (unacked), and above which number it takes no more (sacked).
+  [[nodiscard]] tcp_info backlog() const {
+    tcp_info told{};
+    socklen_t size = sizeof told;
+    EXPECT_EQ(::getsockopt(listener_.native_handle(), IPPROTO_TCP, TCP_INFO, &told, &size), 0);
+    return told;
+  }
+
   net::tcp_listener listener_;
   std::vector<net::tcp_stream> filling_;
 };
@@ -47,31 +53,35 @@ TEST_P(HappyEyeballs, TheFirstIsPreferred) {
 
 TEST_P(HappyEyeballs, RefusalsArePassedOver) {
   in_runtime([] {
+    const refusing_port one, two;
     net::tcp_listener good(loopback());
-    EXPECT_EQ(connected_to({refusing(), refusing(), good.local_endpoint()}), good.local_endpoint());
+    EXPECT_EQ(connected_to({one.at(), two.at(), good.local_endpoint()}), good.local_endpoint());
   });
 }
 
 TEST_P(HappyEyeballs, WhoDoesNotAnswerDoesNotHoldUpTheNext) {
   in_runtime([] {
     const silent dead;
+    const refusing_port refusing;
     net::tcp_listener good(loopback());
-    EXPECT_EQ(connected_to({dead.at(), refusing(), good.local_endpoint()}), good.local_endpoint());
+    EXPECT_EQ(connected_to({dead.at(), refusing.at(), good.local_endpoint()}), good.local_endpoint());
   });
 }
 
 TEST_P(HappyEyeballs, TheFamiliesTakeTurns) {
   in_runtime([] {
+    const refusing_port refusing;
     net::tcp_listener four(loopback()), six(net::endpoint::parse("[::1]:0"));
     // Of the second family there is one that answers; it comes before the others of the first.
-    EXPECT_EQ(connected_to({refusing(), four.local_endpoint(), six.local_endpoint()}), six.local_endpoint());
+    EXPECT_EQ(connected_to({refusing.at(), four.local_endpoint(), six.local_endpoint()}), six.local_endpoint());
   });
 }
 
 TEST_P(HappyEyeballs, WhenNobodyAnswersTheErrorIsTold) {
   in_runtime([] {
     std::error_code error;
-    std::vector<net::endpoint> nobody{refusing(), refusing()};
+    const refusing_port one, two;
+    std::vector<net::endpoint> nobody{one.at(), two.at()};
     EXPECT_FALSE(net::tcp_stream::connect(nobody, bound, error).is_open());
     EXPECT_EQ(error, std::errc::connection_refused);
     EXPECT_FALSE(net::tcp_stream::connect(std::span<const net::endpoint>(), bound, error).is_open());

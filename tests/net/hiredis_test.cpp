@@ -117,11 +117,9 @@ TEST_P(Hiredis, AnAsynchronousContextRunsInAFiber) {
 
 TEST_P(Hiredis, AnAsynchronousContextTellsOfARefusal) {
   in_runtime([] {
-    net::tcp_listener listener(loopback());
-    const std::uint16_t port = listener.local_endpoint().port();
-    listener.close();
+    const refusing_port refusing;
     event_source source;
-    redisAsyncContext* const context = connect_async(port, source);
+    redisAsyncContext* const context = connect_async(refusing.at().port(), source);
     int status = REDIS_OK;
     context->data = &status;
     context->onConnect = [](const redisAsyncContext* of, int result) { *static_cast<int*>(of->data) = result; };

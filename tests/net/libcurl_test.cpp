@@ -118,7 +118,8 @@ void answer(net::tcp_stream& client, const std::string& body) {
   client.write("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
 }
 
-std::string url_of(const net::tcp_listener& listener) { return "http://" + listener.local_endpoint().str() + "/"; }
+std::string url_of(const net::endpoint& server) { return "http://" + server.str() + "/"; }
+std::string url_of(const net::tcp_listener& listener) { return url_of(listener.local_endpoint()); }
 
 class Libcurl : public NetTest {
  protected:
@@ -188,9 +189,9 @@ TEST_P(Libcurl, TellsOfARefusalAndOfAnEnd) {
     EXPECT_EQ(timeout(bound, [&] { return ends.run(); }),
               std::vector<std::string>{curl_easy_strerror(CURLE_GOT_NOTHING)});
     server.get();
-    listener.close();
+    const refusing_port refusing;
     transfers refused;
-    refused.add(url_of(listener));
+    refused.add(url_of(refusing.at()));
     EXPECT_EQ(timeout(bound, [&] { return refused.run(); }),
               std::vector<std::string>{curl_easy_strerror(CURLE_COULDNT_CONNECT)});
   });

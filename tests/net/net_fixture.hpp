@@ -51,6 +51,29 @@ inline std::string scratch_path(const char* name) {
 
 inline net::endpoint loopback() { return net::endpoint::parse("127.0.0.1:0"); }
 
+// A port where connections are refused, and that nobody else gets meanwhile: bound, but nobody listens. It may be the
+// port of a listener that shares it, for the time after its close.
+class refusing_port {
+ public:
+  explicit refusing_port(const net::endpoint& at = loopback()) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int on = 1;
+    EXPECT_EQ(::setsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on), 0);
+    EXPECT_EQ(::bind(fd_, at.data(), at.size()), 0);
+    sockaddr_storage name{};
+    socklen_t size = sizeof name;
+    EXPECT_EQ(::getsockname(fd_, reinterpret_cast<sockaddr*>(&name), &size), 0);
+    at_ = net::endpoint::from(reinterpret_cast<const sockaddr*>(&name), size);
+  }
+  ~refusing_port() { ::close(fd_); }
+  refusing_port(const refusing_port&) = delete;
+  refusing_port& operator=(const refusing_port&) = delete;
+  [[nodiscard]] const net::endpoint& at() const { return at_; }
+
+ private:
+  int fd_;
+  net::endpoint at_;
+};
+
 // Two connected streams.
 struct stream_pair {
   static stream_pair unix_sockets() {

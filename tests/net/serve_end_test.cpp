@@ -44,6 +44,8 @@ TEST_P(ServeEnd, NobodyCanConnectAfterTheClose) {
   in_runtime([] {
     for (int i = 0; i < 50; ++i) {
       server closed;
+      closed.listener = net::tcp_listener(loopback(), {.reuse_port = true});
+      const refusing_port afterwards(closed.listener.local_endpoint());
       closed.start([](net::tcp_stream&) {});
       let_others_run();
       closed.listener.close();

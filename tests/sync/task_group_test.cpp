@@ -3,12 +3,15 @@
 
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/event.hpp>
+#include <ulexite/sync/fiber_local.hpp>
 #include <ulexite/sync/task_group.hpp>
 
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace {
 
@@ -271,6 +274,46 @@ TEST_P(TaskGroup, AChildsOwnTimeOutIsAFailure) {
     unwaited.spawn({.name = "fritz"}, [] { timeout(1us, [] { wait_for_ever(); }); }).join();
   });
   EXPECT_EQ(log.names(), std::vector<std::string>{"fritz"});
+}
+
+// The value of a fiber_local that the end of a child's function has made goes last of all: here it keeps the child from
+// ending.
+struct waits_at_last {
+  explicit waits_at_last(event& that) : until(that) {}
+  waits_at_last(const waits_at_last&) = delete;
+  waits_at_last& operator=(const waits_at_last&) = delete;
+  ~waits_at_last() { until.wait(); }
+  event& until;
+};
+struct makes_one_at_its_end {
+  explicit makes_one_at_its_end(fiber_local<waits_at_last>& that) : what(&that) {}
+  makes_one_at_its_end(makes_one_at_its_end&& other) noexcept : what(std::exchange(other.what, nullptr)) {}
+  ~makes_one_at_its_end() {
+    if (what) what->get();
+  }
+  fiber_local<waits_at_last>* what;
+};
+
+TEST_P(TaskGroup, AnExceptionThatWasHandledIsGoneThoughItsChildHasNotEnded) {
+  struct thrown {
+    std::shared_ptr<int> token;
+  };
+  const auto token = std::make_shared<int>(1);
+  event handled;
+  fiber_local<waits_at_last> last([&] { return waits_at_last(handled); });
+  run([&] {
+    event handle_is_gone;
+    task_group group;
+    group.spawn([&, at_end = makes_one_at_its_end(last)] {
+      handle_is_gone.wait();
+      throw thrown{token};
+    });
+    handle_is_gone.set();
+    EXPECT_THROW(group.wait(), thrown);
+    EXPECT_EQ(token.use_count(), 1);
+    handled.set();
+  });
+  end(rt(), shutdown_mode::drain);
 }
 
 struct no_copy {
