@@ -3,7 +3,8 @@
 // What the workers of one runtime share. The public class runtime is its handle.
 //
 // Pairings
-//   A  prepare gives a block to a new fiber, light fence, loads stop_requested_; request_stop stores stop_requested_,
+//   A  prepare, or launch, gives a block to a new fiber, light fence, loads stop_requested_; request_stop stores
+//   stop_requested_,
 //      heavy fence, asks every block's fiber: one of them asks the new fiber.
 
 #include <ulexite/fiber/stack_pool.hpp>

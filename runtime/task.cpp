@@ -149,7 +149,7 @@ void task::end(scheduler* here) noexcept {
 }
 
 [[gnu::always_inline]] inline bool task::has_something_left() const noexcept {
-  return failure || name || operations_.drop || extras_.load(std::memory_order_relaxed) ||  // the fiber's own
+  return failure || name || operations_.drop || extras_.load(std::memory_order_relaxed) ||  // ordered by B
          (standing && standing->canary);
 }
 
@@ -159,6 +159,7 @@ void task::clear_locals_of_extras() noexcept { extras_.load(std::memory_order_ac
 // so that the rest need not save registers for it.
 scheduler* task::complete() noexcept {
   scheduler* const here = worker_of(home());
+  // In this order: what a handle has left in it is seen only after it is seen to have gone.
   const bool simple = here && is_detached() && !has_something_left() && !home().counts_live();
   if (!simple || !task_pool::may_keep(this, here->blocks())) return complete_with_care();
   end_standing();

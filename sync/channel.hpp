@@ -41,7 +41,8 @@ class channel_case_base;
 
 // Passes values from fiber to fiber, first in, first out. Any number of fibers and plain threads may send and receive
 // at the same time. T need only be movable (for the receiving forms with a T&, and assignable); a move may be made by
-// either side.
+// either side. T's moves, copies and destructor may run while the channel is locked: they must not use a channel, nor
+// wait for anything else of this library.
 //
 // Sends and receives are cancellation points, those that need not wait too: they throw operation_cancelled in a fiber
 // that was asked to stop. A receive has taken nothing then. A send has sent nothing: those that take a T& leave the

@@ -83,7 +83,7 @@ class selector {
 
   std::size_t add(entry added) {
     enabled_.resize(cases_.size() + 2);  // room for a wait
-    by_source_.reserve(cases_.size() + 2);
+    by_source_.resize(cases_.size() + 2);
     cases_.push_back(added);
     return cases_.size() - 1;
   }
