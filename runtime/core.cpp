@@ -20,7 +20,6 @@ constexpr std::int64_t start_back_off = 100'000'000;  // ns
 core::core(runtime_options given)
     : options(std::move(given)),
       workers(worker_limit(options.threads)),
-      alone(workers == 1),
       crowded(workers > processors()),
       stacks(stack_pool::of_size(options.stack_size)),
       owned_tasks(task_pool::make(*this, options.on_unhandled_exception)),

@@ -3,9 +3,9 @@
 // What the workers of one runtime share. The public class runtime is its handle.
 //
 // Pairings
-//   A  prepare, or launch, gives a block to a new fiber, light fence, loads stop_requested_; request_stop stores
-//   stop_requested_,
-//      heavy fence, asks every block's fiber: one of them asks the new fiber.
+//   A  whoever has given a block to a new fiber, light fence, loads stop_requested_ (inherit, in task.cpp);
+//   request_stop
+//      stores stop_requested_, heavy fence, asks every block's fiber: one of them asks the new fiber.
 
 #include <ulexite/fiber/stack_pool.hpp>
 #include <ulexite/runtime/blocking_pool.hpp>
@@ -93,7 +93,6 @@ class core {
 
   const runtime_options options;
   const std::size_t workers;
-  const bool alone;    // one worker, which nobody steals from
   const bool crowded;  // more workers than processors: a spinning one keeps another from running
   const thread_manners manners;
   stack_pool& stacks;

@@ -150,13 +150,12 @@ class deque {
 
   // How many were ever taken at the top, for the owner a hint of what thieves do.
   [[nodiscard]] std::int64_t taken() const noexcept { return top_.load(Atomics::relaxed); }  // hint
+  // More items than that, as far as the caller knows. Any thread.
   [[nodiscard]] bool has_more_than(std::int64_t count) const noexcept {
     return bottom_.load(Atomics::relaxed) - top_.load(Atomics::relaxed) > count;  // hint
   }
   // No item, as far as the caller knows. Any thread.
-  [[nodiscard]] bool seems_empty() const noexcept {
-    return bottom_.load(Atomics::relaxed) <= top_.load(Atomics::relaxed);  // hint
-  }
+  [[nodiscard]] bool seems_empty() const noexcept { return !has_more_than(0); }
 
   // Takes the older half (rounded up) of what is here. Returns the oldest item; the others are pushed to `thief`, which
   // is the caller's own. Null when there is nothing, or others were faster four times. Any thread.

@@ -145,7 +145,7 @@ void core::relieve_hogs() noexcept {
     const std::uint64_t dispatches = s.counters.dispatches.get();
     if (std::exchange(seen_dispatches_[i], dispatches) != dispatches || !s.runs_something()) continue;
     s.ask_to_yield();
-    job* const waiting = !alone && s.has_slot() ? s.raid_slot() : nullptr;
+    job* const waiting = workers > 1 && s.has_slot() ? s.raid_slot() : nullptr;
     if (waiting) {
       hogs_relieved_.fetch_add(1, std::memory_order_relaxed);  // counter
       inject(*waiting);

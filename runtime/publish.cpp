@@ -86,9 +86,7 @@ void scheduler::add_jobs(intrusive_queue<job>& jobs) noexcept {
 // woken for the former: this one will take it at once, and if not, the monitor sees to it.
 void scheduler::wake(task& woken) noexcept {
   perturb();
-#ifdef ULEXITE_DEBUG_MIGRATE
-  return add(woken);
-#endif
+  if (migrating) return add(woken);
   job* const displaced = has_slot() ? slot_.take() : nullptr;
   slot_.put(woken);
   if (displaced) add(*displaced);

@@ -177,12 +177,10 @@ wake_reason scheduler::suspend(spin_lock* held, bool prepared, bool cancellable)
 void scheduler::yield() noexcept {
   if (current_->agent().kind == agent_kind::job) return;  // in a stop callback
   job* const next = next_local();
-#ifndef ULEXITE_DEBUG_MIGRATE
-  if (!next && until_housekeeping_ != 0 && !has_slot()) {  // alone
+  if (!migrating && !next && until_housekeeping_ != 0 && !has_slot()) {  // alone
     begin_quantum(current_);
     return;
   }
-#endif
   task& self = *current_;
   departed_.what = departed::yielding;
   departed_.who = &self;

@@ -38,9 +38,10 @@ task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blo
   }
 }
 
-void inherit(task& task, const whereabouts& at) noexcept {
-  task.agent().deadline = at.agent ? at.agent->deadline : no_deadline;  // null: a plain thread that never waited
-  std_atomics::light_fence();                                           // core.hpp A
+void inherit(task& task) noexcept {
+  const agent* const spawner = inlined_whereabouts().agent;
+  task.agent().deadline = spawner ? spawner->deadline : no_deadline;  // null: a plain thread that never waited
+  std_atomics::light_fence();                                         // core.hpp A
   if (task.home().stop_requested()) [[unlikely]]
     task.agent().word.request_stop();
 }
@@ -87,17 +88,16 @@ void adorn(task& task, const task_options& options) {
 scheduler* prepare(task& task) noexcept {
   scheduler* const here = worker_of(task.home());
   task.id = here ? here->next_id() : scheduler::take_ids(1);
-  inherit(task, inlined_whereabouts());
+  inherit(task);
   return here;
 }
 
 void launch(task& task) noexcept {
-  const whereabouts& at = inlined_whereabouts();
-  scheduler* const here = at.scheduler;
-  if (!here || &here->home() != &task.home() || !here->has_ids()) [[unlikely]]
+  scheduler* const here = worker_of(task.home());
+  if (!here || !here->has_ids()) [[unlikely]]
     return launch_rarely(task);
   task.id = here->next_id();
-  inherit(task, at);
+  inherit(task);
   here->add(task);
 }
 

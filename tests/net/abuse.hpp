@@ -2,6 +2,7 @@
 
 // What the tests that abuse the I/O layer share: whatever they did, in the end the runtime holds what it held before.
 
+#include "descriptor_limit.hpp"
 #include "net_fixture.hpp"
 #include "support/runtime_fixture.hpp"
 
@@ -11,8 +12,6 @@
 #include <ulexite/runtime/core.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/task_group.hpp>
-
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -106,32 +105,5 @@ inline void ignore(const net::endpoint&, std::exception_ptr) {}  // NOLINT
 inline void yield_times(std::uint32_t count) {
   while (count-- > 0) this_fiber::yield();
 }
-
-// Sets the soft limit of descriptors while it lives; as high as allowed if no number is given.
-class descriptor_limit {
- public:
-  explicit descriptor_limit(rlim_t soft = RLIM_INFINITY) {
-    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &old_), 0);
-    const rlimit limit{std::min(soft, old_.rlim_max), old_.rlim_max};
-    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
-  }
-  ~descriptor_limit() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &old_), 0); }
-  descriptor_limit(const descriptor_limit&) = delete;
-  descriptor_limit& operator=(const descriptor_limit&) = delete;
-
-  // `wanted`, or what the limit leaves of it, with a note.
-  static std::size_t room_for(std::size_t wanted) {
-    rlimit now{};
-    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &now), 0);
-    const std::size_t room = now.rlim_cur > 200 ? now.rlim_cur - 200 : 1;
-    if (room < wanted)
-      std::printf("only %zu of %zu: the hard limit of descriptors is %zu\n", room, wanted,
-                  static_cast<std::size_t>(now.rlim_max));
-    return std::min(room, wanted);
-  }
-
- private:
-  rlimit old_{};
-};
 
 }  // namespace ulexite::test

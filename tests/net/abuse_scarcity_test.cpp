@@ -2,8 +2,6 @@
 
 #include "abuse.hpp"
 
-#include <fcntl.h>
-
 #include <vector>
 
 namespace ulexite::test {
@@ -11,27 +9,6 @@ namespace {
 
 class AbuseScarcity : public AbuseTest {};
 ULEXITE_ABUSE_WORKERS(AbuseScarcity);
-
-// Takes every descriptor but `spare` until it is destroyed.
-class hoard {
- public:
-  explicit hoard(std::size_t spare = 0) : limit_(100) {
-    for (int fd; (fd = ::fcntl(0, F_DUPFD_CLOEXEC, 0)) >= 0;) all_.push_back(fd);
-    EXPECT_EQ(errno, EMFILE);
-    give(spare);
-  }
-  ~hoard() { give(all_.size()); }
-  hoard(const hoard&) = delete;
-  hoard& operator=(const hoard&) = delete;
-
-  void give(std::size_t count) {
-    for (; count > 0 && !all_.empty(); --count, all_.pop_back()) ::close(all_.back());
-  }
-
- private:
-  const descriptor_limit limit_;
-  std::vector<int> all_;
-};
 
 // There is no server that accepts beside it: an accept reserves a descriptor before it looks for a connection, and
 // gives it back if there is none, perhaps just after everything has been taken.

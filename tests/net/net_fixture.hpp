@@ -5,6 +5,7 @@
 #include "support/clean_runtime.hpp"
 
 #include <ulexite/net/io_wait.hpp>
+#include <ulexite/net/socket_calls.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
@@ -55,23 +56,15 @@ inline net::endpoint loopback() { return net::endpoint::parse("127.0.0.1:0"); }
 // port of a listener that shares it, for the time after its close.
 class refusing_port {
  public:
-  explicit refusing_port(const net::endpoint& at = loopback()) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const int on = 1;
-    EXPECT_EQ(::setsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on), 0);
-    EXPECT_EQ(::bind(fd_, at.data(), at.size()), 0);
-    sockaddr_storage name{};
-    socklen_t size = sizeof name;
-    EXPECT_EQ(::getsockname(fd_, reinterpret_cast<sockaddr*>(&name), &size), 0);
-    at_ = net::endpoint::from(reinterpret_cast<const sockaddr*>(&name), size);
-  }
-  ~refusing_port() { ::close(fd_); }
-  refusing_port(const refusing_port&) = delete;
-  refusing_port& operator=(const refusing_port&) = delete;
+  explicit refusing_port(const net::endpoint& at = loopback())
+      : bound_(detail::make_bound(at, SOCK_STREAM, "holding",
+                                  [&](detail::socket& made) { return detail::bind(made, at, true); })),
+        at_(detail::name_of(bound_, ::getsockname)) {}
   [[nodiscard]] const net::endpoint& at() const { return at_; }
 
  private:
-  int fd_;
-  net::endpoint at_;
+  const detail::socket_handle bound_;
+  const net::endpoint at_;
 };
 
 // Two connected streams.

@@ -1,11 +1,11 @@
 // tcp_listener::serve: its connections, its bounds, and what it outlasts.
 
+#include "descriptor_limit.hpp"
 #include "serve_fixture.hpp"
-
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 namespace ulexite::test {
 namespace {
@@ -135,12 +135,7 @@ TEST_P(Serve, OutlastsAWantOfDescriptorsWithoutLosingAConnection) {
     server scarce;
     std::atomic<int> begun{0};
     auto clients = scarce.clients(10);
-    auto before = rlimit{};
-    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-    const rlimit little{64, before.rlim_max};
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &little), 0);
-    std::vector<int> hoard;
-    for (int fd; (fd = ::dup(0)) >= 0;) hoard.push_back(fd);
+    std::optional<hoard> everything(std::in_place);
     scarce.start([&](net::tcp_stream& stream) {
       ++begun;
       echo(stream);
@@ -148,13 +143,11 @@ TEST_P(Serve, OutlastsAWantOfDescriptorsWithoutLosingAConnection) {
     let_others_run();
     EXPECT_EQ(begun, 0);
     for (int freed = 0; freed < 10; ++freed) {
-      ::close(hoard.back());
-      hoard.pop_back();
+      everything->give(1);
       expect_echo(clients[static_cast<std::size_t>(freed)]);
       EXPECT_EQ(begun, freed + 1);
     }
-    for (const int fd : hoard) ::close(fd);
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    everything.reset();
     scarce.close_and_join();
   });
 }

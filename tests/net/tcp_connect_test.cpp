@@ -1,12 +1,14 @@
 // Connecting and listening: who is refused, who waits, and with which options.
 
+#include "descriptor_limit.hpp"
 #include "net_fixture.hpp"
 
 #include <ulexite/fiber/context.hpp>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/resource.h>
+
+#include <optional>
 
 namespace ulexite::test {
 namespace {
@@ -127,18 +129,12 @@ TEST_P(TcpConnect, AcceptOutlastsAWantOfDescriptors) {
   in_runtime([] {
     net::tcp_listener listener(loopback());
     auto client = net::tcp_stream::connect(listener.local_endpoint());
-    std::vector<int> hoard;
-    auto before = rlimit{};
-    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-    const rlimit little{64, before.rlim_max};
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &little), 0);
-    for (int fd; (fd = ::dup(0)) >= 0;) hoard.push_back(fd);
+    std::optional<hoard> everything(std::in_place);
     auto acceptor = spawn([&] { return listener.accept().is_open(); });
     this_fiber::sleep_for(30ms);  // some tries
     EXPECT_FALSE(acceptor.done());
-    for (const int fd : hoard) ::close(fd);
+    everything.reset();
     EXPECT_TRUE(acceptor.get());
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   });
 }
 
