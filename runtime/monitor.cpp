@@ -162,11 +162,12 @@ void core::rescue() noexcept {
   }
   // Work that lies there while every worker sleeps and nobody is about to wake one: a lost wake-up. Two looks, for the
   // one who published it may be between the two steps of that. And the second with the mutex, for so may be a worker
-  // that has announced its sleep: it holds that until it has looked for work once more.
+  // that has announced its sleep: it holds that until it has looked for work once more. Outside pushers are looked for
+  // after the work, so that whoever brought what was seen is seen too.
   const auto work_is_lost = [this] {
     const idle_counts idle = parker.counts();
-    return idle.sleeping == idle.started && idle.started > 0 && idle.searching == 0 &&
-           outside_pushers_.load(std::memory_order_acquire) == 0 && any_work();  // pairs with inject
+    return idle.sleeping == idle.started && idle.started > 0 && idle.searching == 0 && any_work() &&
+           outside_pushers_.load(std::memory_order_acquire) == 0;  // pairs with inject
   };
   bool lost = work_is_lost();
   if (lost && lost_ticks_ > 0) {
