@@ -49,6 +49,20 @@ TEST_P(SignalSet, WorksFromBeforeTheRuntimeUntilAfter) {
   EXPECT_EQ(some.receive(), SIGUSR1);  // on a plain thread
 }
 
+TEST_P(SignalSet, WhatCameForAnEarlierSetIsNotForThis) {
+  in_runtime([] {
+    for (int i = 0; i < times(50); ++i) {
+      {
+        signal_set earlier{SIGUSR1};
+        ASSERT_EQ(::raise(SIGUSR1), 0);
+      }  // mostly before the signal was sent on
+      signal_set some{SIGUSR1, SIGUSR2};
+      ASSERT_EQ(::raise(SIGUSR2), 0);
+      ASSERT_EQ(some.receive(), SIGUSR2) << i;
+    }
+  });
+}
+
 TEST_P(SignalSet, WakesTheOneWhoWaits) {
   signal_set some{SIGUSR1};
   runtime& rt = make(GetParam());
