@@ -57,11 +57,14 @@ class race {
     return outcome::through;
   }
 
-  // Waits until one is through or has failed, or the deadline is over. True: through.
+  // Waits until one is through or has failed, or the deadline is over. True: through; of several the one begun first.
   bool wait(std::int64_t deadline) {
     detail::wait_for_fds(fds_, deadline);
-    for (std::size_t i = fds_.size(); i-- > 0;) {
-      if (fds_[i].ready == interest::none) continue;
+    for (std::size_t i = 0; i < fds_.size();) {
+      if (fds_[i].ready == interest::none) {
+        ++i;
+        continue;
+      }
       int number = 0;
       socklen_t size = sizeof number;
       ::getsockopt(fds_[i].fd, SOL_SOCKET, SO_ERROR, &number, &size);
