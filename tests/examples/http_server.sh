@@ -144,14 +144,14 @@ check_refusals() {
   get 400 /a%00b
   get 405 /ten.txt -X DELETE && has "Allow: GET, HEAD"
   get 405 /ten.txt -d hello
-  get 405 /ten.txt -T site/big.bin # waits for its 100 Continue, in vain
+  get 405 /ten.txt -T site/big.bin --expect100-timeout 60 # waits for its 100 Continue, in vain
   get 405 /echo && has "Allow: POST, PUT"
   get 405 /hello -d hello
   get 501 / -X BREW
   get 417 / -H 'Expect: a miracle'
   get 413 / -H 'Expect:' --data-binary @large
   get 413 / -H 'Expect:' -H 'Transfer-Encoding: chunked' --data-binary @large
-  get 413 /upload -T large
+  get 413 /upload -T large --expect100-timeout 60
   expect_text "413" body "the body is larger than 20000000 bytes"
   get 431 / -H "X-Long: $(head -c 20000 /dev/zero | tr '\0' x)"
   raw 'complete garbage\r\n\r\n' && expect_text garbage raw "HTTP/1.1 400"

@@ -68,8 +68,8 @@ client.ask("/big.bin")
 while "/big.bin" not in open("log").read():  # the request is over, although nobody has read
     time.sleep(0.05)
 try:
-    client.answer()
-    sys.exit("all of it came")
+    if client.answer().status != 0:  # 0: the time was over before the header was written
+        sys.exit("all of it came")
 except (EOFError, OSError):  # the bare end in TLS, or a reset
     pass
 PYTHON
@@ -265,7 +265,10 @@ place = urllib.parse.urlsplit(sys.argv[1])
 for hello in (b"", b"\x16\x03\x01\x02\x00"):
     with socket.create_connection((place.hostname, place.port), timeout=60) as client:
         client.sendall(hello)
-        assert client.recv(100) == b""
+        try:
+            assert client.recv(100) == b""
+        except ConnectionResetError:  # the time was over before the server could read what we said
+            pass
 PYTHON
 stop INT 0
 

@@ -222,6 +222,8 @@ talk one_at_a_time
 stop INT 0
 start --idle-timeout 1
 talk idle_is_sent_away
+stop TERM 0
+start --idle-timeout 5 # which the clients that do say something must not meet
 talk never_reads "$running"
 await 'event=connection_lost' err "$running"
 is PONG ping

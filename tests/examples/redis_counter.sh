@@ -251,6 +251,8 @@ start --redis 127.0.0.1:"$redis_port" --timeout 1000
 ask 200 '{"status":"ok"}' /healthz
 kill -KILL $redis
 wait $redis 2>/dev/null
+tries=0 # until a request has tried to connect before its time was over: of that failure all later ones tell
+until curl -sS -m 60 "$url/healthz" | grep -qF 'cannot be reached' || [ $((tries += 1)) -gt 60 ]; do :; done
 for target in /healthz /counters /counters/a; do
   ask 503 "redis cannot be reached: ulexite: connecting to 127.0.0.1:$redis_port: Connection refused" $target
 done
@@ -286,11 +288,21 @@ done
 # ---- SIGTERM: the request under way is answered, and no other comes in ----
 start --redis 127.0.0.1:"$redis_port" --timeout 60000 --verbose
 kill -STOP $redis
+# A client with nothing to ask: its connection ends when the sessions have been told.
+rm -f connected
+python3 -c '
+import socket, sys
+idle = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=60)
+open("connected", "w").close()
+sys.exit(idle.recv(1) != b"")' "${url##*:}" &
+idle=$!
+until [ -e connected ] || ! kill -0 $idle 2>/dev/null; do sleep 0.05; done
 curl -sS -m 60 -D header -o body -w '%{http_code}' -X POST "$url/counters/last" >code &
 asker=$!
 await 'target=/counters/last' err $server
 kill -TERM $server
 await 'stopping signal=SIGTERM' err $server
+wait $idle || fail "drain: an idle connection did not end"
 kill -CONT $redis
 wait $asker
 wait $server || fail "drain: status $?"

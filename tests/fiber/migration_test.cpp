@@ -52,7 +52,7 @@ void wander(int step) {
 TEST_P(Migration, Happens) {
   if (GetParam() == 1) GTEST_SKIP() << "one worker only";
   std::atomic<int> moved{0};
-  for (int round = 0; round < 50 && moved == 0; ++round)
+  while (moved == 0)  // the other workers' threads may start late
     in_many(20, [&](int i) {
       const pid_t before = thread_now();
       for (int k = 0; k < 100; ++k) {
@@ -61,7 +61,6 @@ TEST_P(Migration, Happens) {
       }
       moved += thread_now() != before;
     });
-  EXPECT_GT(moved, 0);
 }
 
 // Not inlined: a compiler may reuse the address of errno after a switch, and this test is not about that.

@@ -74,8 +74,10 @@ class AbuseTest : public RuntimeTest, public testing::WithParamInterface<std::si
 template <class Handler>
 class service {
  public:
-  explicit service(Handler handler, net::serve_options options = {}, const net::endpoint& at = loopback())
-      : listener_(at), serving_(spawn([this, handler = std::move(handler), options = std::move(options)]() mutable {
+  explicit service(Handler handler, net::serve_options options = {}, const net::endpoint& at = loopback(),
+                   net::listen_options how = {})
+      : listener_(at, how),
+        serving_(spawn([this, handler = std::move(handler), options = std::move(options)]() mutable {
           listener_.serve(group_, std::move(handler), options);
         })) {}
   ~service() {

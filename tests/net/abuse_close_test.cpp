@@ -119,7 +119,8 @@ TEST_P(AbuseClose, ACloseAndAStopRequestRaceForOneRead) {
 
 TEST_P(AbuseClose, CloseRacesWithAnAcceptAndWithConnects) {
   repeat(1000, [](detail::random& random) {
-    net::tcp_listener listener(loopback());
+    net::tcp_listener listener(loopback(), {.reuse_port = true});
+    const refusing_port afterwards(listener.local_endpoint());  // who comes after the close must not meet a stranger
     auto acceptor = spawn([&] {
       std::error_code error;
       while (!error) (void)listener.accept(error);

@@ -97,12 +97,13 @@ TEST_P(AbuseReset, AResetRacesWithTheCloseOfTheListener) {
   in_runtime([&] {
     for (int i = 0; i < times(100); ++i) {
       detail::random random(seed + static_cast<std::uint64_t>(i));
-      task_group clients;
-      const service server(echo, of_rude_clients());
+      const refusing_port port;  // stays taken: who comes after the close must not meet a stranger
+      task_group clients;        // they outlive the server
+      const service server(echo, of_rude_clients(), port.at(), {.reuse_port = true});
       for (int n = 0; n < 5; ++n)
-        clients.spawn([&, mine = detail::random(random.next())]() mutable {
+        clients.spawn([at = port.at(), mine = detail::random(random.next())]() mutable {
           std::error_code error;
-          auto stream = net::tcp_stream::connect(server.at(), error);
+          auto stream = net::tcp_stream::connect(at, error);
           stream.write("x", error);
           yield_times(mine.below(20));
           if (stream.is_open()) stream.abort();

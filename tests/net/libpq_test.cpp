@@ -41,12 +41,13 @@ class database {
   [[nodiscard]] std::string where() const { return "host=" + folder_ + " user=tester dbname=postgres"; }
 
  private:
+  // Connections for all of the test: the server may take its time to end those that were closed.
   explicit database(const std::filesystem::path& programs) : programs_(programs), folder_("/tmp/ulexite_pg.XXXXXX") {
     EXPECT_NE(::mkdtemp(folder_.data()), nullptr);
     if (::getuid() == 0) EXPECT_EQ(shell("chown postgres " + folder_), 0);
     EXPECT_EQ(shell(command("initdb") + " -U tester -A trust -N >/dev/null"), 0);
     EXPECT_EQ(shell(command("pg_ctl") + " start -s -w -t 50 -l " + folder_ + "/log -o \"-k " + folder_ +
-                    " -h '' -F -c shared_buffers=1MB -c max_connections=20\""),
+                    " -h '' -F -c shared_buffers=1MB -c max_connections=60\""),
               0);
   }
 

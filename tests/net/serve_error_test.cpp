@@ -118,6 +118,7 @@ TEST_P(ServeError, OnlyWhatClientsDoNotBringAboutIsPrinted) {
     const std::string peer = ending.local_endpoint().str();
     ending.shutdown_write();
     EXPECT_EQ(read_all(ending), "");
+    wait_until([&] { return failing.group.size() == 0; });  // the close must not end the read before the reset does
     failing.close_and_join();
     const std::string printed = testing::internal::GetCapturedStderr();
     EXPECT_NE(printed.find(peer + " failed: the handler's own"), std::string::npos) << printed;

@@ -8,6 +8,7 @@
 
 #include <ulexite/sync/task_group.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <string>
@@ -78,6 +79,25 @@ inline void expect_echo(net::tcp_stream& client) {
   char answer[5];
   ASSERT_EQ(client.read(answer, 5), 5u);
   EXPECT_EQ(std::string(answer, 5), "hello");
+}
+
+inline void say_hello(std::vector<net::tcp_stream>& clients) {
+  for (auto& client : clients) client.write("hello");
+}
+
+// One of those who have said hello, once it has its echo. In which order connections are accepted is the system's
+// affair.
+inline std::vector<net::tcp_stream>::iterator answered(std::vector<net::tcp_stream>& clients) {
+  auto found = clients.end();
+  wait_until([&] {
+    found = std::find_if(clients.begin(), clients.end(),
+                         [](const net::tcp_stream& each) { return net::wait_readable_for(each.native_handle(), 0s); });
+    return found != clients.end();
+  });
+  char answer[5];
+  EXPECT_EQ(found->read(answer, 5), 5u);
+  EXPECT_EQ(std::string(answer, 5), "hello");
+  return found;
 }
 
 }  // namespace ulexite::test

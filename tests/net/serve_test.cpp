@@ -43,15 +43,14 @@ TEST_P(Serve, KeepsExactlyToItsBoundOfConnections) {
           echo(stream);
         },
         {.max_connections = 3});
-    auto clients = echoing.clients(9);  // they are accepted in this order
-    for (int closed = 0; auto& client : clients) {
+    auto clients = echoing.clients(9);
+    say_hello(clients);
+    for (int closed = 0; closed < 9; ++closed) {
       const int room = std::min(closed + 3, 9);
       wait_until([&] { return begun == room && handlers.alive == room - closed; });
       let_others_run();
       EXPECT_EQ(begun, room);
-      expect_echo(client);
-      client.close();
-      ++closed;
+      clients.erase(answered(clients));  // closes it
     }
     echoing.close_and_join();
     EXPECT_EQ(handlers.most, 3);
@@ -86,11 +85,17 @@ TEST_P(Serve, ReturnsWhenItIsClosedFull) {
           {.max_connections = 2});
       auto clients = full.clients(3);
       wait_until([&] { return handlers.alive == 2; });
+      net::wait_readable(full.listener.native_handle());  // the third is in the backlog, whichever of them that is
       full.close_and_join();
       EXPECT_EQ(handlers.most, 2) << "the slot that the close gives is nobody's";
-      EXPECT_EQ(read_all(clients[0]), "");
-      EXPECT_EQ(read_all(clients[1]), "");
-      EXPECT_EQ(code_of([&] { read_all(clients[2]); }), std::errc::connection_reset) << "it was never accepted";
+      int resets = 0;
+      for (auto& client : clients) {
+        const std::error_code why = code_of([&] { EXPECT_EQ(read_all(client), ""); });
+        if (!why) continue;
+        EXPECT_EQ(why, std::errc::connection_reset);
+        ++resets;
+      }
+      EXPECT_EQ(resets, 1) << "of the one that was never accepted";
     }
   });
 }
@@ -135,6 +140,8 @@ TEST_P(Serve, OutlastsAWantOfDescriptorsWithoutLosingAConnection) {
     server scarce;
     std::atomic<int> begun{0};
     auto clients = scarce.clients(10);
+    say_hello(clients);
+    std::vector<net::tcp_stream> served;  // who stay, and keep their descriptors
     std::optional<hoard> everything(std::in_place);
     scarce.start([&](net::tcp_stream& stream) {
       ++begun;
@@ -144,8 +151,10 @@ TEST_P(Serve, OutlastsAWantOfDescriptorsWithoutLosingAConnection) {
     EXPECT_EQ(begun, 0);
     for (int freed = 0; freed < 10; ++freed) {
       everything->give(1);
-      expect_echo(clients[static_cast<std::size_t>(freed)]);
+      const auto one = answered(clients);
       EXPECT_EQ(begun, freed + 1);
+      served.push_back(std::move(*one));
+      clients.erase(one);
     }
     everything.reset();
     scarce.close_and_join();
@@ -162,11 +171,9 @@ TEST_P(Serve, OutlastsAWantOfFibersWithoutLosingAConnection) {
           echo(stream);
         });
         auto clients = scarce.clients(20);
+        say_hello(clients);
         wait_until([&] { return handlers.alive == 4; });
-        for (auto& client : clients) {
-          expect_echo(client);
-          client.close();
-        }
+        while (!clients.empty()) clients.erase(answered(clients));  // closes it
         scarce.close_and_join();
         EXPECT_EQ(handlers.most, 4);
       },

@@ -51,7 +51,11 @@ std::uint64_t signals_in(const std::string& status, const char* line) {
   return std::stoull(status.substr(at + std::string_view(line).size()), nullptr, 16) & ~(std::uint64_t{3} << 31);
 }
 
-bool exists(pid_t number) { return ::kill(number, 0) == 0; }
+// Is that our child, be it a zombie? The number of one that was reaped may be a stranger's by now.
+bool exists(pid_t number) {
+  siginfo_t end{};
+  return ::waitid(P_PID, static_cast<id_t>(number), &end, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
 
 TEST_P(Process, TellsHowItEnded) {
   in_runtime([] {

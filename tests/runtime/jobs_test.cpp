@@ -289,7 +289,7 @@ TEST_P(Jobs, DoNotBecomeFibersInStopCallbacks) {
   run([] {
     channel<int> never, ready(1);
     wait_group done(1);
-    bool called = false;
+    std::atomic<bool> called{false};
     auto stopped = spawn([&](std::stop_token token) {
       const std::stop_callback on_stop(token, [&] {
         become_fiber();
@@ -298,6 +298,8 @@ TEST_P(Jobs, DoNotBecomeFibersInStopCallbacks) {
       });
       ready.send(1);
       EXPECT_THROW(never.receive(), operation_cancelled);
+      // It may hear of the request before the callback is called, which it must not take away.
+      wait_until([&] { return called.load(); });
     });
     ready.receive();
     stopping one;
@@ -403,8 +405,9 @@ TEST(JobsDeathTest, AJobThatWaitsIsAReportedBug) {
   use_threadsafe_death_tests();
   const char* const line = "ulexite: BUG: a job or a stop callback waits for something";
   EXPECT_EXIT(run_in_job([](job*) noexcept { channel<int>().receive(); }), KilledBySignal(SIGABRT), line);
-  EXPECT_EXIT(run_in_job([](job*) noexcept { this_fiber::sleep_for(1ms); }), KilledBySignal(SIGABRT), line);
-  EXPECT_EXIT(run_in_job([](job*) noexcept { spawn([] { this_fiber::sleep_for(1ms); }).join(); }),
+  // For an hour: a time that is over, and a fiber that has ended, are not waited for.
+  EXPECT_EXIT(run_in_job([](job*) noexcept { this_fiber::sleep_for(1h); }), KilledBySignal(SIGABRT), line);
+  EXPECT_EXIT(run_in_job([](job*) noexcept { spawn([] { this_fiber::sleep_for(1h); }).join(); }),
               KilledBySignal(SIGABRT), line);
 }
 

@@ -34,6 +34,13 @@ class Client:
         self.send(request(*words))
         return self.reply()
 
+    # The server may end the connection before all of it is there.
+    def send_as_far_as_it_goes(self, data):
+        try:
+            self.send(data)
+        except ConnectionError:
+            pass
+
     def ended(self):
         return self.file.read() == b""
 
@@ -133,7 +140,7 @@ def atomic_mset():
 
 def quit_ends():
     client = Client()
-    client.send(b"ping\r\nquit\r\nset after 1\r\n" + request("set", "after", "x" * 100_000))
+    client.send_as_far_as_it_goes(b"ping\r\nquit\r\nset after 1\r\n" + request("set", "after", "x" * 100_000))
     equal([client.reply(), client.reply()], ["+PONG", "+OK"])
     assert client.ended()
     equal(Client().call("get", "after"), None)
@@ -151,7 +158,7 @@ def protocol_errors():
         (b"*5\r\n" + b"$1000000\r\n%s\r\n" % (b"y" * 1_000_000) * 5, "the arguments have more than 4194304 bytes"),
     ]:
         client = Client()
-        client.send(b"PING\r\n" + sent)
+        client.send_as_far_as_it_goes(b"PING\r\n" + sent)
         equal(client.reply(), "+PONG")
         equal(client.reply(), "-ERR Protocol error: " + reason)
         assert client.ended()
@@ -161,7 +168,10 @@ def idle_is_sent_away():
     for start in [b"", b"*2\r\n$3\r\nGET\r\n$100\r\nabc"]:
         client = Client()
         client.send(start)
-        assert client.ended()
+        try:
+            assert client.ended()
+        except ConnectionResetError:  # the time was over before the server could read what we said
+            pass
 
 
 def limits(value):

@@ -86,7 +86,7 @@ TEST_P(BlockingRefused, OneThreadDoesItAll) {
       all.spawn([&] {
         blocking([&] {
           ++done;
-          std::this_thread::yield();
+          while (refused == 0) std::this_thread::yield();  // or each could be over before the next call comes
         });
       });
     all.wait();

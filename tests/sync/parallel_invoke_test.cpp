@@ -10,6 +10,7 @@
 
 #include "support/runtime_fixture.hpp"
 
+#include <cstdint>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -274,8 +275,11 @@ TEST_P(ParallelInvoke, WhatWasNotTakenStaysACall) {
   if (GetParam() != 1) return;  // others may take them all
   run([this] {
     const auto before = rt().metrics().fibers_spawned;
+    const auto start = ulexite::clock::now();
     EXPECT_EQ(wait_at_the_end_of(100), 100);
-    EXPECT_LT(rt().metrics().fibers_spawned - before, 10u);
+    // Between dispatches that take more than 50 us each the worker does its housekeeping, and takes the oldest then.
+    const auto slow = static_cast<std::uint64_t>((ulexite::clock::now() - start) / 50us);
+    EXPECT_LT(rt().metrics().fibers_spawned - before, 10u + slow);
   });
 }
 
@@ -394,6 +398,7 @@ TEST_P(ParallelInvoke, AStopTokenTellsABranchThatWasTaken) {
                           parallel_invoke([&] { ++told; }, [&] { ++told; });  // in a stop callback: calls
                         });
                         begun.set();
+                        wait_until([&] { return told == 2; });  // it may hear of the request before its token does
                         never.wait();
                       });
     });

@@ -281,7 +281,7 @@ TEST_P(Selector, ManyFaceEachOther) {
           cases.add_send(link, value);
           cases.add_receive(link);
         }
-        for (int i = 0; i < each; ++i) {
+        for (int i = 0; i < each || sent == 0; ++i) {  // those who come first may be alone for long
           // Whoever is left over at the end meets nobody any more.
           const auto done = cases.wait_for(20ms);
           if (done) ++(done->index % 2 == 0 ? sent : received);
@@ -289,7 +289,6 @@ TEST_P(Selector, ManyFaceEachOther) {
       }));
     for (auto& fiber : all) fiber.get();
     EXPECT_EQ(sent, received);
-    EXPECT_GT(sent, 0);
   });
 }
 

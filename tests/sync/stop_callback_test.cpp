@@ -108,7 +108,7 @@ void ask_and_wait(Ask ask, bool for_mutex) {
       if (for_mutex) {
         const std::lock_guard lock(guard);
       } else {
-        this_fiber::sleep_for(1ms);
+        this_fiber::sleep_for(1h);  // so long that it cannot be over before it begins
       }
     });
   });
