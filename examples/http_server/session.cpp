@@ -63,22 +63,28 @@ void session::open() {
   wire_ = shared_.tls ? encrypted(tcp_, *shared_.tls) : bare(tcp_);
 }
 
-// At the stop: ends a read that waits for nothing yet. Where the first bytes of a request have arrived, and only the
-// fiber has not run since, the rest of it must be read too.
-void end_idle_read(ulexite::net::tcp_stream& tcp) noexcept {
+// At the stop: ends a read that waits for nothing yet, and tells whether it did. Where the first bytes of a request
+// have arrived, and only the fiber has not run since, the rest of it must be read too.
+bool end_idle_read(ulexite::net::tcp_stream& tcp) noexcept {
   char first;
-  if (::recv(tcp.native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT) <= 0) tcp.shutdown_read();
+  if (::recv(tcp.native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0) return false;
+  tcp.shutdown_read();
+  return true;
 }
 
 // Waits, idle, for the first bytes of a request. They may have come with the last one.
 bool session::await_request() {
   if (buffer_.size() > 0) return true;
-  const std::stop_callback end_read(closing_, [this]() noexcept { end_idle_read(tcp_); });
-  tcp_.expires_after(shared_.bounds.idle_time);
+  bool ended = false;  // by the callback, whose end the destructor waits for
   boost::system::error_code error;
-  buffer_.commit(wire_->read_some(buffer_.prepare(4096), error));
+  {
+    const std::stop_callback end_read(closing_, [&]() noexcept { ended = end_idle_read(tcp_); });
+    tcp_.expires_after(shared_.bounds.idle_time);
+    buffer_.commit(wire_->read_some(buffer_.prepare(4096), error));
+  }
   if (error) ulexite::this_fiber::check();
-  return buffer_.size() > 0;
+  // What came at that very moment is not begun: the rest of it could not be read.
+  return buffer_.size() > 0 && !ended;
 }
 
 // True: another request may follow.
