@@ -45,7 +45,7 @@ class signal_set {
   int receive() { return channel_.receive().value(); }
 
   // Where the numbers come, for a select or a time limit. It is unbounded, and never closed: it is not yours to close.
-  [[nodiscard]] ulexite::channel<int>& channel() noexcept { return channel_; }
+  [[nodiscard]] ulexite::channel<int>& channel() & noexcept { return channel_; }
 
  private:
   friend detail::signal_hub;

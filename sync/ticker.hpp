@@ -21,7 +21,7 @@ class ticker {
   ~ticker();
 
   // Where the ticks come. It is closed by stop().
-  [[nodiscard]] ulexite::channel<clock::time_point>& channel() noexcept { return ticks_; }
+  [[nodiscard]] ulexite::channel<clock::time_point>& channel() & noexcept { return ticks_; }
 
   // Ends the ticks, and closes the channel. Never waits. Any fiber or thread, more than once too.
   void stop() noexcept;
