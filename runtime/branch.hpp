@@ -78,9 +78,11 @@ class forked final : public branch {
     }
   }
 
-  // Has the function called here, or waits until it has been called. Throws what it threw.
+  // Has the function called here, or waits until it has been called. Throws what it threw. Lets others run before, if
+  // this fiber has not let go for long.
   void finish() {
     if (take_back()) {
+      if (offered_) offered_->make_room_if_asked();
       std::invoke(function_);
     } else {
       finish_taken();

@@ -5,6 +5,7 @@
 #include <ulexite/runtime/scheduler.hpp>
 #include <ulexite/runtime/suspend.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -89,6 +90,14 @@ void scheduler::begin_quantum(task* next) noexcept {
 bool scheduler::budget_is_spent() noexcept {
   current_->agent().budget = operations_per_look;
   return ++looks_ == looks_per_quantum || hogged_.load(std::memory_order_relaxed);  // hint
+}
+
+// Time has passed for those too who wait for an event, so a visit is due; but then it is the turn of whoever waits
+// here.
+void scheduler::make_room_after_long() noexcept {
+  until_housekeeping_ = std::min(until_housekeeping_, 1u);
+  spare_forks_ = true;
+  make_room();
 }
 
 // Can `next` run on a stack of `pool` from its beginning?

@@ -121,6 +121,11 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   void yield() noexcept;
   // The same for a fiber that has done much without waiting. It changes places with one that it has woken.
   void make_room() noexcept;
+  // The same for one that computes, if the monitor has found that it does not let go.
+  void make_room_if_asked() noexcept {
+    if (hogged_.load(std::memory_order_relaxed)) [[unlikely]]  // hint
+      make_room_after_long();
+  }
   // The running fiber has done some more operations without a wait: true when it should yield.
   [[nodiscard]] bool budget_is_spent() noexcept;
   // Leaves this worker, with all that waits for it, to another thread at once. The running fiber goes on where it is,
@@ -228,6 +233,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   void announce_forks() noexcept;
   bool take_back_below(branch& youngest, branch& forked) noexcept;
   inline void prefetch_ring() noexcept;
+  void make_room_after_long() noexcept;
   // To be called after each publication. A lone worker is awake, and there is no other to wake.
   void announce() noexcept {
     if (!alone()) announce_to_others();
@@ -254,6 +260,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   const std::size_t workers_;  // of the runtime, at most
   bool jobs_empty_ = true;     // nothing was pushed to jobs_ since it was found empty
   bool jobs_turn_ = false, forks_turn_ = false;
+  bool spare_forks_ = false;  // the fiber that forked them only makes room: the next visit leaves them to it
   unsigned colour_ = 0;
   random random_;
   std::int64_t last_visit_ = 0, last_poll_ = 0;

@@ -54,9 +54,10 @@ job* scheduler::housekeeping() noexcept {
     polled_ = false;
     if (eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
   }
-  forks_turn_ = !forks_turn_;  // neither starves the other
+  const bool spare_forks = std::exchange(spare_forks_, false);
+  forks_turn_ = !forks_turn_ && !spare_forks;  // neither starves the other
   job* due = forks_turn_ ? pop_forks(true) : nullptr;
-  if (due || (due = take_injected(8)) || (due = pop_forks(true))) return due;
+  if (due || (due = take_injected(8)) || (!spare_forks && (due = pop_forks(true)))) return due;
   return probe_stuck_victim();
 }
 

@@ -34,7 +34,8 @@ struct for_work {
 //
 // Throws what a call has thrown, the first by position among those that were not stopped by another: the rest is then
 // abandoned at the next chance, and those calls that have begun are waited for. A cancellation point, between two parts
-// and while it waits. On a plain thread, in a job and in a stop callback: a plain loop.
+// and while it waits. Between two parts it also lets others run, if it has not for some 10 ms. On a plain thread, in a
+// job and in a stop callback: a plain loop.
 template <parallel_position I, class F>
   requires std::is_invocable_v<F&, decltype(detail::range_at(std::declval<const I&>(), 0))>
 void parallel_for(std::type_identity_t<I> first, I last, F&& body, std::size_t grain = 0) {

@@ -12,7 +12,8 @@ namespace ulexite {
 // unless it is taken: so a recursion may fork down to small pieces of work. What is taken becomes a fiber, with the
 // caller's deadline, shield and size of stack, but its own id, fiber_local values and rounding mode; it may wait for
 // anything, also for the other functions (but not if max_fibers, or 1,000 branches at one worker, leave no room).
-// While the caller waits for it, its worker runs other fibers.
+// While the caller waits for it, its worker runs other fibers; also before a call of what nobody took, if the caller
+// has not let go for some 10 ms.
 //
 // Throws what the first function, in their order, to throw has thrown. Of those behind it the ones that have not begun
 // are not called then (or, if the caller has changed its worker meanwhile, perhaps are), and the ones that have are

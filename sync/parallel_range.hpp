@@ -54,13 +54,16 @@ struct range_state {
   std::atomic<bool> over{false};       // a part has thrown: the others need not go on
 };
 
-// Would another worker take half of the range? Between two chunks, where a loop can be cancelled too.
+// Would another worker take half of the range? Between two chunks, where a loop can be cancelled too, and lets others
+// run if it has not for long.
 inline bool split_wanted(const range_state& loop) {
   const whereabouts& here = inlined_whereabouts();
   if (!here.scheduler || here.agent->kind != agent_kind::fiber) return false;
-  check_cancelled(*here.agent);
-  return here.scheduler->fork_wanted() &&
-         loop.active.load(std::memory_order_relaxed) <= here.scheduler->worker_limit();  // hint
+  agent& self = *here.agent;
+  here.scheduler->make_room_if_asked();
+  check_cancelled(self);
+  const scheduler& worker = *inlined_whereabouts().scheduler;  // perhaps another now
+  return worker.fork_wanted() && loop.active.load(std::memory_order_relaxed) <= worker.worker_limit();  // hint
 }
 
 // Calls work.run(i, j) for parts of [begin, end) that are its own, from the left to the right, and for the others that

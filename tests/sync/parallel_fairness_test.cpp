@@ -1,0 +1,89 @@
+// What is computed in parallel occupies every worker, and lets the other fibers run all the same.
+
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/event.hpp>
+#include <ulexite/sync/parallel_for.hpp>
+#include <ulexite/sync/parallel_invoke.hpp>
+#include <ulexite/sync/parallel_reduce.hpp>
+
+#include "support/runtime_fixture.hpp"
+
+#include <atomic>
+#include <climits>
+#include <functional>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class ParallelFairness : public WorkersTest {};
+ULEXITE_TEST_WORKERS(ParallelFairness);
+
+void work_a_little() {
+  hog_until([] { return false; }, 10us);
+}
+
+// Each loop would go on for hours on all workers.
+TEST_P(ParallelFairness, WhoeverWaitsForTheTimeCanEndALoop) {
+  run([] {
+    auto loop = spawn([] { parallel_for(0, INT_MAX, [](int) { work_a_little(); }); });
+    this_fiber::sleep_for(20ms);
+    loop.request_stop();
+    EXPECT_THROW(loop.get(), operation_cancelled);
+  });
+}
+
+TEST_P(ParallelFairness, WhoeverWaitsForAFiberCanEndALoop) {
+  run([] {
+    auto loop = spawn([] {
+      const auto map = [](int i) {
+        work_a_little();
+        return i % 2;
+      };
+      return parallel_reduce(0, INT_MAX, 0, map, std::plus{});
+    });
+    event begun;
+    auto other = spawn([&] {
+      begun.set();
+      for (int i = 0; i < 3; ++i) this_fiber::yield();
+    });
+    begun.wait();
+    other.join();
+    loop.request_stop();
+    EXPECT_THROW(loop.get(), operation_cancelled);
+  });
+}
+
+TEST_P(ParallelFairness, ARecursionCanBeToldToEnd) {
+  run([] {
+    std::atomic<bool> enough{false};
+    const auto grow = [&](auto& self, int depth) -> void {
+      if (enough || depth == 0) return work_a_little();
+      parallel_invoke([&] { self(self, depth - 1); }, [&] { self(self, depth - 1); });
+    };
+    auto tree = spawn([&] { grow(grow, 40); });
+    this_fiber::sleep_for(20ms);
+    enough = true;
+    tree.get();
+  });
+}
+
+// Those of other loops too: each has its turn.
+TEST_P(ParallelFairness, LoopsTakeTurns) {
+  run([] {
+    std::atomic<int> begun{0};
+    const auto until_all_have_begun = [&] {
+      parallel_for(0, INT_MAX, [&, counted = std::atomic<bool>(false)](int) mutable {
+        if (!counted.exchange(true)) ++begun;
+        if (begun == 5) throw operation_cancelled();
+        work_a_little();
+      });
+    };
+    join_handle<void> loops[5];
+    for (auto& loop : loops) loop = spawn(until_all_have_begun);
+    for (auto& loop : loops) EXPECT_THROW(loop.get(), operation_cancelled);
+  });
+}
+
+}  // namespace
