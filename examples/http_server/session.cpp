@@ -83,7 +83,7 @@ bool session::await_request() {
     buffer_.commit(wire_->read_some(buffer_.prepare(4096), error));
   }
   if (error) ulexite::this_fiber::check();
-  // What came at that very moment is not begun: the rest of it could not be read.
+  // What came at that very moment is not begun: the rest of it, if there is one, could not be read.
   return buffer_.size() > 0 && !ended;
 }
 
