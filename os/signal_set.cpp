@@ -105,11 +105,12 @@ class signal_hub {
     struct sigaction handler{};
     handler.sa_handler = ulexite_note_signal;
     handler.sa_flags = SA_RESTART | SA_ONSTACK;
-    // What came for an earlier set, and was not sent any more, is not for this one.
-    if (mine.users == 0)
+    if (mine.users == 0) {
+      // What came for an earlier set, and was not sent any more, is not for this one.
       came[static_cast<std::size_t>(number)].store(false, std::memory_order_relaxed);  // a hint to the sender
-    if (mine.users == 0 && ::sigaction(number, &handler, &mine.before) != 0)
-      throw std::system_error(last_errno(), std::system_category(), "ulexite: a signal_set of " + name_of(number));
+      if (::sigaction(number, &handler, &mine.before) != 0)
+        throw std::system_error(last_errno(), std::system_category(), "ulexite: a signal_set of " + name_of(number));
+    }
     ++mine.users;
   }
 

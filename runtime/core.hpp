@@ -3,9 +3,8 @@
 // What the workers of one runtime share. The public class runtime is its handle.
 //
 // Pairings
-//   A  whoever has given a block to a new fiber, light fence, loads stop_requested_ (inherit, in task.cpp);
-//   request_stop
-//      stores stop_requested_, heavy fence, asks every block's fiber: one of them asks the new fiber.
+//   A  whoever has given a block to a new fiber: light fence, loads stop_requested_ (inherit, in task.cpp)  ->
+//      request_stop: stores stop_requested_, heavy fence, asks every block's fiber. One of them asks the new fiber.
 
 #include <ulexite/fiber/stack_pool.hpp>
 #include <ulexite/runtime/blocking_pool.hpp>

@@ -74,11 +74,15 @@ struct server {
   std::optional<join_handle<>> running;
 };
 
-inline void expect_echo(net::tcp_stream& client) {
-  client.write("hello");
+inline void expect_hello(net::tcp_stream& client) {
   char answer[5];
   ASSERT_EQ(client.read(answer, 5), 5u);
   EXPECT_EQ(std::string(answer, 5), "hello");
+}
+
+inline void expect_echo(net::tcp_stream& client) {
+  client.write("hello");
+  expect_hello(client);
 }
 
 inline void say_hello(std::vector<net::tcp_stream>& clients) {
@@ -94,9 +98,7 @@ inline std::vector<net::tcp_stream>::iterator answered(std::vector<net::tcp_stre
                          [](const net::tcp_stream& each) { return net::wait_readable_for(each.native_handle(), 0s); });
     return found != clients.end();
   });
-  char answer[5];
-  EXPECT_EQ(found->read(answer, 5), 5u);
-  EXPECT_EQ(std::string(answer, 5), "hello");
+  expect_hello(*found);
   return found;
 }
 
