@@ -10,6 +10,8 @@ option(ULEXITE_DEBUG_MIGRATE "Migrate fibers at every opportunity, to find what 
 option(ULEXITE_BOOST_SWITCH "Switch with Boost.Context on x86-64 too (elsewhere it is the only way)" OFF)
 set(ULEXITE_SANITIZE "" CACHE STRING "Sanitizers for everything built here: address,undefined or thread")
 set_property(CACHE ULEXITE_SANITIZE PROPERTY STRINGS "" "address,undefined" "thread")
+set(ULEXITE_TEST_FLAGS "" CACHE STRING "What tests, examples and snippets are compiled with beyond the library's flags")
+set(ULEXITE_TESTS_A_FILE 6 CACHE STRING "How many test files are compiled as one; 1 for the quickest turn after an edit")
 set(ULEXITE_STRESS_SECONDS 5 CACHE STRING "How long ctest runs each stress program")
 
 if(PROJECT_IS_TOP_LEVEL)
@@ -54,6 +56,8 @@ function(ulexite_warnings target)
     -Wcast-qual -Wundef
     # These misfire in g++ 12's own std::string (GCC bugs 105329 and 105651 and their like).
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>
+    # In a unity build g++ takes each source for a header, and warns of its unnamed namespace.
+    $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wno-subobject-linkage>
     $<$<BOOL:${ULEXITE_WERROR}>:-Werror>)
 endfunction()
 

@@ -158,7 +158,7 @@ class signal_hub {
 }  // namespace detail
 
 signal_set::signal_set(std::vector<int> signals) : signals_(std::move(signals)) {
-  std::ranges::for_each(signals_, detail::check);
+  for (const int signal : signals_) detail::check(signal);
   detail::signal_hub::get().add(*this);
 }
 

@@ -56,7 +56,7 @@ std::optional<std::string> take_href(std::string_view& rest) {
   return found;
 }
 
-std::string text(boost::urls::string_view view) { return {view.data(), view.size()}; }
+std::string to_string(boost::urls::string_view view) { return {view.data(), view.size()}; }
 
 // `path` without "." and "..": RFC 3986, 5.2.4. (Boost.URL 1.81 keeps those that lead above the root,
 // and writes "/./" for some roots.)
@@ -103,8 +103,8 @@ std::optional<std::string> resolve_link(const std::string& base, const std::stri
   if (!from || !to || !boost::urls::resolve(*from, *to, made)) return std::nullopt;
   made.remove_fragment();
   made.normalize();
-  if (made.scheme() != "http" || made.has_userinfo()) return text(made.buffer());
-  return "http://" + text(made.encoded_host()) +
-         (made.has_port() && made.port() != "80" ? ":" + text(made.port()) : "") +
-         without_dots(text(made.encoded_path())) + (made.has_query() ? "?" + text(made.encoded_query()) : "");
+  if (made.scheme() != "http" || made.has_userinfo()) return to_string(made.buffer());
+  return "http://" + to_string(made.encoded_host()) +
+         (made.has_port() && made.port() != "80" ? ":" + to_string(made.port()) : "") +
+         without_dots(to_string(made.encoded_path())) + (made.has_query() ? "?" + to_string(made.encoded_query()) : "");
 }
