@@ -44,7 +44,6 @@ std::string error_of(std::string_view bytes) {
 
 std::string bulk(const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
 
-
 TEST(RequestParser, GivesTheSameRequestsForPortionsOfAnySize) {
   const std::string bytes = "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*0\r\n*-1\r\n PING  a\tb \r\n\r\n\n*1\r\n$0\r\n\r\nQUIT\n"s +
                             "*2\r\n" + bulk("SET") + bulk("a\0b\r\n*1\r\n$1\r\nx"s);
