@@ -1,4 +1,5 @@
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
@@ -132,7 +133,7 @@ TEST_P(Cancel, LeavesJoinMutexAndConditionAlone) {
     locker.request_stop();
     waiter.request_stop();
     joiner.request_stop();
-    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    wait_until_others_wait();
     EXPECT_FALSE(waiter.done());
     EXPECT_FALSE(joiner.done());
     go = true;

@@ -4,16 +4,25 @@
 
 #include "support/runtime_fixture.hpp"
 
+#include <ulexite/runtime/core.hpp>
+#include <ulexite/sync/blocking.hpp>
+
 namespace ulexite::test {
 
 // Lets time pass until no fiber of `rt` runs or can: all that have begun wait for something. To be called on a plain
 // thread, once the fibers have said that they run. Two equal looks, for one is not a snapshot.
-inline void wait_until_all_wait(const runtime& rt) {
+template <class Runtime>
+void wait_until_all_wait(const Runtime& rt) {
   const auto quiet = [](const runtime_metrics& m) { return m.workers_sleeping == m.workers && m.queued_outside == 0; };
   wait_until([&] {
     const runtime_metrics before = rt.metrics(), after = rt.metrics();
     return quiet(before) && quiet(after) && before.dispatches == after.dispatches && before.wakes == after.wakes;
   });
+}
+
+// The same in a fiber: when this returns, all others that could run have run and wait for something.
+inline void wait_until_others_wait() {
+  blocking([&home = detail::this_agent().fiber().home()] { wait_until_all_wait(home); });
 }
 
 // Starts a fiber that calls `function`, and returns its handle when that waits. On a plain thread.

@@ -1,6 +1,7 @@
 #include "support/waiting.hpp"
 
 #include <ulexite/sync/call_once.hpp>
+#include <ulexite/sync/event.hpp>
 
 #include <memory>
 #include <stdexcept>
@@ -107,25 +108,16 @@ TEST_P(CallOnce, PassesItsArgumentsOn) {
 
 TEST_P(CallOnce, IsNoCancellationPoint) {
   once_flag flag;
-  std::atomic<bool> inside{false}, go{false};
-  auto initialiser = rt().spawn([&] {
-    call_once(flag, [&] {
-      inside = true;
-      wait_until([&] { return go.load(); });
-    });
-  });
-  wait_until([&] { return inside.load(); });
-  std::atomic<bool> begun{false};
-  auto waiter = rt().spawn([&] {
-    begun = true;
+  event go;
+  auto initialiser = spawn_until_it_waits(rt(), [&] { call_once(flag, [&] { go.wait(); }); });
+  auto waiter = spawn_until_it_waits(rt(), [&] {
     call_once(flag, [] { ADD_FAILURE(); });
     return this_fiber::stop_requested();
   });
   waiter.request_stop();
-  wait_until([&] { return begun.load(); });
-  for (int i = 0; i < 20; ++i) this_fiber::yield();
+  wait_until_all_wait(rt());
   EXPECT_FALSE(waiter.done());
-  go = true;
+  go.set();
   EXPECT_TRUE(waiter.get());
   initialiser.get();
 }

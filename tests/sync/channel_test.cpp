@@ -1,4 +1,5 @@
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
@@ -28,7 +29,7 @@ TEST_P(Channel, RendezvousHandsEachValueOver) {
       }
     });
     for (int i = 0; i < 5; ++i) {
-      for (int k = 0; k < 20; ++k) this_fiber::yield();
+      wait_until_others_wait();
       EXPECT_LE(sent, i) << "a send returned before its receive";
       EXPECT_EQ(values.receive(), i);
     }
@@ -112,7 +113,7 @@ TEST_P(Channel, CloseWakesEverybody) {
       });
     }
     wait_until([&] { return waiting == 40; });
-    for (int i = 0; i < 50; ++i) this_fiber::yield();
+    wait_until_others_wait();
     full.close();
     empty.close();
     all.wait();

@@ -1,4 +1,5 @@
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
@@ -166,7 +167,7 @@ TEST_P(ConditionVariableAny, CancelledWaitHoldsTheLockWhenItThrows) {
         EXPECT_THROW(guard.lock(), usage_error) << "held";
         EXPECT_THROW(wait(mine), operation_cancelled) << "for good";
       });
-      for (int i = 0; i < 5; ++i) this_fiber::yield();
+      wait_until_others_wait();
       waiter.request_stop();
       waiter.get();
       EXPECT_TRUE(guard.try_lock());
@@ -192,9 +193,9 @@ TEST_P(ConditionVariableAny, PlainWaitIsNoCancellationPoint) {
       condition.wait(lock, [&] { return go; });
       return this_fiber::stop_requested();
     });
-    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    wait_until_others_wait();
     waiter.request_stop();
-    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    wait_until_others_wait();
     EXPECT_FALSE(waiter.done());
     {
       const std::lock_guard lock(guard);
@@ -343,7 +344,7 @@ TEST_P(ConditionVariableAny, AnUnlockThatThrowsLeavesNoWaiterBehind) {
       EXPECT_THROW(condition.wait_for(lock, 0s), int);
       condition.wait(mine, [&] { return go; });
     });
-    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    wait_until_others_wait();
     {
       const std::lock_guard lock(guard);
       go = true;
@@ -369,18 +370,15 @@ TEST_F(ConditionVariableAnyLock, MayWaitInItsUnlock) {
         ready = true;
         condition.wait(lock);
       });
-      const auto settle = [] {
-        for (int i = 0; i < 8; ++i) this_fiber::yield();
-      };
-      settle();
+      wait_until_others_wait();
       std::unique_lock inside(guard.inner);
       go.done();
-      settle();
+      wait_until_others_wait();
       EXPECT_TRUE(ready);
       if (notify) condition.notify_one();
-      settle();
+      wait_until_others_wait();
       inside.unlock();
-      settle();
+      wait_until_others_wait();
       EXPECT_EQ(waiter.done(), notify);
       condition.notify_one();
       waiter.join();

@@ -1,4 +1,5 @@
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
@@ -179,7 +180,7 @@ TEST_P(ConditionVariable, PlainWaitIsNoCancellationPoint) {
     });
     waiter.request_stop();
     wait_until([&] { return waiting.load(); });
-    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    wait_until_others_wait();
     EXPECT_FALSE(waiter.done());
     {
       const std::lock_guard lock(guard);
@@ -205,7 +206,7 @@ TEST_P(ConditionVariable, CancelledWaitHoldsTheMutexWhenItThrows) {
         EXPECT_THROW(guard.lock(), usage_error) << "still held";
       });
       lock.unlock();
-      for (int i = 0; i < 5; ++i) this_fiber::yield();
+      wait_until_others_wait();
       waiter.request_stop();
       waiter.get();
       EXPECT_TRUE(guard.try_lock());

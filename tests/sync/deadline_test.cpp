@@ -1,5 +1,6 @@
 #include "support/cancellation.hpp"
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
@@ -249,7 +250,7 @@ TEST_P(Deadline, LeavesJoinMutexConditionAndYieldAlone) {
     auto joiner = spawn(expired([&] { locker.join(); }));
     auto getter = spawn(expired([&] { waiter.get(); }));
     wait_until([&] { return waiting == 4; });
-    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    wait_until_others_wait();
     EXPECT_FALSE(joiner.done());
     EXPECT_FALSE(getter.done());
     go = true;

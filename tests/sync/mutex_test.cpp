@@ -1,4 +1,5 @@
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
@@ -199,7 +200,7 @@ TEST_P(Mutex, IsNoCancellationPoint) {
       return this_fiber::stop_requested();
     });
     waiter.request_stop();
-    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    wait_until_others_wait();
     EXPECT_FALSE(waiter.done());
     guard.unlock();
     EXPECT_TRUE(waiter.get());

@@ -1,4 +1,5 @@
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/recursive_mutex.hpp>
@@ -57,9 +58,9 @@ TEST_P(RecursiveMutex, BelongsToOneFiberAtATime) {
       return true;
     });
     wait_until([&] { return coming.load(); });
-    for (int i = 0; i < 10; ++i) this_fiber::yield();
+    wait_until_others_wait();
     guard.unlock();
-    for (int i = 0; i < 10; ++i) this_fiber::yield();
+    wait_until_others_wait();
     EXPECT_FALSE(other.done());
     EXPECT_TRUE(guard.try_lock()) << "the owner may, though another waits";
     guard.unlock();

@@ -1,9 +1,11 @@
 // Select over ends of fibers and requests to stop, and what ends a select from outside.
 
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/event.hpp>
 #include <ulexite/sync/select.hpp>
 
 #include <array>
@@ -21,17 +23,12 @@ ULEXITE_TEST_WORKERS(SelectCases);
 
 const auto must_not_run = [](auto&&...) { ADD_FAILURE() << "a case ran that was not chosen"; };
 
-// So that what was started before probably waits by then.
-void let_others_run() {
-  for (int i = 0; i < 20; ++i) this_fiber::yield();
-}
-
 TEST_P(SelectCases, JoinsAFiberThatHasEndedOrEnds) {
   run([] {
     channel<int> never;
     for (const bool before : {true, false}) {
       auto fiber = spawn([&] {
-        if (!before) let_others_run();
+        if (!before) wait_until_others_wait();
         return 5;
       });
       if (before) fiber.join();
@@ -48,19 +45,19 @@ TEST_P(SelectCases, JoinsAFiberThatHasEndedOrEnds) {
 TEST_P(SelectCases, LeavesAFiberThatDoesNotEnd) {
   run([] {
     channel<int> values(1);
-    std::atomic<bool> go{false};
+    event go;
     auto fiber = spawn([&] {
-      wait_until([&] { return go.load(); });
+      go.wait();
       return 5;
     });
     EXPECT_EQ(select(on_join(fiber, must_not_run), otherwise()), 1u);
     EXPECT_EQ(select(on_join(fiber, must_not_run), after(1ms)), 1u);
     auto sender = spawn([&] {
-      let_others_run();
+      wait_until_others_wait();
       values.send(1);
     });
     EXPECT_EQ(select(on_join(fiber, must_not_run), on_receive(values, [](auto) {})), 1u);
-    go = true;
+    go.set();
     EXPECT_EQ(fiber.get(), 5);
     sender.join();
   });
@@ -116,7 +113,7 @@ TEST_P(SelectCases, AThreadSelectsOverFibers) {
   for (int i = 0; i < times(300); ++i) {
     channel<int> values;
     auto fiber = rt().spawn([&] {
-      let_others_run();
+      wait_until_others_wait();
       values.send(1);
     });
     EXPECT_EQ(select(on_join(fiber, must_not_run), on_receive(values, [](auto v) { EXPECT_EQ(v, 1); })), 1u);
@@ -130,7 +127,7 @@ TEST_P(SelectCases, HearsOfAStopThatWasOrIsRequested) {
     for (const bool before : {true, false}) {
       std::stop_source source;
       auto stopper = spawn([&] {
-        if (!before) let_others_run();
+        if (!before) wait_until_others_wait();
         source.request_stop();
       });
       if (before) stopper.join();
@@ -233,7 +230,7 @@ TEST_P(SelectCases, AShieldedFiberHearsOfItsOwnStop) {
       return select(on_receive(never, must_not_run), on_stop(mine));
     });
     wait_until([&] { return ready.load(); });
-    let_others_run();
+    wait_until_others_wait();
     fiber.request_stop();
     EXPECT_EQ(fiber.get(), 1u);
   });
@@ -254,8 +251,10 @@ TEST_P(SelectCases, ACancelledSelectThrows) {
                on_join(unended, must_not_run), on_stop(source.get_token(), must_not_run));
       });
       wait_until([&] { return ready.load(); });
-      if (!before) go = true;
-      let_others_run();
+      if (!before) {
+        go = true;
+        wait_until_others_wait();
+      }
       fiber.request_stop();
       go = true;
       EXPECT_THROW(fiber.get(), operation_cancelled);

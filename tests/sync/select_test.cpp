@@ -1,4 +1,5 @@
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/select.hpp>
@@ -19,11 +20,11 @@ ULEXITE_TEST_WORKERS(Select);
 
 const auto must_not_run = [](auto&&...) { ADD_FAILURE() << "a case ran that was not chosen"; };
 
-// Has `event` happen before it returns or, with luck, while the caller waits.
+// Has `event` happen before it returns or while the caller waits.
 template <class F>
 [[nodiscard]] join_handle<> cause(bool before, F event) {
   auto fiber = spawn([before, event] {
-    for (int i = 0; !before && i < 20; ++i) this_fiber::yield();
+    if (!before) wait_until_others_wait();
     event();
   });
   if (before) fiber.join();
@@ -67,10 +68,10 @@ TEST_P(Select, MeetsAPartnerWithoutABuffer) {
     for (const bool before : {true, false}) {
       channel<int> there, back;
       auto echo = spawn([&] {
-        for (int i = 0; !before && i < 20; ++i) this_fiber::yield();
+        if (!before) wait_until_others_wait();
         back.send(*there.receive() + 1);
       });
-      for (int i = 0; before && i < 20; ++i) this_fiber::yield();
+      if (before) wait_until_others_wait();
       EXPECT_EQ(select(on_receive(back, must_not_run), on_send(there, 4)), 1u);
       EXPECT_EQ(select(on_send(there, 9, must_not_run), on_receive(back, [](auto v) { EXPECT_EQ(v, 5); })), 1u);
       echo.join();

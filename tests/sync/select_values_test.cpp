@@ -1,6 +1,7 @@
 // Select with values that are no plain numbers: only movable, with a move that throws, or over-aligned.
 
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/select.hpp>
@@ -261,7 +262,7 @@ TEST_P(SelectBrittle, ASenderThatCannotFollowTriesAgain) {
         } catch (const move_failed&) {  // it had not yet waited
         }
     });
-    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    wait_until_others_wait();
     of_sender = 1;
     EXPECT_EQ(values.receive()->value, 1);
     EXPECT_EQ(values.receive()->value, 2);
@@ -283,9 +284,9 @@ TEST_P(SelectBrittle, ASenderThatCannotFollowKeepsNoRoom) {
       } catch (const channel_closed&) {  // it came last
       }
     });
-    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    wait_until_others_wait();
     auto next = spawn([&] { values.send(brittle(3, failures_)); });
-    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    wait_until_others_wait();
     endless = 1000;
     EXPECT_EQ(values.receive()->value, 1);
     next.join();

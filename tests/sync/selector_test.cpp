@@ -1,4 +1,5 @@
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
@@ -17,10 +18,6 @@ using namespace ulexite::test;
 class Selector : public WorkersTest {};
 ULEXITE_TEST_WORKERS(Selector);
 
-void let_others_run() {
-  for (int i = 0; i < 20; ++i) this_fiber::yield();
-}
-
 TEST_P(Selector, ReceivesAndSends) {
   run([] {
     channel<int> a(1), b(1), never;
@@ -37,7 +34,7 @@ TEST_P(Selector, ReceivesAndSends) {
     EXPECT_EQ(b.size(), 1u);
     for (const bool before : {true, false}) {
       auto sender = spawn([&] {
-        if (!before) let_others_run();
+        if (!before) wait_until_others_wait();
         a.send(7);
       });
       if (before) sender.join();
@@ -47,7 +44,7 @@ TEST_P(Selector, ReceivesAndSends) {
       sender.join();
     }
     auto receiver = spawn([&] {
-      let_others_run();
+      wait_until_others_wait();
       EXPECT_EQ(b.receive(), 4);
     });
     value = 5;
@@ -113,7 +110,7 @@ TEST_P(Selector, TellsOfClosedChannels) {
       cases.add_receive(in);
       cases.add_send(out, kept);
       auto closer = spawn([&] {
-        if (!before) let_others_run();
+        if (!before) wait_until_others_wait();
         in.close();
       });
       if (before) closer.join();
@@ -124,7 +121,7 @@ TEST_P(Selector, TellsOfClosedChannels) {
       }
       cases.disable(0);
       auto second = spawn([&] {
-        if (!before) let_others_run();
+        if (!before) wait_until_others_wait();
         out.close();
       });
       if (before) second.join();
@@ -219,7 +216,7 @@ TEST_P(Selector, ACancelledWaitTakesAndGivesNothing) {
       cases.wait();
     });
     wait_until([&] { return ready.load(); });
-    let_others_run();
+    wait_until_others_wait();
     fiber.request_stop();
     EXPECT_THROW(fiber.get(), operation_cancelled);
     ASSERT_TRUE(kept);

@@ -1,5 +1,6 @@
 #include "support/cancellation.hpp"
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
@@ -68,9 +69,9 @@ TEST_P(Shield, HidesAStopThatComesDuringAWait) {
       EXPECT_THROW(values.receive(), operation_cancelled);
     });
     wait_until([&] { return ready.load(); });
-    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    wait_until_others_wait();
     handle.request_stop();
-    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    wait_until_others_wait();
     EXPECT_FALSE(handle.done());
     values.send(3);
     handle.get();

@@ -1,4 +1,5 @@
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
@@ -49,7 +50,7 @@ TEST_P(Ticker, StopClosesItsChannel) {
   run([] {
     ticker every(1h);
     auto stopper = spawn([&] {
-      for (int i = 0; i < 20; ++i) this_fiber::yield();
+      wait_until_others_wait();
       every.stop();
       every.stop();
     });

@@ -1,4 +1,5 @@
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/base/random.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
@@ -83,7 +84,7 @@ TEST_P(TimedMutex, IsTakenWhenItComesFreeInTime) {
     come([&] { return guard.try_lock_until(time_point::max()); });
     come([&] { return std::unique_lock(guard, 1h).release() != nullptr; });
     wait_until([&] { return coming == 5; });
-    for (int i = 0; i < 10; ++i) this_fiber::yield();
+    wait_until_others_wait();
     lock.unlock();
     for (auto& each : all) each.join();
   });
