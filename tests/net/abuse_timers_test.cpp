@@ -110,32 +110,40 @@ TEST_P(AbuseTimers, TimersThatFireRaceWithWhatTheyBound) {
   });
 }
 
-TEST_P(AbuseTimers, AMillionSleepersWake) {
+class AbuseTimersSlow : public AbuseTest {};
+INSTANTIATE_TEST_SUITE_P(Net, AbuseTimersSlow, testing::Values(2), worker_count);
+
+// As many of `wanted` as the memory bears sleep at a time, and all wake.
+void let_sleep(std::size_t wanted) {
   constexpr std::size_t most_each = 8192;  // bytes; a stack's first page, and what its fiber and timer take
-  const auto spare = kibibytes("/proc/meminfo", "MemAvailable:") * 1024 / 2 / most_each;
-  // The million once only: it takes 5 GB.
-  const auto wanted = static_cast<std::size_t>(fibers(sanitized ? 10'000 : GetParam() == 2 ? 1'000'000 : 100'000));
-  const std::size_t count = std::min(spare, wanted);
+  const std::size_t count = std::min(kibibytes("/proc/meminfo", "MemAvailable:") * 1024 / 2 / most_each, wanted);
   if (count < wanted) std::printf("only %zu of %zu: there is not enough memory\n", count, wanted);
-  in_runtime(
-      [&] {
-        const std::size_t before = resident();
-        wait_group sleepers;
-        std::atomic<std::size_t> begun{0}, woken{0}, most{0};
-        for (std::size_t i = 0; i < count; ++i)
-          sleepers.spawn([&] {
-            if (++begun == count) most = resident();
-            do this_fiber::sleep_for(300ms);
-            while (begun < count);  // so that all of them sleep at a time
-            ++woken;
-          });
-        sleepers.wait();
-        EXPECT_EQ(woken, count);
-        const std::size_t each = (most - std::min<std::size_t>(before, most)) / count;
-        std::printf("%zu sleepers, %zu bytes each\n", count, each);
-        if (!sanitized) EXPECT_LT(each, most_each);
-      },
-      {.stack_size = sanitized ? 0 : std::size_t{64} * 1024});
+  const std::size_t before = resident();
+  wait_group sleepers;
+  std::atomic<std::size_t> begun{0}, woken{0}, most{0};
+  for (std::size_t i = 0; i < count; ++i)
+    sleepers.spawn([&] {
+      if (++begun == count) most = resident();
+      do this_fiber::sleep_for(300ms);
+      while (begun < count);  // so that all of them sleep at a time
+      ++woken;
+    });
+  sleepers.wait();
+  EXPECT_EQ(woken, count);
+  const std::size_t each = (most - std::min<std::size_t>(before, most)) / count;
+  std::printf("%zu sleepers, %zu bytes each\n", count, each);
+  if (!sanitized) EXPECT_LT(each, most_each);
+}
+
+const runtime_options small_stacks{.stack_size = sanitized ? 0 : std::size_t{64} * 1024};
+
+TEST_P(AbuseTimers, AHundredThousandSleepersWake) {
+  in_runtime([] { let_sleep(static_cast<std::size_t>(fibers(sanitized ? 10'000 : 100'000))); }, small_stacks);
+}
+
+// It takes 5 GB.
+TEST_P(AbuseTimersSlow, AMillionSleepersWake) {
+  in_runtime([] { let_sleep(static_cast<std::size_t>(fibers(sanitized ? 10'000 : 1'000'000))); }, small_stacks);
 }
 
 }  // namespace

@@ -354,11 +354,11 @@ TEST_P(Scheduling, IdleCostsNothing) {
   auto waiting = rt().spawn([] { this_fiber::sleep_for(1h); });
   run([] { this_fiber::sleep_for(700ms); });  // until the monitor sleeps too
   // What the machine does meanwhile, as to take the processor away from a virtual one, can only add to the time that it
-  // counts. So one second that was cheap tells that idling is.
+  // counts. So one time that was cheap tells that idling is.
   wait_until([&] {
     const double before = processor_seconds();
-    run([] { this_fiber::sleep_for(1s); });
-    return processor_seconds() - before < 0.01;
+    run([] { this_fiber::sleep_for(300ms); });
+    return processor_seconds() - before < 0.003;
   });
   waiting.request_stop();
   waiting.join();
