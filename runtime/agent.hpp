@@ -26,11 +26,14 @@ enum class agent_kind : std::uint8_t {
 struct agent {
   wait_word word;
   agent_kind kind = agent_kind::fiber;
-  bool in_use = false;          // task_pool's
   std::uint8_t size_class = 0;  // task_pool's
+
+  // How many locks of this library it holds, modulo 256. Changed by the agent only, when it has got or gives up a lock.
+  std::uint8_t held_locks_ = 0;
 
   // The agent's own, below.
   std::uint8_t budget = 0;      // operations that need not wait, until the next look at whether to yield
+  bool in_use : 1 = false;      // task_pool's
   bool shielded : 1 = false;    // it does not hear of a stop
   bool expired : 1 = false;     // its deadline was over at some wait: sticky as long as that deadline holds
   bool calls_back : 1 = false;  // it runs stop callbacks

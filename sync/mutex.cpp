@@ -14,16 +14,19 @@ constexpr unsigned most_passes = 30;
 }  // namespace
 
 bool mutex::try_lock() noexcept {
-  const std::uintptr_t self = id(detail::this_agent());
+  detail::agent& self = detail::this_agent();
   std::uintptr_t word = word_.load(std::memory_order_relaxed);  // hint: the exchange decides
-  while ((word & ~contended_bit) == 0)
-    if (word_.compare_exchange_weak(word, word | self, std::memory_order_acquire, std::memory_order_relaxed))  // A
-      return true;
+  while ((word & ~contended_bit) == 0) {
+    if (!word_.compare_exchange_weak(word, word | id(self), std::memory_order_acquire, std::memory_order_relaxed))  // A
+      continue;
+    ++self.held_locks_;
+    return true;
+  }
   return false;
 }
 
 // While the owner runs on another worker, it is about to be done.
-bool mutex::spin(const detail::agent& self) noexcept {
+bool mutex::spin(detail::agent& self) noexcept {
   for (int look = 0; look < looks; ++look) {
     const std::uintptr_t word = word_.load(std::memory_order_relaxed);  // hint: the exchange decides
     if (word & contended_bit) return false;
@@ -69,6 +72,7 @@ bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::
     guard_.lock();
     if (waiter.handed_over || take_or_mark(id(self))) {
       guard_.unlock();
+      ++self.held_locks_;
       return true;
     }
     if (again) {
@@ -94,6 +98,7 @@ void mutex::forget(detail::mutex_waiter& waiter) noexcept {
 // given up last of all, with the guard free; and if somebody has come to the queue before that, all begins anew.
 void mutex::unlock_slow(detail::agent& self) {
   if (!held_by(self)) throw usage_error("mutex::unlock by another than its owner");
+  --self.held_locks_;
   detail::deferred_resume wake(detail::this_caller().worker);
   for (;;) {
     bool woken = false;

@@ -50,7 +50,8 @@ class mutex {
     std::uintptr_t expected = id(self);
     if (!word_.compare_exchange_strong(expected, 0, std::memory_order_release, std::memory_order_relaxed))  // A
         [[unlikely]]
-      unlock_slow(self);
+      return unlock_slow(self);
+    --self.held_locks_;
   }
 
  private:
@@ -65,10 +66,13 @@ class mutex {
     return (word_.load(std::memory_order_relaxed) & ~contended_bit) ==
            id(agent);  // only the caller could have put itself
   }
-  [[nodiscard]] bool take_free(const detail::agent& self) noexcept {
+  [[nodiscard]] bool take_free(detail::agent& self) noexcept {
     std::uintptr_t expected = 0;
-    return word_.compare_exchange_strong(expected, id(self), std::memory_order_acquire,
-                                         std::memory_order_relaxed);  // A
+    if (!word_.compare_exchange_strong(expected, id(self), std::memory_order_acquire,
+                                       std::memory_order_relaxed))  // A
+      return false;
+    ++self.held_locks_;
+    return true;
   }
 
   bool lock_until(std::int64_t deadline);
@@ -78,7 +82,7 @@ class mutex {
   bool wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline = detail::no_deadline);
   void admit(detail::intrusive_list<detail::mutex_waiter>& notified, detail::agent*& wake) noexcept;
   void forget(detail::mutex_waiter& waiter) noexcept;
-  [[nodiscard]] bool spin(const detail::agent& self) noexcept;
+  [[nodiscard]] bool spin(detail::agent& self) noexcept;
   [[nodiscard]] bool take_or_mark(std::uintptr_t self) noexcept;
 
   std::atomic<std::uintptr_t> word_{0};

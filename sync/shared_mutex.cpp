@@ -42,6 +42,7 @@ bool shared_mutex::try_lock(kind as) noexcept {
   const std::lock_guard lock(guard_);
   if (!queue_.empty() || !admits(as)) return false;
   let_in(as, self);
+  ++self.held_locks_;
   return true;
 }
 
@@ -55,11 +56,15 @@ bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
   if (queue_.empty() && admits(as)) {
     let_in(as, self);
     guard_.unlock();
+    ++self.held_locks_;
     return true;
   }
   waiter waiter(self, as);
   queue_.push(waiter);
-  if (detail::suspend(self, guard_, detail::cancellable::no, deadline) == detail::wake_reason::notified) return true;
+  if (detail::suspend(self, guard_, detail::cancellable::no, deadline) == detail::wake_reason::notified) {
+    ++self.held_locks_;
+    return true;
+  }
   guard_.lock();
   detail::wait_queue::remove(waiter);
   unlock_and_let_in();  // readers behind a writer that leaves
@@ -74,6 +79,7 @@ void shared_mutex::unlock() {
     throw usage_error("shared_mutex::unlock by another than its owner");
   }
   writer_ = nullptr;
+  --self.held_locks_;
   unlock_and_let_in();
 }
 
@@ -84,6 +90,7 @@ void shared_mutex::unlock_shared() {
     throw usage_error("shared_mutex::unlock_shared without a reader");
   }
   --readers_;
+  --detail::this_agent().held_locks_;
   unlock_and_let_in();
 }
 
