@@ -43,6 +43,7 @@ void become_fiber() {
   // Their ends would change the worker's agent, of which the fiber and the next jobs know nothing.
   if (self.deadline != detail::no_deadline || self.shielded)
     throw usage_error("ulexite::become_fiber within a deadline_scope or a shield");
+  if (self.held_locks_ != 0) throw usage_error("ulexite::become_fiber while the job holds a lock");
   here->make_fiber_of_job();
 }
 

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstring>
 #include <mutex>
+#include <string>
 
 namespace ulexite::detail {
 namespace {
@@ -120,8 +121,9 @@ void task::want_stack(std::size_t size) {
 // Nothing of the user's is left in it. `here`: the calling worker, if it is one of the task's runtime. The runtime may
 // be gone: only the task's pool is sure to live.
 void task::give_back(scheduler* here) noexcept {
+  const bool keeps_address = holds_locks();  // the pool looks too, but a worker's cache does not
   this->~task();
-  task_pool::deallocate(this, blocks_of(here));
+  task_pool::deallocate(this, keeps_address ? nullptr : blocks_of(here));
 }
 
 // Destroys what is left, which may run code of the user's that waits, and so go on on another worker.
@@ -148,8 +150,9 @@ void task::end(scheduler* here) noexcept {
   return detached_at_birth_ || (released_.load(std::memory_order_acquire) && lock_.is_free());  // B
 }
 
-[[gnu::always_inline]] inline bool task::has_something_left() const noexcept {
-  return failure || name || operations_.drop || extras_.load(std::memory_order_relaxed) ||  // ordered by B
+[[gnu::always_inline]] inline bool task::has_something_left() noexcept {
+  return holds_locks() || failure || name || operations_.drop ||
+         extras_.load(std::memory_order_relaxed) ||  // ordered by B
          (standing && standing->canary);
 }
 
@@ -170,6 +173,7 @@ scheduler* task::complete() noexcept {
 
 scheduler* task::complete_with_care() noexcept {
   clear_locals();  // those that the end of the closure has made
+  if (holds_locks()) fail_for_locks();
   if (!detached_at_birth_) {
     scheduler* const here = worker_of(home());
     lock_.lock();
@@ -199,7 +203,19 @@ scheduler* task::complete_with_care() noexcept {
   return here;
 }
 
+// Nobody can unlock what it holds. Its address stays the owner's, and is given to no other fiber.
+[[gnu::cold]] void task::fail_for_locks() noexcept {
+  if (failure) return;
+  try {
+    throw usage_error("a fiber ended while it held " + std::to_string(agent().held_locks_) +
+                      " lock(s) of mutex or shared_mutex, which stay locked");
+  } catch (...) {
+    failure = std::current_exception();
+  }
+}
+
 void task::abandon() noexcept {
+  agent().held_locks_ = 0;  // it is not at fault
   if (state.phase() == fiber_phase::fresh) operations_.abandon(*this);
   failure = std::make_exception_ptr(operation_cancelled());
   agent().word.request_stop();

@@ -145,7 +145,9 @@ class task : public fiber {
   }
   scheduler* complete_with_care() noexcept;
   [[nodiscard]] bool is_detached() const noexcept;
-  [[nodiscard]] bool has_something_left() const noexcept;
+  [[nodiscard]] bool has_something_left() noexcept;
+  [[nodiscard]] bool holds_locks() noexcept { return agent().held_locks_ != 0; }
+  void fail_for_locks() noexcept;
   void end_standing() noexcept;
   void end(scheduler* here) noexcept;
   void give_back(scheduler* here) noexcept;

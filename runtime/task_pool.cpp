@@ -99,7 +99,7 @@ void task_pool::give_from_outside(void* room) noexcept {
     const std::lock_guard lock(pool.lock_);
     block.in_use = false;
     block.next_free = nullptr;
-    pool.push_chain(block, 1);
+    if (block.held_locks_ == 0) pool.push_chain(block, 1);  // else its locks would take the next fiber for their owner
     last = pool.retired_ && --pool.orphans_ == 0;
   }
   if (last) delete &pool;

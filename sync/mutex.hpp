@@ -26,8 +26,10 @@ namespace ulexite {
 // and changes nothing. It may be used with std::lock_guard, std::unique_lock, std::scoped_lock.
 //
 // Whoever comes while it is free gets it, even past fibers that wait; but one that has been passed over 30 times, or
-// for a millisecond, gets it by hand-over. It may be destroyed by whoever has unlocked
-// it last.
+// for a millisecond, gets it by hand-over. It may be destroyed by whoever has unlocked it last.
+//
+// A fiber that ends while it holds a mutex has failed with a usage_error, unless it failed otherwise; the mutex stays
+// locked.
 class mutex {
  public:
   constexpr mutex() noexcept = default;

@@ -19,8 +19,9 @@ namespace ulexite {
 // a writer in between neither would ever go on.
 //
 // Not recursive, and checked: a lock of any kind by the writer that holds it, an unlock by another, or an unlock_shared
-// while no reader holds it throws usage_error and changes nothing. Fibers and plain threads may use it at the same
-// time, and with std::unique_lock, std::shared_lock, std::scoped_lock. Not a cancellation point.
+// while no reader holds it throws usage_error and changes nothing. What was taken shared is given up by the same fiber
+// or thread: a fiber that ends while it holds a lock has failed with a usage_error. Fibers and plain threads may use it
+// at the same time, and with std::unique_lock, std::shared_lock, std::scoped_lock. Not a cancellation point.
 //
 // It may be destroyed once every call on it has returned and no other will come.
 class shared_mutex {

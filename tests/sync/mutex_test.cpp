@@ -3,16 +3,13 @@
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
-#include <ulexite/sync/condition_variable.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/recursive_mutex.hpp>
-#include <ulexite/sync/shared_mutex.hpp>
 #include <ulexite/sync/timed_mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <condition_variable>
 #include <mutex>
-#include <shared_mutex>
 #include <thread>
 
 namespace {
@@ -96,52 +93,6 @@ TEST_P(Mutex, MisuseIsAUsageErrorAndChangesNothing) {
     waiter.join();
     EXPECT_TRUE(guard.try_lock());
     guard.unlock();
-  });
-}
-
-int locks_held() { return detail::this_agent().held_locks_; }
-
-TEST_P(Mutex, AFiberCountsTheLocksItHolds) {
-  run([] {
-    mutex guard;
-    recursive_mutex often;
-    shared_mutex shared;
-    condition_variable changed;
-    std::unique_lock lock(guard);
-    const std::scoped_lock twice(often, often);
-    shared.lock_shared();
-    EXPECT_EQ(locks_held(), 3);
-    EXPECT_FALSE(guard.try_lock());
-    EXPECT_FALSE(shared.try_lock());
-    EXPECT_THROW(guard.lock(), usage_error);
-    EXPECT_EQ(changed.wait_for(lock, 0s), std::cv_status::timeout);
-    EXPECT_EQ(locks_held(), 3);
-    auto waiter = spawn([&] {
-      const std::lock_guard first(guard);
-      const std::lock_guard second(shared);
-      return locks_held();
-    });
-    this_fiber::yield();
-    lock.unlock();
-    EXPECT_FALSE(waiter.wait_for(1ms));
-    shared.unlock_shared();
-    EXPECT_EQ(locks_held(), 1);
-    EXPECT_EQ(waiter.get(), 2);
-  });
-}
-
-TEST_P(Mutex, ALockThatWasNotTakenInTimeDoesNotCount) {
-  run([] {
-    timed_mutex timed;
-    shared_mutex shared;
-    ASSERT_TRUE(timed.try_lock_for(30s));
-    ASSERT_TRUE(shared.try_lock_for(30s));
-    EXPECT_EQ(locks_held(), 2);
-    auto late = spawn([&] { return timed.try_lock_for(1us) || shared.try_lock_shared_for(1us) ? -1 : locks_held(); });
-    EXPECT_EQ(late.get(), 0);
-    shared.unlock();
-    timed.unlock();
-    EXPECT_EQ(locks_held(), 0);
   });
 }
 
