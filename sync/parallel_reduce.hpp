@@ -18,15 +18,20 @@ class reduce_work {
   reduce_work(const I& first, Map& map, Reduce& reduce) : first_(first), map_(map), reduce_(reduce) {}
 
   void run(std::size_t i, std::size_t end) {
-    T sum = total_ ? std::invoke(reduce_, std::move(*total_), mapped(i)) : mapped(i);
-    while (++i < end) sum = std::invoke(reduce_, std::move(sum), mapped(i));
+    T sum = total_ ? reduced(std::move(*total_), mapped(i)) : mapped(i);
+    while (++i < end) sum = reduced(std::move(sum), mapped(i));
     total_.emplace(std::move(sum));
   }
   reduce_work fresh() { return {first_, map_, reduce_}; }
-  void join(reduce_work&& right) { total_.emplace(std::invoke(reduce_, std::move(*total_), std::move(*right.total_))); }
+  void join(reduce_work&& right) {
+    T sum = reduced(std::move(*total_), std::move(*right.total_));
+    total_.emplace(std::move(sum));
+  }
   T take() { return std::move(*total_); }
 
  private:
+  // A T of its own: what `reduce_` gives may refer to its operands.
+  T reduced(T&& left, T&& right) { return std::invoke(reduce_, std::move(left), std::move(right)); }
   T mapped(std::size_t i) { return std::invoke(map_, range_at(first_, i)); }
 
   const I& first_;

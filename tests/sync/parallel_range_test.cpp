@@ -11,11 +11,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <valarray>
+#include <vector>
 
 namespace {
 
@@ -150,6 +153,33 @@ TEST_P(ParallelRange, ReduceMovesItsValues) {
           return a;
         });
     EXPECT_EQ(*sum, 20'001);
+  });
+}
+
+// What an operator of std::valarray gives is an expression, which refers to its operands.
+TEST(ParallelReduceParts, AreReducedBeforeTheyGo) {
+  const auto map = [](int i) { return std::valarray<double>(i, 32); };
+  std::plus<> plus;
+  const int first = 0;
+  detail::reduce_work<int, std::valarray<double>, decltype(map), std::plus<>> left(first, map, plus);
+  auto right = left.fresh();
+  left.run(0, 3);
+  right.run(3, 6);
+  left.join(std::move(right));
+  const std::valarray<double> sum = left.take();
+  EXPECT_EQ(sum.min(), 15);
+  EXPECT_EQ(sum.max(), 15);
+}
+
+TEST_P(ParallelRange, ReduceMayGiveItsOperandBack) {
+  run([] {
+    const auto append = [](std::vector<int>&& to, std::vector<int>&& what) -> std::vector<int>&& {
+      to.insert(to.end(), what.begin(), what.end());
+      return std::move(to);
+    };
+    const auto all = parallel_reduce(0, 1000, std::vector<int>(), [](int i) { return std::vector{i}; }, append, 10);
+    ASSERT_EQ(all.size(), 1000u);
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(all[static_cast<std::size_t>(i)], i);
   });
 }
 
