@@ -5,36 +5,53 @@
 
 namespace ulexite {
 
-void wait_group::refuse(std::ptrdiff_t count) {
-  throw usage_error("wait_group: a count of " + std::to_string(count) + " is more than " + std::to_string(most));
+void wait_group::refuse(const std::string& count) {
+  throw usage_error("wait_group: a count of " + count + " is more than " + std::to_string(most));
 }
 
 void wait_group::change(std::int64_t by) {
   std::int64_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
   for (;;) {
     std::int64_t next;
-    if (__builtin_add_overflow(word, by, &next) || next < 0)
-      throw usage_error("wait_group: " + std::to_string(by / one) + " to a count of " + std::to_string(word / one));
-    if (next == waited_bit) return wake_all(by);
-    if (word_.compare_exchange_weak(word, next, std::memory_order_release, std::memory_order_relaxed)) return;  // A
+    if (__builtin_add_overflow(word, by, &next) || next < 0 || next / one < next % one / one_spawned) {
+      if (word_.load(std::memory_order_acquire); ending_.load(std::memory_order_relaxed)) return;  // B
+      throw usage_error("wait_group: " + std::to_string(by / one) + " to a count of " + std::to_string(word / one) +
+                        ", of which " + std::to_string(word % one / one_spawned) + " are fibers of spawn()");
+    }
+    if (next == waited_bit) {
+      if (wake_all(word)) return;
+      word = word_.load(std::memory_order_relaxed);  // the exchange decides
+    } else if (word_.compare_exchange_weak(word, next, std::memory_order_release, std::memory_order_relaxed)) {  // A
+      return;
+    }
   }
 }
 
-// The count reaches zero and somebody waits. A waiter that is cancelled meanwhile takes the guard before it leaves, and
-// so finds us either not begun or done: nobody can be rid of the group while we touch it. For the same reason
-// waited_bit stays: a wait that comes just now must not take the zero for one that needs no guard.
-void wait_group::wake_all(std::int64_t by) noexcept {
+// The count reaches zero and somebody waits; false, and nothing done, if it is not `word` any more. A waiter that is
+// cancelled meanwhile takes the guard before it leaves, and so finds us either not begun or done: nobody can be rid of
+// the group while we touch it. For the same reason waited_bit stays: a wait that comes just now must not take the zero
+// for one that needs no guard.
+bool wait_group::wake_all(std::int64_t word) noexcept {
   detail::intrusive_list<detail::wait_node> woken;
   guard_.lock();
-  if (word_.fetch_add(by, std::memory_order_acq_rel) + by == waited_bit) queue_.claim_all(woken);  // A
+  const bool zero = word_.compare_exchange_strong(word, waited_bit, std::memory_order_acq_rel,  // A
+                                                  std::memory_order_relaxed);                   // done anew
+  if (zero) queue_.claim_all(woken);
   guard_.unlock();
   detail::resume_all(woken);
+  return zero;
 }
 
-// A count that no fiber of this group will lower is left alone.
+// What no fiber of this group will lower is given up; a done() for it that comes meanwhile is ignored.
 void wait_group::outlive_fibers() noexcept {
-  const std::int64_t word = word_.load(std::memory_order_relaxed);  // the wait below acquires
-  if (word / one != 0 && word % one < one_spawned) return;
+  ending_.store(true, std::memory_order_relaxed);             // published by B
+  std::int64_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
+  std::int64_t fibers;
+  do {
+    fibers = word % one / one_spawned;
+  } while (!word_.compare_exchange_weak(word, word % one + fibers * one, std::memory_order_release,  // B
+                                        std::memory_order_relaxed));  // the exchange decides
+  if (fibers == 0 && word / one != 0) return;  // no fiber is left, and no done() that touches the group
   const shield uninterrupted;
   wait();
 }

@@ -7,23 +7,26 @@
 //   somebody
 //           came to the queue. If that is set, the last done changes the count with guard_ held, and the next wait that
 //           finds zero, with guard_ held too, clears it: so zero without the bit means that no done() is under way.
+//   ending_ the destructor waits for the fibers: it has given up the rest of the count. Set once, by the destructor.
 //
 // Pairings
 //   A  add and done change word_, release  ->  wait, or the last done, reads zero, acquire: the waiter sees all that
 //      was written before each done.
+//   B  the destructor sets ending_, then changes word_, release  ->  a done that finds the count too low loads word_,
+//      acquire, then ending_: it sees that its share was given up.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/spawn.hpp>
 #include <ulexite/runtime/task_batch.hpp>
 #include <ulexite/sync/wait_queue.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <source_location>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -34,11 +37,11 @@ namespace ulexite {
 class wait_group {
  public:
   // Throws usage_error for a count above most.
-  explicit wait_group(std::size_t count = 0) : word_(scaled(static_cast<std::ptrdiff_t>(count))) {}
+  explicit wait_group(std::size_t count = 0) : word_(checked(count) * one) {}
   wait_group(const wait_group&) = delete;
   wait_group& operator=(const wait_group&) = delete;
-  // Waits for the fibers of spawn(), as after a wait() that was cancelled. Asks nobody to stop; not a cancellation
-  // point.
+  // Waits for the fibers of spawn(), as after a wait() that was cancelled, but not for the done() of an add(). Asks
+  // nobody to stop; not a cancellation point.
   ~wait_group() {
     if (word_.load(std::memory_order_acquire) != 0) [[unlikely]]  // A
       outlive_fibers();
@@ -46,8 +49,8 @@ class wait_group {
 
   static constexpr std::ptrdiff_t most = INT32_MAX;
 
-  // Changes the count. Never waits. Throws usage_error, with the count unchanged, if it would fall below zero or rise
-  // above most.
+  // Changes the count. Never waits. Throws usage_error, with the count unchanged, if it would rise above most, or fall
+  // below zero or below the number of spawn()'s fibers that run.
   void add(std::ptrdiff_t count = 1) { change(scaled(count)); }
   void done() { change(-one); }
 
@@ -138,11 +141,10 @@ class wait_group {
   template <class Make>
   void start_all(std::size_t count, std::source_location where, Make&& make) {
     detail::core& home = detail::this_core();
-    if (count > static_cast<std::size_t>(most)) [[unlikely]]
-      refuse(static_cast<std::ptrdiff_t>(std::min<std::size_t>(count, PTRDIFF_MAX)));
     if (count == 0) return;
-    change(static_cast<std::int64_t>(count) * (one + one_spawned));
-    share unmade{*this, static_cast<std::int64_t>(count)};
+    const std::int64_t all = checked(count);
+    change(all * (one + one_spawned));
+    share unmade{*this, all};
     detail::task_batch batch(home, where);
     for (std::size_t i = 0; i < count; ++i) {
       completion end(this);
@@ -154,10 +156,15 @@ class wait_group {
 
   static std::int64_t scaled(std::ptrdiff_t count) {
     if (count > most || count < -most) [[unlikely]]
-      refuse(count);
+      refuse(std::to_string(count));
     return count * one;
   }
-  [[noreturn]] static void refuse(std::ptrdiff_t count);
+  static std::int64_t checked(std::size_t count) {
+    if (count > static_cast<std::size_t>(most)) [[unlikely]]
+      refuse(std::to_string(count));
+    return static_cast<std::int64_t>(count);
+  }
+  [[noreturn]] static void refuse(const std::string& count);
   // The plain case of change: no bound is near, and nobody is in the way.
   bool try_change(std::int64_t by) noexcept {
     std::int64_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
@@ -165,11 +172,12 @@ class wait_group {
            word_.compare_exchange_strong(word, word + by, std::memory_order_release, std::memory_order_relaxed);  // A
   }
   void change(std::int64_t by);
-  void wake_all(std::int64_t by) noexcept;
+  [[nodiscard]] bool wake_all(std::int64_t word) noexcept;
   void outlive_fibers() noexcept;
   bool wait_until_ns(std::int64_t deadline);
 
   std::atomic<std::int64_t> word_;
+  std::atomic<bool> ending_{false};
   detail::spin_lock guard_;  // guards queue_
   detail::wait_queue queue_;
 };

@@ -217,6 +217,7 @@ TEST_P(WaitGroup, OutlivesItsFibersWhenItsWaitIsCancelled) {
 TEST_P(WaitGroup, RefusesCountsThatItCannotHold) {
   constexpr std::ptrdiff_t most = wait_group::most;
   EXPECT_THROW(wait_group(std::size_t{1} << 40), usage_error);
+  EXPECT_THROW(wait_group(SIZE_MAX), usage_error);
   wait_group group;
   EXPECT_THROW(group.add(most + 1), usage_error);
   group.add(most);
