@@ -217,6 +217,8 @@ class result_task : public task {
   template <class F>
   void run_and_keep(F& closure) noexcept {
     try {
+  // A closure that wants to know what it or the move of its result threw has a function tell_failure(task&) noexcept,
+  // which is called in the handler.
       if constexpr (std::is_void_v<R>) {
         std::move(closure)();
       } else {
@@ -226,6 +228,7 @@ class result_task : public task {
       keep_failure();
     }
   }
+      if constexpr (requires { closure.tell_failure(*this); }) closure.tell_failure(*this);
 
  private:
   struct nothing {
@@ -268,6 +271,11 @@ struct boxed_closure {
 };
 
 struct task_options {
+  void tell_failure(task& whose) noexcept
+    requires requires(F& of) { of.tell_failure(whose); }
+  {
+    closure->tell_failure(whose);
+  }
   std::string_view name{};
   std::size_t stack_size = 0;
   std::source_location where{};

@@ -112,13 +112,9 @@ class task_group {
 
     decltype(auto) operator()() {
       const member here(*group);
-      try {
-        return std::move(function)();
-      } catch (...) {
-        group->note_failure(here.who);
-        throw;
-      }
+      return std::move(function)();
     }
+    void tell_failure(detail::task& whose) noexcept { group->note_failure(whose); }
   };
 
   template <class F, class... A>
