@@ -117,6 +117,8 @@ class thread_agent : public agent {
   bool poked_ = false;
 
  public:
+  const task* fiber_on_leave = nullptr;  // that stands on this thread, in block_in_place
+
   local_values locals;  // last, for what its values do when they are destroyed may wait
 };
 

@@ -8,11 +8,14 @@ namespace ulexite::detail {
 
 leave_of_absence::leave_of_absence() noexcept {
   scheduler* const here = this_scheduler();
-  if (here && this_agent().kind == agent_kind::fiber) static_cast<void>(here->hand_over(*this));
+  if (!here || this_agent().kind != agent_kind::fiber || !here->hand_over(*this)) return;
+  static_cast<thread_agent&>(this_agent()).fiber_on_leave = who_;
 }
 
 leave_of_absence::~leave_of_absence() {
-  if (who_) scheduler::come_back(*this);
+  if (!who_) return;
+  static_cast<thread_agent&>(this_agent()).fiber_on_leave = nullptr;
+  scheduler::come_back(*this);
 }
 
 // All of this worker is left as between two fibers before the other thread may touch it; nothing is touched after.

@@ -17,7 +17,7 @@ struct handle_access;
 }
 
 // What spawn returns: waits for a fiber's end and takes its result. Movable. It may be used on any thread, also after
-// the runtime has ended, but only by one at a time.
+// the runtime has ended, but only by one at a time: if another waits already, a wait throws usage_error.
 //
 // Dropping it detaches the fiber, which goes on. An exception of the fiber that nobody took with get() then goes to
 // runtime_options::on_unhandled_exception, unless it is the operation_cancelled of a fiber that was asked to stop, or

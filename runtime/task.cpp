@@ -224,14 +224,22 @@ void task::abandon() noexcept {
   complete();
 }
 
-bool task::join(std::int64_t deadline, detail::cancellable cancellable) noexcept {
-  lock_.lock();
-  if (done_) {
-    lock_.unlock();
-    return true;
-  }
+void task::check_joiner() const {
+  if (joiner_) throw usage_error("join_handle: two wait for the end of one fiber");
+  const detail::agent& self = this_agent();
+  if (self.kind == agent_kind::thread && static_cast<const thread_agent&>(self).fiber_on_leave == this)
+    throw usage_error("join_handle: a fiber waits in block_in_place for its own end");
+}
+
+bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
   detail::agent& self = this_agent();
-  joiner_ = &self;
+  {
+    std::unique_lock lock(lock_);
+    if (done_) return true;
+    check_joiner();
+    joiner_ = &self;
+    lock.release();
+  }
   if (suspend(self, lock_, cancellable, deadline) == wake_reason::notified) return true;
   const std::lock_guard lock(lock_);
   joiner_ = nullptr;

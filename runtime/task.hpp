@@ -53,15 +53,18 @@ class task : public fiber {
 
   // The handle's side. Any thread, one at a time.
   //
-  // Waits for the end; false if `deadline` was over first, or a cancellable wait was cancelled.
-  bool join(std::int64_t deadline, cancellable cancellable) noexcept;
-  bool join(std::int64_t deadline = no_deadline) noexcept { return join(deadline, detail::cancellable{false}); }
+  // Waits for the end; false if `deadline` was over first, or a cancellable wait was cancelled. Throws like
+  // check_joiner.
+  bool join(std::int64_t deadline, cancellable cancellable);
+  bool join(std::int64_t deadline = no_deadline) { return join(deadline, detail::cancellable{false}); }
   [[nodiscard]] bool done() noexcept;
   // The handle lets go. An exception that nobody took is reported.
   void release() noexcept;
   // Lets `waiter` stand as the one who waits for the end; that claims its wait. Under the guard; for select.
   [[nodiscard]] spin_lock& guard() noexcept { return lock_; }
   [[nodiscard]] bool done_guarded() const noexcept { return done_; }
+  // Throws usage_error if another waits for the end, or if the caller is this fiber itself, in block_in_place.
+  void check_joiner() const;
   [[nodiscard]] bool has_joiner() const noexcept { return joiner_; }
   void set_joiner(detail::agent* waiter) noexcept { joiner_ = waiter; }
 
@@ -214,21 +217,21 @@ class result_task : public task {
   static constexpr bool drops_nothing = std::is_void_v<R> || std::is_trivially_destructible_v<result_place<value_type>>;
   void drop_value() noexcept { value_.reset(); }
 
+  // A closure that wants to know what it or the move of its result threw has a function tell_failure(task&) noexcept,
+  // which is called in the handler.
   template <class F>
   void run_and_keep(F& closure) noexcept {
     try {
-  // A closure that wants to know what it or the move of its result threw has a function tell_failure(task&) noexcept,
-  // which is called in the handler.
       if constexpr (std::is_void_v<R>) {
         std::move(closure)();
       } else {
         value_.emplace(std::move(closure)());
       }
     } catch (...) {
+      if constexpr (requires { closure.tell_failure(*this); }) closure.tell_failure(*this);
       keep_failure();
     }
   }
-      if constexpr (requires { closure.tell_failure(*this); }) closure.tell_failure(*this);
 
  private:
   struct nothing {
@@ -268,14 +271,14 @@ template <class F>
 struct boxed_closure {
   std::unique_ptr<F> closure;
   decltype(auto) operator()() { return std::move(*closure)(); }
-};
-
-struct task_options {
   void tell_failure(task& whose) noexcept
     requires requires(F& of) { of.tell_failure(whose); }
   {
     closure->tell_failure(whose);
   }
+};
+
+struct task_options {
   std::string_view name{};
   std::size_t stack_size = 0;
   std::source_location where{};

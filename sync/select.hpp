@@ -62,7 +62,11 @@ class send_case final : private sent_value<Value>, public send_case_base<T> {
 class join_case : public select_case {
  public:
   explicit join_case(task& of) noexcept : select_case(of.guard()), of_(of) {}
-  [[nodiscard]] bool attempt(agent*&) final { return of_.done_guarded(); }
+  [[nodiscard]] bool attempt(agent*&) final {
+    if (of_.done_guarded()) return true;
+    of_.check_joiner();
+    return false;
+  }
   void enter(agent& self) noexcept final {
     entered_ = !of_.has_joiner();  // or another case of this select stands there for both
     if (entered_) of_.set_joiner(&self);
@@ -158,7 +162,7 @@ template <class Rep, class Period, class Handler = detail::no_handler>
 }
 
 // When the fiber of `handle` has ended: handler(). The result stays with the handle. Throws usage_error without a
-// fiber.
+// fiber, and select throws it if another waits for that fiber already.
 template <class T, class Handler = detail::no_handler>
 [[nodiscard]] auto on_join(join_handle<T>& handle, Handler&& handler = {}) {
   return detail::plain_case<detail::join_case, Handler>(detail::handle_access::task_of(handle, "on_join"),

@@ -1,12 +1,16 @@
-#include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
+#include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/select.hpp>
+#include <ulexite/sync/when.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -328,6 +332,37 @@ TEST_P(Join, ByTheFiberItselfIsAMisuse) {
     itself.send(&handle);
     handle.get();
   });
+}
+
+TEST_P(Join, ByTwoAtOnceIsAMisuse) {
+  auto sleeper = rt().spawn([] { this_fiber::sleep_for(1h); });
+  auto first = spawn_until_it_waits(rt(), [&] { sleeper.join(); });
+  EXPECT_THROW(sleeper.join(), usage_error);
+  EXPECT_THROW(sleeper.wait_for(1h), usage_error);
+  EXPECT_THROW(rt().spawn([&] { sleeper.get(); }).get(), usage_error);
+  EXPECT_THROW(rt().spawn([&] { select(on_join(sleeper), after(1h)); }).get(), usage_error);
+  EXPECT_THROW(rt().spawn([&] { when_all(std::span(&sleeper, 1)); }).get(), usage_error);
+  EXPECT_FALSE(first.done());
+  sleeper.request_stop();
+  first.get();
+  EXPECT_THROW(sleeper.get(), operation_cancelled);
+}
+
+TEST_P(Join, ByTheFiberItselfInBlockInPlaceIsAMisuse) {
+  channel<join_handle<>*> itself(1);
+  auto handle = rt().spawn([&] {
+    join_handle<>& own = **itself.receive();
+    block_in_place([&] {
+      EXPECT_THROW(own.join(), usage_error);
+      EXPECT_THROW(own.wait_for(1h), usage_error);
+      EXPECT_THROW(select(on_join(own)), usage_error);
+    });
+    EXPECT_THROW(own.join(), usage_error);
+    itself.send(nullptr);
+  });
+  itself.send(&handle);
+  wait_until([&] { return handle.done(); });
+  EXPECT_EQ(itself.receive(), nullptr);
 }
 
 }  // namespace
