@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -129,7 +130,7 @@ class channel {
     using iterator_concept = std::input_iterator_tag;
 
     T& operator*() const noexcept { return *value_; }
-    T* operator->() const noexcept { return &*value_; }
+    T* operator->() const noexcept { return std::addressof(*value_); }
     iterator& operator++() {
       value_.reset();
       from_->receive_until_ns(value_, detail::no_deadline);
@@ -244,7 +245,8 @@ class channel {
 
   // All other ways. `held`: the lock, if it is held already by a fiber that need not stop.
   [[gnu::noinline]] channel_status send_anyhow(T& value, std::int64_t deadline, detail::spin_lock* held) {
-    return do_or_wait(senders_, &value, deadline, held, [&](detail::agent*& wake) { return send_now(value, wake); });
+    return do_or_wait(senders_, std::addressof(value), deadline, held,
+                      [&](detail::agent*& wake) { return send_now(value, wake); });
   }
   [[gnu::noinline]] channel_status receive_anyhow(std::optional<T>& value, std::int64_t deadline,
                                                   detail::spin_lock* held) {

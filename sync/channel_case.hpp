@@ -3,6 +3,7 @@
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/select_case.hpp>
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -74,7 +75,7 @@ class send_case_base : public channel_case_base<send_case_base<T>, T> {
   send_case_base(channel<T>& at, T& value) noexcept : send_case_base::channel_case_base(at), value_(value) {}
 
   channel_status operate(agent*& wake) { return this->send_now(value_, wake); }
-  void* slot() noexcept { return &value_; }
+  void* slot() noexcept { return std::addressof(value_); }
   wait_queue& queue() noexcept { return this->senders(); }
 
  protected:

@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace ulexite::detail {
 
+// Where a value stands in a ring_buffer. One whose move may throw and that cannot be copied stands beside it: a growth
+// could not take back what it had moved before one failed.
+template <class T>
+using ring_slot = std::conditional_t<std::is_nothrow_move_constructible_v<T> || std::is_copy_constructible_v<T>, T,
+                                     std::unique_ptr<T>>;
+
 // A first-in-first-out queue in one block of memory that doubles when it is full: no allocation once it has grown to
-// what is needed. Not synchronised.
+// what is needed. Not synchronised. T may be incomplete until a member function is used.
 template <class T>
 class ring_buffer {
  public:
@@ -32,12 +39,22 @@ class ring_buffer {
   }
   // The same if it is not full().
   void push_in_room(T&& value) {
-    std::construct_at(at(size_), std::move(value));
+    if constexpr (stands_alone()) {
+      std::construct_at(at(size_), std::make_unique<T>(std::move(value)));
+    } else {
+      std::construct_at(at(size_), std::move(value));
+    }
     ++size_;
   }
 
   // The oldest value; there is one.
-  T& front() noexcept { return *at(0); }
+  T& front() noexcept {
+    if constexpr (stands_alone()) {
+      return **at(0);
+    } else {
+      return *at(0);
+    }
+  }
 
   // Destroys the oldest value.
   void pop() noexcept {
@@ -47,14 +64,15 @@ class ring_buffer {
   }
 
  private:
-  T* at(std::size_t i) noexcept { return memory_ + ((first_ + i) & (room_ - 1)); }
+  static constexpr bool stands_alone() noexcept { return !std::is_same_v<ring_slot<T>, T>; }
+  auto at(std::size_t i) noexcept { return static_cast<ring_slot<T>*>(memory_) + ((first_ + i) & (room_ - 1)); }
 
   void grow() {
     ring_buffer larger;
     larger.room_ = std::max<std::size_t>(room_ * 2, 4);
-    larger.memory_ = std::allocator<T>().allocate(larger.room_);
+    larger.memory_ = std::allocator<ring_slot<T>>().allocate(larger.room_);
     for (; larger.size_ < size_; ++larger.size_)
-      std::construct_at(larger.memory_ + larger.size_, std::move_if_noexcept(*at(larger.size_)));
+      std::construct_at(larger.at(larger.size_), std::move_if_noexcept(*at(larger.size_)));
     std::swap(memory_, larger.memory_);
     std::swap(room_, larger.room_);
     std::swap(first_, larger.first_);
@@ -64,13 +82,13 @@ class ring_buffer {
     for (std::size_t i = 0; i < size_; ++i) std::destroy_at(at(i));
   }
   void release() noexcept {
-    if (memory_) std::allocator<T>().deallocate(memory_, room_);
+    if (memory_) std::allocator<ring_slot<T>>().deallocate(static_cast<ring_slot<T>*>(memory_), room_);
   }
 
-  T* memory_ = nullptr;
-  std::size_t first_ = 0;  // counts on; the rest of a division by room_ is the place
-  std::size_t room_ = 0;   // a power of two, or 0
-  std::size_t size_ = 0;   // not beside first_: g++ would change both at once, by a detour through vector registers
+  void* memory_ = nullptr;  // for room_ slots
+  std::size_t first_ = 0;   // counts on; the rest of a division by room_ is the place
+  std::size_t room_ = 0;    // a power of two, or 0
+  std::size_t size_ = 0;    // not beside first_: g++ would change both at once, by a detour through vector registers
 };
 
 }  // namespace ulexite::detail

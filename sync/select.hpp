@@ -36,7 +36,7 @@ class receive_case final : public receive_case_base<T> {
   Handler handler_;
 };
 
-// Holds the value of an rvalue, refers to that of an lvalue.
+// Holds the value of an rvalue, refers to that of an lvalue. It is converted as an argument is, like that of send.
 template <class T>
 struct sent_value {
   T held;
@@ -45,9 +45,8 @@ struct sent_value {
 template <class T, class Value, class Handler>
 class send_case final : private sent_value<Value>, public send_case_base<T> {
  public:
-  template <class V>
-  send_case(channel<T>& to, V&& value, Handler&& handler)
-      : sent_value<Value>{std::forward<V>(value)},
+  send_case(channel<T>& to, Value&& value, Handler&& handler)
+      : sent_value<Value>{std::forward<Value>(value)},
         send_case_base<T>(to, this->held),
         handler_(std::forward<Handler>(handler)) {}
   void run() {
@@ -147,6 +146,7 @@ template <class T, class Handler = detail::no_handler>
 // Sends to `to`, then handler(). If the channel is closed, the case is ready, and select throws channel_closed. A
 // variable is moved from only if this case is chosen; a temporary that is not sent is destroyed.
 template <class T, class Value, class Handler = detail::no_handler>
+  requires std::is_same_v<Value, T&> || std::is_convertible_v<Value, T>
 [[nodiscard]] auto on_send(channel<T>& to, Value&& value, Handler&& handler = {}) {
   if constexpr (std::is_same_v<Value, T&>) {
     return detail::send_case<T, T&, Handler>(to, value, std::forward<Handler>(handler));
