@@ -27,10 +27,13 @@ std::cv_status condition_variable::wait_until_ns(std::unique_lock<mutex>& lock, 
   if (cancellable == detail::cancellable::yes) detail::throw_if_stopped(self);
   mutex& of = *lock.mutex();
   waiter node(self, of);
-  self.word.prepare();
-  guard_.lock();
-  queue_.push(node);
-  guard_.unlock();
+  {
+    const std::lock_guard guard(guard_);
+    if (!queue_.empty() && &static_cast<waiter&>(queue_.oldest()).of != &of)
+      throw usage_error("condition_variable::wait with another mutex than that of those who wait already");
+    self.word.prepare();
+    queue_.push(node);
+  }
   of.unlock();
   const auto reason = detail::suspend_prepared(self, cancellable, deadline);
   if (reason == detail::wake_reason::notified) {

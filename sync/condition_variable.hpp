@@ -25,7 +25,7 @@ class condition_variable {
   void notify_all() noexcept { notify(true); }
 
   // Releases the mutex and waits to be notified; holds it again at the return. Throws usage_error, with the mutex as it
-  // was, if the caller does not hold it.
+  // was, if the caller does not hold it, or if others wait with another mutex.
   void wait(std::unique_lock<mutex>& lock) { wait_until_ns(lock, detail::no_deadline, detail::cancellable::no); }
   // Waits until `condition()`, called with the mutex held, is true.
   template <class Condition>

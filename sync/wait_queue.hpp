@@ -49,6 +49,8 @@ struct deferred_resume {
 class wait_queue {
  public:
   [[nodiscard]] bool empty() const noexcept { return nodes_.empty(); }
+  // There is one.
+  [[nodiscard]] wait_node& oldest() noexcept { return nodes_.front(); }
   void push(wait_node& node) noexcept { nodes_.push_back(node); }
   void push_front(wait_node& node) noexcept { nodes_.push_front(node); }
 

@@ -110,6 +110,22 @@ TEST_P(ConditionVariable, WaitWithoutHoldingIsAUsageError) {
   });
 }
 
+TEST_P(ConditionVariable, WaitingWithTwoMutexesIsAUsageError) {
+  mutex one, other;
+  condition_variable changed;
+  auto waiter = spawn_until_it_waits(rt(), [&] {
+    std::unique_lock lock(one);
+    changed.wait(lock);
+  });
+  std::unique_lock lock(other);
+  EXPECT_THROW(changed.wait(lock), usage_error);
+  EXPECT_THROW(changed.wait_for(lock, 0s), usage_error);
+  EXPECT_TRUE(lock.owns_lock());
+  changed.notify_all();
+  waiter.get();
+  EXPECT_EQ(changed.wait_for(lock, 0s), std::cv_status::timeout);
+}
+
 TEST_P(ConditionVariable, NotifyWithoutWaitersIsForgotten) {
   run([] {
     mutex guard;
