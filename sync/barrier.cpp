@@ -36,7 +36,7 @@ void barrier_core::complete() noexcept {
   resume_all(woken);
 }
 
-void barrier_core::wait(arrival arrival) {
+void barrier_core::wait(arrival& arrival) {
   if (arrival.at_ != this)
     throw usage_error(arrival.at_ ? "barrier::wait: a token of another barrier" : "barrier::wait: a spent token");
   agent& self = this_agent();
@@ -44,11 +44,13 @@ void barrier_core::wait(arrival arrival) {
   guard_.lock();
   if (phase_ != arrival.phase_) {
     guard_.unlock();
+    arrival.at_ = nullptr;
     spend_budget(self);
     return;
   }
   wait_node node(self);
   wait_or_throw(queue_, guard_, node);
+  arrival.at_ = nullptr;
 }
 
 }  // namespace ulexite::detail

@@ -42,7 +42,8 @@ class barrier_core {
   bool drop();
   // Begins the next phase, and lets all go who wait.
   void complete() noexcept;
-  void wait(arrival arrival);
+  // Spends `arrival` unless it throws.
+  void wait(arrival& arrival);
 
  private:
   spin_lock guard_;          // guards the rest
@@ -89,8 +90,9 @@ class barrier {
   }
 
   // Waits for the end of the phase in which the token was given; returns at once if that is over. A cancellation point:
-  // throws operation_cancelled. Throws usage_error for a token of another barrier, or one that is spent.
-  void wait(arrival_token&& token) const { core_.wait(std::move(token)); }
+  // throws operation_cancelled, and the token is as good as before. Throws usage_error for a token of another barrier,
+  // or one that is spent.
+  void wait(arrival_token&& token) const { core_.wait(token); }
 
   // wait(arrive()). If it throws operation_cancelled it has arrived, and nobody misses it in this phase.
   void arrive_and_wait() { wait(arrive()); }

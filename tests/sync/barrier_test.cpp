@@ -136,6 +136,21 @@ TEST_P(Barrier, ACancelledArriveAndWaitHasArrived) {
   EXPECT_EQ(phases, 1);
 }
 
+TEST_P(Barrier, AWaitThatThrowsLeavesItsToken) {
+  run([] {
+    barrier<> meeting(2);
+    auto token = meeting.arrive();
+    for (int i = 0; i < 2; ++i) EXPECT_THROW(timeout(1us, [&] { meeting.wait(std::move(token)); }), deadline_exceeded);
+    auto other = spawn([&] { meeting.arrive_and_wait(); });
+    meeting.wait(std::move(token));
+    EXPECT_THROW(meeting.wait(std::move(token)), usage_error);
+    other.join();
+    token = meeting.arrive(2);
+    meeting.wait(std::move(token));
+    EXPECT_THROW(meeting.wait(std::move(token)), usage_error) << "of a phase that was over";
+  });
+}
+
 TEST_P(Barrier, DoneIsNotDisturbedByAStop) {
   bool slept = false;
   barrier meeting(1, [&]() noexcept {
