@@ -63,8 +63,10 @@ auto when_all(F&&... functions) {
 namespace detail {
 
 struct pending_join final : join_case {
-  pending_join(task& of, std::size_t position) noexcept : join_case(of), index(position) {}
+  pending_join(task& of, std::size_t position) noexcept : join_case(of), fiber(of), index(position) {}
+  task& fiber;
   std::size_t index;
+  bool taken = false;
 };
 
 }  // namespace detail
@@ -72,7 +74,7 @@ struct pending_join final : join_case {
 // Waits for the fibers of all handles, whichever ends first, and returns the vector of their results in the order of
 // the handles (std::monostate for void); the handles are empty then. When one has failed, the others are asked to stop,
 // and its exception is thrown once all have ended. A cancellation point: when the caller is asked to stop, so are they.
-// Throws usage_error for a handle without a fiber.
+// Throws usage_error for a handle without a fiber, or if another waits for one of the fibers.
 template <detail::handle_range Handles>
 auto when_all(Handles&& handles) {
   using result = decltype(std::ranges::begin(handles)->get());
@@ -84,19 +86,31 @@ auto when_all(Handles&& handles) {
   std::exception_ptr failure;
   std::vector<std::optional<detail::kept<result>>> results(cases.size());
   std::optional<shield> uninterrupted;
+  const auto fail = [&] {
+    if (failure) return;
+    failure = std::current_exception();
+    for (auto& handle : handles) handle.request_stop();
+    uninterrupted.emplace();
+  };
+  const auto taken = [](detail::select_case* each) { return static_cast<detail::pending_join*>(each)->taken; };
   while (!pending.empty()) {
     try {
-      auto* const ended = static_cast<detail::pending_join*>(detail::choose(pending, by_source, true, true));
-      std::erase(pending, ended);
-      std::erase(by_source, ended);
-      auto& handle = std::ranges::begin(handles)[static_cast<std::ptrdiff_t>(ended->index)];
-      results[ended->index].emplace(detail::keep([&] { return handle.get(); }));
-    } catch (...) {
-      if (failure) continue;
-      failure = std::current_exception();
-      for (auto& handle : handles) handle.request_stop();
-      uninterrupted.emplace();
+      (void)detail::choose(pending, by_source, true, true);
+    } catch (const operation_cancelled&) {
+      fail();
     }
+    for (auto& each : cases) {  // all that have ended: each wait costs as much as this
+      if (each.taken || !each.fiber.done()) continue;
+      each.taken = true;
+      auto& handle = std::ranges::begin(handles)[static_cast<std::ptrdiff_t>(each.index)];
+      try {
+        results[each.index].emplace(detail::keep([&] { return handle.get(); }));
+      } catch (...) {
+        fail();
+      }
+    }
+    std::erase_if(pending, taken);
+    std::erase_if(by_source, taken);
   }
   if (failure) std::rethrow_exception(failure);
   std::vector<detail::kept<result>> values;

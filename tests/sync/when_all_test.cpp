@@ -2,6 +2,7 @@
 #include "support/runtime_fixture.hpp"
 
 #include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/event.hpp>
 #include <ulexite/sync/when.hpp>
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <thread>
 #include <tuple>
 #include <variant>
+#include <vector>
 
 namespace {
 
@@ -147,6 +149,22 @@ TEST_P(WhenAll, OverHandlesGivesTheResultsInTheirOrder) {
     flags.push_back(spawn([] { return true; }));
     flags.push_back(spawn([] { return false; }));
     EXPECT_EQ(when_all(std::move(flags)), (std::vector{true, false}));
+  });
+}
+
+TEST_P(WhenAll, OverManyHandlesThatEndTogether) {
+  run([] {
+    constexpr int count = 2000;
+    event go;
+    std::vector<join_handle<int>> handles;
+    for (int i = 0; i < count; ++i)
+      handles.push_back(spawn([&go, i] {
+        go.wait();
+        return i;
+      }));
+    go.set();
+    const std::vector<int> results = when_all(handles);
+    for (int i = 0; i < count; ++i) EXPECT_EQ(results[static_cast<std::size_t>(i)], i);
   });
 }
 
