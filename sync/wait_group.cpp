@@ -1,3 +1,4 @@
+#include <ulexite/base/perturb.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
@@ -33,6 +34,7 @@ void wait_group::change(std::int64_t by) {
 // for one that needs no guard.
 bool wait_group::wake_all(std::int64_t word) noexcept {
   detail::intrusive_list<detail::wait_node> woken;
+  detail::perturb();
   guard_.lock();
   const bool zero = word_.compare_exchange_strong(word, waited_bit, std::memory_order_acq_rel,  // A
                                                   std::memory_order_relaxed);                   // done anew
