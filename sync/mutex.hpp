@@ -15,6 +15,7 @@
 //
 // Checked by tests/model/mutex_model.cpp.
 
+#include <ulexite/runtime/here.hpp>
 #include <ulexite/sync/mutex_waiter.hpp>
 
 #include <atomic>
@@ -38,7 +39,7 @@ class mutex {
 
   // Waits until the mutex is the caller's. Not a cancellation point.
   void lock() {
-    detail::agent& self = detail::this_agent();
+    detail::agent& self = *detail::inlined_caller().agent;
     if (!take_free(self)) [[unlikely]]
       lock_slow(self, detail::no_deadline);
   }
@@ -48,7 +49,7 @@ class mutex {
 
   // Gives the mutex up. Never waits.
   void unlock() {
-    detail::agent& self = detail::this_agent();
+    detail::agent& self = *detail::inlined_caller().agent;
     std::uintptr_t expected = id(self);
     if (!word_.compare_exchange_strong(expected, 0, std::memory_order_release, std::memory_order_relaxed))  // A
         [[unlikely]]
