@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ulexite/base/standard.hpp>
+
 namespace ulexite::detail {
 
 // An asymmetric pair of fences: a store, a light fence and a load on one side, a store, a heavy fence and a load on the

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ulexite/base/standard.hpp>
+
 namespace ulexite::detail {
 
 // Reports a broken rule of the library itself on stderr, as one line "ulexite: BUG: ...", and aborts.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ulexite/base/standard.hpp>
+
 namespace ulexite::detail {
 
 // A perturbation point: in a build with ULEXITE_CHAOS, now and then a pause, a yield or a nap of some microseconds, so

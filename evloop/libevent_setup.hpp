@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ulexite/base/standard.hpp>
+
 namespace ulexite::detail {
 
 // Prepares libevent for this process, once: locks, thread ids, messages. Throws std::system_error if it refuses.

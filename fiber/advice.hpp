@@ -2,6 +2,8 @@
 
 // Telling the kernel the same about many ranges of memory, with one system call where it can be.
 
+#include <ulexite/base/standard.hpp>
+
 #include <cstddef>
 #include <span>
 

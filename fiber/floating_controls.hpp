@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ulexite/base/standard.hpp>
+
 #include <cstdint>
 
 #if defined(__x86_64__)

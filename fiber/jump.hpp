@@ -7,6 +7,8 @@
 //               looks at (floating_controls.hpp). A yield takes half the time.
 //   elsewhere   Boost.Context's (Oliver Kowalke, 2009). ULEXITE_BOOST_SWITCH takes it on x86-64 too, for comparison.
 
+#include <ulexite/base/standard.hpp>
+
 #if defined(__x86_64__) && !(defined(ULEXITE_BOOST_SWITCH) && ULEXITE_BOOST_SWITCH)
 #define ULEXITE_OWN_JUMP 1
 #else

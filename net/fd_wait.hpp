@@ -2,6 +2,8 @@
 
 // How a fiber waits for an edge of a descriptor's source. The library's own: nothing for users.
 
+#include <ulexite/base/standard.hpp>
+
 #include <cstdint>
 #include <system_error>
 

@@ -11,6 +11,8 @@
 //
 // Any number of fibers and threads may use one file at the same time, but for close, release and a move.
 
+#include <ulexite/base/standard.hpp>
+
 #include <sys/types.h>
 
 #include <cstddef>

@@ -2,6 +2,8 @@
 
 // What there is in a directory, and below it.
 
+#include <ulexite/base/standard.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>

@@ -51,11 +51,11 @@ class join_handle {
 
   // Waits like join(), but no longer than `time`. True if the fiber has ended.
   template <class Rep, class Period>
-  bool wait_for(std::chrono::duration<Rep, Period> time) {
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
     return checked("wait_for").join(detail::deadline_after(time));
   }
   template <class Clock, class Duration>
-  bool wait_until(std::chrono::time_point<Clock, Duration> time) {
+  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
     return checked("wait_until").join(detail::deadline_at(time));
   }
 

@@ -188,9 +188,17 @@ class large_result {
 template <class T>
 using result_place = std::conditional_t<(sizeof(T) > 128 || alignof(T) > 16), large_result<T>, std::optional<T>>;
 
+// Can what one fiber returns be given to another?
+template <class R>
+inline constexpr bool deliverable =
+    std::is_void_v<R> || std::is_lvalue_reference_v<R> || (std::is_object_v<R> && std::is_move_constructible_v<R>);
+
 // A task whose closure gives an R.
 template <class R>
 class result_task : public task {
+  static_assert(deliverable<R>,
+                "the result of a fiber must be void, a reference T& or movable, because its handle gives it away");
+
  public:
   using value_type = std::conditional_t<
       std::is_void_v<R>, std::monostate,

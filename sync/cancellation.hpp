@@ -21,13 +21,13 @@ namespace ulexite {
 // this_fiber::check() does. Scopes nest, and the nearest deadline wins; fibers spawned inside inherit it.
 //
 // A scope stays in the function that made it: its end must be reached by the fiber that began it, innermost first.
-class [[nodiscard]] deadline_scope {
+class deadline_scope {
  public:
   template <class Rep, class Period>
-  explicit deadline_scope(std::chrono::duration<Rep, Period> time) noexcept
+  [[nodiscard]] explicit deadline_scope(std::chrono::duration<Rep, Period> time) noexcept
       : deadline_scope(detail::deadline_after(time)) {}
   template <class Clock, class Duration>
-  explicit deadline_scope(std::chrono::time_point<Clock, Duration> time) noexcept
+  [[nodiscard]] explicit deadline_scope(std::chrono::time_point<Clock, Duration> time) noexcept
       : deadline_scope(detail::deadline_at(time)) {}
   deadline_scope(const deadline_scope&) = delete;
   deadline_scope& operator=(const deadline_scope&) = delete;
@@ -62,9 +62,9 @@ decltype(auto) timeout(Time time, F&& function) {
 
 // While it lives, the calling fiber does not hear of requests to stop, nor of deadlines set outside: for what must be
 // finished once it is begun. Fibers spawned inside have no deadline. this_fiber::stop_requested() still tells.
-class [[nodiscard]] shield {
+class shield {
  public:
-  shield() noexcept
+  [[nodiscard]] shield() noexcept
       : self_(detail::this_agent()),
         deadline_(std::exchange(self_.deadline, detail::no_deadline)),
         shielded_(self_.shielded),

@@ -21,11 +21,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace ulexite {
 
-enum class channel_status {
+enum class [[nodiscard]] channel_status {
   ok,
   closed,       // and for a receive: drained
   timeout,      // the time was over first
@@ -52,10 +53,17 @@ class channel_case_base;
 // A channel may be destroyed once every call on it has returned and no other will come.
 template <class T>
 class channel {
+  static_assert(std::is_object_v<T> && !std::is_array_v<T>,
+                "channel<T> carries objects: take std::monostate for void, a pointer or std::reference_wrapper for a "
+                "reference, std::array for an array");
+  static_assert(!std::is_const_v<T> && !std::is_volatile_v<T>, "channel<T> moves its values: T must not be const");
+
  public:
   // `capacity`: how many values wait in the channel before a send does. 0: a send waits for its receive (rendezvous).
   // `unbounded`: a send never waits. Memory for the values is taken as they come. Never waits itself.
-  explicit channel(std::size_t capacity = 0) noexcept : capacity_(capacity) {}
+  explicit channel(std::size_t capacity = 0) noexcept : capacity_(capacity) {
+    static_assert(std::is_move_constructible_v<T>, "channel<T> moves its values: T must be movable");
+  }
   channel(const channel&) = delete;
   channel& operator=(const channel&) = delete;
 
@@ -67,7 +75,7 @@ class channel {
   // Receives the oldest value; waits while there is none. nullopt when the channel is closed and drained.
   std::optional<T> receive() {
     std::optional<T> value;
-    receive_until_ns(value, detail::no_deadline);
+    static_cast<void>(receive_until_ns(value, detail::no_deadline));  // `value` tells
     return value;
   }
 
@@ -133,7 +141,7 @@ class channel {
     T* operator->() const noexcept { return std::addressof(*value_); }
     iterator& operator++() {
       value_.reset();
-      from_->receive_until_ns(value_, detail::no_deadline);
+      static_cast<void>(from_->receive_until_ns(value_, detail::no_deadline));
       return *this;
     }
     void operator++(int) { ++*this; }

@@ -43,11 +43,13 @@ class condition_variable {
     return wait_until_ns(lock, detail::deadline_at(time));
   }
   template <class Rep, class Period, class Condition>
-  bool wait_for(std::unique_lock<mutex>& lock, std::chrono::duration<Rep, Period> time, Condition condition) {
+  [[nodiscard]] bool wait_for(std::unique_lock<mutex>& lock, std::chrono::duration<Rep, Period> time,
+                              Condition condition) {
     return wait_until_ns(lock, detail::deadline_after(time), condition);
   }
   template <class Clock, class Duration, class Condition>
-  bool wait_until(std::unique_lock<mutex>& lock, std::chrono::time_point<Clock, Duration> time, Condition condition) {
+  [[nodiscard]] bool wait_until(std::unique_lock<mutex>& lock, std::chrono::time_point<Clock, Duration> time,
+                                Condition condition) {
     return wait_until_ns(lock, detail::deadline_at(time), condition);
   }
 

@@ -61,20 +61,21 @@ class condition_variable_any {
     return wait_ns(lock, detail::deadline_at(time));
   }
   template <class Lock, class Rep, class Period, class Condition>
-  bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> time, Condition condition) {
+  [[nodiscard]] bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> time, Condition condition) {
     return wait_until_ns(lock, {}, detail::deadline_after(time), condition);
   }
   template <class Lock, class Clock, class Duration, class Condition>
-  bool wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> time, Condition condition) {
+  [[nodiscard]] bool wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> time, Condition condition) {
     return wait_until_ns(lock, {}, detail::deadline_at(time), condition);
   }
   template <class Lock, class Rep, class Period, class Condition>
-  bool wait_for(Lock& lock, std::stop_token token, std::chrono::duration<Rep, Period> time, Condition condition) {
+  [[nodiscard]] bool wait_for(Lock& lock, std::stop_token token, std::chrono::duration<Rep, Period> time,
+                              Condition condition) {
     return wait_until_ns(lock, token, detail::deadline_after(time), condition);
   }
   template <class Lock, class Clock, class Duration, class Condition>
-  bool wait_until(Lock& lock, std::stop_token token, std::chrono::time_point<Clock, Duration> time,
-                  Condition condition) {
+  [[nodiscard]] bool wait_until(Lock& lock, std::stop_token token, std::chrono::time_point<Clock, Duration> time,
+                                Condition condition) {
     return wait_until_ns(lock, token, detail::deadline_at(time), condition);
   }
 

@@ -43,11 +43,11 @@ class event {
   void wait() { wait_until_ns(detail::no_deadline); }
   // The same for no longer than that: false if the time was over first.
   template <class Rep, class Period>
-  bool wait_for(std::chrono::duration<Rep, Period> time) {
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
     return wait_until_ns(detail::deadline_after(time));
   }
   template <class Clock, class Duration>
-  bool wait_until(std::chrono::time_point<Clock, Duration> time) {
+  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
     return wait_until_ns(detail::deadline_at(time));
   }
 

@@ -103,11 +103,11 @@ class future {
   void wait() const { checked()->wait(); }
   // The same for no longer than that: timeout if the time was over first, else ready.
   template <class Rep, class Period>
-  std::future_status wait_for(std::chrono::duration<Rep, Period> time) const {
+  [[nodiscard]] std::future_status wait_for(std::chrono::duration<Rep, Period> time) const {
     return wait_until_ns(detail::deadline_after(time));
   }
   template <class Clock, class Duration>
-  std::future_status wait_until(std::chrono::time_point<Clock, Duration> time) const {
+  [[nodiscard]] std::future_status wait_until(std::chrono::time_point<Clock, Duration> time) const {
     return wait_until_ns(detail::deadline_at(time));
   }
 

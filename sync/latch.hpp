@@ -36,11 +36,11 @@ class latch {
   void wait() const { open_.wait(); }
   // The same for no longer than that: false if the time was over first.
   template <class Rep, class Period>
-  bool wait_for(std::chrono::duration<Rep, Period> time) const {
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) const {
     return open_.wait_for(time);
   }
   template <class Clock, class Duration>
-  bool wait_until(std::chrono::time_point<Clock, Duration> time) const {
+  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) const {
     return open_.wait_until(time);
   }
   // Does count_down(n), then wait(). Throws like both; if it throws operation_cancelled, it has counted down.

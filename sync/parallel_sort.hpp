@@ -33,14 +33,14 @@ std::pair<It, It> partition_around_median(It first, It last, Less& less) {
       median(median(first, first + step, first + 2 * step, less), median(middle - step, middle, middle + step, less),
              median(end - 2 * step, end - step, end, less), less);
   std::iter_swap(first, chosen);
-  const auto& pivot = *first;
-  const It lower_end = std::partition(first + 1, last, [&](const auto& x) { return less(x, pivot); });
+  auto&& pivot = *first;
+  const It lower_end = std::partition(first + 1, last, [&](auto&& x) { return less(x, pivot); });
   const It equal_begin = lower_end - 1;
   std::iter_swap(first, equal_begin);
   // A pass of its own for its equals pays only where there are many: then few are less, here or a level deeper.
   if (equal_begin - first > (last - first) / 16) return {equal_begin, lower_end};
-  const auto& placed = *equal_begin;
-  return {equal_begin, std::partition(lower_end, last, [&](const auto& x) { return !less(placed, x); })};
+  auto&& placed = *equal_begin;
+  return {equal_begin, std::partition(lower_end, last, [&](auto&& x) { return !less(placed, x); })};
 }
 
 // Quicksort. Where the pivots are bad too often, std::sort has to do, which is never quadratic.
@@ -66,7 +66,7 @@ void sort_range(It first, It last, Less& less, std::size_t levels) {
 template <std::random_access_iterator It, class Less = std::less<>>
   requires std::sortable<It, Less>
 void parallel_sort(It first, It last, Less less = {}) {
-  const auto by = [&less](const auto& a, const auto& b) -> bool { return std::invoke(less, a, b); };
+  const auto by = [&less](auto&& a, auto&& b) -> bool { return std::invoke(less, a, b); };
   const auto size = static_cast<std::size_t>(last - first);
   detail::sort_range(first, last, by, 2 * std::bit_width(size));
 }

@@ -25,6 +25,12 @@ struct no_handler {
   void operator()(Value&&...) const noexcept {}
 };
 
+// For every case that comes with nothing.
+template <class Handler>
+constexpr void check_plain_handler() {
+  static_assert(std::is_invocable_v<Handler>, "the handler of this case of select takes no arguments");
+}
+
 template <class T, class Handler>
 class receive_case final : public receive_case_base<T> {
  public:
@@ -138,8 +144,9 @@ concept selectable =
 
 // Receives from `from`: handler(std::optional<T>&&), with nullopt when the channel is closed and drained.
 template <class T, class Handler = detail::no_handler>
-  requires std::is_invocable_v<Handler, std::optional<T>>
 [[nodiscard]] auto on_receive(channel<T>& from, Handler&& handler = {}) {
+  static_assert(std::is_invocable_v<Handler, std::optional<T>>,
+                "the handler of on_receive takes a std::optional<T>, T being what the channel carries");
   return detail::receive_case<T, Handler>(from, std::forward<Handler>(handler));
 }
 
@@ -148,6 +155,7 @@ template <class T, class Handler = detail::no_handler>
 template <class T, class Value, class Handler = detail::no_handler>
   requires std::is_same_v<Value, T&> || std::is_convertible_v<Value, T>
 [[nodiscard]] auto on_send(channel<T>& to, Value&& value, Handler&& handler = {}) {
+  detail::check_plain_handler<Handler>();
   if constexpr (std::is_same_v<Value, T&>) {
     return detail::send_case<T, T&, Handler>(to, value, std::forward<Handler>(handler));
   } else {
@@ -158,6 +166,7 @@ template <class T, class Value, class Handler = detail::no_handler>
 // When nothing else has come about in that time, counted from this call: handler().
 template <class Rep, class Period, class Handler = detail::no_handler>
 [[nodiscard]] auto after(std::chrono::duration<Rep, Period> time, Handler&& handler = {}) {
+  detail::check_plain_handler<Handler>();
   return detail::plain_case<detail::timer_case, Handler>(detail::deadline_after(time), std::forward<Handler>(handler));
 }
 
@@ -165,6 +174,7 @@ template <class Rep, class Period, class Handler = detail::no_handler>
 // fiber, and select throws it if another waits for that fiber already.
 template <class T, class Handler = detail::no_handler>
 [[nodiscard]] auto on_join(join_handle<T>& handle, Handler&& handler = {}) {
+  detail::check_plain_handler<Handler>();
   return detail::plain_case<detail::join_case, Handler>(detail::handle_access::task_of(handle, "on_join"),
                                                         std::forward<Handler>(handler));
 }
@@ -172,12 +182,14 @@ template <class T, class Handler = detail::no_handler>
 // When a stop is requested of `token`: handler(). Switched off if that can never be.
 template <class Handler = detail::no_handler>
 [[nodiscard]] auto on_stop(std::stop_token token, Handler&& handler = {}) {
+  detail::check_plain_handler<Handler>();
   return detail::plain_case<detail::stop_case, Handler>(std::move(token), std::forward<Handler>(handler));
 }
 
 // When no other case is ready, instead of a wait: handler(). At most one.
 template <class Handler = detail::no_handler>
 [[nodiscard]] auto otherwise(Handler&& handler = {}) {
+  detail::check_plain_handler<Handler>();
   return detail::otherwise_case<Handler>{std::forward<Handler>(handler)};
 }
 

@@ -53,15 +53,15 @@ class selector {
   result wait() { return *wait_until_ns(detail::no_deadline, true); }
   // The same for no longer than that: nullopt if the time was over first.
   template <class Rep, class Period>
-  std::optional<result> wait_for(std::chrono::duration<Rep, Period> time) {
+  [[nodiscard]] std::optional<result> wait_for(std::chrono::duration<Rep, Period> time) {
     return wait_until_ns(detail::deadline_after(time), true);
   }
   template <class Clock, class Duration>
-  std::optional<result> wait_until(std::chrono::time_point<Clock, Duration> time) {
+  [[nodiscard]] std::optional<result> wait_until(std::chrono::time_point<Clock, Duration> time) {
     return wait_until_ns(detail::deadline_at(time), true);
   }
   // Never waits: nullopt if no case is ready.
-  std::optional<result> try_wait() { return wait_until_ns(detail::no_deadline, false); }
+  [[nodiscard]] std::optional<result> try_wait() { return wait_until_ns(detail::no_deadline, false); }
 
  private:
   struct receive final : detail::receive_case_base<T> {

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <ranges>
 #include <tuple>
@@ -19,9 +20,13 @@
 namespace ulexite {
 namespace detail {
 
-// A result as it stands in a tuple, variant or vector.
+// A result as it stands in a tuple.
 template <class R>
 using kept = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
+
+// A result as it stands in a variant or vector, which hold no references.
+template <class R>
+using stored = std::conditional_t<std::is_reference_v<R>, std::reference_wrapper<std::remove_reference_t<R>>, kept<R>>;
 
 // The value of call(), or std::monostate.
 template <class Call>
@@ -72,9 +77,10 @@ struct pending_join final : join_case {
 }  // namespace detail
 
 // Waits for the fibers of all handles, whichever ends first, and returns the vector of their results in the order of
-// the handles (std::monostate for void); the handles are empty then. When one has failed, the others are asked to stop,
-// and its exception is thrown once all have ended. A cancellation point: when the caller is asked to stop, so are they.
-// Throws usage_error for a handle without a fiber, or if another waits for one of the fibers.
+// the handles (std::monostate for void, std::reference_wrapper for a reference); the handles are empty then. When one
+// has failed, the others are asked to stop, and its exception is thrown once all have ended. A cancellation point: when
+// the caller is asked to stop, so are they. Throws usage_error for a handle without a fiber, or if another waits for one
+// of the fibers.
 template <detail::handle_range Handles>
 auto when_all(Handles&& handles) {
   using result = decltype(std::ranges::begin(handles)->get());
@@ -84,7 +90,7 @@ auto when_all(Handles&& handles) {
     pending.push_back(&cases.emplace_back(detail::handle_access::task_of(handle, "when_all"), cases.size()));
   auto by_source = pending;
   std::exception_ptr failure;
-  std::vector<std::optional<detail::kept<result>>> results(cases.size());
+  std::vector<std::optional<detail::stored<result>>> results(cases.size());
   std::optional<shield> uninterrupted;
   const auto fail = [&] {
     if (failure) return;
@@ -104,7 +110,7 @@ auto when_all(Handles&& handles) {
       each.taken = true;
       auto& handle = std::ranges::begin(handles)[static_cast<std::ptrdiff_t>(each.index)];
       try {
-        results[each.index].emplace(detail::keep([&] { return handle.get(); }));
+        results[each.index].emplace(detail::keep([&]() -> decltype(auto) { return handle.get(); }));
       } catch (...) {
         fail();
       }
@@ -113,18 +119,18 @@ auto when_all(Handles&& handles) {
     std::erase_if(by_source, taken);
   }
   if (failure) std::rethrow_exception(failure);
-  std::vector<detail::kept<result>> values;
+  std::vector<detail::stored<result>> values;
   values.reserve(results.size());
   for (auto& each : results) values.push_back(std::move(*each));
   return values;
 }
 
 // What when_any gives: the position of the function that ended first, and its result in the alternative of that
-// position.
+// position (std::monostate for void, std::reference_wrapper for a reference).
 template <class... R>
 struct any_result {
   std::size_t index;
-  std::variant<detail::kept<R>...> value;
+  std::variant<detail::stored<R>...> value;
 };
 
 // Calls all functions, each in a fiber of its own. The first to end decides: the others are cancelled and waited for,
@@ -133,6 +139,8 @@ struct any_result {
 template <std::invocable... F>
   requires(sizeof...(F) > 0)
 auto when_any(F&&... functions) {
+  static_assert((detail::deliverable<std::invoke_result_t<F>> && ...),
+                "each result of when_any must be void, a reference T& or movable");
   using result = any_result<std::invoke_result_t<F>...>;
   std::optional<result> first;
   std::exception_ptr failure;
@@ -144,9 +152,9 @@ auto when_any(F&&... functions) {
       return won;
     };
     try {
-      auto value = detail::keep(std::forward<decltype(function)>(function));
+      decltype(auto) value = detail::keep(std::forward<decltype(function)>(function));
       if (!win()) return;
-      first.emplace(result{I, decltype(result::value)(std::in_place_index<I>, std::move(value))});
+      first.emplace(result{I, decltype(result::value)(std::in_place_index<I>, std::forward<decltype(value)>(value))});
     } catch (...) {
       if (won || win()) failure = std::current_exception();
     }

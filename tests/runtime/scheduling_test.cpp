@@ -178,7 +178,7 @@ TEST_P(Scheduling, AChannelLoopThatNeverWaitsLetsOthersRun) {
         int value = 1;
         while (!stop) {
           mine.send(value);
-          mine.try_receive(value);
+          EXPECT_EQ(mine.try_receive(value), channel_status::ok);
         }
       });
     for (int i = 0; i < 10; ++i) {

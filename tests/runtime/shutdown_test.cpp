@@ -64,7 +64,7 @@ TEST_P(Shutdown, CancelEndsEveryWait) {
   };
   channel<int> empty, full(1);
   int value = 1;
-  full.try_send(value);
+  ASSERT_EQ(full.try_send(value), channel_status::ok);
   wait_group group(1);
   wait([] { this_fiber::sleep_for(1h); });
   wait([&] { empty.receive(); });
@@ -73,7 +73,7 @@ TEST_P(Shutdown, CancelEndsEveryWait) {
   wait([&] { group.wait_for(1h); });
   wait([&] {
     int into = 0;
-    empty.receive_for(into, 1h);
+    (void)empty.receive_for(into, 1h);
   });
   wait([] {
     for (;;) {

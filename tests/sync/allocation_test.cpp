@@ -128,7 +128,7 @@ TEST_P(NoAllocation, InTimedOperations) {
   channel<int> values;
   const auto receive = [&](int) {
     int value = 0;
-    values.receive_for(value, 1us);
+    (void)values.receive_for(value, 1us);
   };
   expect_none(receive, receive);
 }
@@ -216,7 +216,7 @@ TEST_P(NoAllocation, InNotificationsAndTimedWaits) {
     std::unique_lock lock(timed);
     any.wait_for(lock, std::chrono::microseconds(i % 4));
     any.notify_one();
-    any.wait_for(lock, source.get_token(), 1us, [once = false]() mutable { return std::exchange(once, true); });
+    (void)any.wait_for(lock, source.get_token(), 1us, [once = false]() mutable { return std::exchange(once, true); });
     any.notify_all();
   };
   expect_none(wait, wait);

@@ -269,8 +269,8 @@ TEST_P(ConditionVariableAny, StopsNotificationsAndTimeOutsRace) {
       std::stop_source source;
       const auto wait = [&, i](int shift) {
         std::unique_lock lock(guard);
-        condition.wait_for(lock, source.get_token(), std::chrono::microseconds((i * 7 + shift) % 40),
-                           [&] { return false; });
+        (void)condition.wait_for(lock, source.get_token(), std::chrono::microseconds((i * 7 + shift) % 40),
+                                 [&] { return false; });
         EXPECT_TRUE(lock.owns_lock());
       };
       wait_group all;

@@ -246,6 +246,15 @@ TEST_P(ParallelRange, SortsByAMember) {
   });
 }
 
+TEST_P(ParallelRange, SortsByAnOrderOnReferencesThatAreNotConst) {
+  run([] {
+    std::vector<int> values(5'000);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(i * 7'919 % 5'003);
+    parallel_sort(values.begin(), values.end(), [](int& a, int& b) { return a > b; });
+    EXPECT_TRUE(std::is_sorted(values.rbegin(), values.rend()));
+  });
+}
+
 TEST_P(ParallelRange, ASortThatThrowsLeavesElementsThatCanBeUsed) {
   run([] {
     for (const int when : {1, 1000, 30'000, 100'000}) {

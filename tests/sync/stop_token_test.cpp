@@ -258,7 +258,7 @@ TEST_P(StopToken, CallbacksOfARequestRunBeforeItReturns) {
     auto handle = spawn([] { wait_until([] { return this_fiber::stop_requested(); }); });
     const std::stop_callback tell(handle.get_stop_token(), [&] {
       int one = 1;
-      asked.try_send(one);
+      (void)asked.try_send(one);
     });
     handle.request_stop();
     EXPECT_EQ(asked.size(), 1u);

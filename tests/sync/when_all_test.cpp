@@ -168,6 +168,18 @@ TEST_P(WhenAll, OverManyHandlesThatEndTogether) {
   });
 }
 
+TEST_P(WhenAll, OverHandlesReferencesPassThrough) {
+  run([] {
+    int numbers[2] = {3, 4};
+    std::vector<join_handle<const int&>> handles;
+    for (const int& each : numbers) handles.push_back(spawn([&]() -> const int& { return each; }));
+    const std::vector<std::reference_wrapper<const int>> results = when_all(handles);
+    ASSERT_EQ(results.size(), 2u);
+    EXPECT_EQ(&results[0].get(), &numbers[0]);
+    EXPECT_EQ(&results[1].get(), &numbers[1]);
+  });
+}
+
 TEST_P(WhenAll, OverNoHandlesIsAtOnce) {
   run([] {
     EXPECT_TRUE(when_all(std::span<join_handle<int>>()).empty());

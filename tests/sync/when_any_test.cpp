@@ -57,6 +57,15 @@ TEST_P(WhenAny, OfOneIsThatOne) {
   });
 }
 
+TEST_P(WhenAny, ReferencesPassThrough) {
+  run([this] {
+    std::string mine = "mine";
+    auto result = when_any(waits(), [&]() -> std::string& { return mine; });
+    ASSERT_EQ(result.index, 1u);
+    EXPECT_EQ(&std::get<1>(result.value).get(), &mine);
+  });
+}
+
 TEST_P(WhenAny, TellsEqualTypesApartByTheirPosition) {
   run([&] {
     for (int winner = 0; winner < 3; ++winner) {

@@ -1,0 +1,57 @@
+// What must not compile without a word, and the words. refused.py compiles this file, and looks for each comment's text
+// in an error that comes from the comment's line.
+
+#include <ulexite.hpp>
+
+#include <chrono>
+#include <vector>
+
+namespace ux = ulexite;
+using namespace std::chrono_literals;
+
+struct immovable {
+  immovable() = default;
+  immovable(const immovable&) = delete;
+};
+
+void channels(ux::channel<int>& numbers, int& n) {
+  ux::channel<void> nothing;          // REFUSED: take std::monostate for void
+  ux::channel<int&> references;       // REFUSED: a pointer or std::reference_wrapper for a reference
+  ux::channel<const int> constants;   // REFUSED: T must not be const
+  ux::channel<immovable> never_sent;  // REFUSED: T must be movable
+  numbers.try_send(n);                // REFUSED: nodiscard
+  numbers.receive_for(n, 1s);         // REFUSED: nodiscard
+}
+
+int&& temporary();
+
+void results() {
+  ux::spawn([] { return immovable(); });     // REFUSED: the result of a fiber must be
+  ux::spawn(temporary);                      // REFUSED: the result of a fiber must be
+  ux::when_any([] { return immovable(); });  // REFUSED: each result of when_any must be
+  ux::blocking([] { return immovable(); });  // REFUSED: the result of blocking must be
+}
+
+void handlers(ux::channel<int>& numbers, ux::join_handle<>& fiber, std::stop_token token) {
+  (void)ux::on_receive(numbers, [](int) {});  // REFUSED: takes a std::optional<T>
+  (void)ux::on_send(numbers, 1, [](int) {});  // REFUSED: takes no arguments
+  (void)ux::after(1s, [](double) {});         // REFUSED: takes no arguments
+  (void)ux::on_join(fiber, [](int) {});       // REFUSED: takes no arguments
+  (void)ux::on_stop(token, [](bool) {});      // REFUSED: takes no arguments
+  (void)ux::otherwise([](std::size_t) {});    // REFUSED: takes no arguments
+}
+
+void dropped(ux::event& event, ux::latch& latch, ux::wait_group& group, ux::join_handle<>& fiber,
+             ux::future<int>& value) {
+  ux::deadline_scope(1s);  // REFUSED: nodiscard
+  ux::shield();            // REFUSED: nodiscard
+  event.wait_for(1s);      // REFUSED: nodiscard
+  latch.wait_for(1s);      // REFUSED: nodiscard
+  group.wait_for(1s);      // REFUSED: nodiscard
+  fiber.wait_for(1s);      // REFUSED: nodiscard
+  value.wait_for(1s);      // REFUSED: nodiscard
+}
+
+void accepted() {
+  ux::spawn([] {});  // ACCEPTED: its fiber goes on by itself
+}
