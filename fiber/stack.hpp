@@ -34,8 +34,7 @@ struct alignas(cache_line) stack {
   bool dirty = false;                                 // memory may be committed
   bool canary = false;                                // no guard could be had: checked when given back
 
-  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(high - low); }  // usable
-  [[nodiscard]] std::size_t space() const noexcept { return size() + guard; }                       // address space
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(high - low); }
 };
 
 // Bytes from the top of the stack down to the deepest page that was touched since the stack's memory was last given

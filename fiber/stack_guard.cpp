@@ -122,9 +122,9 @@ std::size_t page_size() noexcept {
   return size;
 }
 
-std::size_t stack_guard_size(std::size_t space) noexcept {
+std::size_t stack_guard_size(std::size_t size) noexcept {
   constexpr std::size_t kib = 1024;
-  return std::max(space <= 32 * kib ? 4 * kib : 16 * kib, page_size());
+  return std::max(std::clamp(size / 4, 64 * kib, 1024 * kib), page_size());
 }
 
 void place_stack_guards(stack* list) noexcept {

@@ -17,9 +17,10 @@
 
 namespace ulexite::detail {
 
-// Bytes of guard for a stack of `space` bytes of address space: a frame that skips it must be larger than that, unless
-// it was compiled with -fstack-clash-protection, which probes each page.
-std::size_t stack_guard_size(std::size_t space) noexcept;
+// Bytes of guard below a stack of `size` bytes: a quarter of it, at least 64 KiB and at most 1 MiB. A frame that skips
+// it must be larger than that, and compiled without -fstack-clash-protection, which probes each page. It is address
+// space alone; but more of it would spread the stacks over more page tables (docs/memory.md).
+std::size_t stack_guard_size(std::size_t size) noexcept;
 
 // Makes the guard below `low` of each stack of a list (through `next`); sets `canary`. Always succeeds, by a canary if
 // all else fails. Any thread.

@@ -15,10 +15,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <system_error>
 
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 namespace ulexite::detail {
@@ -62,7 +64,7 @@ void describe(report_line& line, const stack& stack) noexcept {
   } else {
     line.text("by no fiber");
   }
-  line.text(" (stack of ").number(stack.space()).text(" bytes");
+  line.text(" (stack of ").number(stack.size()).text(" bytes");
   if (owner && owner->where.line() != 0) {
     line.text(", spawned at ").text(owner->where.file_name()).text(":").number(owner->where.line());
   }
@@ -81,6 +83,24 @@ void set_default(int signal) noexcept {
   ::sigaction(signal, &plain, nullptr);
 }
 
+// Says in which fiber `what` came about, if the stack pointer `top` is that of one.
+bool name_fiber(report_line& line, const char* what, const void* top) noexcept {
+  const stack* const standing = stack_slab::holding(top);
+  if (!standing || !standing->owner.load(std::memory_order_acquire)) return false;  // A
+  line.text("ulexite: ").text(what).text(" ");
+  describe(line, *standing);
+  return true;
+}
+
+const void* stack_pointer(const void* interrupted) noexcept {
+  const mcontext_t& registers = static_cast<const ucontext_t*>(interrupted)->uc_mcontext;
+#if defined(__x86_64__)
+  return reinterpret_cast<const void*>(registers.gregs[REG_RSP]);
+#else
+  return reinterpret_cast<const void*>(registers.sp);
+#endif
+}
+
 // A fault that is not ours. Should the earlier handler have asked for a signal mask of its own, it does without. It may
 // leave by an exception or a jump.
 void pass_on(int signal, siginfo_t* info, void* context) {
@@ -89,7 +109,13 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   if (earlier.sa_handler == SIG_IGN && sent) return;
   if (earlier.sa_handler == SIG_DFL || earlier.sa_handler == SIG_IGN) {
     set_default(signal);
-    if (sent) ::raise(signal);  // pending until the handler returns
+    if (sent) {
+      ::raise(signal);  // pending until the handler returns
+      return;
+    }
+    report_line line;
+    if (name_fiber(line, signal == SIGSEGV ? "SIGSEGV" : "SIGBUS", stack_pointer(context)))
+      line.text(": address 0x").number(reinterpret_cast<std::uintptr_t>(info->si_addr), 16).write();
   } else if (earlier.sa_flags & SA_SIGINFO) {
     earlier.sa_sigaction(signal, info, context);
   } else {
@@ -114,8 +140,17 @@ void install_for(int signal, action& earlier) {
   ours.sa_sigaction = on_fault;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
   if (::sigaction(signal, nullptr, &earlier) != 0 || ::sigaction(signal, &ours, nullptr) != 0) {
-    throw std::system_error(errno, std::system_category(), "cannot install the stack overflow handler");
+    throw std::system_error(errno, std::system_category(), "cannot install the handler of stack overflows");
   }
+}
+
+std::terminate_handler earlier_terminate = nullptr;  // written once, before ours can run
+
+[[noreturn]] void on_terminate() {
+  report_line line;
+  if (name_fiber(line, "std::terminate", __builtin_frame_address(0))) line.write();
+  if (earlier_terminate) earlier_terminate();
+  std::abort();
 }
 
 // 64 KiB, or what the processor's registers need (they are saved there) with room for an earlier handler.
@@ -132,10 +167,12 @@ std::size_t signal_stack_size() noexcept {
 
 }  // namespace
 
-void install_stack_overflow_handler() {
+void install_death_reports() {
   [[maybe_unused]] static const bool once = [] {
     install_for(SIGSEGV, earlier_segv);
     install_for(SIGBUS, earlier_bus);
+    earlier_terminate = std::get_terminate();
+    std::set_terminate(on_terminate);
     return true;
   }();
 }

@@ -6,11 +6,17 @@
 
 namespace ulexite::detail {
 
-// Installs, once per process, the handler that tells a fault in a stack's guard from any other: it writes one line
+// Installs, once per process, the handlers that name a fiber in which the process ends. Throws std::system_error when
+// the system refuses. Any thread.
+//
+// That of SIGSEGV and SIGBUS tells a fault in a stack's guard from any other: it writes one line
 //   ulexite: stack overflow in fiber #7 'name' (stack of 262144 bytes, spawned at file.cpp:12): address 0x...
 // to stderr and then lets the default action kill the process. Any other fault goes to the handler that was installed
-// before, or to the default action. Throws std::system_error when the system refuses. Any thread.
-void install_stack_overflow_handler();
+// before. If that is the default action and a fiber ran, a like line says so first: "ulexite: SIGSEGV in fiber #7 ...".
+//
+// That of std::terminate writes "ulexite: std::terminate in fiber #7 ...", if a fiber called it, and calls the handler
+// that was installed before.
+void install_death_reports();
 
 // Gives the calling thread, for its own life, a signal stack for that handler: a fault on a full stack cannot be
 // handled on it. A thread that already has one keeps it. Throws std::system_error when the system refuses. Created and

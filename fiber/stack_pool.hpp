@@ -20,9 +20,8 @@ class stack_slab;
 // reached by nobody since the last one: the low-water mark of the pool, for which nothing had to be counted or walked.
 class stack_pool {
  public:
-  // The pool whose stacks take `size` bytes of address space each, guard included: `size` is rounded up to the next
-  // power of two of at least 16 KiB (at least four pages). Throws std::invalid_argument naming the size when it is
-  // above 1 GiB.
+  // The pool whose stacks have `size` bytes each, besides the guard: `size` is rounded up to the next power of two of
+  // at least 16 KiB (at least four pages). Throws std::invalid_argument naming the size when it is above 1 GiB.
   static stack_pool& of_size(std::size_t size);
 
   // Takes a stack, carving a new one when none is left. Null when the machine refuses the memory (errno says why).
@@ -41,7 +40,7 @@ class stack_pool {
   // Trims every pool.
   static std::size_t trim_all(bool all = false) noexcept;
 
-  // Address space of each stack, guard included.
+  // Bytes of each stack, besides its guard.
   [[nodiscard]] std::size_t stack_size() const noexcept { return stack_size_; }
   [[nodiscard]] std::size_t carved() const noexcept;  // stacks ever made
   [[nodiscard]] std::size_t unused() const noexcept;  // of these, in the pool now

@@ -1,6 +1,6 @@
 // Pairings
 //   A  make stores the directory, release  ->  entry_of loads it, acquire: whoever sees the directory may read it.
-//   B  publish stores a slab in the directory, release  ->  guarded loads it, acquire: it sees the slab complete.
+//   B  publish stores a slab in the directory, release  ->  holding loads it, acquire: it sees the slab complete.
 
 #include <ulexite/fiber/stack_slab.hpp>
 
@@ -58,12 +58,13 @@ std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
 }  // namespace
 
 stack_slab* stack_slab::make(std::size_t stack_size) noexcept {
-  const std::size_t count = std::max<std::size_t>(space / stack_size, 1);
+  const std::size_t guard = stack_guard_size(stack_size), stride = guard + stack_size;
+  const std::size_t count = (space + stride - 1) / stride;
   const std::size_t head = round_up(sizeof(stack) * (count + 1), page_size());
-  const std::size_t bytes = head + count * stack_size;
+  const std::size_t bytes = head + count * stride;
   char* const memory = map(bytes);
   if (!memory) return nullptr;
-  auto* const slab = new (memory) stack_slab(memory + head, stack_size, count, stack_guard_size(stack_size));
+  auto* const slab = new (memory) stack_slab(memory + head, stride, count, guard);
   if (slab->publish()) return slab;
   ::munmap(memory, bytes);
   errno = ENOMEM;
@@ -74,36 +75,40 @@ stack_slab* stack_slab::make(std::size_t stack_size) noexcept {
 bool stack_slab::publish() noexcept {
   entry* const table = open_directory();
   const std::size_t begin = round_up(reinterpret_cast<std::uintptr_t>(stacks_), granule) / granule;
-  const std::size_t end = round_up(reinterpret_cast<std::uintptr_t>(stacks_ + count_ * stack_size_), granule) / granule;
+  const std::size_t end = round_up(reinterpret_cast<std::uintptr_t>(stacks_ + count_ * stride_), granule) / granule;
   if (!table || end > entries) return false;
   for (std::size_t i = begin; i < end; ++i) table[i].store(this, std::memory_order_release);  // B
   return true;
 }
 
-const stack* stack_slab::guarded(const void* address) noexcept {
+const stack* stack_slab::holding(const void* address) noexcept {
   const entry* const table = directory.load(std::memory_order_acquire);  // A
   const std::size_t below = reinterpret_cast<std::uintptr_t>(address) / granule;
   if (!table || below + 1 >= entries) return nullptr;
   for (std::size_t i = below; i <= below + 1; ++i) {
     const stack_slab* const slab = table[i].load(std::memory_order_acquire);  // B
     if (!slab) continue;
-    if (const stack* const found = slab->guarded_here(static_cast<const char*>(address))) return found;
+    if (const stack* const found = slab->holding_here(static_cast<const char*>(address))) return found;
   }
   return nullptr;
 }
 
-const stack* stack_slab::guarded_here(const char* address) const noexcept {
-  if (address < stacks_ || address >= stacks_ + count_ * stack_size_) return nullptr;
-  const auto offset = static_cast<std::size_t>(address - stacks_);
-  return offset % stack_size_ < guard_size_ ? descriptor(offset / stack_size_) : nullptr;
+const stack* stack_slab::holding_here(const char* address) const noexcept {
+  if (address < stacks_ || address >= stacks_ + count_ * stride_) return nullptr;
+  return descriptor(static_cast<std::size_t>(address - stacks_) / stride_);
+}
+
+const stack* stack_slab::guarded(const void* address) noexcept {
+  const stack* const found = holding(address);
+  return found && address < found->low ? found : nullptr;
 }
 
 stack* stack_slab::carve(std::size_t first, std::size_t count) noexcept {
   for (std::size_t i = first; i < first + count; ++i) {
     stack& made = *new (descriptor(i)) stack;
     made.next = i + 1 < first + count ? descriptor(i + 1) : nullptr;
-    made.low = stacks_ + i * stack_size_ + guard_size_;
-    made.high = stacks_ + (i + 1) * stack_size_;
+    made.low = stacks_ + i * stride_ + guard_size_;
+    made.high = stacks_ + (i + 1) * stride_;
     made.guard = static_cast<std::uint32_t>(guard_size_);
   }
   place_stack_guards(descriptor(first));

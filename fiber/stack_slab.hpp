@@ -15,12 +15,15 @@ namespace ulexite::detail {
 
 class stack_slab {
  public:
-  // Address space of the stacks in a slab, unless a single one is larger.
+  // Least address space of the stacks in a slab.
   static constexpr std::size_t space = std::size_t{64} << 20;
 
-  // Maps a slab of stacks of `stack_size` bytes, a power of two. Null when the machine refuses (errno says why).
+  // Maps a slab of stacks of `stack_size` bytes, a power of two, with a guard each. Null when the machine refuses
+  // (errno says why).
   static stack_slab* make(std::size_t stack_size) noexcept;
 
+  // The stack in whose space `address` lies, guard included, or null. Async-signal-safe, wait-free.
+  static const stack* holding(const void* address) noexcept;
   // The stack in whose guard `address` lies, or null. Async-signal-safe, wait-free. A guard is where a guard would be:
   // the answer means something only for an address that faulted.
   static const stack* guarded(const void* address) noexcept;
@@ -32,15 +35,15 @@ class stack_slab {
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
 
  private:
-  stack_slab(char* stacks, std::size_t stack_size, std::size_t count, std::size_t guard_size) noexcept
-      : stacks_(stacks), stack_size_(stack_size), count_(count), guard_size_(guard_size) {}
+  stack_slab(char* stacks, std::size_t stride, std::size_t count, std::size_t guard_size) noexcept
+      : stacks_(stacks), stride_(stride), count_(count), guard_size_(guard_size) {}
 
   bool publish() noexcept;
-  [[nodiscard]] const stack* guarded_here(const char* address) const noexcept;
+  [[nodiscard]] const stack* holding_here(const char* address) const noexcept;
   [[nodiscard]] stack* descriptor(std::size_t index) const noexcept;
 
   char* const stacks_;
-  const std::size_t stack_size_;
+  const std::size_t stride_;  // a stack and its guard
   const std::size_t count_;
   const std::size_t guard_size_;
 };

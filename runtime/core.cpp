@@ -28,7 +28,7 @@ core::core(runtime_options given)
       blocking(std::make_shared<blocking_pool>(options.blocking_threads, options.blocking_keep_alive)),
       parker(*this, static_cast<std::uint32_t>(workers)),
       seen_dispatches_(workers) {
-  install_stack_overflow_handler();
+  install_death_reports();
   for (std::size_t i = 0; i < workers; ++i) schedulers.push_back(std::make_unique<scheduler>(*this, i));
   threads_.reserve(workers);
 }

@@ -14,7 +14,7 @@ struct runtime_options {
   // Most worker threads. 0: the environment variable ULEXITE_THREADS, else the processors that affinity and the control
   // group's quota allow. They are started as work appears; a refused one is done without as long as one runs.
   std::size_t threads = 0;
-  // Bytes of address space of a fiber's stack, rounded up to a power of two. Memory is committed on first touch.
+  // Bytes of a fiber's stack, rounded up to a power of two. They are address space: memory is committed on first touch.
   std::size_t stack_size = 256 * 1024;
   // Most live fibers, the main fiber included; a spawn beyond throws errc::limit_reached. 0: bounded by memory only.
   std::size_t max_fibers = 0;

@@ -13,7 +13,7 @@
 
 namespace ulexite {
 
-// How to start a fiber. `name` is copied. `stack_size`: bytes of address space, rounded up to a power of two; 0 takes
+// How to start a fiber. `name` is copied. `stack_size`: bytes, rounded up to a power of two; 0 takes
 // the runtime's. `where` appears in reports as the place of the spawn.
 struct fiber_options {
   std::string_view name{};

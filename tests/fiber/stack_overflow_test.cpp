@@ -33,7 +33,7 @@ using testing::KilledBySignal;
 using ulexite::detail::check_stack_canary;
 using ulexite::detail::count_stack_guards;
 using ulexite::detail::fiber_identity;
-using ulexite::detail::install_stack_overflow_handler;
+using ulexite::detail::install_death_reports;
 using ulexite::detail::signal_stack;
 using ulexite::detail::stack;
 using ulexite::detail::stack_pool;
@@ -72,7 +72,7 @@ stack& stand(const char* name, std::source_location where = std::source_location
 void write_below(const stack& stack, std::size_t bytes) { write_byte(stack.low - bytes); }
 
 struct prepared {
-  prepared() { install_stack_overflow_handler(); }
+  prepared() { install_death_reports(); }
   signal_stack own;
 };
 
@@ -114,7 +114,7 @@ TEST_F(StackOverflow, TheGuardReachesFromTheLowestUsableByteToTheNextStack) {
 TEST_F(StackOverflow, IsReportedOnEveryThreadWithASignalStack) {
   EXPECT_EXIT(
       {
-        install_stack_overflow_handler();
+        install_death_reports();
         std::thread([] {
           signal_stack own;
           write_below(stand("elsewhere"), 1);

@@ -13,6 +13,13 @@ export PKG_CONFIG_PATH LD_LIBRARY_PATH
 
 mkdir -p "$folder"
 flags=$(pkg-config --cflags ulexite)
+case $flags in
+  *-fstack-clash-protection*) ;;
+  *) echo "no -fstack-clash-protection in: $flags"; exit 1 ;;
+esac
+case $(pkg-config --define-variable=stack_protection= --cflags ulexite) in
+  *-fstack-clash-protection*) echo "-fstack-clash-protection cannot be left out"; exit 1 ;;
+esac
 if [ -e "$library/libulexite.a" ]; then
   libraries=$(pkg-config --static --libs ulexite)
 else

@@ -78,6 +78,56 @@ TEST_P(StackOverflowOf, AFiberThatWasSuspendedAndWentOnIsReported) {
       KilledBySignal(SIGSEGV), "ulexite: stack overflow in fiber #[0-9]+ 'slept'");
 }
 
+// Larger than the stack and its guard, and only the far end is touched, as by read(fd, buffer, n).
+[[gnu::noinline]] void fill_part_of_an_array() {
+  volatile char buffer[400 * 1024];
+  for (int i = 0; i < 1024; ++i) buffer[i] = 7;
+}
+
+TEST_P(StackOverflowOf, AnArrayThatWouldStepOverTheGuardIsReported) {
+  EXPECT_EXIT(
+      {
+        const watchdog dog("StackOverflowOf");
+        runtime({.threads = GetParam()}).run([] { spawn({.name = "reader"}, fill_part_of_an_array).join(); });
+      },
+      KilledBySignal(SIGSEGV), "ulexite: stack overflow in fiber #[0-9]+ 'reader'");
+}
+
+TEST(RuntimeDeathTest, TerminateNamesTheFiber) {
+  use_threadsafe_death_tests();
+  EXPECT_EXIT(
+      run([] {
+        spawn({.name = "worker 7"}, [] {
+          struct throws {
+            ~throws() { this_fiber::yield(), throw_anything(); }
+            static void throw_anything() { throw std::runtime_error("too late"); }
+          } const object;
+        }).join();
+      }),
+      KilledBySignal(SIGABRT),
+      "ulexite: std::terminate in fiber #[0-9]+ 'worker 7' \\(stack of 262144 bytes, spawned at [^ ]*deaths_test.cpp:");
+}
+
+TEST(RuntimeDeathTest, TerminateElsewhereNamesNoFiber) {
+  use_threadsafe_death_tests();
+  EXPECT_EXIT((run([] {}), std::set_terminate([] { std::_Exit(5); }), std::terminate()), ExitedWithCode(5), "^$");
+  EXPECT_EXIT((std::set_terminate([] { std::_Exit(6); }), run([] { std::terminate(); })), ExitedWithCode(6),
+              "^ulexite: std::terminate in fiber #1 [^\n]*\n$");
+}
+
+TEST(RuntimeDeathTest, AFaultNamesTheFiber) {
+  if (sanitized) GTEST_SKIP() << "the sanitizer reports it in its own way";
+  use_threadsafe_death_tests();
+  EXPECT_EXIT(run([] {
+                spawn({.name = "lost"}, [] {
+                  this_fiber::yield();
+                  int* volatile nowhere = nullptr;
+                  *const_cast<volatile int*>(nowhere) = 1;
+                }).join();
+              }),
+              KilledBySignal(SIGSEGV), "^ulexite: SIGSEGV in fiber #[0-9]+ 'lost' \\(stack of 262144 bytes" + here);
+}
+
 TEST(RuntimeDeathTest, ResumingADeadFiberIsAReportedBug) {
   use_threadsafe_death_tests();
   EXPECT_EXIT(
