@@ -1,5 +1,7 @@
 #include <ulexite/fiber/advice.hpp>
 
+#include <ulexite/fiber/valgrind.hpp>
+
 #include <atomic>
 #include <cerrno>
 
@@ -11,7 +13,8 @@ namespace {
 
 constexpr int this_process = -10'000;  // PIDFD_SELF_THREAD; threads share their memory. Older headers do not name it
 
-std::atomic<bool> takes_many{true};  // false once the kernel has refused such calls altogether
+// False once the kernel has refused such calls altogether. Valgrind does not know them, and would say so at length.
+std::atomic<bool> takes_many{!under_valgrind()};
 
 // On how many of `ranges`, from the first on, the kernel took the advice in one call. It answers in bytes.
 std::size_t advise_at_once(std::span<const iovec> ranges, int advice) noexcept {

@@ -5,6 +5,7 @@
 #include <ulexite/fiber/stack_slab.hpp>
 
 #include <ulexite/fiber/stack_guard.hpp>
+#include <ulexite/fiber/valgrind.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -110,6 +111,7 @@ stack* stack_slab::carve(std::size_t first, std::size_t count) noexcept {
     made.low = stacks_ + i * stride_ + guard_size_;
     made.high = stacks_ + (i + 1) * stride_;
     made.guard = static_cast<std::uint32_t>(guard_size_);
+    register_with_valgrind(made.low, made.high);
   }
   place_stack_guards(descriptor(first));
   return descriptor(first);

@@ -7,25 +7,21 @@
 #include <ulexite/fiber/context.hpp>
 #include <ulexite/fiber/jump.hpp>
 
+#include <new>
+
 #if ULEXITE_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #if ULEXITE_TSAN
 #include <sanitizer/tsan_interface.h>
+
+#include <cstdio>
 #endif
 
 namespace ulexite::detail {
 
 enum class departure : bool { returns, final };
-
-// Handed from the computation that leaves to the one that arrives, on the stack of the former.
-struct passage {
-  context* from;
-  switch_thread* thread;
-  void (*entry)(switch_thread&);  // of a computation that starts
-  floating_controls floating;
-};
 
 // What both ends of a switch do on arrival: the one that left is described completely only now.
 inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unused]] void* own_fake_stack) noexcept {
@@ -42,6 +38,13 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
 // The departing side. Everything that the thread holds for this computation is kept in this frame meanwhile.
 [[gnu::always_inline]] inline switch_thread& depart(context& from, void* target, void (*entry)(switch_thread&),
                                                     switch_thread& thread, departure departure) noexcept {
+#if ULEXITE_ASAN
+  if (departure == departure::final) {
+    jump(target,
+         new (thread.farewell) detail::passage{&from, &thread, entry, floating_controls::current(thread.floating)});
+    __builtin_trap();  // resumed although final
+  }
+#endif
   passage passage{&from, &thread, entry, floating_controls::current(thread.floating)};
   if (departure == departure::final) {
     jump(target, &passage);
@@ -106,6 +109,15 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
   announce_switch(from, nullptr, 0, to.sanitizer, departure);
 #endif
   return depart(from, to.frame, nullptr, thread, departure);
+}
+
+// To be called when a fiber begins to stand on `stack`, or has another name: ThreadSanitizer's reports show it.
+inline void name_context([[maybe_unused]] stack& stack, [[maybe_unused]] const fiber_identity& who) noexcept {
+#if ULEXITE_TSAN
+  char text[64];
+  std::snprintf(text, sizeof text, "fiber #%llu %s", static_cast<unsigned long long>(who.id), who.name ? who.name : "");
+  if (stack.sanitizer) __tsan_set_fiber_name(stack.sanitizer, text);
+#endif
 }
 
 // To be called when `stack` goes out of use for now, by another computation than the one that used it.

@@ -1,6 +1,7 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/fiber/switch.hpp>
+#include <ulexite/fiber/valgrind.hpp>
 #include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/scheduler.hpp>
 #include <ulexite/runtime/suspend.hpp>
@@ -19,7 +20,12 @@ constexpr unsigned looks_per_quantum = 8;  // 128 operations
 }  // namespace
 
 scheduler::scheduler(core& home, std::size_t index) noexcept
-    : home_(home), index_(index), workers_(home.workers), random_(reinterpret_cast<std::uintptr_t>(this) + index) {
+    : home_(home),
+      index_(index),
+      workers_(home.workers),
+      // Memcheck forbids what lies below the last frame on a stack, until something is pushed there.
+      colour_step_(under_valgrind() ? 0 : 1),
+      random_(reinterpret_cast<std::uintptr_t>(this) + index) {
   job_agent_.kind = agent_kind::job;
 }
 
@@ -124,7 +130,7 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
   } else if (stack* fresh = nullptr; next && (fresh = take_stack(pool_for(*next)))) {
     launching_ = next;
     launch_stack_ = fresh;
-    arrived = &start_context(from, *fresh, ++colour_, stack_main, *this, departure);
+    arrived = &start_context(from, *fresh, colour_ += colour_step_, stack_main, *this, departure);
   } else {
     if (next) {  // the machine refuses memory for a stack: the fiber waits for one that another gives back
       counters.stacks_refused.add();
@@ -224,6 +230,7 @@ void scheduler::stack_main(switch_thread& thread) {
               to_string(started.state.phase()));
       started.standing = &standing;
       standing.owner.store(&started, std::memory_order_release);  // pairs with the overflow handler's load
+      name_context(standing, started);
       here->begin_quantum(&started);
       here = started.run_here();
     } else {
@@ -242,7 +249,11 @@ void scheduler::stack_main(switch_thread& thread) {
   here->departed_.what = departed::ended;
   here->departed_.stood_on = &standing;
   here->departed_.pool = &pool;
+#if ULEXITE_ASAN
+  context& unneeded = here->left_for_good;
+#else
   context unneeded;
+#endif
   here->leave(unneeded, next, departure::final);
 }
 

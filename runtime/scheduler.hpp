@@ -262,6 +262,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   bool jobs_turn_ = false, forks_turn_ = false;
   bool spare_forks_ = false;  // the fiber that forked them only makes room: the next visit leaves them to it
   unsigned colour_ = 0;
+  const unsigned colour_step_;  // 0: each start on a stack at the same place
   random random_;
   std::int64_t last_visit_ = 0, last_poll_ = 0;
   bool polled_ = false;  // since the last visit

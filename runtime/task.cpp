@@ -2,6 +2,7 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
 #include <ulexite/fiber/stack_pool.hpp>
+#include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/suspend.hpp>
 #include <ulexite/runtime/task.hpp>
@@ -112,6 +113,7 @@ void task::set_name(std::string_view text) {
   std::memcpy(copy, text.data(), text.size());
   copy[text.size()] = '\0';
   delete[] std::exchange(name, copy);
+  if (standing) name_context(*standing, *this);
 }
 
 void task::want_stack(std::size_t size) {
