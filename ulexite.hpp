@@ -16,6 +16,7 @@
 #include <ulexite/os/walk.hpp>
 #include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/jobs.hpp>
+#include <ulexite/runtime/no_yield.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/spawn.hpp>
 #include <ulexite/runtime/this_fiber.hpp>

@@ -95,7 +95,9 @@ void scheduler::begin_quantum(task* next) noexcept {
 
 bool scheduler::budget_is_spent() noexcept {
   current_->agent().budget = operations_per_look;
-  return ++looks_ == looks_per_quantum || hogged_.load(std::memory_order_relaxed);  // hint
+  ++looks_;
+  if (current_->agent().held_locks_ != 0) return false;  // others would wait for its lock, or it is in a no_yield scope
+  return looks_ >= looks_per_quantum || hogged_.load(std::memory_order_relaxed);  // hint
 }
 
 // Time has passed for those too who wait for an event, so a visit is due; but then it is the turn of whoever waits

@@ -3,11 +3,14 @@
 #include "support/runtime_fixture.hpp"
 
 #include <ulexite/runtime/jobs.hpp>
+#include <ulexite/runtime/no_yield.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <ctime>
+#include <mutex>
 
 namespace {
 
@@ -31,6 +34,36 @@ TEST_P(Scheduling, YieldAloneReturns) {
     for (int i = 0; i < 1000; ++i) this_fiber::yield();
   });
   this_fiber::yield();
+}
+
+// The channel's operations need not wait, but a thousand of them make their fiber yield.
+template <class Scope>
+void expect_that_others_run_only_after(Scope make_scope) {
+  bool ran = false;
+  auto other = spawn([&] { ran = true; });
+  channel<int> values(unbounded);
+  const auto send_many = [&] {
+    for (int i = 0; i < 1000; ++i) ASSERT_EQ(values.try_send(i), channel_status::ok);
+  };
+  {
+    const auto& scope [[maybe_unused]] = make_scope();
+    send_many();
+    EXPECT_FALSE(ran);
+  }
+  send_many();
+  EXPECT_TRUE(ran);
+  other.join();
+}
+
+TEST_F(RuntimeTest, AHolderOfALockIsNotMadeToYield) {
+  make(1).run([] {
+    mutex guarded;
+    expect_that_others_run_only_after([&] { return std::unique_lock(guarded); });
+  });
+}
+
+TEST_F(RuntimeTest, ANoYieldScopeIsNotMadeToYield) {
+  make(1).run([] { expect_that_others_run_only_after([] { return no_yield(); }); });
 }
 
 // With one worker: in turn. None gets a second turn before each has had its first.
