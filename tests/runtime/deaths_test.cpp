@@ -79,9 +79,10 @@ TEST_P(StackOverflowOf, AFiberThatWasSuspendedAndWentOnIsReported) {
 }
 
 // Larger than the stack and its guard, and only the far end is touched, as by read(fd, buffer, n).
-[[gnu::noinline]] void fill_part_of_an_array() {
+[[gnu::noinline]] int fill_part_of_an_array() {
   volatile char buffer[400 * 1024];
   for (int i = 0; i < 1024; ++i) buffer[i] = 7;
+  return buffer[0];
 }
 
 TEST_P(StackOverflowOf, AnArrayThatWouldStepOverTheGuardIsReported) {
