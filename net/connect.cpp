@@ -3,6 +3,7 @@
 // is through wins. One fiber does it all: it waits for any of the sockets.
 
 #include <ulexite/base/error.hpp>
+#include <ulexite/base/nul.hpp>
 #include <ulexite/net/fd_wait.hpp>
 #include <ulexite/net/io_wait.hpp>
 #include <ulexite/net/resolve.hpp>
@@ -46,13 +47,12 @@ class race {
     const int result = detail::or_errno(::connect(fd, to.data(), to.size()));
     if (result == -EINPROGRESS) {
       fds_.push_back({fd, interest::write});
-      runners_.push_back(std::move(made));
+      runners_.push_back({std::move(made), to});
       return outcome::under_way;
     }
-    if (result < 0) {
-      error_.assign(-result, std::system_category());
-      return outcome::failed;
-    }
+    if (result == 0) detail::refuse_itself(made, to, error_);
+    if (result < 0) error_.assign(-result, std::system_category());
+    if (error_) return outcome::failed;
     winner_ = std::move(made);
     return outcome::through;
   }
@@ -68,11 +68,13 @@ class race {
       int number = 0;
       socklen_t size = sizeof number;
       ::getsockopt(fds_[i].fd, SOL_SOCKET, SO_ERROR, &number, &size);
-      winner_ = std::move(runners_[i]);
+      const endpoint to = runners_[i].to;
+      winner_ = std::move(runners_[i].stream);
       fds_.erase(fds_.begin() + static_cast<std::ptrdiff_t>(i));
       runners_.erase(runners_.begin() + static_cast<std::ptrdiff_t>(i));
-      if (number == 0) return true;
       error_.assign(number, std::system_category());
+      if (!error_) detail::refuse_itself(winner_, to, error_);
+      if (!error_) return true;
     }
     return false;
   }
@@ -82,8 +84,12 @@ class race {
   tcp_stream winner() noexcept { return std::move(winner_); }
 
  private:
+  struct runner {
+    tcp_stream stream;
+    endpoint to;
+  };
   std::vector<fd_interest> fds_;
-  std::vector<tcp_stream> runners_;  // whose descriptors these are
+  std::vector<runner> runners_;  // whose descriptors these are
   tcp_stream winner_;
   std::error_code error_ = std::make_error_code(std::errc::address_not_available);
 };
@@ -125,8 +131,25 @@ tcp_stream tcp_stream::connect_until(std::string_view host, std::uint16_t port, 
   tcp_stream made = connect_until(host, port, deadline, error);
   if (!error) return made;
   const bool numeric = host.find(':') != host.npos;
-  detail::fail(error, std::string("ulexite: connecting to ") + (numeric ? "[" : "") + std::string(host) +
-                          (numeric ? "]:" : ":") + std::to_string(port));
+  const std::string name = numeric ? "[" + std::string(host) + "]" : std::string(host);
+  detail::fail(error, "ulexite: connecting to " + detail::shown(name + ":" + std::to_string(port)));
 }
 
 }  // namespace ulexite::net
+
+namespace ulexite::detail {
+
+// The end is a reset, which leaves the port to the server that it belongs to.
+void refuse_itself(net::tcp_stream& made, const net::endpoint& to, std::error_code& error) {
+  if (to.port() == 0) return;  // a Unix socket
+  try {
+    const net::endpoint local = made.local_endpoint();
+    if (local.port() != to.port() || local != made.remote_endpoint()) return;
+  } catch (const std::system_error&) {
+    return;  // it has ended
+  }
+  made.abort();
+  error = std::make_error_code(std::errc::connection_refused);
+}
+
+}  // namespace ulexite::detail

@@ -1,3 +1,4 @@
+#include <ulexite/base/nul.hpp>
 #include <ulexite/net/endpoint.hpp>
 
 #include <arpa/inet.h>
@@ -14,9 +15,12 @@ namespace ulexite::net {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
-  std::string shown;
-  for (const char c : text) c == '\0' ? shown += "\\0" : shown += c;
-  throw std::invalid_argument("\"" + shown + "\" is no endpoint: " + why);
+  throw std::invalid_argument("\"" + detail::escaped(text) + "\" is no endpoint: " + why);
+}
+
+// The system's functions would take what stands before it.
+void refuse_nul(std::string_view text) {
+  if (detail::has_nul(text)) refuse(text, "it contains a NUL");
 }
 
 template <class Address>
@@ -79,7 +83,6 @@ endpoint make_local(std::string_view text, std::string_view path) {
   made.sun_family = AF_UNIX;
   const bool abstract = path.starts_with('@');
   if (path.size() <= std::size_t{abstract}) refuse(text, "the path is missing");
-  if (path.find('\0') != path.npos) refuse(text, "the path contains a NUL");
   if (path.size() >= sizeof made.sun_path)
     refuse(text, "the path is longer than " + std::to_string(sizeof made.sun_path - 1) + " bytes");
   std::memcpy(made.sun_path, path.data(), path.size());
@@ -110,6 +113,7 @@ std::string_view local_name(const sockaddr_storage& storage, socklen_t size) noe
 endpoint endpoint::parse(std::string_view text) {
   constexpr std::string_view local_prefix = "unix:";
   if (text.empty()) refuse(text, "it is empty");
+  refuse_nul(text);
   if (text.starts_with(local_prefix)) return make_local(text, text.substr(local_prefix.size()));
   if (text.starts_with('[')) return parse_v6(text);
   const auto colon = text.rfind(':');
@@ -119,10 +123,14 @@ endpoint endpoint::parse(std::string_view text) {
 }
 
 endpoint endpoint::ip(std::string_view address, std::uint16_t port) {
+  refuse_nul(address);
   return address.find(':') == address.npos ? make_v4(address, address, port) : make_v6(address, address, port);
 }
 
-endpoint endpoint::local(std::string_view path) { return make_local(path, path); }
+endpoint endpoint::local(std::string_view path) {
+  refuse_nul(path);
+  return make_local(path, path);
+}
 
 endpoint endpoint::from(const sockaddr* address, socklen_t size) {
   endpoint made;

@@ -20,7 +20,8 @@ class endpoint {
   endpoint() noexcept = default;
 
   // "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/path", or "unix:@name" for an abstract one. Numbers only:
-  // for names there is resolve. Never blocks. Throws std::invalid_argument naming the text and what is wrong with it.
+  // for names there is resolve. Never blocks. Throws std::invalid_argument naming the text and what is wrong with it,
+  // as a NUL.
   [[nodiscard]] static endpoint parse(std::string_view text);
 
   // A numeric address without brackets ("127.0.0.1", "::1") and a port. Throws like parse.

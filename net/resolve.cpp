@@ -1,4 +1,5 @@
 #include <ulexite/base/error.hpp>
+#include <ulexite/base/nul.hpp>
 #include <ulexite/net/fd_wait.hpp>
 #include <ulexite/net/resolve.hpp>
 #include <ulexite/net/socket_calls.hpp>
@@ -8,6 +9,7 @@
 
 #include <netdb.h>
 
+#include <charconv>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -32,15 +34,30 @@ struct lookup {
   std::error_code error{};
   std::vector<net::endpoint> found{};
 
-  // A number above all ports.
+  // A number that is no port, and that getaddrinfo would cut to 16 bits: it reads numbers as strtoul does, which skips
+  // spaces and takes a sign.
   [[nodiscard]] bool is_no_port() const {
-    if (service.empty() || service.find_first_not_of("0123456789") != service.npos) return false;
-    return service.size() > 9 || std::stoul(service) > 65535;
+    const std::size_t begin = service.find_first_of("0123456789");
+    if (begin == service.npos || service.find_first_not_of(" \t\n\v\f\r+-") < begin) return false;
+    if (service.find_first_not_of("0123456789", begin) != service.npos) return false;
+    std::uint16_t port = 0;
+    return begin > 0 || std::from_chars(service.data(), service.data() + service.size(), port).ec != std::errc();
+  }
+
+  [[nodiscard]] bool has_nul() const noexcept { return detail::has_nul(host) || detail::has_nul(service); }
+
+  // For messages.
+  [[nodiscard]] std::string text() const {
+    return detail::shown(host + ":" + service) + (is_no_port() ? ", whose port is no number from 0 to 65535" : "");
   }
 
   // Asks the system, and so may block, unless `flags` forbid names.
   void ask(int flags) {
-    if (is_no_port()) {  // getaddrinfo would cut it to 16 bits
+    if (has_nul()) {  // getaddrinfo would take what stands before it
+      error = std::make_error_code(std::errc::invalid_argument);
+      return;
+    }
+    if (is_no_port()) {
       error = std::error_code(EAI_SERVICE, net::resolve_category());
       return;
     }
@@ -155,7 +172,7 @@ std::vector<net::endpoint> detail::resolve_until(std::string_view host, std::str
     }
   }
   if (!question.error) return std::move(question.found);
-  throw std::system_error(question.error, "ulexite: resolving " + question.host + ":" + question.service);
+  throw std::system_error(question.error, "ulexite: resolving " + question.text());
 }
 
 std::vector<net::endpoint> detail::resolve_until(std::string_view host, std::string_view service, std::int64_t deadline,

@@ -14,6 +14,10 @@
 #include <string>
 #include <system_error>
 
+namespace ulexite::net {
+class tcp_stream;
+}
+
 namespace ulexite::detail {
 
 // Throws `error` as what it is: operation_cancelled, or std::system_error saying `what` was being done.
@@ -53,6 +57,10 @@ socket_handle make_bound(const net::endpoint& at, int type, const char* doing, S
 
 // Connects a stream socket of make_socket. Waits, until `deadline`.
 void connect(socket& from, const net::endpoint& to, std::int64_t deadline, std::error_code& error);
+
+// Ends a connection over TCP that was made to its own end, and sets connection_refused. That happens when nobody
+// listens at a port of this machine, and the system gives that very port to the socket that connects.
+void refuse_itself(net::tcp_stream& made, const net::endpoint& to, std::error_code& error);
 
 // Its own or its peer's endpoint, by getsockname or getpeername. Throws std::system_error.
 net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, socklen_t*));

@@ -35,7 +35,7 @@ class tcp_stream : public socket_base {
   ~tcp_stream() = default;                                 // closes
 
   // Connects, with TCP_NODELAY on. Waits, no longer than `timeout` where one is given. Errors: connection_refused and
-  // the like; what() names the endpoint.
+  // the like, also where the system has connected the socket to itself; what() names the endpoint.
   [[nodiscard]] static tcp_stream connect(const endpoint& to) { return connect_until(to, detail::no_deadline); }
   [[nodiscard]] static tcp_stream connect(const endpoint& to, std::error_code& error) {
     return connect_until(to, detail::no_deadline, error);

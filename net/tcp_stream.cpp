@@ -69,6 +69,7 @@ tcp_stream tcp_stream::connect_until(const endpoint& to, std::int64_t deadline, 
   if (error) return {};
   tcp_stream made(fd);
   detail::connect(*made.socket_.get(), to, deadline, error);
+  if (!error) detail::refuse_itself(made, to, error);
   if (error) return {};
   return made;
 }

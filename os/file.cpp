@@ -1,4 +1,5 @@
 #include <ulexite/base/error.hpp>
+#include <ulexite/base/nul.hpp>
 #include <ulexite/net/fd_wait.hpp>
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/os/file.hpp>
@@ -56,8 +57,9 @@ auto until_not_interrupted(Call&& call) noexcept -> decltype(call()) {
     if (const auto result = or_errno(call()); result != -EINTR) return result;
 }
 
-int open_now(const char* path, int flags, mode_t permissions) noexcept {
-  return until_not_interrupted([&] { return ::open(path, flags, permissions); });
+int open_now(const std::string& path, int flags, mode_t permissions) noexcept {
+  if (detail::has_nul(path)) return -EINVAL;  // open would take what stands before it
+  return until_not_interrupted([&] { return ::open(path.c_str(), flags, permissions); });
 }
 
 // Calls part(done) until `size` bytes are done, or there are no more. 0 or -errno.
@@ -100,7 +102,7 @@ int write_from_start(int fd, std::string_view data) noexcept {
 }
 
 void throw_if(const std::error_code& error, const char* what, const std::string& which) {
-  if (error) detail::fail(error, std::string("ulexite: ") + what + " " + which);
+  if (error) detail::fail(error, std::string("ulexite: ") + what + " " + detail::shown(which));
 }
 
 }  // namespace
@@ -109,7 +111,7 @@ file::file(const std::filesystem::path& path, open_mode mode, std::filesystem::p
            std::error_code& error)
     : name_(path) {
   const int flags = flags_of(mode);
-  fd_ = on_pool(error, [&] { return open_now(name_.c_str(), flags, static_cast<mode_t>(permissions)); });
+  fd_ = on_pool(error, [&] { return open_now(name_, flags, static_cast<mode_t>(permissions)); });
 }
 
 file::file(const std::filesystem::path& path, open_mode mode, std::filesystem::perms permissions) {
@@ -258,7 +260,7 @@ void file::close() {
 std::string read_all(const std::filesystem::path& path, std::error_code& error) {
   std::string content;
   on_pool(error, [&] {
-    const file from = file::adopt(open_now(path.c_str(), O_RDONLY | O_CLOEXEC, 0), {});
+    const file from = file::adopt(open_now(path.native(), O_RDONLY | O_CLOEXEC, 0), {});
     return from.is_open() ? read_to_end(from.native_handle(), content) : from.native_handle();
   });
   return content;
@@ -274,7 +276,7 @@ std::string read_all(const std::filesystem::path& path) {
 void write_all(const std::filesystem::path& path, std::string_view data, std::error_code& error) {
   on_pool(error, [&] {
     const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-    file to = file::adopt(open_now(path.c_str(), flags, static_cast<mode_t>(default_permissions)), {});
+    file to = file::adopt(open_now(path.native(), flags, static_cast<mode_t>(default_permissions)), {});
     if (!to.is_open()) return to.native_handle();
     const int written = write_from_start(to.native_handle(), data);
     const int closed = or_errno(::close(to.release()));

@@ -7,7 +7,8 @@
 //
 // Each operation has two forms: one throws std::system_error that says what was done with which file (and
 // operation_cancelled when the fiber was asked to stop), one sets a std::error_code: the system's own code,
-// errc::cancelled or errc::deadline_exceeded. A file that is closed gives bad_file_descriptor. Sizes are in bytes.
+// errc::cancelled or errc::deadline_exceeded. A file that is closed gives bad_file_descriptor, a path with
+// a NUL invalid_argument. Sizes are in bytes.
 //
 // Any number of fibers and threads may use one file at the same time, but for close, release and a move.
 

@@ -65,7 +65,8 @@ class process {
   // Starts the program, by posix_spawn: it copies no page tables, however large this process is, and tells at once if
   // the program could not be executed. It suspends its thread until then, so it is called on one that may block
   // (ulexite::blocking): a cancellation point before. Throws std::system_error naming the program (and the working
-  // directory) when there is none, it may not be executed, or the machine refuses; usage_error without arguments.
+  // directory) when there is none, it may not be executed, or the machine refuses; of invalid_argument, naming the
+  // text, when one contains a NUL; usage_error without arguments.
   explicit process(const process_options& options);
   process(process&& other) noexcept;
   process& operator=(process&& other) noexcept;  // ends the former one as the destructor does

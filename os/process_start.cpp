@@ -1,4 +1,5 @@
 #include <ulexite/base/error.hpp>
+#include <ulexite/base/nul.hpp>
 #include <ulexite/os/process_start.hpp>
 
 #include <fcntl.h>
@@ -145,7 +146,22 @@ std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
 std::string name_of(const process_options& options) {
   std::string name = options.arguments.front();
   if (!options.working_directory.empty()) name += " in " + options.working_directory.string();
-  return name;
+  return escaped(name);
+}
+
+// exec and chdir would take what stands before a NUL.
+void refuse_nuls(const process_options& options) {
+  const auto check = [&](const std::string& text, const std::string& what) {
+    if (has_nul(text))
+      throw std::system_error(EINVAL, std::system_category(),
+                              "ulexite: starting " + name_of(options) + ": " + what + " is " + shown(text));
+  };
+  const auto check_each = [&](const std::vector<std::string>& texts, const std::string& what) {
+    for (std::size_t i = 0; i < texts.size(); ++i) check(texts[i], what + std::to_string(i));
+  };
+  check_each(options.arguments, "argument ");
+  if (options.environment) check_each(*options.environment, "environment entry ");
+  check(options.working_directory.native(), "the working directory");
 }
 
 template <class End>
@@ -160,6 +176,7 @@ End taken(unique_fd& fd) {
 
 // The pipes are adopted before there is a process that a failure would have to undo.
 started_process start_process(const process_options& options) {
+  refuse_nuls(options);
   const std::vector<char*> arguments = pointers_to(options.arguments);
   std::vector<char*> environment;
   if (options.environment) environment = pointers_to(*options.environment);

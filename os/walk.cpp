@@ -1,3 +1,4 @@
+#include <ulexite/base/nul.hpp>
 #include <ulexite/os/walk.hpp>
 #include <ulexite/sync/blocking.hpp>
 
@@ -55,6 +56,7 @@ walk_entry described(const FTSENT& entry) {
 struct directory_walk::tree {
   tree(const std::filesystem::path& from, walk_options with) : root(from), options(with) {
     std::string path = root;
+    if (has_nul(path)) fail(EINVAL);  // fts would take what stands before it
     char* const paths[] = {path.data(), nullptr};
     const int links = options.follow_symlinks ? FTS_LOGICAL : FTS_PHYSICAL | FTS_COMFOLLOW;
     handle = ::fts_open(paths, links | FTS_NOCHDIR, nullptr);
@@ -65,7 +67,7 @@ struct directory_walk::tree {
   tree& operator=(const tree&) = delete;
 
   [[noreturn]] void fail(int number) const {
-    throw std::system_error(number, std::system_category(), "ulexite: walking " + root.string());
+    throw std::system_error(number, std::system_category(), "ulexite: walking " + shown(root.string()));
   }
 
   void fill(std::vector<walk_entry>& batch) {

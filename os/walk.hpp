@@ -59,7 +59,7 @@ class directory_walk {
 // with the error; so does, with too_many_symbolic_link_levels, a link that leads back to a directory above it.
 //
 // Each batch is a cancellation point: throws operation_cancelled. Throws std::system_error naming `root` if that is no
-// directory or cannot be read; and what `visit` throws.
+// directory, cannot be read or contains a NUL; and what `visit` throws.
 template <class Visit>
   requires std::is_invocable_v<Visit&, const walk_entry&>
 void walk(const std::filesystem::path& root, Visit&& visit, walk_options options = {}) {

@@ -114,7 +114,20 @@ TEST(Endpoint, ParseSaysWhatIsWrong) {
     EXPECT_NE(said.find(why), said.npos) << text << ": " << said;
     EXPECT_EQ(said.find('"' + text + '"'), std::string::size_type{0}) << said;
   }
-  EXPECT_EQ(complaint(std::string("unix:a\0b", 8)), "\"unix:a\\0b\" is no endpoint: the path contains a NUL");
+  EXPECT_EQ(complaint(std::string("unix:a\0b", 8)), "\"unix:a\\0b\" is no endpoint: it contains a NUL");
+}
+
+// inet_pton and if_nametoindex would stop at it, and take what stands before.
+TEST(Endpoint, ANulIsRefusedAnywhere) {
+  using namespace std::string_literals;
+  for (const std::string& text :
+       {"127.0.0.1\0.elsewhere:80"s, "[::1\0x]:80"s, "[fe80::1%lo\0x]:80"s, "127.0.0.1:80\0"s}) {
+    const std::string said = complaint(text);
+    EXPECT_NE(said.find("\\0"), said.npos) << said;
+    EXPECT_NE(said.find("it contains a NUL"), said.npos) << said;
+  }
+  EXPECT_THROW((void)endpoint::ip("127.0.0.1\0x"s, 80), std::invalid_argument);
+  EXPECT_THROW((void)endpoint::ip("::1\0x"s, 80), std::invalid_argument);
 }
 
 TEST(Endpoint, LongestPathFits) {

@@ -92,11 +92,44 @@ TEST_P(Resolve, WhatIsNotFoundIsNamed) {
       EXPECT_TRUE(net::resolve("127.0.0.1", number, error).empty()) << number;
       EXPECT_EQ(error, std::error_code(EAI_SERVICE, net::resolve_category())) << number;
     }
+    // What strtoul takes for a number, as getaddrinfo does, which would cut it to 16 bits.
+    for (const char* number : {"+70000", " 70000", "-1", "+80", "\t80", "+4294967376"}) {
+      EXPECT_TRUE(net::resolve("127.0.0.1", number, error).empty()) << number;
+      EXPECT_EQ(error, std::error_code(EAI_SERVICE, net::resolve_category())) << number;
+    }
+    EXPECT_EQ(net::resolve("127.0.0.1", "0000000080").at(0).port(), 80);
+    try {
+      (void)net::resolve("127.0.0.1", "70000");
+      ADD_FAILURE();
+    } catch (const std::system_error& failure) {
+      EXPECT_NE(std::string(failure.what()).find("127.0.0.1:70000, whose port is no number from 0 to 65535"),
+                std::string::npos)
+          << failure.what();
+    }
     try {
       (void)net::resolve("127.0.0.1", "no-such-service");
       ADD_FAILURE();
     } catch (const std::system_error& failure) {
       EXPECT_NE(std::string(failure.what()).find("127.0.0.1:no-such-service"), std::string::npos) << failure.what();
+    }
+  });
+}
+
+TEST_P(Resolve, ANulIsRefused) {
+  in_runtime([] {
+    using namespace std::string_view_literals;
+    std::error_code error;
+    EXPECT_TRUE(net::resolve("127.0.0.1\0.elsewhere"sv, "80", error).empty());
+    EXPECT_EQ(error, std::errc::invalid_argument);
+    EXPECT_TRUE(net::resolve("some.alive\0.elsewhere"sv, "80", error).empty());
+    EXPECT_EQ(error, std::errc::invalid_argument);
+    EXPECT_TRUE(net::resolve("127.0.0.1", "80\0x"sv, error).empty());
+    EXPECT_EQ(error, std::errc::invalid_argument);
+    try {
+      (void)net::tcp_stream::connect("127.0.0.1\0x"sv, 80);
+      ADD_FAILURE();
+    } catch (const std::system_error& failure) {
+      EXPECT_NE(std::string(failure.what()).find("127.0.0.1\\0x"), std::string::npos) << failure.what();
     }
   });
 }

@@ -137,6 +137,22 @@ TEST_P(File, ErrorsNameTheFileAndWhatWasDone) {
   });
 }
 
+// open(2) would stop at it, and take what stands before.
+TEST_P(File, APathWithANulIsRefused) {
+  in_runtime([&] {
+    write_all(scratch_ / "a", "secret");
+    const std::string path = (scratch_ / "a").string() + std::string("\0.jpg", 5);
+    std::error_code error;
+    EXPECT_EQ(read_all(path, error), "");
+    EXPECT_EQ(error, std::errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { write_all(path, "x"); }), std::errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { file from(path); }), std::errc::invalid_argument);
+    const std::string said = message_of([&] { (void)read_all(path); });
+    EXPECT_NE(said.find("a\\0.jpg\", which contains a NUL"), std::string::npos) << said;
+    EXPECT_EQ(read_all(scratch_ / "a"), "secret");
+  });
+}
+
 TEST_P(File, AClosedOneFailsAndClosesAgain) {
   in_runtime([&] {
     file one(scratch_ / "a", read | write | create);

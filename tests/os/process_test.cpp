@@ -173,6 +173,23 @@ TEST_P(Process, AFailedStartNamesTheProgram) {
   });
 }
 
+// exec would end the text there, and leave the rest out.
+TEST_P(Process, ATextWithANulIsRefused) {
+  in_runtime([] {
+    const std::string cut("a\0b", 3);
+    const auto said = [](process_options options) { return message_of([&] { process started(options); }); };
+    const auto expect = [](const std::string& message, const char* part) {
+      EXPECT_NE(message.find(part), std::string::npos) << message;
+    };
+    expect(said({.arguments = {"true", cut}}), "starting true: argument 1 is \"a\\0b\", which contains a NUL");
+    expect(said({.arguments = {cut}}), "argument 0 is \"a\\0b\"");
+    expect(said({.arguments = {"true"}, .environment = {{"A=1", cut}}}), "environment entry 1 is \"a\\0b\"");
+    expect(said({.arguments = {"true"}, .working_directory = cut}), "the working directory is \"a\\0b\"");
+    EXPECT_EQ(code_of([&] { process started({.arguments = {"true", cut}}); }), std::errc::invalid_argument);
+    EXPECT_FALSE(has_children());
+  });
+}
+
 TEST_P(Process, NothingElseIsInherited) {
   in_runtime([] {
     const int careless = ::open("/dev/null", O_RDONLY);  // not close-on-exec

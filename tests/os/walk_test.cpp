@@ -117,6 +117,9 @@ TEST_P(Walk, AMissingOrWrongRootIsNamed) {
     EXPECT_NE(message_of([&] { walk(missing, nothing); }).find(missing.string()), std::string::npos);
     EXPECT_EQ(code_of([&] { walk(scratch_ / "x", nothing); }), std::errc::not_a_directory);
     EXPECT_EQ(code_of([&] { walk("", nothing); }), std::errc::no_such_file_or_directory);
+    const std::string with_nul("/tmp\0/x", 7);
+    EXPECT_EQ(code_of([&] { walk(with_nul, nothing); }), std::errc::invalid_argument);
+    EXPECT_NE(message_of([&] { walk(with_nul, nothing); }).find("/tmp\\0/x"), std::string::npos);
   });
 }
 
