@@ -43,7 +43,7 @@ class race {
   outcome start(const endpoint& to) {
     const int fd = detail::make_socket(to, SOCK_STREAM, error_);
     if (error_) return outcome::failed;
-    tcp_stream made = tcp_stream::adopt(fd);
+    detail::socket_handle made(fd, detail::is_plain_tcp(to, SOCK_STREAM));
     const int result = detail::or_errno(::connect(fd, to.data(), to.size()));
     if (result == -EINPROGRESS) {
       fds_.push_back({fd, interest::write});
@@ -69,7 +69,7 @@ class race {
       socklen_t size = sizeof number;
       ::getsockopt(fds_[i].fd, SOL_SOCKET, SO_ERROR, &number, &size);
       const endpoint to = runners_[i].to;
-      winner_ = std::move(runners_[i].stream);
+      winner_ = std::move(runners_[i].socket);
       fds_.erase(fds_.begin() + static_cast<std::ptrdiff_t>(i));
       runners_.erase(runners_.begin() + static_cast<std::ptrdiff_t>(i));
       error_.assign(number, std::system_category());
@@ -81,16 +81,16 @@ class race {
 
   [[nodiscard]] bool over() const noexcept { return fds_.empty(); }
   [[nodiscard]] const std::error_code& last_error() const noexcept { return error_; }
-  tcp_stream winner() noexcept { return std::move(winner_); }
+  detail::socket_handle winner() noexcept { return std::move(winner_); }
 
  private:
   struct runner {
-    tcp_stream stream;
+    detail::socket_handle socket;
     endpoint to;
   };
   std::vector<fd_interest> fds_;
   std::vector<runner> runners_;  // whose descriptors these are
-  tcp_stream winner_;
+  detail::socket_handle winner_;
   std::error_code error_ = std::make_error_code(std::errc::address_not_available);
 };
 
@@ -104,14 +104,14 @@ tcp_stream tcp_stream::connect_until(std::span<const endpoint> to, std::int64_t 
   if (!to.empty()) {
     for (const endpoint& each : interleaved(to)) {
       const race::outcome begun = candidates.start(each);
-      if (begun == race::outcome::through) return candidates.winner();
+      if (begun == race::outcome::through) return tcp_stream(candidates.winner());
       if (begun == race::outcome::failed) continue;
       const std::int64_t patience = std::min(deadline, detail::now_ns() + head_start);
-      if (candidates.wait(patience)) return candidates.winner();
+      if (candidates.wait(patience)) return tcp_stream(candidates.winner());
     }
   }
   while (!candidates.over() && detail::now_ns() < deadline)
-    if (candidates.wait(deadline)) return candidates.winner();
+    if (candidates.wait(deadline)) return tcp_stream(candidates.winner());
   error = candidates.over() ? candidates.last_error() : std::make_error_code(std::errc::timed_out);
   return {};
 } catch (const std::system_error& failure) {
@@ -136,20 +136,3 @@ tcp_stream tcp_stream::connect_until(std::string_view host, std::uint16_t port, 
 }
 
 }  // namespace ulexite::net
-
-namespace ulexite::detail {
-
-// The end is a reset, which leaves the port to the server that it belongs to.
-void refuse_itself(net::tcp_stream& made, const net::endpoint& to, std::error_code& error) {
-  if (to.port() == 0) return;  // a Unix socket
-  try {
-    const net::endpoint local = made.local_endpoint();
-    if (local.port() != to.port() || local != made.remote_endpoint()) return;
-  } catch (const std::system_error&) {
-    return;  // it has ended
-  }
-  made.abort();
-  error = std::make_error_code(std::errc::connection_refused);
-}
-
-}  // namespace ulexite::detail

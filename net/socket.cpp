@@ -184,9 +184,9 @@ bool socket::nothing_to_read() const noexcept {
   return (lull_.load(std::memory_order_acquire) & lull_mask) == quiet && calling_runtime();  // B
 }
 
-void socket::note_read(bool was_short) noexcept {
+void socket::note_read(bool nothing_left) noexcept {
   const std::uint32_t number = (lull_.load(std::memory_order_relaxed) & ~lull_mask) + one_read;  // the reader counts
-  lull_.store(number | (was_short ? drained : unknown), std::memory_order_release);              // A
+  lull_.store(number | (nothing_left ? drained : unknown), std::memory_order_release);           // A
 }
 
 void socket::note_send(std::uint32_t before) noexcept {

@@ -11,12 +11,16 @@
 // The source is registered for life when a fiber first has to wait; it belongs to that fiber's runtime. Plain threads,
 // and fibers of other runtimes, wait without it (the `guests`): a close wakes them by shutting the connection down.
 //
-// When does a reader ask first, and when does it wait first? An edge tells of all there is at its time, so after a
-// short read of a stream socket it is pointless to ask again: the socket was empty, and what comes later makes a new
-// edge. With one exception: an error (a reset) that arrived in the same edge as the data, since libevent does not tell
-// it from readiness. It would be missed for good. But a send fails on such a socket; so once a send that began after
-// the short read has succeeded, there was no error then, and an error from then on makes an edge. Hence a server that
-// answers each request pays no read in vain, and a mere reader pays one per wait.
+// When does a reader ask first, and when does it wait first? An edge tells of all there is at its time, so after a read
+// that left nothing behind it is pointless to ask again: what comes later makes a new edge. With one exception: an
+// error (a reset) that arrived in the same edge as the data, since libevent does not tell it from readiness. It would
+// be missed for good. But a send fails on such a socket; so once a send that began after that read has succeeded, there
+// was no error then, and an error from then on makes an edge. Hence a server that answers each request pays no read in
+// vain, and a mere reader pays one per wait.
+//
+// A short read alone does not tell that nothing is left. A read of a Unix socket ends at a message that carries
+// descriptors, and where another process goes on writing; one of TCP at the mark of urgent data; one over SCTP, or TLS
+// in the kernel, at the end of a record. But plain TCP tells with each read what it has left (TCP_INQ).
 //
 // State
 //   lull_     number of reads, and what is known of the receive queue: see `lull`. The reader writes it after each
@@ -50,8 +54,8 @@ class fd_source;
 
 class socket {
  public:
-  // Takes over `fd`, non-blocking.
-  explicit socket(int fd) noexcept : fd_(fd) {}
+  // Takes over `fd`, non-blocking. `plain_tcp`: with TCP_INQ on.
+  socket(int fd, bool plain_tcp) noexcept : plain_tcp_(plain_tcp), fd_(fd) {}
   socket(const socket&) = delete;
   socket& operator=(const socket&) = delete;
 
@@ -73,6 +77,7 @@ class socket {
   int release();
 
   [[nodiscard]] int fd() const noexcept;
+  [[nodiscard]] bool is_plain_tcp() const noexcept { return plain_tcp_; }
   [[nodiscard]] bool is_open() const noexcept { return fd() >= 0; }
 
   // Nanoseconds of the steady clock, for the operations that begin later.
@@ -89,15 +94,17 @@ class socket {
     return done;
   }
 
-  // The same up to the expiry, for a `call` that reads up to `size` bytes, or sends.
+  // The same up to the expiry, for a `call` that reads, and tells whether nothing was left: call(fd, drained); or one
+  // that sends.
   template <class Call>
-  std::size_t receive(std::size_t size, std::error_code& error, Call&& call) {
+  std::size_t receive(std::error_code& error, Call&& call) {
     bool may_be_in_vain = true;
     return perform(read_side, expiry(), error, [&](int fd) -> ssize_t {
       if (std::exchange(may_be_in_vain, false) && nothing_to_read()) return would_block;
-      const ssize_t got = call(fd);
+      bool nothing_left = false;
+      const ssize_t got = call(fd, nothing_left);
       if (got == 0 && !is_open()) return would_block;  // an end that close made
-      if (got >= 0) note_read(got > 0 && static_cast<std::size_t>(got) < size);
+      if (got >= 0) note_read(nothing_left);
       return got;
     });
   }
@@ -117,7 +124,7 @@ class socket {
   // What the last read tells of the next one.
   enum lull : std::uint32_t {
     unknown,  // there may be more
-    drained,  // it was short
+    drained,  // it left nothing
     quiet,    // and a send has shown since that there was no error either: wait for an edge before asking
     lull_mask = 3,
     one_read = 4,
@@ -164,13 +171,14 @@ class socket {
   std::error_code wait_as_guest(direction towards, std::int64_t deadline) noexcept;
   std::error_code register_in(const std::shared_ptr<event_loop>& loop) noexcept;
   [[nodiscard]] bool nothing_to_read() const noexcept;
-  void note_read(bool was_short) noexcept;
+  void note_read(bool nothing_left) noexcept;
   void note_send(std::uint32_t before) noexcept;
 
   mutable spin_lock lock_;
   bool closed_ = false;
   bool orphaned_ = false;
-  bool owns_path_ = false;   // set before it is shared
+  bool owns_path_ = false;  // set before it is shared
+  const bool plain_tcp_;
   std::uint8_t users_ = 0;   // a bit per direction
   std::uint8_t guests_ = 0;  // users that wait without the source
   int fd_;

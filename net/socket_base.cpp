@@ -12,7 +12,7 @@
 
 namespace ulexite {
 
-detail::socket_handle::socket_handle(int fd) : socket_(new(std::nothrow) socket(fd)) {
+detail::socket_handle::socket_handle(int fd, bool plain_tcp) : socket_(new(std::nothrow) socket(fd, plain_tcp)) {
   if (socket_) return;
   ::close(fd);
   throw std::bad_alloc();

@@ -33,7 +33,8 @@ class socket;
 class socket_handle {
  public:
   socket_handle() noexcept = default;
-  explicit socket_handle(int fd);  // closes fd if there is no memory for the rest, and throws std::bad_alloc
+  // See socket. Closes fd if there is no memory for the rest, and throws std::bad_alloc.
+  explicit socket_handle(int fd, bool plain_tcp = false);
   socket_handle(socket_handle&& other) noexcept : socket_(std::exchange(other.socket_, nullptr)) {}
   socket_handle& operator=(socket_handle&& other) noexcept {
     std::swap(socket_, other.socket_);
@@ -98,7 +99,7 @@ class socket_base {
 
  protected:
   socket_base() noexcept = default;
-  explicit socket_base(int fd) : socket_(fd) {}
+  explicit socket_base(detail::socket_handle taken) noexcept : socket_(std::move(taken)) {}
   socket_base(socket_base&&) noexcept = default;
   socket_base& operator=(socket_base&&) noexcept = default;
   ~socket_base() = default;

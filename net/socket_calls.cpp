@@ -38,11 +38,11 @@ std::error_code pause_before_retry(std::int64_t deadline) {
 
 int make_socket(const net::endpoint& at, int type, std::error_code& error) noexcept {
   error.clear();
-  const bool tcp = type == SOCK_STREAM && at.family() != net::address_family::local;
   const int fd = or_errno(::socket(at.data()->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   assign(error, fd);
-  if (error || !tcp) return fd;
+  if (error || !is_plain_tcp(at, type)) return fd;
   assign(error, set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1));
+  set_option(fd, IPPROTO_TCP, TCP_INQ, 1);  // where it is missing, reads ask once more than they must
   if (!error) return fd;
   ::close(fd);
   return -1;
@@ -75,6 +75,26 @@ void connect(socket& from, const net::endpoint& to, std::int64_t deadline, std::
     perform_by_polling(from, socket::write_side, deadline, error, connect_once);
   else
     from.perform(socket::write_side, deadline, error, connect_once);
+}
+
+// The end is a reset, which leaves the port to the server that it belongs to.
+void refuse_itself(const socket_handle& made, const net::endpoint& to, std::error_code& error) {
+  if (to.port() == 0) return;  // a Unix socket
+  try {
+    const net::endpoint local = name_of(made, ::getsockname);
+    if (local.port() != to.port() || local != name_of(made, ::getpeername)) return;
+  } catch (const std::system_error&) {
+    return;  // it has ended
+  }
+  reset(made);
+  error = std::make_error_code(std::errc::connection_refused);
+}
+
+// A linger of no time makes the close a reset.
+void reset(const socket_handle& whose) noexcept {
+  std::error_code ignored;
+  at_once(whose, ignored, [](int fd) { return set_option(fd, SOL_SOCKET, SO_LINGER, linger{1, 0}); });
+  if (whose.get()) whose.get()->close();
 }
 
 net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, socklen_t*)) {

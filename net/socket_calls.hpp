@@ -14,10 +14,6 @@
 #include <string>
 #include <system_error>
 
-namespace ulexite::net {
-class tcp_stream;
-}
-
 namespace ulexite::detail {
 
 // Throws `error` as what it is: operation_cancelled, or std::system_error saying `what` was being done.
@@ -32,7 +28,13 @@ std::error_code pause_until(std::int64_t deadline);
 // How long the next try of what nobody tells the readiness of is put off.
 std::error_code pause_before_retry(std::int64_t deadline);
 
-// A non-blocking socket of `type` for an endpoint of that family, with TCP_NODELAY on if it is of TCP. -1 on an error.
+// Does make_socket make one of TCP?
+inline bool is_plain_tcp(const net::endpoint& at, int type) noexcept {
+  return type == SOCK_STREAM && at.family() != net::address_family::local;
+}
+
+// A non-blocking socket of `type` for an endpoint of that family, with TCP_NODELAY and TCP_INQ on if it is of TCP. -1
+// on an error.
 int make_socket(const net::endpoint& at, int type, std::error_code& error) noexcept;
 
 // Makes a descriptor of somebody else's ready to be a socket's. Throws std::system_error.
@@ -48,7 +50,7 @@ socket_handle make_bound(const net::endpoint& at, int type, const char* doing, S
   std::error_code error;
   socket_handle made;
   if (const int fd = make_socket(at, type, error); !error) {
-    made = socket_handle(fd);
+    made = socket_handle(fd, is_plain_tcp(at, type));
     if (const int result = set_up(*made.get()); result < 0) error.assign(-result, std::system_category());
   }
   if (error) throw std::system_error(error, std::string("ulexite: ") + doing + " " + at.str());
@@ -60,7 +62,10 @@ void connect(socket& from, const net::endpoint& to, std::int64_t deadline, std::
 
 // Ends a connection over TCP that was made to its own end, and sets connection_refused. That happens when nobody
 // listens at a port of this machine, and the system gives that very port to the socket that connects.
-void refuse_itself(net::tcp_stream& made, const net::endpoint& to, std::error_code& error);
+void refuse_itself(const socket_handle& made, const net::endpoint& to, std::error_code& error);
+
+// Closes it by a reset, if it is of TCP.
+void reset(const socket_handle& whose) noexcept;
 
 // Its own or its peer's endpoint, by getsockname or getpeername. Throws std::system_error.
 net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, socklen_t*));

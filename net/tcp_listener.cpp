@@ -45,7 +45,7 @@ bool is_scarcity(const std::error_code& error) noexcept {
          (error.value() == EMFILE || error.value() == ENFILE || error.value() == ENOBUFS || error.value() == ENOMEM);
 }
 
-// TCP_NODELAY needs no call: Linux hands the listener's down.
+// TCP_NODELAY and TCP_INQ need no call: Linux hands the listener's down.
 ssize_t accept_one(int fd) noexcept {
   for (;;) {
     const int result = or_errno(::accept4(fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -77,7 +77,8 @@ tcp_stream tcp_listener::accept(std::error_code& error) {
     detail::socket* const from = socket_.get(error);
     if (!from) return {};
     const std::size_t fd = from->perform(detail::socket::read_side, detail::no_deadline, error, accept_one);
-    if (!error) return tcp_stream(static_cast<int>(fd));
+    if (!error)
+      return tcp_stream(detail::socket_handle(static_cast<int>(fd), detail::is_plain_tcp(local_, SOCK_STREAM)));
     if (!is_scarcity(error)) return {};
     error = detail::pause_until(detail::now_ns() + detail::scarcity_pause);
     if (error) return {};

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <cstring>
 #include <string>
 
 namespace ulexite {
@@ -34,9 +35,35 @@ std::size_t total(std::span<const iovec> buffers) noexcept {
   return sum;
 }
 
+// Reads from plain TCP, which tells with the data what it has left. Other sockets would fill `control` with the
+// descriptors that are passed over them.
+ssize_t receive_plain_tcp(int fd, msghdr into, bool& nothing_left) noexcept {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  into.msg_control = control;
+  into.msg_controllen = sizeof control;
+  const ssize_t got = or_errno(::recvmsg(fd, &into, 0));
+  const cmsghdr* const told = got > 0 ? CMSG_FIRSTHDR(&into) : nullptr;
+  int left = 1;
+  if (told && told->cmsg_level == IPPROTO_TCP && told->cmsg_type == TCP_CM_INQ)
+    std::memcpy(&left, CMSG_DATA(told), sizeof left);
+  nothing_left = left == 0;
+  return got;
+}
+
 // Out of range stays so.
 int as_int(std::chrono::seconds time) noexcept {
   return static_cast<int>(std::clamp<std::int64_t>(time.count(), 0, INT_MAX));
+}
+
+// Is it of TCP, with no protocol on top of it in the kernel, as TLS? Then it is to tell what its reads leave.
+bool made_to_tell(int fd) noexcept {
+  int protocol = 0;
+  socklen_t size = sizeof protocol;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0 || protocol != IPPROTO_TCP) return false;
+  char upper[16] = "";
+  size = sizeof upper;
+  return ::getsockopt(fd, IPPROTO_TCP, TCP_ULP, upper, &size) == 0 && size == 0 &&
+         detail::set_option(fd, IPPROTO_TCP, TCP_INQ, 1) == 0;
 }
 
 // Sends what is left of `buffers` behind their first `done` bytes, as far as it goes in one call.
@@ -61,15 +88,15 @@ std::size_t write_behind(tcp_stream& stream, std::span<const iovec>& buffers, st
 
 tcp_stream tcp_stream::adopt(int fd) {
   detail::make_non_blocking(fd);
-  return tcp_stream(fd);
+  return tcp_stream(detail::socket_handle(fd, made_to_tell(fd)));
 }
 
 tcp_stream tcp_stream::connect_until(const endpoint& to, std::int64_t deadline, std::error_code& error) {
   const int fd = detail::make_socket(to, SOCK_STREAM, error);
   if (error) return {};
-  tcp_stream made(fd);
+  tcp_stream made(detail::socket_handle(fd, detail::is_plain_tcp(to, SOCK_STREAM)));
   detail::connect(*made.socket_.get(), to, deadline, error);
-  if (!error) detail::refuse_itself(made, to, error);
+  if (!error) detail::refuse_itself(made.socket_, to, error);
   if (error) return {};
   return made;
 }
@@ -84,17 +111,17 @@ tcp_stream tcp_stream::connect_until(const endpoint& to, std::int64_t deadline) 
 // ---- reading ----
 
 std::size_t tcp_stream::read_some(void* data, std::size_t size, std::error_code& error) {
-  socket* const from = socket_.get(error);
-  if (!from || size == 0) return 0;
-  return from->receive(size, error, [&](int fd) { return or_errno(::recv(fd, data, size, 0)); });
+  const iovec buffer{data, size};
+  return read_some(std::span(&buffer, 1), error);
 }
 
 std::size_t tcp_stream::read_some(std::span<const iovec> buffers, std::error_code& error) {
   socket* const from = socket_.get(error);
-  const std::size_t size = total(buffers);
-  if (!from || size == 0) return 0;
+  if (!from || total(buffers) == 0) return 0;
   msghdr into = message(buffers);
-  return from->receive(size, error, [&](int fd) { return or_errno(::recvmsg(fd, &into, 0)); });
+  return from->receive(error, [&](int fd, bool& nothing_left) {
+    return from->is_plain_tcp() ? receive_plain_tcp(fd, into, nothing_left) : or_errno(::recvmsg(fd, &into, 0));
+  });
 }
 
 std::size_t tcp_stream::read_some(void* data, std::size_t size) {
@@ -192,12 +219,7 @@ void tcp_stream::shutdown_read() noexcept {
   detail::at_once(socket_, ignored, [](int fd) { return or_errno(::shutdown(fd, SHUT_RD)); });
 }
 
-// A linger of no time makes the close that follows a reset.
-void tcp_stream::abort() noexcept {
-  std::error_code ignored;
-  detail::at_once(socket_, ignored, [](int fd) { return detail::set_option(fd, SOL_SOCKET, SO_LINGER, linger{1, 0}); });
-  close();
-}
+void tcp_stream::abort() noexcept { detail::reset(socket_); }
 
 void tcp_stream::set_tcp_option(int name, int value, const char* what) {
   if (local_endpoint().family() != address_family::local) set_option(IPPROTO_TCP, name, value, what);

@@ -49,7 +49,7 @@ udp_socket::udp_socket(const endpoint& at, udp_options options) {
 
 udp_socket udp_socket::adopt(int fd) {
   detail::make_non_blocking(fd);
-  return udp_socket(fd);
+  return udp_socket(detail::socket_handle(fd));
 }
 
 void udp_socket::connect(const endpoint& to, std::error_code& error) {
