@@ -44,6 +44,7 @@ class race {
     const int fd = detail::make_socket(to, SOCK_STREAM, error_);
     if (error_) return outcome::failed;
     detail::socket_handle made(fd, detail::is_plain_tcp(to, SOCK_STREAM));
+    made.get()->set_peer(to);
     const int result = detail::or_errno(::connect(fd, to.data(), to.size()));
     if (result == -EINPROGRESS) {
       fds_.push_back({fd, interest::write});

@@ -1,6 +1,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/net/serve.hpp>
+#include <ulexite/net/socket.hpp>
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
@@ -40,21 +41,12 @@ std::ptrdiff_t slots_of(std::size_t max_connections) noexcept {
   return static_cast<std::ptrdiff_t>(max_connections == 0 ? unlimited : std::min(max_connections, unlimited));
 }
 
-// Asked early, for a connection that has failed tells it no more. Nowhere, if that was before.
-net::endpoint peer_of(const net::tcp_stream& stream) {
-  try {
-    return stream.remote_endpoint();
-  } catch (const std::system_error&) {
-    return {};
-  }
-}
-
 }  // namespace
 
 // Lives as long as its fiber, then makes room for another. The group may end it before it has begun.
 struct server::connection {
   connection(server& server, net::tcp_stream accepted)
-      : home(server), stream(std::move(accepted)), peer(peer_of(stream)) {
+      : home(server), stream(std::move(accepted)), peer(stream.socket_.get()->peer()) {
     home.connections_.add();
   }
   connection(const connection&) = delete;

@@ -54,7 +54,8 @@ bool socket::enter(direction towards, std::error_code& error) {
   }
   if (users_ & bit_of(towards)) {
     const std::string what = towards == direction::read ? "read from" : "written to";
-    throw usage_error("fd " + std::to_string(fd_) + " is being " + what + " already: one at a time");
+    const std::string with = peer_.port() == 0 ? "" : " (connected with " + peer_.str() + ")";
+    throw usage_error("fd " + std::to_string(fd_) + with + " is being " + what + " already: one at a time");
   }
   users_ |= bit_of(towards);
   return true;
@@ -124,6 +125,16 @@ int socket::release() {
 int socket::fd() const noexcept {
   const std::lock_guard lock(lock_);
   return closed_ ? -1 : fd_;
+}
+
+void socket::set_peer(const net::endpoint& peer) noexcept {
+  const std::lock_guard lock(lock_);
+  peer_ = peer;
+}
+
+net::endpoint socket::peer() const noexcept {
+  const std::lock_guard lock(lock_);
+  return peer_;
 }
 
 // ---- waiting ----

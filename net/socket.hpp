@@ -33,6 +33,7 @@
 //   B  the writer changes drained to quiet after its send, acq_rel  ->  the reader loads lull_, acquire.
 
 #include <ulexite/base/spin_lock.hpp>
+#include <ulexite/net/endpoint.hpp>
 #include <ulexite/net/fd_wait.hpp>
 #include <ulexite/runtime/suspend.hpp>
 
@@ -69,6 +70,9 @@ class socket {
     const std::lock_guard lock(lock_);
     return closed_ ? -EBADF : call(fd_);
   }
+  // Who is at the other end, as far as it was told: what errors name, when the system has forgotten it. Any thread.
+  void set_peer(const net::endpoint& peer) noexcept;
+  [[nodiscard]] net::endpoint peer() const noexcept;
   // From now on a close removes the path that it is bound to.
   void owns_path() noexcept { owns_path_ = true; }
   // Ends the owner's use: closes it, and deletes it as soon as nobody is inside.
@@ -182,6 +186,7 @@ class socket {
   std::uint8_t users_ = 0;   // a bit per direction
   std::uint8_t guests_ = 0;  // users that wait without the source
   int fd_;
+  net::endpoint peer_;
   fd_source* source_ = nullptr;
   std::shared_ptr<event_loop> loop_;  // of source_; set once
   std::atomic<std::uint32_t> lull_{unknown};

@@ -54,13 +54,13 @@ endpoint socket_base::local_endpoint() const { return detail::name_of(socket_, :
 endpoint socket_base::remote_endpoint() const { return detail::name_of(socket_, ::getpeername); }
 
 void socket_base::fail(const std::error_code& error, const char* doing) const {
-  detail::fail(error, std::string("ulexite: ") + doing + " fd " + std::to_string(native_handle()));
+  detail::fail(error, std::string("ulexite: ") + doing + " " + detail::peer_text(socket_));
 }
 
 void socket_base::set_option(int level, int name, int value, const char* what) {
   std::error_code error;
   detail::at_once(socket_, error, [&](int fd) { return detail::set_option(fd, level, name, value); });
-  if (error) fail(error, (std::string("setting ") + what + " of").c_str());
+  if (error) fail(error, (std::string("setting ") + what + " for").c_str());
 }
 
 }  // namespace net

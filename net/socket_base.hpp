@@ -12,6 +12,8 @@
 //   std::errc::bad_file_descriptor  it is closed, or was closed while the operation waited
 //   the system's own codes          as connection_reset, connection_refused
 //
+// What the throwing forms say names the peer, also when the connection was reset.
+//
 // One fiber or thread may read, another write, and any close, at the same time. A second reader or writer gets a
 // usage_error. The object itself must outlive the calls on it. A socket belongs to the runtime in which a fiber first
 // waited on it; fibers of other runtimes may use it too, at a higher price. Objects may outlive the runtime.

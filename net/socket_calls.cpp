@@ -8,11 +8,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace ulexite::detail {
 namespace {
 
 constexpr std::int64_t retry_pause = 1'000'000;  // ns
+
+// Does its text say who that is? That of a Unix socket without a name is "unix:".
+bool is_named(const net::endpoint& which) { return which.str().size() > sizeof "unix:" - 1; }
 
 void assign(std::error_code& error, int result) noexcept {
   if (result < 0) error.assign(-result, std::system_category());
@@ -90,6 +94,26 @@ void refuse_itself(const socket_handle& made, const net::endpoint& to, std::erro
   error = std::make_error_code(std::errc::connection_refused);
 }
 
+void learn_peer(const socket_handle& whose) noexcept try {
+  whose.get()->set_peer(name_of(whose, ::getpeername));
+} catch (const std::exception&) {  // it has none, or one of a family that is no endpoint's
+}
+
+std::string peer_text(const socket_handle& whose) {
+  if (!whose.get()) return "a socket that is none";
+  if (const net::endpoint peer = whose.get()->peer(); is_named(peer)) return peer.str();
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  const auto ask = [&](int fd) { return or_errno(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size)); };
+  if (whose.get()->at_once(ask) < 0) return "a closed socket";
+  try {
+    const auto local = net::endpoint::from(reinterpret_cast<const sockaddr*>(&address), size);
+    if (is_named(local)) return "a peer of " + local.str();
+  } catch (const std::invalid_argument&) {  // of another family
+  }
+  return "fd " + std::to_string(whose.get()->fd());
+}
+
 // A linger of no time makes the close a reset.
 void reset(const socket_handle& whose) noexcept {
   std::error_code ignored;
@@ -103,8 +127,7 @@ net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, soc
   std::error_code error;
   at_once(whose, error, [&](int fd) { return or_errno(ask(fd, reinterpret_cast<sockaddr*>(&address), &size)); });
   if (error)
-    throw std::system_error(
-        error, "ulexite: asking for the endpoint of fd " + std::to_string(whose.get() ? whose.get()->fd() : -1));
+    throw std::system_error(error, "ulexite: asking for an endpoint of the connection with " + peer_text(whose));
   return net::endpoint::from(reinterpret_cast<const sockaddr*>(&address), size);
 }
 

@@ -70,6 +70,12 @@ void reset(const socket_handle& whose) noexcept;
 // Its own or its peer's endpoint, by getsockname or getpeername. Throws std::system_error.
 net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, socklen_t*));
 
+// Asks the system for the peer of a socket that was made elsewhere, and keeps it for messages.
+void learn_peer(const socket_handle& whose) noexcept;
+
+// For messages: the peer, if it is known by a name; "a peer of" its own name; or else the descriptor's number.
+std::string peer_text(const socket_handle& whose);
+
 // setsockopt. -errno on an error.
 template <class Value>
 int set_option(int fd, int level, int name, const Value& value) noexcept {

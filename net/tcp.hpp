@@ -27,8 +27,8 @@ class tcp_stream : public socket_base {
  public:
   // No connection: every operation fails with bad_file_descriptor.
   tcp_stream() noexcept = default;
-  // Takes over the descriptor of a connected stream socket (of socketpair, too) and makes it non-blocking. Throws
-  // std::system_error, and then leaves it open.
+  // Takes over the descriptor of a connected stream socket (of socketpair, too) and makes it non-blocking. What the
+  // kernel is to put on top of TCP, as TLS, must be there before. Throws std::system_error, and then leaves it open.
   [[nodiscard]] static tcp_stream adopt(int fd);
   tcp_stream(tcp_stream&&) noexcept = default;
   tcp_stream& operator=(tcp_stream&&) noexcept = default;  // closes the former connection
@@ -138,6 +138,7 @@ class tcp_stream : public socket_base {
 
  private:
   friend class tcp_listener;
+  friend class detail::server;
   using socket_base::socket_base;
   static tcp_stream connect_until(const endpoint& to, std::int64_t deadline, std::error_code& error);
   static tcp_stream connect_until(const endpoint& to, std::int64_t deadline);
@@ -217,6 +218,8 @@ class tcp_listener {
   [[nodiscard]] int native_handle() const noexcept;
 
  private:
+  tcp_stream accepted(int fd, const sockaddr_storage& peer, socklen_t peer_size) const;
+
   detail::socket_handle socket_;
   endpoint local_;
   std::stop_source closing_{std::nostopstate};

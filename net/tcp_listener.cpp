@@ -46,9 +46,11 @@ bool is_scarcity(const std::error_code& error) noexcept {
 }
 
 // TCP_NODELAY and TCP_INQ need no call: Linux hands the listener's down.
-ssize_t accept_one(int fd) noexcept {
+ssize_t accept_one(int fd, sockaddr_storage& peer, socklen_t& peer_size) noexcept {
   for (;;) {
-    const int result = or_errno(::accept4(fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    peer_size = sizeof peer;
+    const int result =
+        or_errno(::accept4(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (result >= 0 || !is_of_one_connection(-result)) return result;
   }
 }
@@ -72,13 +74,21 @@ tcp_listener& tcp_listener::operator=(tcp_listener&& other) noexcept {
   return *this;
 }
 
+tcp_stream tcp_listener::accepted(int fd, const sockaddr_storage& peer, socklen_t peer_size) const {
+  tcp_stream made(detail::socket_handle(fd, detail::is_plain_tcp(local_, SOCK_STREAM)));
+  made.socket_.get()->set_peer(endpoint::from(reinterpret_cast<const sockaddr*>(&peer), peer_size));
+  return made;
+}
+
 tcp_stream tcp_listener::accept(std::error_code& error) {
   for (;;) {
     detail::socket* const from = socket_.get(error);
     if (!from) return {};
-    const std::size_t fd = from->perform(detail::socket::read_side, detail::no_deadline, error, accept_one);
-    if (!error)
-      return tcp_stream(detail::socket_handle(static_cast<int>(fd), detail::is_plain_tcp(local_, SOCK_STREAM)));
+    sockaddr_storage peer;
+    socklen_t peer_size;
+    const std::size_t fd = from->perform(detail::socket::read_side, detail::no_deadline, error,
+                                         [&](int from_fd) { return accept_one(from_fd, peer, peer_size); });
+    if (!error) return accepted(static_cast<int>(fd), peer, peer_size);
     if (!is_scarcity(error)) return {};
     error = detail::pause_until(detail::now_ns() + detail::scarcity_pause);
     if (error) return {};

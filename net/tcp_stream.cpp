@@ -88,13 +88,16 @@ std::size_t write_behind(tcp_stream& stream, std::span<const iovec>& buffers, st
 
 tcp_stream tcp_stream::adopt(int fd) {
   detail::make_non_blocking(fd);
-  return tcp_stream(detail::socket_handle(fd, made_to_tell(fd)));
+  tcp_stream made(detail::socket_handle(fd, made_to_tell(fd)));
+  detail::learn_peer(made.socket_);
+  return made;
 }
 
 tcp_stream tcp_stream::connect_until(const endpoint& to, std::int64_t deadline, std::error_code& error) {
   const int fd = detail::make_socket(to, SOCK_STREAM, error);
   if (error) return {};
   tcp_stream made(detail::socket_handle(fd, detail::is_plain_tcp(to, SOCK_STREAM)));
+  made.socket_.get()->set_peer(to);
   detail::connect(*made.socket_.get(), to, deadline, error);
   if (!error) detail::refuse_itself(made.socket_, to, error);
   if (error) return {};
@@ -127,7 +130,7 @@ std::size_t tcp_stream::read_some(std::span<const iovec> buffers, std::error_cod
 std::size_t tcp_stream::read_some(void* data, std::size_t size) {
   std::error_code error;
   const std::size_t got = read_some(data, size, error);
-  throw_if(error, "reading");
+  throw_if(error, "reading from");
   return got;
 }
 
@@ -145,7 +148,7 @@ std::size_t tcp_stream::read(void* data, std::size_t size, std::error_code& erro
 std::size_t tcp_stream::read(void* data, std::size_t size) {
   std::error_code error;
   const std::size_t got = read(data, size, error);
-  throw_if(error, "reading");
+  throw_if(error, "reading from");
   return got;
 }
 
@@ -167,7 +170,7 @@ std::size_t tcp_stream::write_some(std::span<const iovec> buffers, std::error_co
 std::size_t tcp_stream::write_some(const void* data, std::size_t size) {
   std::error_code error;
   const std::size_t sent = write_some(data, size, error);
-  throw_if(error, "writing");
+  throw_if(error, "writing to");
   return sent;
 }
 
@@ -181,7 +184,7 @@ std::size_t tcp_stream::write(const void* data, std::size_t size, std::error_cod
 void tcp_stream::write(const void* data, std::size_t size) {
   std::error_code error;
   write(data, size, error);
-  throw_if(error, "writing");
+  throw_if(error, "writing to");
 }
 
 std::size_t tcp_stream::writev(std::span<const iovec> buffers, std::error_code& error) {
@@ -199,7 +202,7 @@ std::size_t tcp_stream::writev(std::span<const iovec> buffers, std::error_code& 
 void tcp_stream::writev(std::span<const iovec> buffers) {
   std::error_code error;
   writev(buffers, error);
-  throw_if(error, "writing");
+  throw_if(error, "writing to");
 }
 
 // ---- the rest ----
@@ -211,7 +214,7 @@ void tcp_stream::shutdown_write(std::error_code& error) noexcept {
 void tcp_stream::shutdown_write() {
   std::error_code error;
   shutdown_write(error);
-  throw_if(error, "ending the writing of");
+  throw_if(error, "ending the writing to");
 }
 
 void tcp_stream::shutdown_read() noexcept {

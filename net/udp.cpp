@@ -49,7 +49,9 @@ udp_socket::udp_socket(const endpoint& at, udp_options options) {
 
 udp_socket udp_socket::adopt(int fd) {
   detail::make_non_blocking(fd);
-  return udp_socket(detail::socket_handle(fd));
+  udp_socket made{detail::socket_handle(fd)};
+  detail::learn_peer(made.socket_);
+  return made;
 }
 
 void udp_socket::connect(const endpoint& to, std::error_code& error) {
@@ -61,6 +63,7 @@ void udp_socket::connect(const endpoint& to, std::error_code& error) {
   }
   const detail::socket_handle& used = socket_.get() ? socket_ : fresh;
   detail::at_once(used, error, [&](int fd) { return or_errno(::connect(fd, to.data(), to.size())); });
+  if (!error) used.get()->set_peer(to);
   if (!error && fresh.get()) socket_ = std::move(fresh);
 }
 
@@ -84,7 +87,7 @@ void udp_socket::send_to(const void* data, std::size_t size, const endpoint& to,
 void udp_socket::send_to(const void* data, std::size_t size, const endpoint& to) {
   std::error_code error;
   send_to(data, size, to, error);
-  if (error) throw_if(error, ("sending to " + to.str() + " by").c_str());
+  if (error) detail::fail(error, "ulexite: sending to " + to.str());
 }
 
 void udp_socket::send(const void* data, std::size_t size, std::error_code& error) {
@@ -96,7 +99,7 @@ void udp_socket::send(const void* data, std::size_t size, std::error_code& error
 void udp_socket::send(const void* data, std::size_t size) {
   std::error_code error;
   send(data, size, error);
-  throw_if(error, "sending by");
+  throw_if(error, "sending to");
 }
 
 std::size_t udp_socket::receive_from(void* data, std::size_t size, endpoint& from, std::error_code& error) {
@@ -110,7 +113,7 @@ std::size_t udp_socket::receive_from(void* data, std::size_t size, endpoint& fro
 std::size_t udp_socket::receive_from(void* data, std::size_t size, endpoint& from) {
   std::error_code error;
   const std::size_t got = receive_from(data, size, from, error);
-  throw_if(error, "receiving by");
+  throw_if(error, "receiving from");
   return got;
 }
 
@@ -122,7 +125,7 @@ std::size_t udp_socket::receive(void* data, std::size_t size, std::error_code& e
 std::size_t udp_socket::receive(void* data, std::size_t size) {
   std::error_code error;
   const std::size_t got = receive(data, size, error);
-  throw_if(error, "receiving by");
+  throw_if(error, "receiving from");
   return got;
 }
 
