@@ -7,6 +7,8 @@
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -35,10 +37,20 @@ void report_on_stderr(const net::endpoint& peer, const std::exception_ptr& failu
   }
 }
 
+std::size_t room_for_connections(std::size_t descriptors_each) noexcept {
+  constexpr rlim_t reserve = 64;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const std::size_t room = limit.rlim_cur - std::min(limit.rlim_cur / 4, reserve);
+  return std::max<std::size_t>(room / std::max<std::size_t>(descriptors_each, 1), 1);
+}
+
 // As many as there may be, with room for the one that a close gives.
-std::ptrdiff_t slots_of(std::size_t max_connections) noexcept {
+std::ptrdiff_t slots_of(const net::serve_options& options) noexcept {
   constexpr std::size_t unlimited = PTRDIFF_MAX - 1;
-  return static_cast<std::ptrdiff_t>(max_connections == 0 ? unlimited : std::min(max_connections, unlimited));
+  const std::size_t most =
+      options.max_connections > 0 ? options.max_connections : room_for_connections(options.descriptors_per_connection);
+  return static_cast<std::ptrdiff_t>(std::min(most, unlimited));
 }
 
 }  // namespace
@@ -68,7 +80,7 @@ server::server(net::tcp_listener& listener, task_group& group, handler handler, 
       handler_(std::move(handler)),
       options_(options),
       closing_(listener.closing_token()),
-      slots_(slots_of(options.max_connections)) {}
+      slots_(slots_of(options)) {}
 
 void server::run() {
   try {

@@ -19,8 +19,12 @@ class tcp_listener;
 class tcp_stream;
 
 struct serve_options {
-  // Most connections at a time: others wait in the listener's backlog. 0: as many as there are descriptors.
+  // Most connections at a time: others wait in the listener's backlog. 0: what RLIMIT_NOFILE allows when serve begins,
+  // less 64 descriptors (a quarter, if that is less) for files and the like. Several servers of one process have that
+  // limit in common: give each its part.
   std::size_t max_connections = 0;
+  // How many descriptors a connection takes, as 2 in a proxy. Counts where max_connections is 0.
+  std::size_t descriptors_per_connection = 1;
   // Once the listener is closed, connections have this long to end by themselves.
   std::chrono::nanoseconds drain_time = std::chrono::seconds(10);
   // Told of an exception that left the handler, in the connection's fiber; it must not throw. Not told of the

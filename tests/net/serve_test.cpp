@@ -57,6 +57,30 @@ TEST_P(Serve, KeepsExactlyToItsBoundOfConnections) {
   });
 }
 
+TEST_P(Serve, IsBoundByTheLimitOfDescriptorsUnlessToldOtherwise) {
+  in_runtime([] {
+    const descriptor_limit limit(1024);
+    server echoing;
+    gauge handlers;
+    std::atomic<int> begun{0};
+    echoing.start(
+        [&](net::tcp_stream& stream) {
+          const gauge::one here(handlers);
+          ++begun;
+          echo(stream);
+        },
+        {.descriptors_per_connection = 96});  // (1024 - 64) / 96 is 10
+    auto clients = echoing.clients(12);
+    say_hello(clients);
+    wait_until([&] { return begun == 10; });
+    let_others_run();
+    EXPECT_EQ(begun, 10);
+    while (!clients.empty()) clients.erase(answered(clients));  // closes it
+    echoing.close_and_join();
+    EXPECT_EQ(handlers.most, 10);
+  });
+}
+
 TEST_P(Serve, ReturnsWhenItIsClosedIdle) {
   in_runtime([] {
     for (int i = 0; i < 20; ++i) {
