@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <string>
@@ -95,16 +96,40 @@ void server::run() {
 }
 
 void server::accept_all() {
-  // A close must not wait for a connection to end: the slot that it gives lets accept fail.
-  const std::stop_callback wake_at_close(closing_, [this] { slots_.release(); });
+  // A close must not wait for a connection to end: the slot that it gives lets accept fail. What is accepted after that
+  // gives the slot on.
+  const std::stop_callback at_close(closing_, [this]() noexcept {
+    take_backlog();
+    slots_.release();
+  });
   for (;;) {
     slots_.acquire();
     std::error_code error;
     net::tcp_stream accepted = listener_.accept(error);
     if (error == std::errc::bad_file_descriptor) return;
     if (error) fail(error, "ulexite: accepting at " + listener_.local_endpoint().str());
-    start(std::move(accepted));
+    youngest_ = now_ns();
+    if (closing_.stop_requested()) {
+      waiting_.push_back(std::move(accepted));
+      slots_.release();
+    } else {
+      start(std::move(accepted));
+    }
   }
+}
+
+// Called by whoever closes the listener, just before that is closed: which would reset what is in the backlog. A want
+// of descriptors or memory leaves the rest to that. No more than that, because clients may come as fast as they are
+// taken.
+void server::take_backlog() noexcept try {
+  constexpr std::size_t most = 65'536;
+  while (backlog_.size() < most) {
+    std::error_code error;
+    net::tcp_stream accepted = listener_.accept_at_once(error);
+    if (error) return;
+    backlog_.push_back(std::move(accepted));
+  }
+} catch (const std::bad_alloc&) {
 }
 
 // While there is no room for another fiber the connection waits, and with it those behind it in the backlog. When the
@@ -126,7 +151,7 @@ void server::start(net::tcp_stream accepted) {
 
 void server::attend(connection& who) const {
   try {
-    handler_(who.stream, closing_);
+    handler_(who.stream, ending_.get_token());
   } catch (const operation_cancelled&) {
     if (this_fiber::stop_requested()) throw;
     report(who);  // it met a deadline of its own
@@ -141,8 +166,29 @@ void server::report(const connection& who) const {
   options_.on_error ? options_.on_error(who.peer, failure) : report_on_stderr(who.peer, failure);
 }
 
+// Of the connection that was accepted last.
+std::int64_t server::grace_left() const noexcept {
+  if (!backlog_.empty()) return options_.grace.count();
+  return std::max<std::int64_t>(options_.grace.count() - (now_ns() - youngest_), 0);
+}
+
+// The connections that were accepted at the close begin as there is room for them: most of it comes when the others are
+// told.
 void server::drain() {
-  if (connections_.wait_for(options_.drain_time)) return;
+  std::move(waiting_.begin(), waiting_.end(), std::back_inserter(backlog_));
+  const auto at = [](std::int64_t time) { return clock::time_point(std::chrono::nanoseconds(time)); };
+  const auto end = at(deadline_after(options_.drain_time));
+  const auto told = std::min(end, at(deadline_after(std::chrono::nanoseconds(grace_left()))));
+  auto next = backlog_.begin();
+  const auto start_until = [&](clock::time_point time) {
+    for (; next != backlog_.end() && slots_.try_acquire_until(time); ++next) start(std::move(*next));
+  };
+  start_until(told);
+  connections_.wait_until(told);
+  run_stop_callbacks(ending_);
+  start_until(end);
+  backlog_.clear();
+  if (connections_.wait_until(end)) return;
   group_.request_stop();
   connections_.wait();
 }

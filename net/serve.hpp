@@ -9,9 +9,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <stop_token>
+#include <vector>
 
 namespace ulexite::net {
 
@@ -27,6 +29,9 @@ struct serve_options {
   std::size_t descriptors_per_connection = 1;
   // Once the listener is closed, connections have this long to end by themselves.
   std::chrono::nanoseconds drain_time = std::chrono::seconds(10);
+  // A part of the drain time. While one of the connections is younger, none is told of the close, because the first
+  // request of the young one may still be on its way.
+  std::chrono::nanoseconds grace = std::chrono::milliseconds(100);
   // Told of an exception that left the handler, in the connection's fiber; it must not throw. Not told of the
   // operation_cancelled of a fiber that was asked to stop. Default: nothing for what clients bring about
   // (connection_reset, connection_aborted, broken_pipe, not_connected, timed_out), one line on stderr for the rest.
@@ -46,25 +51,31 @@ class server {
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
-  // Accepts until the listener is closed, and then waits for the connections.
+  // Accepts until the listener is closed and its backlog is empty, and then waits for the connections.
   void run();
 
  private:
   struct connection;
 
   void accept_all();
+  void take_backlog() noexcept;
   void start(net::tcp_stream accepted);
   void attend(connection& who) const;
   void report(const connection& who) const;
+  [[nodiscard]] std::int64_t grace_left() const noexcept;
   void drain();
 
   net::tcp_listener& listener_;
   task_group& group_;
   const handler handler_;
   const net::serve_options& options_;
-  const std::stop_token closing_;
+  const std::stop_token closing_;  // the listener's
+  std::stop_source ending_;        // tells the connections
   counting_semaphore<> slots_;
   wait_group connections_;
+  std::int64_t youngest_ = 0;             // when the last connection was accepted
+  std::vector<net::tcp_stream> backlog_;  // of the close; its thread fills it
+  std::vector<net::tcp_stream> waiting_;  // accepted since
 };
 
 }  // namespace ulexite::detail

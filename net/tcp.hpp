@@ -178,8 +178,9 @@ class tcp_listener {
   [[nodiscard]] tcp_stream accept();
   [[nodiscard]] tcp_stream accept(std::error_code& error);
 
-  // Accepts connections and calls handler(tcp_stream&) for each in a fiber of `group`, until the listener is closed.
-  // Then the connections end, and when all have, it returns:
+  // Accepts connections and calls handler(tcp_stream&) for each in a fiber of `group`, until the listener is closed,
+  // and what was in its backlog by then too. Then, after a grace for those that are new (serve_options::grace), the
+  // connections end, and when all have, it returns:
   // - their reads meet the end of the stream, behind what has arrived (tcp_stream::shutdown_read); but a handler that
   //   takes (tcp_stream&, std::stop_token) is told by the token instead, and ends when it sees fit. Whatever passes
   //   data on wants that form, or others take what was cut for the whole;
@@ -187,7 +188,7 @@ class tcp_listener {
   // The stream stays serve's, and is closed when the handler returns. The handler is called by many fibers at a time,
   // always as the same object. What it throws ends its own connection only: see serve_options::on_error. A want of
   // descriptors, memory or fibers (max_fibers) makes connections wait, no more; one that still waits for a fiber at
-  // the close is closed, as those are that were not yet accepted.
+  // the close is closed, as those of the backlog are for which there is no descriptor then, or no room in drain_time.
   //
   // For fibers. A cancellation point; when it throws, the group was asked to stop and the connections have ended.
   // Throws std::system_error when the listener breaks.
@@ -205,11 +206,11 @@ class tcp_listener {
     detail::server(*this, group, attend, options).run();
   }
 
-  // A token that is told when the listener is closed.
+  // A token that is told when the listener is closed, just before nobody can connect any more.
   [[nodiscard]] std::stop_token closing_token() const noexcept { return closing_.get_token(); }
 
   // Ends listening: a waiting accept fails with bad_file_descriptor, and may destroy the listener then. Connections not
-  // yet accepted are reset. Again: nothing. Any thread. No cancellation point.
+  // yet accepted are reset, unless `serve` accepts them. Again: nothing. Any thread. No cancellation point.
   void close() noexcept;
   [[nodiscard]] bool is_open() const noexcept;
 
@@ -218,6 +219,9 @@ class tcp_listener {
   [[nodiscard]] int native_handle() const noexcept;
 
  private:
+  friend class detail::server;
+  // Fails with resource_unavailable_try_again when none waits. Any thread.
+  tcp_stream accept_at_once(std::error_code& error);
   tcp_stream accepted(int fd, const sockaddr_storage& peer, socklen_t peer_size) const;
 
   detail::socket_handle socket_;

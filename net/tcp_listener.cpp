@@ -95,6 +95,14 @@ tcp_stream tcp_listener::accept(std::error_code& error) {
   }
 }
 
+tcp_stream tcp_listener::accept_at_once(std::error_code& error) {
+  sockaddr_storage peer;
+  socklen_t peer_size;
+  const int fd =
+      detail::at_once(socket_, error, [&](int from) { return static_cast<int>(accept_one(from, peer, peer_size)); });
+  return error ? tcp_stream() : accepted(fd, peer, peer_size);
+}
+
 tcp_stream tcp_listener::accept() {
   std::error_code error;
   tcp_stream accepted = accept(error);
@@ -103,10 +111,12 @@ tcp_stream tcp_listener::accept() {
 }
 
 // Whoever waits in accept or serve may destroy the listener as soon as that returns. Nobody can connect any more when
-// this returns, though the one who waits may still have the descriptor.
+// this returns, though the one who waits may still have the descriptor. The callbacks come first, because a server
+// takes its backlog in one.
 void tcp_listener::close() noexcept {
-  std::stop_source closing = closing_;
-  if (socket_.get() && socket_.get()->close(true)) detail::run_stop_callbacks(std::move(closing));
+  if (!socket_.get()) return;
+  if (!closing_.stop_requested()) detail::run_stop_callbacks(closing_);
+  socket_.get()->close(true);
 }
 
 bool tcp_listener::is_open() const noexcept { return native_handle() >= 0; }

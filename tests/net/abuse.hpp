@@ -74,7 +74,7 @@ class AbuseTest : public RuntimeTest, public testing::WithParamInterface<std::si
 template <class Handler>
 class service {
  public:
-  explicit service(Handler handler, net::serve_options options = {}, const net::endpoint& at = loopback(),
+  explicit service(Handler handler, net::serve_options options = {.grace = {}}, const net::endpoint& at = loopback(),
                    net::listen_options how = {})
       : listener_(at, how),
         serving_(spawn([this, handler = std::move(handler), options = std::move(options)]() mutable {

@@ -40,6 +40,62 @@ TEST_P(ServeEnd, DrainEndsReadsBehindWhatHasArrived) {
   });
 }
 
+// Those that wait in the backlog at the close, because there is no room for them, are answered too.
+TEST_P(ServeEnd, BacklogIsServedToItsEnd) {
+  in_runtime([] {
+    server full;
+    gauge handlers;
+    full.start(
+        [&](net::tcp_stream& stream) {
+          const gauge::one here(handlers);
+          echo(stream);
+        },
+        {.max_connections = 1, .grace = 0s});
+    auto idle = full.client();
+    wait_until([&] { return handlers.alive == 1; });
+    auto waiting = full.clients(5);
+    say_hello(waiting);
+    full.close_and_join();
+    EXPECT_EQ(read_all(idle), "");
+    for (auto& client : waiting) EXPECT_EQ(read_all(client), "hello");
+    EXPECT_EQ(handlers.most, 1);
+  });
+}
+
+// Its first request is on the way while the listener is closed. The grace is endless here; the end of all connections
+// ends it.
+TEST_P(ServeEnd, ANewConnectionMayStillSendItsFirstRequest) {
+  in_runtime([] {
+    server closing;
+    event begun;
+    closing.start(
+        [&](net::tcp_stream& stream, const std::stop_token& told) {
+          begun.set();
+          echo(stream);
+          EXPECT_FALSE(told.stop_requested());
+        },
+        {.drain_time = bound, .grace = bound});
+    auto client = closing.client();
+    begun.wait();
+    closing.listener.close();
+    let_others_run();
+    expect_echo(client);
+    client.close();
+    closing.running->get();
+  });
+}
+
+TEST_P(ServeEnd, TheGraceIsAPartOfTheDrainTime) {
+  in_runtime([] {
+    server closing;
+    closing.start(echo, {.drain_time = 1ms, .grace = bound});
+    auto client = closing.client();
+    expect_echo(client);
+    closing.close_and_join();
+    EXPECT_EQ(read_all(client), "");
+  });
+}
+
 // Whoever waits in accept still has the descriptor when close returns.
 TEST_P(ServeEnd, NobodyCanConnectAfterTheClose) {
   in_runtime([] {

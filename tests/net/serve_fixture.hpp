@@ -46,10 +46,10 @@ inline void echo(net::tcp_stream& stream) {
   while (const std::size_t got = stream.read_some(part, sizeof part)) stream.write(part, got);
 }
 
-// A listener that serves in a fiber of its own, with a group of its own.
+// A listener that serves in a fiber of its own, with a group of its own. Without a grace, unless the options say so.
 struct server {
   template <class Handler>
-  void start(Handler handler, net::serve_options options = {}) {
+  void start(Handler handler, net::serve_options options = {.grace = {}}) {
     running = spawn([this, handler = std::move(handler), options = std::move(options)]() mutable {
       listener.serve(group, std::move(handler), options);
     });
