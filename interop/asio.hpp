@@ -13,6 +13,10 @@
 // not know which are the client's affair: catch it there. http::read_some of an eager parser waits for more than the
 // chunk in hand; to pass a body on as it comes, leave the parser as it is made, not eager.
 //
+// Give each buffer that Beast reads into a maximum: `flat_buffer buffer(64 * 1024)`. header_limit and body_limit bound
+// neither the extension of a chunk nor a trailer, so without a maximum one request may fill the memory. Beyond it the
+// read ends with http::error::buffer_overflow.
+//
 // Boost's asynchronous operations do not work on it, and Boost's own time-outs do nothing: use the tcp_stream's expiry.
 
 #include <ulexite/base/error.hpp>

@@ -77,7 +77,7 @@ void serve_connection(ulexite::net::tcp_stream& tcp, const std::stop_token& clos
     const std::stop_callback end_reads(closing, [&tcp]() noexcept { tcp.shutdown_read(); });
     tcp.expires_after(10s);
     ulexite::asio_stream stream(tcp);
-    boost::beast::flat_buffer buffer;
+    boost::beast::flat_buffer buffer(64 * 1024);  // the most: a chunk's extension and a trailer have no other limit
     http::request_parser<http::string_body> parser;
     parser.body_limit(1024);
     error_code error;

@@ -37,7 +37,7 @@ answer fetch(const ulexite::net::endpoint& to, const std::string& url) {
   http::write(stream, question, error);
   check(error, "sending the request");
 
-  boost::beast::flat_buffer buffer;
+  boost::beast::flat_buffer buffer(64 * 1024);  // the most: a chunk's extension and a trailer have no other limit
   http::response_parser<http::string_body> parser;
   parser.body_limit(8 * 1024 * 1024);
   http::read(stream, buffer, parser, error);

@@ -15,8 +15,6 @@ namespace {
 
 using boost::system::error_code;
 
-constexpr std::size_t block_size = 64 * 1024;
-
 std::string seconds(std::chrono::nanoseconds time) {
   char text[32];
   std::snprintf(text, sizeof text, "%g s", std::chrono::duration<double>(time).count());
@@ -111,7 +109,10 @@ void incoming::fail(const error_code& error, const char* part, std::chrono::nano
   if (error == http::error::body_limit)
     throw refusal(http::status::payload_too_large,
                   "the body is larger than " + std::to_string(limits_.body_size) + " bytes");
-  if (error == http::error::header_limit || error == http::error::buffer_overflow)
+  if (error == http::error::buffer_overflow)
+    throw refusal(http::status::request_header_fields_too_large, "the extension of a chunk, or the trailer, has over " +
+                                                                     std::to_string(buffer_.max_size()) + " bytes");
+  if (error == http::error::header_limit)
     throw refusal(http::status::request_header_fields_too_large,
                   "the header is larger than " + std::to_string(limits_.header_size) + " bytes");
   throw refusal(http::status::bad_request, the_part + " is malformed: " + error.message());

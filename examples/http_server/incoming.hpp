@@ -18,7 +18,10 @@ using request = boost::beast::http::request<boost::beast::http::buffer_body>;
 // throws `refusal` for what is wrong with the request or over a limit, and as wire::fail for the connection's failures.
 class incoming {
  public:
-  // `buffer` has what was read already, and keeps what comes behind the request.
+  static constexpr std::size_t block_size = 64 * 1024;  // of a body
+
+  // `buffer` has what was read already, and keeps what comes behind the request. Its maximum must leave room for a
+  // header and a block; it is also the limit of a chunk's extension and of a trailer.
   incoming(wire& from, boost::beast::flat_buffer& buffer, const limits& limits);
 
   // The header time begins.

@@ -26,7 +26,11 @@ using std::chrono::steady_clock;
 class session {
  public:
   session(ulexite::net::tcp_stream& tcp, const std::stop_token& closing, service& shared)
-      : tcp_(tcp), closing_(closing), shared_(shared), peer_(shared.log.is_on() ? peer_of(tcp) : "") {}
+      : tcp_(tcp),
+        closing_(closing),
+        shared_(shared),
+        peer_(shared.log.is_on() ? peer_of(tcp) : ""),
+        buffer_(shared.bounds.header_size + incoming::block_size) {}
 
   void run() {
     open();
@@ -48,7 +52,9 @@ class session {
   service& shared_;
   const std::string peer_;
   std::unique_ptr<wire> wire_;
-  boost::beast::flat_buffer buffer_;  // what was read, and belongs to the next request
+  // What was read, and belongs to the next request. Without a maximum it would hold all of a chunk's extension, or of a
+  // trailer, on which Beast has no limit.
+  boost::beast::flat_buffer buffer_;
 };
 
 std::string session::peer_of(const ulexite::net::tcp_stream& tcp) try {

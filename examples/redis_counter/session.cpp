@@ -46,7 +46,8 @@ class session {
   ulexite::net::tcp_stream& tcp_;
   ulexite::asio_stream stream_;
   service& shared_;
-  boost::beast::flat_buffer buffer_;
+  boost::beast::flat_buffer buffer_{64 *
+                                    1024};  // the most: Beast has no limit on the extension of a chunk, or a trailer
 };
 
 // nullopt: there is none to come.
@@ -66,9 +67,10 @@ std::optional<request> session::read() {
 void session::refuse(const error_code& error) {
   if (error.category() != make_error_code(http::error::bad_version).category()) return;
   if (error == http::error::end_of_stream || error == http::error::partial_message) return;
-  const http::status status = error == http::error::body_limit     ? http::status::payload_too_large
-                              : error == http::error::header_limit ? http::status::request_header_fields_too_large
-                                                                   : http::status::bad_request;
+  http::status status = http::status::bad_request;
+  if (error == http::error::body_limit) status = http::status::payload_too_large;
+  if (error == http::error::header_limit || error == http::error::buffer_overflow)
+    status = http::status::request_header_fields_too_large;
   if (send(refusal(status, "the request cannot be read: " + error.message()))) examples::deliver_last_words(tcp_, 1s);
 }
 

@@ -47,8 +47,8 @@ response answer_to(const request& asked) {
 
 // The server's side of a connection: one request after the other, as long as the client keeps it.
 void serve(tcp_stream connection, std::atomic<std::uint64_t>& served) {
-  ulexite::asio_stream stream(connection);  // refers to it, as Beast wants to see it
-  boost::beast::flat_buffer buffer;
+  ulexite::asio_stream stream(connection);      // refers to it, as Beast wants to see it
+  boost::beast::flat_buffer buffer(64 * 1024);  // the most that it may hold
   for (bool more = true; more; ++served) {
     request asked;
     boost::system::error_code error;
@@ -76,7 +76,7 @@ response ask(ulexite::asio_stream& stream, boost::beast::flat_buffer& buffer, co
 void visit(const endpoint& server, std::size_t client, progress& line) {
   tcp_stream connection = tcp_stream::connect(server);
   ulexite::asio_stream stream(connection);
-  boost::beast::flat_buffer buffer;
+  boost::beast::flat_buffer buffer(64 * 1024);  // the most that it may hold
   for (int i = 1; i < requests_of_a_client; ++i) {
     const std::uint64_t number = client * requests_of_a_client + static_cast<std::uint64_t>(i);
     const response answer = ask(stream, buffer, std::string(path) + std::to_string(number), false);

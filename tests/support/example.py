@@ -10,7 +10,7 @@ BOUND = 60  # seconds: the bound of every wait, and of a test in all, much longe
 
 
 class Server:
-    """A program that prints `listening on HOST:PORT` and logs JSON lines on stderr."""
+    """A program that prints `listening on HOST:PORT`, and may log JSON lines on stderr."""
 
     running = []
 
@@ -21,6 +21,8 @@ class Server:
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         line = self.process.stdout.readline()
+        if line.startswith("serving "):
+            line = self.process.stdout.readline()
         assert line.startswith("listening on 127.0.0.1:"), f"{command} did not start: {line!r} {self.rest()}"
         self.port = int(line.rpartition(":")[2])
 
