@@ -2,7 +2,6 @@
 
 // The log: a JSON object a line, on stderr.
 
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
 
@@ -19,10 +18,6 @@ inline void log(spdlog::level::level_enum level, std::string_view event,
   spdlog::log(level, "{}", std::string_view(text).substr(1));  // the pattern has the first brace
 }
 
-inline void start_logging(spdlog::level::level_enum from) {
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("chat"));
-  spdlog::set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)");
-  spdlog::set_level(from);
-}
+inline constexpr const char* log_pattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)";
 
 }  // namespace chat

@@ -9,6 +9,7 @@
 // It stops on SIGINT or SIGTERM: members are told (close code 1001), and it waits for them to go. The log is JSON, a
 // line each, on stderr.
 
+#include "../bounded_log.hpp"
 #include "../stop_signals.hpp"
 #include "http.hpp"
 #include "log.hpp"
@@ -117,10 +118,12 @@ int main(int argc, char** argv) try {
   CLI11_PARSE(app, argc, argv);
 
   const std::string page = read_page(given.page);
-  start_logging(spdlog::level::from_str(given.log_level));
   examples::stop_signals signals;
-  ulexite::runtime runtime({.threads = given.threads});
-  runtime.run([&] { serve(given, page, signals); });
+  examples::bounded_log lines("chat", STDERR_FILENO, log_pattern);
+  spdlog::set_default_logger(lines.logger());
+  spdlog::set_level(spdlog::level::from_str(given.log_level));
+  ulexite::runtime({.threads = given.threads}).run([&] { serve(given, page, signals); });
+  examples::say_at_the_end("", lines.finish());
   return 0;
 } catch (const std::exception& failure) {
   std::fprintf(stderr, "chat: %s\n", failure.what());

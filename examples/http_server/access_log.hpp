@@ -1,11 +1,11 @@
 #pragma once
 
-#include <spdlog/async_logger.h>
+#include "../bounded_log.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,29 +22,22 @@ struct access_record {
 //
 //   time=2024-11-06T08:49:37.123Z peer=127.0.0.1:4711 method="GET" target="/" status=200 bytes=14 us=210 agent="curl/7"
 //
-// A thread of its own writes it. spdlog's other loggers write where they are called, holding a std::mutex: with a slow
-// disk or a full pipe each worker in turn would stand still there, and with it all of its fibers. Here write() only
-// copies the line into a queue, under a std::mutex that is held for no longer than that, and never across a suspension.
-// When the queue is full the oldest lines are lost, and counted: the server must not depend on who reads its log.
+// The server does not depend on who reads it: see bounded_log.hpp.
 class access_log {
  public:
-  // Appends to a file, whose folder is made if need be; "-" is standard output, "" is none. Throws spdlog::spdlog_ex
+  // Appends to a file, whose folder is made if need be; "-" is standard output, "" is none. Throws std::system_error
   // naming the file.
   explicit access_log(const std::string& where);
-  access_log(const access_log&) = delete;
-  access_log& operator=(const access_log&) = delete;
-  ~access_log() = default;  // as finish
 
   // Any fiber. Never waits.
   void write(const access_record& record);
 
-  [[nodiscard]] bool is_on() const noexcept { return logger_ != nullptr; }
-  // Writes what is left, and returns how many lines were lost. Blocks the thread meanwhile. Ends the log.
-  std::size_t finish();
+  [[nodiscard]] bool is_on() const noexcept { return log_.has_value(); }
+  // As bounded_log::finish.
+  std::size_t finish() { return is_on() ? log_->finish() : 0; }
 
  private:
-  std::shared_ptr<spdlog::details::thread_pool> writer_;
-  std::shared_ptr<spdlog::async_logger> logger_;
+  std::optional<examples::bounded_log> log_;
 };
 
 }  // namespace http_server

@@ -25,6 +25,7 @@
 #include <cstdio>
 #include <exception>
 #include <optional>
+#include <string>
 
 namespace {
 
@@ -70,9 +71,9 @@ int main(int argc, char** argv) try {
     runtime.run([&] { run(given, signals, shared); });
   }
   const std::size_t lost_lines = log.finish();
-  std::printf("served %llu requests on %llu connections\n", static_cast<unsigned long long>(shared.requests.load()),
-              static_cast<unsigned long long>(shared.connections.load()));
-  if (lost_lines > 0) std::printf("%zu lines of the access log were lost\n", lost_lines);
+  examples::say_at_the_end("served " + std::to_string(shared.requests.load()) + " requests on " +
+                               std::to_string(shared.connections.load()) + " connections\n",
+                           lost_lines);
   return 0;
 } catch (const std::exception& failure) {
   std::fprintf(stderr, "http_server: %s\n", failure.what());

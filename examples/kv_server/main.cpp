@@ -7,6 +7,7 @@
 //
 // It stops on SIGINT or SIGTERM: it accepts nobody any more, answers what has come, and then says what it has served.
 
+#include "../bounded_log.hpp"
 #include "../stop_signals.hpp"
 #include "command.hpp"
 #include "session.hpp"
@@ -16,7 +17,6 @@
 #include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/ticker.hpp>
 
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
@@ -100,16 +100,16 @@ int main(int argc, char** argv) try {
   CLI::App app("Keeps keys and values in memory for the clients of Redis, until it is stopped by SIGINT or SIGTERM.");
   describe(app, given);
   CLI11_PARSE(app, argc, argv);
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("kv_server"));
-  spdlog::set_pattern("time=%Y-%m-%dT%H:%M:%S.%e level=%l %v");
-  spdlog::set_level(spdlog::level::from_str(given.log_level));
 
   examples::stop_signals signals;
+  examples::bounded_log log("kv_server", STDERR_FILENO, "time=%Y-%m-%dT%H:%M:%S.%e level=%l %v");
+  spdlog::set_default_logger(log.logger());
+  spdlog::set_level(spdlog::level::from_str(given.log_level));
   database home;
-  ulexite::runtime runtime({.threads = given.threads});
-  runtime.run([&] { serve(given, signals, home); });
-  std::printf("served %llu connections, %llu commands\n", static_cast<unsigned long long>(home.connections.load()),
-              static_cast<unsigned long long>(home.commands.load()));
+  ulexite::runtime({.threads = given.threads}).run([&] { serve(given, signals, home); });
+  examples::say_at_the_end("served " + std::to_string(home.connections.load()) + " connections, " +
+                               std::to_string(home.commands.load()) + " commands\n",
+                           log.finish());
   return 0;
 } catch (const std::exception& failure) {
   std::fprintf(stderr, "kv_server: %s\n", failure.what());

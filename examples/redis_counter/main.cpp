@@ -15,6 +15,7 @@
 // It stops on SIGINT or SIGTERM: it accepts nobody any more, answers the requests under way, and then says what it has
 // served.
 
+#include "../bounded_log.hpp"
 #include "../stop_signals.hpp"
 #include "counters.hpp"
 #include "pool.hpp"
@@ -24,7 +25,6 @@
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/sync/task_group.hpp>
 
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
@@ -63,13 +63,8 @@ void describe(CLI::App& app, arguments& given) {
   app.add_flag("--verbose", given.verbose, "Log every request");
 }
 
-void log_to_stderr(bool verbose) {
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("redis_counter"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
-  spdlog::set_level(verbose ? spdlog::level::debug : spdlog::level::info);
-}
-
-void run(const arguments& given, const ulexite::net::endpoint& redis, examples::stop_signals& signals) {
+// What it says at its end.
+std::string run(const arguments& given, const ulexite::net::endpoint& redis, examples::stop_signals& signals) {
   const std::chrono::milliseconds limit(given.timeout_ms);
   pool connections(redis, given.pool, limit);
   counters all(connections);
@@ -85,9 +80,8 @@ void run(const arguments& given, const ulexite::net::endpoint& redis, examples::
   listener.serve(clients, [&](ulexite::net::tcp_stream& client) { serve(client, shared); },
                  {.drain_time = std::chrono::seconds(given.drain_seconds)});
   stopper.get();
-  std::printf("served %llu requests over %llu connections to redis\n",
-              static_cast<unsigned long long>(shared.requests.load()),
-              static_cast<unsigned long long>(connections.connects()));
+  return "served " + std::to_string(shared.requests.load()) + " requests over " +
+         std::to_string(connections.connects()) + " connections to redis\n";
 }
 
 }  // namespace
@@ -99,10 +93,13 @@ int main(int argc, char** argv) try {
   CLI11_PARSE(app, argc, argv);
 
   const auto redis = redis::parse_endpoint(given.redis);
-  log_to_stderr(given.verbose);
   examples::stop_signals signals;
-  ulexite::runtime runtime({.threads = given.threads});
-  runtime.run([&] { run(given, redis, signals); });
+  examples::bounded_log log("redis_counter", STDERR_FILENO, "%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  spdlog::set_default_logger(log.logger());
+  spdlog::set_level(given.verbose ? spdlog::level::debug : spdlog::level::info);
+  const std::string served =
+      ulexite::runtime({.threads = given.threads}).run([&] { return run(given, redis, signals); });
+  examples::say_at_the_end(served, log.finish());
   return 0;
 } catch (const std::exception& failure) {
   std::fprintf(stderr, "redis_counter: %s\n", failure.what());

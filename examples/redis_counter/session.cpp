@@ -46,8 +46,7 @@ class session {
   ulexite::net::tcp_stream& tcp_;
   ulexite::asio_stream stream_;
   service& shared_;
-  boost::beast::flat_buffer buffer_{64 *
-                                    1024};  // the most: Beast has no limit on the extension of a chunk, or a trailer
+  boost::beast::flat_buffer buffer_{64 * 1024};  // the most: a chunk's extension and a trailer have no other limit
 };
 
 // nullopt: there is none to come.

@@ -9,6 +9,7 @@
 // On SIGINT or SIGTERM it accepts nobody any more and lets the transfers under way finish, up to --drain seconds or a
 // second signal. The rest is reset.
 
+#include "../bounded_log.hpp"
 #include "../stop_signals.hpp"
 #include "session.hpp"
 
@@ -17,7 +18,6 @@
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/sync/task_group.hpp>
 
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
@@ -110,17 +110,18 @@ int main(int argc, char** argv) try {
   describe(app, given);
   CLI11_PARSE(app, argc, argv);
 
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("tcp_proxy"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
   const settings settings{.upstream = given.to,
                           .upstreams = find_upstreams(given.to),
                           .connect_timeout = std::chrono::seconds(given.connect_seconds),
                           .idle_timeout = std::chrono::seconds(given.idle_seconds)};
   examples::stop_signals signals;
+  examples::bounded_log log("tcp_proxy", STDERR_FILENO, "%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  spdlog::set_default_logger(log.logger());
   totals served;
   ux::runtime({.threads = given.threads}).run([&] { serve(given, settings, signals, served); });
-  std::printf("served %ju connections, %ju bytes\n", static_cast<std::uintmax_t>(served.connections.load()),
-              static_cast<std::uintmax_t>(served.bytes.load()));
+  examples::say_at_the_end("served " + std::to_string(served.connections.load()) + " connections, " +
+                               std::to_string(served.bytes.load()) + " bytes\n",
+                           log.finish());
   return 0;
 } catch (const std::exception& failure) {
   std::fprintf(stderr, "tcp_proxy: %s\n", failure.what());

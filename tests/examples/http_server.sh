@@ -264,7 +264,7 @@ refuses_to_start "bad address" "no IPv4 address" site --bind nowhere --port 0
 refuses_to_start "certificate without a key" "--key" site --port 0 --cert cert.pem
 refuses_to_start "missing certificate" 'cannot use the certificate "none.pem"' site --port 0 --cert none.pem --key key.pem
 refuses_to_start "certificate for a key" 'cannot use the private key "cert.pem"' site --port 0 --cert cert.pem --key cert.pem
-refuses_to_start "log that cannot be opened" "Failed opening file site" site --port 0 --access-log site
+refuses_to_start "log that cannot be opened" "cannot append to \"site\"" site --port 0 --access-log site
 refuses_to_start "bad time" "--idle-time" site --port 0 --idle-time 0
 refuses_to_start "bad size" "--body-size" site --port 0 --body-size many
 "$programs/http_server" --help >help || fail "--help: status not 0"
