@@ -1,6 +1,5 @@
 #include "site.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -43,13 +42,9 @@ lookup from_error(const std::error_code& error) {
 
 // ---- files ----
 
-// O_NONBLOCK: a pipe must not block the thread until somebody writes.
-open_file::open_file(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) throw std::system_error(errno, std::system_category(), path.string());
-  file_ = ulexite::file::adopt(fd, path.string());
+open_file::open_file(ulexite::file opened) : file_(std::move(opened)) {
   struct stat about{};
-  if (::fstat(fd, &about) != 0) throw std::system_error(errno, std::system_category(), path.string());
+  if (::fstat(file_.native_handle(), &about) != 0) throw std::system_error(errno, std::system_category(), "fstat");
   regular_ = S_ISREG(about.st_mode);
   directory_ = S_ISDIR(about.st_mode);
   size_ = static_cast<std::uint64_t>(about.st_size);
@@ -78,25 +73,10 @@ bool decode_target(std::string_view target, std::string& path) {
   return true;
 }
 
-site::site(const fs::path& directory) {
-  std::error_code error;
-  root_ = fs::canonical(directory, error);
-  if (!error && !fs::is_directory(root_, error) && !error) error = std::make_error_code(std::errc::not_a_directory);
-  if (error) throw std::system_error(error, "cannot serve the directory \"" + directory.string() + "\"");
-}
-
-bool site::contains(const fs::path& real) const {
-  return std::mismatch(root_.begin(), root_.end(), real.begin(), real.end()).first == root_.end();
-}
-
 lookup site::open(const fs::path& wanted, bool as_directory) const {
-  std::error_code error;
-  const fs::path real = fs::canonical(wanted, error);
-  if (error) return from_error(error);
-  if (!contains(real)) return {.outcome = lookup::missing};
-  lookup result{.outcome = lookup::found, .file = open_file(real), .type = std::string(type_of(real))};
+  lookup result{.outcome = lookup::found, .file = open_file(root_.open(wanted)), .type = std::string(type_of(wanted))};
   if (result.file.is_directory() && !as_directory) result.outcome = lookup::moved;
-  if (result.file.is_directory() && as_directory) return open(real / "index.html", false);
+  if (result.file.is_directory() && as_directory) return open(wanted / "index.html", false);
   if (result.file.is_regular() && as_directory) result.outcome = lookup::missing;
   if (!result.file.is_directory() && !result.file.is_regular()) result.outcome = lookup::missing;
   return result;
@@ -109,8 +89,8 @@ lookup site::find(std::string_view target) const {
   const auto begin = path.find_first_not_of('/');
   const auto end = path.find_last_not_of('/');
   try {
-    if (begin == path.npos) return open(root_, true);
-    lookup result = open(root_ / path.substr(begin, end - begin + 1), as_directory);
+    if (begin == path.npos) return open(".", true);
+    lookup result = open(path.substr(begin, end - begin + 1), as_directory);
     // An index.html that is a directory itself must not send the client round in circles.
     if (result.outcome == lookup::moved && as_directory) result.outcome = lookup::missing;
     return result;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "beneath.hpp"
+
 #include <ulexite/os/file.hpp>
 
 #include <sys/types.h>
@@ -16,8 +18,8 @@ namespace http_server {
 class open_file {
  public:
   open_file() = default;
-  // Opens for reading, and does not follow a symbolic link. Blocks. Throws std::system_error.
-  explicit open_file(const std::filesystem::path& path);
+  // Looks at what was opened for reading. Throws std::system_error.
+  explicit open_file(ulexite::file opened);
 
   [[nodiscard]] bool is_regular() const noexcept { return regular_; }
   [[nodiscard]] bool is_directory() const noexcept { return directory_; }
@@ -52,17 +54,16 @@ struct lookup {
 class site {
  public:
   // Throws std::system_error naming the directory when there is none.
-  explicit site(const std::filesystem::path& directory);
+  explicit site(const std::filesystem::path& directory) : root_(directory) {}
 
   // `target` as it stands in the request: "/a%20b.html?query". Only what really lies under the directory is found,
-  // whatever dots, escapes or symbolic links say. Blocks.
+  // whatever dots, escapes or symbolic links say, and whatever is renamed meanwhile. Blocks.
   [[nodiscard]] lookup find(std::string_view target) const;
 
  private:
   [[nodiscard]] lookup open(const std::filesystem::path& wanted, bool as_directory) const;
-  [[nodiscard]] bool contains(const std::filesystem::path& real) const;
 
-  std::filesystem::path root_;
+  directory root_;
 };
 
 // The path of a target without its query, unescaped; false if it is malformed.
