@@ -28,9 +28,19 @@ std::string outgoing::begin(const response_header& header) {
   return bytes;
 }
 
+std::chrono::nanoseconds outgoing::time_for(std::size_t block) const {
+  if (limits_.least_rate == 0) return limits_.write_time;
+  const std::chrono::duration<double> at_least_rate(static_cast<double>(bytes_ + block) /
+                                                    static_cast<double>(limits_.least_rate));
+  const auto left = std::chrono::duration<double>(limits_.write_time) + at_least_rate - spent_;
+  return left < limits_.write_time ? std::chrono::duration_cast<std::chrono::nanoseconds>(left) : limits_.write_time;
+}
+
 void outgoing::write(std::string_view block, std::size_t of_body) {
-  wire_.tcp().expires_after(limits_.write_time);
+  const auto begun = std::chrono::steady_clock::now();
+  wire_.tcp().expires_at(begun + time_for(block.size()));
   wire_.write(block);
+  spent_ += std::chrono::steady_clock::now() - begun;
   bytes_ += of_body;
 }
 

@@ -4,13 +4,15 @@
 #include "limits.hpp"
 #include "wire.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 
 namespace http_server {
 
 // The answer as it goes out. What sends throws as wire::fail does when the connection fails, or the client does not
-// take a block of 64 KiB in the write time.
+// take a block of 64 KiB in the write time. Nor may all writes together take longer than the write time and the time
+// of the answer at the least rate: else a client that takes a block now and then would hold its connection for hours.
 class outgoing {
  public:
   outgoing(wire& to, const limits& limits) : wire_(to), limits_(limits) {}
@@ -32,11 +34,13 @@ class outgoing {
   std::string begin(const response_header& header);
   void write(std::string_view block, std::size_t of_body);
   void send_file(std::string block, open_file& file, const byte_range& part);
+  [[nodiscard]] std::chrono::nanoseconds time_for(std::size_t block) const;
 
   wire& wire_;
   const limits& limits_;
   unsigned status_ = 0;
   std::uint64_t bytes_ = 0;
+  std::chrono::nanoseconds spent_{};  // in writes
   bool keep_alive_ = false, chunked_ = false;
 };
 

@@ -81,6 +81,7 @@ bool end_idle_read(ulexite::net::tcp_stream& tcp) noexcept {
 // Waits, idle, for the first bytes of a request. They may have come with the last one.
 bool session::await_request() {
   if (buffer_.size() > 0) return true;
+  if (buffer_.capacity() >= incoming::block_size) buffer_.shrink_to_fit();  // a body has made it large
   bool ended = false;  // by the callback, whose end the destructor waits for
   boost::system::error_code error;
   {
