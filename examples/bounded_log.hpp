@@ -45,11 +45,12 @@ class bounded_output {
   // file's disk may take longer.
   bool write(std::string_view text) {
     while (!text.empty()) {
+      if (!await_room()) return false;
       const ssize_t done = is_socket_ ? ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
                                       : ::write(fd_, text.data(), text.size());
       if (done >= 0)
         text.remove_prefix(static_cast<std::size_t>(done));
-      else if (errno != EINTR && (errno != EAGAIN || !await_room()))
+      else if (errno != EINTR && errno != EAGAIN)
         return false;
     }
     return true;

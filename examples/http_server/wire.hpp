@@ -55,9 +55,9 @@ class wire {
 };
 
 [[nodiscard]] std::unique_ptr<wire> bare(ulexite::net::tcp_stream& tcp);
-// Shakes hands. Throws as wire::fail does when that fails or the stream's expiry is over first. It takes some 70 KiB more
-// than a bare one, idle too: OpenSSL gives its buffers back between records, asio keeps two of 17 KiB, and a pair of
-// BIOs of as much each.
+// Shakes hands. Throws as wire::fail does when that fails or the stream's expiry is over first. It takes some 70 KiB
+// more than a bare one, idle too: OpenSSL gives its buffers back between records, asio keeps two of 17 KiB, and a pair
+// of BIOs of as much each.
 [[nodiscard]] std::unique_ptr<wire> encrypted(ulexite::net::tcp_stream& tcp, boost::asio::ssl::context& tls);
 
 // TLS 1.2 or later, with the certificate chain and the private key of two PEM files. Throws std::runtime_error naming
