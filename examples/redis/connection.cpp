@@ -11,6 +11,40 @@
 
 namespace redis {
 namespace net = ulexite::net;
+namespace {
+
+using reader = std::unique_ptr<redisReader, free_with<redisReaderFree>>;
+
+constexpr int most_elements =
+    64 * 1024;  // of an array: a few bytes announce any number, and hiredis allocates them all
+
+redisReplyObjectFunctions* functions_of_hiredis() {
+  static redisReplyObjectFunctions* const functions = [] {
+    const reader any(redisReaderCreate());
+    if (!any) throw std::bad_alloc();
+    return any->fn;
+  }();
+  return functions;
+}
+
+// hiredis takes null for a lack of memory. The type of `elements` depends on its version.
+template <class Size>
+void* create_array(const redisReadTask* task, Size elements) {
+  return elements > Size{most_elements} ? nullptr : functions_of_hiredis()->createArray(task, elements);
+}
+
+redisReader* create_reader() {
+  static redisReplyObjectFunctions functions = [] {
+    redisReplyObjectFunctions changed = *functions_of_hiredis();
+    changed.createArray = create_array;
+    return changed;
+  }();
+  redisReader* const made = redisReaderCreateWithFunctions(&functions);
+  if (!made) throw std::bad_alloc();
+  return made;
+}
+
+}  // namespace
 
 net::endpoint parse_endpoint(std::string_view text) try {
   return net::endpoint::parse(text);
@@ -31,9 +65,7 @@ connection::connection(const net::endpoint& to, std::chrono::nanoseconds patienc
     : name_("redis at " + to.str()),
       patience_(patience),
       stream_(net::tcp_stream::connect(to, patience)),
-      reader_(redisReaderCreate()) {
-  if (!reader_) throw std::bad_alloc();
-}
+      reader_(create_reader()) {}
 
 void connection::send_words(std::span<const std::string_view> words) {
   std::vector<const char*> texts;
@@ -59,7 +91,10 @@ reply connection::receive() {
   flush();
   for (std::array<char, 4096> bytes;;) {
     void* complete = nullptr;
-    if (redisReaderGetReply(reader_.get(), &complete) != REDIS_OK) throw error(name_ + ": " + reader_->errstr);
+    if (redisReaderGetReply(reader_.get(), &complete) != REDIS_OK) {
+      const bool too_large = reader_->err == REDIS_ERR_OOM;
+      throw error(name_ + ": " + (too_large ? "the reply is too large" : reader_->errstr));
+    }
     if (complete) return reply(static_cast<redisReply*>(complete));
     stream_.expires_after(patience_);
     const std::size_t got = stream_.read_some(bytes.data(), bytes.size());

@@ -67,7 +67,8 @@ class connection {
   void flush();
 
   // The next reply, in the order of the commands, or the next message of a subscription. flush() comes first, so that
-  // nobody waits for the reply to a command that was never sent. An error is returned as any reply.
+  // nobody waits for the reply to a command that was never sent. An error is returned as any reply. Throws redis::error
+  // for what is no reply, or has an array of more than 65,536 elements.
   reply receive();
 
   // Is it open with nothing to read? One that is not, though no reply is due, has come to its end. Does not wait.
