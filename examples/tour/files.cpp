@@ -7,6 +7,7 @@
 #include <ulexite.hpp>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -113,6 +114,17 @@ bool has_changed(const source_file& file) {
   // The time of the last change of status also moves with each change of the contents.
   return stat(file.path.c_str(), &now) != 0 || now.st_ino != then.st_ino || now.st_size != then.st_size ||
          now.st_ctim.tv_sec != then.st_ctim.tv_sec || now.st_ctim.tv_nsec != then.st_ctim.tv_nsec;
+}
+
+void warm_up(const source_file& file) {
+  open_file opened(file.path);
+  std::array<char, 64 * 1024> waste;
+  auto rest = static_cast<std::size_t>(file.status.st_size);
+  while (opened && rest != 0) {
+    const ssize_t got = opened.read(waste.data(), std::min(rest, waste.size()));
+    if (got <= 0) return;
+    rest -= static_cast<std::size_t>(got);
+  }
 }
 
 std::optional<file_count> file_counter::count(const source_file& file) {

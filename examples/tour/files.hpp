@@ -36,6 +36,9 @@ void walk(const std::filesystem::path& directory, skipped& skipped, const std::f
 // Has the file gone or changed since it was found?
 bool has_changed(const source_file& file);
 
+// Reads it to its end, so that it lies in memory. Blocks, and needs a thread's stack.
+void warm_up(const source_file& file);
+
 // Reads files and counts their words.
 class file_counter {
  public:
