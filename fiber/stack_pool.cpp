@@ -4,6 +4,7 @@
 #include <ulexite/fiber/stack_guard.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
 #include <ulexite/fiber/stack_slab.hpp>
+#include <ulexite/fiber/switch.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -15,15 +16,9 @@
 
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ULEXITE_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ULEXITE_ASAN 1
-#endif
-#endif
-#if defined(ULEXITE_ASAN)
+#if ULEXITE_ASAN
 #include <sanitizer/asan_interface.h>
+#include <sanitizer/lsan_interface.h>
 #endif
 
 namespace ulexite::detail {
@@ -35,7 +30,7 @@ constexpr std::size_t largest = std::size_t{1} << 30;
 // Frames that were left without returning (a fiber abandoned, a longjmp) leave their red zones poisoned, into which the
 // stack's next user would run.
 void unpoison([[maybe_unused]] const stack& stack) noexcept {
-#if defined(ULEXITE_ASAN)
+#if ULEXITE_ASAN
   ASAN_UNPOISON_MEMORY_REGION(stack.low, stack.size());
 #endif
 }
@@ -193,6 +188,16 @@ void stack_pool::give(stack* list) noexcept {
   last->next = recent_;
   recent_ = list;
   unused_ += count;
+}
+
+void stack_pool::keep(stack& abandoned) noexcept {
+  forget_context(abandoned);
+#if ULEXITE_ASAN
+  __lsan_register_root_region(abandoned.low, abandoned.size());
+#endif
+  stack_pool& home = of_size(abandoned.space());
+  const std::lock_guard guard(home.lock_);
+  --home.carved_;
 }
 
 std::size_t stack_pool::trim(bool all) noexcept {

@@ -32,6 +32,9 @@ class stack_pool {
   // Gives a list (through `next`) of stacks of this pool back. Nobody owns them any more: `owner` becomes null. Checks
   // canaries: an overflow found late is reported, and ends the process; an owner that is still set must be alive.
   void give(stack* list) noexcept;
+  // Takes a stack, of whichever pool, out of use for ever, with the frames that stand on it: others may refer to these.
+  // Leak checkers find what the frames own.
+  static void keep(stack& abandoned) noexcept;
 
   // Returns the memory of stacks that nobody used since the last trim to the system. `all`: of every unused stack.
   // Returns how many stacks were cleaned. Any thread, meant for a slow period of seconds. Stacks being cleaned cannot
@@ -42,7 +45,7 @@ class stack_pool {
 
   // Bytes of each stack, besides its guard.
   [[nodiscard]] std::size_t stack_size() const noexcept { return stack_size_; }
-  [[nodiscard]] std::size_t carved() const noexcept;  // stacks ever made
+  [[nodiscard]] std::size_t carved() const noexcept;  // stacks ever made, but for those kept
   [[nodiscard]] std::size_t unused() const noexcept;  // of these, in the pool now
 
  private:

@@ -18,10 +18,6 @@ namespace {
 
 std::error_code closed_error() noexcept { return std::make_error_code(std::errc::bad_file_descriptor); }
 
-std::uint8_t bit_of(direction towards) noexcept {
-  return static_cast<std::uint8_t>(1U << static_cast<unsigned>(towards));
-}
-
 }  // namespace
 
 const direction socket::read_side = direction::read;
@@ -45,6 +41,16 @@ struct socket::side final : edge_side {
 
 // ---- inside and outside ----
 
+// Lock held. One that was abandoned with its runtime never leaves.
+agent*& socket::user_of(direction towards) noexcept {
+  agent*& user = users_[static_cast<unsigned>(towards)];
+  if (user && user->word.abandoned()) user = nullptr;
+  return user;
+}
+
+// Lock held.
+bool socket::in_use() noexcept { return user_of(read_side) || user_of(write_side); }
+
 bool socket::enter(direction towards, std::error_code& error) {
   error.clear();
   const std::lock_guard lock(lock_);
@@ -52,12 +58,13 @@ bool socket::enter(direction towards, std::error_code& error) {
     error = closed_error();
     return false;
   }
-  if (users_ & bit_of(towards)) {
+  agent*& user = user_of(towards);
+  if (user) {
     const std::string what = towards == direction::read ? "read from" : "written to";
     const std::string with = peer_.port() == 0 ? "" : " (connected with " + peer_.str() + ")";
     throw usage_error("fd " + std::to_string(fd_) + with + " is being " + what + " already: one at a time");
   }
-  users_ |= bit_of(towards);
+  user = &this_agent();
   return true;
 }
 
@@ -66,8 +73,8 @@ void socket::leave(direction towards) noexcept {
   bool last_of_all = false;
   {
     const std::lock_guard lock(lock_);
-    users_ &= static_cast<std::uint8_t>(~bit_of(towards));
-    if (users_ == 0 && closed_) {
+    user_of(towards) = nullptr;
+    if (closed_ && !in_use()) {
       last_fd = std::exchange(fd_, -1);
       last_of_all = orphaned_;
     }
@@ -91,7 +98,7 @@ bool socket::close(bool at_once) noexcept {
     closed_ = true;
     if (owns_path_) ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
     if (source_) loop_->close(*std::exchange(source_, nullptr), woken);
-    if (users_ == 0) {
+    if (!in_use()) {
       last_fd = std::exchange(fd_, -1);
     } else if (at_once || guests_ > 0) {
       ::shutdown(fd_, SHUT_RDWR);
@@ -108,7 +115,7 @@ void socket::abandon() noexcept {
   {
     const std::lock_guard lock(lock_);
     orphaned_ = true;
-    if (users_ != 0) return;
+    if (in_use()) return;
   }
   delete this;
 }
@@ -116,7 +123,7 @@ void socket::abandon() noexcept {
 int socket::release() {
   event_list nobody;
   const std::lock_guard lock(lock_);
-  if (users_ != 0) throw usage_error("fd " + std::to_string(fd_) + " is in use and cannot be released");
+  if (in_use()) throw usage_error("fd " + std::to_string(fd_) + " is in use and cannot be released");
   if (source_) loop_->close(*std::exchange(source_, nullptr), nobody);
   closed_ = true;
   return std::exchange(fd_, -1);

@@ -6,6 +6,7 @@
 // One reader and one writer may use it at a time, and anybody may close it meanwhile. Invariants, under the lock:
 //   closed_           implies  source_ is null: nobody waits for an edge, and nobody will
 //   a user is inside  implies  fd_ is open and its number is this socket's
+//   (one that was abandoned there is no user any more)
 //   orphaned_         implies  closed_: the last user to leave deletes the object
 //
 // The source is registered for life when a fiber first has to wait; it belongs to that fiber's runtime. Plain threads,
@@ -35,6 +36,7 @@
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/net/fd_wait.hpp>
+#include <ulexite/runtime/agent.hpp>
 #include <ulexite/runtime/suspend.hpp>
 
 #include <sys/types.h>
@@ -167,6 +169,8 @@ class socket {
     return 0;
   }
 
+  [[nodiscard]] agent*& user_of(direction towards) noexcept;
+  [[nodiscard]] bool in_use() noexcept;
   bool enter(direction towards, std::error_code& error);
   void leave(direction towards) noexcept;
   [[nodiscard]] static std::error_code refusal(std::int64_t deadline) noexcept;
@@ -183,10 +187,10 @@ class socket {
   bool orphaned_ = false;
   bool owns_path_ = false;  // set before it is shared
   const bool plain_tcp_;
-  std::uint8_t users_ = 0;   // a bit per direction
   std::uint8_t guests_ = 0;  // users that wait without the source
   int fd_;
   net::endpoint peer_;
+  agent* users_[2]{};  // by direction
   fd_source* source_ = nullptr;
   std::shared_ptr<event_loop> loop_;  // of source_; set once
   std::atomic<std::uint32_t> lull_{unknown};

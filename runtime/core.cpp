@@ -43,10 +43,16 @@ void core::inject(job& runnable) noexcept {
 
 void core::inject(intrusive_queue<job>& runnables) noexcept {
   if (runnables.empty()) return;
-  outside_pushers_.fetch_add(1, std::memory_order_relaxed);  // counter
+  static_cast<void>(tasks.gate.enter());
   injected.push(runnables);
   parker.notify();
-  outside_pushers_.fetch_sub(1, std::memory_order_release);  // pairs with the monitor's load
+  tasks.gate.leave();
+}
+
+void core::resume_from_outside(task& fiber) noexcept {
+  outside_gate& gate = task_pool::of(&fiber).gate;
+  if (gate.enter()) fiber.home().inject(fiber);
+  gate.leave();
 }
 
 void core::count_rare_spawn(scheduler* here) {
@@ -100,12 +106,6 @@ void core::request_stop() noexcept {
   inject(cancelled);
 }
 
-// Waits for the outside threads that have published something and may still be about to wake or start a worker.
-void core::await_outside_pushers() noexcept {
-  for (unsigned turn = 0; outside_pushers_.load(std::memory_order_acquire) != 0; ++turn)  // pairs with inject
-    std_atomics::pause(turn);
-}
-
 std::size_t core::stop_workers() noexcept {
   std::thread monitor;
   {
@@ -123,35 +123,27 @@ std::size_t core::stop_workers() noexcept {
   }
   parker.stop();
   for (std::thread& thread : ended) thread.join();
-  await_outside_pushers();  // what came late has no use for a worker, but still looks for one
+  tasks.gate.shut();  // what came late has no use for a worker, but still looks for one
   blocking->retire();
   for (const auto& s : schedulers) s->give_stacks_back();
   return live();
 }
 
-// All are ended before any stack goes back: one may have to leave a queue that another stands in.
-void core::abandon_all() noexcept {
+// What others may refer to stays as it is: an abandoned fiber's block and stack are never used again. So a wait node
+// that stands there in somebody's queue is found dead by its next user, and what else stands there can still be used.
+std::size_t core::abandon_all() noexcept {
   std::vector<task*> left, branches;
   tasks.for_each([&](agent& agent) {
     if (!agent.in_use) return;
     if (agent.fiber().is_branch()) branches.push_back(&agent.fiber());
     if (agent.fiber().state.phase() == fiber_phase::dead) return;
-    agent.word.reset();  // nothing that the others give up may resume it
+    agent.word.abandon();  // nothing that the others give up may resume it
     left.push_back(&agent.fiber());
   });
-  std::vector<std::pair<stack*, stack_pool*>> stood_on;
-  for (task* const task : left) {
-    if (task->standing)
-      stood_on.emplace_back(task->standing,
-                            task->wanted_stack() == 0 ? &stacks : &stack_pool::of_size(task->wanted_stack()));
-  }
   for (task* const task : left) task->abandon();
-  for (task* const task : branches) task->release();  // the frames of their forks do it no more
-  for (const auto& [stack, pool] : stood_on) {
-    forget_context(*stack);
-    stack->next = nullptr;
-    pool->give(stack);
-  }
+  for (task* const task : branches) task->release();            // the frames of their forks do it no more
+  ended_outside_.fetch_add(live(), std::memory_order_relaxed);  // counter; closures whose making was abandoned
+  return left.size();
 }
 
 // ---- the parker's host ----

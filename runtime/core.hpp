@@ -37,6 +37,9 @@ class core {
   // Publishing runnables. Any thread.
   void inject(job& runnable) noexcept;
   void inject(intrusive_queue<job>& runnables) noexcept;
+  // Makes a fiber runnable whose wait the caller has claimed. It may have been abandoned since, and its runtime be
+  // gone.
+  static void resume_from_outside(task& fiber) noexcept;
 
   // Counting fibers; `here` is the calling worker, if it is one of this runtime.
   void count_spawn(scheduler* here) {
@@ -72,8 +75,8 @@ class core {
   // are never resumed, and what stands on their stacks is never destroyed. A plain thread, last of all.
   std::size_t stop_workers() noexcept;
 
-  // After stop_workers: ends what is left, without running it.
-  void abandon_all() noexcept;
+  // After stop_workers: ends what is left, without running it. Returns how many fibers that were.
+  std::size_t abandon_all() noexcept;
 
   [[nodiscard]] runtime_metrics metrics() const noexcept;
 
@@ -118,7 +121,6 @@ class core {
   void rescue() noexcept;
   [[nodiscard]] std::int64_t next_tick(thread_agent& self) noexcept;
   void monitor_main() noexcept;
-  void await_outside_pushers() noexcept;
   void forget_monitor(thread_agent& self) noexcept;
 
   std::atomic<bool> stop_requested_{false};
@@ -127,7 +129,6 @@ class core {
   std::atomic<std::size_t> live_limit_count_{0};  // only counted when there is a limit
   std::atomic<std::uint64_t> spawned_outside_{0}, ended_outside_{0};
   std::atomic<std::uint64_t> wakes_{0}, starts_refused_{0}, hogs_relieved_{0}, polls_rescued_{0}, rescued_{0};
-  std::atomic<std::uint32_t> outside_pushers_{0};
   std::atomic<std::int64_t> starts_refused_until_{0};
 
   std::vector<std::thread> threads_;        // guarded by the parker's mutex

@@ -166,8 +166,7 @@ void core::rescue() noexcept {
   // after the work, so that whoever brought what was seen is seen too.
   const auto work_is_lost = [this] {
     const idle_counts idle = parker.counts();
-    return idle.sleeping == idle.started && idle.started > 0 && idle.searching == 0 && any_work() &&
-           outside_pushers_.load(std::memory_order_acquire) == 0;  // pairs with inject
+    return idle.sleeping == idle.started && idle.started > 0 && idle.searching == 0 && any_work() && tasks.gate.idle();
   };
   bool lost = work_is_lost();
   if (lost && lost_ticks_ > 0) {

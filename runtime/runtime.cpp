@@ -54,11 +54,9 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
     throw usage_error("runtime::shutdown was called twice at the same time");
   if (mode == shutdown_mode::cancel) core_->request_stop();
   if (mode != shutdown_mode::stop) core_->watch_until_quiet();
-  const std::size_t left = core_->stop_workers();
-  if (left != 0) {
-    detail::warn("runtime stopped: %zu fibers abandoned", left);
-    core_->abandon_all();
-  }
+  if (core_->stop_workers() == 0) return 0;
+  const std::size_t left = core_->abandon_all();
+  detail::warn("runtime stopped: %zu fibers abandoned", left);
   return left;
 }
 

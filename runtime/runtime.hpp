@@ -18,7 +18,9 @@ enum class shutdown_mode {
   drain,   // waits until every fiber has ended by itself
   cancel,  // asks every fiber to stop, then drains: what waits is cancelled, what runs goes on to its next cancellation
            // point
-  stop,    // ends the workers at their next scheduling point: fibers that have not ended are abandoned as they stand
+  stop,    // ends the workers at their next scheduling point: fibers that have not ended are abandoned as they stand.
+           // What they wait for can still be used, and passes them over. What stands on their stacks, which are kept
+           // for ever, is never destroyed; what they hold stays held: locks, descriptors, counts of a wait_group.
 };
 
 // A set of worker threads and the fibers that run on them. Several may live in one process. The threads start as work

@@ -64,7 +64,7 @@ wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, bool ca
   if (agent.kind == agent_kind::thread) {
     static_cast<thread_agent&>(agent).resume();
   } else {
-    agent.fiber().home().inject(agent.fiber());
+    core::resume_from_outside(agent.fiber());
   }
 }
 

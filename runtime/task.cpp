@@ -124,8 +124,10 @@ void task::want_stack(std::size_t size) {
 // be gone: only the task's pool is sure to live.
 void task::give_back(scheduler* here) noexcept {
   const bool keeps_address = holds_locks();  // the pool looks too, but a worker's cache does not
+  const bool kept = agent().kept;
   this->~task();
-  task_pool::deallocate(this, keeps_address ? nullptr : blocks_of(here));
+  if (!kept) [[likely]]
+    task_pool::deallocate(this, keeps_address ? nullptr : blocks_of(here));
 }
 
 // Destroys what is left, which may run code of the user's that waits, and so go on on another worker.
@@ -218,7 +220,12 @@ scheduler* task::complete_with_care() noexcept {
 
 void task::abandon() noexcept {
   agent().held_locks_ = 0;  // it is not at fault
-  if (state.phase() == fiber_phase::fresh) operations_.abandon(*this);
+  if (state.phase() == fiber_phase::fresh) {
+    operations_.abandon(*this);
+  } else {
+    agent().kept = true;
+    stack_pool::keep(*standing);
+  }
   failure = std::make_exception_ptr(operation_cancelled());
   agent().word.request_stop();
   returned();
@@ -227,7 +234,7 @@ void task::abandon() noexcept {
 }
 
 void task::check_joiner() const {
-  if (joiner_) throw usage_error("join_handle: two wait for the end of one fiber");
+  if (has_joiner()) throw usage_error("join_handle: two wait for the end of one fiber");
   const detail::agent& self = this_agent();
   if (self.kind == agent_kind::thread && static_cast<const thread_agent&>(self).fiber_on_leave == this)
     throw usage_error("join_handle: a fiber waits in block_in_place for its own end");

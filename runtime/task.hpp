@@ -65,7 +65,7 @@ class task : public fiber {
   [[nodiscard]] bool done_guarded() const noexcept { return done_; }
   // Throws usage_error if another waits for the end, or if the caller is this fiber itself, in block_in_place.
   void check_joiner() const;
-  [[nodiscard]] bool has_joiner() const noexcept { return joiner_; }
+  [[nodiscard]] bool has_joiner() const noexcept { return joiner_ && !joiner_->word.abandoned(); }
   void set_joiner(detail::agent* waiter) noexcept { joiner_ = waiter; }
 
   // Asks the fiber to stop; true the first time.
@@ -113,7 +113,8 @@ class task : public fiber {
   // The last thing its closure's wrapper does: wakes the joiner; frees it if the handle has gone. Returns the worker
   // that it ends on, or null if that is none.
   scheduler* complete() noexcept;
-  // It will never run any more: ends it as if it had been cancelled. What stands on its stack is not destroyed.
+  // It will never run any more: ends it as if it had been cancelled. What stands on its stack is not destroyed, and
+  // stays there.
   void abandon() noexcept;
 
   // The fiber's own side.
@@ -325,7 +326,9 @@ auto& make_task(core& home, F&& closure) {
   } else {
     void* const room = allocate_task(home, task_pool::class_of(sizeof(made_type)));
     try {
-      return *new (room) made_type(std::forward<F>(closure));
+      auto& made = *new (room) made_type(std::forward<F>(closure));
+      made.agent().in_use = true;  // only now: the closure's making may wait, and be abandoned
+      return made;
     } catch (...) {
       deallocate_task(room);
       throw;

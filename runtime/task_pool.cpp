@@ -127,15 +127,27 @@ void report_unhandled(const task_pool::unhandled_handler& handler, const fiber_i
 }
 
 void task_pool::retire() noexcept {
-  bool empty = false;
+  bool empty = false, kept = false;
   {
     const std::lock_guard lock(lock_);
     for (slab* s = slabs_; s; s = s->next)
-      for (std::size_t i = 0; i < s->carved; ++i) orphans_ += s->block(i).in_use;
+      for (std::size_t i = 0; i < s->carved; ++i) {
+        orphans_ += s->block(i).in_use;
+        kept |= s->block(i).kept;
+      }
     retired_ = true;
     empty = orphans_ == 0;
   }
   if (empty) delete this;
+  if (kept) keep_for_ever();
+}
+
+// Where leak checkers find it, and what its blocks own.
+void task_pool::keep_for_ever() noexcept {
+  static constinit spin_lock guard;
+  static constinit task_pool* all = nullptr;
+  const std::lock_guard lock(guard);
+  next_kept_ = std::exchange(all, this);
 }
 
 task_pool::~task_pool() {

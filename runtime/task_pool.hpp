@@ -4,6 +4,7 @@
 #include <ulexite/fiber/context.hpp>
 #include <ulexite/fiber/stack.hpp>
 #include <ulexite/runtime/agent.hpp>
+#include <ulexite/runtime/outside_gate.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -95,6 +96,9 @@ class task_pool {
   static task_pool& of(const void* room) noexcept { return *slab_of(room).pool; }
   static core& home_of(const void* room) noexcept { return slab_of(room).home; }
 
+  // Threads outside the runtime that are about to publish something in it.
+  outside_gate gate;
+
   // Calls visit(agent&) for every block that was ever used, whatever it holds now. Any thread.
   template <class Visit>
   void for_each(Visit&& visit) {
@@ -103,7 +107,8 @@ class task_pool {
       for (std::size_t i = 0; i < s->carved; ++i) visit(s->block(i));
   }
 
-  // The runtime ends: the pool deletes itself once its last block has come back.
+  // The runtime ends: the pool deletes itself once its last block has come back. With the block of an abandoned fiber
+  // it lives for ever.
   void retire() noexcept;
 
  private:
@@ -153,7 +158,6 @@ class task_pool {
   }
   static agent& block_of(void* room) noexcept { return *(static_cast<agent*>(room) - 1); }
   static void* room_of(agent& block) noexcept {
-    block.in_use = true;
     block.shielded = false;
     block.expired = false;
     unpoison(block);
@@ -166,6 +170,7 @@ class task_pool {
   static void give_from_outside(void* room) noexcept;
   agent& carve(unsigned size_class);
   slab& make_slab(std::size_t block_size);
+  void keep_for_ever() noexcept;
 
   core& home_;
   const std::shared_ptr<const unhandled_handler> handler_;  // may outlive the pool
@@ -178,6 +183,7 @@ class task_pool {
   agent* chains_[classes]{};
   bool retired_ = false;
   std::size_t orphans_ = 0;  // blocks in use after retire
+  task_pool* next_kept_ = nullptr;
 };
 
 // Tells `handler`, or if it is empty reports and terminates.

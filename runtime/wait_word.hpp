@@ -20,6 +20,9 @@
 //   claiming_  a claimer has come to a guarded wait. Set under the lock, cleared with the next wait.
 //   stop_      set by any thread, never cleared while the fiber lives.
 //
+// The thread that abandons a fiber stores phase_ whatever it is. A claimer that does not see it yet may win, and then
+// resumes in vain (task_pool.hpp, outside_gate); every later one loses.
+//
 // Pairings
 //   A  a claimer changes phase_, acq_rel  ->  the resumed waiter, or a failing commit, reads it, acquire: it sees what
 //      the claimer wrote before.
@@ -111,6 +114,11 @@ class basic_wait_word {
     }
   }
 
+  // The waiter never runs again: every claim is lost from now on. The thread that has ended its runtime's workers.
+  void abandon() noexcept { phase_.store(gone, Atomics::relaxed); }  // who misses it resumes in vain
+  // Was it abandoned? With the lock of what it waits for, while it stands there.
+  [[nodiscard]] bool abandoned() const noexcept { return phase_.load(Atomics::relaxed) == gone; }  // hint
+
   // For the next fiber that uses the same memory. Nobody else may refer to the old one, but a stop of everything may.
   void reset() noexcept {
     phase_.store(idle, Atomics::relaxed);  // published with the new fiber
@@ -118,7 +126,7 @@ class basic_wait_word {
   }
 
  private:
-  enum : std::uint8_t { idle, preparing, waiting, shielded, guarded, bare, notified, timed_out, cancelled };
+  enum : std::uint8_t { idle, preparing, waiting, shielded, guarded, bare, notified, timed_out, cancelled, gone };
 
   static constexpr std::uint8_t to_phase(wake_reason reason) noexcept {
     return reason == wake_reason::timed_out ? timed_out : reason == wake_reason::cancelled ? cancelled : notified;

@@ -9,6 +9,7 @@ void condition_variable::notify(bool all) noexcept {
   detail::intrusive_list<detail::mutex_waiter> notified;
   const std::lock_guard lock(guard_);
   while (auto* const next = static_cast<waiter*>(queue_.pop())) {
+    if (next->who->word.abandoned()) continue;
     next->notified = true;
     notified.push_back(*next);
     if (!all) break;
@@ -29,7 +30,7 @@ std::cv_status condition_variable::wait_until_ns(std::unique_lock<mutex>& lock, 
   waiter node(self, of);
   {
     const std::lock_guard guard(guard_);
-    if (!queue_.empty() && &static_cast<waiter&>(queue_.oldest()).of != &of)
+    if (!queue_.nobody_waits() && &static_cast<waiter&>(queue_.oldest()).of != &of)
       throw usage_error("condition_variable::wait with another mutex than that of those who wait already");
     self.word.prepare();
     queue_.push(node);

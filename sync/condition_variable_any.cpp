@@ -25,6 +25,7 @@ void condition_variable_any::notify_all() noexcept {
 bool condition_variable_any::notify_oldest(detail::intrusive_list<detail::wait_node>& woken) noexcept {
   while (auto* const node = static_cast<waiter*>(queue_.pop())) {
     detail::agent& who = *node->who;  // one that is awake may vanish with its node
+    if (who.word.abandoned()) continue;
     stage entered = stage::entered;
     if (node->at.compare_exchange_strong(entered, stage::notified, std::memory_order_acq_rel,  // A
                                          std::memory_order_acquire))                           // A

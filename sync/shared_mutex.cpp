@@ -40,7 +40,7 @@ void shared_mutex::unlock_and_let_in() noexcept {
 bool shared_mutex::try_lock(kind as) noexcept {
   detail::agent& self = detail::this_agent();
   const std::lock_guard lock(guard_);
-  if (!queue_.empty() || !admits(as)) return false;
+  if (!queue_.nobody_waits() || !admits(as)) return false;
   let_in(as, self);
   ++self.held_locks_;
   return true;
@@ -53,7 +53,7 @@ bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
     guard_.unlock();
     throw usage_error(std::string("shared_mutex::") + operation + " by its owner");
   }
-  if (queue_.empty() && admits(as)) {
+  if (queue_.nobody_waits() && admits(as)) {
     let_in(as, self);
     guard_.unlock();
     ++self.held_locks_;

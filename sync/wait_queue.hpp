@@ -49,6 +49,11 @@ struct deferred_resume {
 class wait_queue {
  public:
   [[nodiscard]] bool empty() const noexcept { return nodes_.empty(); }
+  // The same, but abandoned waiters do not count: those that stand first are taken out.
+  [[nodiscard]] bool nobody_waits() noexcept {
+    while (!nodes_.empty() && nodes_.front().who->word.abandoned()) nodes_.pop_front();
+    return nodes_.empty();
+  }
   // There is one.
   [[nodiscard]] wait_node& oldest() noexcept { return nodes_.front(); }
   void push(wait_node& node) noexcept { nodes_.push_back(node); }

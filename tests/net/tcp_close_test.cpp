@@ -1,6 +1,7 @@
 // How operations of streams and listeners end otherwise: by a close, a time-out, a cancellation, a reset, misuse.
 
 #include "net_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <array>
 #include <atomic>
@@ -83,6 +84,27 @@ TEST_P(TcpClose, WakesAnAccept) {
       EXPECT_EQ(error, std::errc::bad_file_descriptor);
     }
   });
+}
+
+// An abandoned fiber is no user of a socket any more: others may use it, and a close frees the port.
+TEST_P(TcpClose, AListenerOutlivesTheRuntimeOfItsAcceptor) {
+  testing::internal::CaptureStderr();
+  net::tcp_listener listener(loopback());
+  const net::endpoint where = listener.local_endpoint();
+  {
+    runtime brief({.threads = GetParam()});
+    const auto acceptor = spawn_until_it_waits(brief, [&] { (void)listener.accept(); });
+    EXPECT_EQ(brief.shutdown(shutdown_mode::stop), 1u);
+  }
+  testing::internal::GetCapturedStderr();
+  in_runtime([&] {
+    auto client = spawn([&] { return net::tcp_stream::connect(where); });
+    net::tcp_stream accepted = listener.accept();
+    client.get().write("x");
+    EXPECT_EQ(read_all(accepted), "x");
+  });
+  listener.close();
+  const net::tcp_listener next(where);
 }
 
 // Readers wait while their sockets are closed and the numbers taken again at once: nobody reads a stranger's data.

@@ -10,11 +10,6 @@
 #include <stop_token>
 #include <thread>
 
-#if ULEXITE_ASAN
-// What stands on an abandoned stack is never destroyed, by design: the leak check would tell of it.
-extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
-#endif
-
 namespace {
 
 using namespace ulexite;
