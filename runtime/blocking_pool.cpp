@@ -1,5 +1,6 @@
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/runtime/blocking_pool.hpp>
+#include <ulexite/runtime/here.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -7,11 +8,14 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace ulexite::detail {
 
-blocking_pool::blocking_pool(std::size_t most_threads, std::chrono::milliseconds keep_alive)
-    : most_(most_threads), keep_alive_(std::min<std::chrono::milliseconds>(keep_alive, std::chrono::hours(24 * 365))) {
+blocking_pool::blocking_pool(const core& home, std::size_t most_threads, std::chrono::milliseconds keep_alive)
+    : home_(home),
+      most_(most_threads),
+      keep_alive_(std::min<std::chrono::milliseconds>(keep_alive, std::chrono::hours(24 * 365))) {
   if (most_threads == 0) throw std::invalid_argument("runtime_options::blocking_threads is 0, and must be at least 1");
   if (keep_alive < keep_alive.zero())
     throw std::invalid_argument(
@@ -20,8 +24,7 @@ blocking_pool::blocking_pool(std::size_t most_threads, std::chrono::milliseconds
 
 // The thread is made with the mutex held, so that nobody relies on one that the machine then refuses.
 void blocking_pool::start_thread() {
-  std::thread([self = shared_from_this()] { self->thread_main(); }).detach();
-  ++threads_;
+  threads_.emplace_back([self = shared_from_this()] { self->thread_main(); });
   ++starting_;
 }
 
@@ -35,12 +38,12 @@ bool blocking_pool::assign(blocking_work& work, std::size_t limit) {
     wake_.notify_one();
     return true;
   }
-  if (threads_ >= limit) return false;
+  if (threads_.size() >= limit) return false;
   try {
     start_thread();
     return true;
   } catch (...) {
-    if (threads_ > lent_) return false;  // there is one that comes to it
+    if (threads_.size() > lent_) return false;  // there is one that comes to it
     take_out(work);
     throw;
   }
@@ -86,7 +89,18 @@ bool blocking_pool::withdraw(blocking_work& work) noexcept {
 }
 
 void blocking_pool::thread_main() noexcept {
-  std::unique_lock lock(mutex_);
+  set_runtime_of_thread(home_);
+  std::thread former;
+  {
+    std::unique_lock lock(mutex_);
+    serve(lock);
+    former = leave();
+    ended_.notify_all();
+  }
+  if (former.joinable()) former.join();
+}
+
+void blocking_pool::serve(std::unique_lock<std::mutex>& lock) noexcept {
   --starting_;
   for (;;) {
     blocking_work* const work = nothing_to_do() ? nullptr : &queue_.front();
@@ -108,25 +122,38 @@ void blocking_pool::thread_main() noexcept {
       lock.lock();
     }
     if (!free) {
-      if (is_surplus()) break;
+      if (is_surplus()) return;
       continue;
     }
     wake_.wait_for(lock, keep_alive_, [this] { return called_ > 0 || retired_; });
     if (called_ == 0) {
       --idle_;
-      break;
+      return;
     }
     --called_;
   }
-  --threads_;
-  ended_.notify_all();
+}
+
+// Mutex held. Returns what the calling thread is to join, if it has not been left to itself by retire.
+std::thread blocking_pool::leave() noexcept {
+  const auto mine = std::ranges::find(threads_, std::this_thread::get_id(), &std::thread::get_id);
+  if (mine == threads_.end()) return {};
+  std::swap(*mine, threads_.back());
+  std::thread former = std::exchange(last_ended_, std::move(threads_.back()));
+  threads_.pop_back();
+  return former;
 }
 
 void blocking_pool::retire() noexcept {
   std::unique_lock lock(mutex_);
   retired_ = true;
   wake_.notify_all();
-  ended_.wait(lock, [this] { return threads_ <= given_up_; });
+  ended_.wait(lock, [this] { return threads_.size() <= given_up_; });
+  for (std::thread& given_up : threads_) given_up.detach();
+  threads_.clear();
+  std::thread last = std::move(last_ended_);
+  lock.unlock();
+  if (last.joinable()) last.join();
 }
 
 void blocking_pool::give_up() noexcept {
@@ -142,7 +169,7 @@ void blocking_pool::given_up_ends() noexcept {
 
 blocking_pool::counts blocking_pool::now() const noexcept {
   const std::lock_guard lock(mutex_);
-  return {threads_, queued_};
+  return {threads_.size(), queued_};
 }
 
 }  // namespace ulexite::detail

@@ -10,8 +10,12 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 namespace ulexite::detail {
+
+class core;
 
 // One call, to run and then to finish, which tells whoever waits for it, and after which it may be gone. In between the
 // thread declares itself free: so the next call that comes of the news finds it, and starts no other.
@@ -28,8 +32,8 @@ struct blocking_work : list_hook {
 // is one. Any thread may use it.
 class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
  public:
-  // Throws std::invalid_argument naming the option for no threads at all or a negative time.
-  blocking_pool(std::size_t most_threads, std::chrono::milliseconds keep_alive);
+  // For the threads of `home`. Throws std::invalid_argument naming the option for no threads at all or a negative time.
+  blocking_pool(const core& home, std::size_t most_threads, std::chrono::milliseconds keep_alive);
   blocking_pool(const blocking_pool&) = delete;
   blocking_pool& operator=(const blocking_pool&) = delete;
 
@@ -44,8 +48,8 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   // Takes back what has not begun. False: it has.
   [[nodiscard]] bool withdraw(blocking_work& work) noexcept;
 
-  // The runtime ends: waits until the threads have ended, but for those that run what somebody has given up. These end
-  // by themselves. What has not begun is dropped.
+  // The runtime ends: joins the threads, but for those that run what somebody has given up. These end by themselves.
+  // What has not begun is dropped.
   void retire() noexcept;
   // The running `work` is not waited for by retire any more: by somebody who keeps what it uses alive.
   void give_up() noexcept;
@@ -61,12 +65,15 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   // What is still queued when the runtime has ended was asked for by fibers that were abandoned.
   [[nodiscard]] bool nothing_to_do() const noexcept { return queue_.empty() || retired_; }
   // Was the calling thread lent, and have others taken its place meanwhile?
-  [[nodiscard]] bool is_surplus() const noexcept { return threads_ > most_ + lent_; }
+  [[nodiscard]] bool is_surplus() const noexcept { return threads_.size() > most_ + lent_; }
   bool assign(blocking_work& work, std::size_t limit);
   void start_thread();
   void take_out(blocking_work& work) noexcept;
   void thread_main() noexcept;
+  void serve(std::unique_lock<std::mutex>& lock) noexcept;
+  [[nodiscard]] std::thread leave() noexcept;
 
+  const core& home_;  // may be gone when what was given up ends
   const std::size_t most_;
   const std::chrono::milliseconds keep_alive_;
   const thread_manners manners_;
@@ -74,7 +81,8 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   std::condition_variable wake_, ended_;
   intrusive_list<blocking_work> queue_;
   std::size_t queued_ = 0;
-  std::size_t threads_ = 0;
+  std::vector<std::thread> threads_;
+  std::thread last_ended_;    // has joined the one that ended before it
   std::size_t idle_ = 0;      // threads that wait and have not been called
   std::size_t called_ = 0;    // threads that were called out of their wait, and have not come yet
   std::size_t starting_ = 0;  // threads that were made, and have not come yet

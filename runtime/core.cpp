@@ -5,6 +5,7 @@
 #include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/cpus.hpp>
+#include <ulexite/runtime/here.hpp>
 #include <ulexite/runtime/suspend.hpp>
 
 #include <string>
@@ -25,7 +26,7 @@ core::core(runtime_options given)
       owned_tasks(task_pool::make(*this, options.on_unhandled_exception)),
       tasks(*owned_tasks),
       loop(std::make_shared<event_loop>(workers)),
-      blocking(std::make_shared<blocking_pool>(options.blocking_threads, options.blocking_keep_alive)),
+      blocking(std::make_shared<blocking_pool>(*this, options.blocking_threads, options.blocking_keep_alive)),
       parker(*this, static_cast<std::uint32_t>(workers)),
       seen_dispatches_(workers) {
   install_death_reports();
@@ -175,6 +176,7 @@ bool core::start_worker() noexcept {
   if (ending()) return false;  // nobody would join it
   try {
     threads_.emplace_back([this, index = threads_started_] {
+      set_runtime_of_thread(*this);
       manners.adopt();
       schedulers[index]->searching = true;  // whoever starts a worker makes it a searcher
       if (task* const on_leave = be_worker(index)) inject(*on_leave);

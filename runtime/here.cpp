@@ -27,6 +27,7 @@ namespace {
 }
 
 constinit thread_local random dice{0};
+constinit thread_local const core* made_for = nullptr;
 
 }  // namespace
 
@@ -35,6 +36,10 @@ ULEXITE_OPAQUE whereabouts& this_thread_whereabouts() noexcept {
   asm volatile("" : "+r"(address));
   return *address;
 }
+
+ULEXITE_OPAQUE const core* runtime_of_thread() noexcept { return made_for; }
+
+void set_runtime_of_thread(const core& home) noexcept { made_for = &home; }
 
 ULEXITE_OPAQUE scheduler* this_scheduler() noexcept {
   whereabouts* address = &own_whereabouts;

@@ -4,6 +4,7 @@
 
 namespace ulexite::detail {
 
+class core;
 class scheduler;
 
 // Who runs on the calling thread. A compiler may keep the address of a thread_local over a switch, after which another
@@ -12,6 +13,11 @@ struct whereabouts {
   detail::scheduler* scheduler = nullptr;  // null on a plain thread
   detail::agent* agent = nullptr;          // of what runs; null on a plain thread before first use
 };
+
+// The runtime that the calling thread belongs to, as a worker or as one that may block; null on any other thread.
+const core* runtime_of_thread() noexcept;
+// Before the thread does anything else.
+void set_runtime_of_thread(const core& home) noexcept;
 
 // The calling worker's scheduler, or null on any other thread. A fiber must not keep it over a switch.
 scheduler* this_scheduler() noexcept;

@@ -2,6 +2,7 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/core.hpp>
+#include <ulexite/runtime/here.hpp>
 #include <ulexite/runtime/runtime.hpp>
 
 #include <string>
@@ -15,10 +16,12 @@ using detail::this_scheduler;
 runtime::runtime(runtime_options options) : core_(std::make_unique<detail::core>(std::move(options))) {}
 
 runtime::~runtime() {
-  if (ended()) return;
-  scheduler* const here = this_scheduler();
-  if (here && &here->home() == core_.get()) detail::panic("~runtime was called by a fiber of that runtime");
-  shutdown(shutdown_mode::cancel);
+  if (detail::runtime_of_thread() == core_.get()) {  // std::exit, most likely
+    detail::warn("~runtime was called on a thread of that runtime: its fibers run on until the process ends");
+    static_cast<void>(core_.release());
+    return;
+  }
+  if (!ended()) shutdown(shutdown_mode::cancel);
 }
 
 void runtime::check_outside(const char* operation) const {
@@ -28,17 +31,17 @@ void runtime::check_outside(const char* operation) const {
   if (ended()) throw usage_error(std::string(operation) + " was called after shutdown");
 }
 
-runtime::main_turn::main_turn(runtime& runtime) : core_(*runtime.core_) {
+runtime::main_turn::main_turn(runtime& runtime) : home(*runtime.core_) {
   runtime.check_outside("runtime::run");
-  if (core_.running_main.exchange(true, std::memory_order_acquire))  // pairs with ~main_turn
+  if (home.running_main.exchange(true, std::memory_order_acquire))  // pairs with ~main_turn
     throw usage_error("runtime::run was called while another run is under way");
 }
 
 runtime::main_turn::~main_turn() {
-  core_.running_main.store(false, std::memory_order_release);  // pairs with main_turn
+  home.running_main.store(false, std::memory_order_release);  // pairs with main_turn
 }
 
-void runtime::wait_for(detail::task& task) noexcept { core_->watch_until_done(task); }
+void runtime::main_turn::wait_for(detail::task& task) const noexcept { home.watch_until_done(task); }
 
 detail::core& runtime::for_others(const char* operation) {
   if (ended()) throw usage_error(std::string("runtime::") + operation + " was called after shutdown");
@@ -50,6 +53,8 @@ void runtime::request_stop() noexcept { core_->request_stop(); }
 
 std::size_t runtime::shutdown(shutdown_mode mode) {
   check_outside("runtime::shutdown");
+  if (detail::runtime_of_thread() == core_.get())  // in a call that may block
+    throw usage_error("runtime::shutdown was called on a thread of that runtime, which it would wait for");
   if (ended_.exchange(true, std::memory_order_relaxed))  // decides between two that come at the same time
     throw usage_error("runtime::shutdown was called twice at the same time");
   if (mode == shutdown_mode::cancel) core_->request_stop();

@@ -30,7 +30,9 @@ class runtime {
   // Throws std::invalid_argument naming the option and its value when one is out of range, std::system_error when the
   // machine refuses what it takes.
   explicit runtime(runtime_options options = {});
-  // shutdown(shutdown_mode::cancel), unless it was shut down. Not from a fiber of this runtime.
+  // shutdown(shutdown_mode::cancel), unless it was shut down. In a fiber of this runtime, or a call that it made by
+  // blocking, it ends nothing, because it would wait for its caller: it says so on stderr, and fibers and threads run
+  // on until the process ends. So std::exit in a fiber ends a process whose runtime is static.
   ~runtime();
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
@@ -42,10 +44,10 @@ class runtime {
     requires detail::spawnable<F, A...>
   auto run(F&& function, A&&... arguments) {
     const main_turn turn(*this);
-    auto& task = detail::spawn_task(*core_, {.name = "main"},
+    auto& task = detail::spawn_task(turn.home, {.name = "main"},
                                     detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
     join_handle handle(task);
-    wait_for(task);
+    turn.wait_for(task);
     return handle.get();
   }
 
@@ -75,9 +77,10 @@ class runtime {
   // Asks every fiber to stop, those spawned later too. Sticky. Never waits. Any thread.
   void request_stop() noexcept;
 
-  // Ends the runtime in the given way; every thread is joined at the return. Returns the number of fibers abandoned,
-  // which only shutdown_mode::stop leaves; they are also reported on stderr. Waits. Once; not from a fiber of this
-  // runtime: throws usage_error.
+  // Ends the runtime in the given way; every thread is joined at the return, but for those in the system's resolver
+  // with a question that nobody waits for any longer. Returns the number of fibers abandoned, which only
+  // shutdown_mode::stop leaves; they are also reported on stderr. Waits. Once; not from a fiber of this runtime, nor
+  // from a call that it made by blocking: throws usage_error.
   std::size_t shutdown(shutdown_mode mode);
 
   // One snapshot of the counters. Any thread.
@@ -91,12 +94,12 @@ class runtime {
     main_turn(const main_turn&) = delete;
     main_turn& operator=(const main_turn&) = delete;
 
-   private:
-    detail::core& core_;
+    void wait_for(detail::task& task) const noexcept;
+
+    detail::core& home;  // stays when a fiber ends the process, and so destroys the runtime
   };
 
   detail::core& for_others(const char* operation);
-  void wait_for(detail::task& task) noexcept;
   void check_outside(const char* operation) const;
   [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_relaxed); }  // hint
 

@@ -2,10 +2,12 @@
 
 #include "support/runtime_fixture.hpp"
 
+#include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 
 #include <csignal>
+#include <cstdlib>
 #include <string>
 
 #include <sys/resource.h>
@@ -149,15 +151,39 @@ TEST(RuntimeDeathTest, ResumingADeadFiberIsAReportedBug) {
       KilledBySignal(SIGABRT), "ulexite: BUG: fiber #[0-9]+ was (resumed|started) while dead");
 }
 
-TEST(RuntimeDeathTest, EndingARuntimeInItsOwnFiberIsAReportedBug) {
+const char* const runs_on = "ulexite: ~runtime was called on a thread of that runtime: its fibers run on";
+
+TEST(RuntimeDeathTest, ARuntimeThatItsOwnFiberDestroysRunsOn) {
   use_threadsafe_death_tests();
   EXPECT_EXIT(
       {
         const watchdog dog("EndingARuntime");
         auto* const rt = new runtime({.threads = 1});
-        rt->run([&] { delete rt; });
+        const bool lives = rt->run([&] {
+          delete rt;
+          return spawn([] { return true; }).get();
+        });
+        std::_Exit(lives ? 3 : 4);
       },
-      KilledBySignal(SIGABRT), "ulexite: BUG: ~runtime was called by a fiber of that runtime");
+      ExitedWithCode(3), runs_on);
+}
+
+// The runtime is static, and so destroyed by the exit.
+void exit_in_a_fiber(bool in_place) {
+  const watchdog dog("ExitInAFiber");
+  static runtime rt({.threads = 2});
+  rt.run([&] {
+    spawn([&] {
+      if (in_place) block_in_place([] { std::exit(3); });
+      std::exit(3);
+    }).join();
+  });
+}
+
+TEST(RuntimeDeathTest, AFiberMayEndTheProcessOfAStaticRuntime) {
+  use_threadsafe_death_tests();
+  EXPECT_EXIT(exit_in_a_fiber(false), ExitedWithCode(3), runs_on);
+  EXPECT_EXIT(exit_in_a_fiber(true), ExitedWithCode(3), runs_on);
 }
 
 // The machine gives one thread, and refuses the others.

@@ -155,6 +155,32 @@ TEST_P(Blocking, IdleThreadsAreUsedAgainAndEnd) {
   });
 }
 
+// What a thread's end destroys is destroyed before the shutdown returns, also if the thread ended before.
+TEST_P(Blocking, ItsThreadsAreJoinedByTheShutdown) {
+  static std::atomic<int> alive;
+  struct probe {
+    probe() { ++alive; }
+    ~probe() {
+      for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+      --alive;
+    }
+  };
+  for (const std::chrono::milliseconds keep_alive : {0ms, 10'000ms}) {
+    runtime& brief = make({.threads = GetParam(), .blocking_keep_alive = keep_alive});
+    brief.run([] {
+      wait_group calls;
+      for (int i = 0; i < 4; ++i) calls.spawn([] { blocking([] { thread_local const probe mine; }); });
+      calls.wait();
+    });
+    EXPECT_EQ(end(brief, shutdown_mode::drain), 0u);
+    EXPECT_EQ(alive, 0);
+  }
+}
+
+TEST_P(Blocking, ACallCannotShutItsRuntimeDown) {
+  run([&] { blocking([&] { EXPECT_THROW(rt().shutdown(shutdown_mode::cancel), usage_error); }); });
+}
+
 TEST_P(Blocking, ACancelledCallIsNotMadeOrWaitedFor) {
   runtime& rt = make({.threads = GetParam(), .blocking_threads = 1});
   rt.run([&] {
