@@ -127,6 +127,7 @@ std::size_t core::stop_workers() noexcept {
   tasks.gate.shut();  // what came late has no use for a worker, but still looks for one
   blocking->retire();
   for (const auto& s : schedulers) s->give_stacks_back();
+  stack_pool::trim_all(true);  // there may be no monitor to do it later
   return live();
 }
 

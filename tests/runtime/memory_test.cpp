@@ -5,6 +5,7 @@
 
 #include <ulexite/fiber/context.hpp>
 #include <ulexite/runtime/spawn.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
@@ -153,6 +154,20 @@ TEST_F(FiberMemory, AnOverflowAmongManyStacksIsReported) {
   use_threadsafe_death_tests();
   EXPECT_EXIT(overflow_among_many(), KilledBySignal(SIGSEGV),
               "ulexite: stack overflow in fiber #[0-9]+ 'one of many' \\(stack of 65536 bytes");
+}
+
+// Without a monitor that would trim later.
+TEST(Memory, OfABurstIsGivenBackAtTheRuntimesEnd) {
+  constexpr std::size_t size = 64 * 1024;
+  runtime({.threads = 2, .stack_size = size}).run([] {
+    channel<int> gate;
+    wait_group burst;
+    for (int i = 0; i < 200; ++i) burst.spawn([&] { gate.receive(); });
+    this_fiber::yield();
+    gate.close();
+    burst.wait();
+  });
+  EXPECT_EQ(stack_pool::of_size(size).trim(true), 0u) << "stacks that had memory";
 }
 
 }  // namespace
