@@ -1,10 +1,14 @@
 #include <ulexite/runtime/cpus.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include <sched.h>
 
@@ -24,19 +28,62 @@ std::size_t by_affinity() noexcept {
   return static_cast<std::size_t>(std::max(CPU_COUNT(&set), 1));
 }
 
-// Processors' worth of time that the control group grants, rounded up; `most` when it does not limit.
-std::size_t by_quota() {
+constexpr double unlimited = std::numeric_limits<double>::infinity();
+
+// Processors' worth of time that the control group at `directory` grants by its own limit, of either version.
+double quota_of(const std::string& directory) {
   double quota = 0, period = 0;
-  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2 && (v2 >> quota >> period)) {
-  } else if (std::ifstream q("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), p("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-             !(q && p && (q >> quota) && (p >> period))) {
-    return most;
+  if (std::ifstream both(directory + "/cpu.max"); !(both >> quota >> period)) {
+    std::ifstream(directory + "/cpu.cfs_quota_us") >> quota;
+    std::ifstream(directory + "/cpu.cfs_period_us") >> period;
   }
-  if (quota <= 0 || period <= 0) return most;
-  return std::clamp<std::size_t>(static_cast<std::size_t>(quota / period + 0.999), 1, most);
+  return quota > 0 && period > 0 ? quota / period : unlimited;
+}
+
+// The path of this process's group among those that `controllers` names; "" names version 2. Empty: there is none.
+std::string group_path(const std::string& process, std::string_view controllers) {
+  std::ifstream groups(process + "/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // NUMBER:CONTROLLERS:PATH
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const auto named = ',' + line.substr(first + 1, second - first - 1) + ',';
+    if (named.find(',' + std::string(controllers) + ',') != named.npos) return line.substr(second + 1);
+  }
+  return {};
+}
+
+// A group's limit holds for all groups below it, so the least of them counts. `mounted` is the group that stands at
+// `point`; those above it cannot be seen from here.
+double least_quota(const std::string& point, std::string_view mounted, std::string path) {
+  path += '/';
+  const bool below = mounted == "/" || path.starts_with(std::string(mounted) + '/');
+  path = below && !path.starts_with("/..") ? path.substr(mounted == "/" ? 0 : mounted.size()) : "";
+  while (path.ends_with('/')) path.pop_back();
+  double least = unlimited;
+  for (std::string group = point + path;; group.resize(group.rfind('/'))) {
+    least = std::min(least, quota_of(group));
+    if (group.size() <= point.size()) return least;
+  }
 }
 
 }  // namespace
+
+std::size_t quota_processors(const std::string& process) {
+  double least = unlimited;
+  std::ifstream mounts(process + "/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {  // see proc_pid_mountinfo(5)
+    const auto separator = line.find(" - ");
+    if (separator == line.npos) continue;
+    std::istringstream left(line), right(line.substr(separator + 3));
+    std::string number, parent, device, mounted, point, type, source, options;
+    left >> number >> parent >> device >> mounted >> point;
+    right >> type >> source >> options;
+    const bool version_1 = type == "cgroup" && (',' + options + ',').find(",cpu,") != line.npos;
+    if (version_1 || type == "cgroup2")
+      least = std::min(least, least_quota(point, mounted, group_path(process, version_1 ? "cpu" : "")));
+  }
+  return least >= most ? most : static_cast<std::size_t>(std::max(std::ceil(least - 0.001), 1.0));
+}
 
 std::size_t worker_limit(std::size_t wanted) {
   if (wanted != 0) return checked(wanted, "runtime_options::threads");
@@ -50,6 +97,6 @@ std::size_t worker_limit(std::size_t wanted) {
   return processors();
 }
 
-std::size_t processors() { return std::min({by_affinity(), by_quota(), most}); }
+std::size_t processors() { return std::min({by_affinity(), quota_processors("/proc/self"), most}); }
 
 }  // namespace ulexite::detail

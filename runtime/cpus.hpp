@@ -3,6 +3,7 @@
 #include <ulexite/base/standard.hpp>
 
 #include <cstddef>
+#include <string>
 
 namespace ulexite::detail {
 
@@ -11,7 +12,12 @@ namespace ulexite::detail {
 // naming the value when it is outside.
 std::size_t worker_limit(std::size_t wanted);
 
-// The processors that this process may use, as above. At least 1.
+// The processors that this process may use, as above. At least 1. Quotas are read anew at each call.
 std::size_t processors();
+
+// Processors' worth of time that the control groups of a process grant, rounded up: the least that its group or one
+// above it allows, of the groups that can be seen. From 1 to 1024, which also stands for no limit. `process` is the
+// process's folder below /proc.
+std::size_t quota_processors(const std::string& process);
 
 }  // namespace ulexite::detail

@@ -11,8 +11,9 @@
 namespace ulexite {
 
 struct runtime_options {
-  // Most worker threads. 0: the environment variable ULEXITE_THREADS, else the processors that affinity and the control
-  // group's quota allow. They are started as work appears; a refused one is done without as long as one runs.
+  // Most worker threads. 0: the environment variable ULEXITE_THREADS, else the processors that affinity and the quotas
+  // of the control group and of those above it allow when the runtime is made. They are started as work appears; a
+  // refused one is done without as long as one runs.
   std::size_t threads = 0;
   // Bytes of a fiber's stack, rounded up to a power of two. They are address space: memory is committed on first touch.
   std::size_t stack_size = 256 * 1024;
