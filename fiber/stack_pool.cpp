@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -125,6 +127,13 @@ stack* stack_pool::take(std::size_t count) noexcept {
   *end = nullptr;
   if (list && list->next) prefault(list);
   return list;
+}
+
+void stack_pool::provide() {
+  if (carved() == 0 && !grow()) {
+    throw std::system_error(errno, std::generic_category(),
+                            "ulexite: the first stack of " + std::to_string(stack_size_) + " bytes");
+  }
 }
 
 // Appends up to `count` stacks of the pool at `end`; returns how many.

@@ -29,6 +29,8 @@ class stack_pool {
   // Takes up to `count` at once as a list through `next`; null when not even one could be had. Of two or more the
   // topmost pages are committed.
   stack* take(std::size_t count) noexcept;
+  // Sees to it that the pool has stacks, free or in use. Throws std::system_error when the machine refuses the first.
+  void provide();
   // Gives a list (through `next`) of stacks of this pool back. Nobody owns them any more: `owner` becomes null. Checks
   // canaries: an overflow found late is reported, and ends the process; an owner that is still set must be alive.
   void give(stack* list) noexcept;

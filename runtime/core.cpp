@@ -36,6 +36,18 @@ core::core(runtime_options given)
 
 // ---- publishing ----
 
+// Nobody starts a first worker but here, so a refusal is met by the one who is told of it.
+void core::ensure_worker() {
+  if (has_worker_.load(std::memory_order_acquire)) return;  // pairs with the store below
+  const std::lock_guard lock(first_start_);
+  if (has_worker_.load(std::memory_order_relaxed)) return;  // first_start_ held
+  stacks.provide();
+  starts_refused_until_.store(0, std::memory_order_relaxed);  // hint
+  parker.wake_one();
+  if (parker.counts().started == 0) throw std::system_error(first_start_refused_, "ulexite: the first worker thread");
+  has_worker_.store(true, std::memory_order_release);  // pairs with the load above
+}
+
 void core::inject(job& runnable) noexcept {
   intrusive_queue<job> one;
   one.push(runnable);
@@ -185,8 +197,10 @@ bool core::start_worker() noexcept {
     ++threads_started_;
     if (monitor_asleep_) std::exchange(monitor_asleep_, nullptr)->poke();
     return true;
-  } catch (const std::system_error& refused) {
-    if (threads_started_ == 0) panic("not one worker thread could be started: %s", refused.what());
+  } catch (const std::exception& refused) {
+    const auto* const told = dynamic_cast<const std::system_error*>(&refused);  // else std::bad_alloc
+    if (threads_started_ == 0)
+      first_start_refused_ = told ? told->code() : make_error_code(std::errc::not_enough_memory);
     starts_refused_.fetch_add(1, std::memory_order_relaxed);                            // counter
     starts_refused_until_.store(now_ns() + start_back_off, std::memory_order_relaxed);  // hint
     return false;

@@ -21,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -33,6 +34,10 @@ class core {
   explicit core(runtime_options options);
   core(const core&) = delete;
   core& operator=(const core&) = delete;
+
+  // Sees to it that what is published can run: the machine has given a worker, and stacks. Throws std::system_error
+  // when it refuses the first of either. A thread outside, before it publishes.
+  void ensure_worker();
 
   // Publishing runnables. Any thread.
   void inject(job& runnable) noexcept;
@@ -131,6 +136,9 @@ class core {
   std::atomic<std::uint64_t> wakes_{0}, starts_refused_{0}, hogs_relieved_{0}, polls_rescued_{0}, rescued_{0};
   std::atomic<std::int64_t> starts_refused_until_{0};
 
+  std::mutex first_start_;               // taken before the parker's: one thread tries, the others wait for it
+  std::error_code first_start_refused_;  // why; guarded by first_start_
+  std::atomic<bool> has_worker_{false};
   std::vector<std::thread> threads_;        // guarded by the parker's mutex
   std::size_t threads_started_ = 0;         // guarded by the parker's mutex
   thread_agent* monitor_asleep_ = nullptr;  // sleeps until a worker awakes; guarded by the parker's mutex

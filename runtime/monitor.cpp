@@ -79,7 +79,7 @@ void core::ensure_monitor() noexcept {
   }
   try {
     monitor_thread_ = std::thread([this] { monitor_main(); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // std::system_error, std::bad_alloc
     // Done without: the workers see to themselves as long as no fiber keeps one for long.
   }
 }

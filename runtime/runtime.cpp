@@ -33,6 +33,7 @@ void runtime::check_outside(const char* operation) const {
 
 runtime::main_turn::main_turn(runtime& runtime) : home(*runtime.core_) {
   runtime.check_outside("runtime::run");
+  home.ensure_worker();
   if (home.running_main.exchange(true, std::memory_order_acquire))  // pairs with ~main_turn
     throw usage_error("runtime::run was called while another run is under way");
 }
@@ -45,6 +46,7 @@ void runtime::main_turn::wait_for(detail::task& task) const noexcept { home.watc
 
 detail::core& runtime::for_others(const char* operation) {
   if (ended()) throw usage_error(std::string("runtime::") + operation + " was called after shutdown");
+  core_->ensure_worker();
   core_->ensure_monitor();
   return *core_;
 }

@@ -39,7 +39,8 @@ class runtime {
 
   // Runs function(arguments...) as the main fiber and waits for it; its value or exception comes back. Other fibers may
   // still live then. From a plain thread (or a fiber of another runtime, whose worker it blocks); one at a time: throws
-  // usage_error when another run is under way, or on a fiber of this runtime.
+  // usage_error when another run is under way, or on a fiber of this runtime; std::system_error when the machine
+  // refuses the first thread or the first stack.
   template <class F, class... A>
     requires detail::spawnable<F, A...>
   auto run(F&& function, A&&... arguments) {
@@ -51,8 +52,9 @@ class runtime {
     return handle.get();
   }
 
-  // Starts a fiber from any thread. Like ulexite::spawn otherwise. Throws usage_error after shutdown; must not be under
-  // way on a thread outside when shutdown begins.
+  // Starts a fiber from any thread. Like ulexite::spawn otherwise. Throws usage_error after shutdown, and
+  // std::system_error when the machine refuses the first thread or the first stack; must not be under way on a thread
+  // outside when shutdown begins.
   template <detail::spawnable F>
   auto spawn(F&& function, std::source_location where = std::source_location::current()) {
     return detail::spawn_in(for_others("spawn"), {.where = where}, std::forward<F>(function));
@@ -69,8 +71,8 @@ class runtime {
                             std::forward<A>(arguments)...);
   }
 
-  // Makes jobs runnable from any thread. Like ulexite::schedule otherwise. Throws usage_error after shutdown; must not
-  // be under way on a thread outside when shutdown begins.
+  // Makes jobs runnable from any thread. Like ulexite::schedule otherwise. Throws as spawn does; must not be under way
+  // on a thread outside when shutdown begins.
   void schedule(job& job);
   void schedule(job_list&& jobs);
 

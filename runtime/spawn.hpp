@@ -87,7 +87,8 @@ auto spawn(F&& function, A&&... arguments) {
 }
 
 // The same with a name, a stack size and the place of the call. Also throws std::invalid_argument for a stack size
-// above 1 GiB.
+// above 1 GiB, and std::system_error when the machine refuses the first stack of that size. Later ones that are refused
+// are waited for.
 template <class F, class... A>
   requires detail::spawnable<F, A...>
 auto spawn(const fiber_options& options, F&& function, A&&... arguments) {

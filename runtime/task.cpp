@@ -117,7 +117,9 @@ void task::set_name(std::string_view text) {
 }
 
 void task::want_stack(std::size_t size) {
-  stack_bits_ = static_cast<std::uint8_t>(std::countr_zero(stack_pool::of_size(size).stack_size()));
+  stack_pool& pool = stack_pool::of_size(size);
+  pool.provide();
+  stack_bits_ = static_cast<std::uint8_t>(std::countr_zero(pool.stack_size()));
 }
 
 // Nothing of the user's is left in it. `here`: the calling worker, if it is one of the task's runtime. The runtime may

@@ -91,7 +91,8 @@ class task : public fiber {
     stack_bits_ = forking.stack_bits_;
   }
   [[nodiscard]] bool is_branch() const noexcept { return is_branch_; }
-  // Bytes; 0: the runtime's default. To be set before the task is published; throws std::invalid_argument.
+  // Bytes; 0: the runtime's default. To be set before the task is published; throws std::invalid_argument, and
+  // std::system_error when the machine refuses the first stack of that size.
   void want_stack(std::size_t size);
   [[nodiscard]] std::size_t wanted_stack() const noexcept {
     return stack_bits_ == 0 ? 0 : std::size_t{1} << stack_bits_;
