@@ -111,6 +111,7 @@ class core {
   const std::shared_ptr<event_loop> loop;  // shared with the sockets registered in it, which may outlive the runtime
   const std::shared_ptr<blocking_pool> blocking;  // shared with its threads
   inject_queue injected;
+  inject_queue starved;  // what the machine refused a stack: the monitor has it try again
   detail::parker<core> parker;
   std::vector<std::unique_ptr<scheduler>> schedulers;
   std::atomic<bool> running_main{false};  // run() is under way
@@ -124,6 +125,7 @@ class core {
   void tick() noexcept;
   void relieve_hogs() noexcept;
   void rescue() noexcept;
+  void retry_starved() noexcept;
   [[nodiscard]] std::int64_t next_tick(thread_agent& self) noexcept;
   void monitor_main() noexcept;
   void forget_monitor(thread_agent& self) noexcept;

@@ -14,6 +14,7 @@ namespace {
 constexpr std::int64_t tick_interval = 10'000'000;     // ns
 constexpr std::int64_t trim_interval = 5'000'000'000;  // ns
 constexpr unsigned quiet_ticks_before_sleep = 50;
+constexpr std::size_t retries_per_tick = 1024;  // a refusal takes about 1 us
 
 }  // namespace
 
@@ -59,7 +60,7 @@ void core::watch_until_quiet() noexcept {
     {
       const std::lock_guard lock(parker.mutex());
       const idle_counts idle = parker.counts();
-      const bool quiet = idle.sleeping == idle.started && live() == 0 && !any_work();
+      const bool quiet = idle.sleeping == idle.started && live() == 0 && !any_work() && starved.empty();
       quiet_waiter_ = quiet ? nullptr : &self;
       if (quiet) break;
     }
@@ -112,7 +113,7 @@ std::int64_t core::next_tick(thread_agent& self) noexcept {
   if (quiet_ticks_ < quiet_ticks_before_sleep) return now_ns() + tick_interval;
   const std::lock_guard lock(parker.mutex());
   const idle_counts idle = parker.counts();
-  if (idle.sleeping != idle.started) {
+  if (idle.sleeping != idle.started || !starved.empty()) {
     quiet_ticks_ = 0;
     return now_ns() + tick_interval;
   }
@@ -130,6 +131,7 @@ void core::tick() noexcept {
   }
   rescue();
   relieve_hogs();
+  retry_starved();
   const std::int64_t now = now_ns();
   if (trims_left_ > 0 && now - last_trim_ >= trim_interval) {
     last_trim_ = now;
@@ -153,6 +155,22 @@ void core::relieve_hogs() noexcept {
       parker.notify();
     }
   }
+}
+
+// What was refused a stack tries again: others may have given theirs back. A fiber that is asked to stop meanwhile ends
+// without one, as if cancelled at its first step.
+void core::retry_starved() noexcept {
+  intrusive_queue<job> waiting, again;
+  starved.take(retries_per_tick, waiting);
+  while (job* const next = waiting.pop()) {
+    task* const fresh = fiber::is_fiber(*next) ? static_cast<task*>(next) : nullptr;
+    if (fresh && fresh->agent().word.stop_requested()) {
+      fresh->abandon();
+    } else {
+      again.push(*next);
+    }
+  }
+  inject(again);
 }
 
 void core::rescue() noexcept {

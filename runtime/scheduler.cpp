@@ -7,8 +7,6 @@
 #include <ulexite/runtime/suspend.hpp>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 namespace ulexite::detail {
@@ -136,11 +134,8 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
   } else {
     if (next) {  // the machine refuses memory for a stack: the fiber waits for one that another gives back
       counters.stacks_refused.add();
-      home_.injected.push(*next);
-      if (&from == main_) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        return this;
-      }
+      home_.starved.push(*next);
+      if (&from == main_) return this;
     }
     set_running(nullptr);
     arrived = &switch_context(from, *main_, *this, departure);
@@ -344,6 +339,9 @@ task* scheduler::run() noexcept {
 }
 
 // Not at the end of run: a worker that was left to a thread which came too late to its end never runs again.
-void scheduler::give_stacks_back() noexcept { home_.stacks.give(std::exchange(stacks_, nullptr)); }
+void scheduler::give_stacks_back() noexcept {
+  home_.stacks.give(std::exchange(stacks_, nullptr));
+  stack_count_ = 0;
+}
 
 }  // namespace ulexite::detail

@@ -252,7 +252,8 @@ job* scheduler::distribute(bool run_first) noexcept {
 job* scheduler::park(bool& stopping) noexcept {
   event_list ready;
   ready_ = &ready;
-  busy_.store(false, std::memory_order_relaxed);  // hint
+  if (!home_.starved.empty()) give_stacks_back();  // others need them
+  busy_.store(false, std::memory_order_relaxed);   // hint
   const auto outcome = home_.parker.park(*this);
   counters.parks.add();
   busy_.store(true, std::memory_order_relaxed);  // hint

@@ -132,4 +132,88 @@ TEST_F(Refusal, OfTheFirstStackOfASizeIsMetByTheSpawn) {
       ExitedWithCode(0), "");
 }
 
+// Calls `body(release)` in a main fiber while another has the only large stack there is, until `release` is set.
+template <class F>
+void with_the_only_large_stack_taken(runtime& rt, F body) {
+  rt.run([&] {
+    std::atomic<bool> begun{false}, release{false};
+    auto holder = spawn({.stack_size = large}, [&] {
+      begun = true;
+      wait_until([&] { return release.load(); });
+    });
+    wait_until([&] { return begun.load(); });
+    const memory_limit limit(50 * mebibyte);
+    body(release);
+    release = true;
+    holder.join();
+  });
+}
+
+void wait_until_one_is_refused(runtime& rt) {
+  wait_until([&] { return rt.metrics().stacks_refused > 0; });
+}
+
+// It is looked at by the tick, not at each visit: 61 dispatches were as many refusals.
+TEST_F(Refusal, OfAStackLeavesTheOthersTheirWorker) {
+  EXPECT_EXIT(
+      {
+        const watchdog dog("LeavesTheOthers");
+        runtime rt({.threads = 1});
+        join_handle<> refused;
+        with_the_only_large_stack_taken(rt, [&](std::atomic<bool>&) {
+          refused = spawn({.stack_size = large}, [] {});
+          wait_until_one_is_refused(rt);
+          for (int i = 0; i < 20'000; ++i) this_fiber::yield();
+          DEMAND(!refused.done());
+          DEMAND(rt.metrics().stacks_refused < 200);
+        });
+        refused.join();  // it had its turn when the other had ended
+        std::_Exit(0);
+      },
+      ExitedWithCode(0), "");
+}
+
+TEST_F(Refusal, OfAStackEndsWithTheRequestToStop) {
+  EXPECT_EXIT(
+      {
+        const watchdog dog("EndsWithTheRequest");
+        runtime rt({.threads = 2});
+        with_the_only_large_stack_taken(rt, [&](std::atomic<bool>&) {
+          const auto held = std::make_shared<int>();
+          auto refused = spawn({.stack_size = large}, [held] {});
+          wait_until_one_is_refused(rt);
+          refused.request_stop();
+          refused.join();
+          DEMAND(held.use_count() == 1);
+          bool cancelled = false;
+          try {
+            refused.get();
+          } catch (const operation_cancelled&) {
+            cancelled = true;
+          }
+          DEMAND(cancelled);
+        });
+        std::_Exit(0);
+      },
+      ExitedWithCode(0), "");
+}
+
+TEST_F(Refusal, OfAStackDoesNotKeepARuntimeFromItsEnd) {
+  EXPECT_EXIT(
+      {
+        const watchdog dog("DoesNotKeepARuntime");
+        runtime other({.threads = 1});
+        with_the_only_large_stack_taken(other, [&](std::atomic<bool>&) {
+          for (const auto mode : {shutdown_mode::cancel, shutdown_mode::stop}) {
+            runtime rt({.threads = 1});
+            rt.spawn({.stack_size = large}, [] {}).detach();
+            wait_until_one_is_refused(rt);
+            DEMAND(rt.shutdown(mode) == (mode == shutdown_mode::stop ? 1u : 0u));
+          }
+        });
+        std::_Exit(0);
+      },
+      ExitedWithCode(0), "");
+}
+
 }  // namespace
