@@ -174,6 +174,8 @@ void event_loop::arm(timer_event& timer, std::int64_t deadline, std::size_t shar
   state_->deadlines.arm(timer, deadline, shard);
 }
 
+void event_loop::provide_timers(std::size_t count) { state_->deadlines.provide(count); }
+
 bool event_loop::cancel(timer_event& timer) noexcept { return state_->deadlines.cancel(timer); }
 
 std::int64_t event_loop::next_deadline() const noexcept { return state_->deadlines.next_deadline(); }

@@ -33,7 +33,11 @@ class event_loop {
   // Makes the present or else the next wait return. Sticky: a wake before the wait is not lost. Any thread.
   void wake() noexcept;
 
-  // Arms `timer` at `deadline` (steady clock, nanoseconds) in heap `shard`. It must be idle. Any thread.
+  // Makes room for `count` armed timers in all, in each heap: arming them takes no memory, and so cannot fail. Throws
+  // std::bad_alloc. Any thread.
+  void provide_timers(std::size_t count);
+  // Arms `timer` at `deadline` (steady clock, nanoseconds) in heap `shard`. It must be idle, and there must be room or
+  // memory for it. Any thread.
   void arm(timer_event& timer, std::int64_t deadline, std::size_t shard) noexcept;
   // Takes `timer` back; true if it had not fired. After the return the loop does not touch it. Any thread.
   bool cancel(timer_event& timer) noexcept;

@@ -12,7 +12,8 @@ namespace ulexite::detail {
 
 // Armed timers, the earliest on top: a heap of four children per node, half as deep as a binary one and with the
 // children side by side in memory. Each timer knows its position, so removing one costs O(log4 n) and no search.
-// Timers with the same deadline leave in no particular order. Not synchronised; only a push allocates.
+// Timers with the same deadline leave in no particular order. Not synchronised; only provide allocates, and
+// a push beyond what it was asked for.
 class timer_heap {
  public:
   timer_heap() { items_.reserve(64); }  // so that a few timers never allocate
@@ -22,6 +23,11 @@ class timer_heap {
 
   // The deadline on top, or INT64_MAX.
   [[nodiscard]] std::int64_t earliest() const noexcept { return empty() ? INT64_MAX : items_.front().deadline; }
+
+  // Makes room for `count` timers in all. Throws std::bad_alloc.
+  void provide(std::size_t count) {
+    if (count > items_.capacity()) items_.reserve(std::max(count, 2 * items_.capacity()));
+  }
 
   // `timer` must be idle and carry its deadline.
   void push(timer_event& timer) {

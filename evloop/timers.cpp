@@ -27,6 +27,13 @@ timers::timers(std::size_t shards)
     : shards_(std::max<std::size_t>(shards, 1)),
       timerfd_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "ulexite: creating a timerfd") {}
 
+void timers::provide(std::size_t count) {
+  for (shard_state& shard : shards_) {
+    std::lock_guard guard(shard.lock);
+    shard.heap.provide(count);
+  }
+}
+
 void timers::arm(timer_event& timer, std::int64_t deadline, std::size_t shard) noexcept {
   if (shard >= shards_.size()) panic("a timer was armed in shard %zu of %zu", shard, shards_.size());
   deadline = std::max<std::int64_t>(deadline, 1);  // 0 would disarm the timerfd, and INT64_MIN means nobody

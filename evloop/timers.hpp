@@ -49,6 +49,7 @@ class timers {
   [[nodiscard]] int descriptor() const noexcept { return timerfd_.get(); }
 
   // As event_loop's. Any thread.
+  void provide(std::size_t count);
   void arm(timer_event& timer, std::int64_t deadline, std::size_t shard) noexcept;
   bool cancel(timer_event& timer) noexcept;
   [[nodiscard]] std::int64_t next_deadline() const noexcept;

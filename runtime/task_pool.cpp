@@ -1,6 +1,9 @@
 #include <ulexite/base/panic.hpp>
+#include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/task_pool.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
@@ -70,8 +73,11 @@ agent& task_pool::carve(unsigned size_class) {
 }
 
 // A program with few fibers takes slabs one by one. One with many takes huge pages: a fault for every 4 KiB would cost
-// as much as all the rest of a spawn.
+// as much as all the rest of a spawn. Any fiber may come to wait with a timer, at most one, and a wait cannot fail: so
+// the room for its timer, which may be armed on any worker, is made here, where a want of memory can be told.
 task_pool::slab& task_pool::make_slab(std::size_t block_size) {
+  const std::size_t places = (slab_size - granule) / block_size;
+  home_.loop->provide_timers(std::max(places_ + places, least_timers));
   const bool begins_chunk = left_in_chunk_ == 0;
   if (begins_chunk) {
     const std::size_t size = slab_count_ < single_slabs ? slab_size : chunk_size;
@@ -83,6 +89,7 @@ task_pool::slab& task_pool::make_slab(std::size_t block_size) {
   }
   slabs_ = new (next_slab_) slab{this, home_, slabs_, block_size, 0, begins_chunk};
   ++slab_count_;
+  places_ += places;
   next_slab_ += slab_size;
   left_in_chunk_ -= slab_size;
   return *slabs_;

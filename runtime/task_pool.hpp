@@ -116,6 +116,7 @@ class task_pool {
   static constexpr std::size_t chunk_size = 2 * 1024 * 1024;  // of a large pool's slabs: a huge page
   static constexpr unsigned single_slabs = 16;                // before it is a large one
   static constexpr unsigned batch = 32;
+  static constexpr std::size_t least_timers = 8000;  // to make room for: enough for the first slabs
 
   struct slab {
     task_pool* pool;
@@ -178,6 +179,7 @@ class task_pool {
   slab* slabs_ = nullptr;
   slab* open_[classes]{};  // the slab that blocks are carved from
   unsigned slab_count_ = 0;
+  std::size_t places_ = 0;     // for blocks, in all slabs
   char* next_slab_ = nullptr;  // in the chunk that was allocated last
   std::size_t left_in_chunk_ = 0;
   agent* chains_[classes]{};

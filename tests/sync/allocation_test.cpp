@@ -140,6 +140,28 @@ TEST_P(NoAllocation, InYieldAndSleep) {
               });
 }
 
+// The room for a fiber's timer is made with the fiber: a wait could not tell that there is no memory for it.
+TEST_P(NoAllocation, InTimersOfManyFibersAtOnce) {
+  run([] {
+    start_all_workers();
+    constexpr int many = 1000;
+    event go;
+    std::atomic<int> ready{0};
+    wait_group all;
+    for (int i = 0; i < many; ++i)
+      all.spawn([&] {
+        ++ready;
+        go.wait();
+        this_fiber::sleep_for(1ms);
+      });
+    wait_until([&] { return ready == many; });
+    const long before = allocations;
+    go.set();
+    all.wait();
+    EXPECT_EQ(allocations - before, 0);
+  });
+}
+
 TEST_P(NoAllocation, InAContendedMutex) {
   mutex guard;
   const auto lock = [&](int i) {
