@@ -169,9 +169,26 @@ bool core::any_work() const noexcept {
   return false;
 }
 
+// A hint.
+std::size_t core::queued() const noexcept {
+  std::size_t sum = injected.size();
+  for (const auto& s : schedulers) sum += s->ring_.size() + s->jobs_.size();
+  return sum;
+}
+
+// The hook may take long, and wait for fibers. So the worker is no searcher meanwhile, on whom others would rely: what
+// is published from now on wakes or starts another, and what lies there already does so here, if it is more than the
+// workers in their hooks will take. The monitor sees to it when that takes too long.
+void core::call_start_hook(std::size_t index) {
+  const std::size_t coming = in_hooks_.fetch_add(1, std::memory_order_relaxed) + 1;  // hint
+  if (parker.leave_search(*schedulers[index]) && queued() > coming) parker.wake_one();
+  options.on_thread_start(index);
+  in_hooks_.fetch_sub(1, std::memory_order_relaxed);  // hint
+}
+
 task* core::be_worker(std::size_t index) noexcept {
   const signal_stack signals;
-  if (options.on_thread_start) options.on_thread_start(index);
+  if (options.on_thread_start) call_start_hook(index);
   task* const on_leave = schedulers[index]->run();
   if (options.on_thread_stop) options.on_thread_stop(index);
   return on_leave;

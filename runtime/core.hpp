@@ -119,6 +119,8 @@ class core {
  private:
   void count_rare_spawn(scheduler* here);
   void count_rare_end(scheduler* here) noexcept;
+  void call_start_hook(std::size_t index);
+  [[nodiscard]] std::size_t queued() const noexcept;
 
   // The monitor: sees to what no worker can see to itself. One thread at a time.
   class monitor_turn;
@@ -141,6 +143,7 @@ class core {
   std::mutex first_start_;               // taken before the parker's: one thread tries, the others wait for it
   std::error_code first_start_refused_;  // why; guarded by first_start_
   std::atomic<bool> has_worker_{false};
+  std::atomic<std::size_t> in_hooks_{0};    // workers whose on_thread_start has not returned
   std::vector<std::thread> threads_;        // guarded by the parker's mutex
   std::size_t threads_started_ = 0;         // guarded by the parker's mutex
   thread_agent* monitor_asleep_ = nullptr;  // sleeps until a worker awakes; guarded by the parker's mutex

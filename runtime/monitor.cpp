@@ -178,6 +178,7 @@ void core::rescue() noexcept {
     polls_rescued_.fetch_add(1, std::memory_order_relaxed);  // counter
     parker.wake_one();
   }
+  if (in_hooks_.load(std::memory_order_relaxed) > 0 && any_work()) parker.notify();  // hint
   // Work that lies there while every worker sleeps and nobody is about to wake one: a lost wake-up. Two looks, for the
   // one who published it may be between the two steps of that. And the second with the mutex, for so may be a worker
   // that has announced its sleep: it holds that until it has looked for work once more. Outside pushers are looked for

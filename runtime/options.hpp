@@ -28,7 +28,9 @@ struct runtime_options {
   // whoever drops its handle. It must not throw. Default: report on stderr, then std::terminate.
   std::function<void(std::string_view fiber_name, std::exception_ptr)> on_unhandled_exception{};
   // Called on each worker thread, first and last, with its number. With block_in_place a thread leaves its number to
-  // another, whose start may be called before the stop of the former.
+  // another, whose start may be called before the stop of the former. They may take long, and wait for a fiber as any
+  // plain thread may: it runs on another worker, so not every worker may wait at the same time. They must not throw:
+  // std::terminate.
   std::function<void(std::size_t worker)> on_thread_start{}, on_thread_stop{};
 };
 

@@ -121,11 +121,16 @@ class parker {
   // The worker has found work, or gives up. The last searcher passes its role on if there is more work to see: wakes
   // come one after the other. `eager`: also if nobody watches the event loop.
   void end_search(seat& seat, bool eager) noexcept {
-    if (!seat.searching) return;
+    if (!leave_search(seat)) return;
+    if (host_.any_work() || (eager && nobody_polls())) wake_one();
+  }
+
+  // The worker has something else to do first. True: it was the last searcher, whose duty is now the caller's.
+  [[nodiscard]] bool leave_search(seat& seat) noexcept {
+    if (!seat.searching) return false;
     perturb();
     seat.searching = false;
-    if (!idle_.end_search()) return;
-    if (host_.any_work() || (eager && nobody_polls())) wake_one();
+    return idle_.end_search();
   }
 
   // Nobody watches the event loop although a worker sleeps that could. A hint.

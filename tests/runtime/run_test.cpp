@@ -179,6 +179,44 @@ TEST_F(Options, ThreadHooksRunOnEachWorkerFirstAndLast) {
   EXPECT_EQ(stopped, 4);
 }
 
+// Each hook waits for all the others.
+TEST_F(Options, WorkersAreInTheirStartHooksAtTheSameTime) {
+  constexpr int workers = 4;
+  std::atomic<int> inside{0};
+  std::atomic<bool> together{true};
+  runtime& rt = make({.threads = workers, .on_thread_start = [&](std::size_t) {
+                        ++inside;
+                        if (!hog_until([&] { return inside == workers; })) together = false;
+                      }});
+  std::vector<join_handle<>> all;
+  for (int i = 0; i < workers; ++i) all.push_back(rt.spawn([] {}));
+  for (auto& each : all) each.join();
+  EXPECT_TRUE(together);
+}
+
+TEST_F(Options, AStartHookMayWaitForAFiber) {
+  runtime* self = nullptr;
+  std::atomic<bool> waited{false};
+  runtime& rt = make({.threads = 2, .on_thread_start = [&](std::size_t worker) {
+                        if (worker != 0) return;
+                        self->spawn([] {}).join();
+                        waited = true;
+                      }});
+  self = &rt;
+  rt.run([] {});
+  wait_until([&] { return waited.load(); });
+}
+
+// Here what the hook waits for lies in the queue already, and nobody is woken for it again.
+TEST_F(Options, AStartHookMayWaitForTheFiberThatItsWorkerWasStartedFor) {
+  std::atomic<bool> ran{false};
+  runtime& rt = make({.threads = 2, .on_thread_start = [&](std::size_t worker) {
+                        if (worker == 0) wait_until([&] { return ran.load(); });
+                      }});
+  rt.run([&] { ran = true; });
+  EXPECT_TRUE(ran);
+}
+
 TEST_F(Options, WorkersAreStartedAsWorkAppears) {
   runtime& rt = make(8);
   EXPECT_EQ(rt.metrics().workers, 0u);
