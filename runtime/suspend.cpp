@@ -10,12 +10,10 @@
 namespace ulexite::detail {
 namespace {
 
+// Always prepared, for the thread itself is a claimer without the lock: after its deadline, and when it is poked.
 wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, std::int64_t deadline) noexcept {
-  if (deadline != no_deadline && !prepared) {  // the thread itself is a claimer then
-    self.word.prepare();
-    prepared = true;
-  }
-  const bool waits = self.word.commit(prepared, false);
+  if (!prepared) self.word.prepare();
+  const bool waits = self.word.commit(true, false);
   if (held) held->unlock();
   if (waits && !self.block(deadline) && self.word.claim(wake_reason::timed_out) == claim_result::lost)
     while (!self.block(no_deadline)) {

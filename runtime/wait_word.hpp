@@ -9,7 +9,8 @@
 //
 // A wait that only one lock guards (a channel's, held until after the commit) needs no prepare. With a timer or a file
 // descriptor armed before the switch, claims can come early; then the claimer does not resume the waiter, and the
-// commit, which fails, does.
+// commit, which fails, does. A plain thread always prepares: after its deadline, or when it is poked, it claims its own
+// wait without the lock.
 //
 // State
 //   phase_     the waiter moves it to preparing, waiting, shielded, guarded or bare, claimers away from there. Of a

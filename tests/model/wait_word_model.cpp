@@ -8,6 +8,7 @@
 // MUTANT: NOT_EXCHANGED       two claims succeed
 // MUTANT: EARLY_IS_RESUMED    a claimer resumes a waiter that is not yet saved
 // MUTANT: COMMIT_BEFORE_SAVE
+// MUTANT: POKED_UNPREPARED    a thread that may be poked does not prepare its wait: it and a notifier both end it
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/runtime/wait_word.hpp>
@@ -35,6 +36,12 @@ using ulexite::detail::wake_reason;
 constexpr bool save_first = false;
 #else
 constexpr bool save_first = true;
+#endif
+
+#if defined(MUTANT_POKED_UNPREPARED)
+constexpr bool threads_prepare = false;
+#else
+constexpr bool threads_prepare = true;
 #endif
 
 // A fiber that waits once. What it does after the wait is done by whoever resumes it.
@@ -174,4 +181,62 @@ struct wait_under_a_lock : rl::test_suite<wait_under_a_lock, 5> {
   }
 };
 
-int main() { return model::holds<prepared_wait>(600'000) && model::holds<wait_under_a_lock>(400'000) ? 0 : 1; }
+// A plain thread's wait under a lock. A poke makes the thread end it itself, without the lock, and unlink its node
+// then.
+struct poked_wait : rl::test_suite<poked_wait, 3> {
+  waiter self;
+  ulexite::detail::basic_spin_lock<atomics> lock;
+  rl::var<bool> queued;
+  atomics::atomic<bool> poked{false}, resumed{false};
+
+  void before() { queued($) = false; }
+
+  void thread(unsigned id) {
+    switch (id) {
+      case 0: wait(); return;
+      case 1: notify(); return;
+      case 2: poked.store(true, rl::mo_seq_cst); return;
+    }
+  }
+
+  void after() { RL_ASSERT(self.ends == 1); }
+
+  void wait() {
+    lock.lock();
+    queued($) = true;
+    if (threads_prepare) self.word.prepare();
+    RL_ASSERT(self.switched(threads_prepare, false));
+    lock.unlock();
+    while (!poked.load(rl::mo_seq_cst) && !resumed.load(rl::mo_seq_cst)) atomics::pause(0);
+    if (!resumed.load(rl::mo_seq_cst)) {
+      self.note[int(wake_reason::timed_out)]($) = 1;
+      if (self.word.claim(wake_reason::timed_out) != claim_result::lost) {
+        RL_ASSERT(++self.ends == 1);
+      } else {
+        while (!resumed.load(rl::mo_seq_cst)) atomics::pause(0);
+      }
+    }
+    RL_ASSERT(int(self.note[int(self.word.reason())]($)) == 1);
+    lock.lock();
+    queued($) = false;
+    lock.unlock();
+  }
+
+  void notify() {
+    lock.lock();
+    self.note[int(wake_reason::notified)]($) = 1;
+    const bool ended = queued($) && self.word.claim(wake_reason::notified) == claim_result::won;
+    queued($) = false;
+    lock.unlock();
+    if (!ended) return;
+    RL_ASSERT(++self.ends == 1);
+    resumed.store(true, rl::mo_seq_cst);
+  }
+};
+
+int main() {
+  return model::holds<prepared_wait>(600'000) && model::holds<wait_under_a_lock>(400'000) &&
+                 model::holds<poked_wait>(200'000)
+             ? 0
+             : 1;
+}
