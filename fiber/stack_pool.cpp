@@ -204,7 +204,7 @@ void stack_pool::keep(stack& abandoned) noexcept {
 #if ULEXITE_ASAN
   __lsan_register_root_region(abandoned.low, abandoned.size());
 #endif
-  stack_pool& home = of_size(abandoned.space());
+  stack_pool& home = of_size(abandoned.size());
   const std::lock_guard guard(home.lock_);
   --home.carved_;
 }

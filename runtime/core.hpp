@@ -155,6 +155,7 @@ class core {
 
   // the monitor's own
   unsigned quiet_ticks_ = 0, lost_ticks_ = 0, trims_left_ = 0;
+  std::uint64_t seen_wakes_ = ~std::uint64_t{0};  // the first tick finds that something has happened
   std::int64_t last_trim_ = 0;
   std::vector<std::uint64_t> seen_dispatches_;
 };

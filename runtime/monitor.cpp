@@ -1,6 +1,6 @@
 // The monitor: what no worker can see to itself, because it is stuck in a long fiber. The thread that waits in run(),
 // or for the runtime's end, does it while it waits; without one, a thread of its own. It ticks only while some worker
-// is awake, and a while longer.
+// is awake or wakes up now and then, and sleeps after two ticks in which none did.
 
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/core.hpp>
@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::int64_t tick_interval = 10'000'000;     // ns
 constexpr std::int64_t trim_interval = 5'000'000'000;  // ns
-constexpr unsigned quiet_ticks_before_sleep = 50;
+// Enough for workers that wake up more often than that: then it need not be woken with each of them.
+constexpr unsigned quiet_ticks_before_sleep = 2;
 constexpr std::size_t retries_per_tick = 1024;  // a refusal takes about 1 us
 
 }  // namespace
@@ -113,29 +114,27 @@ std::int64_t core::next_tick(thread_agent& self) noexcept {
   if (quiet_ticks_ < quiet_ticks_before_sleep) return now_ns() + tick_interval;
   const std::lock_guard lock(parker.mutex());
   const idle_counts idle = parker.counts();
-  if (idle.sleeping != idle.started || !starved.empty()) {
-    quiet_ticks_ = 0;
+  if (idle.sleeping != idle.started || !starved.empty() ||
+      wakes_.load(std::memory_order_relaxed) != seen_wakes_)  // counter
     return now_ns() + tick_interval;
-  }
   monitor_asleep_ = &self;
   return trims_left_ > 0 ? now_ns() + trim_interval : no_deadline;
 }
 
 void core::tick() noexcept {
   const idle_counts idle = parker.counts();
-  if (idle.sleeping != idle.started) {
-    quiet_ticks_ = 0;
-    trims_left_ = 2;  // the first marks what is unused, the second gives it back
-  } else {
-    ++quiet_ticks_;
-  }
+  const std::uint64_t wakes = wakes_.load(std::memory_order_relaxed);  // counter
+  const bool all_sleep = idle.sleeping == idle.started;
+  const bool quiet = std::exchange(seen_wakes_, wakes) == wakes && all_sleep;
   rescue();
   relieve_hogs();
   retry_starved();
+  quiet_ticks_ = quiet && lost_ticks_ == 0 ? quiet_ticks_ + 1 : 0;
+  if (!quiet) trims_left_ = 2;  // the first marks what is unused, the second gives it back
   const std::int64_t now = now_ns();
   if (trims_left_ > 0 && now - last_trim_ >= trim_interval) {
     last_trim_ = now;
-    if (idle.sleeping == idle.started) --trims_left_;
+    if (all_sleep) --trims_left_;
     stack_pool::trim_all();
   }
 }
