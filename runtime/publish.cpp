@@ -8,12 +8,23 @@
 #include <ulexite/runtime/suspend.hpp>
 
 #include <algorithm>
+#include <ctime>
+#include <utility>
 
 namespace ulexite::detail {
 namespace {
 
 constexpr std::size_t ring_overflow = 128;
 constexpr std::int64_t shortest_pause = 50'000, longest_pause = 400'000;  // ns between wake-ups for forks
+constexpr std::int64_t longest_slot_pause = 10'000'000;
+constexpr std::int64_t worthwhile = 30'000;  // ns: about what it takes another worker to come for the slot
+
+// Nanoseconds that the calling thread has computed. A system call.
+std::int64_t thread_time() noexcept {
+  timespec time;
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
+}
 
 }  // namespace
 
@@ -28,6 +39,12 @@ constexpr std::int64_t shortest_pause = 50'000, longest_pause = 400'000;  // ns 
     home_.injected.push(evicted);
     return;
   }
+}
+
+// A hint: does somebody sleep, or is not started yet, and nobody search?
+bool scheduler::others_may_be_woken() const noexcept {
+  const idle_counts now = home_.parker.counts();
+  return now.searching == 0 && (now.sleeping > 0 || now.started < home_.workers);
 }
 
 void scheduler::announce_to_others() noexcept { home_.parker.notify(); }
@@ -82,14 +99,42 @@ void scheduler::add_jobs(intrusive_queue<job>& jobs) noexcept {
   home_.parker.notify();
 }
 
-// The woken fiber runs next here; whoever was to run next waits its turn, where others can take it. No other worker is
-// woken for the former: this one will take it at once, and if not, the monitor sees to it.
+// The woken fiber runs next here; whoever was to run next waits its turn, where others can take it. Another worker is
+// woken for the former now and then only: this one is likely to take it at once.
 void scheduler::wake(task& woken) noexcept {
   perturb();
   if (migrating) return add(woken);
   job* const displaced = has_slot() ? slot_.take() : nullptr;
   slot_.put(woken);
-  if (displaced) add(*displaced);
+  if (displaced) return add(*displaced);
+  if (slot_due_) [[unlikely]]
+    announce_slot();
+}
+
+// The fiber that fills the slot may compute on for long, and then another worker should take what lies there. Whether
+// it does shows when it lets go, or wakes the next: so a visit is due then. If it did not, there is a pause, twice as
+// long each time. What counts is the time that the thread has computed, not the clock's: a worker whose processor was
+// taken away, perhaps by the one that it woke, stands still too, and its fibers lose by being parted.
+[[gnu::noinline]] void scheduler::announce_slot() noexcept {
+  auto& last = last_slot_wake_;
+  if (last.to_be_judged && thread_time() - last.computed < worthwhile) return;
+  slot_due_ = others_may_be_woken();
+  if (!slot_due_) return;
+  home_.parker.wake_one();
+  last.to_be_judged = true;
+  last.computed = thread_time();
+  quanta_per_visit_ = std::max(quanta_per_visit_ - until_housekeeping_, 1U);
+  until_housekeeping_ = 0;
+}
+
+void scheduler::judge_last_slot_wake(std::int64_t now) noexcept {
+  auto& last = last_slot_wake_;
+  if (std::exchange(last.to_be_judged, false)) {
+    const bool was_worth_it = thread_time() - last.computed >= worthwhile;
+    last.pause = was_worth_it ? 0 : std::clamp(2 * last.pause, shortest_pause, longest_slot_pause);
+    last.judged = now;
+  }
+  slot_due_ = !alone() && now - last.judged >= last.pause;
 }
 
 // ---- forks ----
@@ -119,8 +164,7 @@ bool scheduler::take_back_below(branch& youngest, branch& forked) noexcept {
 // Called when there was no fork before. If nobody has come for those of the last time, the next is likely to be taken
 // back as soon, and a wake-up costs its caller as much as a thousand forks: so there is a pause, longer each time.
 void scheduler::announce_forks() noexcept {
-  const idle_counts now = home_.parker.counts();
-  if (now.searching > 0 || (now.sleeping == 0 && now.started == home_.workers)) return;
+  if (!others_may_be_woken()) return;
   auto& last = last_fork_wake_;
   const std::int64_t time = now_ns();
   if (time - last.time < last.pause) return;

@@ -182,6 +182,14 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
     std::int64_t pause = 0;  // ns to the next
   };
 
+  // The same for the slot.
+  struct slot_wake {
+    bool to_be_judged = false;  // the fiber that filled the slot has not let go since
+    std::int64_t computed = 0;  // ns, by this thread until then
+    std::int64_t judged = 0;    // when
+    std::int64_t pause = 0;     // ns from then to the next
+  };
+
   // Another thread's taking over.
   struct relay final : blocking_work {
     explicit relay(scheduler& s) noexcept : whose(s) {}
@@ -232,6 +240,9 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   void add_rarely(job& runnable) noexcept;
   void push_job(job& job) noexcept;
   void announce_forks() noexcept;
+  void announce_slot() noexcept;
+  [[nodiscard]] bool others_may_be_woken() const noexcept;
+  void judge_last_slot_wake(std::int64_t now) noexcept;
   bool take_back_below(branch& youngest, branch& forked) noexcept;
   inline void prefetch_ring() noexcept;
   void make_room_after_long() noexcept;
@@ -258,6 +269,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   unsigned until_housekeeping_ = 1;  // dispatches
   unsigned quanta_per_visit_ = 1;
   unsigned slot_streak_ = 0;   // dispatches in a row from the slot
+  bool slot_due_ = false;      // the next fiber in the slot is to be announced
   const std::size_t workers_;  // of the runtime, at most
   bool jobs_empty_ = true;     // nothing was pushed to jobs_ since it was found empty
   bool jobs_turn_ = false, forks_turn_ = false;
@@ -269,6 +281,7 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   bool polled_ = false;  // since the last visit
   theft last_theft_;
   fork_wake last_fork_wake_;
+  slot_wake last_slot_wake_;
   std::size_t watched_victim_ = 0;
   std::uint64_t watched_dispatches_ = 0;
   stack* stacks_ = nullptr;  // cache, default size

@@ -47,6 +47,7 @@ job* scheduler::next() noexcept {
 job* scheduler::housekeeping() noexcept {
   const std::int64_t now = now_ns();
   pace(now);
+  judge_last_slot_wake(now);
   const bool polled = std::exchange(polled_, false);  // as a worker does that lives on events
   if (!polled && now - last_poll_ >= poll_interval) {
     last_poll_ = now;
@@ -257,6 +258,7 @@ job* scheduler::park(bool& stopping) noexcept {
   const auto outcome = home_.parker.park(*this);
   counters.parks.add();
   busy_.store(true, std::memory_order_relaxed);  // hint
+  judge_last_slot_wake(now_ns());
   stopping = outcome == detail::parker<core>::outcome::stopping;
   job* first = nullptr;
   if (!ready.empty()) {

@@ -7,7 +7,8 @@ namespace simulation {
 namespace {
 
 constexpr std::size_t ring_overflow = 128;
-constexpr ns shortest_pause = 50'000, longest_pause = 400'000;
+constexpr ns shortest_pause = 50'000, longest_pause = 400'000, longest_slot_pause = 10'000'000;
+constexpr ns worthwhile = 30'000;
 
 }  // namespace
 
@@ -71,7 +72,32 @@ process runtime::add(worker& here, fiber runnable) {
 process runtime::wake(worker& here, fiber woken) {
   const fiber displaced = std::exchange(here.slot, woken);
   if (displaced != none) co_await add(here, displaced);
+  if (displaced == none && here.slot_due) co_await announce_slot(here);
   co_return 0;
+}
+
+process runtime::announce_slot(worker& here) {
+  auto& last = here.last_slot_wake;
+  if (last.to_be_judged && clock.now() + here.debt - last.computed < worthwhile) co_return 0;
+  here.debt += idle_.read(here.index, clock.now() + here.debt, cost.line, 0);
+  here.slot_due = searching_ == 0 && sleeping_ > 0;
+  if (!here.slot_due) co_return 0;
+  co_await wake_one(here);
+  last.to_be_judged = true;
+  last.computed = clock.now();  // nobody takes its processor away
+  here.quanta_per_visit = std::max(here.quanta_per_visit - here.until_housekeeping, 1U);
+  here.until_housekeeping = 0;
+  co_return 0;
+}
+
+void runtime::judge_last_slot_wake(worker& here) {
+  auto& last = here.last_slot_wake;
+  if (std::exchange(last.to_be_judged, false)) {
+    const bool was_worth_it = clock.now() - last.computed >= worthwhile;
+    last.pause = was_worth_it ? 0 : std::clamp(2 * last.pause, shortest_pause, longest_slot_pause);
+    last.judged = clock.now();
+  }
+  here.slot_due = size() > 1 && clock.now() - last.judged >= last.pause;
 }
 
 process runtime::offer(worker& here, fiber forked) {

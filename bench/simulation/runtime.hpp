@@ -47,6 +47,11 @@ struct worker {
     std::int64_t taken = 0;
     ns pause = 0;
   } last_fork_wake;
+  struct {
+    bool to_be_judged = false;
+    ns computed = 0, judged = 0, pause = 0;
+  } last_slot_wake;
+  bool slot_due = false;
   std::int64_t forks_taken = 0;
   std::size_t watched_victim = 0;
   std::int64_t watched_dispatches = 0, dispatches = 0;
@@ -118,6 +123,8 @@ class runtime {
   process push_ring(worker& here, fiber runnable);
   process notify(worker& here);
   process announce_forks(worker& here);
+  process announce_slot(worker& here);
+  void judge_last_slot_wake(worker& here);
   process wake_one(worker& here);
   process end_search(worker& here, bool eager);
   process park(worker& here);

@@ -40,6 +40,7 @@ process runtime::housekeeping(worker& here) {
   here.quanta_per_visit = static_cast<unsigned>(std::clamp<ns>(fitting, 1, dispatches_per_visit));
   here.until_housekeeping = here.quanta_per_visit;
   here.last_visit = now;
+  judge_last_slot_wake(here);
   const bool polled = std::exchange(here.polled, false);
   if (!polled && now - here.last_poll >= poll_interval) {
     here.last_poll = now;

@@ -4,6 +4,7 @@
 
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/no_yield.hpp>
+#include <ulexite/runtime/scheduler.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/mutex.hpp>
@@ -11,6 +12,8 @@
 
 #include <ctime>
 #include <mutex>
+
+#include <sys/resource.h>
 
 namespace {
 
@@ -146,6 +149,19 @@ TEST_P(Scheduling, APingPongPairLeavesOthersTheirTurn) {
   });
 }
 
+// It lets go at once after each wake, so others would come in vain.
+TEST_P(Scheduling, APingPongPairSeldomWakesOthers) {
+  if (detail::migrating) GTEST_SKIP() << "every fiber is to change its worker";
+  runtime& rt = this->rt();
+  rt.run([&] {
+    const ping_pong pair;
+    const long first = pair.rounds(), rounds = times(20'000);
+    const auto before = rt.metrics().wakes;
+    wait_until([&] { return pair.rounds() >= first + rounds; });
+    EXPECT_LT(rt.metrics().wakes - before, static_cast<std::uint64_t>(pair.rounds() - first) / 10);
+  });
+}
+
 TEST_P(Scheduling, APingPongPairLeavesJobsTheirTurn) {
   run([] {
     struct signal : job {
@@ -250,6 +266,32 @@ TEST_P(Hogs, AFiberWokenByAHogRunsElsewhere) {
       EXPECT_TRUE(hog_until([&] { return woken.load(); }));
       sleeper.join();
     }
+  });
+}
+
+// Nobody else is awake, and the monitor does nothing for it: the waker itself wakes another worker.
+TEST_P(Hogs, AFiberWokenByAHogNeedsNoMonitor) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    const auto relieved = [&] { return rt.metrics().hogs_relieved; };
+    bool needed_none = false;
+    for (int i = 0; i < 30 && !needed_none; ++i) {  // on a busy machine the monitor may be faster
+      channel<int> values;
+      std::atomic<bool> ready{false}, woken{false};
+      auto sleeper = spawn([&] {
+        ready = true;
+        values.receive();
+        woken = true;
+      });
+      wait_until([&] { return ready.load(); });
+      EXPECT_TRUE(hog_until([&] { return rt.metrics().workers_sleeping + 1 == rt.metrics().workers; }));
+      const auto before = relieved();
+      values.send(1);
+      EXPECT_TRUE(hog_until([&] { return woken.load(); }));
+      needed_none = relieved() == before;
+      sleeper.join();
+    }
+    EXPECT_TRUE(needed_none);
   });
 }
 
@@ -395,6 +437,23 @@ TEST_P(Scheduling, IdleCostsNothing) {
   });
   waiting.request_stop();
   waiting.join();
+}
+
+// The thread in run() is the monitor: it does not tick between two far events.
+TEST_F(RuntimeTest, TheMonitorSleepsWhileAllWorkersDo) {
+  const auto switches = [] {
+    rusage use;
+    ::getrusage(RUSAGE_THREAD, &use);
+    return use.ru_nvcsw;
+  };
+  runtime& rt = make(2);
+  wait_until([&] {  // on a busy machine a worker may take long to fall asleep
+    const long before = switches();
+    rt.run([] {
+      for (int i = 0; i < 3; ++i) this_fiber::sleep_for(100ms);
+    });
+    return switches() - before < 20;
+  });
 }
 
 TEST_P(Scheduling, MetricsCountWhatHappens) {
