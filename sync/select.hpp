@@ -42,7 +42,13 @@ class receive_case final : public receive_case_base<T> {
   Handler handler_;
 };
 
-// Holds the value of an rvalue, refers to that of an lvalue. It is converted as an argument is, like that of send.
+// As an argument is converted, like that of send.
+template <class T, class V>
+T converted(V&& value) {
+  return std::forward<V>(value);
+}
+
+// Holds the value of an rvalue, refers to that of an lvalue.
 template <class T>
 struct sent_value {
   T held;
@@ -51,8 +57,9 @@ struct sent_value {
 template <class T, class Value, class Handler>
 class send_case final : private sent_value<Value>, public send_case_base<T> {
  public:
-  send_case(channel<T>& to, Value&& value, Handler&& handler)
-      : sent_value<Value>{std::forward<Value>(value)},
+  template <class V>
+  send_case(channel<T>& to, V&& value, Handler&& handler)
+      : sent_value<Value>{converted<Value>(std::forward<V>(value))},
         send_case_base<T>(to, this->held),
         handler_(std::forward<Handler>(handler)) {}
   void run() {
