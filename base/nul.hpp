@@ -2,6 +2,8 @@
 
 // Texts that go to the system, which takes each only up to its first NUL. The library's own: nothing for users.
 
+#include <ulexite/base/standard.hpp>
+
 #include <string>
 #include <string_view>
 

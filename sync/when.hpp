@@ -79,8 +79,8 @@ struct pending_join final : join_case {
 // Waits for the fibers of all handles, whichever ends first, and returns the vector of their results in the order of
 // the handles (std::monostate for void, std::reference_wrapper for a reference); the handles are empty then. When one
 // has failed, the others are asked to stop, and its exception is thrown once all have ended. A cancellation point: when
-// the caller is asked to stop, so are they. Throws usage_error for a handle without a fiber, or if another waits for one
-// of the fibers.
+// the caller is asked to stop, so are they. Throws usage_error for a handle without a fiber, or if another waits for
+// one of the fibers.
 template <detail::handle_range Handles>
 auto when_all(Handles&& handles) {
   using result = decltype(std::ranges::begin(handles)->get());

@@ -191,6 +191,7 @@ TEST_F(Options, WorkersAreInTheirStartHooksAtTheSameTime) {
   std::vector<join_handle<>> all;
   for (int i = 0; i < workers; ++i) all.push_back(rt.spawn([] {}));
   for (auto& each : all) each.join();
+  end(rt, shutdown_mode::drain);  // the hooks' too
   EXPECT_TRUE(together);
 }
 
@@ -204,7 +205,8 @@ TEST_F(Options, AStartHookMayWaitForAFiber) {
                       }});
   self = &rt;
   rt.run([] {});
-  wait_until([&] { return waited.load(); });
+  end(rt, shutdown_mode::drain);
+  EXPECT_TRUE(waited);
 }
 
 // Here what the hook waits for lies in the queue already, and nobody is woken for it again.
@@ -214,6 +216,7 @@ TEST_F(Options, AStartHookMayWaitForTheFiberThatItsWorkerWasStartedFor) {
                         if (worker == 0) wait_until([&] { return ran.load(); });
                       }});
   rt.run([&] { ran = true; });
+  end(rt, shutdown_mode::drain);  // its hook's too
   EXPECT_TRUE(ran);
 }
 

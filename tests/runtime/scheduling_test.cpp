@@ -427,7 +427,7 @@ TEST_P(Scheduling, IdleCostsNothing) {
     all.wait();
   });
   auto waiting = rt().spawn([] { this_fiber::sleep_for(1h); });
-  run([] { this_fiber::sleep_for(700ms); });  // until the monitor sleeps too
+  run([] { this_fiber::sleep_for(100ms); });  // until the monitor sleeps too
   // What the machine does meanwhile, as to take the processor away from a virtual one, can only add to the time that it
   // counts. So one time that was cheap tells that idling is.
   wait_until([&] {

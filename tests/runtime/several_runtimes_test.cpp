@@ -96,7 +96,7 @@ TEST_P(SeveralRuntimes, OneRunsInAFiberOfTheOther) {
   run([&] {
     for (int i = 0; i < 2; ++i) {
       const int value = other().run([] {
-        this_fiber::sleep_for(800ms);
+        this_fiber::sleep_for(100ms);
         wait_group all;
         for (int k = 0; k < 10; ++k) all.spawn([] { this_fiber::yield(); });
         all.wait();
