@@ -30,28 +30,6 @@ namespace ulexite::detail {
 
 [[gnu::used]] inline const char* const built_as = &ULEXITE_BUILT_AS;
 
-// Where a computation was left: its registers lie on its stack.
-struct context {
-  void* frame = nullptr;
-#if ULEXITE_ASAN
-  void* fake_stack = nullptr;
-  const void* low = nullptr;
-  std::size_t size = 0;
-#endif
-#if ULEXITE_TSAN
-  void* sanitizer = nullptr;
-#endif
-};
-
-// Handed from the computation that leaves to the one that arrives, on the stack of the former.
-struct switch_thread;
-struct passage {
-  context* from;
-  switch_thread* thread;
-  void (*entry)(switch_thread&);  // of a computation that starts
-  floating_controls floating;
-};
-
 // What belongs to a thread although C++ thinks of it as belonging to a computation: a switch takes it out of the thread
 // and puts it back where the computation goes on. One per thread that switches, made by that thread.
 struct switch_thread {
@@ -64,11 +42,18 @@ struct switch_thread {
   exception_globals* exceptions;
   int* error;                  // errno
   floating_controls floating;  // that every computation starts with
+};
+
+// Where a computation was left: its registers lie on its stack.
+struct context {
+  void* frame = nullptr;
 #if ULEXITE_ASAN
-  // Of a final departure. The variables of a frame lie on AddressSanitizer's fake stack
-  // (detect_stack_use_after_return), and the announcement of such a departure frees it.
-  context left_for_good;
-  alignas(passage) unsigned char farewell[sizeof(passage)];
+  void* fake_stack = nullptr;
+  const void* low = nullptr;
+  std::size_t size = 0;
+#endif
+#if ULEXITE_TSAN
+  void* sanitizer = nullptr;
 #endif
 };
 

@@ -7,8 +7,6 @@
 #include <ulexite/fiber/context.hpp>
 #include <ulexite/fiber/jump.hpp>
 
-#include <new>
-
 #if ULEXITE_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -23,6 +21,14 @@ namespace ulexite::detail {
 
 enum class departure : bool { returns, final };
 
+// Handed from the computation that leaves to the one that arrives, on the stack of the former.
+struct passage {
+  context* from;
+  switch_thread* thread;
+  void (*entry)(switch_thread&);  // of a computation that starts
+  floating_controls floating;
+};
+
 // What both ends of a switch do on arrival: the one that left is described completely only now.
 inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unused]] void* own_fake_stack) noexcept {
   const passage& passage = *static_cast<detail::passage*>(arrival.data);
@@ -35,15 +41,23 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
   return *passage.thread;
 }
 
+#if ULEXITE_ASAN
+// A final departure that was announced. The announcement has freed AddressSanitizer's fake stack
+// (detect_stack_use_after_return), where the frames of the callers lie; those of new calls lie on the real one.
+[[noreturn, gnu::noinline]] inline void depart_for_good(void* target, void (*entry)(switch_thread&),
+                                                        switch_thread& thread) noexcept {
+  context from;
+  passage passage{&from, &thread, entry, floating_controls::current(thread.floating)};
+  jump(target, &passage);
+  __builtin_trap();  // resumed although final
+}
+#endif
+
 // The departing side. Everything that the thread holds for this computation is kept in this frame meanwhile.
 [[gnu::always_inline]] inline switch_thread& depart(context& from, void* target, void (*entry)(switch_thread&),
                                                     switch_thread& thread, departure departure) noexcept {
 #if ULEXITE_ASAN
-  if (departure == departure::final) {
-    jump(target,
-         new (thread.farewell) detail::passage{&from, &thread, entry, floating_controls::current(thread.floating)});
-    __builtin_trap();  // resumed although final
-  }
+  if (departure == departure::final) depart_for_good(target, entry, thread);
 #endif
   passage passage{&from, &thread, entry, floating_controls::current(thread.floating)};
   if (departure == departure::final) {

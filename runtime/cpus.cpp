@@ -15,11 +15,12 @@
 namespace ulexite::detail {
 namespace {
 
-constexpr std::size_t most = 1024;
+constexpr std::size_t most_processors = 1024;
 
 std::size_t checked(std::size_t count, const std::string& origin) {
-  if (count >= 1 && count <= most) return count;
-  throw std::invalid_argument(origin + " must be from 1 to " + std::to_string(most) + ", not " + std::to_string(count));
+  if (count >= 1 && count <= most_processors) return count;
+  throw std::invalid_argument(origin + " must be from 1 to " + std::to_string(most_processors) + ", not " +
+                              std::to_string(count));
 }
 
 std::size_t by_affinity() noexcept {
@@ -82,7 +83,7 @@ std::size_t quota_processors(const std::string& process) {
     if (version_1 || type == "cgroup2")
       least = std::min(least, least_quota(point, mounted, group_path(process, version_1 ? "cpu" : "")));
   }
-  return least >= most ? most : static_cast<std::size_t>(std::max(std::ceil(least - 0.001), 1.0));
+  return least >= most_processors ? most_processors : static_cast<std::size_t>(std::max(std::ceil(least - 0.001), 1.0));
 }
 
 std::size_t worker_limit(std::size_t wanted) {
@@ -97,6 +98,6 @@ std::size_t worker_limit(std::size_t wanted) {
   return processors();
 }
 
-std::size_t processors() { return std::min({by_affinity(), quota_processors("/proc/self"), most}); }
+std::size_t processors() { return std::min({by_affinity(), quota_processors("/proc/self"), most_processors}); }
 
 }  // namespace ulexite::detail

@@ -246,11 +246,7 @@ void scheduler::stack_main(switch_thread& thread) {
   here->departed_.what = departed::ended;
   here->departed_.stood_on = &standing;
   here->departed_.pool = &pool;
-#if ULEXITE_ASAN
-  context& unneeded = here->left_for_good;
-#else
   context unneeded;
-#endif
   here->leave(unneeded, next, departure::final);
 }
 

@@ -50,7 +50,8 @@ void describe(CLI::App& app, arguments& given) {
   app.add_option("--bind", given.bind, "Numeric address to listen on")->capture_default_str();
   app.add_option("--port", given.port, "Port to listen on; 0 takes a free one")->capture_default_str();
   app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
-  app.add_option("--max-connections", given.max_connections, "Most connections at a time; others wait; 0: no limit")
+  app.add_option("--max-connections", given.max_connections,
+                 "Most connections at a time; others wait; 0: what the limit of descriptors allows")
       ->capture_default_str();
   app.add_option("--redis", given.redis, "HOST:PORT or unix:PATH of the redis that connects several servers");
   app.add_option("--page", given.page, "File to serve as the page, instead of the one within");

@@ -45,7 +45,7 @@ void describe(CLI::App& app, arguments& given) {
   key->needs(certificate);
   app.add_option("--access-log", given.access_log, "File to append a line to for each request; -: standard output");
   app.add_option("--max-connections", given.max_connections,
-                 "Most connections at a time, others wait; 0: as many as there are descriptors")
+                 "Most connections at a time, others wait; 0: what the limit of descriptors allows")
       ->capture_default_str();
   describe_limits(app, given.bounds);
   add_time(app, "--grace", given.grace_time, "that a stop waits for the requests under way");

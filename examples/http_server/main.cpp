@@ -48,7 +48,9 @@ void run(const arguments& given, examples::stop_signals& signals, service& share
   ulexite::task_group connections;
   listener.serve(connections,
                  [&](ulexite::net::tcp_stream& tcp, const std::stop_token& closing) { serve(tcp, closing, shared); },
-                 {.max_connections = given.max_connections, .drain_time = given.grace_time});
+                 {.max_connections = given.max_connections,
+                  .descriptors_per_connection = 2,  // its own and a file's
+                  .drain_time = given.grace_time});
   stopper.get();
 }
 

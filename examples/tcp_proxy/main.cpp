@@ -56,7 +56,7 @@ void describe(CLI::App& app, arguments& given) {
       ->check(seconds)
       ->capture_default_str();
   app.add_option("--max-connections", given.max_connections,
-                 "Most at a time, others wait; 0: no limit. Each takes two descriptors")
+                 "Most at a time, others wait; 0: what the limit of descriptors allows. Each takes two")
       ->capture_default_str();
   app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
 }
@@ -96,6 +96,7 @@ void serve(const arguments& given, const settings& settings, examples::stop_sign
     listener.serve(connections,
                    [&](ux::net::tcp_stream& client, const std::stop_token&) { forward(client, settings, served); },
                    {.max_connections = given.max_connections,
+                    .descriptors_per_connection = 2,
                     .drain_time = std::chrono::seconds(given.drain_seconds),
                     .on_error = log_failure});
     stopper.request_stop();

@@ -1,0 +1,142 @@
+// A fiber that does not let go holds nobody up, as long as there is another worker.
+
+#include "support/runtime_fixture.hpp"
+
+#include <ulexite/runtime/jobs.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/wait_group.hpp>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class Hogs : public WorkersTest {};
+INSTANTIATE_TEST_SUITE_P(Workers, Hogs, testing::Values(2, 4, 8), testing::PrintToStringParamName());
+
+TEST_P(Hogs, WorkBehindAHogRunsElsewhere) {
+  run([] {
+    std::atomic<int> ran{0};
+    for (int i = 0; i < 10; ++i) spawn([&] { ++ran; }).detach();
+    EXPECT_TRUE(hog_until([&] { return ran == 10; }));
+  });
+}
+
+// What a fiber wakes runs next on its own worker; but that one goes on computing.
+TEST_P(Hogs, AFiberWokenByAHogRunsElsewhere) {
+  run([] {
+    for (int i = 0; i < 3; ++i) {
+      channel<int> values;
+      std::atomic<bool> ready{false}, woken{false};
+      auto sleeper = spawn([&] {
+        ready = true;
+        values.receive();
+        woken = true;
+      });
+      wait_until([&] { return ready.load(); });
+      values.send(1);
+      EXPECT_TRUE(hog_until([&] { return woken.load(); }));
+      sleeper.join();
+    }
+  });
+}
+
+// Nobody else is awake, and the monitor does nothing for it: the waker itself wakes another worker.
+TEST_P(Hogs, AFiberWokenByAHogNeedsNoMonitor) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    const auto relieved = [&] { return rt.metrics().hogs_relieved; };
+    bool needed_none = false;
+    for (int i = 0; i < 30 && !needed_none; ++i) {  // on a busy machine the monitor may be faster
+      channel<int> values;
+      std::atomic<bool> ready{false}, woken{false};
+      auto sleeper = spawn([&] {
+        ready = true;
+        values.receive();
+        woken = true;
+      });
+      wait_until([&] { return ready.load(); });
+      EXPECT_TRUE(hog_until([&] { return rt.metrics().workers_sleeping + 1 == rt.metrics().workers; }));
+      const auto before = relieved();
+      values.send(1);
+      EXPECT_TRUE(hog_until([&] { return woken.load(); }));
+      needed_none = relieved() == before;
+      sleeper.join();
+    }
+    EXPECT_TRUE(needed_none);
+  });
+}
+
+TEST_P(Hogs, AFiberWokenByAJobRunsElsewhere) {
+  run([] {
+    struct waker : job {
+      channel<int> values{1};
+      std::atomic<bool> woken{false}, done{false}, in_time{false};
+    } one;
+    one.run = [](job* self) noexcept {
+      auto& here = *static_cast<waker*>(self);
+      here.values.send(1);
+      here.in_time = hog_until([&] { return here.woken.load(); });
+      here.done = true;
+    };
+    auto sleeper = spawn([&] {
+      one.values.receive();
+      one.woken = true;
+    });
+    schedule(one);
+    sleeper.join();
+    wait_until([&] { return one.done.load(); });
+    EXPECT_TRUE(one.in_time);
+  });
+}
+
+TEST_P(Hogs, TimersFireBesideAHog) {
+  run([] {
+    std::atomic<bool> woke{false};
+    auto sleeper = spawn([&] {
+      for (int i = 0; i < 3; ++i) this_fiber::sleep_for(1ms);
+      woke = true;
+    });
+    this_fiber::yield();
+    EXPECT_TRUE(hog_until([&] { return woke.load(); }));
+    sleeper.join();
+  });
+}
+
+TEST_P(Hogs, OutsideWorkRunsBesideAHog) {
+  std::atomic<bool> stop{false}, hogging{false};
+  auto hog = rt().spawn([&] {
+    hogging = true;
+    EXPECT_TRUE(hog_until([&] { return stop.load(); }));
+  });
+  wait_until([&] { return hogging.load(); });
+  for (int i = 0; i < 20; ++i) rt().spawn([] { this_fiber::yield(); }).join();
+  stop = true;
+  hog.join();
+}
+
+// The hog's fibers outlive run(): somebody must see to them all the same.
+TEST_P(Hogs, AreRelievedAfterTheEndOfRunToo) {
+  std::atomic<bool> done{false}, go{false};
+  run([&] {
+    spawn([&] {
+      channel<int> values;
+      std::atomic<bool> ready{false}, woken{false};
+      auto sleeper = spawn([&] {
+        ready = true;
+        values.receive();
+        woken = true;
+      });
+      wait_until([&] { return go && ready; });
+      values.send(1);
+      EXPECT_TRUE(hog_until([&] { return woken.load(); }));
+      sleeper.join();
+      done = true;
+    }).detach();
+  });
+  go = true;
+  wait_until([&] { return done.load(); });
+}
+
+}  // namespace
