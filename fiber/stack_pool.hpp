@@ -47,7 +47,7 @@ class stack_pool {
 
   // Bytes of each stack, besides its guard.
   [[nodiscard]] std::size_t stack_size() const noexcept { return stack_size_; }
-  [[nodiscard]] std::size_t carved() const noexcept;  // stacks ever made, but for those kept
+  [[nodiscard]] std::size_t carved() const noexcept;  // stacks ever made, except those kept
   [[nodiscard]] std::size_t unused() const noexcept;  // of these, in the pool now
 
  private:

@@ -118,8 +118,8 @@ void server::accept_all() {
   }
 }
 
-// Called by whoever closes the listener, just before that is closed: which would reset what is in the backlog. A want
-// of descriptors or memory leaves the rest to that. No more than that, because clients may come as fast as they are
+// Called by the thread that closes the listener, just before the close, which would reset what is in the backlog. A
+// want of descriptors or memory leaves the rest to that. There is a bound, because clients may come as fast as they are
 // taken.
 void server::take_backlog() noexcept try {
   constexpr std::size_t most = 65'536;

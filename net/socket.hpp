@@ -12,8 +12,8 @@
 // The source is registered for life when a fiber first has to wait; it belongs to that fiber's runtime. Plain threads,
 // and fibers of other runtimes, wait without it (the `guests`): a close wakes them by shutting the connection down.
 //
-// When does a reader ask first, and when does it wait first? An edge tells of all there is at its time, so after a read
-// that left nothing behind it is pointless to ask again: what comes later makes a new edge. With one exception: an
+// When does a reader ask first, and when does it wait first? An edge stands for all there is at its time, so after a
+// read that left nothing behind it is pointless to ask again: what comes later makes a new edge. With one exception: an
 // error (a reset) that arrived in the same edge as the data, since libevent does not tell it from readiness. It would
 // be missed for good. But a send fails on such a socket; so once a send that began after that read has succeeded, there
 // was no error then, and an error from then on makes an edge. Hence a server that answers each request pays no read in

@@ -206,7 +206,7 @@ class tcp_listener {
     detail::server(*this, group, attend, options).run();
   }
 
-  // A token that is told when the listener is closed, just before nobody can connect any more.
+  // A token that is told when the listener is closed, just before connecting becomes impossible.
   [[nodiscard]] std::stop_token closing_token() const noexcept { return closing_.get_token(); }
 
   // Ends listening: a waiting accept fails with bad_file_descriptor, and may destroy the listener then. Connections not

@@ -111,7 +111,7 @@ tcp_stream tcp_listener::accept() {
 }
 
 // Whoever waits in accept or serve may destroy the listener as soon as that returns. Nobody can connect any more when
-// this returns, though the one who waits may still have the descriptor. The callbacks come first, because a server
+// this returns, though the waiter may still have the descriptor. The callbacks come first, because a server
 // takes its backlog in one.
 void tcp_listener::close() noexcept {
   if (!socket_.get()) return;

@@ -48,7 +48,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   // Takes back what has not begun. False: it has.
   [[nodiscard]] bool withdraw(blocking_work& work) noexcept;
 
-  // The runtime ends: joins the threads, but for those that run what somebody has given up. These end by themselves.
+  // The runtime ends: joins the threads, except those that run what its caller has given up. These end by themselves.
   // What has not begun is dropped.
   void retire() noexcept;
   // The running `work` is not waited for by retire any more: by somebody who keeps what it uses alive.

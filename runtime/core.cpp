@@ -36,7 +36,7 @@ core::core(runtime_options given)
 
 // ---- publishing ----
 
-// Nobody starts a first worker but here, so a refusal is met by the one who is told of it.
+// The first worker is started here only, so the caller that meets a refusal can be told of it.
 void core::ensure_worker() {
   if (has_worker_.load(std::memory_order_acquire)) return;  // pairs with the store below
   const std::lock_guard lock(first_start_);
@@ -144,7 +144,7 @@ std::size_t core::stop_workers() noexcept {
 }
 
 // What others may refer to stays as it is: an abandoned fiber's block and stack are never used again. So a wait node
-// that stands there in somebody's queue is found dead by its next user, and what else stands there can still be used.
+// that stands there in a queue is found dead by the queue's next user, and what else stands there can still be used.
 std::size_t core::abandon_all() noexcept {
   std::vector<task*> left, branches;
   tasks.for_each([&](agent& agent) {
@@ -155,7 +155,7 @@ std::size_t core::abandon_all() noexcept {
     left.push_back(&agent.fiber());
   });
   for (task* const task : left) task->abandon();
-  for (task* const task : branches) task->release();            // the frames of their forks do it no more
+  for (task* const task : branches) task->release();            // the frames of their forks no longer do
   ended_outside_.fetch_add(live(), std::memory_order_relaxed);  // counter; closures whose making was abandoned
   return left.size();
 }

@@ -12,7 +12,7 @@ namespace ulexite::detail {
 // naming the value when it is outside.
 std::size_t worker_limit(std::size_t wanted);
 
-// The processors that this process may use, as above. At least 1. Quotas are read anew at each call.
+// The processors that this process may use, as above. At least 1. Quotas are read at each call.
 std::size_t processors();
 
 // Processors' worth of time that the control groups of a process grant, rounded up: the least that its group or one

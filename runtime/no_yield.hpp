@@ -5,9 +5,9 @@
 namespace ulexite {
 
 // While it lives, operations of the calling fiber that need not wait do not yield either: a try_send, or a send that
-// finds room, lets nobody else run on this worker. What has to wait still does, and this_fiber::yield() still yields.
-// The same holds while a fiber holds a mutex of this library. Scopes nest. Keep them short, because other fibers of
-// this worker wait until another worker takes them. Nothing on a plain thread.
+// finds room, lets no other fiber run on this worker. What has to wait still does, and this_fiber::yield() still
+// yields. The same holds while a fiber holds a mutex of this library. Scopes nest. Keep them short, because other
+// fibers of this worker wait until another worker takes them. Nothing on a plain thread.
 //
 // A scope stays in the function that made it: its end must be reached by the fiber that began it.
 class no_yield {

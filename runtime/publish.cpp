@@ -41,7 +41,7 @@ std::int64_t thread_time() noexcept {
   }
 }
 
-// A hint: does somebody sleep, or is not started yet, and nobody search?
+// A hint: does a worker sleep, or is one not started yet, and none searches?
 bool scheduler::others_may_be_woken() const noexcept {
   const idle_counts now = home_.parker.counts();
   return now.searching == 0 && (now.sleeping > 0 || now.started < home_.workers);
@@ -99,8 +99,8 @@ void scheduler::add_jobs(intrusive_queue<job>& jobs) noexcept {
   home_.parker.notify();
 }
 
-// The woken fiber runs next here; whoever was to run next waits its turn, where others can take it. Another worker is
-// woken for the former now and then only: this one is likely to take it at once.
+// The woken fiber runs next here; the fiber that was to run next waits its turn, where thieves can take it. Another
+// worker is woken for the former now and then only, because this one is likely to take it at once.
 void scheduler::wake(task& woken) noexcept {
   perturb();
   if (migrating) return add(woken);

@@ -79,8 +79,8 @@ class runtime {
   // Asks every fiber to stop, those spawned later too. Sticky. Never waits. Any thread.
   void request_stop() noexcept;
 
-  // Ends the runtime in the given way; every thread is joined at the return, but for those in the system's resolver
-  // with a question that nobody waits for any longer. Returns the number of fibers abandoned, which only
+  // Ends the runtime in the given way; every thread is joined at the return, except those in the system's
+  // resolver whose callers have given up waiting. Returns the number of fibers abandoned, which only
   // shutdown_mode::stop leaves; they are also reported on stderr. Waits. Once; not from a fiber of this runtime, nor
   // from a call that it made by blocking: throws usage_error.
   std::size_t shutdown(shutdown_mode mode);

@@ -65,8 +65,8 @@ class alignas(cache_line) scheduler : public switch_thread, public seat {
   // The worker's life on the calling thread, until the runtime ends it, or the thread leaves it to another (hand_over)
   // and the fiber for which it did that wants to come back: then that, to be made runnable.
   task* run() noexcept;
-  // The stacks that this worker keeps for its next fibers go back. Owner only; after the last run, whoever ends the
-  // runtime.
+  // The stacks that this worker keeps for its next fibers go back. Owner only; after the last run, the
+  // thread that ends the runtime.
   void give_stacks_back() noexcept;
 
   // Owner only, below.

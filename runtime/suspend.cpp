@@ -10,7 +10,7 @@
 namespace ulexite::detail {
 namespace {
 
-// Always prepared, for the thread itself is a claimer without the lock: after its deadline, and when it is poked.
+// Always prepared, because the thread itself is a claimer without the lock: after its deadline, and when it is poked.
 wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, std::int64_t deadline) noexcept {
   if (!prepared) self.word.prepare();
   const bool waits = self.word.commit(true, false);

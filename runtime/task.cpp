@@ -209,7 +209,7 @@ scheduler* task::complete_with_care() noexcept {
   return here;
 }
 
-// Nobody can unlock what it holds. Its address stays the owner's, and is given to no other fiber.
+// What it holds can no longer be unlocked. Its address stays the owner's, and is given to no other fiber.
 [[gnu::cold]] void task::fail_for_locks() noexcept {
   if (failure) return;
   try {

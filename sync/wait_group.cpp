@@ -28,7 +28,7 @@ void wait_group::change(std::int64_t by) {
   }
 }
 
-// The count reaches zero and somebody waits; false, and nothing done, if it is not `word` any more. A waiter that is
+// The count reaches zero and there is a waiter; false, and nothing done, if it is no longer `word`. A waiter that is
 // cancelled meanwhile takes the guard before it leaves, and so finds us either not begun or done: nobody can be rid of
 // the group while we touch it. For the same reason waited_bit stays: a wait that comes just now must not take the zero
 // for one that needs no guard.
@@ -37,7 +37,7 @@ bool wait_group::wake_all(std::int64_t word) noexcept {
   detail::perturb();
   guard_.lock();
   const bool zero = word_.compare_exchange_strong(word, waited_bit, std::memory_order_acq_rel,  // A
-                                                  std::memory_order_relaxed);                   // done anew
+                                                  std::memory_order_relaxed);                   // tried again
   if (zero) queue_.claim_all(woken);
   guard_.unlock();
   detail::resume_all(woken);

@@ -6,8 +6,8 @@
 
 namespace http_server {
 
-// Opens files by their paths below one directory, and never one outside, whatever links there are, and whoever moves or
-// links directories meanwhile. Any thread.
+// Opens files by their paths below one directory, and never one outside, whatever links there are, and whatever moves
+// or links directories meanwhile. Any thread.
 class directory {
  public:
   // Throws std::system_error naming the directory when there is none.
