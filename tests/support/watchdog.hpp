@@ -6,6 +6,7 @@
 #include <ulexite/fiber/context.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 
+#include <algorithm>
 #include <chrono>
 
 namespace ulexite::test {
@@ -43,7 +44,7 @@ bool hog_until(Condition condition, std::chrono::nanoseconds time = std::chrono:
 // How often something is repeated: less often under a sanitizer.
 constexpr int times(int count) { return sanitized ? (count + 9) / 10 : count; }
 
-// How many fibers live at a time: ThreadSanitizer bears few.
-constexpr int fibers(int count) { return ULEXITE_TSAN && count > 150 ? 150 : count; }
+// How many fibers live at a time: ThreadSanitizer bears few, and each costs AddressSanitizer half a millisecond.
+constexpr int fibers(int count) { return std::min(count, ULEXITE_TSAN ? 150 : ULEXITE_ASAN ? 2000 : count); }
 
 }  // namespace ulexite::test
