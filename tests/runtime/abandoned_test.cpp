@@ -41,6 +41,7 @@ class Abandoned : public WorkersTest {
       std::vector<join_handle<>> others;
       for (int i = 0; i < 8; ++i)
         others.push_back(spawn([filler = std::array<char, 64>{}] {
+          static_cast<void>(filler);
           volatile char frame[4096];
           for (volatile char& each : frame) each = 0x41;
           this_fiber::yield();
