@@ -1,31 +1,65 @@
-# ulexite_layer(<layer> [NEEDS <layer>...] [HIDES <layer>...] [LIBRARIES <target>...])
+# ulexite_layer(<layer> [NEEDS <layer>...] [HIDES <layer>...] [USES <header>...] [LIBRARIES <target>...])
+#
+# A layer is a folder, or a room: a folder in a layer's folder, as runtime/wait. The layer sees its rooms if it NEEDS
+# them; a room sees of its layer only the headers that it USES.
 #
 # Headers live beside their sources and are included as <ulexite/LAYER/file.hpp>: in the build tree, under
-# add_subdirectory, and once installed. Each layer compiles against an include root of its own plus the roots of
+# add_subdirectory, and once installed. Installed are those that users may include, and what these include. Each layer compiles against an include root of its own plus the roots of
 # the layers it NEEDS (which its users see too) and HIDES (which only its own .cpp files see), so an include that
 # points upward, or around, does not compile: the table in docs/architecture.md is enforced here. Each header is
 # also compiled alone against what its layer's users see (target all_verify_interface_header_sets), so a header
 # that includes a hidden layer does not pass either.
 #
 # LIBRARIES are the third-party targets that the layer's own sources may use.
+
+# Sets `result` to the headers that the header `files` include, directly or not, and those themselves. All are relative
+# to the project's folder.
+function(ulexite_headers_of result)
+  set(seen "")
+  set(todo ${ARGN})
+  while(todo)
+    list(POP_FRONT todo header)
+    if(NOT header IN_LIST seen)
+      list(APPEND seen ${header})
+      file(STRINGS ${PROJECT_SOURCE_DIR}/${header} lines REGEX "^#include <ulexite/.*[.]hpp>")
+      foreach(line IN LISTS lines)
+        string(REGEX REPLACE "^#include <ulexite/([^>]*)>.*" "\\1" included "${line}")
+        list(APPEND todo ${included})
+      endforeach()
+    endif()
+  endwhile()
+  set(${result} ${seen} PARENT_SCOPE)
+endfunction()
+
 function(ulexite_layer layer)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "NEEDS;HIDES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "NEEDS;HIDES;USES;LIBRARIES")
   set(folder ${PROJECT_SOURCE_DIR}/${layer})
-  set(root ${PROJECT_BINARY_DIR}/include/${layer})
-  file(MAKE_DIRECTORY ${root}/ulexite)
+  string(REPLACE "/" "_" name ${layer})
+  set(root ${PROJECT_BINARY_DIR}/include/${name})
+  cmake_path(GET layer PARENT_PATH parent)
+  file(MAKE_DIRECTORY ${root}/ulexite/${parent})
   file(CREATE_LINK ${folder} ${root}/ulexite/${layer} SYMBOLIC)
+  foreach(header IN LISTS arg_USES)
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${header} ${root}/ulexite/${header} SYMBOLIC)
+  endforeach()
 
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${folder} ${folder}/*.hpp ${folder}/*.h)
-  list(TRANSFORM headers PREPEND ${root}/ulexite/${layer}/)
+  list(TRANSFORM headers PREPEND ${layer}/)
+  set(installed ${ulexite_installed_headers})
+  list(FILTER installed INCLUDE REGEX "^${layer}/[^/]+$")
+  list(TRANSFORM installed PREPEND ${root}/ulexite/)
+  list(TRANSFORM headers PREPEND ${root}/ulexite/)
   if(NOT sources)  # a layer of headers is an object library all the same
     set(sources ${root}/headers_only.cpp)
     file(CONFIGURE OUTPUT ${sources} CONTENT "// The layer ${layer} has no sources of its own.\n")
   endif()
-  list(TRANSFORM arg_NEEDS PREPEND ulexite_)
-  list(TRANSFORM arg_HIDES PREPEND ulexite_)
+  foreach(list IN ITEMS arg_NEEDS arg_HIDES)
+    list(TRANSFORM ${list} PREPEND ulexite_)
+    list(TRANSFORM ${list} REPLACE "/" "_")
+  endforeach()
 
-  set(target ulexite_${layer})
+  set(target ulexite_${name})
   add_library(${target} OBJECT ${sources})
   set_target_properties(${target} PROPERTIES
     POSITION_INDEPENDENT_CODE ON  # the same objects make the static and the shared library
@@ -42,6 +76,6 @@ function(ulexite_layer layer)
 
   target_sources(ulexite
     PRIVATE $<TARGET_OBJECTS:${target}>
-    PUBLIC FILE_SET ${layer} TYPE HEADERS BASE_DIRS ${root} FILES ${headers})
-  set_property(TARGET ulexite APPEND PROPERTY ulexite_layers ${layer})
+    PUBLIC FILE_SET ${name} TYPE HEADERS BASE_DIRS ${root} FILES ${installed})
+  set_property(TARGET ulexite APPEND PROPERTY ulexite_layers ${name})
 endfunction()

@@ -1,7 +1,7 @@
 #include <ulexite/fiber/stack_guard.hpp>
 
 #include <ulexite/base/panic.hpp>
-#include <ulexite/fiber/advice.hpp>
+#include <ulexite/fiber/memory_advice.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,6 +1,6 @@
 #include <ulexite/fiber/stack_pool.hpp>
 
-#include <ulexite/fiber/advice.hpp>
+#include <ulexite/fiber/memory_advice.hpp>
 #include <ulexite/fiber/stack_guard.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
 #include <ulexite/fiber/stack_slab.hpp>

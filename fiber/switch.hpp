@@ -95,12 +95,12 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
 }
 
 // Leaves the running computation in `from` and starts entry(thread) on `stack`. Computations whose stacks are all alike
-// fall on the same cache lines, so the top is shifted by `colour`. `entry` must end in a final switch. Otherwise like
-// switch_context.
-[[gnu::always_inline]] inline switch_thread& start_context(context& from, stack& stack, unsigned colour,
+// fall on the same cache lines, so the top is shifted by `stack_colour`. `entry` must end in a final switch. Otherwise
+// like switch_context.
+[[gnu::always_inline]] inline switch_thread& start_context(context& from, stack& stack, unsigned stack_colour,
                                                            void (*entry)(switch_thread&), switch_thread& thread,
                                                            departure departure = departure::returns) noexcept {
-  char* const top = stack.high - (colour % 16) * 128;
+  char* const top = stack.high - (stack_colour % 16) * 128;
 #if ULEXITE_ASAN
   __asan_unpoison_memory_region(stack.low, stack.size());  // of frames that its last user never returned from
 #endif

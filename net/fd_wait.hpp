@@ -9,12 +9,12 @@
 
 namespace ulexite::detail {
 
-class core;
+class runtime_state;
 struct event;
 enum class direction : std::uint8_t;
 
 // The runtime whose worker the caller runs on, or null on a plain thread.
-core* calling_runtime() noexcept;
+runtime_state* calling_runtime() noexcept;
 
 // errno, read where no compiler can have kept its address from before a switch of threads.
 int last_errno() noexcept;
@@ -26,18 +26,18 @@ Integer or_errno(Integer returned) noexcept {
 }
 
 // One direction of one source, as a wait needs it: see event_loop's functions of these names.
-class edge_side {
+class fd_arm {
  public:
   virtual bool arm(event& event) noexcept = 0;
   virtual void disarm(event& event) noexcept = 0;
 
  protected:
-  ~edge_side() = default;
+  ~fd_arm() = default;
 };
 
 // Suspends the calling fiber until an edge comes, or `deadline` is over. A cancellation point, told as errc::cancelled;
 // the end of the time is told as std::errc::timed_out. No error means: try again.
-std::error_code wait_for_edge(edge_side& side, std::int64_t deadline) noexcept;
+std::error_code wait_for_edge(fd_arm& side, std::int64_t deadline) noexcept;
 
 // Waits for a descriptor that has no source of its own: a fiber opens one for the time of the wait, a plain thread
 // blocks in poll(2). Errors are those of wait_for_edge, of poll and of epoll.

@@ -2,9 +2,9 @@
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/net/fd_wait.hpp>
 #include <ulexite/net/io_wait.hpp>
-#include <ulexite/runtime/core.hpp>
-#include <ulexite/runtime/here.hpp>
-#include <ulexite/runtime/waiting_event.hpp>
+#include <ulexite/runtime/task/waiting_event.hpp>
+#include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <poll.h>
 #include <time.h>
@@ -27,9 +27,9 @@ using net::interest;
 bool has(interest set, interest one) noexcept { return (set & one) != interest::none; }
 
 // What the kernel says of the descriptors, at once or within a time.
-class inquiry {
+class poll_query {
  public:
-  explicit inquiry(std::span<fd_interest> fds) : fds_(fds), queries_(fds.size()) {
+  explicit poll_query(std::span<fd_interest> fds) : fds_(fds), queries_(fds.size()) {
     for (std::size_t i = 0; i < fds.size(); ++i) {
       short events = 0;
       if (has(fds[i].wanted, interest::read)) events |= POLLIN | POLLRDHUP;
@@ -73,7 +73,7 @@ class inquiry {
 };
 
 // A plain thread's wait. Its own deadline bounds it too, as in suspend.
-std::error_code block_in_poll(inquiry& kernel, std::int64_t limit) noexcept {
+std::error_code block_in_poll(poll_query& kernel, std::int64_t limit) noexcept {
   agent& self = this_agent();
   const std::int64_t deadline = std::min(limit, self.deadline);
   for (;;) {
@@ -92,15 +92,15 @@ std::error_code block_in_poll(inquiry& kernel, std::int64_t limit) noexcept {
 }
 
 // A descriptor's source for one wait, and the edges that end it.
-class watch {
+class fd_watch {
  public:
-  watch(event_loop& loop, const fd_interest& watched) : loop_(&loop), source_(&loop.open(watched.fd)) {
+  fd_watch(event_loop& loop, const fd_interest& watched) : loop_(&loop), source_(&loop.open(watched.fd)) {
     wanted_ = {has(watched.wanted, interest::read), has(watched.wanted, interest::write)};
   }
-  watch(watch&& other) noexcept
+  fd_watch(fd_watch&& other) noexcept
       : loop_(other.loop_), source_(std::exchange(other.source_, nullptr)), wanted_(other.wanted_) {}
-  watch& operator=(watch&&) = delete;
-  ~watch() {
+  fd_watch& operator=(fd_watch&&) = delete;
+  ~fd_watch() {
     event_list nobody;  // the only waiter is the caller
     if (source_) loop_->close(*source_, nobody);
   }
@@ -131,22 +131,23 @@ class watch {
 
 // The order is that of wait_for_edge. An edge that ended nothing stays remembered in its source, and the wait after it
 // is in vain, once.
-std::error_code wait_for_edges(std::vector<watch>& watches, std::int64_t deadline) noexcept {
+std::error_code wait_for_edges(std::vector<fd_watch>& watches, std::int64_t deadline) noexcept {
   agent& self = this_agent();
   self.word.prepare();
   bool all_armed = true;
-  for (watch& each : watches) all_armed &= each.arm(self);
+  for (fd_watch& each : watches) all_armed &= each.arm(self);
   const bool retracted = !all_armed && self.word.retract();
   const wake_reason reason = retracted ? wake_reason::notified : suspend_prepared(self, cancellable::yes, deadline);
-  for (watch& each : watches) each.disarm();
+  for (fd_watch& each : watches) each.disarm();
   return reason == wake_reason::cancelled ? stop_cause(self) : std::error_code();
 }
 
 // The kernel is asked before, which saves the registration of what is ready, and of what cannot be registered since it
 // always is: files. It is asked after the registration: a descriptor that is registered elsewhere too, as its owner's,
 // gives the new registration no edge for what is ready already. And after each edge, which may be a stale one.
-std::error_code wait_registered(event_loop& loop, std::span<fd_interest> fds, inquiry& kernel, std::int64_t deadline) {
-  std::vector<watch> watches;
+std::error_code wait_registered(event_loop& loop, std::span<fd_interest> fds, poll_query& kernel,
+                                std::int64_t deadline) {
+  std::vector<fd_watch> watches;
   for (bool registered = false;; registered = true) {
     if (const auto error = kernel.ask()) return error;
     if (kernel.ready() > 0) return {};
@@ -166,8 +167,8 @@ std::error_code wait_for_any_of(std::span<fd_interest> fds, std::int64_t deadlin
     if (each.fd < 0 && each.wanted != interest::none)
       return {EBADF, std::system_category()};  // poll would leave it out, and wait for ever
   try {
-    inquiry kernel(fds);
-    core* const here = calling_runtime();
+    poll_query kernel(fds);
+    runtime_state* const here = calling_runtime();
     return here ? wait_registered(*here->loop, fds, kernel, deadline) : block_in_poll(kernel, deadline);
   } catch (const std::system_error& refused) {
     return refused.code();
@@ -188,7 +189,7 @@ std::string list_of(std::span<const fd_interest> fds) {
 
 }  // namespace
 
-core* calling_runtime() noexcept {
+runtime_state* calling_runtime() noexcept {
   scheduler* const here = this_scheduler();
   return here ? &here->home() : nullptr;
 }
@@ -209,7 +210,7 @@ last_errno() noexcept {
 // claimed the word, and the wait is retracted. After a time-out or a cancellation the source may still hold the event,
 // which is taken back before its frame is left; an edge, or a close, let go of it before it claimed. An edge whose
 // claim fails, or is early, stays remembered in the source.
-std::error_code wait_for_edge(edge_side& side, std::int64_t deadline) noexcept {
+std::error_code wait_for_edge(fd_arm& side, std::int64_t deadline) noexcept {
   agent& self = this_agent();
   event edge;
   tie<wake_reason::notified>(edge, self);

@@ -14,7 +14,7 @@
 // All of these are cancellation points: they throw operation_cancelled. They throw std::system_error naming the
 // descriptors when one is not open, or the machine refuses to watch it. Points in time may be of any clock.
 
-#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -67,14 +67,14 @@ std::size_t wait_any(std::span<fd_interest> fds, std::chrono::time_point<Clock, 
   for (const fd_interest& each : fds) count += each.ready != interest::none;
   return count;
 }
-inline std::size_t wait_any(std::span<fd_interest> fds) { return wait_any(fds, clock::time_point::max()); }
+inline std::size_t wait_any(std::span<fd_interest> fds) { return wait_any(fds, steady_clock::time_point::max()); }
 
 // The same for one descriptor. Returns what it is ready for; interest::none when `deadline` was over first.
 template <class Clock, class Duration>
 interest wait_fd(int fd, interest wanted, std::chrono::time_point<Clock, Duration> deadline) {
   return detail::wait_for_fd(fd, wanted, detail::deadline_at(deadline));
 }
-inline interest wait_fd(int fd, interest wanted) { return wait_fd(fd, wanted, clock::time_point::max()); }
+inline interest wait_fd(int fd, interest wanted) { return wait_fd(fd, wanted, steady_clock::time_point::max()); }
 
 // Waits until `fd` can be read from, or written to, without blocking.
 inline void wait_readable(int fd) { wait_fd(fd, interest::read); }

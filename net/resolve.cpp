@@ -3,8 +3,8 @@
 #include <ulexite/net/fd_wait.hpp>
 #include <ulexite/net/resolve.hpp>
 #include <ulexite/net/socket_calls.hpp>
-#include <ulexite/runtime/blocking_pool.hpp>
-#include <ulexite/runtime/core.hpp>
+#include <ulexite/runtime/threads/blocking_pool.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/sync/event.hpp>
 
 #include <netdb.h>
@@ -93,7 +93,7 @@ class pooled_lookup final : public detail::blocking_work {
       throw;
     }
     const asker here{*self};
-    if (!self->done_.wait_until(clock::time_point(std::chrono::nanoseconds(deadline)))) return false;
+    if (!self->done_.wait_until(steady_clock::time_point(std::chrono::nanoseconds(deadline)))) return false;
     answer = std::move(self->question_);
     return true;
   }
@@ -164,7 +164,7 @@ std::vector<net::endpoint> detail::resolve_until(std::string_view host, std::str
   throw_if_stopped();
   lookup question{std::string(host), std::string(service)};
   if (!is_of_numbers(question)) {
-    core* const here = this_agent().kind == agent_kind::fiber ? calling_runtime() : nullptr;
+    runtime_state* const here = this_agent().kind == agent_kind::fiber ? calling_runtime() : nullptr;
     if (!here) {
       question.ask(AI_ADDRCONFIG);
     } else if (!pooled_lookup::ask(std::make_shared<pooled_lookup>(question, here->blocking), deadline, question)) {

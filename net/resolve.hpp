@@ -4,7 +4,7 @@
 // A and AAAA, in the order of RFC 6724.
 
 #include <ulexite/net/endpoint.hpp>
-#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 
 #include <chrono>
 #include <cstdint>

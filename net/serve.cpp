@@ -138,7 +138,7 @@ void server::start(net::tcp_stream accepted) {
   for (std::shared_ptr<connection> made;;) {
     try {
       if (!made) made = std::make_shared<connection>(*this, std::move(accepted));
-      group_.spawn([made] { made->home.attend(*made); }).detach();
+      group_.spawn([made] { made->home.run_handler(*made); }).detach();
       return;
     } catch (const std::system_error& error) {
       if (error.code() != errc::limit_reached && error.code() != std::errc::not_enough_memory) throw;
@@ -149,7 +149,7 @@ void server::start(net::tcp_stream accepted) {
   }
 }
 
-void server::attend(connection& who) const {
+void server::run_handler(connection& who) const {
   try {
     handler_(who.stream, ending_.get_token());
   } catch (const operation_cancelled&) {
@@ -176,11 +176,11 @@ std::int64_t server::grace_left() const noexcept {
 // told.
 void server::drain() {
   std::move(waiting_.begin(), waiting_.end(), std::back_inserter(backlog_));
-  const auto at = [](std::int64_t time) { return clock::time_point(std::chrono::nanoseconds(time)); };
+  const auto at = [](std::int64_t time) { return steady_clock::time_point(std::chrono::nanoseconds(time)); };
   const auto end = at(deadline_after(options_.drain_time));
   const auto told = std::min(end, at(deadline_after(std::chrono::nanoseconds(grace_left()))));
   auto next = backlog_.begin();
-  const auto start_until = [&](clock::time_point time) {
+  const auto start_until = [&](steady_clock::time_point time) {
     for (; next != backlog_.end() && slots_.try_acquire_until(time); ++next) start(std::move(*next));
   };
   start_until(told);

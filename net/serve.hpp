@@ -60,7 +60,7 @@ class server {
   void accept_all();
   void take_backlog() noexcept;
   void start(net::tcp_stream accepted);
-  void attend(connection& who) const;
+  void run_handler(connection& who) const;
   void report(const connection& who) const;
   [[nodiscard]] std::int64_t grace_left() const noexcept;
   void drain();

@@ -1,8 +1,8 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/net/socket.hpp>
-#include <ulexite/runtime/core.hpp>
-#include <ulexite/runtime/waiting_event.hpp>
+#include <ulexite/runtime/task/waiting_event.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -25,7 +25,7 @@ const direction socket::write_side = direction::write;
 const ssize_t socket::would_block = -EAGAIN;
 
 // One direction, as a waiting user sees it: under the lock, since a close takes the source away.
-struct socket::side final : edge_side {
+struct socket::side final : fd_arm {
   side(socket& s, direction d) noexcept : whose(s), towards(d) {}
   bool arm(event& edge) noexcept override {
     const std::lock_guard lock(whose.lock_);
@@ -100,7 +100,7 @@ bool socket::close(bool at_once) noexcept {
     if (source_) loop_->close(*std::exchange(source_, nullptr), woken);
     if (!in_use()) {
       last_fd = std::exchange(fd_, -1);
-    } else if (at_once || guests_ > 0) {
+    } else if (at_once || foreign_waiters_ > 0) {
       ::shutdown(fd_, SHUT_RDWR);
     }
   }
@@ -163,7 +163,7 @@ std::error_code socket::after_failure(int number, direction towards, std::int64_
 }
 
 std::error_code socket::wait(direction towards, std::int64_t deadline) noexcept {
-  core* const here = calling_runtime();
+  runtime_state* const here = calling_runtime();
   if (!here) return wait_as_guest(towards, deadline);
   if (const auto error = register_in(here->loop)) return error;
   if (loop_ != here->loop) return wait_as_guest(towards, deadline);
@@ -175,11 +175,11 @@ std::error_code socket::wait_as_guest(direction towards, std::int64_t deadline) 
   {
     const std::lock_guard lock(lock_);
     if (closed_) return {};
-    ++guests_;
+    ++foreign_waiters_;
   }
   const std::error_code error = wait_without_source(fd_, towards, deadline);
   const std::lock_guard lock(lock_);
-  --guests_;
+  --foreign_waiters_;
   return error;
 }
 
@@ -199,18 +199,19 @@ std::error_code socket::register_in(const std::shared_ptr<event_loop>& loop) noe
 // ---- what a read tells of the next ----
 
 bool socket::nothing_to_read() const noexcept {
-  return (lull_.load(std::memory_order_acquire) & lull_mask) == quiet && calling_runtime();  // B
+  return (receive_state_.load(std::memory_order_acquire) & receive_state_mask) == quiet && calling_runtime();  // B
 }
 
 void socket::note_read(bool nothing_left) noexcept {
-  const std::uint32_t number = (lull_.load(std::memory_order_relaxed) & ~lull_mask) + one_read;  // the reader counts
-  lull_.store(number | (nothing_left ? drained : unknown), std::memory_order_release);           // A
+  const std::uint32_t number =
+      (receive_state_.load(std::memory_order_relaxed) & ~receive_state_mask) + one_read;         // the reader counts
+  receive_state_.store(number | (nothing_left ? drained : unknown), std::memory_order_release);  // A
 }
 
 void socket::note_send(std::uint32_t before) noexcept {
-  if ((before & lull_mask) != drained) return;
-  const std::uint32_t after = (before & ~lull_mask) | quiet;
-  lull_.compare_exchange_strong(before, after, std::memory_order_acq_rel, std::memory_order_relaxed);  // B
+  if ((before & receive_state_mask) != drained) return;
+  const std::uint32_t after = (before & ~receive_state_mask) | quiet;
+  receive_state_.compare_exchange_strong(before, after, std::memory_order_acq_rel, std::memory_order_relaxed);  // B
 }
 
 }  // namespace ulexite::detail

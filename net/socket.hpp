@@ -24,20 +24,22 @@
 // in the kernel, at the end of a record. But plain TCP tells with each read what it has left (TCP_INQ).
 //
 // State
-//   lull_     number of reads, and what is known of the receive queue: see `lull`. The reader writes it after each
+//   receive_state_     number of reads, and what is known of the receive queue: see `receive_state`. The reader writes
+//   it after each
 //             read, the writer moves it from drained to quiet if the number is unchanged.
 //   expiry_   a setting; nothing else depends on it.
 //
 // Pairings
-//   A  the reader stores drained in lull_ after its read, release  ->  the writer loads it before its send, acquire:
+//   A  the reader stores drained in receive_state_ after its read, release  ->  the writer loads it before its send,
+//   acquire:
 //      the send comes after the read.
-//   B  the writer changes drained to quiet after its send, acq_rel  ->  the reader loads lull_, acquire.
+//   B  the writer changes drained to quiet after its send, acq_rel  ->  the reader loads receive_state_, acquire.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/net/fd_wait.hpp>
-#include <ulexite/runtime/agent.hpp>
-#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/runtime/wait/agent.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 
 #include <sys/types.h>
 
@@ -117,7 +119,7 @@ class socket {
   template <class Call>
   std::size_t send(std::error_code& error, Call&& call) {
     return perform(write_side, expiry(), error, [&](int fd) -> ssize_t {
-      const std::uint32_t before = lull_.load(std::memory_order_acquire);  // A
+      const std::uint32_t before = receive_state_.load(std::memory_order_acquire);  // A
       const ssize_t sent = call(fd);
       if (sent > 0) note_send(before);
       return sent;
@@ -128,11 +130,11 @@ class socket {
 
  private:
   // What the last read tells of the next one.
-  enum lull : std::uint32_t {
+  enum receive_state : std::uint32_t {
     unknown,  // there may be more
     drained,  // it left nothing
     quiet,    // and a send has shown since that there was no error either: wait for an edge before asking
-    lull_mask = 3,
+    receive_state_mask = 3,
     one_read = 4,
   };
 
@@ -187,13 +189,13 @@ class socket {
   bool orphaned_ = false;
   bool owns_path_ = false;  // set before it is shared
   const bool plain_tcp_;
-  std::uint8_t guests_ = 0;  // users that wait without the source
+  std::uint8_t foreign_waiters_ = 0;  // users that wait without the source
   int fd_;
   net::endpoint peer_;
   agent* users_[2]{};  // by direction
   fd_source* source_ = nullptr;
   std::shared_ptr<event_loop> loop_;  // of source_; set once
-  std::atomic<std::uint32_t> lull_{unknown};
+  std::atomic<std::uint32_t> receive_state_{unknown};
   std::atomic<std::int64_t> expiry_{no_deadline};
 };
 

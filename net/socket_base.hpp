@@ -19,7 +19,7 @@
 // waited on it; fibers of other runtimes may use it too, at a higher price. Objects may outlive the runtime.
 
 #include <ulexite/net/endpoint.hpp>
-#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 
 #include <chrono>
 #include <cstddef>

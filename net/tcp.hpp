@@ -6,7 +6,7 @@
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/net/serve.hpp>
 #include <ulexite/net/socket_base.hpp>
-#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 
 #include <sys/uio.h>
 
@@ -195,7 +195,7 @@ class tcp_listener {
   template <class Handler>
     requires std::is_invocable_v<Handler&, tcp_stream&> || std::is_invocable_v<Handler&, tcp_stream&, std::stop_token>
   void serve(task_group& group, Handler handler, const serve_options& options = {}) {
-    const auto attend = [&handler](tcp_stream& stream, const std::stop_token& closing) {
+    const auto run_handler = [&handler](tcp_stream& stream, const std::stop_token& closing) {
       if constexpr (std::is_invocable_v<Handler&, tcp_stream&, std::stop_token>) {
         std::invoke(handler, stream, closing);
       } else {
@@ -203,7 +203,7 @@ class tcp_listener {
         std::invoke(handler, stream);
       }
     };
-    detail::server(*this, group, attend, options).run();
+    detail::server(*this, group, run_handler, options).run();
   }
 
   // A token that is told when the listener is closed, just before connecting becomes impossible.

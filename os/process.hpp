@@ -3,7 +3,7 @@
 // Programs that this one starts.
 
 #include <ulexite/os/pipe.hpp>
-#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 
 #include <sys/types.h>
 

@@ -4,34 +4,13 @@
 // the worker with all that waits for it. After Go's hand-off of processors around system calls (Vyukov, 2012) and
 // tokio's function of that name.
 
-#include <ulexite/fiber/context.hpp>
+#include <ulexite/runtime/worker/worker_handoff.hpp>
 
 #include <functional>
 #include <type_traits>
 #include <utility>
 
 namespace ulexite {
-namespace detail {
-
-class task;
-
-// While it lives, the calling fiber's thread is a plain one.
-class leave_of_absence : private switch_thread {
- public:
-  leave_of_absence() noexcept;
-  leave_of_absence(const leave_of_absence&) = delete;
-  leave_of_absence& operator=(const leave_of_absence&) = delete;
-  ~leave_of_absence();
-
- private:
-  friend class scheduler;
-
-  task* who_ = nullptr;      // null: the thread stayed what it was
-  context* main_ = nullptr;  // of the thread
-};
-
-}  // namespace detail
-
 // Calls `function` and returns what it gives or throws, while another thread does this worker's duty: fibers that wait
 // for this worker do not wait for the call. Unlike blocking() the call begins at once, on the fiber's own stack, and
 // there is no limit but the machine's: so it is for calls that are rare and long, since the other thread must be woken
@@ -44,7 +23,7 @@ class leave_of_absence : private switch_thread {
 template <class F>
   requires std::is_invocable_v<F>
 decltype(auto) block_in_place(F&& function) {
-  const detail::leave_of_absence away;
+  const detail::worker_handoff away;
   return std::invoke(std::forward<F>(function));
 }
 

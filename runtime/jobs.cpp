@@ -1,8 +1,8 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/evloop/event_loop.hpp>
-#include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/runtime.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <utility>
 
@@ -23,17 +23,17 @@ void check(const job& job) {
 
 void schedule(job& job) {
   check(job);
-  here().add_job(job);
+  here().enqueue_job(job);
 }
 
-void schedule(job_list&& jobs) { here().add_jobs(jobs.jobs_); }
+void schedule(job_list&& jobs) { here().enqueue_jobs(jobs.jobs_); }
 
 void runtime::schedule(job& job) {
   check(job);
-  for_others("schedule").inject(job);
+  state_for_outside_call("schedule").inject(job);
 }
 
-void runtime::schedule(job_list&& jobs) { for_others("schedule").inject(jobs.jobs_); }
+void runtime::schedule(job_list&& jobs) { state_for_outside_call("schedule").inject(jobs.jobs_); }
 
 void become_fiber() {
   const detail::agent& self = detail::this_agent();
@@ -43,7 +43,7 @@ void become_fiber() {
   // Their ends would change the worker's agent, of which the fiber and the next jobs know nothing.
   if (self.deadline != detail::no_deadline || self.shielded)
     throw usage_error("ulexite::become_fiber within a deadline_scope or a shield");
-  if (self.held_locks_ != 0) throw usage_error("ulexite::become_fiber while the job holds a lock");
+  if (self.held_locks != 0) throw usage_error("ulexite::become_fiber while the job holds a lock");
   here->make_fiber_of_job();
 }
 

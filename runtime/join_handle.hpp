@@ -1,8 +1,8 @@
 #pragma once
 
 #include <ulexite/base/error.hpp>
-#include <ulexite/runtime/suspend.hpp>
-#include <ulexite/runtime/task.hpp>
+#include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 
 #include <chrono>
 #include <cstdint>

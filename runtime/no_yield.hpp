@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ulexite/runtime/agent.hpp>
+#include <ulexite/runtime/wait/current.hpp>
 
 namespace ulexite {
 
@@ -12,10 +12,10 @@ namespace ulexite {
 // A scope stays in the function that made it: its end must be reached by the fiber that began it.
 class no_yield {
  public:
-  [[nodiscard]] no_yield() noexcept : self_(detail::this_agent()) { ++self_.held_locks_; }
+  [[nodiscard]] no_yield() noexcept : self_(detail::this_agent()) { ++self_.held_locks; }
   no_yield(const no_yield&) = delete;
   no_yield& operator=(const no_yield&) = delete;
-  ~no_yield() { --self_.held_locks_; }
+  ~no_yield() { --self_.held_locks; }
 
  private:
   detail::agent& self_;

@@ -1,9 +1,9 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
-#include <ulexite/runtime/core.hpp>
-#include <ulexite/runtime/here.hpp>
 #include <ulexite/runtime/runtime.hpp>
+#include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <string>
 #include <utility>
@@ -13,12 +13,12 @@ namespace ulexite {
 using detail::scheduler;
 using detail::this_scheduler;
 
-runtime::runtime(runtime_options options) : core_(std::make_unique<detail::core>(std::move(options))) {}
+runtime::runtime(runtime_options options) : state_(std::make_unique<detail::runtime_state>(std::move(options))) {}
 
 runtime::~runtime() {
-  if (detail::runtime_of_thread() == core_.get()) {  // std::exit, most likely
+  if (detail::runtime_of_thread() == state_.get()) {  // std::exit, most likely
     detail::warn("~runtime was called on a thread of that runtime: its fibers run on until the process ends");
-    static_cast<void>(core_.release());
+    static_cast<void>(state_.release());
     return;
   }
   if (!ended()) shutdown(shutdown_mode::cancel);
@@ -26,12 +26,12 @@ runtime::~runtime() {
 
 void runtime::check_outside(const char* operation) const {
   scheduler* const here = this_scheduler();
-  if (here && &here->home() == core_.get())
+  if (here && &here->home() == state_.get())
     throw usage_error(std::string(operation) + " was called by a fiber of that runtime");
   if (ended()) throw usage_error(std::string(operation) + " was called after shutdown");
 }
 
-runtime::main_turn::main_turn(runtime& runtime) : home(*runtime.core_) {
+runtime::main_turn::main_turn(runtime& runtime) : home(*runtime.state_) {
   runtime.check_outside("runtime::run");
   home.ensure_worker();
   if (home.running_main.exchange(true, std::memory_order_acquire))  // pairs with ~main_turn
@@ -44,30 +44,30 @@ runtime::main_turn::~main_turn() {
 
 void runtime::main_turn::wait_for(detail::task& task) const noexcept { home.watch_until_done(task); }
 
-detail::core& runtime::for_others(const char* operation) {
+detail::runtime_state& runtime::state_for_outside_call(const char* operation) {
   if (ended()) throw usage_error(std::string("runtime::") + operation + " was called after shutdown");
-  core_->ensure_worker();
-  core_->ensure_monitor();
-  return *core_;
+  state_->ensure_worker();
+  state_->ensure_monitor();
+  return *state_;
 }
 
-void runtime::request_stop() noexcept { core_->request_stop(); }
+void runtime::request_stop() noexcept { state_->request_stop(); }
 
 std::size_t runtime::shutdown(shutdown_mode mode) {
   check_outside("runtime::shutdown");
-  if (detail::runtime_of_thread() == core_.get())  // in a call that may block
+  if (detail::runtime_of_thread() == state_.get())  // in a call that may block
     throw usage_error("runtime::shutdown was called on a thread of that runtime, which it would wait for");
   if (ended_.exchange(true, std::memory_order_relaxed))  // decides between two that come at the same time
     throw usage_error("runtime::shutdown was called twice at the same time");
-  if (mode == shutdown_mode::cancel) core_->request_stop();
-  if (mode != shutdown_mode::stop) core_->watch_until_quiet();
-  if (core_->stop_workers() == 0) return 0;
-  const std::size_t left = core_->abandon_all();
+  if (mode == shutdown_mode::cancel) state_->request_stop();
+  if (mode != shutdown_mode::stop) state_->watch_until_quiet();
+  if (state_->stop_workers() == 0) return 0;
+  const std::size_t left = state_->abandon_all();
   detail::warn("runtime stopped: %zu fibers abandoned", left);
   return left;
 }
 
-runtime_metrics runtime::metrics() const noexcept { return core_->metrics(); }
+runtime_metrics runtime::metrics() const noexcept { return state_->metrics(); }
 
 bool in_fiber() noexcept {
   scheduler* const here = this_scheduler();

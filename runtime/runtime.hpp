@@ -57,18 +57,19 @@ class runtime {
   // outside when shutdown begins.
   template <detail::spawnable F>
   auto spawn(F&& function, std::source_location where = std::source_location::current()) {
-    return detail::spawn_in(for_others("spawn"), {.where = where}, std::forward<F>(function));
+    return detail::spawn_in(state_for_outside_call("spawn"), {.where = where}, std::forward<F>(function));
   }
   template <class F, class... A>
     requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
   auto spawn(F&& function, A&&... arguments) {
-    return detail::spawn_in(for_others("spawn"), {}, std::forward<F>(function), std::forward<A>(arguments)...);
+    return detail::spawn_in(state_for_outside_call("spawn"), {}, std::forward<F>(function),
+                            std::forward<A>(arguments)...);
   }
   template <class F, class... A>
     requires detail::spawnable<F, A...>
   auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
-    return detail::spawn_in(for_others("spawn"), detail::to_task_options(options), std::forward<F>(function),
-                            std::forward<A>(arguments)...);
+    return detail::spawn_in(state_for_outside_call("spawn"), detail::to_task_options(options),
+                            std::forward<F>(function), std::forward<A>(arguments)...);
   }
 
   // Makes jobs runnable from any thread. Like ulexite::schedule otherwise. Throws as spawn does; must not be under way
@@ -98,14 +99,14 @@ class runtime {
 
     void wait_for(detail::task& task) const noexcept;
 
-    detail::core& home;  // stays when a fiber ends the process, and so destroys the runtime
+    detail::runtime_state& home;  // stays when a fiber ends the process, and so destroys the runtime
   };
 
-  detail::core& for_others(const char* operation);
+  detail::runtime_state& state_for_outside_call(const char* operation);
   void check_outside(const char* operation) const;
   [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_relaxed); }  // hint
 
-  std::unique_ptr<detail::core> core_;
+  std::unique_ptr<detail::runtime_state> state_;
   std::atomic<bool> ended_{false};
 };
 

@@ -57,7 +57,7 @@ inline task_options to_task_options(const fiber_options& options) noexcept {
 }
 
 template <class F, class... A>
-auto spawn_in(core& home, const task_options& options, F&& function, A&&... arguments) {
+auto spawn_in(runtime_state& home, const task_options& options, F&& function, A&&... arguments) {
   auto& task = spawn_task(home, options, bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
   return join_handle(task);
 }
@@ -76,14 +76,14 @@ concept spawnable = std::is_invocable_v<std::decay_t<F>, std::decay_t<A>...> ||
 // std::bad_alloc.
 template <detail::spawnable F>
 auto spawn(F&& function, std::source_location where = std::source_location::current()) {
-  return detail::spawn_in(detail::this_core(), {.where = where}, std::forward<F>(function));
+  return detail::spawn_in(detail::this_runtime_state(), {.where = where}, std::forward<F>(function));
 }
 
 // The same with arguments, which are copied or moved into the fiber as by std::thread.
 template <class F, class... A>
   requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
 auto spawn(F&& function, A&&... arguments) {
-  return detail::spawn_in(detail::this_core(), {}, std::forward<F>(function), std::forward<A>(arguments)...);
+  return detail::spawn_in(detail::this_runtime_state(), {}, std::forward<F>(function), std::forward<A>(arguments)...);
 }
 
 // The same with a name, a stack size and the place of the call. Also throws std::invalid_argument for a stack size
@@ -92,7 +92,7 @@ auto spawn(F&& function, A&&... arguments) {
 template <class F, class... A>
   requires detail::spawnable<F, A...>
 auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
-  return detail::spawn_in(detail::this_core(), detail::to_task_options(options), std::forward<F>(function),
+  return detail::spawn_in(detail::this_runtime_state(), detail::to_task_options(options), std::forward<F>(function),
                           std::forward<A>(arguments)...);
 }
 

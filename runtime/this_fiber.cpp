@@ -1,7 +1,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/evloop/event_loop.hpp>
-#include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <thread>
 
@@ -25,7 +25,7 @@ void set_name(std::string_view name) {
 }
 
 void yield() noexcept {
-  detail::scheduler* const here = detail::inlined_whereabouts().scheduler;
+  detail::scheduler* const here = detail::inlined_execution().scheduler;
   if (here && here->running()) {
     here->yield();
   } else {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 
 #include <chrono>
 #include <cstddef>

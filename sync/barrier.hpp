@@ -3,7 +3,7 @@
 // A meeting point for a known number of fibers and threads, phase after phase, with std::barrier's interface.
 
 #include <ulexite/sync/cancellation.hpp>
-#include <ulexite/sync/wait_queue.hpp>
+#include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #include <ulexite/base/error.hpp>
-#include <ulexite/runtime/core.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/sync/blocking.hpp>
 
 namespace ulexite::detail {
@@ -8,7 +8,7 @@ void blocking_call::run_and_wait() {
   agent& self = this_agent();
   if (self.kind != agent_kind::fiber) return call();
   throw_if_stopped(self);
-  blocking_pool& pool = *this_core().blocking;
+  blocking_pool& pool = *this_runtime_state().blocking;
   pool.submit(*this);
   if (done_.wait_quietly(self, cancellable::yes, no_deadline) == wake_reason::cancelled) {
     if (pool.withdraw(*this)) throw_cancelled();

@@ -2,8 +2,8 @@
 
 // Calls that block the thread they run on: file I/O, foreign libraries, long computations.
 
-#include <ulexite/runtime/blocking_pool.hpp>
-#include <ulexite/runtime/task.hpp>
+#include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/sync/event.hpp>
 
 #include <exception>

@@ -6,7 +6,7 @@
 // After Trio's cancel scopes (Smith, 2018). A deadline is a value of the fiber's, and bounds each of its waits with
 // that wait's own timer: nothing is armed for the scope, nothing to be undone elsewhere.
 
-#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 
 #include <algorithm>
 #include <chrono>

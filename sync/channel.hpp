@@ -9,10 +9,10 @@
 
 #include <ulexite/base/biased_lock.hpp>
 #include <ulexite/base/error.hpp>
-#include <ulexite/runtime/here.hpp>
-#include <ulexite/runtime/suspend.hpp>
-#include <ulexite/sync/ring_buffer.hpp>
-#include <ulexite/sync/wait_queue.hpp>
+#include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
+#include <ulexite/sync/wait/ring_buffer.hpp>
+#include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -219,9 +219,9 @@ class channel {
   channel_status send_until_ns(T& value, std::int64_t deadline) {
     detail::agent* const self = enter_alone();
     if (!self) [[unlikely]]
-      return send_anyhow(value, deadline, nullptr);
+      return send_slow(value, deadline, nullptr);
     if (buffer_.size() >= capacity_ || buffer_.full() || closed_ || !receivers_.empty())
-      return send_anyhow(value, deadline, &lock_.mine());
+      return send_slow(value, deadline, &lock_.mine());
     {
       const std::lock_guard lock(lock_.mine(), std::adopt_lock);
       buffer_.push_in_room(std::move(value));
@@ -232,8 +232,8 @@ class channel {
   channel_status receive_until_ns(std::optional<T>& value, std::int64_t deadline) {
     detail::agent* const self = enter_alone();
     if (!self) [[unlikely]]
-      return receive_anyhow(value, deadline, nullptr);
-    if (buffer_.empty() || !senders_.empty()) return receive_anyhow(value, deadline, &lock_.mine());
+      return receive_slow(value, deadline, nullptr);
+    if (buffer_.empty() || !senders_.empty()) return receive_slow(value, deadline, &lock_.mine());
     {
       const std::lock_guard lock(lock_.mine(), std::adopt_lock);
       value.emplace(std::move(buffer_.front()));
@@ -246,18 +246,19 @@ class channel {
   // The easy way of a fiber that need not stop, on the worker that has the lock to itself: its agent, the lock's mine()
   // held; or null. What goes this way calls nothing else, so it is a few instructions without a frame.
   [[nodiscard]] detail::agent* enter_alone() noexcept {
-    const auto [worker, self] = detail::inlined_whereabouts();
-    const bool entered = lock_.favours(worker) && !detail::may_have_to_stop(*self) && lock_.lock_mine(worker);
-    return entered ? self : nullptr;
+    const detail::current_execution& here = detail::inlined_execution();
+    const bool entered =
+        lock_.favours(here.scheduler) && !detail::may_have_to_stop(*here.agent) && lock_.lock_mine(here.scheduler);
+    return entered ? here.agent : nullptr;
   }
 
   // All other ways. `held`: the lock, if it is held already by a fiber that need not stop.
-  [[gnu::noinline]] channel_status send_anyhow(T& value, std::int64_t deadline, detail::spin_lock* held) {
+  [[gnu::noinline]] channel_status send_slow(T& value, std::int64_t deadline, detail::spin_lock* held) {
     return do_or_wait(senders_, std::addressof(value), deadline, held,
                       [&](detail::agent*& wake) { return send_now(value, wake); });
   }
-  [[gnu::noinline]] channel_status receive_anyhow(std::optional<T>& value, std::int64_t deadline,
-                                                  detail::spin_lock* held) {
+  [[gnu::noinline]] channel_status receive_slow(std::optional<T>& value, std::int64_t deadline,
+                                                detail::spin_lock* held) {
     return do_or_wait(receivers_, &value, deadline, held,
                       [&](detail::agent*& wake) { return receive_now(value, wake); });
   }

@@ -5,8 +5,8 @@
 //   prepared,
 //      or the waiter sees what was written before the notification.
 
-#include <ulexite/sync/stop_claim.hpp>
-#include <ulexite/sync/wait_queue.hpp>
+#include <ulexite/sync/wait/stop_claim.hpp>
+#include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <atomic>
 #include <chrono>

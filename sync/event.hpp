@@ -11,7 +11,7 @@
 //   A  set changes word_, release  ->  a wait, or is_set, that finds set_bit, and the reset that clears it, read it,
 //      acquire: they see all that was written before. Therefore set() also writes what is set already.
 
-#include <ulexite/sync/wait_queue.hpp>
+#include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ulexite/runtime/agent.hpp>
+#include <ulexite/runtime/wait/locals.hpp>
 
 #include <atomic>
 #include <cstdint>

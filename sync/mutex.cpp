@@ -19,7 +19,7 @@ bool mutex::try_lock() noexcept {
   while ((word & ~contended_bit) == 0) {
     if (!word_.compare_exchange_weak(word, word | id(self), std::memory_order_acquire, std::memory_order_relaxed))  // A
       continue;
-    ++self.held_locks_;
+    ++self.held_locks;
     return true;
   }
   return false;
@@ -72,7 +72,7 @@ bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::
     guard_.lock();
     if (waiter.handed_over || take_or_mark(id(self))) {
       guard_.unlock();
-      ++self.held_locks_;
+      ++self.held_locks;
       return true;
     }
     if (again) {
@@ -98,7 +98,7 @@ void mutex::forget(detail::mutex_waiter& waiter) noexcept {
 // given up last of all, with the guard free; and if somebody has come to the queue before that, all begins anew.
 void mutex::unlock_slow(detail::agent& self) {
   if (!held_by(self)) throw usage_error("mutex::unlock by another than its owner");
-  --self.held_locks_;
+  --self.held_locks;
   detail::deferred_resume wake(detail::this_caller().worker);
   for (;;) {
     bool woken = false;

@@ -15,8 +15,8 @@
 //
 // Checked by tests/model/mutex_model.cpp.
 
-#include <ulexite/runtime/here.hpp>
-#include <ulexite/sync/mutex_waiter.hpp>
+#include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/sync/wait/mutex_waiter.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -54,7 +54,7 @@ class mutex {
     if (!word_.compare_exchange_strong(expected, 0, std::memory_order_release, std::memory_order_relaxed))  // A
         [[unlikely]]
       return unlock_slow(self);
-    --self.held_locks_;
+    --self.held_locks;
   }
 
  private:
@@ -74,7 +74,7 @@ class mutex {
     if (!word_.compare_exchange_strong(expected, id(self), std::memory_order_acquire,
                                        std::memory_order_relaxed))  // A
       return false;
-    ++self.held_locks_;
+    ++self.held_locks;
     return true;
   }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ulexite/runtime/branch.hpp>
+#include <ulexite/runtime/fork/branch.hpp>
 
 #include <functional>
 #include <type_traits>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ulexite/sync/parallel_range.hpp>
+#include <ulexite/sync/parallel/parallel_range.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,9 +2,9 @@
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/join_handle.hpp>
-#include <ulexite/sync/channel_case.hpp>
-#include <ulexite/sync/stop_claim.hpp>
-#include <ulexite/sync/timer_case.hpp>
+#include <ulexite/sync/select/channel_case.hpp>
+#include <ulexite/sync/select/timer_case.hpp>
+#include <ulexite/sync/wait/stop_claim.hpp>
 
 #include <array>
 #include <chrono>

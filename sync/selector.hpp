@@ -1,8 +1,8 @@
 #pragma once
 
 #include <ulexite/base/error.hpp>
-#include <ulexite/sync/channel_case.hpp>
-#include <ulexite/sync/timer_case.hpp>
+#include <ulexite/sync/select/channel_case.hpp>
+#include <ulexite/sync/select/timer_case.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -4,7 +4,7 @@
 //
 // Invariant, under the lock: somebody waits  implies  there is no permit.
 
-#include <ulexite/sync/wait_queue.hpp>
+#include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <chrono>
 #include <cstddef>

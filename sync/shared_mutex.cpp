@@ -42,7 +42,7 @@ bool shared_mutex::try_lock(kind as) noexcept {
   const std::lock_guard lock(guard_);
   if (!queue_.nobody_waits() || !admits(as)) return false;
   let_in(as, self);
-  ++self.held_locks_;
+  ++self.held_locks;
   return true;
 }
 
@@ -56,13 +56,13 @@ bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
   if (queue_.nobody_waits() && admits(as)) {
     let_in(as, self);
     guard_.unlock();
-    ++self.held_locks_;
+    ++self.held_locks;
     return true;
   }
   waiter waiter(self, as);
   queue_.push(waiter);
   if (detail::suspend(self, guard_, detail::cancellable::no, deadline) == detail::wake_reason::notified) {
-    ++self.held_locks_;
+    ++self.held_locks;
     return true;
   }
   guard_.lock();
@@ -79,7 +79,7 @@ void shared_mutex::unlock() {
     throw usage_error("shared_mutex::unlock by another than its owner");
   }
   writer_ = nullptr;
-  --self.held_locks_;
+  --self.held_locks;
   unlock_and_let_in();
 }
 
@@ -90,7 +90,7 @@ void shared_mutex::unlock_shared() {
     throw usage_error("shared_mutex::unlock_shared without a reader");
   }
   --readers_;
-  --detail::this_agent().held_locks_;
+  --detail::this_agent().held_locks;
   unlock_and_let_in();
 }
 

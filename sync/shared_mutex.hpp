@@ -6,7 +6,7 @@
 //   a writer holds it   implies  no reader does
 //   somebody waits      implies  somebody holds it, and the oldest whose wait is not over cannot be let in yet
 
-#include <ulexite/sync/wait_queue.hpp>
+#include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <chrono>
 #include <cstddef>

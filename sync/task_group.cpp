@@ -1,5 +1,5 @@
 #include <ulexite/base/error.hpp>
-#include <ulexite/runtime/task_pool.hpp>
+#include <ulexite/runtime/task/task_pool.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/task_group.hpp>
 

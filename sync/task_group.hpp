@@ -5,7 +5,7 @@
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/spawn.hpp>
-#include <ulexite/runtime/task.hpp>
+#include <ulexite/runtime/task/task.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <cstddef>
@@ -122,7 +122,7 @@ class task_group {
     running_.change(wait_group::one + wait_group::one_spawned);
     wait_group::completion end(&running_);  // made first: what throws below, in whichever order, undoes the count
     auto bound = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...);
-    return detail::spawn_in(detail::this_core(), options,
+    return detail::spawn_in(detail::this_runtime_state(), options,
                             child<decltype(bound)>{std::move(end), this, std::move(bound)});
   }
 

@@ -15,7 +15,7 @@ ticker::ticker(std::chrono::nanoseconds period) {
     try {
       while (!ticks_.is_closed()) {
         detail::sleep_until(next);
-        clock::time_point now = clock::now();
+        steady_clock::time_point now = steady_clock::now();
         (void)ticks_.try_send(now);
         next += ((now.time_since_epoch().count() - next) / period.count() + 1) * period.count();
       }

@@ -21,13 +21,13 @@ class ticker {
   ~ticker();
 
   // Where the ticks come. It is closed by stop().
-  [[nodiscard]] ulexite::channel<clock::time_point>& channel() & noexcept { return ticks_; }
+  [[nodiscard]] ulexite::channel<steady_clock::time_point>& channel() & noexcept { return ticks_; }
 
   // Ends the ticks, and closes the channel. Never waits. Any fiber or thread, more than once too.
   void stop() noexcept;
 
  private:
-  ulexite::channel<clock::time_point> ticks_{1};
+  ulexite::channel<steady_clock::time_point> ticks_{1};
   join_handle<> fiber_;
 };
 

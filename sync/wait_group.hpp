@@ -17,8 +17,8 @@
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/spawn.hpp>
-#include <ulexite/runtime/task_batch.hpp>
-#include <ulexite/sync/wait_queue.hpp>
+#include <ulexite/runtime/task/task_batch.hpp>
+#include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -79,7 +79,7 @@ class wait_group {
     if (!try_change(one + one_spawned)) [[unlikely]]
       change(one + one_spawned);
     completion end(this);  // made first: what throws below, in whichever order, undoes the count
-    detail::spawn_task(detail::this_core(), {.where = where, .detached = true},
+    detail::spawn_task(detail::this_runtime_state(), {.where = where, .detached = true},
                        counted<std::decay_t<F>>{std::move(end), std::forward<F>(function)});
   }
 
@@ -140,7 +140,7 @@ class wait_group {
   // Starts detached fibers that call the closures make(completion, i), for i from 0 up to `count`.
   template <class Make>
   void start_all(std::size_t count, std::source_location where, Make&& make) {
-    detail::core& home = detail::this_core();
+    detail::runtime_state& home = detail::this_runtime_state();
     if (count == 0) return;
     const std::int64_t all = checked(count);
     change(all * (one + one_spawned));
@@ -151,7 +151,7 @@ class wait_group {
       --unmade.left;
       batch.add(detail::make_task(home, make(std::move(end), i)));
     }
-    batch.launch();
+    batch.publish();
   }
 
   static std::int64_t scaled(std::ptrdiff_t count) {

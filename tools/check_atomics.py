@@ -179,7 +179,7 @@ def check_text(text, header=None):
 def library_files(root):
     for layer in LAYERS:
         for pattern in ("*.hpp", "*.cpp", "*.h"):
-            yield from sorted((root / layer).glob(pattern))
+            yield from sorted((root / layer).rglob(pattern))
 
 
 SELF_TEST_HEAD = """#pragma once
@@ -250,6 +250,14 @@ def self_test():
     return 1 if failures else 0
 
 
+def header_of(root, source):
+    """The text of x.hpp for x.cpp, in whatever room of the layer it is; None for a header, and where there is none."""
+    if source.suffix != ".cpp":
+        return None
+    found = list((root / source.relative_to(root).parts[0]).rglob(source.stem + ".hpp"))
+    return found[0].read_text(encoding="utf-8") if found else None
+
+
 def main(arguments):
     if arguments == ["--self-test"]:
         return self_test()
@@ -261,8 +269,7 @@ def main(arguments):
         operations += len(OPERATION.findall(Source(text).code))
         name = file.resolve()
         name = name.relative_to(root) if name.is_relative_to(root) else file
-        header = file.with_suffix(".hpp")
-        beside = header.read_text(encoding="utf-8") if file.suffix == ".cpp" and header.exists() else None
+        beside = header_of(root, file)
         for line, message in check_text(text, beside):
             complaints += 1
             print(f"{name}:{line}: {message}")

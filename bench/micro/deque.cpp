@@ -1,7 +1,7 @@
 // What the run queue costs its owner, and a thief.
 
 #include <ulexite/base/job.hpp>
-#include <ulexite/runtime/deque.hpp>
+#include <ulexite/runtime/queue/deque.hpp>
 
 #include <atomic>
 #include <memory>

@@ -4,6 +4,8 @@
 
 #include "engine.hpp"
 
+#include <ulexite/runtime/worker/tuning.hpp>
+
 #include <algorithm>
 #include <deque>
 #include <vector>
@@ -13,13 +15,13 @@ namespace simulation {
 // All in ns. "cores/..." are the names of bench/micro/cores.cpp, which measures them; measured on 4 cores of a virtual
 // Xeon (2 GHz) that other programs used too. What is called a guess was not measured.
 struct costs {
-  ns line = 150;             // a word that another core wrote last: "cores/line there and back", halved
-  ns locked = 5;             // a locked instruction on a line that is here
-  ns probe = 200;            // a victim's ring and forks, changed since the last look: "cores/probe 4 lines"
-  ns probe_same = 4;         // the same unchanged: four loads from the cache; a guess
-  ns transfer = 150;         // of a stolen fiber's block, each; runtime/search.cpp's transfer_cost, a threshold, has
-                             // the way back in it too, and more
-  ns steal = 300;            // a theft that succeeds, without its line: a guess
+  ns line = 150;      // a word that another core wrote last: "cores/line there and back", halved
+  ns locked = 5;      // a locked instruction on a line that is here
+  ns probe = 200;     // a victim's ring and forks, changed since the last look: "cores/probe 4 lines"
+  ns probe_same = 4;  // the same unchanged: four loads from the cache; a guess
+  ns transfer = 150;  // of a stolen fiber's block, each; runtime/worker/search.cpp's transfer_cost, a threshold, has
+                      // the way back in it too, and more
+  ns steal = 300;     // a theft that succeeds, without its line: a guess
   ns wake_cost = 15'000;     // to the waker, of an idle core: an earlier figure; "cores/wake cost" when busy: 4,000
   ns wake_latency = 50'000;  // until the woken runs: the same; "cores/wake latency" when busy: 18,000
   ns poll = 330;             // a turn of the loop that brings nothing: "cores/poll of nothing"
@@ -36,7 +38,7 @@ struct costs {
   ns interrupt = 1'000;      // to each of them: 0.3 to 1.7 us were measured
   ns switching = 28;         // half of the 56 of a ping-pong in docs/scheduler.md
   ns mutex_spin = 0;         // what if: whoever finds the parker's mutex held looks again so often; 0: it sleeps
-  ns search_time = 30'000;   // runtime/search.cpp
+  ns search_time = ulexite::detail::tuning::search_time;
 };
 
 // A line that all workers read and some write. Whoever writes owns it for so long; whoever reads after another's write

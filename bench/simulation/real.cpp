@@ -21,7 +21,7 @@ namespace {
 namespace ux = ulexite;
 using namespace std::chrono_literals;
 
-std::int64_t now_ns() { return ux::clock::now().time_since_epoch().count(); }
+std::int64_t now_ns() { return ux::steady_clock::now().time_since_epoch().count(); }
 
 // A chain of multiplications, which takes the same time on a busy and on an idle core.
 [[gnu::noinline]] void compute(std::int64_t turns) {

@@ -4,13 +4,6 @@
 #include <utility>
 
 namespace simulation {
-namespace {
-
-constexpr std::size_t ring_overflow = 128;
-constexpr ns shortest_pause = 50'000, longest_pause = 400'000, longest_slot_pause = 10'000'000;
-constexpr ns worthwhile = 30'000;
-
-}  // namespace
 
 runtime::runtime(std::size_t workers, const costs& machine, workload& load, std::uint64_t seed)
     : cost(machine),
@@ -94,7 +87,7 @@ void runtime::judge_last_slot_wake(worker& here) {
   auto& last = here.last_slot_wake;
   if (std::exchange(last.to_be_judged, false)) {
     const bool was_worth_it = clock.now() - last.computed >= worthwhile;
-    last.pause = was_worth_it ? 0 : std::clamp(2 * last.pause, shortest_pause, longest_slot_pause);
+    last.pause = next_pause(was_worth_it, last.pause, shortest_pause, longest_slot_pause);
     last.judged = clock.now();
   }
   here.slot_due = size() > 1 && clock.now() - last.judged >= last.pause;
@@ -151,7 +144,7 @@ fiber runtime::next_local(worker& here) {
   if (here.until_housekeeping == 0) return none;
   --here.until_housekeeping;
   if (here.slot != none) {
-    if (here.slot_streak >= 3 && here.may_have_work()) return none;
+    if (here.slot_streak >= slot_streak_limit && here.may_have_work()) return none;
     ++here.slot_streak;
     return std::exchange(here.slot, none);
   }
@@ -199,7 +192,7 @@ process runtime::announce_forks(worker& here) {
   auto& last = here.last_fork_wake;
   const ns time = clock.now() + here.debt;
   if (time - last.time < last.pause) co_return 0;
-  last.pause = here.forks_taken != last.taken ? 0 : std::clamp(2 * last.pause, shortest_pause, longest_pause);
+  last.pause = next_pause(here.forks_taken != last.taken, last.pause, shortest_pause, longest_fork_pause);
   last.time = time;
   last.taken = here.forks_taken;
   co_await wake_one(here);

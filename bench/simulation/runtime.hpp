@@ -1,8 +1,8 @@
 #pragma once
 
-// The steal and wake protocol, as runtime/search.cpp, parker.hpp, idle.hpp, scheduler.cpp and inject_queue.hpp have it:
-// the functions have the names they have there. Each worker has a core of its own (the runtime's crowded is false).
-// Left out: the monitor, and what no workload here uses: stacks, cancellation, timers.
+// The steal and wake protocol, as runtime/worker/search.cpp, parker.hpp, idle.hpp, scheduler.cpp and inject_queue.hpp
+// have it: the functions have the names they have there. Each worker has a core of its own (the runtime's crowded is
+// false). Left out: the monitor, and what no workload here uses: stacks, cancellation, timers.
 
 #include "machine.hpp"
 
@@ -14,9 +14,10 @@
 
 namespace simulation {
 
+using namespace ulexite::detail::tuning;
+
 using fiber = int;  // what it means is the workload's
 inline constexpr fiber none = -1;
-inline constexpr std::size_t ring_size = 1024;
 
 struct counts {
   std::int64_t dispatches = 0, steals = 0, stolen = 0, probes = 0, wakes = 0, overflows = 0, parks = 0, polls = 0;
@@ -134,7 +135,7 @@ class runtime {
   [[nodiscard]] ns look_at(worker& here, worker& victim);
   [[nodiscard]] bool any_work(worker& here);
   [[nodiscard]] bool nobody_polls() const noexcept { return sleeping_ > 0 && searching_ == 0 && !poller_; }
-  [[nodiscard]] bool eager(const worker& here) const noexcept { return here.quanta_per_visit <= 5; }
+  [[nodiscard]] bool eager(const worker& here) const noexcept { return here.quanta_per_visit <= eager_dispatches; }
   [[nodiscard]] bool few_injected() const noexcept { return injected_.size() < 8; }
   [[nodiscard]] std::size_t awake() const noexcept { return workers_.size() - sleeping_; }
   [[nodiscard]] std::size_t below(worker& here, std::size_t limit) const noexcept;

@@ -1,4 +1,4 @@
-// The simulated runtime/search.cpp: what a worker does when its own queues give nothing, or something is due.
+// The simulated runtime/worker/search.cpp: what a worker does when its own queues give nothing, or something is due.
 
 #include "runtime.hpp"
 
@@ -8,11 +8,6 @@
 namespace simulation {
 namespace {
 
-constexpr unsigned dispatches_per_visit = 61;
-constexpr ns poll_interval = 100'000;
-constexpr ns longest_patience = 400'000;
-constexpr ns transfer_cost = 1000;
-constexpr std::size_t smallest_batch = 8, inject_batch = 128, events_kept = 8;
 constexpr std::size_t events_per_turn = 4096;  // libevent's most
 
 }  // namespace
@@ -22,7 +17,7 @@ process runtime::next(worker& here) {
     const fiber due = co_await housekeeping(here);
     if (due != none) co_return due;
   }
-  if (here.slot != none && here.slot_streak >= 3 && here.may_have_work()) {
+  if (here.slot != none && here.slot_streak >= slot_streak_limit && here.may_have_work()) {
     here.slot_streak = 0;
     co_await add(here, std::exchange(here.slot, none));
   }
@@ -48,7 +43,7 @@ process runtime::housekeeping(worker& here) {
     here.polled = false;
     if (eager(here) && nobody_polls()) co_await wake_one(here);
   }
-  const fiber injected = co_await take_injected(here, 8);
+  const fiber injected = co_await take_injected(here, visit_batch);
   if (injected != none) co_return injected;
   co_return co_await probe_stuck_victim(here);
 }
@@ -167,7 +162,7 @@ void runtime::judge_last_theft(worker& here) {
   auto& last = here.last_theft;
   if (last.count < smallest_batch) return;
   const bool was_worth_it = clock.now() - last.time >= static_cast<ns>(last.count) * transfer_cost;
-  last.patience = was_worth_it ? 0 : std::clamp<ns>(2 * last.patience, transfer_cost * 64, longest_patience);
+  last.patience = next_pause(was_worth_it, last.patience, shortest_patience, longest_patience);
   last.count = 0;
 }
 

@@ -42,7 +42,7 @@ void skynet_fj(int n);
 void nqueens(int n);
 void matmul(int n);
 
-inline std::int64_t now_ns() { return ux::clock::now().time_since_epoch().count(); }
+inline std::int64_t now_ns() { return ux::steady_clock::now().time_since_epoch().count(); }
 
 void put(const std::string& metric, double value);
 void put_percentiles(const std::string& name, std::vector<std::int64_t>& samples);  // samples in nanoseconds

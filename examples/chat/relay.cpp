@@ -45,13 +45,13 @@ void relay::run() {
           {{"redis", redis_.str()}, {"why", failure.what()}, {"retry_ms", retry_in_.count()}});
     }
     rooms_.set_status("no connection to the other servers", true);
-    forget_silent(ulexite::clock::time_point::max());
+    forget_silent(ulexite::steady_clock::time_point::max());
   } while (wait_before_retry());
 }
 
 // False: there is nothing to retry for any more. What the members say meanwhile has gone to those here.
 bool relay::wait_before_retry() {
-  const auto retry_at = ulexite::clock::now() + std::exchange(retry_in_, std::min(retry_in_ * 2, last_retry));
+  const auto retry_at = ulexite::steady_clock::now() + std::exchange(retry_in_, std::min(retry_in_ * 2, last_retry));
   ulexite::channel_status status;
   news lost;
   do status = outbox_.receive_until(lost, retry_at);
@@ -81,7 +81,7 @@ void relay::publish(redis::connection& to) {
     to.send("PUBLISH", topic, message.dump());
     ++commands;
   };
-  auto beat = ulexite::clock::now();
+  auto beat = ulexite::steady_clock::now();
   for (bool open = true; open;) {
     bool roster_due = false;
     const auto take = [&](const news& item) {
@@ -90,7 +90,7 @@ void relay::publish(redis::connection& to) {
       else
         send({{"from", process_}, {"room", item.room}, {"event", item.event}});
     };
-    ulexite::select(ulexite::in_order, ulexite::after(beat - ulexite::clock::now(), [&] { roster_due = true; }),
+    ulexite::select(ulexite::in_order, ulexite::after(beat - ulexite::steady_clock::now(), [&] { roster_due = true; }),
                     ulexite::on_receive(outbox_, [&](std::optional<news> item) {
                       open = item.has_value();
                       take(item.value_or(news{}));
@@ -98,7 +98,7 @@ void relay::publish(redis::connection& to) {
     for (news more; outbox_.try_receive(more) == ulexite::channel_status::ok;) take(more);
     if (roster_due) {
       send({{"from", process_}, {"roster", rooms_.members_here()}});
-      beat = ulexite::clock::now() + heartbeat;
+      beat = ulexite::steady_clock::now() + heartbeat;
     }
     for (; commands > 0; --commands) redis::connection::checked(to.receive());
   }
@@ -113,7 +113,7 @@ void relay::listen(redis::connection& from) {
     } catch (const json::exception& failure) {
       log(spdlog::level::warn, "not understood", {{"message", text_of(*reply->element[2])}, {"why", failure.what()}});
     }
-    forget_silent(ulexite::clock::now() - silence);
+    forget_silent(ulexite::steady_clock::now() - silence);
   }
 }
 
@@ -125,11 +125,11 @@ void relay::hear(std::string_view message) {
   roster members = parsed.at("roster");
   for (auto& each : members) std::ranges::sort(each.second);  // set_elsewhere relies on it
   rooms_.set_elsewhere(from, members);
-  if (heard_.insert_or_assign(from, ulexite::clock::now()).second)
+  if (heard_.insert_or_assign(from, ulexite::steady_clock::now()).second)
     log(spdlog::level::info, "process found", {{"process", from}});
 }
 
-void relay::forget_silent(ulexite::clock::time_point since) {
+void relay::forget_silent(ulexite::steady_clock::time_point since) {
   std::erase_if(heard_, [&](const auto& each) {
     if (each.second >= since) return false;
     log(spdlog::level::info, "process gone", {{"process", each.first}});

@@ -34,14 +34,14 @@ class relay {
   void publish(redis::connection& to);
   void listen(redis::connection& from);
   void hear(std::string_view message);
-  void forget_silent(ulexite::clock::time_point since);
+  void forget_silent(ulexite::steady_clock::time_point since);
 
   const ulexite::net::endpoint redis_;
   rooms& rooms_;
   ulexite::channel<news>& outbox_;
   const std::string process_;  // a name of this process that no other has
   std::chrono::milliseconds retry_in_;
-  std::map<std::string, ulexite::clock::time_point> heard_;  // the other processes
+  std::map<std::string, ulexite::steady_clock::time_point> heard_;  // the other processes
 };
 
 }  // namespace chat

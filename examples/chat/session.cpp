@@ -113,7 +113,7 @@ session::ending session::read_message(std::string& message) {
   do {
     socket_.read_some(buffer, limits_.message_size + 1 - buffer.size(), error);
   } while (!error && !socket_.is_message_done() && buffer.size() <= limits_.message_size);
-  if (error && ulexite::clock::now() >= silent_until_)
+  if (error && ulexite::steady_clock::now() >= silent_until_)
     return {idle_code, "nothing heard for " + std::to_string(limits_.idle.count()) + " s"};
   if (error) {
     ulexite::this_fiber::check();  // Beast knows no cancellation
@@ -129,12 +129,12 @@ session::ending session::read_message(std::string& message) {
 }
 
 void session::note_life() {
-  silent_until_ = ulexite::clock::now() + limits_.idle;
+  silent_until_ = ulexite::steady_clock::now() + limits_.idle;
   tcp_.expires_at(silent_until_);
 }
 
 bool session::allowed_now() {
-  const auto now = ulexite::clock::now();
+  const auto now = ulexite::steady_clock::now();
   if (now - second_ > 1s) {
     second_ = now;
     messages_in_second_ = 0;
@@ -144,13 +144,13 @@ bool session::allowed_now() {
 
 void session::write_messages(member& self) {
   const auto ping_every = std::chrono::milliseconds(limits_.idle) / 2;
-  auto next_ping = ulexite::clock::now() + ping_every;
+  auto next_ping = ulexite::steady_clock::now() + ping_every;
   for (error_code error; !error;) {
     ending why;
     bool ended = false;
     ulexite::select(ulexite::in_order,  // else a stop would wait behind all messages
                     ulexite::on_stop(closing_, [&] { why = {websocket::going_away, "the server is stopping"}; }),
-                    ulexite::after(next_ping - ulexite::clock::now(),
+                    ulexite::after(next_ping - ulexite::steady_clock::now(),
                                    [&] {
                                      ping(error);
                                      next_ping += ping_every;

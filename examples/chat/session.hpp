@@ -63,7 +63,7 @@ class session {
   boost::beast::websocket::stream<ulexite::asio_stream, false> socket_;
   ulexite::event read_to_the_end_;
   // The reader's: when the member has been silent for too long; when the current second began, and what came in it.
-  ulexite::clock::time_point silent_until_{}, second_{};
+  ulexite::steady_clock::time_point silent_until_{}, second_{};
   std::size_t messages_in_second_ = 0;
 };
 

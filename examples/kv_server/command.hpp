@@ -5,7 +5,7 @@
 #include "reply.hpp"
 #include "store.hpp"
 
-#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace kv_server {
 // What all connections share.
 struct database {
   store data;
-  const ulexite::clock::time_point start = ulexite::clock::now();
+  const ulexite::steady_clock::time_point start = ulexite::steady_clock::now();
   std::atomic<std::uint64_t> connections{0}, commands{0};  // that there have been
 };
 

@@ -75,7 +75,7 @@ void config(call& request) {
 }
 
 void info(call& request, const store::reader& data) {
-  const auto up = std::chrono::duration_cast<std::chrono::seconds>(ulexite::clock::now() - request.home.start);
+  const auto up = std::chrono::duration_cast<std::chrono::seconds>(ulexite::steady_clock::now() - request.home.start);
   std::string text = "# Server\r\nserver:kv_server";
   const auto say = [&text](const char* name, auto value) { text += name + std::to_string(value); };
   say("\r\nprocess_id:", ::getpid());

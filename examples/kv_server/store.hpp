@@ -6,7 +6,7 @@
 // locked as long as it lives, always in the same order: so commands on many keys are atomic, and never deadlock. Only
 // taking the locks waits.
 
-#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/sync/shared_mutex.hpp>
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace kv_server {
 
-using instant = std::chrono::time_point<ulexite::clock, std::chrono::milliseconds>;
+using instant = std::chrono::time_point<ulexite::steady_clock, std::chrono::milliseconds>;
 inline constexpr instant never = instant::max();
 
 struct entry {
@@ -85,7 +85,7 @@ class store::view {
  protected:
   view(store& home, shard_set held) noexcept : shards_(home.shards_), held_(held) {}
   ~view() = default;
-  void set_clock() { now_ = std::chrono::floor<std::chrono::milliseconds>(ulexite::clock::now()); }
+  void set_clock() { now_ = std::chrono::floor<std::chrono::milliseconds>(ulexite::steady_clock::now()); }
 
   std::array<shard, 64>& shards_;
   const shard_set held_;

@@ -23,7 +23,7 @@ class token_bucket {
   // Fills it, as long as time goes on. To be run by a fiber, until that is cancelled.
   void fill() {
     using namespace std::chrono_literals;
-    const auto start = ulexite::clock::now();
+    const auto start = ulexite::steady_clock::now();
     std::int64_t made = 0;
     ulexite::ticker ticks(std::max<std::chrono::nanoseconds>(interval_, 1ms));
     for (const auto now : ticks.channel()) {  // late ticks are missed: so the time counts, not the ticks

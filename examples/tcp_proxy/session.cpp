@@ -1,7 +1,7 @@
 #include "session.hpp"
 
 #include <ulexite/base/error.hpp>
-#include <ulexite/runtime/suspend.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/sync/task_group.hpp>
 
 #include <spdlog/spdlog.h>
@@ -48,7 +48,7 @@ class session {
   void pump(tcp_stream& from, tcp_stream& to, direction& done);
   template <class Operation>
   std::size_t while_not_idle(tcp_stream& stream, std::error_code& error, Operation operation);
-  [[nodiscard]] ux::clock::time_point idle_at() const;
+  [[nodiscard]] ux::steady_clock::time_point idle_at() const;
   void fail(const tcp_stream& where, std::error_code error);
 
   const settings& given_;
@@ -56,8 +56,8 @@ class session {
   tcp_stream& client_;
   tcp_stream upstream_;
   const std::string peer_;
-  const ux::clock::time_point begin_ = ux::clock::now();
-  std::atomic<ux::clock::time_point> last_move_{begin_};
+  const ux::steady_clock::time_point begin_ = ux::steady_clock::now();
+  std::atomic<ux::steady_clock::time_point> last_move_{begin_};
   std::atomic<bool> failed_{false};
   std::string reason_;  // written by who sets failed_, or by nobody beside this fiber
   direction to_upstream_, to_client_;
@@ -66,7 +66,7 @@ class session {
 session::~session() {
   if (to_upstream_.ended && to_client_.ended) reason_ = "both sides ended";
   if (reason_.empty()) reason_ = "internal error";  // an exception, which serve reports
-  const std::chrono::duration<double> lasted = ux::clock::now() - begin_;
+  const std::chrono::duration<double> lasted = ux::steady_clock::now() - begin_;
   spdlog::info("closed peer={:?} upstream={:?} bytes_to_upstream={} bytes_to_client={} seconds={:.3f} reason={:?}",
                peer_, given_.upstream, to_upstream_.bytes, to_client_.bytes, lasted.count(), reason_);
   served_.connections.fetch_add(1, std::memory_order_relaxed);                                // counter
@@ -77,7 +77,7 @@ session::~session() {
 // fails closes both streams, and that ends the other.
 void session::run() {
   if (!connect()) return;
-  last_move_.store(ux::clock::now(), std::memory_order_relaxed);  // before there is a second fiber
+  last_move_.store(ux::steady_clock::now(), std::memory_order_relaxed);  // before there is a second fiber
   ux::scope([&](ux::task_group& other_direction) {
     other_direction.spawn([&] { pump(upstream_, client_, to_client_); });
     pump(client_, upstream_, to_upstream_);
@@ -121,13 +121,14 @@ std::size_t session::while_not_idle(tcp_stream& stream, std::error_code& error, 
   for (;;) {
     stream.expires_at(idle_at());
     const std::size_t done = operation();
-    if (!error) last_move_.store(ux::clock::now(), std::memory_order_relaxed);  // a time, nothing else depends on it
-    if (error != expired || ux::clock::now() >= idle_at()) return done;
+    if (!error)
+      last_move_.store(ux::steady_clock::now(), std::memory_order_relaxed);  // a time, nothing else depends on it
+    if (error != expired || ux::steady_clock::now() >= idle_at()) return done;
   }
 }
 
-ux::clock::time_point session::idle_at() const {
-  if (given_.idle_timeout.count() == 0) return ux::clock::time_point::max();
+ux::steady_clock::time_point session::idle_at() const {
+  if (given_.idle_timeout.count() == 0) return ux::steady_clock::time_point::max();
   return last_move_.load(std::memory_order_relaxed) + given_.idle_timeout;  // a time, nothing else depends on it
 }
 

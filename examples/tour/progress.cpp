@@ -41,7 +41,7 @@ void progress::restart(const char* unit, std::uint64_t total) noexcept {
 
 void progress::show() const {
   const std::uint64_t total = total_;
-  const double seconds = std::chrono::duration<double>(ulexite::clock::now() - begin_).count();
+  const double seconds = std::chrono::duration<double>(ulexite::steady_clock::now() - begin_).count();
   std::string line = std::string(title_) + ": " + grouped(count_);
   if (total != 0) line += " of " + grouped(total);
   line += std::string(" ") + unit_.load() + ", " + duration(seconds);

@@ -28,7 +28,7 @@ class progress {
   void show() const;
 
   const char* const title_;
-  const ulexite::clock::time_point begin_ = ulexite::clock::now();
+  const ulexite::steady_clock::time_point begin_ = ulexite::steady_clock::now();
   std::atomic<const char*> unit_;
   std::atomic<std::uint64_t> total_;
   std::atomic<std::uint64_t> count_{0};
@@ -39,11 +39,11 @@ class progress {
 class stopwatch {
  public:
   [[nodiscard]] double seconds() const noexcept {
-    return std::chrono::duration<double>(ulexite::clock::now() - begin_).count();
+    return std::chrono::duration<double>(ulexite::steady_clock::now() - begin_).count();
   }
 
  private:
-  ulexite::clock::time_point begin_ = ulexite::clock::now();
+  ulexite::steady_clock::time_point begin_ = ulexite::steady_clock::now();
 };
 
 }  // namespace tour

@@ -1,4 +1,4 @@
-#include <ulexite/fiber/advice.hpp>
+#include <ulexite/fiber/memory_advice.hpp>
 
 #include <gtest/gtest.h>
 

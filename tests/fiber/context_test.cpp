@@ -22,8 +22,8 @@ using namespace ulexite::detail;
 // A computation on a stack of its own that is resumed by hand, from any thread.
 class coroutine {
  public:
-  explicit coroutine(std::function<void(coroutine&)> body, unsigned colour = 0)
-      : body_(std::move(body)), colour_(colour), stack_(stack_pool::of_size(64 * 1024).take()) {}
+  explicit coroutine(std::function<void(coroutine&)> body, unsigned stack_colour = 0)
+      : body_(std::move(body)), colour_(stack_colour), stack_(stack_pool::of_size(64 * 1024).take()) {}
   ~coroutine() {
     EXPECT_TRUE(ended_);
     stack_pool::of_size(64 * 1024).give(stack_);
@@ -87,7 +87,7 @@ TEST(Context, GoesToAndFro) {
 }
 
 TEST(Context, HasAUsableAlignedStackWhateverItsColour) {
-  for (unsigned colour = 0; colour < 40; ++colour) {
+  for (unsigned stack_colour = 0; stack_colour < 40; ++stack_colour) {
     coroutine one(
         [](coroutine& self) {
           alignas(16) volatile char local[16];
@@ -97,7 +97,7 @@ TEST(Context, HasAUsableAlignedStackWhateverItsColour) {
           self.suspend();
           EXPECT_EQ(large[0], 1);
         },
-        colour);
+        stack_colour);
     one.resume();
     one.resume();
   }

@@ -11,8 +11,8 @@
 // MUTANT: LOOKED_AT_AFTERWARDS the taker looks at the branch after it has told
 // MUTANT: NOT_PREPARED         the wait is entered before the word is prepared
 
-#include <ulexite/runtime/branch_news.hpp>
-#include <ulexite/runtime/deque.hpp>
+#include <ulexite/runtime/fork/branch_fate.hpp>
+#include <ulexite/runtime/queue/deque.hpp>
 
 #include "relacy_fibers.hpp"
 
@@ -44,7 +44,7 @@ constexpr std::uintptr_t given_back = 1, as_fiber = 3;
 struct branch {
   rl::var<int> frame;  // of the fiber that forked: read by a taker, written once the branch is over
   rl::var<int> fiber;  // made by the taker
-  ulexite::detail::branch_news<agent, news_atomics> news;
+  ulexite::detail::branch_fate<agent, news_atomics> fate;
   int calls = 0;
 
   void call() { RL_ASSERT(++calls == 1); }
@@ -54,31 +54,31 @@ struct branch {
     RL_ASSERT(int(frame($)) == 1);
     const bool room = rl::rand(3) != 0;
 #if defined(MUTANT_TOLD_TOO_EARLY)
-    tell(room ? as_fiber : given_back);
+    publish(room ? as_fiber : given_back);
     if (room) fiber($) = 1;
 #else
     if (room) {
       fiber($) = 1;
       call();
     }
-    tell(room ? as_fiber : given_back);
+    publish(room ? as_fiber : given_back);
 #endif
 #if defined(MUTANT_LOOKED_AT_AFTERWARDS)
     RL_ASSERT(int(frame($)) != 7);
 #endif
   }
-  void tell(std::uintptr_t what) {
-    if (agent* const waiter = news.tell(what)) waiter->resume();
+  void publish(std::uintptr_t what) {
+    if (agent* const waiter = fate.publish(what)) waiter->resume();
   }
 
   // The fiber that forked, when it could not take the branch back.
   void wait(agent& self) {
-    const bool waits = news.told() == 0 && news.wait_for(self);
+    const bool waits = fate.known() == 0 && fate.wait_for(self);
 #if defined(MUTANT_NOT_PREPARED)
     if (waits) self.word.prepare();
 #endif
     if (waits) self.suspend(nullptr, model::cancellable::no, model::timed::no);
-    const std::uintptr_t told = news.told();
+    const std::uintptr_t told = fate.known();
     RL_ASSERT(told == given_back || told == as_fiber);
     if (told == as_fiber) {
       RL_ASSERT(int(fiber($)) == 1);
@@ -137,7 +137,7 @@ struct each_is_called_once : rl::test_suite<each_is_called_once, 3> {
   bool take_back(branch& forked) {
     branch* const youngest = forks.pop_bottom();
     if (!youngest || youngest == &forked) return youngest;
-    if (forked.news.told() != 0) {
+    if (forked.fate.known() != 0) {
       RL_ASSERT(forks.push(*youngest));
       return false;
     }

@@ -12,7 +12,7 @@
 // MUTANT: F_NOT_FENCED       the pusher of an item does not see the sleeper that does not see the item
 // MUTANT: F_NOT_SEQ_CST      the sleeper's look at the deque is not ordered after its announcement
 
-#include <ulexite/runtime/deque.hpp>
+#include <ulexite/runtime/queue/deque.hpp>
 
 #include "relacy_atomics.hpp"
 

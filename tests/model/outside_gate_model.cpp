@@ -3,7 +3,7 @@
 // MUTANT: SEQ_CST_IS_ACQ_REL  a thread does not see the gate shut, and is not seen inside
 // MUTANT: RELEASE_IS_RELAXED  the runtime ends while it does not see what was published
 
-#include <ulexite/runtime/outside_gate.hpp>
+#include <ulexite/runtime/task/outside_gate.hpp>
 
 #include "relacy_atomics.hpp"
 

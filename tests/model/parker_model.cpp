@@ -11,8 +11,8 @@
 // MUTANT: UNANNOUNCED_MOVE    jobs go from queue to queue without a notify
 // MUTANT: WAKE_NOT_STICKY     a wake of the event loop is lost if nobody is in it yet
 
-#include <ulexite/runtime/deque.hpp>
-#include <ulexite/runtime/parker.hpp>
+#include <ulexite/runtime/park/parker.hpp>
+#include <ulexite/runtime/queue/deque.hpp>
 
 #include <initializer_list>
 #include <utility>
@@ -51,7 +51,7 @@ struct job {
 };
 
 // A worker's part.
-struct worker : ulexite::detail::basic_seat<policy> {
+struct worker : ulexite::detail::basic_worker_slot<policy> {
 #if defined(MUTANT_RING_NOT_SEQ_CST)
   using ring_policy = model::relacy_atomics<>;  // here nothing orders a load after the idle word's change
 #else
@@ -65,7 +65,7 @@ struct worker : ulexite::detail::basic_seat<policy> {
 // The runtime around the parker: what core and scheduler are to it. A scenario derives from it.
 struct runtime_model {
   using parker_type = ulexite::detail::parker<runtime_model, policy>;
-  using seat = parker_type::seat;
+  using worker_slot = parker_type::worker_slot;
   using locked = std::unique_lock<model::relacy_mutex>;
 
   parker_type parker{*this, workers};
@@ -108,7 +108,7 @@ struct runtime_model {
       if (w.ring.may_have_items()) return true;
     return injected_count.load(policy::seq_cst) > 0;
   }
-  void sleep_in_loop(seat& sleeper) {
+  void sleep_in_loop(worker_slot& sleeper) {
     locked lock(loop_mutex);
     RL_ASSERT(!std::exchange(loop_entered, true));
     while (!loop_woken && !event) loop_changed.wait(lock);

@@ -1,4 +1,4 @@
-/* How workers sleep and are woken: runtime/parker.hpp and idle.hpp, used as scheduler.cpp does.
+/* How workers sleep and are woken: runtime/park/parker.hpp and idle.hpp, used as scheduler.cpp does.
  *
  * N workers, of which STARTED run from the beginning; the others are started when somebody is needed, and the machine
  * refuses REFUSALS times. OUTSIDE threads publish JOBS jobs each into the shared queue. A job may publish another, PUSHES

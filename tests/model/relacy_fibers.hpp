@@ -9,7 +9,7 @@
 
 #include <ulexite/base/intrusive_list.hpp>
 #include <ulexite/base/spin_lock.hpp>
-#include <ulexite/runtime/wait_word.hpp>
+#include <ulexite/runtime/wait/wait_word.hpp>
 
 #include <utility>
 

@@ -11,7 +11,7 @@
 // MUTANT: POKED_UNPREPARED    a thread that may be poked does not prepare its wait: it and a notifier both end it
 
 #include <ulexite/base/spin_lock.hpp>
-#include <ulexite/runtime/wait_word.hpp>
+#include <ulexite/runtime/wait/wait_word.hpp>
 
 #include "relacy_atomics.hpp"
 

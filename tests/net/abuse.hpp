@@ -9,7 +9,7 @@
 #include <ulexite/base/random.hpp>
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/net/tcp.hpp>
-#include <ulexite/runtime/core.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/task_group.hpp>
 
@@ -37,7 +37,7 @@ inline std::uint64_t test_seed() {
 // What is held at a time by the process and by the runtime of the calling fiber.
 struct holdings {
   static holdings now() {
-    const detail::core& here = detail::this_core();
+    const detail::runtime_state& here = detail::this_runtime_state();
     return {open_descriptors(), here.loop->registrations(), here.live()};
   }
   bool operator==(const holdings&) const = default;
@@ -60,8 +60,8 @@ class AbuseTest : public RuntimeTest, public testing::WithParamInterface<std::si
     rt.run([&] {
       const holdings before = holdings::now();
       body();
-      const auto end = clock::now() + bound;
-      while (holdings::now() != before && clock::now() < end) this_fiber::yield();
+      const auto end = steady_clock::now() + bound;
+      while (holdings::now() != before && steady_clock::now() < end) this_fiber::yield();
       EXPECT_EQ(holdings::now(), before);
     });
     end(rt, shutdown_mode::cancel);

@@ -12,7 +12,7 @@ class AbuseBusy : public AbuseTest {};
 ULEXITE_ABUSE_WORKERS(AbuseBusy);
 
 void compute_for(std::chrono::microseconds time) {
-  for (const auto end = clock::now() + time; clock::now() < end;) detail::cpu_relax();
+  for (const auto end = steady_clock::now() + time; steady_clock::now() < end;) detail::cpu_relax();
 }
 
 // Some clients get their echoes, sleep, and connect anew.

@@ -109,9 +109,9 @@ class resolver {
       std::vector<net::fd_interest> fds;
       for (const auto& [fd, wanted] : wanted_) fds.push_back({fd, wanted});
       timeval left{};
-      auto deadline = clock::time_point::max();
+      auto deadline = steady_clock::time_point::max();
       if (ares_timeout(channel_, nullptr, &left) != nullptr)
-        deadline = clock::now() + std::chrono::seconds(left.tv_sec) + std::chrono::microseconds(left.tv_usec);
+        deadline = steady_clock::now() + std::chrono::seconds(left.tv_sec) + std::chrono::microseconds(left.tv_usec);
       if (net::wait_any(fds, deadline) == 0) ares_process_fd(channel_, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
       for (const net::fd_interest& each : fds)
         if (each.ready != net::interest::none)

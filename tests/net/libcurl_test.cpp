@@ -51,8 +51,8 @@ class transfers {
     while (running > 0) {
       std::vector<net::fd_interest> fds;
       for (const auto& [fd, wanted] : wanted_) fds.push_back({fd, wanted});
-      net::wait_any(fds, timer_.value_or(clock::time_point::max()));
-      if (timer_ && *timer_ <= clock::now()) {
+      net::wait_any(fds, timer_.value_or(steady_clock::time_point::max()));
+      if (timer_ && *timer_ <= steady_clock::now()) {
         timer_.reset();
         curl_multi_socket_action(multi_, CURL_SOCKET_TIMEOUT, 0, &running);
       }
@@ -80,7 +80,7 @@ class transfers {
   static int on_timer(CURLM*, long ms, void* self) {
     auto& timer = static_cast<transfers*>(self)->timer_;
     timer.reset();
-    if (ms >= 0) timer = clock::now() + std::chrono::milliseconds(ms);
+    if (ms >= 0) timer = steady_clock::now() + std::chrono::milliseconds(ms);
     return 0;
   }
   static std::size_t on_data(char* data, std::size_t one, std::size_t size, void* body) {
@@ -100,7 +100,7 @@ class transfers {
   CURLM* multi_;
   std::map<CURL*, std::string> bodies_;
   std::map<int, net::interest> wanted_;
-  std::optional<clock::time_point> timer_;
+  std::optional<steady_clock::time_point> timer_;
 };
 
 // Reads the header of a request.

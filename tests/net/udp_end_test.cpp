@@ -78,7 +78,7 @@ TEST_P(UdpEnd, AReceiveEndsAtItsDeadlineOrItsExpiry) {
     EXPECT_EQ(receive_code(socket), std::make_error_code(std::errc::timed_out));
     EXPECT_EQ(code_of([&] { socket.send_to("x", socket.local_endpoint()); }), std::errc::timed_out)
         << "expired before it began";
-    socket.expires_at(clock::now() - 1s);
+    socket.expires_at(steady_clock::now() - 1s);
     EXPECT_EQ(receive_code(socket), std::errc::timed_out);
     socket.expires_never();
     socket.send_to("x", socket.local_endpoint());

@@ -88,12 +88,12 @@ TEST_P(WaitAny, TheDeadlineEndsIt) {
   in_runtime([] {
     const auto pair = ends::pipe();
     fd_interest fds[] = {{pair.fd[0], interest::read, interest::read}};
-    EXPECT_EQ(net::wait_any(fds, clock::now() + 2ms), 0u);
+    EXPECT_EQ(net::wait_any(fds, steady_clock::now() + 2ms), 0u);
     EXPECT_EQ(fds[0].ready, interest::none);
-    EXPECT_EQ(net::wait_any(std::span<fd_interest>(), clock::now() + 1ms), 0u);
-    EXPECT_EQ(net::wait_fd(pair.fd[0], interest::read, clock::now() - 1s), interest::none);
+    EXPECT_EQ(net::wait_any(std::span<fd_interest>(), steady_clock::now() + 1ms), 0u);
+    EXPECT_EQ(net::wait_fd(pair.fd[0], interest::read, steady_clock::now() - 1s), interest::none);
     pair.send();
-    EXPECT_EQ(net::wait_fd(pair.fd[0], interest::read, clock::now() - 1s), interest::read);
+    EXPECT_EQ(net::wait_fd(pair.fd[0], interest::read, steady_clock::now() - 1s), interest::read);
   });
 }
 
@@ -149,7 +149,7 @@ TEST_P(WaitAny, NothingIsLostBetweenManyWriters) {
       }));
     auto fds = readers_of(pipes);
     for (int left = rounds * writers; left > 0;) {
-      ASSERT_GT(net::wait_any(fds, clock::now() + bound), 0u);
+      ASSERT_GT(net::wait_any(fds, steady_clock::now() + bound), 0u);
       for (const fd_interest& each : fds) {
         char bytes[64];
         if (each.ready != interest::none) left -= static_cast<int>(::read(each.fd, bytes, sizeof bytes));
@@ -165,7 +165,7 @@ TEST(WaitAnyOnAThread, PlainThreadsBlockInPoll) {
   EXPECT_EQ(net::wait_fd(pair.fd[0], interest::read), interest::read);
   writer.join();
   pair.receive();
-  EXPECT_EQ(net::wait_fd(pair.fd[0], interest::read, clock::now() + 1ms), interest::none);
+  EXPECT_EQ(net::wait_fd(pair.fd[0], interest::read, steady_clock::now() + 1ms), interest::none);
 }
 
 }  // namespace

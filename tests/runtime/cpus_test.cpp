@@ -2,7 +2,7 @@
 
 #include "support/runtime_fixture.hpp"
 
-#include <ulexite/runtime/cpus.hpp>
+#include <ulexite/runtime/threads/cpus.hpp>
 
 #include <filesystem>
 #include <fstream>

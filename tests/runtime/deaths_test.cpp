@@ -3,8 +3,8 @@
 #include "support/runtime_fixture.hpp"
 
 #include <ulexite/runtime/block_in_place.hpp>
-#include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <csignal>
 #include <cstdlib>

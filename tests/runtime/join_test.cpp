@@ -51,24 +51,24 @@ TEST_P(Join, WaitsNoLongerThanAllowed) {
   run([] {
     std::atomic<bool> go{false};
     auto handle = spawn([&] { wait_until([&] { return go.load(); }); });
-    const auto start = ulexite::clock::now();
+    const auto start = ulexite::steady_clock::now();
     EXPECT_FALSE(handle.wait_for(5ms));
-    EXPECT_GE(ulexite::clock::now() - start, 5ms);
+    EXPECT_GE(ulexite::steady_clock::now() - start, 5ms);
     EXPECT_FALSE(handle.wait_for(-1s));
-    EXPECT_FALSE(handle.wait_until(ulexite::clock::now() - 1s));
-    EXPECT_FALSE(handle.wait_until(ulexite::clock::time_point{}));
+    EXPECT_FALSE(handle.wait_until(ulexite::steady_clock::now() - 1s));
+    EXPECT_FALSE(handle.wait_until(ulexite::steady_clock::time_point{}));
     go = true;
     EXPECT_TRUE(handle.wait_for(std::chrono::hours(1'000'000)));
-    EXPECT_TRUE(handle.wait_until(ulexite::clock::time_point::max()));
+    EXPECT_TRUE(handle.wait_until(ulexite::steady_clock::time_point::max()));
   });
 }
 
 TEST_P(Join, NeverIsALimitInAnyUnit) {
   run([] {
-    const std::chrono::time_point<ulexite::clock, std::chrono::hours> never(std::chrono::hours::max());
+    const std::chrono::time_point<ulexite::steady_clock, std::chrono::hours> never(std::chrono::hours::max());
     EXPECT_TRUE(spawn([] { this_fiber::sleep_for(1ms); }).wait_until(never));
     EXPECT_TRUE(spawn([] { this_fiber::sleep_for(1ms); }).wait_for(std::chrono::hours::max()));
-    const auto before_the_epoch = ulexite::clock::time_point(-1ns);
+    const auto before_the_epoch = ulexite::steady_clock::time_point(-1ns);
     std::atomic<bool> go{false};
     auto handle = spawn([&] { wait_until([&] { return go.load(); }); });
     EXPECT_FALSE(handle.wait_until(before_the_epoch));
@@ -111,7 +111,7 @@ TEST_P(Join, WithoutAFiberIsAUsageError) {
   EXPECT_THROW(none.join(), usage_error);
   EXPECT_THROW(none.get(), usage_error);
   EXPECT_THROW(none.wait_for(1s), usage_error);
-  EXPECT_THROW(none.wait_until(ulexite::clock::now()), usage_error);
+  EXPECT_THROW(none.wait_until(ulexite::steady_clock::now()), usage_error);
   none.detach();
 }
 

@@ -4,8 +4,8 @@
 
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/no_yield.hpp>
-#include <ulexite/runtime/scheduler.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
@@ -245,20 +245,20 @@ TEST_P(Scheduling, SleepIsNeverEarly) {
     for (int i = 0; i < 50; ++i)
       all.spawn([i] {
         const auto time = std::chrono::microseconds(i * 100);
-        const auto start = ulexite::clock::now();
+        const auto start = ulexite::steady_clock::now();
         this_fiber::sleep_for(time);
-        EXPECT_GE(ulexite::clock::now() - start, time);
-        const auto until = ulexite::clock::now() + time;
+        EXPECT_GE(ulexite::steady_clock::now() - start, time);
+        const auto until = ulexite::steady_clock::now() + time;
         this_fiber::sleep_until(until);
-        EXPECT_GE(ulexite::clock::now(), until);
+        EXPECT_GE(ulexite::steady_clock::now(), until);
       });
     all.wait();
     this_fiber::sleep_for(-1s);
-    this_fiber::sleep_until(ulexite::clock::time_point{});
+    this_fiber::sleep_until(ulexite::steady_clock::time_point{});
   });
-  const auto start = ulexite::clock::now();
+  const auto start = ulexite::steady_clock::now();
   this_fiber::sleep_for(2ms);
-  EXPECT_GE(ulexite::clock::now() - start, 2ms) << "on a plain thread";
+  EXPECT_GE(ulexite::steady_clock::now() - start, 2ms) << "on a plain thread";
 }
 
 // As many as a worker keeps of the events that come at a time: it is the order of those that it keeps.
@@ -270,7 +270,7 @@ TEST_P(Scheduling, SleepersWakeInTheOrderOfTheirTimes) {
       std::vector<int> order;
       wait_group all;
       int begun = 0;
-      const auto start = ulexite::clock::now() + lead;
+      const auto start = ulexite::steady_clock::now() + lead;
       for (int i = 7; i >= 0; --i)
         all.spawn([&, i] {
           ++begun;
@@ -278,7 +278,7 @@ TEST_P(Scheduling, SleepersWakeInTheOrderOfTheirTimes) {
           order.push_back(i);
         });
       wait_until([&] { return begun == 8; });
-      in_time = ulexite::clock::now() < start;  // all of them sleep; else it was too slow to tell anything
+      in_time = ulexite::steady_clock::now() < start;  // all of them sleep; else it was too slow to tell anything
       all.wait();
       if (in_time) EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
     }

@@ -5,6 +5,7 @@
 
 #include "stress/stress.hpp"
 
+#include <ulexite/fiber/stack_pool.hpp>
 #include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>

@@ -6,8 +6,8 @@
 
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/net/tcp.hpp>
-#include <ulexite/runtime/core.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/task_group.hpp>
 
@@ -194,7 +194,7 @@ long long open_descriptors() {
 
 // Towns side by side, so that a number that one of them gives up is taken by another.
 void live_in_towns(program& test, detail::random& random) {
-  const detail::core& here = detail::this_core();
+  const detail::runtime_state& here = detail::this_runtime_state();
   const long long descriptors = open_descriptors();
   const auto registrations = static_cast<long long>(here.loop->registrations());
   {

@@ -4,7 +4,7 @@
 
 #include "support/runtime_fixture.hpp"
 
-#include <ulexite/runtime/core.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/sync/blocking.hpp>
 
 namespace ulexite::test {

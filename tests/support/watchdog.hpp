@@ -36,8 +36,8 @@ void wait_until(Condition condition) {
 // The same without giving up the worker: the computing fiber that others have to live with. False when `time` was over.
 template <class Condition>
 bool hog_until(Condition condition, std::chrono::nanoseconds time = std::chrono::seconds(100)) {
-  for (const auto end = ulexite::clock::now() + time; !condition(); detail::cpu_relax())
-    if (ulexite::clock::now() > end) return false;
+  for (const auto end = ulexite::steady_clock::now() + time; !condition(); detail::cpu_relax())
+    if (ulexite::steady_clock::now() > end) return false;
   return true;
 }
 

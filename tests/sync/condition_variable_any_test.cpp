@@ -60,7 +60,7 @@ class ConditionVariableAny : public WorkersTest {
           while (!condition.wait_for(lock, std::chrono::microseconds(i % 50), mine)) {
           }
         } else {
-          EXPECT_TRUE(condition.wait_until(lock, ulexite::clock::now() + 1h, mine));
+          EXPECT_TRUE(condition.wait_until(lock, ulexite::steady_clock::now() + 1h, mine));
         }
         ++turn;
         condition.notify_all();
@@ -132,16 +132,16 @@ TEST_P(ConditionVariableAny, WaitsNoLongerThanAllowed) {
     timed_mutex guard;
     condition_variable_any condition;
     std::unique_lock lock(guard);
-    const auto start = ulexite::clock::now();
+    const auto start = ulexite::steady_clock::now();
     EXPECT_EQ(condition.wait_for(lock, 2ms), std::cv_status::timeout);
-    EXPECT_GE(ulexite::clock::now() - start, 2ms);
+    EXPECT_GE(ulexite::steady_clock::now() - start, 2ms);
     EXPECT_THROW(guard.lock(), usage_error) << "held again";
     EXPECT_EQ(condition.wait_for(lock, -1h), std::cv_status::timeout);
-    EXPECT_EQ(condition.wait_until(lock, ulexite::clock::time_point::min()), std::cv_status::timeout);
+    EXPECT_EQ(condition.wait_until(lock, ulexite::steady_clock::time_point::min()), std::cv_status::timeout);
     EXPECT_FALSE(condition.wait_for(lock, 1ms, [] { return false; }));
     EXPECT_TRUE(condition.wait_for(lock, 1h, [] { return true; }));
     int looks = 0;
-    EXPECT_TRUE(condition.wait_until(lock, ulexite::clock::now() + 1ms, [&] { return ++looks > 1; }));
+    EXPECT_TRUE(condition.wait_until(lock, ulexite::steady_clock::now() + 1ms, [&] { return ++looks > 1; }));
     condition.notify_one();
     condition.notify_all();
     EXPECT_EQ(condition.wait_for(lock, 1us), std::cv_status::timeout) << "nobody waited then";
@@ -175,7 +175,7 @@ TEST_P(ConditionVariableAny, CancelledWaitHoldsTheLockWhenItThrows) {
     };
     const auto never = [] { return false; };
     expect_thrown([&](auto& lock) { condition.wait_for(lock, 1h); });
-    expect_thrown([&](auto& lock) { condition.wait_until(lock, ulexite::clock::time_point::max(), never); });
+    expect_thrown([&](auto& lock) { condition.wait_until(lock, ulexite::steady_clock::time_point::max(), never); });
     expect_thrown([&](auto& lock) { condition.wait(lock, source.get_token(), never); });
     expect_thrown([&](auto& lock) { condition.wait_for(lock, source.get_token(), 1h, never); });
     expect_thrown([&](auto& lock) { condition.wait(lock, std::stop_token(), never); });
@@ -219,7 +219,7 @@ TEST_P(ConditionVariableAny, AStoppedTokenLetsNobodyWait) {
     EXPECT_FALSE(condition.wait(lock, token, [] { return false; }));
     EXPECT_TRUE(condition.wait(lock, token, [] { return true; }));
     EXPECT_FALSE(condition.wait_for(lock, token, 1h, [] { return false; }));
-    EXPECT_FALSE(condition.wait_until(lock, token, ulexite::clock::time_point::max(), [] { return false; }));
+    EXPECT_FALSE(condition.wait_until(lock, token, ulexite::steady_clock::time_point::max(), [] { return false; }));
     EXPECT_THROW(guard.lock(), usage_error) << "held";
   };
   run(check);

@@ -153,7 +153,7 @@ TEST_F(ConditionVariableQueue, NotifiedWaitersQueueBehindThoseWhoWaitForTheMutex
 TEST_F(ConditionVariableQueue, NotificationBeforeTheTimeOutPrevails) {
   run([this] {
     for (bool in_time = false; !in_time;) {
-      const auto start = ulexite::clock::now();
+      const auto start = ulexite::steady_clock::now();
       auto waiter = spawn([&] {
         std::unique_lock lock(guard);
         return condition.wait_for(lock, 20ms);
@@ -161,7 +161,7 @@ TEST_F(ConditionVariableQueue, NotificationBeforeTheTimeOutPrevails) {
       settle();
       std::unique_lock lock(guard);
       condition.notify_one();
-      in_time = ulexite::clock::now() - start < 20ms;  // else it was too slow to tell anything
+      in_time = ulexite::steady_clock::now() - start < 20ms;  // else it was too slow to tell anything
       auto next = spawn([&] { const std::lock_guard mine(guard); });
       this_fiber::sleep_for(25ms);
       lock.unlock();

@@ -44,7 +44,7 @@ TEST_P(Deadline, EndsEachKindOfWait) {
       EXPECT_TRUE(limit.expired());
     };
     expires([] { this_fiber::sleep_for(1h); });
-    expires([] { this_fiber::sleep_until(ulexite::clock::time_point::max()); });
+    expires([] { this_fiber::sleep_until(ulexite::steady_clock::time_point::max()); });
     expires([&] { values.receive(); });
     expires([&] { values.receive_for(value, 1h); });
     expires([&] { values.send(1); });
@@ -68,7 +68,7 @@ TEST_P(Deadline, EndsEachKindOfWait) {
     });
     expires([&] {
       std::unique_lock lock(guard);
-      (void)condition.wait_until(lock, ulexite::clock::time_point::max(), [] { return false; });
+      (void)condition.wait_until(lock, ulexite::steady_clock::time_point::max(), [] { return false; });
     });
     group.done();
     this_fiber::check();
@@ -125,7 +125,7 @@ TEST_P(Deadline, ChecksNoticeItWithoutAWait) {
 TEST_P(Deadline, OfTheFarFutureAndThePast) {
   everywhere([] {
     {
-      const deadline_scope never(ulexite::clock::time_point::max());
+      const deadline_scope never(ulexite::steady_clock::time_point::max());
       const deadline_scope long_ago(std::chrono::hours::max());
       EXPECT_FALSE(never.expired());
       EXPECT_FALSE(long_ago.expired());
@@ -133,7 +133,7 @@ TEST_P(Deadline, OfTheFarFutureAndThePast) {
       this_fiber::sleep_for(1us);
     }
     {
-      const deadline_scope past(ulexite::clock::now() - 1s);
+      const deadline_scope past(ulexite::steady_clock::now() - 1s);
       EXPECT_TRUE(past.expired());
       EXPECT_THROW(this_fiber::check(), deadline_exceeded);
     }
@@ -217,7 +217,7 @@ TEST_P(Deadline, ANearerLimitOfTheWaitItselfIsATimeOut) {
 
 TEST_P(Deadline, AnEqualLimitOfTheWaitItselfIsATimeOutToo) {
   everywhere([] {
-    const auto end = ulexite::clock::now() + 1ms;
+    const auto end = ulexite::steady_clock::now() + 1ms;
     const deadline_scope limit(end);
     int value = 1;
     EXPECT_EQ(channel<int>().receive_until(value, end), channel_status::timeout);

@@ -23,7 +23,7 @@ using namespace ulexite::test;
 class HeldLocks : public WorkersTest {};
 ULEXITE_TEST_WORKERS(HeldLocks);
 
-int locks_held() { return detail::this_agent().held_locks_; }
+int locks_held() { return detail::this_agent().held_locks; }
 
 TEST_P(HeldLocks, AreCounted) {
   run([] {

@@ -1,4 +1,4 @@
-#include <ulexite/sync/ring_buffer.hpp>
+#include <ulexite/sync/wait/ring_buffer.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,89 @@
+#pragma once
+
+// What a worker offers of the branches of its forks, and what a fiber that forks or computes asks of its worker: all
+// that parallel_invoke and the parallel loops see of the scheduler.
+//
+// State
+//   forks_            the deque of branches, see deque.hpp.
+//   robbed_           a thief is at forks_. Written by thieves, read by thieves as a hint.
+//   yield_requested_  the running fiber should yield at its next chance. Set by the monitor, cleared by the owner at
+//                     each dispatch; both are hints.
+
+#include <ulexite/runtime/queue/deque.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace ulexite::detail {
+
+class branch;
+class runtime_state;
+class scheduler;
+class task;
+
+class fork_queue {
+ public:
+  fork_queue(scheduler& owner, std::size_t workers) noexcept : owner_(owner), workers_(workers) {}
+  fork_queue(const fork_queue&) = delete;
+  fork_queue& operator=(const fork_queue&) = delete;
+
+  // Owner only, below.
+
+  // Lets others take `forked`, until take_back. False: there is no room. No fence: a worker that falls asleep just now
+  // may miss it, but this one takes it back soon, and if not, the monitor notices.
+  [[nodiscard]] bool offer(branch& forked) noexcept {
+    const auto before = forks_.push_after(forked);
+    if (before == 0) notify_others();
+    return before >= 0;
+  }
+  // False: another has taken it. To be called in the reverse order of the offers.
+  [[nodiscard]] bool take_back(branch& forked) noexcept {
+    branch* const youngest = forks_.pop_bottom();
+    return youngest == &forked || (youngest && take_back_below(*youngest, forked));
+  }
+  // Whether a range should be split: only if all that was split off before was taken, and there are other workers.
+  [[nodiscard]] bool wanted() const noexcept { return workers_ > 1 && forks_.seems_empty(); }
+  [[nodiscard]] std::size_t worker_limit() const noexcept { return workers_; }
+  // Starts a branch of a fiber that has left this worker: its fiber, to be run next, or null. The youngest is the
+  // smallest, and its frame the most recent.
+  task* start_next(bool oldest) noexcept;
+
+  // Yields if the monitor has found that the running fiber does not let go.
+  void yield_if_requested() noexcept {
+    if (yield_requested()) [[unlikely]]
+      yield_slow();
+  }
+  [[nodiscard]] bool yield_requested() const noexcept {
+    return yield_requested_.load(std::memory_order_relaxed);  // hint
+  }
+  void forget_request() noexcept { yield_requested_.store(false, std::memory_order_relaxed); }  // hint
+
+  // Any thread, below.
+
+  [[nodiscard]] bool may_have_items() const noexcept { return forks_.may_have_items(); }
+  void request_yield() noexcept { yield_requested_.store(true, std::memory_order_relaxed); }  // hint
+  // Takes the oldest branch for a worker of `home`: its fiber, or null.
+  task* steal(runtime_state& home) noexcept;
+
+ private:
+  // The last time another worker was woken for forks, to judge whether that was worth it.
+  struct notification {
+    std::int64_t time = 0;
+    std::int64_t taken = 0;  // forks, until then
+    std::int64_t pause = 0;  // ns to the next
+  };
+
+  void notify_others() noexcept;
+  bool take_back_below(branch& youngest, branch& forked) noexcept;
+  void yield_slow() noexcept;
+
+  scheduler& owner_;
+  const std::size_t workers_;  // of the runtime, at most
+  notification last_notification_;
+  deque<branch, 1024, deque_order::last_in_first_out> forks_;
+  alignas(cache_line) std::atomic<bool> yield_requested_{false};
+  std::atomic<bool> robbed_{false};
+};
+
+}  // namespace ulexite::detail

@@ -1,0 +1,238 @@
+#pragma once
+
+// How workers go to sleep and are woken, so that no work is ever left lying while a worker sleeps that could take it,
+// that exactly one of the sleepers watches the event loop, and that a wake costs nothing when nobody sleeps.
+// docs/scheduler.md has the states, the proof and the rejected ways; tests/model/parking.pml is the protocol in
+// Promela, and tests/model/parker_model.cpp runs this very text under Relacy.
+//
+// A worker is running, searching or sleeping. It sleeps on a condition variable or, the one that holds the poller's
+// token, in the event loop. Everything but the fast path of notify happens in one critical section of mutex_.
+//
+// State
+//   idle_       see idle.hpp.
+//   poller_     the worker that turns the event loop, blocking or not; null: nobody. Taken by exchange by any worker,
+//               given back by its holder.
+//   sleepers_   who sleeps on a condition variable, newest last. Guarded by mutex_.
+//   in_loop_    who sleeps in the loop. Guarded by mutex_.
+//   stopping_   guarded by mutex_.
+//
+// Pairings
+//   A  idle.hpp A.
+//   B  release_poller stores null, release  ->  try_acquire_poller exchanges, acquire: one turn of the loop happens
+//      before the next.
+
+#include <ulexite/base/intrusive_list.hpp>
+#include <ulexite/base/perturb.hpp>
+#include <ulexite/runtime/park/idle.hpp>
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace ulexite::detail {
+
+struct std_parking : std_atomics {
+  using mutex = std::mutex;
+  using condition_variable = std::condition_variable;
+};
+
+// A worker's place in the parker.
+template <class Policy>
+struct basic_worker_slot : list_hook {
+  typename Policy::condition_variable wake;
+  bool notified = false;   // guarded by the parker's mutex
+  bool searching = false;  // the worker's own
+};
+
+// What the parker needs of the runtime around it.
+//   bool any_work()            may some queue hold work? Never false for work published before.
+//   void sleep_in_loop(worker_slot&)  blocks in the event loop until an event, a timer or wake_loop
+//   void wake_loop()           sticky
+//   bool start_worker()        starts one more thread; false: refused
+//   bool starts_suspended()    a start was refused just now: do not try again yet; mutex held
+//   void all_asleep()          every started worker sleeps; mutex held
+//   void some_awake()          a worker leaves its sleep; mutex held
+template <class Host, class Policy = std_parking>
+class parker {
+ public:
+  using worker_slot = basic_worker_slot<Policy>;
+  enum class outcome : std::uint8_t {
+    work_seen,  // did not sleep, or was woken by a pusher: searching now
+    polled,     // was in the event loop: see what it brought
+    stopping,   // the worker must end
+  };
+
+  parker(Host& host, std::uint32_t limit) noexcept : host_(host), limit_(limit) {}
+
+  // To be called after every publication of work. Any thread.
+  void notify() noexcept {
+    const idle_counts now = idle_.counts_after_publishing();  // A
+    if (now.searching > 0) return;                            // it, or whoever it wakes, will see the work
+    if (now.sleeping == 0 && now.started >= limit_) return;
+    wake_one();
+  }
+
+  // Wakes one sleeper, or starts one more worker, unless somebody searches already. Any thread.
+  void wake_one() noexcept {
+    perturb();
+    for (;;) {
+      bool loop = false, start = false;
+      {
+        std::unique_lock lock(mutex_);
+        const idle_counts now = idle_.counts();
+        if (now.searching > 0 || stopping_) return;
+        if (worker_slot* const chosen = sleepers_.empty() ? nullptr : &sleepers_.back()) {
+          sleepers_.remove(*chosen);
+          hand_over_search(*chosen);
+          chosen->wake.notify_one();  // under the lock: the worker_slot may be gone right after it
+        } else if (in_loop_) {
+          hand_over_search(*in_loop_);
+          in_loop_ = nullptr;
+          loop = true;
+        } else if (now.started < limit_ && !host_.starts_suspended()) {
+          idle_.start_into_search();
+          start = true;
+        }
+      }
+      if (loop) host_.wake_loop();
+      if (!start || host_.start_worker()) return;
+      // Pushers may have relied on the worker that does not come: the duty of a last searcher.
+      bool last;
+      {
+        std::unique_lock lock(mutex_);
+        last = idle_.start_failed();
+        const idle_counts left = idle_.counts();
+        if (left.sleeping == left.started) host_.all_asleep();
+      }
+      if (!last || !host_.any_work()) return;
+    }
+  }
+
+  // May this worker search? No, if that would make searchers of more than half of those awake.
+  [[nodiscard]] bool begin_search(worker_slot& worker_slot) noexcept {
+    if (worker_slot.searching) return true;
+    const idle_counts now = idle_.counts();
+    if (2 * now.searching >= now.awake()) return false;
+    idle_.begin_search();
+    worker_slot.searching = true;
+    return true;
+  }
+
+  // The worker has found work, or gives up. The last searcher passes its role on if there is more work to see: wakes
+  // come one after the other. `eager`: also if nobody watches the event loop.
+  void end_search(worker_slot& worker_slot, bool eager) noexcept {
+    if (!leave_search(worker_slot)) return;
+    if (host_.any_work() || (eager && nobody_polls())) wake_one();
+  }
+
+  // The worker has something else to do first. True: it was the last searcher, whose duty is now the caller's.
+  [[nodiscard]] bool leave_search(worker_slot& worker_slot) noexcept {
+    if (!worker_slot.searching) return false;
+    perturb();
+    worker_slot.searching = false;
+    return idle_.end_search();
+  }
+
+  // Nobody watches the event loop although a worker sleeps that could. A hint.
+  [[nodiscard]] bool nobody_polls() const noexcept {
+    const idle_counts now = idle_.counts();
+    return now.sleeping > 0 && now.searching == 0 && !poller_.load(Policy::relaxed);  // hint
+  }
+
+  // Sleeps until there is something to do. Called when the worker has found nothing; it looks once more after having
+  // announced itself, so that a pusher either sees it asleep or is seen.
+  outcome park(worker_slot& worker_slot) noexcept {
+    perturb();
+    std::unique_lock lock(mutex_);
+    if (stopping_) return outcome::stopping;
+    idle_.fall_asleep(worker_slot.searching);
+    worker_slot.searching = false;
+    perturb();
+    if (host_.any_work()) {
+      idle_.wake_into_search();
+      worker_slot.searching = true;
+      return outcome::work_seen;
+    }
+    const idle_counts now = idle_.counts();
+    if (now.sleeping == now.started) host_.all_asleep();
+    if (try_acquire_poller(worker_slot)) return sleep_in_loop(worker_slot, lock);
+    sleepers_.push_back(worker_slot);
+    while (!worker_slot.notified) worker_slot.wake.wait(lock);
+    host_.some_awake();
+    worker_slot.notified = false;
+    worker_slot.searching = true;
+    return stopping_ ? outcome::stopping : outcome::work_seen;
+  }
+
+  // The right to turn the event loop without blocking. Any worker.
+  [[nodiscard]] bool try_acquire_poller(worker_slot& worker_slot) noexcept {
+    if (poller_.load(Policy::relaxed)) return false;  // hint: the exchange decides
+    basic_worker_slot<Policy>* nobody = nullptr;
+    return poller_.compare_exchange_strong(nobody, &worker_slot, Policy::acquire, Policy::relaxed);  // B
+  }
+  void release_poller() noexcept { poller_.store(nullptr, Policy::release); }  // B
+
+  // Every worker leaves park, now or later, with outcome::stopping. No worker is started any more. Any thread, without
+  // the mutex.
+  void stop() noexcept {
+    bool loop;
+    {
+      std::unique_lock lock(mutex_);
+      loop = stop_locked();
+    }
+    if (loop) host_.wake_loop();
+  }
+
+  [[nodiscard]] idle_counts counts() const noexcept { return idle_.counts(); }
+
+  // The mutex of all of this, for what must be decided while nobody can fall asleep or wake up.
+  typename Policy::mutex& mutex() noexcept { return mutex_; }
+
+ private:
+  // The searcher's role goes to a sleeper: it is handed over, never made anew. Mutex held.
+  void hand_over_search(worker_slot& sleeper) noexcept {
+    idle_.wake_into_search();
+    sleeper.notified = true;
+  }
+
+  bool stop_locked() noexcept {
+    stopping_ = true;
+    while (worker_slot* const sleeper = sleepers_.pop_front()) {
+      hand_over_search(*sleeper);
+      sleeper->wake.notify_one();
+    }
+    if (!in_loop_) return false;
+    hand_over_search(*in_loop_);
+    in_loop_ = nullptr;
+    return true;
+  }
+
+  // Mutex held by `lock`, and again at the return. The token is ours.
+  outcome sleep_in_loop(worker_slot& worker_slot, std::unique_lock<typename Policy::mutex>& lock) noexcept {
+    in_loop_ = &worker_slot;
+    lock.unlock();
+    host_.sleep_in_loop(worker_slot);
+    lock.lock();
+    host_.some_awake();
+    release_poller();
+    if (worker_slot.notified) {
+      worker_slot.notified = false;
+      worker_slot.searching = true;
+    } else {
+      in_loop_ = nullptr;
+      idle_.wake();
+    }
+    return stopping_ ? outcome::stopping : outcome::polled;
+  }
+
+  Host& host_;
+  const std::uint32_t limit_;
+  alignas(64) basic_idle_word<Policy> idle_;
+  alignas(64) typename Policy::template atomic<worker_slot*> poller_{nullptr};
+  alignas(64) typename Policy::mutex mutex_;
+  intrusive_list<worker_slot> sleepers_;
+  worker_slot* in_loop_ = nullptr;
+  bool stopping_ = false;
+};
+
+}  // namespace ulexite::detail

@@ -1,0 +1,67 @@
+#pragma once
+
+// A place for one item, which its owner fills and empties without an exchange, and which others may raid now and then.
+// The owner's take and a raid exclude each other by a light fence in the one and a heavy one in the other (fences.hpp).
+//
+// State
+//   item_     what lies here, or null. Filled by the owner only, when it is empty; emptied by the owner and by raiders.
+//   taking_   the owner is about to empty it. Written by the owner.
+//   raided_   somebody else is. Written by the one raider that found it false.
+//
+// Pairings
+//   A  put stores item_, release  ->  raid exchanges it out, acquire: the raider sees the item.
+//   B  take sets taking_, then loads raided_; raid sets raided_, then loads taking_. With the fences between, either
+//      the owner sees the raid and takes by exchange, as the raider does, or the raider waits until the owner is done.
+//   C  take clears taking_, release  ->  raid loads it, acquire: sees the item gone.
+//   D  raid clears raided_, release  ->  take and the next raid read it, acquire: they see the item gone.
+//
+// Checked by tests/model/next_slot_model.cpp.
+
+#include <ulexite/base/atomics.hpp>
+
+namespace ulexite::detail {
+
+template <class T, class Atomics = std_atomics>
+class basic_next_slot {
+ public:
+  // Exact when the owner sees it empty, else a hint. Any thread.
+  [[nodiscard]] bool filled() const noexcept { return item_.load(Atomics::relaxed); }  // hint
+
+  // Fills the slot, which is empty. Owner only.
+  void put(T& item) noexcept { item_.store(&item, Atomics::release); }  // A
+
+  // Empties the slot: what was there, or null. Owner only.
+  [[nodiscard]] T* take() noexcept {
+    taking_.store(true, Atomics::relaxed);  // ordered by the fence
+    Atomics::light_fence();                 // B
+    T* item;
+    if (raided_.load(Atomics::acquire)) [[unlikely]] {   // D, ordered by the fence
+      item = item_.exchange(nullptr, Atomics::relaxed);  // own put
+    } else {
+      item = item_.load(Atomics::relaxed);     // own put
+      item_.store(nullptr, Atomics::relaxed);  // published by C
+    }
+    taking_.store(false, Atomics::release);  // C
+    return item;
+  }
+
+  // The same for anybody else, at the cost of a heavy fence. Also null if another raids just now.
+  [[nodiscard]] T* raid() noexcept {
+    if (raided_.exchange(true, Atomics::acquire)) return nullptr;                          // D
+    Atomics::heavy_fence();                                                                // B
+    for (unsigned turn = 0; taking_.load(Atomics::acquire); ++turn) Atomics::pause(turn);  // C
+    T* const item = item_.exchange(nullptr, Atomics::acquire);                             // A
+    raided_.store(false, Atomics::release);                                                // D
+    return item;
+  }
+
+ private:
+  typename Atomics::template atomic<T*> item_{nullptr};
+  typename Atomics::template atomic<bool> taking_{false};
+  typename Atomics::template atomic<bool> raided_{false};
+};
+
+template <class T>
+using next_slot = basic_next_slot<T>;
+
+}  // namespace ulexite::detail

@@ -1,0 +1,352 @@
+#pragma once
+
+// A fiber's record, from its spawn to the last look at its result.
+//
+// State
+//   rare_state_   null, or what few fibers need, set once with lock_ held, by any thread that holds a handle or by the
+//   fiber.
+//   released_  set once by the handle's side, with lock_ held.
+//
+// Pairings
+//   A  rare_state() stores rare_state_, release  ->  it, or the fiber at its end, loads it, acquire: sees them made.
+//   B  release stores released_, release  ->  is_detached loads it, acquire: if it finds lock_ free then, that was
+//      after the release, and nobody else refers to the task.
+
+#include <ulexite/base/spin_lock.hpp>
+#include <ulexite/fiber/fiber.hpp>
+#include <ulexite/runtime/task/task_pool.hpp>
+#include <ulexite/runtime/wait/agent.hpp>
+#include <ulexite/runtime/wait/locals.hpp>
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <source_location>
+#include <stop_token>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace ulexite::detail {
+
+class runtime_state;
+class scheduler;
+struct rare_task_state;
+enum class cancellable : bool;
+
+// A fiber as the runtime sees it: what it runs, and its end. Two may refer to it: the runtime until it has ended, and
+// the handle. Whoever leaves last frees it.
+class task : public fiber {
+ public:
+  struct operations {
+    scheduler* (*run)(task&) noexcept;  // runs the closure, keeps what it gave, destroys the closure; finish's return
+    void (*abandon)(task&) noexcept;    // destroys the closure of a task that never ran
+    void (*drop)(task&) noexcept;       // destroys the result; null: nothing to do
+  };
+
+  explicit task(const operations& how) noexcept : operations_(how) {}
+
+  detail::agent& agent() noexcept { return *(reinterpret_cast<detail::agent*>(this) - 1); }
+
+  // The handle's side. Any thread, one at a time.
+  //
+  // Waits for the end; false if `deadline` was over first, or a cancellable wait was cancelled. Throws like
+  // check_joiner.
+  bool join(std::int64_t deadline, cancellable cancellable);
+  bool join(std::int64_t deadline = no_deadline) { return join(deadline, detail::cancellable{false}); }
+  [[nodiscard]] bool done() noexcept;
+  // The handle lets go. An exception that nobody took is reported.
+  void release() noexcept;
+  // Lets `waiter` stand as the one who waits for the end; that claims its wait. Under the guard; for select.
+  [[nodiscard]] spin_lock& guard() noexcept { return lock_; }
+  [[nodiscard]] bool done_guarded() const noexcept { return done_; }
+  // Throws usage_error if another waits for the end, or if the caller is this fiber itself, in block_in_place.
+  void check_joiner() const;
+  [[nodiscard]] bool has_joiner() const noexcept { return joiner_ && !joiner_->word.abandoned(); }
+  void set_joiner(detail::agent* waiter) noexcept { joiner_ = waiter; }
+
+  // Asks the fiber to stop; true the first time.
+  bool request_stop() noexcept;
+  // A token of those requests. Throws std::bad_alloc.
+  std::stop_token get_stop_token();
+  // The source of that token, if somebody has asked for it; else one without a state.
+  std::stop_source stop_source() noexcept;
+  // Rethrows what the closure threw.
+  void rethrow_failure() {
+    if (!failure) return;
+    failure_taken_ = true;
+    std::rethrow_exception(failure);
+  }
+
+  // The runtime's side.
+  //
+  // Before the task is published: nobody will hold a handle.
+  void detach_at_birth() noexcept { detached_at_birth_ = true; }
+  // Before the task is published: its handle is the frame of the fiber that forks.
+  void make_branch_of(const task& forking) noexcept {
+    is_branch_ = true;
+    stack_bits_ = forking.stack_bits_;
+  }
+  [[nodiscard]] bool is_branch() const noexcept { return is_branch_; }
+  // Bytes; 0: the runtime's default. To be set before the task is published; throws std::invalid_argument, and
+  // std::system_error when the machine refuses the first stack of that size.
+  void want_stack(std::size_t size);
+  [[nodiscard]] std::size_t wanted_stack() const noexcept {
+    return stack_bits_ == 0 ? 0 : std::size_t{1} << stack_bits_;
+  }
+  [[nodiscard]] runtime_state& home() const noexcept { return task_pool::home_of(this); }
+  // Runs it on the stack that the caller stands on. It may be freed at the return. Returns the worker that the caller
+  // stands on now.
+  scheduler* run_here() noexcept { return operations_.run(*this); }
+  // The closure has returned, and is destroyed next: the fiber's locals go, and from here on nothing cancels it. What
+  // is destroyed may wait, and must not be told by an exception that it may not.
+  void returned() noexcept {
+    detail::agent& self = agent();
+    expired_ = self.expired;
+    self.shielded = true;
+    self.expired = false;
+    self.deadline = no_deadline;
+    clear_locals();
+  }
+  // The last thing its closure's wrapper does: wakes the joiner; frees it if the handle has gone. Returns the worker
+  // that it ends on, or null if that is none.
+  scheduler* finish() noexcept;
+  // It will never run any more: ends it as if it had been cancelled. What stands on its stack is not destroyed, and
+  // stays there.
+  void abandon() noexcept;
+
+  // The fiber's own side.
+  //
+  // The fiber's exception will have been taken, whatever becomes of its handle.
+  void take_failure() noexcept { failure_taken_ = true; }
+  // In the handler of what the closure has thrown: keeps it for the handle.
+  void keep_failure() noexcept;
+  // Throws std::bad_alloc.
+  local_values& locals();
+  // Copies `text`, which names the fiber from now on.
+  void set_name(std::string_view text);
+
+  std::exception_ptr failure;
+#ifdef ULEXITE_DEBUG_MIGRATE
+  std::size_t last_worker = SIZE_MAX;
+#endif
+
+ protected:
+  ~task();
+
+ private:
+  rare_task_state& rare_state();
+  void clear_locals() noexcept {
+    if (rare_state_.load(std::memory_order_acquire)) [[unlikely]]  // A
+      clear_locals_slow();
+  }
+  void clear_locals_slow() noexcept;
+  void forget_stop_callbacks() noexcept;
+  void drop_result() noexcept {
+    if (operations_.drop) operations_.drop(*this);
+  }
+  scheduler* finish_slow() noexcept;
+  [[nodiscard]] bool is_detached() const noexcept;
+  [[nodiscard]] bool has_something_left() noexcept;
+  [[nodiscard]] bool holds_locks() noexcept { return agent().held_locks != 0; }
+  void fail_for_locks() noexcept;
+  void end_standing() noexcept;
+  void end(scheduler* here) noexcept;
+  void give_back(scheduler* here) noexcept;
+  void free() noexcept;
+  void report_failure() noexcept;
+
+  const operations& operations_;
+  std::atomic<rare_task_state*> rare_state_{nullptr};  // set once, with lock_ held
+  std::uint8_t stack_bits_ = 0;                        // the wanted stack's size as a power of two
+  bool detached_at_birth_ = false;
+  bool is_branch_ = false;
+  bool expired_ = false;  // its deadline was over when the closure returned
+  spin_lock lock_;        // guards the rest
+  bool done_ = false;
+  std::atomic<bool> released_{false};
+  bool failure_taken_ = false;
+  detail::agent* joiner_ = nullptr;  // null again once its wait was claimed
+};
+
+// Where a result lies until it is taken: in the task, or beside it if it is large.
+template <class T>
+class large_result {
+ public:
+  template <class U>
+  void emplace(U&& value) {
+    value_ = std::make_unique<T>(std::forward<U>(value));
+  }
+  T& operator*() noexcept { return *value_; }
+  T* operator->() noexcept { return value_.get(); }
+  void reset() noexcept { value_.reset(); }
+
+ private:
+  std::unique_ptr<T> value_;
+};
+template <class T>
+using result_place = std::conditional_t<(sizeof(T) > 128 || alignof(T) > 16), large_result<T>, std::optional<T>>;
+
+// Can what one fiber returns be given to another?
+template <class R>
+inline constexpr bool deliverable =
+    std::is_void_v<R> || std::is_lvalue_reference_v<R> || (std::is_object_v<R> && std::is_move_constructible_v<R>);
+
+// A task whose closure gives an R.
+template <class R>
+class result_task : public task {
+  static_assert(deliverable<R>,
+                "the result of a fiber must be void, a reference T& or movable, because its handle gives it away");
+
+ public:
+  using value_type = std::conditional_t<
+      std::is_void_v<R>, std::monostate,
+      std::conditional_t<std::is_reference_v<R>, std::reference_wrapper<std::remove_reference_t<R>>, R>>;
+  using task::task;
+
+  // Takes the result, or rethrows. After the end, once.
+  R take() {
+    rethrow_failure();
+    if constexpr (std::is_void_v<R>) {
+      return;
+    } else if constexpr (std::is_reference_v<R>) {
+      return static_cast<R>(value_->get());
+    } else {
+      R value = std::move(*value_);
+      value_.reset();
+      return value;
+    }
+  }
+
+ protected:
+  ~result_task() = default;
+
+  static constexpr bool drops_nothing = std::is_void_v<R> || std::is_trivially_destructible_v<result_place<value_type>>;
+  void drop_value() noexcept { value_.reset(); }
+
+  // A closure that wants to know what it or the move of its result threw has a function tell_failure(task&) noexcept,
+  // which is called in the handler.
+  template <class F>
+  void run_and_keep(F& closure) noexcept {
+    try {
+      if constexpr (std::is_void_v<R>) {
+        std::move(closure)();
+      } else {
+        value_.emplace(std::move(closure)());
+      }
+    } catch (...) {
+      if constexpr (requires { closure.tell_failure(*this); }) closure.tell_failure(*this);
+      keep_failure();
+    }
+  }
+
+ private:
+  struct nothing {
+    void reset() noexcept {}
+  };
+  [[no_unique_address]] std::conditional_t<std::is_void_v<R>, nothing, result_place<value_type>> value_;
+};
+
+// Places the closure in the task's own block; large ones beside it.
+template <class R, class F>
+class closure_task final : public result_task<R> {
+ public:
+  template <class G>
+  explicit closure_task(G&& closure) : result_task<R>(operations_), closure_(std::forward<G>(closure)) {}
+
+ private:
+  ~closure_task() {}
+
+  static scheduler* run(task& base) noexcept {
+    auto& self = static_cast<closure_task&>(base);
+    self.run_and_keep(self.closure_);
+    self.returned();
+    self.closure_.~F();
+    return self.finish();
+  }
+  static void abandon(task& base) noexcept { static_cast<closure_task&>(base).closure_.~F(); }
+  static void drop(task& base) noexcept { static_cast<closure_task&>(base).drop_value(); }
+
+  static constexpr task::operations operations_{run, abandon, closure_task::drops_nothing ? nullptr : drop};
+
+  union {
+    F closure_;
+  };
+};
+
+template <class F>
+struct boxed_closure {
+  std::unique_ptr<F> closure;
+  decltype(auto) operator()() { return std::move(*closure)(); }
+  void tell_failure(task& whose) noexcept
+    requires requires(F& of) { of.tell_failure(whose); }
+  {
+    closure->tell_failure(whose);
+  }
+};
+
+struct task_options {
+  std::string_view name{};
+  std::size_t stack_size = 0;
+  std::source_location where{};
+  bool detached = false;
+};
+
+// Room for a task in a block of that class of the pool of `home`. Throws errc::limit_reached or std::bad_alloc.
+void* allocate_task(runtime_state& home, unsigned size_class);
+// Gives back room that no task was made in.
+void deallocate_task(void* room) noexcept;
+// Gives the task a name and a stack size of its own. Throws what they throw, and then frees the task.
+void apply_options(task& task, const task_options& options);
+// Makes the task what it inherits from its spawner, and gives it a number. Returns the calling worker, if it is one of
+// the task's runtime.
+scheduler* initialise(task& task) noexcept;
+// Makes it runnable besides.
+void publish(task& task) noexcept;
+
+// The runtime of the calling fiber. Throws errc::no_runtime outside one.
+runtime_state& this_runtime_state();
+
+// The fiber that runs on the calling thread, or null.
+task* this_task() noexcept;
+
+// A token of the requests to stop the calling fiber; an empty one on a plain thread. Throws std::bad_alloc.
+std::stop_token this_stop_token();
+
+// Makes a task in `home` that calls `closure`, to be launched. Throws like allocate_task, and what the closure's move
+// throws.
+template <class F>
+auto& make_task(runtime_state& home, F&& closure) {
+  using closure_type = std::remove_cvref_t<F>;
+  using made_type = closure_task<std::invoke_result_t<closure_type>, closure_type>;
+  if constexpr (sizeof(made_type) > 496 || alignof(made_type) > 16) {
+    return make_task(home, boxed_closure<closure_type>{std::make_unique<closure_type>(std::forward<F>(closure))});
+  } else {
+    void* const room = allocate_task(home, task_pool::class_of(sizeof(made_type)));
+    try {
+      auto& made = *new (room) made_type(std::forward<F>(closure));
+      made.agent().in_use = true;  // only now: the closure's making may wait, and be abandoned
+      return made;
+    } catch (...) {
+      deallocate_task(room);
+      throw;
+    }
+  }
+}
+
+// Makes a fiber in `home` that calls `closure`, and makes it runnable.
+template <class F>
+auto& spawn_task(runtime_state& home, const task_options& options, F&& closure) {
+  auto& made = make_task(home, std::forward<F>(closure));
+  if (!options.name.empty() || options.stack_size != 0) apply_options(made, options);
+  made.where = options.where;
+  if (options.detached) made.detach_at_birth();
+  publish(made);
+  return static_cast<result_task<std::invoke_result_t<std::remove_cvref_t<F>>>&>(made);
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <ulexite/base/intrusive_list.hpp>
+#include <ulexite/base/job.hpp>
+#include <ulexite/runtime/task/task.hpp>
+
+#include <source_location>
+
+namespace ulexite::detail {
+
+// Detached fibers that are made one by one and start together, or not at all.
+class task_batch {
+ public:
+  task_batch(runtime_state& home, std::source_location where) noexcept : home_(home), where_(where) {}
+  task_batch(const task_batch&) = delete;
+  task_batch& operator=(const task_batch&) = delete;
+  // Ends those that were not launched, without running them.
+  ~task_batch() {
+    if (!made_.empty()) [[unlikely]]
+      abandon();
+  }
+
+  // Takes in a task of `home` that nobody has a handle of.
+  void add(task& made) noexcept {
+    made.where = where_;
+    made.detach_at_birth();
+    initialise(made);
+    made_.push(made);
+  }
+  // Makes all of them runnable.
+  void publish() noexcept;
+
+ private:
+  void abandon() noexcept;
+
+  runtime_state& home_;
+  const std::source_location where_;
+  intrusive_queue<job> made_;
+};
+
+}  // namespace ulexite::detail

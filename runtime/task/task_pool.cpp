@@ -1,0 +1,147 @@
+#include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/runtime/task/task_pool.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include <sys/mman.h>
+
+namespace ulexite::detail {
+
+// Lock held.
+void task_pool::push_chain(agent& first, unsigned count) noexcept {
+  chain_at(first) = {chains_[first.size_class], count};
+  chains_[first.size_class] = &first;
+}
+
+// Gives away all but the last `batch` that came to the free_list. The chain is cut before the lock is taken.
+void task_pool::give_batch(cache::free_list& free_list) noexcept {
+  agent* last_kept = free_list.free;
+  for (unsigned i = 1; i < batch; ++i) last_kept = last_kept->next_free;
+  agent& first = *std::exchange(last_kept->next_free, nullptr);
+  task_pool& pool = of(&first);
+  const std::lock_guard lock(pool.lock_);
+  pool.push_chain(first, free_list.count - batch);
+  free_list.count = batch;
+}
+
+// Fills an empty free_list with a chain that was given back, or with new blocks. These lie in the order of their
+// addresses, as the processor's prefetcher likes it.
+void task_pool::refill(unsigned size_class, cache::free_list& free_list) {
+  const std::lock_guard lock(lock_);
+  if (agent* const first = chains_[size_class]) {
+    const chain taken = chain_at(*first);
+    chains_[size_class] = taken.next;
+    free_list = {first, taken.count};
+    return;
+  }
+  agent** end = &free_list.free;
+  for (; free_list.count < batch; ++free_list.count) {
+    agent& block = carve(size_class);
+    block.next_free = nullptr;
+    *end = &block;
+    end = &block.next_free;
+  }
+}
+
+// For a thread that keeps no blocks.
+agent* task_pool::take_one(unsigned size_class) {
+  const std::lock_guard lock(lock_);
+  agent* const first = chains_[size_class];
+  if (!first) return &carve(size_class);
+  const chain taken = chain_at(*first);
+  chains_[size_class] = taken.next;
+  if (taken.count > 1) push_chain(*first->next_free, taken.count - 1);
+  return first;
+}
+
+agent& task_pool::carve(unsigned size_class) {
+  slab*& open = open_[size_class];
+  const std::size_t block_size = granule * (size_class + 2);
+  if (!open || granule + (open->carved + 1) * block_size > slab_size) open = &make_slab(block_size);
+  agent* const block = new (&open->block(open->carved)) agent;
+  block->size_class = static_cast<std::uint8_t>(size_class);
+  ++open->carved;
+  poison(*block);
+  return *block;
+}
+
+// A program with few fibers takes slabs one by one. One with many takes huge pages: a fault for every 4 KiB would cost
+// as much as all the rest of a spawn. Any fiber may come to wait with a timer, at most one, and a wait cannot fail: so
+// the room for its timer, which may be armed on any worker, is made here, where a want of memory can be told.
+task_pool::slab& task_pool::make_slab(std::size_t block_size) {
+  const std::size_t places = (slab_size - granule) / block_size;
+  loop_.provide_timers(std::max(places_ + places, least_timers));
+  const bool begins_chunk = left_in_chunk_ == 0;
+  if (begins_chunk) {
+    const std::size_t size = slab_count_ < single_slabs ? slab_size : chunk_size;
+    void* const memory = std::aligned_alloc(size, size);
+    if (!memory) throw std::bad_alloc();
+    if (size == chunk_size) ::madvise(memory, size, MADV_HUGEPAGE);  // refused: small pages do as well
+    next_slab_ = static_cast<char*>(memory);
+    left_in_chunk_ = size;
+  }
+  slabs_ = new (next_slab_) slab{this, home_, slabs_, block_size, 0, begins_chunk};
+  ++slab_count_;
+  places_ += places;
+  next_slab_ += slab_size;
+  left_in_chunk_ -= slab_size;
+  return *slabs_;
+}
+
+// The last block of a retired pool takes the pool with it.
+void task_pool::give_from_outside(void* room) noexcept {
+  agent& block = block_of(room);
+  block.word.reset();
+  poison(block);
+  task_pool& pool = *slab_of(&block).pool;
+  bool last = false;
+  {
+    const std::lock_guard lock(pool.lock_);
+    block.in_use = false;
+    block.next_free = nullptr;
+    if (block.held_locks == 0) pool.push_chain(block, 1);  // else its locks would take the next fiber for their owner
+    last = pool.retired_ && --pool.orphans_ == 0;
+  }
+  if (last) delete &pool;
+}
+
+void task_pool::retire() noexcept {
+  bool empty = false, kept = false;
+  {
+    const std::lock_guard lock(lock_);
+    for (slab* s = slabs_; s; s = s->next)
+      for (std::size_t i = 0; i < s->carved; ++i) {
+        orphans_ += s->block(i).in_use;
+        kept |= s->block(i).kept;
+      }
+    retired_ = true;
+    empty = orphans_ == 0;
+  }
+  if (empty) delete this;
+  if (kept) keep_for_ever();
+}
+
+// Where leak checkers find it, and what its blocks own.
+void task_pool::keep_for_ever() noexcept {
+  static constinit spin_lock guard;
+  static constinit task_pool* all = nullptr;
+  const std::lock_guard lock(guard);
+  next_kept_ = std::exchange(all, this);
+}
+
+task_pool::~task_pool() {
+  while (slab* const last = slabs_) {
+    slabs_ = last->next;
+#if ULEXITE_ASAN
+    __asan_unpoison_memory_region(last, slab_size);
+#endif
+    if (last->begins_chunk) std::free(last);  // the oldest slab of its chunk, so the last to come here
+  }
+}
+
+}  // namespace ulexite::detail

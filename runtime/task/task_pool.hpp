@@ -1,0 +1,191 @@
+#pragma once
+
+#include <ulexite/base/spin_lock.hpp>
+#include <ulexite/fiber/context.hpp>
+#include <ulexite/fiber/stack.hpp>
+#include <ulexite/runtime/task/outside_gate.hpp>
+#include <ulexite/runtime/task/unhandled.hpp>
+#include <ulexite/runtime/wait/agent.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#if ULEXITE_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace ulexite::detail {
+
+class event_loop;
+class runtime_state;
+
+// The blocks that fibers are made in: an agent, then room for a task with its closure and result. Blocks are recycled
+// and stay agents as long as the pool lives; a pool outlives its runtime by the handles that still refer to finished
+// fibers.
+class task_pool {
+ public:
+  static constexpr std::size_t granule = 64;
+  static constexpr std::size_t classes = 7;  // blocks of 128, 192, ... 512 bytes
+  static constexpr std::size_t largest_room = granule * (classes + 1) - sizeof(agent);
+
+  // The blocks one worker keeps at hand.
+  struct cache {
+    struct free_list {
+      agent* free = nullptr;
+      unsigned count = 0;
+    } free_lists[classes];
+  };
+
+  // The pool of the runtime `home`, whose fibers may each have a timer in `loop`. `handler` is kept here, because a
+  // handle may be dropped after the runtime's end.
+  static task_pool* make(runtime_state& home, event_loop& loop, unhandled_handler handler) {
+    return new task_pool(home, loop, std::move(handler));
+  }
+
+  [[nodiscard]] const std::shared_ptr<const unhandled_handler>& handler() const noexcept { return handler_; }
+
+  // The class of blocks with room for `size` <= largest_room bytes.
+  static constexpr unsigned class_of(std::size_t size) noexcept {
+    const std::size_t granules = (size + sizeof(agent) + granule - 1) / granule;
+    return granules < 2 ? 0 : static_cast<unsigned>(granules - 2);
+  }
+
+  // Room in a block of that class, aligned to 16. The deadline of its agent is left to the caller. `own` is the calling
+  // worker's, or null on another thread. Throws std::bad_alloc.
+  void* allocate(unsigned size_class, cache* own) {
+    if (!own) return room_of(*take_one(size_class));
+    if (!own->free_lists[size_class].free) refill(size_class, own->free_lists[size_class]);
+    return allocate_kept(size_class, *own);
+  }
+  // The same from what `own` keeps; null if that is nothing.
+  [[nodiscard]] static void* allocate_kept(unsigned size_class, cache& own) noexcept {
+    auto& free_list = own.free_lists[size_class];
+    agent* const block = free_list.free;
+    if (!block) [[unlikely]]
+      return nullptr;
+    free_list.free = block->next_free;
+    --free_list.count;
+    __builtin_prefetch(free_list.free, 1);  // the next to be used, which another worker may have had
+    return room_of(*block);
+  }
+  // Gives `room` back. Any thread; `own` as above, of the pool's own runtime.
+  static void deallocate(void* room, cache* own) noexcept {
+    if (!own) return give_from_outside(room);
+    if (!may_keep(room, *own)) give_batch(own->free_lists[block_of(room).size_class]);
+    keep(room, *own);
+  }
+  // Is there a place for it in `own`? And its being put there.
+  [[nodiscard]] static bool may_keep(void* room, const cache& own) noexcept {
+    return own.free_lists[block_of(room).size_class].count < 2 * batch;
+  }
+  static void keep(void* room, cache& own) noexcept {
+    agent& block = block_of(room);
+    block.word.reset();
+    poison(block);
+    auto& free_list = own.free_lists[block.size_class];
+    block.in_use = false;
+    block.next_free = free_list.free;
+    free_list.free = &block;
+    ++free_list.count;
+  }
+  // The pool that `room` is of, and the runtime, if that still lives.
+  static task_pool& of(const void* room) noexcept { return *slab_of(room).pool; }
+  static runtime_state& home_of(const void* room) noexcept { return slab_of(room).home; }
+
+  // Threads outside the runtime that are about to publish something in it.
+  outside_gate gate;
+
+  // Calls visit(agent&) for every block that was ever used, whatever it holds now. Any thread.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    const std::lock_guard lock(lock_);
+    for (slab* s = slabs_; s; s = s->next)
+      for (std::size_t i = 0; i < s->carved; ++i) visit(s->block(i));
+  }
+
+  // The runtime ends: the pool deletes itself once its last block has come back. With the block of an abandoned fiber
+  // it lives for ever.
+  void retire() noexcept;
+
+ private:
+  static constexpr std::size_t slab_size = 256 * 1024;
+  static constexpr std::size_t chunk_size = 2 * 1024 * 1024;  // of a large pool's slabs: a huge page
+  static constexpr unsigned single_slabs = 16;                // before it is a large one
+  static constexpr unsigned batch = 32;
+  static constexpr std::size_t least_timers = 8000;  // to make room for: enough for the first slabs
+
+  struct slab {
+    task_pool* pool;
+    runtime_state& home;
+    slab* next;
+    std::size_t block_size;
+    std::size_t carved;
+    bool begins_chunk;  // is what was allocated, perhaps with others behind it
+
+    agent& block(std::size_t i) noexcept {
+      return *reinterpret_cast<agent*>(reinterpret_cast<char*>(this) + granule + i * block_size);
+    }
+  };
+
+  task_pool(runtime_state& home, event_loop& loop, unhandled_handler handler)
+      : home_(home), loop_(loop), handler_(std::make_shared<const unhandled_handler>(std::move(handler))) {}
+  ~task_pool();
+
+  static slab& slab_of(const void* room) noexcept {
+    return *reinterpret_cast<slab*>(reinterpret_cast<std::uintptr_t>(room) & ~(slab_size - 1));
+  }
+  // What links the blocks that workers give back, many at a time: in the room of the first of each chain.
+  struct chain {
+    agent* next;
+    unsigned count;
+  };
+  static chain& chain_at(agent& first) noexcept { return *reinterpret_cast<chain*>(&first + 1); }
+
+  // A block in the pool is out of bounds for AddressSanitizer, but for its agent and the chain.
+  static void poison([[maybe_unused]] agent& block) noexcept {
+#if ULEXITE_ASAN
+    __asan_poison_memory_region(&chain_at(block) + 1, granule * (block.size_class + 2) - sizeof(agent) - sizeof(chain));
+#endif
+  }
+  static void unpoison([[maybe_unused]] agent& block) noexcept {
+#if ULEXITE_ASAN
+    __asan_unpoison_memory_region(&chain_at(block) + 1,
+                                  granule * (block.size_class + 2) - sizeof(agent) - sizeof(chain));
+#endif
+  }
+  static agent& block_of(void* room) noexcept { return *(static_cast<agent*>(room) - 1); }
+  static void* room_of(agent& block) noexcept {
+    block.shielded = false;
+    block.expired = false;
+    unpoison(block);
+    return &block + 1;
+  }
+  agent* take_one(unsigned size_class);
+  void refill(unsigned size_class, cache::free_list& free_list);
+  static void give_batch(cache::free_list& free_list) noexcept;
+  void push_chain(agent& first, unsigned count) noexcept;
+  static void give_from_outside(void* room) noexcept;
+  agent& carve(unsigned size_class);
+  slab& make_slab(std::size_t block_size);
+  void keep_for_ever() noexcept;
+
+  runtime_state& home_;
+  event_loop& loop_;                                        // gone when the pool is retired
+  const std::shared_ptr<const unhandled_handler> handler_;  // may outlive the pool
+  spin_lock lock_;                                          // guards all below
+  slab* slabs_ = nullptr;
+  slab* open_[classes]{};  // the slab that blocks are carved from
+  unsigned slab_count_ = 0;
+  std::size_t places_ = 0;     // for blocks, in all slabs
+  char* next_slab_ = nullptr;  // in the chunk that was allocated last
+  std::size_t left_in_chunk_ = 0;
+  agent* chains_[classes]{};
+  bool retired_ = false;
+  std::size_t orphans_ = 0;  // blocks in use after retire
+  task_pool* next_kept_ = nullptr;
+};
+
+}  // namespace ulexite::detail

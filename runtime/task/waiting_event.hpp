@@ -1,0 +1,25 @@
+#pragma once
+
+#include <ulexite/runtime/task/task.hpp>
+
+namespace ulexite::detail {
+
+// How the event loop's events are tied to fibers: whoever waits for one keeps it in its frame. Templates, for this
+// layer's headers do not see the loop's.
+
+// Makes `event`, an evloop event, end a wait of `waiter` with `Reason`.
+template <wake_reason Reason, class Event>
+void tie(Event& event, agent& waiter) noexcept {
+  event.waiter = &waiter;
+  event.claim = [](auto& fired) noexcept {
+    return static_cast<agent*>(fired.waiter)->word.claim(Reason) == claim_result::won;
+  };
+}
+
+// The fiber whose wait a ready event ended.
+template <class Event>
+task& task_of(Event& ready) noexcept {
+  return static_cast<agent*>(ready.waiter)->fiber();
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,175 @@
+#include <ulexite/base/perturb.hpp>
+#include <ulexite/runtime/threads/blocking_pool.hpp>
+#include <ulexite/runtime/wait/current.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace ulexite::detail {
+
+blocking_pool::blocking_pool(const runtime_state& home, std::size_t most_threads, std::chrono::milliseconds keep_alive)
+    : home_(home),
+      most_(most_threads),
+      keep_alive_(std::min<std::chrono::milliseconds>(keep_alive, std::chrono::hours(24 * 365))) {
+  if (most_threads == 0) throw std::invalid_argument("runtime_options::blocking_threads is 0, and must be at least 1");
+  if (keep_alive < keep_alive.zero())
+    throw std::invalid_argument(
+        "runtime_options::blocking_keep_alive is negative: " + std::to_string(keep_alive.count()) + " ms");
+}
+
+// The thread is made with the mutex held, so that nobody relies on one that the machine then refuses.
+void blocking_pool::start_thread() {
+  threads_.emplace_back([self = shared_from_this()] { self->thread_main(); });
+  ++starting_;
+}
+
+// Finds a thread for the work, which is in the queue. Mutex held. False: every one is busy, and the machine or, if it
+// counts, the `limit` allows of no other.
+bool blocking_pool::assign(blocking_work& work, std::size_t limit) {
+  if (called_ + starting_ >= queued_) return true;  // one comes whose work another has taken
+  if (idle_ > 0) {
+    --idle_;
+    ++called_;
+    wake_.notify_one();
+    return true;
+  }
+  if (threads_.size() >= limit) return false;
+  try {
+    start_thread();
+    return true;
+  } catch (...) {
+    if (threads_.size() > lent_) return false;  // there is one that comes to it
+    take_out(work);
+    throw;
+  }
+}
+
+void blocking_pool::take_out(blocking_work& work) noexcept {
+  queue_.remove(work);
+  --queued_;
+}
+
+void blocking_pool::submit(blocking_work& work) {
+  const std::lock_guard lock(mutex_);
+  queue_.push_back(work);
+  ++queued_;
+  assign(work, most_ + lent_);
+}
+
+// It goes before the queue, so that a thread which is just coming free takes it, if any.
+bool blocking_pool::lend_thread(blocking_work& work) noexcept try {
+  const std::lock_guard lock(mutex_);
+  queue_.push_front(work);
+  ++queued_;
+  ++lent_;
+  if (assign(work, SIZE_MAX)) return true;
+  take_out(work);
+  --lent_;
+  return false;
+} catch (...) {
+  thread_returns();
+  return false;
+}
+
+void blocking_pool::thread_returns() noexcept {
+  const std::lock_guard lock(mutex_);
+  --lent_;
+}
+
+bool blocking_pool::withdraw(blocking_work& work) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!work.linked()) return false;
+  take_out(work);
+  return true;
+}
+
+void blocking_pool::thread_main() noexcept {
+  set_runtime_of_thread(home_);
+  std::thread former;
+  {
+    std::unique_lock lock(mutex_);
+    serve(lock);
+    former = leave();
+    ended_.notify_all();
+  }
+  if (former.joinable()) former.join();
+}
+
+void blocking_pool::serve(std::unique_lock<std::mutex>& lock) noexcept {
+  --starting_;
+  for (;;) {
+    blocking_work* const work = nothing_to_do() ? nullptr : &queue_.front();
+    void* given = nullptr;
+    if (work) {
+      take_out(*work);
+      lock.unlock();
+      perturb();
+      manners_.adopt();  // whatever the last call has left
+      given = work->run();
+      lock.lock();
+    }
+    const bool free = nothing_to_do() && !is_surplus();
+    if (free) ++idle_;
+    if (work) {
+      lock.unlock();
+      work->finish(given);
+      perturb();
+      lock.lock();
+    }
+    if (!free) {
+      if (is_surplus()) return;
+      continue;
+    }
+    wake_.wait_for(lock, keep_alive_, [this] { return called_ > 0 || retired_; });
+    if (called_ == 0) {
+      --idle_;
+      return;
+    }
+    --called_;
+  }
+}
+
+// Mutex held. Returns what the calling thread is to join, if it has not been left to itself by retire.
+std::thread blocking_pool::leave() noexcept {
+  const auto mine = std::ranges::find(threads_, std::this_thread::get_id(), &std::thread::get_id);
+  if (mine == threads_.end()) return {};
+  std::swap(*mine, threads_.back());
+  std::thread former = std::exchange(last_ended_, std::move(threads_.back()));
+  threads_.pop_back();
+  return former;
+}
+
+void blocking_pool::retire() noexcept {
+  std::unique_lock lock(mutex_);
+  retired_ = true;
+  wake_.notify_all();
+  ended_.wait(lock, [this] { return threads_.size() <= given_up_; });
+  for (std::thread& given_up : threads_) given_up.detach();
+  threads_.clear();
+  std::thread last = std::move(last_ended_);
+  lock.unlock();
+  if (last.joinable()) last.join();
+}
+
+void blocking_pool::give_up() noexcept {
+  const std::lock_guard lock(mutex_);
+  ++given_up_;
+  ended_.notify_all();
+}
+
+void blocking_pool::given_up_ends() noexcept {
+  const std::lock_guard lock(mutex_);
+  --given_up_;
+}
+
+blocking_pool::counts blocking_pool::now() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return {threads_.size(), queued_};
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,69 @@
+#include <ulexite/base/random.hpp>
+#include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/runtime/wait/thread_agent.hpp>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define ULEXITE_OPAQUE [[gnu::noinline, gnu::noipa]]
+#else
+#define ULEXITE_OPAQUE [[gnu::noinline]]
+#endif
+
+namespace ulexite::detail {
+
+// 24 bytes: any loader has room for them. Not static, and kept by the linker, where inline assembly names it.
+#if defined(__x86_64__) && !defined(__ILP32__)
+[[gnu::tls_model("initial-exec"), gnu::used]] constinit thread_local current_execution own_execution;
+#else
+[[gnu::tls_model("initial-exec")]] static constinit thread_local current_execution own_execution;
+#endif
+
+namespace {
+
+// A plain thread stays on itself: no fiber comes here, for workers have an agent at any time.
+[[gnu::cold, gnu::noinline]] agent& make_thread_agent() noexcept {
+  thread_local thread_agent plain;
+  this_thread_execution().agent = &plain;
+  return plain;
+}
+
+constinit thread_local random dice{0};
+constinit thread_local const runtime_state* made_for = nullptr;
+
+}  // namespace
+
+ULEXITE_OPAQUE current_execution& this_thread_execution() noexcept {
+  current_execution* address = &own_execution;
+  asm volatile("" : "+r"(address));
+  return *address;
+}
+
+ULEXITE_OPAQUE const runtime_state* runtime_of_thread() noexcept { return made_for; }
+
+void set_runtime_of_thread(const runtime_state& home) noexcept { made_for = &home; }
+
+ULEXITE_OPAQUE scheduler* this_scheduler() noexcept {
+  current_execution* address = &own_execution;
+  asm volatile("" : "+r"(address));
+  return address->scheduler;
+}
+
+ULEXITE_OPAQUE agent& this_agent() noexcept {
+  current_execution* address = &own_execution;
+  asm volatile("" : "+r"(address));
+  return address->agent ? *address->agent : make_thread_agent();
+}
+
+ULEXITE_OPAQUE caller this_caller() noexcept {
+  current_execution* address = &own_execution;
+  asm volatile("" : "+r"(address));
+  return {address->agent ? address->agent : &make_thread_agent(), address->scheduler};
+}
+
+// A thread's own numbers, from wherever the thread happens to stand at first.
+ULEXITE_OPAQUE std::uint32_t random_below(std::uint32_t bound) noexcept {
+  random* address = &dice;
+  asm volatile("" : "+r"(address));
+  return address->below(bound);
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <ulexite/runtime/wait/agent.hpp>
+
+#include <cstdint>
+
+namespace ulexite::detail {
+
+class fork_queue;
+class runtime_state;
+class scheduler;
+
+// Who runs on the calling thread. A compiler may keep the address of a thread_local over a switch, after which another
+// thread runs the code. So only the functions of current.cpp see it, which are never inlined nor looked into.
+struct current_execution {
+  detail::scheduler* scheduler = nullptr;  // null on a plain thread
+  detail::agent* agent = nullptr;          // of what runs; null on a plain thread before first use
+  fork_queue* forks = nullptr;             // that worker's
+};
+
+// The runtime that the calling thread belongs to, as a worker or as one that may block; null on any other thread.
+const runtime_state* runtime_of_thread() noexcept;
+// Before the thread does anything else.
+void set_runtime_of_thread(const runtime_state& home) noexcept;
+
+// The calling worker's scheduler, or null on any other thread. A fiber must not keep it over a switch.
+scheduler* this_scheduler() noexcept;
+
+// The calling thread's own record, for its worker to keep.
+current_execution& this_thread_execution() noexcept;
+
+#if defined(__x86_64__) && !defined(__ILP32__)
+extern constinit thread_local current_execution own_execution asm("ulexite_current_execution");
+
+// The same without a call, for what is done every few nanoseconds: a compiler cannot look into it either. Not to be
+// kept over anything that may switch.
+[[gnu::always_inline]] inline current_execution& inlined_execution() noexcept {
+  current_execution* address;
+  asm volatile("movq ulexite_current_execution@gottpoff(%%rip), %0\n\taddq %%fs:0, %0" : "=r"(address) : : "cc");
+  return *address;
+}
+#else
+inline current_execution& inlined_execution() noexcept { return this_thread_execution(); }
+#endif
+
+// The agent of the calling fiber or thread.
+agent& this_agent() noexcept;
+
+// Who calls, both at once, for that is one call instead of two.
+struct caller {
+  detail::agent* agent;
+  scheduler* worker;  // on which the call is made, until the next switch; null on a plain thread
+};
+caller this_caller() noexcept;
+
+// this_caller() without a call.
+[[gnu::always_inline]] inline caller inlined_caller() noexcept {
+  const current_execution& here = inlined_execution();
+  return {here.agent ? here.agent : &this_agent(), here.scheduler};
+}
+
+// A number below `bound`, which is above 0. Any thread.
+std::uint32_t random_below(std::uint32_t bound) noexcept;
+
+}  // namespace ulexite::detail

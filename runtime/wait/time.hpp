@@ -1,0 +1,48 @@
+#pragma once
+
+// Deadlines: points in time of the steady clock, in nanoseconds.
+
+#include <chrono>
+#include <cstdint>
+#include <type_traits>
+
+namespace ulexite {
+
+// The clock of every deadline. Where a point in time is taken, those of other clocks do too.
+using steady_clock = std::chrono::steady_clock;
+
+namespace detail {
+
+inline constexpr std::int64_t no_deadline = INT64_MAX;
+
+// Nanoseconds of the steady clock.
+inline std::int64_t now_ns() noexcept { return steady_clock::now().time_since_epoch().count(); }
+
+// A deadline `time` from now. Negative is now; what does not fit means never.
+template <class Rep, class Period>
+std::int64_t deadline_after(std::chrono::duration<Rep, Period> time) noexcept {
+  using nanoseconds = std::chrono::duration<double, std::nano>;
+  if (!(time > time.zero())) return 0;
+  if (nanoseconds(time).count() >= 9e18) return no_deadline;
+  const std::int64_t now = now_ns();
+  const auto span = std::chrono::ceil<std::chrono::nanoseconds>(time).count();
+  return span > no_deadline - now ? no_deadline : now + span;
+}
+
+// The same for a point in time. Another clock is read once, here: what happens to it during the wait is not noticed.
+template <class Clock, class Duration>
+std::int64_t deadline_at(std::chrono::time_point<Clock, Duration> time) noexcept {
+  if constexpr (std::is_same_v<Clock, steady_clock>) {
+    using nanoseconds = std::chrono::duration<double, std::nano>;
+    const auto span = time.time_since_epoch();
+    if (!(span > span.zero())) return 0;
+    if (nanoseconds(span).count() >= 9e18) return no_deadline;
+    return std::chrono::ceil<std::chrono::nanoseconds>(span).count();
+  } else {
+    const auto now = Clock::now();
+    return time > now ? deadline_after(time - now) : 0;
+  }
+}
+
+}  // namespace detail
+}  // namespace ulexite

@@ -1,0 +1,52 @@
+#include <ulexite/base/perturb.hpp>
+#include <ulexite/runtime/fork/branch.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+
+namespace ulexite::detail {
+
+task* branch::start(runtime_state& home) noexcept {
+  result_task<void>* made;
+  try {
+    made = &make_(home, *this);
+  } catch (...) {  // no memory, or max_fibers
+    publish_fate(home, given_back);
+    return nullptr;
+  }
+  initialise(*made);
+  made->make_branch_of(forking_->fiber());
+  made->agent().deadline = deadline_;
+  made->agent().shielded = shielded_;
+  publish_fate(home, reinterpret_cast<std::uintptr_t>(made));
+  return made;
+}
+
+// The last that the taker does with the branch, but to call its function. Whoever waits for the fate goes to the shared
+// queue: a searching worker looks there, but not at what it has itself.
+void branch::publish_fate(runtime_state& home, std::uintptr_t fate) noexcept {
+  perturb();
+  if (agent* const waiter = fate_.publish(fate)) home.inject(waiter->fiber());
+}
+
+std::uintptr_t branch::wait_for_fate() noexcept {
+  if (const auto known = fate_.known()) return known;
+  agent& self = this_agent();
+  perturb();
+  if (fate_.wait_for(self)) suspend_prepared(self, cancellable::no);
+  return fate_.known();
+}
+
+result_task<void>* branch::wait(bool stop) noexcept {
+  const std::uintptr_t fate = wait_for_fate();
+  if (fate == given_back) return nullptr;
+  auto& elsewhere = *reinterpret_cast<result_task<void>*>(fate);
+  if (!stop && !elsewhere.join(no_deadline, cancellable::yes)) stop = this_agent().word.stop_requested();
+  if (stop) elsewhere.request_stop();
+  elsewhere.join();
+  // Behind our back only the runtime asks a branch to stop, and asks us next: what the branch throws is then the end of
+  // a fiber that was asked to stop, and no failure of it.
+  if (!stop && elsewhere.agent().word.stop_requested()) this_agent().word.request_stop();
+  return &elsewhere;
+}
+
+}  // namespace ulexite::detail

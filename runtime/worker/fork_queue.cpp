@@ -1,0 +1,56 @@
+#include <ulexite/runtime/fork/branch.hpp>
+#include <ulexite/runtime/fork/fork_queue.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
+
+#include <algorithm>
+
+namespace ulexite::detail {
+// A branch becomes a fiber, which takes time and locks: the main stack does it.
+task* fork_queue::start_next(bool oldest) noexcept {
+  while (branch* const forked = oldest ? forks_.pop_oldest() : forks_.pop_bottom())
+    if (task* const started = forked->start(owner_.home())) return started;
+  return nullptr;
+}
+
+// Either `forked` was taken, or above it lie branches of fibers that ran here while the fiber that forked it was away.
+// Those then wait as fibers.
+bool fork_queue::take_back_below(branch& youngest, branch& forked) noexcept {
+  if (forked.fate_known()) {
+    static_cast<void>(forks_.push(youngest));  // there is room: it was there
+    return false;
+  }
+  for (branch* above = &youngest; above; above = forks_.pop_bottom()) {
+    if (above == &forked) return true;
+    if (task* const started = above->start(owner_.home())) owner_.add(*started);
+  }
+  return false;
+}
+
+// Called when there was no fork before. If no thief has taken those of the last time, the next is likely to be taken
+// back as soon, and a wake-up costs its caller as much as a thousand forks: so there is a pause, longer each time.
+void fork_queue::notify_others() noexcept {
+  if (!owner_.others_may_be_woken()) return;
+  auto& last = last_notification_;
+  const std::int64_t time = now_ns();
+  if (time - last.time < last.pause) return;
+  const std::int64_t taken = forks_.taken();
+  last.pause = tuning::next_pause(taken != last.taken, last.pause, tuning::shortest_pause, tuning::longest_fork_pause);
+  last.time = time;
+  last.taken = taken;
+  owner_.home().parker.wake_one();
+}
+
+void fork_queue::yield_slow() noexcept { owner_.yield_after_request(); }
+
+// One thief at a time: each pays a heavy fence, most of which would be in vain, and the kernel makes them wait for each
+// other.
+task* fork_queue::steal(runtime_state& home) noexcept {
+  if (forks_.seems_empty() || robbed_.exchange(true, std::memory_order_relaxed)) return nullptr;  // hint
+  branch* const oldest = forks_.steal();
+  robbed_.store(false, std::memory_order_relaxed);  // hint
+  return oldest ? oldest->start(home) : nullptr;
+}
+
+}  // namespace ulexite::detail

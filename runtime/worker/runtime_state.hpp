@@ -1,0 +1,164 @@
+#pragma once
+
+// What the workers of one runtime share. The public class runtime is its handle.
+//
+// Pairings
+//   A  whoever has given a block to a new fiber: light fence, loads stop_requested_ (inherit, in task.cpp)  ->
+//      request_stop: stores stop_requested_, heavy fence, asks every block's fiber. One of them asks the new fiber.
+
+#include <ulexite/fiber/stack_pool.hpp>
+#include <ulexite/runtime/metrics.hpp>
+#include <ulexite/runtime/options.hpp>
+#include <ulexite/runtime/park/parker.hpp>
+#include <ulexite/runtime/queue/inject_queue.hpp>
+#include <ulexite/runtime/task/task_pool.hpp>
+#include <ulexite/runtime/threads/blocking_pool.hpp>
+#include <ulexite/runtime/threads/inherited_thread_state.hpp>
+#include <ulexite/runtime/wait/thread_agent.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace ulexite::detail {
+
+class event_loop;
+
+class runtime_state {
+ public:
+  explicit runtime_state(runtime_options options);
+  runtime_state(const runtime_state&) = delete;
+  runtime_state& operator=(const runtime_state&) = delete;
+
+  // Sees to it that what is published can run: the machine has given a worker, and stacks. Throws std::system_error
+  // when it refuses the first of either. A thread outside, before it publishes.
+  void ensure_worker();
+
+  // Publishing runnables. Any thread.
+  void inject(job& runnable) noexcept;
+  void inject(intrusive_queue<job>& runnables) noexcept;
+  // Makes a fiber runnable whose wait the caller has claimed. It may have been abandoned since, and its runtime be
+  // gone.
+  static void resume_from_outside(task& fiber) noexcept;
+
+  // Counting fibers; `here` is the calling worker, if it is one of this runtime.
+  void count_spawn(scheduler* here) {
+    if (!here || counts_live()) return count_spawn_slow(here);
+    here->counters.spawned.add();
+  }
+  void count_end(scheduler* here) noexcept {
+    if (!here || counts_live()) return count_end_slow(here);
+    here->counters.ended.add();
+  }
+  // Are those that live counted, for a limit?
+  [[nodiscard]] bool counts_live() const noexcept { return options.max_fibers != 0; }
+  [[nodiscard]] std::size_t live() const noexcept;
+
+  // Asks all fibers to stop, now and in future. Any thread.
+  void request_stop() noexcept;
+  [[nodiscard]] bool stop_requested() const noexcept {
+    return stop_requested_.load(std::memory_order_relaxed);  // ordered by A's fence
+  }
+
+  [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
+
+  // Must the workers end, whatever there is to run? A hint: parking decides for those that have nothing to run.
+  [[nodiscard]] bool ending() const noexcept { return ending_.load(std::memory_order_relaxed); }  // hint
+
+  // The monitor's duty while the calling plain thread waits for `task`, or for every fiber.
+  void watch_until_done(task& task) noexcept;
+  void watch_until_quiet() noexcept;
+  // Somebody must do that duty while fibers run that no such thread waits for.
+  void ensure_monitor() noexcept;
+
+  // Ends all workers at their next scheduling point, and joins them. Returns how many fibers are left unfinished: these
+  // are never resumed, and what stands on their stacks is never destroyed. A plain thread, last of all.
+  std::size_t stop_workers() noexcept;
+
+  // After stop_workers: ends what is left, without running it. Returns how many fibers that were.
+  std::size_t abandon_all() noexcept;
+
+  [[nodiscard]] runtime_metrics metrics() const noexcept;
+
+  // Makes the calling thread the worker of that number, until it is told to end or leaves that to another thread.
+  // Returns a fiber that is to be made runnable, or null.
+  task* be_worker(std::size_t index) noexcept;
+
+  // For the parker, see parker.hpp.
+  [[nodiscard]] bool any_work() const noexcept;
+  void sleep_in_loop(worker_slot& worker_slot) noexcept;
+  void wake_loop() noexcept;
+  [[nodiscard]] bool start_worker() noexcept;
+  [[nodiscard]] bool starts_suspended() const noexcept;
+  void all_asleep() noexcept;
+  void some_awake() noexcept;
+
+  const runtime_options options;
+  const std::size_t workers;
+  const bool crowded;  // more workers than processors: a spinning one keeps another from running
+  const inherited_thread_state inherited_state;
+  stack_pool& stacks;
+  const std::shared_ptr<event_loop> loop;  // shared with the sockets registered in it, which may outlive the runtime
+  struct retirement {
+    void operator()(task_pool* pool) const noexcept { pool->retire(); }
+  };
+  const std::unique_ptr<task_pool, retirement> owned_tasks;
+  task_pool& tasks;
+  const std::shared_ptr<blocking_pool> blocking;  // shared with its threads
+  inject_queue injected;
+  inject_queue starved;  // what the machine refused a stack: the monitor has it try again
+  detail::parker<runtime_state> parker;
+  std::vector<std::unique_ptr<scheduler>> schedulers;
+  std::atomic<bool> running_main{false};  // run() is under way
+
+ private:
+  void count_spawn_slow(scheduler* here);
+  void count_end_slow(scheduler* here) noexcept;
+  void call_start_hook(std::size_t index);
+  [[nodiscard]] std::size_t queued() const noexcept;
+
+  // The monitor: sees to what no worker can see to itself. One thread at a time.
+  class monitor_turn;
+  void tick() noexcept;
+  void relieve_hogs() noexcept;
+  void rescue() noexcept;
+  void retry_starved() noexcept;
+  [[nodiscard]] std::int64_t next_tick(thread_agent& self) noexcept;
+  void monitor_main() noexcept;
+  void forget_monitor(thread_agent& self) noexcept;
+
+  std::atomic<bool> stop_requested_{false};
+  std::stop_source stop_source_;                  // for the fibers' tokens
+  std::atomic<bool> ending_{false};               // workers are to end
+  std::atomic<std::size_t> live_limit_count_{0};  // only counted when there is a limit
+  std::atomic<std::uint64_t> spawned_outside_{0}, ended_outside_{0};
+  std::atomic<std::uint64_t> wakes_{0}, starts_refused_{0}, hogs_relieved_{0}, polls_rescued_{0}, rescued_{0};
+  std::atomic<std::int64_t> starts_refused_until_{0};
+
+  std::mutex first_start_;               // taken before the parker's: one thread tries, the others wait for it
+  std::error_code first_start_refused_;  // why; guarded by first_start_
+  std::atomic<bool> has_worker_{false};
+  std::atomic<std::size_t> in_hooks_{0};    // workers whose on_thread_start has not returned
+  std::vector<std::thread> threads_;        // guarded by the parker's mutex
+  std::size_t threads_started_ = 0;         // guarded by the parker's mutex
+  thread_agent* monitor_asleep_ = nullptr;  // sleeps until a worker awakes; guarded by the parker's mutex
+  thread_agent* quiet_waiter_ = nullptr;    // wants to know when all sleep; guarded by the parker's mutex
+  std::atomic<bool> monitored_{false};
+  std::thread monitor_thread_;
+  bool monitor_stop_ = false;  // guarded by the parker's mutex
+  thread_agent* monitor_agent_ = nullptr;
+
+  // the monitor's own
+  unsigned quiet_ticks_ = 0, lost_ticks_ = 0, trims_left_ = 0;
+  std::uint64_t seen_wakes_ = ~std::uint64_t{0};  // the first tick finds that something has happened
+  std::int64_t last_trim_ = 0;
+  std::vector<std::uint64_t> seen_dispatches_;
+};
+
+}  // namespace ulexite::detail

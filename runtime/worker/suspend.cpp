@@ -1,0 +1,148 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/base/panic.hpp>
+#include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/runtime/task/waiting_event.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
+#include <ulexite/runtime/wait/thread_agent.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+
+namespace ulexite::detail {
+namespace {
+
+// Always prepared, because the thread itself is a claimer without the lock: after its deadline, and when it is poked.
+wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, std::int64_t deadline) noexcept {
+  if (!prepared) self.word.prepare();
+  const bool waits = self.word.commit(true, false);
+  if (held) held->unlock();
+  if (waits && !self.block(deadline) && self.word.claim(wake_reason::timed_out) == claim_result::lost)
+    while (!self.block(no_deadline)) {
+    }  // claimed in time: the resume is on its way
+  return self.word.reason();
+}
+
+// The timer may fire before the switch: then its claim is early, and the commit after the switch notices.
+[[gnu::noinline]] wake_reason suspend_with_timer(task& self, spin_lock* held, bool prepared, bool cancellable,
+                                                 std::int64_t deadline) noexcept {
+  if (!prepared) self.agent().word.prepare();
+  timer_event timer;
+  tie<wake_reason::timed_out>(timer, self.agent());
+  event_loop& loop = *self.home().loop;
+  loop.arm(timer, deadline, this_scheduler()->index());
+  const wake_reason reason = this_scheduler()->suspend(held, true, cancellable);
+  loop.cancel(timer);
+  return reason;
+}
+
+wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, bool cancellable, std::int64_t deadline) noexcept {
+  if (self.kind != agent_kind::fiber) [[unlikely]] {
+    if (self.kind == agent_kind::job)
+      panic(
+          "a job or a stop callback waits for something: only fibers and plain threads may (a job can become_fiber() "
+          "first)");
+    return suspend_thread(static_cast<thread_agent&>(self), held, prepared, deadline);
+  }
+  if (deadline != no_deadline) return suspend_with_timer(self.fiber(), held, prepared, cancellable, deadline);
+  return this_scheduler()->suspend(held, prepared, cancellable);
+}
+
+// The agent's own deadline bounds what may be cancelled, and is told from that of the operation.
+wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, bool cancellable,
+                            std::int64_t deadline) noexcept {
+  if (!cancellable || self.deadline >= deadline) [[likely]]
+    return suspend_any(self, held, prepared, cancellable && !self.shielded, deadline);
+  const wake_reason reason = suspend_any(self, held, prepared, !self.shielded, self.deadline);
+  if (reason != wake_reason::timed_out) return reason;
+  self.expired = true;
+  return wake_reason::cancelled;
+}
+
+// Out of line, as is the first suspend below, so that those who call them for what is rare need no frame.
+[[gnu::noinline]] void resume_elsewhere(agent& agent) noexcept {
+  if (agent.kind == agent_kind::thread) {
+    static_cast<thread_agent&>(agent).resume();
+  } else {
+    runtime_state::resume_from_outside(agent.fiber());
+  }
+}
+
+}  // namespace
+
+void resume(agent& agent) noexcept { resume(agent, this_scheduler()); }
+
+void resume(agent& agent, scheduler* worker) noexcept {
+  if (worker && agent.kind != agent_kind::thread && &worker->home() == &agent.fiber().home()) [[likely]] {
+    worker->wake(agent.fiber());
+  } else {
+    resume_elsewhere(agent);
+  }
+}
+
+void run_stop_callbacks(std::stop_source source) noexcept {
+  agent& self = this_agent();
+  const agent_kind kind = self.kind;
+  const bool nested = self.calls_back;
+  if (kind == agent_kind::fiber) self.kind = agent_kind::job;
+  self.calls_back = true;
+  source.request_stop();
+  self.calls_back = nested;
+  self.kind = kind;
+}
+
+[[gnu::noinline]] wake_reason suspend(agent& self, spin_lock& held, cancellable cancellable,
+                                      std::int64_t deadline) noexcept {
+  return suspend_bounded(self, &held, false, cancellable == cancellable::yes, deadline);
+}
+
+wake_reason suspend(caller self, spin_lock& held, cancellable cancellable, std::int64_t deadline) noexcept {
+  agent& agent = *self.agent;
+  if (agent.kind == agent_kind::fiber && deadline == no_deadline && agent.deadline == no_deadline) [[likely]]
+    return self.worker->suspend(&held, false, cancellable == cancellable::yes && !agent.shielded);
+  return suspend(agent, held, cancellable, deadline);
+}
+
+wake_reason suspend_prepared(agent& self, cancellable cancellable, std::int64_t deadline) noexcept {
+  return suspend_bounded(self, nullptr, true, cancellable == cancellable::yes, deadline);
+}
+
+std::error_code stop_cause(const agent& self) noexcept {
+  if (self.word.stop_requested() && !self.shielded) return errc::cancelled;
+  if (self.expired) return errc::deadline_exceeded;
+  return {};
+}
+
+void throw_stop_cause(const agent& self) {
+  if (const std::error_code cause = stop_cause(self)) throw_cancelled(cause);
+}
+
+void throw_cancelled(std::error_code cause) {
+  if (cause == errc::deadline_exceeded) throw deadline_exceeded();
+  throw operation_cancelled();
+}
+
+void throw_cancelled() { throw_cancelled(stop_cause(this_agent())); }
+
+void yield_if_budget_spent(agent& self) noexcept {
+  if (self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent()) this_scheduler()->yield_to_woken();
+}
+
+bool runs_on_a_worker(const agent* who) noexcept {
+  scheduler* const here = this_scheduler();
+  if (!here) return false;
+  for (const auto& worker : here->home().schedulers)
+    if (worker->runs(who)) return true;
+  return false;
+}
+
+task* this_task() noexcept {
+  scheduler* const here = this_scheduler();
+  return here ? here->running() : nullptr;
+}
+
+runtime_state& this_runtime_state() {
+  scheduler* const here = inlined_execution().scheduler;
+  if (!here) [[unlikely]]
+    throw std::system_error(make_error_code(errc::no_runtime), "ulexite::spawn");
+  return here->home();
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,362 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/base/panic.hpp>
+#include <ulexite/fiber/stack_overflow.hpp>
+#include <ulexite/fiber/stack_pool.hpp>
+#include <ulexite/fiber/switch.hpp>
+#include <ulexite/runtime/task/rare_task_state.hpp>
+#include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
+#include <ulexite/runtime/wait/thread_agent.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+
+#include <bit>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+namespace ulexite::detail {
+namespace {
+
+// The calling worker, if it is one of `home`'s.
+scheduler* worker_of(const runtime_state& home) noexcept {
+  scheduler* const here = inlined_execution().scheduler;
+  return here && &here->home() == &home ? here : nullptr;
+}
+
+// A million fibers are a million of these: with a detached fiber's agent and eight bytes of closure, two cache lines.
+#if !ULEXITE_ASAN && !ULEXITE_TSAN && !defined(ULEXITE_DEBUG_MIGRATE)
+static_assert(sizeof(agent) + sizeof(task) + 8 <= 2 * task_pool::granule);
+#endif
+
+task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blocks() : nullptr; }
+
+// What is rare is called last, here and below, so that the rest need not save registers for it.
+[[gnu::noinline]] void* allocate_slow(runtime_state& home, unsigned size_class, scheduler* here) {
+  home.count_spawn(here);
+  try {
+    return home.tasks.allocate(size_class, blocks_of(here));
+  } catch (...) {
+    home.count_end(here);
+    throw;
+  }
+}
+
+void inherit(task& task) noexcept {
+  const agent* const spawner = inlined_execution().agent;
+  task.agent().deadline = spawner ? spawner->deadline : no_deadline;  // null: a plain thread that never waited
+  std_atomics::light_fence();                                         // runtime_state.hpp A
+  if (task.home().stop_requested()) [[unlikely]]
+    task.agent().word.request_stop();
+}
+
+[[gnu::noinline]] void publish_slow(task& task) noexcept {
+  if (scheduler* const here = initialise(task)) {
+    here->add(task);
+  } else {
+    task.home().inject(task);
+  }
+}
+
+}  // namespace
+
+void* allocate_task(runtime_state& home, unsigned size_class) {
+  scheduler* const here = worker_of(home);
+  if (here && !home.counts_live()) [[likely]] {
+    if (void* const room = task_pool::allocate_kept(size_class, here->blocks())) [[likely]] {
+      here->counters.spawned.add();
+      return room;
+    }
+  }
+  return allocate_slow(home, size_class, here);
+}
+
+void deallocate_task(void* room) noexcept {
+  runtime_state& home = task_pool::home_of(room);
+  scheduler* const here = worker_of(home);
+  home.count_end(here);
+  task_pool::deallocate(room, blocks_of(here));
+}
+
+void apply_options(task& task, const task_options& options) {
+  try {
+    if (!options.name.empty()) task.set_name(options.name);
+    if (options.stack_size != 0) task.want_stack(options.stack_size);
+  } catch (...) {
+    task.detach_at_birth();
+    task.abandon();
+    throw;
+  }
+}
+
+scheduler* initialise(task& task) noexcept {
+  scheduler* const here = worker_of(task.home());
+  task.id = here ? here->next_id() : scheduler::take_ids(1);
+  inherit(task);
+  return here;
+}
+
+void publish(task& task) noexcept {
+  scheduler* const here = worker_of(task.home());
+  if (!here || !here->has_ids()) [[unlikely]]
+    return publish_slow(task);
+  task.id = here->next_id();
+  inherit(task);
+  here->add(task);
+}
+
+task::~task() {
+  delete rare_state_.load(std::memory_order_relaxed);  // nobody else refers to the task
+  delete[] name;
+}
+
+void task::set_name(std::string_view text) {
+  char* const copy = new char[text.size() + 1];
+  std::memcpy(copy, text.data(), text.size());
+  copy[text.size()] = '\0';
+  delete[] std::exchange(name, copy);
+  if (standing) name_context(*standing, *this);
+}
+
+void task::want_stack(std::size_t size) {
+  stack_pool& pool = stack_pool::of_size(size);
+  pool.provide();
+  stack_bits_ = static_cast<std::uint8_t>(std::countr_zero(pool.stack_size()));
+}
+
+// Nothing of the user's is left in it. `here`: the calling worker, if it is one of the task's runtime. The runtime may
+// be gone: only the task's pool is sure to live.
+void task::give_back(scheduler* here) noexcept {
+  const bool keeps_address = holds_locks();  // the pool looks too, but a worker's cache does not
+  const bool kept = agent().kept;
+  this->~task();
+  if (!kept) [[likely]]
+    task_pool::deallocate(this, keeps_address ? nullptr : blocks_of(here));
+}
+
+// Destroys what is left, which may run code of the user's that waits, and so go on on another worker.
+void task::free() noexcept {
+  failure = nullptr;
+  drop_result();
+  clear_locals();  // those that the lines above have made
+  scheduler* const here = this_scheduler();
+  give_back(here && &here->home().tasks == &task_pool::of(this) ? here : nullptr);
+}
+
+// From here on it is no fiber any more, and must not wait.
+[[gnu::always_inline]] inline void task::end_standing() noexcept {
+  if (standing) standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
+  state.finish();
+}
+void task::end(scheduler* here) noexcept {
+  if (standing) check_stack_canary(*standing);
+  end_standing();
+  home().count_end(here);
+}
+
+[[gnu::always_inline]] inline bool task::is_detached() const noexcept {
+  return detached_at_birth_ || (released_.load(std::memory_order_acquire) && lock_.is_free());  // B
+}
+
+[[gnu::always_inline]] inline bool task::has_something_left() noexcept {
+  return holds_locks() || failure || name || operations_.drop ||
+         rare_state_.load(std::memory_order_relaxed) ||  // ordered by B
+         (standing && standing->canary);
+}
+
+void task::clear_locals_slow() noexcept { rare_state_.load(std::memory_order_acquire)->locals.clear(); }  // A
+
+// Of a detached fiber that has nothing left in it there is nothing to do but to forget it. What is rare is called last,
+// so that the rest need not save registers for it.
+scheduler* task::finish() noexcept {
+  scheduler* const here = worker_of(home());
+  // In this order: what a handle has left in it is seen only after it is seen to have gone.
+  const bool simple = here && is_detached() && !has_something_left() && !home().counts_live();
+  if (!simple || !task_pool::may_keep(this, here->blocks())) return finish_slow();
+  end_standing();
+  here->counters.ended.add();
+  task_pool::keep(this, here->blocks());  // its destructor has nothing to do
+  return here;
+}
+
+scheduler* task::finish_slow() noexcept {
+  clear_locals();  // those that the end of the closure has made
+  if (holds_locks()) fail_for_locks();
+  if (!detached_at_birth_) {
+    scheduler* const here = worker_of(home());
+    lock_.lock();
+    if (!released_.load(std::memory_order_relaxed)) {  // lock_ held
+      end(here);
+      done_ = true;
+      detail::agent* joiner = nullptr;
+      if (const auto claimed = joiner_ ? joiner_->word.claim(wake_reason::notified) : claim_result::lost;
+          claimed != claim_result::lost) {
+        joiner = std::exchange(joiner_, nullptr);
+        if (claimed == claim_result::early) joiner = nullptr;
+      }
+      lock_.unlock();  // the handle may free it now
+      if (joiner) resume(*joiner);
+      return here;
+    }
+    lock_.unlock();
+  }
+  // Nobody else refers to it. What it leaves of the user's is destroyed while it is still a fiber, for that may wait.
+  report_failure();
+  failure = nullptr;
+  drop_result();
+  clear_locals();  // those that the lines above have made
+  scheduler* const here = worker_of(home());
+  end(here);
+  give_back(here);
+  return here;
+}
+
+// What it holds can no longer be unlocked. Its address stays the owner's, and is given to no other fiber.
+[[gnu::cold]] void task::fail_for_locks() noexcept {
+  if (failure) return;
+  try {
+    throw usage_error("a fiber ended while it held " + std::to_string(agent().held_locks) +
+                      " lock(s) of mutex or shared_mutex, which stay locked");
+  } catch (...) {
+    failure = std::current_exception();
+  }
+}
+
+void task::abandon() noexcept {
+  agent().held_locks = 0;  // it is not at fault
+  if (state.phase() == fiber_phase::fresh) {
+    operations_.abandon(*this);
+  } else {
+    agent().kept = true;
+    stack_pool::keep(*standing);
+  }
+  failure = std::make_exception_ptr(operation_cancelled());
+  agent().word.request_stop();
+  returned();
+  forget_stop_callbacks();
+  finish();
+}
+
+void task::check_joiner() const {
+  if (has_joiner()) throw usage_error("join_handle: two wait for the end of one fiber");
+  const detail::agent& self = this_agent();
+  if (self.kind == agent_kind::thread && static_cast<const thread_agent&>(self).handed_off_fiber == this)
+    throw usage_error("join_handle: a fiber waits in block_in_place for its own end");
+}
+
+bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
+  detail::agent& self = this_agent();
+  {
+    std::unique_lock lock(lock_);
+    if (done_) return true;
+    check_joiner();
+    joiner_ = &self;
+    lock.release();
+  }
+  if (suspend(self, lock_, cancellable, deadline) == wake_reason::notified) return true;
+  const std::lock_guard lock(lock_);
+  joiner_ = nullptr;
+  return done_;
+}
+
+bool task::done() noexcept {
+  const std::lock_guard lock(lock_);
+  return done_;
+}
+
+void task::release() noexcept {
+  lock_.lock();
+  released_.store(true, std::memory_order_release);  // B
+  const bool last = done_;
+  lock_.unlock();
+  if (!last) return;
+  report_failure();
+  free();
+}
+
+// The request is made before the lock is taken: whoever asks for a token later finds it. The fiber is woken last, so
+// that it finds its token told.
+bool task::request_stop() noexcept {
+  const bool first = agent().word.request_stop();
+  run_stop_callbacks(stop_source());
+  std_atomics::heavy_fence();  // wait_word.hpp C
+  if (agent().word.cancel()) resume(agent());
+  return first;
+}
+
+// The callbacks stand on a stack that goes, and nobody is to call them.
+void task::forget_stop_callbacks() noexcept {
+  rare_task_state* const made = rare_state_.load(std::memory_order_acquire);  // A
+  if (!made) return;
+  made->runtime_stop.reset();
+  const std::lock_guard lock(lock_);
+  made->stop = std::stop_source(std::nostopstate);
+}
+
+std::stop_source task::stop_source() noexcept {
+  const std::lock_guard lock(lock_);
+  rare_task_state* const made = rare_state_.load(std::memory_order_relaxed);  // lock_ held
+  return made ? made->stop : std::stop_source(std::nostopstate);
+}
+
+local_values& task::locals() { return rare_state().locals; }
+
+rare_task_state& task::rare_state() {
+  if (rare_task_state* const made = rare_state_.load(std::memory_order_acquire)) return *made;  // A
+  auto fresh = std::make_unique<rare_task_state>();
+  const std::lock_guard lock(lock_);
+  if (rare_task_state* const made = rare_state_.load(std::memory_order_relaxed)) return *made;  // lock_ held
+  rare_state_.store(fresh.get(), std::memory_order_release);                                    // A
+  return *fresh.release();
+}
+
+std::stop_token task::get_stop_token() {
+  rare_task_state& mine = rare_state();
+  std::stop_source source;
+  {
+    const std::lock_guard lock(lock_);
+    if (!mine.stop.stop_possible()) {
+      mine.stop = source;
+      if (!done_)
+        mine.runtime_stop.emplace(home().stop_token(), rare_task_state::relay{source});  // later it may be gone
+    }
+    source = mine.stop;
+  }
+  if (agent().word.stop_requested()) run_stop_callbacks(source);
+  return source.get_token();
+}
+
+std::stop_token this_stop_token() {
+  task* const self = this_task();
+  return self ? self->get_stop_token() : std::stop_token{};
+}
+
+local_values& this_agents_locals() {
+  agent& self = this_agent();
+  switch (self.kind) {
+    case agent_kind::fiber: return self.fiber().locals();
+    case agent_kind::thread: return static_cast<thread_agent&>(self).locals;
+    case agent_kind::job: break;
+  }
+  if (task* const in_a_stop_callback = this_task()) return in_a_stop_callback->locals();
+  throw usage_error("a fiber_local was used in a job: only fibers and plain threads have values of their own");
+}
+
+// Not for a handle that has gone, if it was taken: its taker may rethrow it as soon as the closure is destroyed, and
+// must not find it going there while we still hold it here.
+void task::keep_failure() noexcept {
+  if (!failure_taken_ || !is_detached()) failure = std::current_exception();
+}
+
+// The last reference goes, and nobody took the exception.
+void task::report_failure() noexcept {
+  if (!failure || failure_taken_) return;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const operation_cancelled&) {
+    if (agent().word.stop_requested() || expired_) return;
+  } catch (...) {
+  }
+  report_unhandled(*task_pool::of(this).handler(), *this, failure);
+}
+
+}  // namespace ulexite::detail

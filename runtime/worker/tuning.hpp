@@ -1,0 +1,59 @@
+#pragma once
+
+// The numbers by which workers judge what pays. All were measured; bench/simulation includes this file too. Times are
+// in nanoseconds.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ulexite::detail::tuning {
+
+using ns = std::int64_t;
+
+// Queues.
+inline constexpr std::size_t ring_size = 1024;     // places in a worker's ring
+inline constexpr std::size_t ring_overflow = 128;  // the oldest that a full ring moves to the shared queue
+inline constexpr std::size_t inject_batch = 128;   // the most that a worker takes from the shared queue at a time
+inline constexpr std::size_t visit_batch = 8;      // the same at a visit, when it has work of its own
+inline constexpr std::size_t events_kept = 8;      // fibers of one poll that the polling worker keeps for itself
+
+// The fiber in the slot runs next, but so often in a row only while others wait.
+inline constexpr unsigned slot_streak_limit = 3;
+
+// Visits: every so often a worker polls and looks at the shared queue, although it has work.
+inline constexpr unsigned dispatches_per_visit = 61;
+inline constexpr ns poll_interval = 100'000;
+inline constexpr unsigned eager_dispatches = 5;  // fewer to a visit: fibers run so long that others should poll
+
+// Searching. Theft of fibers that end sooner than they travel is a loss: after one the thief waits.
+inline constexpr ns search_time = 30'000;         // about what it costs to sleep and be woken
+inline constexpr ns transfer_cost = 1000;         // of one fiber to another core and its memory back
+inline constexpr std::size_t smallest_batch = 8;  // below it a theft says little
+inline constexpr ns shortest_patience = 64 * transfer_cost, longest_patience = 400'000;
+
+// Waking others for forks, or for the fiber in the slot.
+inline constexpr ns shortest_pause = 50'000, longest_fork_pause = 400'000, longest_slot_pause = 10'000'000;
+inline constexpr ns worthwhile = 30'000;  // of computing: about what another worker takes to arrive for the slot
+
+// A fiber that never waits: after so many operations it yields.
+inline constexpr unsigned operations_per_round = 16, rounds_per_quantum = 8;
+
+// A worker's cache of stacks.
+inline constexpr unsigned stacks_kept = 16, most_stacks_taken = 32;
+
+// The monitor. Two quiet ticks are enough for workers that wake up more often than that: so it need not be woken with
+// each of them. A retry that is refused takes about 1 us.
+inline constexpr ns tick_interval = 10'000'000, trim_interval = 5'000'000'000;
+inline constexpr unsigned quiet_ticks_before_sleep = 2;
+inline constexpr std::size_t retries_per_tick = 1024;
+
+// After the machine has refused a thread, none is asked for during this time.
+inline constexpr ns start_pause = 100'000'000;
+
+// What judges whether a step paid: no pause after it did, and one twice as long as the last after it did not.
+constexpr ns next_pause(bool paid, ns last, ns shortest, ns longest) noexcept {
+  if (paid) return 0;
+  return 2 * last < shortest ? shortest : 2 * last > longest ? longest : 2 * last;
+}
+
+}  // namespace ulexite::detail::tuning

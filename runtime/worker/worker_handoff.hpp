@@ -1,0 +1,24 @@
+#pragma once
+
+#include <ulexite/fiber/context.hpp>
+
+namespace ulexite::detail {
+
+class task;
+
+// While it exists, the calling fiber's thread is a plain one: another thread runs the worker.
+class worker_handoff : private switch_thread {
+ public:
+  worker_handoff() noexcept;
+  worker_handoff(const worker_handoff&) = delete;
+  worker_handoff& operator=(const worker_handoff&) = delete;
+  ~worker_handoff();
+
+ private:
+  friend class scheduler;
+
+  task* who_ = nullptr;      // null: the thread stayed what it was
+  context* main_ = nullptr;  // of the thread
+};
+
+}  // namespace ulexite::detail

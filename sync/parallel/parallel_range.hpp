@@ -1,0 +1,112 @@
+#pragma once
+
+// How the parallel loops split a range: lazily, after Tzannes, Caragea, Barua and Vishkin, "Lazy Binary Splitting"
+// (2010). A loop runs through its range in chunks, and offers the upper half of what is left only when everything that
+// it offered before was taken. So where nobody steals nothing is split, and where many do the pieces get small.
+
+#include <ulexite/runtime/fork/branch.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <utility>
+
+namespace ulexite {
+
+// What a parallel loop runs over: from one integer to another, or the elements between two iterators.
+template <class I>
+concept parallel_position = std::integral<I> || std::random_access_iterator<I>;
+
+namespace detail {
+
+inline constexpr std::size_t longest_chunk = 256;
+
+struct range_state;
+template <class Work>
+bool run_split(Work& work, std::size_t begin, std::size_t middle, std::size_t end, range_state& loop);
+
+template <parallel_position I>
+std::size_t range_size(const I& first, const I& last) {
+  if (!(first < last)) return 0;
+  if constexpr (std::integral<I>) {
+    return static_cast<std::size_t>(last) - static_cast<std::size_t>(first);
+  } else {
+    return static_cast<std::size_t>(last - first);
+  }
+}
+
+template <parallel_position I>
+decltype(auto) range_at(const I& first, std::size_t i) {
+  if constexpr (std::integral<I>) {
+    return static_cast<I>(static_cast<std::size_t>(first) + i);
+  } else {
+    return first[static_cast<std::iter_difference_t<I>>(i)];
+  }
+}
+
+// What all parts of a loop share.
+struct range_state {
+  std::size_t grain = 1;
+  std::atomic<std::size_t> active{1};  // parts under way; a limit to the fibers of a loop whose calls wait
+  std::atomic<bool> over{false};       // a part has thrown: the others need not go on
+};
+
+// Would another worker take half of the range? Between two chunks, where a loop can be cancelled too, and lets others
+// run if it has not for long.
+inline bool split_wanted(const range_state& loop) {
+  const current_execution& here = inlined_execution();
+  if (!here.forks || here.agent->kind != agent_kind::fiber) return false;
+  agent& self = *here.agent;
+  here.forks->yield_if_requested();
+  check_cancelled(self);
+  const fork_queue& forks = *inlined_execution().forks;  // perhaps another worker's now
+  return forks.wanted() && loop.active.load(std::memory_order_relaxed) <= forks.worker_limit();  // hint
+}
+
+// Calls work.run(i, j) for parts of [begin, end) that are its own, from the left to the right, and for the others that
+// of a work.fresh(), which it then joins.
+template <class Work>
+void run_range(Work& work, std::size_t begin, std::size_t end, range_state& loop) try {
+  std::size_t chunk = loop.grain;
+  while (begin < end && !loop.over.load(std::memory_order_relaxed)) {  // hint
+    const std::size_t left = end - begin;
+    if (split_wanted(loop) && left > loop.grain) {
+      const std::size_t middle = begin + left / 2;
+      if (run_split(work, begin, middle, end, loop)) return;
+      begin = middle;
+      continue;
+    }
+    const std::size_t next = begin + std::min(left, chunk);
+    work.run(begin, next);
+    begin = next;
+    chunk = std::max(loop.grain, std::min({2 * chunk, longest_chunk, left / 8}));
+  }
+} catch (...) {
+  loop.over.store(true, std::memory_order_relaxed);  // hint
+  throw;
+}
+
+// Runs the lower half while others may take the upper one. False: nobody has, it is still to be done.
+template <class Work>
+bool run_split(Work& work, std::size_t begin, std::size_t middle, std::size_t end, range_state& loop) {
+  Work upper = work.fresh();
+  const auto rest = [&] {
+    loop.active.fetch_add(1, std::memory_order_relaxed);  // counter
+    run_range(upper, middle, end, loop);
+    loop.active.fetch_sub(1, std::memory_order_relaxed);  // counter
+  };
+  forked branch(rest);
+  branch.meanwhile([&] { run_range(work, begin, middle, loop); });
+  if (branch.take_back()) return false;
+  loop.active.fetch_sub(1, std::memory_order_relaxed);  // counter
+  branch.finish_taken();
+  loop.active.fetch_add(1, std::memory_order_relaxed);                          // counter
+  if (!loop.over.load(std::memory_order_relaxed)) work.join(std::move(upper));  // hint
+  return true;
+}
+
+}  // namespace detail
+}  // namespace ulexite

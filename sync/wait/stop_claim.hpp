@@ -1,0 +1,34 @@
+#pragma once
+
+#include <ulexite/runtime/wait/agent.hpp>
+
+#include <optional>
+#include <stop_token>
+
+namespace ulexite::detail {
+
+// Makes a request to stop of a token's end a wait, like any partner: by a claim of the waiter's prepared word.
+class stop_claim {
+ public:
+  // From here on `waiter` may be claimed. At once, if the stop was requested already.
+  void watch(const std::stop_token& token, agent& waiter) noexcept { callback_.emplace(token, claim{this, &waiter}); }
+
+  // Ends that, waits for a claim that is under way, and tells whether there was one. After the wait.
+  [[nodiscard]] bool forget() noexcept;
+
+ private:
+  struct claim {
+    stop_claim* at;
+    agent* waiter;
+    void operator()() const noexcept {
+      const claim_result result = waiter->word.claim(wake_reason::notified);
+      at->claimed_ = result != claim_result::lost;
+      if (result == claim_result::won) resume(*waiter);
+    }
+  };
+
+  std::optional<std::stop_callback<claim>> callback_;
+  bool claimed_ = false;
+};
+
+}  // namespace ulexite::detail

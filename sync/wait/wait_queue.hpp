@@ -1,0 +1,119 @@
+#pragma once
+
+#include <ulexite/base/intrusive_list.hpp>
+#include <ulexite/base/spin_lock.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace ulexite::detail {
+
+// A waiter's place in a queue, in its own frame.
+struct wait_node : list_hook {
+  wait_node() = default;
+  explicit wait_node(agent& waiter, void* value = nullptr) noexcept : who(&waiter), slot(value) {}
+
+  agent* who = nullptr;
+  void* slot = nullptr;  // where a value is taken from or put to
+  enum class outcome : std::uint8_t {
+    pending,
+    ended,                      // there is nothing more to wait for: a close
+    served,                     // by its partner
+    again,                      // the partner could not serve it: it takes its turn anew
+  } result = outcome::pending;  // written under the queue's lock by whoever ends the wait
+};
+
+// A wait that was ended by the one who holds this: whom to resume, if anybody. A waiter that was not yet asleep goes on
+// by itself; its node may be touched only if it takes the queue's lock before it leaves.
+struct claimed_wait {
+  wait_node* node = nullptr;
+  agent* who = nullptr;
+  explicit operator bool() const noexcept { return node != nullptr; }
+};
+
+// Resumes whom it was given when it goes: declared before a lock, after the lock's release. `worker`: the caller's.
+struct deferred_resume {
+  scheduler* const worker;
+  agent* who = nullptr;
+
+  explicit deferred_resume(scheduler* worker) noexcept : worker(worker) {}
+  deferred_resume(const deferred_resume&) = delete;
+  deferred_resume& operator=(const deferred_resume&) = delete;
+  ~deferred_resume() {
+    if (who) resume(*who, worker);
+  }
+};
+
+// Those who wait for the same thing, oldest first. Guarded by a spin lock of its owner, as suspend.hpp describes.
+class wait_queue {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return nodes_.empty(); }
+  // The same, but abandoned waiters do not count: those that stand first are taken out.
+  [[nodiscard]] bool nobody_waits() noexcept {
+    while (!nodes_.empty() && nodes_.front().who->word.abandoned()) nodes_.pop_front();
+    return nodes_.empty();
+  }
+  // There is one.
+  [[nodiscard]] wait_node& oldest() noexcept { return nodes_.front(); }
+  void push(wait_node& node) noexcept { nodes_.push_back(node); }
+  void push_front(wait_node& node) noexcept { nodes_.push_front(node); }
+
+  // Takes the oldest waiter whose wait is not over for another reason, and ends that wait. The caller serves it,
+  // releases the lock and then resumes it. None when nobody waits.
+  claimed_wait claim_oldest() noexcept { return empty() ? claimed_wait{} : claim_first(); }
+
+  // Takes back a node whose wait ended otherwise.
+  static void remove(wait_node& node) noexcept {
+    if (node.linked()) intrusive_list<wait_node>::remove(node);
+  }
+
+  // Ends all waits, and moves those who are to be resumed to the list `woken`.
+  void claim_all(intrusive_list<wait_node>& woken) noexcept {
+    while (const claimed_wait claimed = claim_oldest())
+      if (claimed.who) woken.push_back(*claimed.node);
+  }
+
+  // The oldest waiter, whatever its wait has come to; null when there is none.
+  wait_node* pop() noexcept { return nodes_.pop_front(); }
+
+ private:
+  // Out of line, but for the look whether there is anybody.
+  [[gnu::noinline]] claimed_wait claim_first() noexcept {
+    while (wait_node* const node = nodes_.pop_front()) {
+      agent& waiter = *node->who;
+      const claim_result result = waiter.word.claim(wake_reason::notified);
+      if (result != claim_result::lost) return {node, result == claim_result::won ? &waiter : nullptr};
+    }
+    return {};
+  }
+
+  intrusive_list<wait_node> nodes_;
+};
+
+// Resumes all in `woken`, whose nodes vanish with that.
+inline void resume_all(intrusive_list<wait_node>& woken) noexcept {
+  while (wait_node* const node = woken.pop_front()) resume(*node->who);
+}
+
+// Waits in `queue`, whose lock is held and is released. After a time-out or a cancellation the node is in no queue.
+inline wake_reason wait_in(wait_queue& queue, spin_lock& lock, wait_node& node, cancellable cancellable,
+                           std::int64_t deadline = no_deadline) noexcept {
+  queue.push(node);
+  const wake_reason reason = suspend(*node.who, lock, cancellable, deadline);
+  if (reason != wake_reason::notified) {
+    lock.lock();
+    wait_queue::remove(node);
+    lock.unlock();
+  }
+  return reason;
+}
+
+// The same as a cancellation point: false if `deadline` was over first. Throws operation_cancelled.
+inline bool wait_or_throw(wait_queue& queue, spin_lock& lock, wait_node& node, std::int64_t deadline = no_deadline) {
+  const wake_reason reason = wait_in(queue, lock, node, cancellable::yes, deadline);
+  if (reason == wake_reason::cancelled) throw_cancelled();
+  return reason == wake_reason::notified;
+}
+
+}  // namespace ulexite::detail
