@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Checks the links between the project's Markdown pages: each must name an existing file, and an existing heading of it.
+
+Addresses of other sites are not looked up. Prints the broken links; ends with status 1 if there are any.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def prose(page):
+    """The lines of a page without its code: (number, text)."""
+    fenced = False
+    for number, line in enumerate(page.read_text(encoding="utf-8").split("\n"), 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, line
+
+
+def anchors(page):
+    """The names that GitHub gives to the headings of a page."""
+    headings = (re.match(r"#+ (.*)$", line) for _, line in prose(page))
+    return {re.sub(r"[^\w\- ]", "", heading[1].lower()).replace(" ", "-") for heading in headings if heading}
+
+
+def broken(page):
+    for number, line in prose(page):
+        for target in LINK.findall(re.sub(r"`[^`]*`", "", line)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            file = (page.parent / path).resolve() if path else page
+            if not file.exists():
+                yield f"{page.relative_to(ROOT)}:{number}: no such file: {target}"
+            elif anchor and anchor not in anchors(file):
+                yield f"{page.relative_to(ROOT)}:{number}: no such heading: {target}"
+
+
+def main():
+    pages = [*ROOT.glob("*.md"), *(page for folder in ROOT.iterdir() if folder.is_dir() and folder.name not in ("build", ".git")
+                                   for page in folder.rglob("*.md"))]
+    complaints = [each for page in sorted(pages) for each in broken(page)]
+    print(*complaints, sep="\n", end="\n" if complaints else "")
+    print(f"{len(pages)} pages, {len(complaints)} broken links")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
