@@ -21,6 +21,7 @@ enum class errc {
 // The category of errc, named "ulexite".
 const std::error_category& error_category() noexcept;
 
+// The code as a std::error_code.
 inline std::error_code make_error_code(errc code) noexcept { return {static_cast<int>(code), error_category()}; }
 
 // Thrown by a cancellation point in a fiber that was asked to stop. Sticky: each later cancellation point throws again.

@@ -10,8 +10,8 @@ namespace ulexite {
 // owns the memory, which must stay until `run` was entered, and may schedule it again only then; the runtime allocates
 // nothing. `run` must not wait for anything.
 struct job {
-  job* next = nullptr;
-  void (*run)(job*) noexcept = nullptr;
+  job* next = nullptr;                   // the runtime's, while the job is queued
+  void (*run)(job*) noexcept = nullptr;  // called once by a worker, with the job
 };
 
 }  // namespace ulexite

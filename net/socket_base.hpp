@@ -69,6 +69,7 @@ class socket_base {
   // removed. While a plain thread waits, or a fiber of another runtime, the socket is shut down too, for other
   // processes that share it as well. Again: nothing. Any thread. No cancellation point.
   void close() noexcept;
+  // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept;
 
   // Operations that begin, or are waiting anew, after that time fail with timed_out; those under way keep the expiry

@@ -149,6 +149,7 @@ class tcp_stream : public socket_base {
   void set_tcp_option(int name, int value, const char* what);
 };
 
+// How a tcp_listener listens.
 struct listen_options {
   int backlog = 4096;       // connections that wait to be accepted; the system may allow fewer
   bool reuse_port = false;  // SO_REUSEPORT: several listeners share one port
@@ -212,10 +213,12 @@ class tcp_listener {
   // Ends listening: a waiting accept fails with bad_file_descriptor, and may destroy the listener then. Connections not
   // yet accepted are reset, unless `serve` accepts them. Again: nothing. Any thread. No cancellation point.
   void close() noexcept;
+  // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept;
 
   // Where it listens, with the port that was chosen; stays after the close.
   [[nodiscard]] const endpoint& local_endpoint() const noexcept { return local_; }
+  // The descriptor, -1 once closed. It stays this object's.
   [[nodiscard]] int native_handle() const noexcept;
 
  private:

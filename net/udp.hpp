@@ -16,6 +16,7 @@
 
 namespace ulexite::net {
 
+// How a udp_socket is bound.
 struct udp_options {
   bool reuse_port = false;  // SO_REUSEPORT: several sockets share one port, and each peer keeps to one of them
   bool broadcast = false;   // SO_BROADCAST: may send to broadcast addresses

@@ -36,9 +36,11 @@ enum class open_mode : std::uint8_t {
   append = 32,    // every write goes to the end, those of write_at too
 };
 
+// Both sets together.
 constexpr open_mode operator|(open_mode a, open_mode b) noexcept {
   return static_cast<open_mode>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
+// The modes that are in both sets.
 constexpr open_mode operator&(open_mode a, open_mode b) noexcept {
   return static_cast<open_mode>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
 }
@@ -46,6 +48,7 @@ constexpr open_mode operator&(open_mode a, open_mode b) noexcept {
 // The permissions of a new file, from which the process's umask is taken.
 inline constexpr std::filesystem::perms default_permissions = static_cast<std::filesystem::perms>(0666);
 
+// An open file. Any number of fibers may use it at the same time; each call names its offset.
 class file {
  public:
   // None: every operation fails with bad_file_descriptor.
@@ -84,6 +87,7 @@ class file {
   void append(const void* data, std::size_t size);
   void append(std::string_view data) { append(data.data(), data.size()); }
 
+  // The length of the file in bytes.
   [[nodiscard]] std::uint64_t size(std::error_code& error) const;
   [[nodiscard]] std::uint64_t size() const;
 
@@ -99,6 +103,7 @@ class file {
   // closed in any case. Again: nothing. No cancellation point.
   void close(std::error_code& error);
   void close();
+  // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
 
   // The descriptor, -1 once closed. It stays this object's.

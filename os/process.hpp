@@ -22,12 +22,22 @@ namespace ulexite {
 // a descriptor of the caller's, which stays open here: stdio(fd).
 class stdio {
  public:
-  enum kind : std::uint8_t { inherit, null, pipe, descriptor };
+  // The kinds of a stream.
+  enum kind : std::uint8_t {
+    inherit,     // that of this process
+    null,        // /dev/null
+    pipe,        // a pipe to this process
+    descriptor,  // a descriptor of the caller's
+  };
 
+  // A stream of that kind.
   constexpr stdio(kind what = inherit) noexcept : kind_(what) {}
+  // The caller's descriptor, which stays open here.
   explicit constexpr stdio(int fd) noexcept : kind_(descriptor), fd_(fd) {}
 
+  // Its kind.
   [[nodiscard]] constexpr kind what() const noexcept { return kind_; }
+  // The descriptor; -1 for the other kinds.
   [[nodiscard]] constexpr int fd() const noexcept { return fd_; }
 
  private:
@@ -35,11 +45,14 @@ class stdio {
   int fd_ = -1;
 };
 
+// What to start, and how.
 struct process_options {
   std::vector<std::string> arguments;  // the first is the program: a path, or a name to look for along PATH
   std::optional<std::vector<std::string>> environment{};  // of "NAME=value"; none: that of this process
   std::filesystem::path working_directory{};              // empty: that of this process; else program paths begin there
-  stdio in{}, out{}, err{};
+  stdio in{};                                             // standard input
+  stdio out{};                                            // standard output
+  stdio err{};                                            // standard error
 };
 
 // How a process ended.
@@ -47,6 +60,7 @@ struct exit_status {
   int code = 0;    // what it returned, if no signal ended it
   int signal = 0;  // that ended it, or 0
 
+  // Whether the program returned 0.
   [[nodiscard]] bool success() const noexcept { return code == 0 && signal == 0; }
   friend bool operator==(const exit_status&, const exit_status&) = default;
 };
@@ -74,9 +88,11 @@ class process {
   // started in turn is left alone.
   ~process();
 
-  // This process's ends of its streams; closed ones where the stream is no pipe. Close `in` to have it read the end.
+  // This process's end of its standard input, closed unless it is a pipe. Close it to have the program read the end.
   [[nodiscard]] pipe_writer& in() noexcept { return in_; }
+  // This process's end of its standard output, closed unless it is a pipe.
   [[nodiscard]] pipe_reader& out() noexcept { return out_; }
+  // This process's end of its standard error, closed unless it is a pipe.
   [[nodiscard]] pipe_reader& err() noexcept { return err_; }
 
   // Its number. Once it has ended and that was waited for, it may be another's.
@@ -109,9 +125,11 @@ class process {
   pipe_reader out_, err_;
 };
 
+// The result of output_of.
 struct process_output {
-  exit_status status;
-  std::string out, err;  // err: only if options.err was stdio::pipe
+  exit_status status;  // how the program ended
+  std::string out;     // what it wrote to its standard output
+  std::string err;     // and to its standard error, if options.err was stdio::pipe
 };
 
 // Runs a program to its end and returns what it wrote to its standard output, whatever options.out says. `input` is

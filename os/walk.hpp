@@ -16,16 +16,18 @@
 
 namespace ulexite {
 
+// What walk visits.
 struct walk_options {
-  bool recursive = true;
+  bool recursive = true;         // all below the root; else only what is directly in it
   bool follow_symlinks = false;  // else a symbolic link is an entry of its own, and nothing below it is visited
 };
 
+// A file, directory or other entry that walk meets.
 struct walk_entry {
-  std::filesystem::path path;  // begins with the root as it was given
-  std::filesystem::file_type type = std::filesystem::file_type::unknown;
-  std::uint64_t size = 0;   // in bytes, of a regular file
-  std::size_t depth = 1;    // 1: directly in the root
+  std::filesystem::path path;                                             // begins with the root as it was given
+  std::filesystem::file_type type = std::filesystem::file_type::unknown;  // unknown: see error
+  std::uint64_t size = 0;                                                 // in bytes, of a regular file
+  std::size_t depth = 1;                                                  // 1: directly in the root
   std::error_code error{};  // why nothing else is known of it, or of what is in it
 };
 

@@ -17,7 +17,9 @@ class job_list {
     if (!job.run) throw usage_error("ulexite::job_list::push of a job without a function");
     jobs_.push(job);
   }
+  // Whether the list has no job.
   [[nodiscard]] bool empty() const noexcept { return jobs_.empty(); }
+  // The number of jobs in the list.
   [[nodiscard]] std::size_t size() const noexcept { return jobs_.size(); }
 
  private:

@@ -25,9 +25,13 @@ struct handle_access;
 template <class T = void>
 class join_handle {
  public:
+  // A handle without a fiber.
   join_handle() = default;
+  // For spawn only.
   explicit join_handle(detail::result_task<T>& task) noexcept : task_(&task) {}
+  // Takes over the fiber; `other` has none then.
   join_handle(join_handle&& other) noexcept : task_(std::exchange(other.task_, nullptr)) {}
+  // Drops its own fiber, and takes over that of `other`.
   join_handle& operator=(join_handle&& other) noexcept {
     if (this != &other) {
       drop();
@@ -35,6 +39,7 @@ class join_handle {
     }
     return *this;
   }
+  // Detaches the fiber.
   ~join_handle() { drop(); }
 
   // Waits for the end of the fiber, and takes nothing. Not a cancellation point. Throws usage_error without a fiber,

@@ -10,6 +10,7 @@
 
 namespace ulexite {
 
+// What a runtime is made with.
 struct runtime_options {
   // Most worker threads. 0: the environment variable ULEXITE_THREADS, else the processors that affinity and the quotas
   // of the control group and of those above it allow when the runtime is made. They are started as work appears; a
@@ -31,7 +32,8 @@ struct runtime_options {
   // another, whose start may be called before the stop of the former. They may take long, and wait for a fiber as any
   // plain thread may: it runs on another worker, so not every worker may wait at the same time. They must not throw:
   // std::terminate.
-  std::function<void(std::size_t worker)> on_thread_start{}, on_thread_stop{};
+  std::function<void(std::size_t worker)> on_thread_start{};
+  std::function<void(std::size_t worker)> on_thread_stop{};  // see on_thread_start
 };
 
 }  // namespace ulexite

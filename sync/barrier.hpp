@@ -78,6 +78,7 @@ class barrier {
   barrier(const barrier&) = delete;
   barrier& operator=(const barrier&) = delete;
 
+  // The most arrivals that a phase can expect.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return PTRDIFF_MAX; }
 
   // Arrives `n` times. Waits only as Done does. Not a cancellation point. Throws usage_error, having not arrived, if

@@ -23,6 +23,7 @@ namespace ulexite {
 // A scope stays in the function that made it: its end must be reached by the fiber that began it, innermost first.
 class deadline_scope {
  public:
+  // Begins a scope that ends after `time`, or at `time`.
   template <class Rep, class Period>
   [[nodiscard]] explicit deadline_scope(std::chrono::duration<Rep, Period> time) noexcept
       : deadline_scope(detail::deadline_after(time)) {}

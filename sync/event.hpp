@@ -28,6 +28,7 @@ class future_state_base;
 // destroyed as soon as the last wait has returned, even if the set() that ended it is still under way elsewhere.
 class event {
  public:
+  // Set, or not, at first.
   explicit event(bool set = false) noexcept : word_(set ? set_bit : 0) {}
   event(const event&) = delete;
   event& operator=(const event&) = delete;

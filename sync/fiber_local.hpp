@@ -44,7 +44,9 @@ class fiber_local {
     mine.add(*made);
     return made.release()->item;
   }
+  // Same as get().
   T& operator*() { return get(); }
+  // Same as get().
   T* operator->() { return &get(); }
 
  private:

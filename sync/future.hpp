@@ -191,17 +191,19 @@ class promise : public detail::basic_promise<T> {
   void set_value(T&& value) { this->set(std::move(value)); }
 };
 
-// The value is an object that lives elsewhere.
+// A promise of a reference: the value is an object that lives elsewhere.
 template <class T>
 class promise<T&> : public detail::basic_promise<T&> {
  public:
+  // Satisfies the promise with a reference. Throws as the set_value of promise<T> does.
   void set_value(T& value) { this->set(&value); }
 };
 
-// There is no value but the fact.
+// A promise without a value.
 template <>
 class promise<void> : public detail::basic_promise<void> {
  public:
+  // Satisfies the promise. Throws as the set_value of promise<T> does.
   void set_value() { this->set(); }
 };
 

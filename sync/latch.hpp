@@ -25,6 +25,7 @@ class latch {
   latch(const latch&) = delete;
   latch& operator=(const latch&) = delete;
 
+  // The largest count.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return PTRDIFF_MAX; }
 
   // Lowers the count by `n`. Never waits. Throws usage_error, with the count unchanged, if `n` is negative or more than

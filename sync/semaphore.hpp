@@ -47,6 +47,7 @@ class counting_semaphore {
   counting_semaphore(const counting_semaphore&) = delete;
   counting_semaphore& operator=(const counting_semaphore&) = delete;
 
+  // The most permits that it can hold.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return Max; }
 
   // Gives `n` permits back. Never waits. Throws usage_error, with nothing given back, if `n` is negative or there would
@@ -71,6 +72,7 @@ class counting_semaphore {
   detail::semaphore_core core_;
 };
 
+// A semaphore with at most one permit.
 using binary_semaphore = counting_semaphore<1>;
 
 }  // namespace ulexite

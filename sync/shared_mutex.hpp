@@ -46,9 +46,11 @@ class shared_mutex {
   // Gives it up. Never waits.
   void unlock();
 
-  // The same for readers, who hold it together. try_lock_shared also fails while a writer waits.
+  // Waits until the mutex is the caller's together with other readers.
   void lock_shared() { lock(kind::reader, detail::no_deadline, "lock_shared"); }
+  // Takes it as a reader, unless a writer holds it or waits. Never waits.
   [[nodiscard]] bool try_lock_shared() noexcept { return try_lock(kind::reader); }
+  // Waits for it as a reader, but no longer than `time`, or until `time`: false if that was over first.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> time) {
     return lock(kind::reader, detail::deadline_after(time), "try_lock_shared_for");
@@ -57,6 +59,7 @@ class shared_mutex {
   [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> time) {
     return lock(kind::reader, detail::deadline_at(time), "try_lock_shared_until");
   }
+  // Gives it up as a reader. Never waits.
   void unlock_shared();
 
  private:

@@ -21,7 +21,10 @@
 
 namespace ulexite {
 // What the failure of one child of a task_group does to the others.
-enum class on_error { cancel_siblings, keep_going };
+enum class on_error {
+  cancel_siblings,  // they are asked to stop
+  keep_going,       // nothing
+};
 
 // A set of fibers, its children, that are waited for together. A child may add others. Used by any fiber or thread, but
 // wait() by one at a time.
@@ -33,6 +36,7 @@ enum class on_error { cancel_siblings, keep_going };
 // join_handle gives its failure too.
 class task_group {
  public:
+  // A group without children.
   explicit task_group(on_error policy = on_error::cancel_siblings) noexcept : policy_(policy) {}
   task_group(const task_group&) = delete;
   task_group& operator=(const task_group&) = delete;

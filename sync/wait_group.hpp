@@ -47,11 +47,13 @@ class wait_group {
       outlive_fibers();
   }
 
+  // The largest count.
   static constexpr std::ptrdiff_t most = INT32_MAX;
 
   // Changes the count. Never waits. Throws usage_error, with the count unchanged, if it would rise above most, or fall
   // below zero or below the number of spawn()'s fibers that run.
   void add(std::ptrdiff_t count = 1) { change(scaled(count)); }
+  // Same as add(-1).
   void done() { change(-one); }
 
   // The count. A hint where others change it.
