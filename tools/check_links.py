@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks the links between the project's Markdown pages: each must name an existing file, and an existing heading of it.
 
-Addresses of other sites are not looked up. Prints the broken links; ends with status 1 if there are any.
+Paths in backticks, as `net/socket.hpp`, must exist too. Addresses of other sites are not looked up. Prints what is
+wrong, and then ends with status 1.
 """
 
 import pathlib
@@ -9,6 +10,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+PATH = re.compile(r"`((?:base|fiber|evloop|runtime|sync|net|os|interop|tests|tools|bench|examples|cmake|docs)/[\w./*-]+)")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -30,6 +32,9 @@ def anchors(page):
 
 def broken(page):
     for number, line in prose(page):
+        for path in PATH.findall(line):
+            if not page.name.startswith("CHANGELOG") and not [*ROOT.glob(path.rstrip("/.")), *ROOT.glob(path + ".cpp")] and "/x" not in path:
+                yield f"{page.relative_to(ROOT)}:{number}: no such path: {path}"
         for target in LINK.findall(re.sub(r"`[^`]*`", "", line)):
             if re.match(r"[a-z]+:", target):
                 continue
@@ -46,7 +51,7 @@ def main():
                                    for page in folder.rglob("*.md"))]
     complaints = [each for page in sorted(pages) for each in broken(page)]
     print(*complaints, sep="\n", end="\n" if complaints else "")
-    print(f"{len(pages)} pages, {len(complaints)} broken links")
+    print(f"{len(pages)} pages, {len(complaints)} complaints")
     return 1 if complaints else 0
 
 

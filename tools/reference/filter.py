@@ -29,7 +29,7 @@ GROUPS = {
         "parallel": "parallel_for parallel_invoke parallel_reduce parallel_sort",
         "blocking": "blocking",
     },
-    "runtime": {"blocking": "block_in_place", "jobs": "jobs"},
+    "runtime": {"calling": "this_fiber", "blocking": "block_in_place", "jobs": "jobs"},
     "base": {"jobs": "job"},
 }
 
