@@ -7,8 +7,8 @@
 
 namespace ulexite {
 
-// What can go wrong in an operation of this library itself. Refusals of the machine (no memory map, no thread, no file
-// descriptor) are std::system_error with the system's own code instead.
+// Errors of the operations of this library. Refusals of the machine (no memory map, no thread, no file descriptor) are
+// std::system_error with the system's own code instead.
 enum class errc {
   cancelled = 1,      // the fiber was asked to stop
   deadline_exceeded,  // the fiber's deadline was over first

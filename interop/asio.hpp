@@ -41,13 +41,14 @@ enum class role_type;  // defined by <boost/beast/core/role.hpp>
 
 namespace ulexite {
 
-// Refers to a tcp_stream, which must outlive it. Copies refer to the same. Waits, and may be used, as that says.
+// A stream for Boost.Asio and Boost.Beast over a tcp_stream, which must outlive it. Copies refer to the same
+// tcp_stream. Waits and threads: as tcp_stream.
 //
-// The forms with an error code tell a cancellation as boost::asio::error::operation_aborted, the end of the stream as
-// eof, an expiry as timed_out, the other errors by their number. The others throw boost::system::system_error, but
-// operation_cancelled for a cancellation. Boost's own functions (beast::http::read and the like) call the former: what
-// they throw for a cancellation is a boost::system::system_error of operation_aborted, which no task_group takes for a
-// cancellation. Give them an error code, and call this_fiber::check() when they report one.
+// The forms with an error code report a cancellation as boost::asio::error::operation_aborted, the end of the stream as
+// eof, an expiry as timed_out, and other errors by their number. The throwing forms throw boost::system::system_error,
+// and operation_cancelled for a cancellation. Boost's own functions (beast::http::read and others) call the forms with
+// an error code. On a cancellation they throw a boost::system::system_error of operation_aborted, which a task_group
+// does not treat as a cancellation. So give them an error code, and call this_fiber::check() when they report one.
 class asio_stream {
  public:
   using lowest_layer_type = asio_stream;

@@ -18,8 +18,7 @@ enum class address_family : std::uint8_t {
   local,  // a Unix socket
 };
 
-// Where a socket is, or what it is to reach: an IPv4 or IPv6 address with a port, or the path of a Unix socket. A
-// value.
+// The address of a socket: an IPv4 or IPv6 address with a port, or the path of a Unix socket. A value.
 class endpoint {
  public:
   // Nowhere: family none.

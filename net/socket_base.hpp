@@ -61,7 +61,7 @@ class socket_handle {
 
 namespace ulexite::net {
 
-// The base of tcp_stream and udp_socket: for those who use one of them, no type of its own. None of this waits.
+// The common part of tcp_stream and udp_socket, which are the types to use. None of its functions waits.
 class socket_base {
  public:
   // Ends it. Whoever waits in an operation of it is woken and fails with bad_file_descriptor; the descriptor is closed

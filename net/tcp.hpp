@@ -22,7 +22,8 @@
 
 namespace ulexite::net {
 
-// A connection. Movable while nobody uses it. Its expiry, endpoints and descriptor: see socket_base.
+// A connection over TCP or a Unix socket. Movable while it is not in use. For its expiry, endpoints and descriptor see
+// socket_base.
 class tcp_stream : public socket_base {
  public:
   // No connection: every operation fails with bad_file_descriptor.
@@ -155,7 +156,7 @@ struct listen_options {
   bool reuse_port = false;  // SO_REUSEPORT: several listeners share one port
 };
 
-// Accepts connections at an endpoint. Movable while nobody uses it.
+// Accepts connections at an endpoint. Movable while it is not in use.
 class tcp_listener {
  public:
   // None: every operation fails with bad_file_descriptor.

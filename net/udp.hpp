@@ -22,7 +22,7 @@ struct udp_options {
   bool broadcast = false;   // SO_BROADCAST: may send to broadcast addresses
 };
 
-// Sends and receives datagrams. Movable while nobody uses it. Its close, expiry, endpoints and descriptor: see
+// Sends and receives datagrams. Movable while it is not in use. For its close, expiry, endpoints and descriptor see
 // socket_base.
 class udp_socket : public socket_base {
  public:

@@ -15,7 +15,7 @@
 
 namespace ulexite {
 
-// An open end, as both kinds have it. Movable while nobody uses it.
+// An open end of a pipe: the common part of both ends. Movable while it is not in use.
 class pipe_end {
  public:
   // Closes it; the other end meets the end, or broken_pipe. A fiber that waits in an operation on it is woken and fails
@@ -58,8 +58,8 @@ class pipe_reader : public pipe_end {
   explicit pipe_reader(int fd) : pipe_end(fd) {}
 };
 
-// The end of a pipe that is written. No write raises SIGPIPE, whatever its action: when there is no reader any more, it
-// fails with broken_pipe.
+// The end of a pipe that is written. A write never raises SIGPIPE, whatever its action: without a reader it fails with
+// broken_pipe.
 class pipe_writer : public pipe_end {
  public:
   // No pipe: every operation fails with bad_file_descriptor.

@@ -18,8 +18,8 @@
 
 namespace ulexite {
 
-// What one of the standard streams of a started program is: that of this process, /dev/null, a pipe to this process, or
-// a descriptor of the caller's, which stays open here: stdio(fd).
+// One of the standard streams of a started program: that of this process, /dev/null, a pipe to this process, or a
+// descriptor of the caller's, stdio(fd), which stays open here.
 class stdio {
  public:
   // The kinds of a stream.
@@ -68,12 +68,11 @@ struct exit_status {
 // "exit code 1", "signal 9 (SIGKILL)".
 [[nodiscard]] std::string to_string(exit_status status);
 
-// A started program. Its end is waited for on a pidfd, without SIGCHLD, whose action must not be SIG_IGN; where the
-// system gives no pidfd, it is asked every 10 ms. Movable while nobody uses it; what was moved from
-// can be assigned to and destroyed, no more.
+// A started program. Waits use a pidfd and no SIGCHLD, but the action of SIGCHLD must not be SIG_IGN; without a pidfd
+// they check every 10 ms. Movable while it is not in use; a moved-from process can only be assigned to and destroyed.
 //
-// It begins with no signal blocked and every signal's default action, and with no descriptors but the three standard
-// streams: all others are closed, whatever their flags.
+// The program begins with no signal blocked and with every signal's default action. It has no descriptors except the
+// three standard streams: all others are closed, whatever their flags.
 class process {
  public:
   // Starts the program, by posix_spawn: it copies no page tables, however large this process is, and tells at once if

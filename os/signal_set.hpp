@@ -18,17 +18,17 @@ namespace detail {
 class signal_hub;
 }
 
-// While it lives, the given signals do not do to the process what they did before, ignored ones too, but come here.
-// Several sets for one signal each get it; when the last has gone, what was set before is set again, for what is sent
-// from then on. Meanwhile nobody else may set an action for them. To be made and destroyed by any fiber or thread, in
+// Delivers signals to a channel. While it exists, its signals have no other effect, even those that were ignored. If
+// several sets have a signal, each receives it. When the last of them is destroyed, the previous action is restored for
+// later signals. Meanwhile the program must not set an action for them. Any fiber or thread may make and destroy it, in
 // or outside a runtime.
 //
 //   signal_set stop{SIGINT, SIGTERM};
 //   select(on_receive(stop.channel(), [&](std::optional<int> signal) { ... }), ...);
 //
-// A signal that comes again before it was sent on comes once, as the system does it too; none is lost. At least one
-// thread must not block it: it stays pending otherwise. System calls of whatever thread it interrupts go on
-// (SA_RESTART), but for those that never do, as poll and nanosleep. A started program does not inherit it.
+// Equal signals that arrive before the first was sent on count as one, as usual for the system; none is lost. At least
+// one thread must not block the signal, otherwise it stays pending. Interrupted system calls continue (SA_RESTART),
+// except those that never do, such as poll and nanosleep. A started program does not inherit the set.
 class signal_set {
  public:
   // Never waits. Throws usage_error for a number that is no signal, or whose fault would come again and again (SIGSEGV,

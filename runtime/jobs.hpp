@@ -8,8 +8,8 @@ namespace ulexite {
 
 class runtime;
 
-// A batch of jobs, in order: one publication, one wake. A job stands in one list, and once. Not synchronised. May be
-// constinit, as jobs may.
+// A batch of jobs, in order, with one publication and one wake. A job may be in one list at a time, and once. Not
+// synchronised. May be constinit, as jobs may.
 class job_list {
  public:
   // Throws usage_error for a job without a function.

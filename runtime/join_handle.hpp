@@ -16,12 +16,12 @@ namespace detail {
 struct handle_access;
 }
 
-// What spawn returns: waits for a fiber's end and takes its result. Movable. It may be used on any thread, also after
-// the runtime has ended, but only by one at a time: if another waits already, a wait throws usage_error.
+// The result of spawn: waits for a fiber's end and takes its result. Movable. Any thread may use it, also after the
+// runtime has ended. Only one may wait at a time: a second wait throws usage_error.
 //
-// Dropping it detaches the fiber, which goes on. An exception of the fiber that nobody took with get() then goes to
-// runtime_options::on_unhandled_exception, unless it is the operation_cancelled of a fiber that was asked to stop, or
-// the deadline_exceeded of one whose inherited deadline is over.
+// If it is dropped, the fiber is detached and continues. An exception of the fiber that get() did not take then goes to
+// runtime_options::on_unhandled_exception. That does not apply to the operation_cancelled of a fiber that was asked to
+// stop, nor to the deadline_exceeded of a fiber with an inherited deadline that is over.
 template <class T = void>
 class join_handle {
  public:

@@ -7,7 +7,7 @@
 
 namespace ulexite {
 
-// What a runtime has done so far. Counts only grow, but for those under "now".
+// Counters of a runtime. They only grow, except those under "now".
 struct runtime_metrics {
   // now
   std::size_t workers = 0;            // threads started

@@ -59,12 +59,13 @@ struct nothing_to_do {
 
 }  // namespace detail
 
-// Each phase ends when all who are expected have arrived. Then the last to arrive calls `Done`, and after that all who
-// wait for the phase are released and the next one begins. Done may suspend; requests to stop and deadlines of the one
-// who calls it are kept from it (shield), as the others depend on it. Fibers and plain threads may use the barrier at
-// the same time. It may be destroyed once every call on it has returned and no other will come.
+// A meeting point of a fixed number of fibers or threads, in phases. A phase ends when all expected arrivals have
+// happened. Then the last to arrive calls `Done`. After that all waiters of the phase are released, and the next phase
+// begins. Done may wait. A shield protects it from requests to stop and deadlines of its caller, because the others
+// depend on it. Fibers and plain threads may use the barrier at the same time. It may be destroyed after every call on
+// it has returned, if there will be no other.
 //
-// A fiber that is cancelled at the barrier is still expected in the next phases: it has to leave by arrive_and_drop.
+// The next phases still expect a fiber that was cancelled at the barrier: it must leave by arrive_and_drop.
 template <class Done = detail::nothing_to_do>
 class barrier {
   static_assert(std::is_nothrow_invocable_v<Done&>, "Done must be noexcept, as std::barrier has it");

@@ -16,7 +16,8 @@
 
 namespace ulexite {
 
-// What call_once remembers. It may be destroyed once every call with it has returned and no other will come.
+// Remembers whether a call_once has succeeded. It may be destroyed after every call with it has returned, if there will
+// be no other.
 class once_flag {
  public:
   constexpr once_flag() noexcept = default;

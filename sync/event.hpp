@@ -24,8 +24,9 @@ class blocking_call;
 class future_state_base;
 }  // namespace detail
 
-// Lets all waits pass while it is set. Any number of fibers and plain threads may use it at the same time. It may be
-// destroyed as soon as the last wait has returned, even if the set() that ended it is still under way elsewhere.
+// A flag that fibers and threads wait for; also called a manual reset event. While it is set, all waits return. Any
+// number of fibers and plain threads may use it at the same time. It may be destroyed as soon as the last wait has
+// returned, even if the set() that ended the wait has not returned yet.
 class event {
  public:
   // Set, or not, at first.

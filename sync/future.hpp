@@ -73,8 +73,9 @@ class basic_promise;
 
 }  // namespace detail
 
-// The receiving end of a promise<T>; T may be void or a reference. Movable; used by one fiber or plain thread at a
-// time. Without a state (never had one, moved from, or taken by get) all but valid() throw std::future_error(no_state).
+// Waits for the value of a promise<T>; T may be void or a reference. Movable. One fiber or plain thread may use it at a
+// time. A future without a state (never had one, moved from, or taken by get) throws std::future_error(no_state) in all
+// operations but valid().
 template <class T>
 class future {
  public:
@@ -178,9 +179,9 @@ class basic_promise {
 
 }  // namespace detail
 
-// Sets the value, or the exception, that its future gives. Movable. Any fiber or plain thread; of several that set at
-// the same time one succeeds. Destroyed unsatisfied, it leaves std::future_error(broken_promise) to its future. It may
-// be destroyed as soon as a wait of its future has returned, even if what ended that is still under way elsewhere.
+// Sets the value, or the exception, of its future. Movable. Any fiber or plain thread; if several set at the same time,
+// one succeeds. If it is destroyed unsatisfied, its future throws std::future_error(broken_promise). It may be
+// destroyed as soon as a wait of its future has returned, even if the call that ended the wait has not returned yet.
 template <class T>
 class promise : public detail::basic_promise<T> {
  public:

@@ -15,9 +15,9 @@
 
 namespace ulexite {
 
-// Lets all waits pass once it was counted down to zero. Any number of fibers and plain threads may use it at the same
-// time. It may be destroyed as soon as the last wait has returned, even if the count_down() that ended it is still
-// under way elsewhere.
+// A count that falls to zero once; then all waits return. Any number of fibers and plain threads may use it at the same
+// time. It may be destroyed as soon as the last wait has returned, even if the count_down() that ended the wait has not
+// returned yet.
 class latch {
  public:
   // Throws usage_error if `count` is negative.

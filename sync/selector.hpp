@@ -16,9 +16,9 @@
 
 namespace ulexite {
 
-// select over channels of one type in a number that is known at run time only. The cases stay for many waits; adding
-// one allocates, a wait does not. For one fiber or thread at a time. The channels, and the values to be sent, must
-// outlive it.
+// A select over channels of one type, for a number of cases that is known only at run time. The cases stay for many
+// waits. Adding one allocates; a wait does not. For one fiber or thread at a time. The channels, and the values to be
+// sent, must outlive it.
 template <class T>
 class selector {
  public:

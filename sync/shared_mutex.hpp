@@ -14,16 +14,16 @@
 
 namespace ulexite {
 
-// Fair to both sides: those who have to wait are let in in the order they came, consecutive readers together. A reader
-// that comes while a writer waits queues behind it. Hence nobody may take it shared again while holding it shared: with
-// a writer in between neither would ever go on.
+// A mutex with two kinds of holders: one writer, or any number of readers. Fair to both: waiters get it in the order of
+// their arrival, and consecutive readers get it together. A reader that arrives while a writer waits queues behind the
+// writer. So a reader must not lock it again as a reader: with a writer in between, both would wait for ever.
 //
-// Not recursive, and checked: a lock of any kind by the writer that holds it, an unlock by another, or an unlock_shared
-// while no reader holds it throws usage_error and changes nothing. What was taken shared is given up by the same fiber
-// or thread: a fiber that ends while it holds a lock has failed with a usage_error. Fibers and plain threads may use it
-// at the same time, and with std::unique_lock, std::shared_lock, std::scoped_lock. Not a cancellation point.
+// It is not recursive, and it is checked. A lock of any kind by the writer that holds it, an unlock by another, or an
+// unlock_shared while no reader holds it throws usage_error and changes nothing. The fiber or thread that locked it
+// must unlock it: a fiber that ends while it holds the lock fails with a usage_error. Fibers and plain threads may use
+// it at the same time. It works with std::unique_lock, std::shared_lock and std::scoped_lock. Not a cancellation point.
 //
-// It may be destroyed once every call on it has returned and no other will come.
+// It may be destroyed after every call on it has returned, if there will be no other.
 class shared_mutex {
  public:
   shared_mutex() = default;

@@ -9,9 +9,9 @@
 
 namespace ulexite {
 
-// A value and the mutex without which nobody gets at it. Fibers and plain threads may use it at the same time. All
-// operations wait until the mutex is the caller's; none is a cancellation point; from inside with_lock they throw
-// usage_error. T need not be copyable nor movable unless copy() or exchange() is used.
+// A value together with the mutex that guards it. Fibers and plain threads may use it at the same time. All operations
+// wait until they have the mutex; none is a cancellation point. Inside with_lock they throw usage_error. T must be
+// copyable or movable only for copy() and exchange().
 template <class T>
 class synchronized {
  public:

@@ -26,13 +26,13 @@ enum class on_error {
   keep_going,       // nothing
 };
 
-// A set of fibers, its children, that are waited for together. A child may add others. Used by any fiber or thread, but
-// wait() by one at a time.
+// A set of fibers, its children, with a common end. A child may add others. Any fiber or thread may use it, but only
+// one at a time may call wait().
 //
-// A group must end before its runtime ends by shutdown_mode::stop, which abandons children as they stand.
+// A group must end before its runtime ends by shutdown_mode::stop, which abandons children.
 //
-// A child fails when an exception leaves it, other than the operation_cancelled of one that was asked to stop. The
-// group keeps the first failure until a wait() throws it, then the first that comes after; and it counts all. A child's
+// A child fails when an exception leaves it, except the operation_cancelled of a child that was asked to stop. The
+// group keeps the first failure until a wait() throws it, and then the next one. It counts all failures. A child's
 // join_handle gives its failure too.
 class task_group {
  public:

@@ -32,8 +32,9 @@
 
 namespace ulexite {
 
-// Waits until as many done() have come as were added. Fibers and plain threads may use it at the same time. It may be
-// destroyed as soon as the last wait has returned, even if the done() that ended it is still under way elsewhere.
+// A count of work that is under way; a wait ends when it is zero. Fibers and plain threads may use it at the same time.
+// It may be destroyed as soon as the last wait has returned, even if the done() that ended the wait has not returned
+// yet.
 class wait_group {
  public:
   // Throws usage_error for a count above most.

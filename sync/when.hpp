@@ -125,7 +125,7 @@ auto when_all(Handles&& handles) {
   return values;
 }
 
-// What when_any gives: the position of the function that ended first, and its result in the alternative of that
+// The result of when_any: the position of the function that ended first, and its result in the alternative of that
 // position (std::monostate for void, std::reference_wrapper for a reference).
 template <class... R>
 struct any_result {
