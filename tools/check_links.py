@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks the links between the project's Markdown pages: each must name an existing file, and an existing heading of it.
 
-Paths in backticks, as `net/socket.hpp`, must exist too. Addresses of other sites are not looked up. Prints what is
+Paths in backticks, as `net/socket.hpp`, must exist too; and in a table with the columns "function" and "file" each
+function must occur in one of the files of its row. Addresses of other sites are not looked up. Prints what is
 wrong, and then ends with status 1.
 """
 
@@ -30,7 +31,25 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", heading[1].lower()).replace(" ", "-") for heading in headings if heading}
 
 
+def misplaced(page):
+    """Of tables with the columns "function" and "file": the functions that are not in the files."""
+    columns = None
+    for number, line in prose(page):
+        cells = [cell.strip() for cell in line.split("|")]
+        if "function" in cells and "file" in cells:
+            columns = cells.index("function"), cells.index("file")
+        elif not line.startswith("|"):
+            columns = None
+        elif columns:
+            files = [ROOT / path for path in PATH.findall(cells[columns[1]])]
+            text = "".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
+            for name in re.findall(r"`([\w:~]+)`", cells[columns[0]]):
+                if files and not re.search(rf"{re.escape(name.split('::')[-1])}\b", text):
+                    yield f"{page.relative_to(ROOT)}:{number}: {name} is not in {cells[columns[1]]}"
+
+
 def broken(page):
+    yield from misplaced(page)
     for number, line in prose(page):
         for path in PATH.findall(line):
             if not page.name.startswith("CHANGELOG") and not [*ROOT.glob(path.rstrip("/.")), *ROOT.glob(path + ".cpp")] and "/x" not in path:
