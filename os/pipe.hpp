@@ -19,14 +19,14 @@ namespace ulexite {
 class pipe_end {
  public:
   // Closes it; the other end meets the end, or broken_pipe. A fiber that waits in an operation on it is woken and fails
-  // with bad_file_descriptor; a plain thread, or a fiber of another runtime, is not woken. Again: nothing. Any thread.
+  // with bad_file_descriptor. A plain thread, or a fiber of another runtime, is not woken. A second close does nothing.
+  // Any thread.
   void close() noexcept;
   // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept { return native_handle() >= 0; }
   // The descriptor, -1 once closed. It stays this object's.
   [[nodiscard]] int native_handle() const noexcept;
-  // The descriptor, non-blocking, which is the caller's now; the end is closed. Throws usage_error while an operation
-  // is under way.
+  // Gives the descriptor, non-blocking, to the caller; the end is closed. Throws usage_error during an operation.
   [[nodiscard]] int release();
 
  protected:

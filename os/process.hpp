@@ -75,16 +75,16 @@ struct exit_status {
 // three standard streams: all others are closed, whatever their flags.
 class process {
  public:
-  // Starts the program, by posix_spawn: it copies no page tables, however large this process is, and tells at once if
-  // the program could not be executed. It suspends its thread until then, so it is called on one that may block
-  // (ulexite::blocking): a cancellation point before. Throws std::system_error naming the program (and the working
-  // directory) when there is none, it may not be executed, or the machine refuses; of invalid_argument, naming the
-  // text, when one contains a NUL; usage_error without arguments.
+  // Starts the program by posix_spawn. It copies no page tables, however large this process is, and reports if the
+  // program could not be executed. It suspends its thread until then, so it runs on a thread that may block
+  // (ulexite::blocking): a cancellation point before that. Throws std::system_error naming the program (and the working
+  // directory) if there is no such program, it may not be executed, or the machine refuses. Throws it with
+  // invalid_argument, naming the text, if a text contains a NUL; usage_error without arguments.
   explicit process(const process_options& options);
   process(process&& other) noexcept;
   process& operator=(process&& other) noexcept;  // ends the former one as the destructor does
-  // Kills it with SIGKILL unless its end was waited for, and reaps it: waits for its death under a shield. What it
-  // started in turn is left alone.
+  // Kills the program with SIGKILL, unless a wait has seen its end, and reaps it: waits for its death under a shield.
+  // Programs that it has started are not killed.
   ~process();
 
   // This process's end of its standard input, closed unless it is a pipe. Close it to have the program read the end.
@@ -94,12 +94,13 @@ class process {
   // This process's end of its standard error, closed unless it is a pipe.
   [[nodiscard]] pipe_reader& err() noexcept { return err_; }
 
-  // Its number. Once it has ended and that was waited for, it may be another's.
+  // Its number. After a wait has seen its end, another process may get the number.
   [[nodiscard]] pid_t id() const noexcept;
 
-  // Waits for its end, and reaps it. Again: tells the same. A cancellation point; a cancelled wait leaves the process
-  // alone. Any number of fibers and threads. Its pipes are not read or closed meanwhile: a process whose output nobody
-  // reads waits for ever once the pipe is full. Throws std::system_error when somebody else has reaped it.
+  // Waits for the end of the program, and reaps it. May be called again: returns the same. A cancellation point; a
+  // cancelled wait does not end the program. Any number of fibers and threads. It does not read or close the pipes: a
+  // program with output that is not read waits for ever when the pipe is full. Throws std::system_error if other code
+  // has reaped it.
   exit_status wait() { return *wait_until_ns(detail::no_deadline); }
   // The same, but no longer than that. Nothing when that was over first.
   template <class Rep, class Period>
@@ -111,8 +112,9 @@ class process {
     return wait_until_ns(detail::deadline_at(time));
   }
 
-  // Sends it a signal (of <csignal>). False if its end was waited for: then nobody gets it. Never waits. Any thread.
-  // Throws std::system_error for a number that is no signal, or a process that may not be signalled (set-user-ID).
+  // Sends the program a signal (of <csignal>). False if a wait has seen its end: then no process gets the signal. Never
+  // waits. Any thread. Throws std::system_error for a number that is not a signal, or a process that may not be
+  // signalled (set-user-ID).
   bool kill(int signal);
 
  private:
@@ -131,9 +133,9 @@ struct process_output {
   std::string err;     // and to its standard error, if options.err was stdio::pipe
 };
 
-// Runs a program to its end and returns what it wrote to its standard output, whatever options.out says. `input` is
-// what its standard input gives; if that is empty, options.in counts. A failure of the program is told in the status.
-// What it started in turn and left behind is waited for as long as that holds the output open.
+// Runs a program to its end and returns its standard output; options.out is ignored. `input` is its standard input; if
+// `input` is empty, options.in counts. The status reports a failure of the program. If a program that it has started
+// keeps the output open, output_of waits for that program too.
 //
 // In fibers only. A cancellation point: a cancelled program is killed and reaped. Throws as the constructor of process.
 [[nodiscard]] process_output output_of(process_options options, std::string_view input = {});

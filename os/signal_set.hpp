@@ -31,20 +31,20 @@ class signal_hub;
 // except those that never do, such as poll and nanosleep. A started program does not inherit the set.
 class signal_set {
  public:
-  // Never waits. Throws usage_error for a number that is no signal, or whose fault would come again and again (SIGSEGV,
-  // SIGBUS, SIGFPE, SIGILL); std::system_error naming the signal when the system refuses it (SIGKILL, SIGSTOP), or
-  // gives no thread.
+  // Begins to receive these signals. Never waits. Throws usage_error for a number that is not a signal, and for signals
+  // of faults that would repeat (SIGSEGV, SIGBUS, SIGFPE, SIGILL). Throws std::system_error naming the signal when the
+  // system refuses it (SIGKILL, SIGSTOP), or gives no thread.
   explicit signal_set(std::initializer_list<int> signals) : signal_set(std::vector<int>(signals)) {}
   explicit signal_set(std::vector<int> signals);
   signal_set(const signal_set&) = delete;
   signal_set& operator=(const signal_set&) = delete;
-  // Nobody may wait for it any more.
+  // There must be no waiter.
   ~signal_set();
 
   // Waits for the next signal and returns its number. A cancellation point.
   int receive() { return channel_.receive().value(); }
 
-  // Where the numbers come, for a select or a time limit. It is unbounded, and never closed: it is not yours to close.
+  // The channel of the numbers, for a select or a time limit. It is unbounded, and never closed: do not close it.
   [[nodiscard]] ulexite::channel<int>& channel() & noexcept { return channel_; }
 
  private:

@@ -42,12 +42,12 @@ class join_handle {
   // Detaches the fiber.
   ~join_handle() { drop(); }
 
-  // Waits for the end of the fiber, and takes nothing. Not a cancellation point. Throws usage_error without a fiber,
-  // or by the fiber itself.
+  // Waits for the end of the fiber, and leaves its result. Not a cancellation point. Throws usage_error without a
+  // fiber, or if the fiber itself calls it.
   void join() { checked("join").join(); }
 
-  // Waits for the end of the fiber, takes its result or rethrows its exception, and lets go of it. Not a cancellation
-  // point. Throws usage_error without a fiber.
+  // Waits for the end of the fiber, and takes its result or throws its exception. Afterwards the handle has no fiber.
+  // Not a cancellation point. Throws usage_error without a fiber.
   T get() {
     checked("get").join();
     const join_handle last(std::move(*this));
@@ -64,11 +64,11 @@ class join_handle {
     return checked("wait_until").join(detail::deadline_at(time));
   }
 
-  // Has the fiber ended? False without a fiber. Never waits.
+  // Whether the fiber has ended. False without a fiber. Never waits.
   [[nodiscard]] bool done() const noexcept { return task_ && task_->done(); }
-  // Is there a fiber?
+  // Whether there is a fiber.
   [[nodiscard]] bool joinable() const noexcept { return task_ != nullptr; }
-  // Lets go of the fiber, which goes on.
+  // Gives up the fiber, which continues.
   void detach() noexcept { drop(); }
 
   // Asks the fiber to stop: its next cancellation point, or the one it waits at, throws operation_cancelled. Returns

@@ -23,7 +23,7 @@ void set_name(std::string_view name);
 // none.
 void yield() noexcept;
 
-// Was it asked to stop? False on a plain thread.
+// Whether the fiber was asked to stop. False on a plain thread.
 [[nodiscard]] inline bool stop_requested() noexcept { return detail::this_agent().word.stop_requested(); }
 // A token of the requests to stop it, the runtime's too: for std::stop_callback, and for code that takes one. An empty
 // token on a plain thread. Throws std::bad_alloc.

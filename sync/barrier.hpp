@@ -74,7 +74,7 @@ class barrier {
   // Proof of an arrival, to be given to wait(). Movable.
   using arrival_token = detail::barrier_core::arrival;
 
-  // For `expected` arrivals a phase. Throws usage_error if that is negative.
+  // A barrier for `expected` arrivals per phase. Throws usage_error if that is negative.
   explicit barrier(std::ptrdiff_t expected, Done done = Done()) : core_(expected), done_(std::move(done)) {}
   barrier(const barrier&) = delete;
   barrier& operator=(const barrier&) = delete;
@@ -82,8 +82,8 @@ class barrier {
   // The most arrivals that a phase can expect.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return PTRDIFF_MAX; }
 
-  // Arrives `n` times. Waits only as Done does. Not a cancellation point. Throws usage_error, having not arrived, if
-  // `n` is not positive or more than are still missing in this phase.
+  // Arrives `n` times. Waits only if Done does. Not a cancellation point. Throws usage_error, without arriving, if `n`
+  // is not positive or greater than the number of missing arrivals in this phase.
   [[nodiscard]] arrival_token arrive(std::ptrdiff_t n = 1) {
     bool last = false;
     arrival_token token = core_.arrive(n, last);
@@ -91,16 +91,16 @@ class barrier {
     return token;
   }
 
-  // Waits for the end of the phase in which the token was given; returns at once if that is over. A cancellation point:
-  // throws operation_cancelled, and the token is as good as before. Throws usage_error for a token of another barrier,
-  // or one that is spent.
+  // Waits for the end of the phase of the token; returns at once if that phase is over. A cancellation point: throws
+  // operation_cancelled, and the token stays valid. Throws usage_error for a token of another barrier, or a token that
+  // was used.
   void wait(arrival_token&& token) const { core_.wait(token); }
 
-  // wait(arrive()). If it throws operation_cancelled it has arrived, and nobody misses it in this phase.
+  // wait(arrive()). If it throws operation_cancelled it has arrived, so the phase can end.
   void arrive_and_wait() { wait(arrive()); }
 
-  // Arrives, and is not expected in later phases. Waits only as Done does. Not a cancellation point. Throws
-  // usage_error, with nothing changed, if nobody is missing.
+  // Arrives, and is not expected in later phases. Waits only if Done does. Not a cancellation point. Throws
+  // usage_error, with nothing changed, if no arrival is missing.
   void arrive_and_drop() {
     if (core_.drop()) end_phase();
   }

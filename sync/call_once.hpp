@@ -51,9 +51,9 @@ class once_flag {
   mutex guard_;                                       // held by the initialiser
 };
 
-// Calls function(args...) unless a call with this flag has returned before. Waits while another calls it; if that
-// throws, the exception goes to its caller and one of the waiting ones tries next. The function may suspend. Not a
-// cancellation point itself. Throws what the function throws, and usage_error if the function calls call_once with the
+// Calls function(args...) unless a call with this flag has returned before. Waits while another calls it; if that call
+// throws, its caller gets the exception and one of the waiting callers tries next. The function may wait. Not a
+// cancellation point itself. Throws the function's exception, and usage_error if the function calls call_once with the
 // same flag. Fibers and plain threads may use a flag at the same time.
 template <class F, class... Args>
 void call_once(once_flag& flag, F&& function, Args&&... args) {

@@ -39,7 +39,7 @@ class deadline_scope {
     self_.expired = expired_;
   }
 
-  // Is its own time over?
+  // Whether its own time is over.
   [[nodiscard]] bool expired() const noexcept { return deadline_ <= detail::now_ns(); }
 
  private:

@@ -38,7 +38,7 @@ class event {
   void set() noexcept;
   // Makes later waits wait again. Waits that a set() has ended return all the same. Never waits.
   void reset() noexcept { word_.fetch_and(~set_bit, std::memory_order_acquire); }  // A
-  // Is it set? Never waits. True says nothing about whether the event may be destroyed; that needs a wait.
+  // Whether it is set. Never waits. True does not mean that the event may be destroyed; that needs a wait.
   [[nodiscard]] bool is_set() const noexcept { return (word_.load(std::memory_order_acquire) & set_bit) != 0; }  // A
 
   // Waits until it is set. A cancellation point: throws operation_cancelled.

@@ -83,11 +83,12 @@ class future {
   future(future&&) noexcept = default;
   future& operator=(future&&) noexcept = default;
 
-  // May the others be called?
+  // Whether there is a state, so that the other operations may be called.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
 
-  // Waits until the promise is satisfied, lets go of the state and returns the value, by move, or throws the exception,
-  // which is std::future_error(broken_promise) if the promise was destroyed first. Not a cancellation point.
+  // Waits until the promise is satisfied, and returns the value, by move, or throws the exception. That is
+  // std::future_error(broken_promise) if the promise was destroyed first. Afterwards the future has no state. Not a
+  // cancellation point.
   T get() {
     checked();
     const auto state = std::move(state_);

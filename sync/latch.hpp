@@ -31,7 +31,7 @@ class latch {
   // Lowers the count by `n`. Never waits. Throws usage_error, with the count unchanged, if `n` is negative or more than
   // the count.
   void count_down(std::ptrdiff_t n = 1);
-  // Is the count zero? Never waits. True says nothing about whether the latch may be destroyed; that needs a wait.
+  // Whether the count is zero. Never waits. True does not mean that the latch may be destroyed; that needs a wait.
   [[nodiscard]] bool try_wait() const noexcept { return open_.is_set(); }
   // Waits until the count is zero. A cancellation point: throws operation_cancelled.
   void wait() const { open_.wait(); }

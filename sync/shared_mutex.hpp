@@ -30,9 +30,9 @@ class shared_mutex {
   shared_mutex(const shared_mutex&) = delete;
   shared_mutex& operator=(const shared_mutex&) = delete;
 
-  // Waits until the mutex is the caller's alone.
+  // Waits until the caller holds the mutex as its writer.
   void lock() { lock(kind::writer, detail::no_deadline, "lock"); }
-  // Takes it alone if nobody holds it. Never waits.
+  // Takes it as the writer if it is free. Never waits.
   [[nodiscard]] bool try_lock() noexcept { return try_lock(kind::writer); }
   // Waits for it no longer than that: false if the time was over first.
   template <class Rep, class Period>
@@ -43,7 +43,7 @@ class shared_mutex {
   [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) {
     return lock(kind::writer, detail::deadline_at(time), "try_lock_until");
   }
-  // Gives it up. Never waits.
+  // Gives it up as the writer. Never waits.
   void unlock();
 
   // Waits until the mutex is the caller's together with other readers.

@@ -22,8 +22,8 @@ class synchronized {
   synchronized(const synchronized&) = delete;
   synchronized& operator=(const synchronized&) = delete;
 
-  // Calls function(value) with the mutex held, and returns what it gives. It may suspend. What it returns should not
-  // refer to the value, which others may use once the mutex is released. Throws what the function throws.
+  // Calls function(value) with the mutex held, and returns its result. The function may wait. The result should not
+  // refer to the value, because others may use the value after the unlock. Throws the function's exception.
   template <class F>
   decltype(auto) with_lock(F&& function) {
     const std::lock_guard lock(guard_);

@@ -181,13 +181,13 @@ class Filter:
 
     @staticmethod
     def as_documentation(block):
-        """Indented lines after an empty one are an example."""
+        """Indented lines after an empty one are an example, unless they are a list."""
         out, example = [], False
         for index, line in enumerate(block):
             at = line.index("//")
             text = line[at + 2 :]
             following = block[index + 1].strip()[2:] if index + 1 < len(block) else ""
-            if not text.strip() and following.startswith("   ") and not example:
+            if not text.strip() and following.startswith("   ") and following.strip()[:1] != "-" and not example:
                 example = True
                 out.append(line[:at] + "/// \\code{.cpp}")
                 continue
