@@ -21,15 +21,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # The group of the headers of a layer; of some headers a smaller group (both are described in reference.dox).
 GROUPS = {
     "sync": {
-        "channels": "channel select selector ticker",
+        "channels": "channel select select_case selector ticker",
         "groups": "task_group when wait_group fiber_local",
         "stopping": "cancellation",
         "locks": "mutex timed_mutex recursive_mutex shared_mutex condition_variable condition_variable_any synchronized",
         "meeting": "semaphore latch barrier event call_once future",
-        "parallel": "parallel_for parallel_invoke parallel_reduce parallel_sort",
+        "parallel": "parallel_range parallel_for parallel_invoke parallel_reduce parallel_sort",
         "blocking": "blocking",
     },
-    "runtime": {"calling": "this_fiber", "blocking": "block_in_place", "jobs": "jobs"},
+    "runtime": {"calling": "this_fiber", "stopping": "time", "blocking": "block_in_place", "jobs": "jobs"},
     "base": {"jobs": "job"},
 }
 
