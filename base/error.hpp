@@ -7,8 +7,8 @@
 
 namespace ulexite {
 
-// What can go wrong in an operation of this library itself. Refusals of the machine (no memory map, no thread, no file
-// descriptor) are std::system_error with the system's own code instead.
+// Errors of the operations of this library. Refusals of the machine (no memory map, no thread, no file descriptor) are
+// std::system_error with the system's own code instead.
 enum class errc {
   cancelled = 1,      // the fiber was asked to stop
   deadline_exceeded,  // the fiber's deadline was over first
@@ -21,6 +21,7 @@ enum class errc {
 // The category of errc, named "ulexite".
 const std::error_category& error_category() noexcept;
 
+// The code as a std::error_code.
 inline std::error_code make_error_code(errc code) noexcept { return {static_cast<int>(code), error_category()}; }
 
 // Thrown by a cancellation point in a fiber that was asked to stop. Sticky: each later cancellation point throws again.

@@ -6,12 +6,12 @@
 
 namespace ulexite {
 
-// A piece of work that runs to completion on a worker, on a stack of the runtime's stack_size. Intrusive: the caller
-// owns the memory, which must stay until `run` was entered, and may schedule it again only then; the runtime allocates
-// nothing. `run` must not wait for anything.
+// A piece of work that runs to its end on a worker, on a stack of the runtime's stack_size. The caller owns its memory,
+// so the runtime allocates nothing. The job must stay valid until `run` was entered; from then on it may be freed or
+// scheduled again. `run` must not wait.
 struct job {
-  job* next = nullptr;
-  void (*run)(job*) noexcept = nullptr;
+  job* next = nullptr;                   // the runtime's, while the job is queued
+  void (*run)(job*) noexcept = nullptr;  // called once by a worker, with the job
 };
 
 }  // namespace ulexite

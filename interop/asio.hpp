@@ -41,18 +41,20 @@ enum class role_type;  // defined by <boost/beast/core/role.hpp>
 
 namespace ulexite {
 
-// Refers to a tcp_stream, which must outlive it. Copies refer to the same. Waits, and may be used, as that says.
+// A stream for Boost.Asio and Boost.Beast over a tcp_stream, which must outlive it. Copies refer to the same
+// tcp_stream. Waits and threads: as tcp_stream.
 //
-// The forms with an error code tell a cancellation as boost::asio::error::operation_aborted, the end of the stream as
-// eof, an expiry as timed_out, the other errors by their number. The others throw boost::system::system_error, but
-// operation_cancelled for a cancellation. Boost's own functions (beast::http::read and the like) call the former: what
-// they throw for a cancellation is a boost::system::system_error of operation_aborted, which no task_group takes for a
-// cancellation. Give them an error code, and call this_fiber::check() when they report one.
+// The forms with an error code report a cancellation as boost::asio::error::operation_aborted, the end of the stream as
+// eof, an expiry as timed_out, and other errors by their number. The throwing forms throw boost::system::system_error,
+// and operation_cancelled for a cancellation. Boost's own functions (beast::http::read and others) call the forms with
+// an error code. On a cancellation they throw a boost::system::system_error of operation_aborted, which a task_group
+// does not treat as a cancellation. So give them an error code, and call this_fiber::check() when they report one.
 class asio_stream {
  public:
   using lowest_layer_type = asio_stream;
   using executor_type = boost::asio::io_context::executor_type;
 
+  // A stream over `stream`, which must outlive it.
   explicit asio_stream(net::tcp_stream& stream) noexcept : stream_(&stream) {}
 
   // For a beast::websocket::stream that one fiber reads and others write: each holds `guard`, which must outlive all of
@@ -67,12 +69,15 @@ class asio_stream {
   // holds and wait for each other: limit the time of writes (tcp_stream::expires_after).
   asio_stream(net::tcp_stream& stream, mutex& guard) noexcept : stream_(&stream), guard_(&guard) {}
 
+  // The stream below.
   [[nodiscard]] net::tcp_stream& stream() const noexcept { return *stream_; }
+  // Itself, as Asio asks for it.
   [[nodiscard]] lowest_layer_type& lowest_layer() noexcept { return *this; }
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return *this; }
   // Of an io_context that nobody runs: layers above make timers of it, which they do not use here.
   [[nodiscard]] executor_type get_executor() const { return inert_context().get_executor(); }
 
+  // Reads at least one byte, as tcp_stream::read_some does; waits while there is none.
   template <class MutableBuffers>
   std::size_t read_some(const MutableBuffers& buffers, boost::system::error_code& error) {
     const vectors into = vectors::of<boost::asio::mutable_buffer>(buffers);
@@ -90,6 +95,7 @@ class asio_stream {
     return got;
   }
 
+  // Writes at least one byte, as tcp_stream::write_some does; waits while the buffer is full.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers, boost::system::error_code& error) {
     const vectors from = vectors::of<boost::asio::const_buffer>(buffers);
@@ -162,18 +168,20 @@ class asio_stream {
   mutex* guard_ = nullptr;
 };
 
-// What Beast calls, found by their argument, at the end of a websocket connection and on time-outs.
+// Ends the sending side. Beast finds it by its argument, and calls it at the end of a websocket connection.
 inline void teardown(boost::beast::role_type, asio_stream& stream, boost::system::error_code& error) {
   std::error_code failure;
   stream.stream().shutdown_write(failure);
   error = {failure.value(), boost::system::system_category()};
 }
+// The same for the asynchronous form of Beast; calls `handler` before it returns.
 template <class Handler>
 void async_teardown(boost::beast::role_type role, asio_stream& stream, Handler&& handler) {
   boost::system::error_code error;
   teardown(role, stream, error);
   std::forward<Handler>(handler)(error);
 }
+// Closes the stream below.
 inline void beast_close_socket(asio_stream& stream) { stream.stream().close(); }
 
 }  // namespace ulexite

@@ -10,10 +10,15 @@
 
 namespace ulexite::net {
 
-enum class address_family : std::uint8_t { none, ipv4, ipv6, local };
+// The kind of an endpoint.
+enum class address_family : std::uint8_t {
+  none,   // no endpoint
+  ipv4,   // an IPv4 address and a port
+  ipv6,   // an IPv6 address and a port
+  local,  // a Unix socket
+};
 
-// Where a socket is, or what it is to reach: an IPv4 or IPv6 address with a port, or the path of a Unix socket. A
-// value.
+// The address of a socket: an IPv4 or IPv6 address with a port, or the path of a Unix socket. A value.
 class endpoint {
  public:
   // Nowhere: family none.
@@ -33,6 +38,7 @@ class endpoint {
   // As the system calls give it. Throws std::invalid_argument for another family or a wrong length.
   [[nodiscard]] static endpoint from(const sockaddr* address, socklen_t size);
 
+  // The kind of the endpoint.
   [[nodiscard]] address_family family() const noexcept;
   // 0 without one.
   [[nodiscard]] std::uint16_t port() const noexcept;
@@ -41,8 +47,9 @@ class endpoint {
   // The path of a Unix socket in the file system; empty for any other.
   [[nodiscard]] std::string_view path() const noexcept;
 
-  // For the system calls.
+  // The address for system calls.
   [[nodiscard]] const sockaddr* data() const noexcept { return reinterpret_cast<const sockaddr*>(&storage_); }
+  // The length of data(), for system calls.
   [[nodiscard]] socklen_t size() const noexcept { return size_; }
 
   // The same family, address, port and scope, or path.

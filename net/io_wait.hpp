@@ -23,21 +23,23 @@
 
 namespace ulexite::net {
 
-// What to wait for, or what is ready: a set of directions.
+// A set of directions: those to wait for, or those that are ready.
 enum class interest : std::uint8_t { none = 0, read = 1, write = 2, read_write = 3 };
 
+// Both sets together.
 constexpr interest operator|(interest a, interest b) noexcept {
   return static_cast<interest>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
+// The directions that are in both sets.
 constexpr interest operator&(interest a, interest b) noexcept {
   return static_cast<interest>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
 }
 
-// A descriptor, what it is wanted for, and as wait_any tells: what of that it is ready for.
+// A descriptor for wait_any, with the directions to wait for.
 struct fd_interest {
-  int fd = -1;
-  interest wanted = interest::read;
-  interest ready = interest::none;
+  int fd = -1;                       // the descriptor
+  interest wanted = interest::read;  // what to wait for
+  interest ready = interest::none;   // set by wait_any: what of it is ready
 };
 
 }  // namespace ulexite::net

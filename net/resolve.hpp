@@ -27,10 +27,10 @@ namespace ulexite::net {
 
 // The endpoints of `host` (a name or a numeric address) and `service` (a name or a number) for a stream connection, in
 // the order in which to try them. Numbers are translated at once. For a name the fiber waits, while getaddrinfo runs on
-// the pool behind blocking(); a plain thread blocks in it. A cancellation point: the fiber then leaves at once, though
-// the thread of the pool is busy until the system gives up: with a dead name server many such questions fill the pool,
-// and whatever else needs it waits. Throws std::system_error naming host and service; of invalid_argument where these
-// contain a NUL, and of EAI_SERVICE for a number that is no port.
+// the pool behind blocking(); a plain thread blocks in it. A cancellation point: the fiber then leaves at once, but the
+// thread of the pool is busy until the system gives up. So with a dead name server many calls fill the pool, and other
+// calls on the pool wait. Throws std::system_error naming host and service, with invalid_argument if they contain a
+// NUL, and with EAI_SERVICE for a number that is not a port.
 [[nodiscard]] inline std::vector<endpoint> resolve(std::string_view host, std::string_view service) {
   return detail::resolve_until(host, service, detail::no_deadline);
 }

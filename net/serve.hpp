@@ -20,6 +20,7 @@ namespace ulexite::net {
 class tcp_listener;
 class tcp_stream;
 
+// How tcp_listener::serve treats its connections.
 struct serve_options {
   // Most connections at a time: others wait in the listener's backlog. 0: what RLIMIT_NOFILE allows when serve begins,
   // less 64 descriptors (a quarter, if that is less) for files and the like. Several servers of one process have that

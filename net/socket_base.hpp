@@ -61,7 +61,7 @@ class socket_handle {
 
 namespace ulexite::net {
 
-// The base of tcp_stream and udp_socket: for those who use one of them, no type of its own. None of this waits.
+// The common part of tcp_stream and udp_socket, which are the types to use. None of its functions waits.
 class socket_base {
  public:
   // Ends it. Whoever waits in an operation of it is woken and fails with bad_file_descriptor; the descriptor is closed
@@ -69,6 +69,7 @@ class socket_base {
   // removed. While a plain thread waits, or a fiber of another runtime, the socket is shut down too, for other
   // processes that share it as well. Again: nothing. Any thread. No cancellation point.
   void close() noexcept;
+  // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept;
 
   // Operations that begin, or are waiting anew, after that time fail with timed_out; those under way keep the expiry

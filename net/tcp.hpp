@@ -22,13 +22,15 @@
 
 namespace ulexite::net {
 
-// A connection. Movable while nobody uses it. Its expiry, endpoints and descriptor: see socket_base.
+// A connection over TCP or a Unix socket. Movable while it is not in use. For its expiry, endpoints and descriptor see
+// socket_base.
 class tcp_stream : public socket_base {
  public:
   // No connection: every operation fails with bad_file_descriptor.
   tcp_stream() noexcept = default;
-  // Takes over the descriptor of a connected stream socket (of socketpair, too) and makes it non-blocking. What the
-  // kernel is to put on top of TCP, as TLS, must be there before. Throws std::system_error, and then leaves it open.
+  // Takes over the descriptor of a connected stream socket, also of socketpair, and makes it non-blocking. A kernel
+  // protocol on top of TCP, such as TLS, must be set up before. Throws std::system_error, and then leaves the
+  // descriptor open.
   [[nodiscard]] static tcp_stream adopt(int fd);
   tcp_stream(tcp_stream&&) noexcept = default;
   tcp_stream& operator=(tcp_stream&&) noexcept = default;  // closes the former connection
@@ -89,8 +91,8 @@ class tcp_stream : public socket_base {
   // The same into several buffers, in their order. At most 1024 of them are used.
   std::size_t read_some(std::span<const iovec> buffers, std::error_code& error);
 
-  // Reads until `size` bytes are there or the stream ends. Returns the number of bytes: fewer only at the end, or on an
-  // error, when those before it are counted but by the throwing form not told.
+  // Reads until `size` bytes have arrived or the stream ends. Returns the number of bytes. It is smaller only at the
+  // end or on an error. Then it counts the bytes before the error; the throwing form does not report them.
   std::size_t read(void* data, std::size_t size, std::error_code& error);
   std::size_t read(void* data, std::size_t size);
   std::size_t read(std::span<std::byte> data) { return read(data.data(), data.size()); }
@@ -113,26 +115,26 @@ class tcp_stream : public socket_base {
   std::size_t writev(std::span<const iovec> buffers, std::error_code& error);
   void writev(std::span<const iovec> buffers);
 
-  // Ends the outgoing side: the peer reads to the end. Reading goes on. Never waits.
+  // Ends the sending side: the peer reads to the end. Reads continue. Never waits.
   void shutdown_write(std::error_code& error) noexcept;
   void shutdown_write();
 
-  // Ends the incoming side: a read, the one that waits too, gives what has arrived and then the end of the stream. The
-  // peer is not told (that of a Unix socket meets broken_pipe). Writing goes on. Nothing if the connection is closed or
-  // broken. Any thread. Never waits.
+  // Ends the receiving side. Reads, also one that waits, return the data that has arrived and then the end of the
+  // stream. The peer is not notified (the peer of a Unix socket meets broken_pipe). Writes continue. No effect if the
+  // connection is closed or broken. Any thread. Never waits.
   void shutdown_read() noexcept;
 
-  // Ends the connection as close does, but by a reset: the peer's reads and writes fail with connection_reset, and what
-  // neither side has taken yet is lost. So a misbehaving peer is got rid of, and no TIME_WAIT is left behind. Like
-  // close on a Unix socket.
+  // Ends the connection as close does, but by a reset. The peer's reads and writes fail with connection_reset, and data
+  // that neither side has read yet is lost. Use it to drop a misbehaving peer; it leaves no TIME_WAIT. On a Unix socket
+  // the same as close.
   void abort() noexcept;
 
-  // TCP_NODELAY: send small writes at once. On in every connection made or accepted here. Nothing on a Unix socket.
+  // TCP_NODELAY: send small writes at once. On in every connection made or accepted here. No effect on a Unix socket.
   void set_nodelay(bool on);
-  // SO_KEEPALIVE: probe a silent peer, so that a dead one is noticed in the end: reads and writes fail with timed_out.
-  // Off at first. Nothing on a Unix socket. The first form has the system's times (hours). The second probes after
-  // `idle` without a sign of life, and then each `interval`; `count` probes without an answer end the connection. Throw
-  // std::system_error, as for times or a count below 1 (invalid_argument).
+  // SO_KEEPALIVE: probe a silent peer, so that a dead peer is detected; then reads and writes fail with timed_out. Off
+  // at first. No effect on a Unix socket. The first form uses the system's times (hours). The second probes after
+  // `idle` without data from the peer, and then after each `interval`; `count` probes without an answer end the
+  // connection. Throw std::system_error, with invalid_argument for times or a count below 1.
   void set_keepalive(bool on);
   void set_keepalive(std::chrono::seconds idle, std::chrono::seconds interval, int count);
 
@@ -149,12 +151,13 @@ class tcp_stream : public socket_base {
   void set_tcp_option(int name, int value, const char* what);
 };
 
+// How a tcp_listener listens.
 struct listen_options {
   int backlog = 4096;       // connections that wait to be accepted; the system may allow fewer
   bool reuse_port = false;  // SO_REUSEPORT: several listeners share one port
 };
 
-// Accepts connections at an endpoint. Movable while nobody uses it.
+// Accepts connections at an endpoint. Movable while it is not in use.
 class tcp_listener {
  public:
   // None: every operation fails with bad_file_descriptor.
@@ -178,17 +181,20 @@ class tcp_listener {
   [[nodiscard]] tcp_stream accept();
   [[nodiscard]] tcp_stream accept(std::error_code& error);
 
-  // Accepts connections and calls handler(tcp_stream&) for each in a fiber of `group`, until the listener is closed,
-  // and what was in its backlog by then too. Then, after a grace for those that are new (serve_options::grace), the
-  // connections end, and when all have, it returns:
-  // - their reads meet the end of the stream, behind what has arrived (tcp_stream::shutdown_read); but a handler that
-  //   takes (tcp_stream&, std::stop_token) is told by the token instead, and ends when it sees fit. Whatever passes
-  //   data on wants that form, or others take what was cut for the whole;
-  // - after drain_time the group is asked to stop, and still waited for. So give it a group of its own.
-  // The stream stays serve's, and is closed when the handler returns. The handler is called by many fibers at a time,
-  // always as the same object. What it throws ends its own connection only: see serve_options::on_error. A want of
-  // descriptors, memory or fibers (max_fibers) makes connections wait, no more; one that still waits for a fiber at
-  // the close is closed, as those of the backlog are for which there is no descriptor then, or no room in drain_time.
+  // Accepts connections and calls handler(tcp_stream&) for each, in a fiber of `group`, until the listener is closed.
+  // It also accepts the connections in the backlog at the close. New connections then get a grace for their first
+  // request (serve_options::grace). After that all connections end, and serve returns:
+  //
+  // - their reads reach the end of the stream, after the data that has arrived (tcp_stream::shutdown_read). But a
+  //   handler that takes (tcp_stream&, std::stop_token) learns of the close by the token, and its reads continue. A
+  //   handler that forwards or stores data should take the token: otherwise it cannot see that the stream was cut;
+  // - after drain_time the group is asked to stop, and serve still waits for it. So give serve a group of its own.
+  //
+  // serve owns the stream, and closes it when the handler returns. Many fibers call the handler at the same time,
+  // always the same object. An exception of the handler ends only its own connection: see serve_options::on_error. If
+  // descriptors, memory or fibers (max_fibers) run out, connections wait. At the close, a connection that still waits
+  // for a fiber is closed. So is a connection of the backlog for which there is no descriptor, or no room within
+  // drain_time.
   //
   // For fibers. A cancellation point; when it throws, the group was asked to stop and the connections have ended.
   // Throws std::system_error when the listener breaks.
@@ -206,16 +212,19 @@ class tcp_listener {
     detail::server(*this, group, run_handler, options).run();
   }
 
-  // A token that is told when the listener is closed, just before connecting becomes impossible.
+  // A token that is set when the listener is closed, just before connecting becomes impossible.
   [[nodiscard]] std::stop_token closing_token() const noexcept { return closing_.get_token(); }
 
-  // Ends listening: a waiting accept fails with bad_file_descriptor, and may destroy the listener then. Connections not
-  // yet accepted are reset, unless `serve` accepts them. Again: nothing. Any thread. No cancellation point.
+  // Ends listening: a waiting accept fails with bad_file_descriptor, and may then destroy the listener. Connections
+  // that were not accepted yet are reset, unless `serve` accepts them. A second close does nothing. Any thread. Not a
+  // cancellation point.
   void close() noexcept;
+  // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept;
 
-  // Where it listens, with the port that was chosen; stays after the close.
+  // Where it listens, with the chosen port. Valid after the close too.
   [[nodiscard]] const endpoint& local_endpoint() const noexcept { return local_; }
+  // The descriptor, -1 once closed. It stays this object's.
   [[nodiscard]] int native_handle() const noexcept;
 
  private:

@@ -16,16 +16,17 @@
 
 namespace ulexite::net {
 
+// How a udp_socket is bound.
 struct udp_options {
   bool reuse_port = false;  // SO_REUSEPORT: several sockets share one port, and each peer keeps to one of them
   bool broadcast = false;   // SO_BROADCAST: may send to broadcast addresses
 };
 
-// Sends and receives datagrams. Movable while nobody uses it. Its close, expiry, endpoints and descriptor: see
+// Sends and receives datagrams. Movable while it is not in use. For its close, expiry, endpoints and descriptor see
 // socket_base.
 class udp_socket : public socket_base {
  public:
-  // None: all but connect fails with bad_file_descriptor.
+  // No socket: all operations except connect fail with bad_file_descriptor.
   udp_socket() noexcept = default;
   // Binds. Port 0 takes a free one: see local_endpoint. The path of a Unix socket must not exist; it is removed at the
   // close. Never waits. Throws std::system_error naming the endpoint.
@@ -34,17 +35,17 @@ class udp_socket : public socket_base {
   // std::system_error, and then leaves it open.
   [[nodiscard]] static udp_socket adopt(int fd);
 
-  // Fixes the peer: send goes there, and nothing is received from others any more. Over UDP, what is told of the peer
-  // (as connection_refused, when nobody is at its port) is an error of a later send or receive; without a peer it is
-  // not heard of. Again: another peer. A socket that is none is made first, unbound: UDP gives it a port then, but over
-  // Unix sockets nobody can answer it. Never waits, not a cancellation point; not beside another call of it. The
-  // throwing form names the endpoint.
+  // Sets the peer: send goes there, and datagrams from others are no longer received. Over UDP a later send or receive
+  // then also reports errors of the peer, such as connection_refused if its port is not in use. May be called again for
+  // another peer. An object without a socket gets one, unbound: UDP then assigns a port, but over Unix sockets no peer
+  // can answer. Never waits, not a cancellation point. Not at the same time as another call of connect. The throwing
+  // form names the endpoint.
   void connect(const endpoint& to, std::error_code& error);
   void connect(const endpoint& to);
 
   // Sends one datagram. Waits while there is no room for it. Errors: message_size if it is too long for the network;
-  // destination_address_required from send without a peer; connection_refused and no_such_file_or_directory if nobody
-  // is at the Unix socket. An error of an earlier datagram is told instead of sending this one.
+  // destination_address_required from send without a peer; connection_refused and no_such_file_or_directory if the Unix
+  // socket has no receiver. An error of an earlier datagram is reported instead of sending this one.
   void send_to(const void* data, std::size_t size, const endpoint& to, std::error_code& error);
   void send_to(const void* data, std::size_t size, const endpoint& to);
   void send_to(std::string_view text, const endpoint& to, std::error_code& error) {
@@ -53,23 +54,23 @@ class udp_socket : public socket_base {
   void send_to(std::string_view text, const endpoint& to) { send_to(text.data(), text.size(), to); }
   void send_to(std::span<const std::byte> data, const endpoint& to) { send_to(data.data(), data.size(), to); }
 
-  // The same to the peer that connect fixed.
+  // Like send_to, to the peer that connect has set.
   void send(const void* data, std::size_t size, std::error_code& error);
   void send(const void* data, std::size_t size);
   void send(std::string_view text, std::error_code& error) { send(text.data(), text.size(), error); }
   void send(std::string_view text) { send(text.data(), text.size()); }
   void send(std::span<const std::byte> data) { send(data.data(), data.size()); }
 
-  // Receives one datagram, and tells where it is from (nowhere: from a Unix socket without a name, or on an error).
-  // Waits while there is none. Returns its size, which may be 0. Errors: message_size if it is longer than `size`; its
-  // first bytes are in the buffer then, their number is returned, and the rest is lost.
+  // Receives one datagram and its sender. The sender is no endpoint for a Unix socket without a name, or on an error.
+  // Waits while there is no datagram. Returns the size, which may be 0. If the datagram is longer than `size` the error
+  // is message_size: the buffer has its first bytes, their number is returned, and the rest is lost.
   std::size_t receive_from(void* data, std::size_t size, endpoint& from, std::error_code& error);
   std::size_t receive_from(void* data, std::size_t size, endpoint& from);
   std::size_t receive_from(std::span<std::byte> data, endpoint& from) {
     return receive_from(data.data(), data.size(), from);
   }
 
-  // The same without asking where it is from.
+  // Like receive_from, without the sender.
   std::size_t receive(void* data, std::size_t size, std::error_code& error);
   std::size_t receive(void* data, std::size_t size);
   std::size_t receive(std::span<std::byte> data) { return receive(data.data(), data.size()); }

@@ -36,9 +36,11 @@ enum class open_mode : std::uint8_t {
   append = 32,    // every write goes to the end, those of write_at too
 };
 
+// Both sets together.
 constexpr open_mode operator|(open_mode a, open_mode b) noexcept {
   return static_cast<open_mode>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
+// The modes that are in both sets.
 constexpr open_mode operator&(open_mode a, open_mode b) noexcept {
   return static_cast<open_mode>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
 }
@@ -46,17 +48,18 @@ constexpr open_mode operator&(open_mode a, open_mode b) noexcept {
 // The permissions of a new file, from which the process's umask is taken.
 inline constexpr std::filesystem::perms default_permissions = static_cast<std::filesystem::perms>(0666);
 
+// An open file. Any number of fibers may use it at the same time; each call names its offset.
 class file {
  public:
-  // None: every operation fails with bad_file_descriptor.
+  // No file: every operation fails with bad_file_descriptor.
   file() noexcept = default;
-  // Opens `path`; the descriptor is close-on-exec. Throws usage_error for a mode that makes no sense.
+  // Opens `path`; the descriptor is close-on-exec. Throws usage_error for a contradictory mode.
   explicit file(const std::filesystem::path& path, open_mode mode = open_mode::read,
                 std::filesystem::perms permissions = default_permissions);
   file(const std::filesystem::path& path, open_mode mode, std::error_code& error)
       : file(path, mode, default_permissions, error) {}
   file(const std::filesystem::path& path, open_mode mode, std::filesystem::perms permissions, std::error_code& error);
-  // Takes over a descriptor that was opened elsewhere; `name` is what errors call it.
+  // Takes over a descriptor that was opened elsewhere; errors name it `name`.
   [[nodiscard]] static file adopt(int fd, std::string name);
   file(file&& other) noexcept : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
   file& operator=(file&& other) noexcept {
@@ -64,11 +67,11 @@ class file {
     std::swap(name_, other.name_);
     return *this;  // the former file is closed with `other`
   }
-  // Closes, at once and on this thread; what the system then says is lost: see close.
+  // Closes the descriptor, at once and on this thread. An error of the close is lost: see close.
   ~file();
 
-  // Reads from `offset` on until `size` bytes are there or the file ends. Returns the number of bytes: fewer only at
-  // the end, or on an error, when those before it are counted but by the throwing form not told.
+  // Reads from `offset` on until `size` bytes are read or the file ends. Returns the number of bytes. It is smaller
+  // only at the end or on an error. Then it counts the bytes before the error; the throwing form does not report them.
   std::size_t read_at(void* data, std::size_t size, std::uint64_t offset, std::error_code& error);
   std::size_t read_at(void* data, std::size_t size, std::uint64_t offset);
 
@@ -78,32 +81,34 @@ class file {
   void write_at(const void* data, std::size_t size, std::uint64_t offset);
   void write_at(std::string_view data, std::uint64_t offset) { write_at(data.data(), data.size(), offset); }
 
-  // Writes all of it at the end, wherever that is by then; each call of the system's is one piece there, whoever else
-  // appends. Returns as write_at.
+  // Writes all of the data at the end of the file, even if the end has moved. Each system call appends one piece, so
+  // pieces of other writers may lie between them. Returns as write_at.
   std::size_t append(const void* data, std::size_t size, std::error_code& error);
   void append(const void* data, std::size_t size);
   void append(std::string_view data) { append(data.data(), data.size()); }
 
+  // The length of the file in bytes.
   [[nodiscard]] std::uint64_t size(std::error_code& error) const;
   [[nodiscard]] std::uint64_t size() const;
 
-  // Makes it so long: cuts it, or fills it up with zeros.
+  // Sets the length: cuts the file, or fills it up with zeros.
   void truncate(std::uint64_t size, std::error_code& error);
   void truncate(std::uint64_t size);
 
-  // Returns when what was written is on the disk (fsync). The entry of a new file in its directory is another matter.
+  // Returns when the written data is on the disk (fsync). The directory entry of a new file is not included.
   void sync(std::error_code& error);
   void sync();
 
-  // Closes it, and tells what some file systems tell only then: that something written before was lost. The file is
-  // closed in any case. Again: nothing. No cancellation point.
+  // Closes it. Some file systems report only here that earlier data was lost. The file is closed in any case. A second
+  // close does nothing. Not a cancellation point.
   void close(std::error_code& error);
   void close();
+  // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
 
   // The descriptor, -1 once closed. It stays this object's.
   [[nodiscard]] int native_handle() const noexcept { return fd_; }
-  // The descriptor, which is the caller's now; the file is closed.
+  // Gives the descriptor to the caller; the file is closed.
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
 
  private:
@@ -113,12 +118,12 @@ class file {
   std::string name_;
 };
 
-// All that there is in a file, to its end; also of one that has no size, as in /proc, or of a pipe. One trip.
+// The content of a file, also of a file without a size, as in /proc, or of a pipe. One call on the pool.
 [[nodiscard]] std::string read_all(const std::filesystem::path& path, std::error_code& error);
 [[nodiscard]] std::string read_all(const std::filesystem::path& path);
 
-// Makes a file with this content, or replaces the content of the one that is there. One trip. An error, and a crash,
-// leave part of it: to replace a file as a whole write another beside it, sync and rename.
+// Makes a file with this content, or replaces the content of an existing file. One call on the pool. An error or a
+// crash leaves part of the content. To replace a file as a whole, write another file beside it, sync and rename.
 void write_all(const std::filesystem::path& path, std::string_view data, std::error_code& error);
 void write_all(const std::filesystem::path& path, std::string_view data);
 

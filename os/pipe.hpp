@@ -15,17 +15,18 @@
 
 namespace ulexite {
 
-// An open end, as both kinds have it. Movable while nobody uses it.
+// An open end of a pipe: the common part of both ends. Movable while it is not in use.
 class pipe_end {
  public:
   // Closes it; the other end meets the end, or broken_pipe. A fiber that waits in an operation on it is woken and fails
-  // with bad_file_descriptor; a plain thread, or a fiber of another runtime, is not woken. Again: nothing. Any thread.
+  // with bad_file_descriptor. A plain thread, or a fiber of another runtime, is not woken. A second close does nothing.
+  // Any thread.
   void close() noexcept;
+  // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept { return native_handle() >= 0; }
   // The descriptor, -1 once closed. It stays this object's.
   [[nodiscard]] int native_handle() const noexcept;
-  // The descriptor, non-blocking, which is the caller's now; the end is closed. Throws usage_error while an operation
-  // is under way.
+  // Gives the descriptor, non-blocking, to the caller; the end is closed. Throws usage_error during an operation.
   [[nodiscard]] int release();
 
  protected:
@@ -36,9 +37,12 @@ class pipe_end {
   detail::socket_handle handle_;
 };
 
+// The end of a pipe that is read.
 class pipe_reader : public pipe_end {
  public:
+  // No pipe: every operation fails with bad_file_descriptor.
   pipe_reader() noexcept = default;
+  // Takes over a descriptor and makes it non-blocking. Throws std::system_error, and then leaves it open.
   [[nodiscard]] static pipe_reader adopt(int fd) { return pipe_reader(fd); }
 
   // Reads what there is, at least one byte, at most `size`; waits while there is none. Returns the number of bytes, 0
@@ -54,10 +58,13 @@ class pipe_reader : public pipe_end {
   explicit pipe_reader(int fd) : pipe_end(fd) {}
 };
 
-// No write raises SIGPIPE, whatever its action: when there is no reader any more, it fails with broken_pipe.
+// The end of a pipe that is written. A write never raises SIGPIPE, whatever its action: without a reader it fails with
+// broken_pipe.
 class pipe_writer : public pipe_end {
  public:
+  // No pipe: every operation fails with bad_file_descriptor.
   pipe_writer() noexcept = default;
+  // Takes over a descriptor and makes it non-blocking. Throws std::system_error, and then leaves it open.
   [[nodiscard]] static pipe_writer adopt(int fd) { return pipe_writer(fd); }
 
   // Writes what fits into the pipe, at least one byte; waits while it is full. Returns the number of bytes taken.

@@ -18,33 +18,33 @@ namespace detail {
 class signal_hub;
 }
 
-// While it lives, the given signals do not do to the process what they did before, ignored ones too, but come here.
-// Several sets for one signal each get it; when the last has gone, what was set before is set again, for what is sent
-// from then on. Meanwhile nobody else may set an action for them. To be made and destroyed by any fiber or thread, in
+// Delivers signals to a channel. While it exists, its signals have no other effect, even those that were ignored. If
+// several sets have a signal, each receives it. When the last of them is destroyed, the previous action is restored for
+// later signals. Meanwhile the program must not set an action for them. Any fiber or thread may make and destroy it, in
 // or outside a runtime.
 //
 //   signal_set stop{SIGINT, SIGTERM};
 //   select(on_receive(stop.channel(), [&](std::optional<int> signal) { ... }), ...);
 //
-// A signal that comes again before it was sent on comes once, as the system does it too; none is lost. At least one
-// thread must not block it: it stays pending otherwise. System calls of whatever thread it interrupts go on
-// (SA_RESTART), but for those that never do, as poll and nanosleep. A started program does not inherit it.
+// Equal signals that arrive before the first was sent on count as one, as usual for the system; none is lost. At least
+// one thread must not block the signal, otherwise it stays pending. Interrupted system calls continue (SA_RESTART),
+// except those that never do, such as poll and nanosleep. A started program does not inherit the set.
 class signal_set {
  public:
-  // Never waits. Throws usage_error for a number that is no signal, or whose fault would come again and again (SIGSEGV,
-  // SIGBUS, SIGFPE, SIGILL); std::system_error naming the signal when the system refuses it (SIGKILL, SIGSTOP), or
-  // gives no thread.
+  // Begins to receive these signals. Never waits. Throws usage_error for a number that is not a signal, and for signals
+  // of faults that would repeat (SIGSEGV, SIGBUS, SIGFPE, SIGILL). Throws std::system_error naming the signal when the
+  // system refuses it (SIGKILL, SIGSTOP), or gives no thread.
   explicit signal_set(std::initializer_list<int> signals) : signal_set(std::vector<int>(signals)) {}
   explicit signal_set(std::vector<int> signals);
   signal_set(const signal_set&) = delete;
   signal_set& operator=(const signal_set&) = delete;
-  // Nobody may wait for it any more.
+  // There must be no waiter.
   ~signal_set();
 
   // Waits for the next signal and returns its number. A cancellation point.
   int receive() { return channel_.receive().value(); }
 
-  // Where the numbers come, for a select or a time limit. It is unbounded, and never closed: it is not yours to close.
+  // The channel of the numbers, for a select or a time limit. It is unbounded, and never closed: do not close it.
   [[nodiscard]] ulexite::channel<int>& channel() & noexcept { return channel_; }
 
  private:

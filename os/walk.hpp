@@ -16,16 +16,18 @@
 
 namespace ulexite {
 
+// What walk visits.
 struct walk_options {
-  bool recursive = true;
+  bool recursive = true;         // all below the root; else only what is directly in it
   bool follow_symlinks = false;  // else a symbolic link is an entry of its own, and nothing below it is visited
 };
 
+// A file, directory or other entry that walk meets.
 struct walk_entry {
-  std::filesystem::path path;  // begins with the root as it was given
-  std::filesystem::file_type type = std::filesystem::file_type::unknown;
-  std::uint64_t size = 0;   // in bytes, of a regular file
-  std::size_t depth = 1;    // 1: directly in the root
+  std::filesystem::path path;                                             // begins with the root as it was given
+  std::filesystem::file_type type = std::filesystem::file_type::unknown;  // unknown: see error
+  std::uint64_t size = 0;                                                 // in bytes, of a regular file
+  std::size_t depth = 1;                                                  // 1: directly in the root
   std::error_code error{};  // why nothing else is known of it, or of what is in it
 };
 
@@ -50,16 +52,16 @@ class directory_walk {
 
 }  // namespace detail
 
-// Calls visit(const walk_entry&) for everything in the directory `root`, which may be a symbolic link, and unless told
-// otherwise for everything below: a directory before what is in it, else in no order. If `visit` returns a bool, false
-// ends the walk. It is called by the caller of walk; the entries are read by the hundred on a thread that may block
-// (ulexite::blocking), so they can be a little old.
+// Calls visit(const walk_entry&) for everything in the directory `root`, which may be a symbolic link, and by default
+// for everything below. A directory comes before its entries; otherwise there is no order. If `visit` returns a bool,
+// false ends the walk. The caller of walk calls it. The entries are read by the hundred on a thread that may block
+// (ulexite::blocking), so they can be slightly out of date.
 //
-// An entry that cannot be looked at has its `error` set. A directory that cannot be read comes twice, the second time
-// with the error; so does, with too_many_symbolic_link_levels, a link that leads back to a directory above it.
+// If an entry cannot be examined, its `error` is set. A directory that cannot be read appears twice, the second time
+// with the error. So does a link that leads back to a directory above it, with too_many_symbolic_link_levels.
 //
-// Each batch is a cancellation point: throws operation_cancelled. Throws std::system_error naming `root` if that is no
-// directory, cannot be read or contains a NUL; and what `visit` throws.
+// Each batch is a cancellation point: throws operation_cancelled. Throws std::system_error naming `root` if it is not a
+// directory, cannot be read or contains a NUL. Throws the exceptions of `visit`.
 template <class Visit>
   requires std::is_invocable_v<Visit&, const walk_entry&>
 void walk(const std::filesystem::path& root, Visit&& visit, walk_options options = {}) {

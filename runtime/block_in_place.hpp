@@ -11,14 +11,14 @@
 #include <utility>
 
 namespace ulexite {
-// Calls `function` and returns what it gives or throws, while another thread does this worker's duty: fibers that wait
-// for this worker do not wait for the call. Unlike blocking() the call begins at once, on the fiber's own stack, and
-// there is no limit but the machine's: so it is for calls that are rare and long, since the other thread must be woken
-// or made each time.
+// Calls `function` and returns its result or throws its exception. Meanwhile another thread becomes the worker, so the
+// fibers that wait for this worker do not wait for the call. Unlike with blocking() the call begins at once, on the
+// fiber's own stack, and only the machine limits the number of such calls. Use it for rare and long calls, because each
+// one wakes or makes a thread.
 //
-// Inside, the caller is a plain thread, as in blocking(): it may use channels and locks, and really blocks in them; it
-// must not unlock what the fiber has locked; this_fiber and fiber_local are not the caller's. Afterwards the fiber
-// waits for a worker, and goes on on another thread. Not a cancellation point. Without another thread to be had, on a
+// Inside, the caller is a plain thread, as in blocking(). It may use channels and locks, and blocks in them. It must
+// not unlock a mutex that the fiber has locked; this_fiber and fiber_local are not the caller's. Afterwards the fiber
+// waits for a worker, and continues on another thread. Not a cancellation point. If there is no other thread, on a
 // plain thread, and in a job: an ordinary call.
 template <class F>
   requires std::is_invocable_v<F>

@@ -8,8 +8,8 @@ namespace ulexite {
 
 class runtime;
 
-// A batch of jobs, in order: one publication, one wake. A job stands in one list, and once. Not synchronised. May be
-// constinit, as jobs may.
+// A batch of jobs, in order, with one publication and one wake. A job may be in one list at a time, and once. Not
+// synchronised. May be constinit, as jobs may.
 class job_list {
  public:
   // Throws usage_error for a job without a function.
@@ -17,7 +17,9 @@ class job_list {
     if (!job.run) throw usage_error("ulexite::job_list::push of a job without a function");
     jobs_.push(job);
   }
+  // Whether the list has no job.
   [[nodiscard]] bool empty() const noexcept { return jobs_.empty(); }
+  // The number of jobs in the list.
   [[nodiscard]] std::size_t size() const noexcept { return jobs_.size(); }
 
  private:

@@ -16,18 +16,22 @@ namespace detail {
 struct handle_access;
 }
 
-// What spawn returns: waits for a fiber's end and takes its result. Movable. It may be used on any thread, also after
-// the runtime has ended, but only by one at a time: if another waits already, a wait throws usage_error.
+// The result of spawn: waits for a fiber's end and takes its result. Movable. Any thread may use it, also after the
+// runtime has ended. Only one may wait at a time: a second wait throws usage_error.
 //
-// Dropping it detaches the fiber, which goes on. An exception of the fiber that nobody took with get() then goes to
-// runtime_options::on_unhandled_exception, unless it is the operation_cancelled of a fiber that was asked to stop, or
-// the deadline_exceeded of one whose inherited deadline is over.
+// If it is dropped, the fiber is detached and continues. An exception of the fiber that get() did not take then goes to
+// runtime_options::on_unhandled_exception. That does not apply to the operation_cancelled of a fiber that was asked to
+// stop, nor to the deadline_exceeded of a fiber with an inherited deadline that is over.
 template <class T = void>
 class join_handle {
  public:
+  // A handle without a fiber.
   join_handle() = default;
+  // For spawn only.
   explicit join_handle(detail::result_task<T>& task) noexcept : task_(&task) {}
+  // Takes over the fiber; `other` has none then.
   join_handle(join_handle&& other) noexcept : task_(std::exchange(other.task_, nullptr)) {}
+  // Drops its own fiber, and takes over that of `other`.
   join_handle& operator=(join_handle&& other) noexcept {
     if (this != &other) {
       drop();
@@ -35,14 +39,15 @@ class join_handle {
     }
     return *this;
   }
+  // Detaches the fiber.
   ~join_handle() { drop(); }
 
-  // Waits for the end of the fiber, and takes nothing. Not a cancellation point. Throws usage_error without a fiber,
-  // or by the fiber itself.
+  // Waits for the end of the fiber, and leaves its result. Not a cancellation point. Throws usage_error without a
+  // fiber, or if the fiber itself calls it.
   void join() { checked("join").join(); }
 
-  // Waits for the end of the fiber, takes its result or rethrows its exception, and lets go of it. Not a cancellation
-  // point. Throws usage_error without a fiber.
+  // Waits for the end of the fiber, and takes its result or throws its exception. Afterwards the handle has no fiber.
+  // Not a cancellation point. Throws usage_error without a fiber.
   T get() {
     checked("get").join();
     const join_handle last(std::move(*this));
@@ -59,11 +64,11 @@ class join_handle {
     return checked("wait_until").join(detail::deadline_at(time));
   }
 
-  // Has the fiber ended? False without a fiber. Never waits.
+  // Whether the fiber has ended. False without a fiber. Never waits.
   [[nodiscard]] bool done() const noexcept { return task_ && task_->done(); }
-  // Is there a fiber?
+  // Whether there is a fiber.
   [[nodiscard]] bool joinable() const noexcept { return task_ != nullptr; }
-  // Lets go of the fiber, which goes on.
+  // Gives up the fiber, which continues.
   void detach() noexcept { drop(); }
 
   // Asks the fiber to stop: its next cancellation point, or the one it waits at, throws operation_cancelled. Returns

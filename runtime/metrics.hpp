@@ -7,7 +7,7 @@
 
 namespace ulexite {
 
-// What a runtime has done so far. Counts only grow, but for those under "now".
+// Counters of a runtime. They only grow, except those under "now".
 struct runtime_metrics {
   // now
   std::size_t workers = 0;            // threads started
@@ -19,8 +19,8 @@ struct runtime_metrics {
   std::size_t blocking_threads = 0;  // of the pool behind blocking(), idle ones too
   std::size_t blocking_queued = 0;   // calls that wait for one of them
 
-  std::uint64_t fibers_spawned = 0;
-  std::uint64_t fibers_ended = 0;
+  std::uint64_t fibers_spawned = 0;   // since the start
+  std::uint64_t fibers_ended = 0;     // since the start
   std::uint64_t dispatches = 0;       // times that a fiber or job was given a worker
   std::uint64_t starts_in_place = 0;  // of these: fresh, and run on the stack that the last one left, without a switch
   std::uint64_t steals = 0;           // successful, each of one or more
@@ -29,7 +29,7 @@ struct runtime_metrics {
   std::uint64_t wakes = 0;            // a sleeping worker was woken by another thread, or a new one started
   std::uint64_t polls = 0;            // turns of the event loop
   std::uint64_t events = 0;           // that they brought
-  std::uint64_t thread_starts_refused = 0;
+  std::uint64_t thread_starts_refused = 0;  // times that the machine gave no thread
   std::uint64_t stacks_refused = 0;   // times that the machine had no memory for a stack: the fiber waits, 10 ms a time
   std::uint64_t hogs_relieved = 0;    // times that the monitor moved a fiber away from a worker that did not switch
   std::uint64_t polls_rescued = 0;    // times that the monitor woke a worker to watch the event loop

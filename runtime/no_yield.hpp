@@ -4,12 +4,12 @@
 
 namespace ulexite {
 
-// While it lives, operations of the calling fiber that need not wait do not yield either: a try_send, or a send that
-// finds room, lets no other fiber run on this worker. What has to wait still does, and this_fiber::yield() still
-// yields. The same holds while a fiber holds a mutex of this library. Scopes nest. Keep them short, because other
-// fibers of this worker wait until another worker takes them. Nothing on a plain thread.
+// Until the end of a block, operations of the calling fiber that need not wait do not yield either. For example, a
+// try_send, or a send that finds room, lets no other fiber run on this worker. Operations that must wait still do, and
+// this_fiber::yield() still yields. A fiber that holds a mutex of this library does not yield either. Scopes nest. Keep
+// them short, because other fibers of this worker wait until another worker takes them. No effect on a plain thread.
 //
-// A scope stays in the function that made it: its end must be reached by the fiber that began it.
+// A scope must end in the function and the fiber that began it.
 class no_yield {
  public:
   [[nodiscard]] no_yield() noexcept : self_(detail::this_agent()) { ++self_.held_locks; }

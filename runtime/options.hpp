@@ -10,6 +10,7 @@
 
 namespace ulexite {
 
+// What a runtime is made with.
 struct runtime_options {
   // Most worker threads. 0: the environment variable ULEXITE_THREADS, else the processors that affinity and the quotas
   // of the control group and of those above it allow when the runtime is made. They are started as work appears; a
@@ -24,14 +25,15 @@ struct runtime_options {
   std::size_t blocking_threads = 64;
   // A thread of that pool ends when it had nothing to do for so long.
   std::chrono::milliseconds blocking_keep_alive{10'000};
-  // Told of an exception that left a fiber and that nobody took. Called by the worker that ends the fiber, or by
-  // whoever drops its handle. It must not throw. Default: report on stderr, then std::terminate.
+  // Called with an exception that left a fiber and that get() did not take, by the worker that ends the fiber, or by
+  // the thread that drops its handle. It must not throw. Default: a report on stderr, then std::terminate.
   std::function<void(std::string_view fiber_name, std::exception_ptr)> on_unhandled_exception{};
-  // Called on each worker thread, first and last, with its number. With block_in_place a thread leaves its number to
-  // another, whose start may be called before the stop of the former. They may take long, and wait for a fiber as any
-  // plain thread may: it runs on another worker, so not every worker may wait at the same time. They must not throw:
-  // std::terminate.
-  std::function<void(std::size_t worker)> on_thread_start{}, on_thread_stop{};
+  // Called on each worker thread, first and last, with the worker's number. With block_in_place a thread passes its
+  // number to another, and the start there may be called before the stop here. They may take long, and wait for a fiber
+  // as any plain thread may. The fiber runs on another worker, so not every worker may wait at the same time. They must
+  // not throw: std::terminate.
+  std::function<void(std::size_t worker)> on_thread_start{};
+  std::function<void(std::size_t worker)> on_thread_stop{};  // see on_thread_start
 };
 
 }  // namespace ulexite

@@ -110,7 +110,7 @@ class runtime {
   std::atomic<bool> ended_{false};
 };
 
-// Is the caller a fiber?
+// Whether the caller is a fiber.
 [[nodiscard]] bool in_fiber() noexcept;
 
 // Runs function(arguments...) as the main fiber of a runtime of default options, and ends that runtime: fibers still

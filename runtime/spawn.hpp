@@ -13,12 +13,11 @@
 
 namespace ulexite {
 
-// How to start a fiber. `name` is copied. `stack_size`: bytes, rounded up to a power of two; 0 takes
-// the runtime's. `where` appears in reports as the place of the spawn.
+// How to start a fiber.
 struct fiber_options {
-  std::string_view name{};
-  std::size_t stack_size = 0;
-  std::source_location where = std::source_location::current();
+  std::string_view name{};     // copied; appears in reports
+  std::size_t stack_size = 0;  // bytes, rounded up to a power of two; 0: runtime_options::stack_size
+  std::source_location where = std::source_location::current();  // the place of the spawn, in reports
 };
 
 namespace detail {

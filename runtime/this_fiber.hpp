@@ -23,7 +23,7 @@ void set_name(std::string_view name);
 // none.
 void yield() noexcept;
 
-// Was it asked to stop? False on a plain thread.
+// Whether the fiber was asked to stop. False on a plain thread.
 [[nodiscard]] inline bool stop_requested() noexcept { return detail::this_agent().word.stop_requested(); }
 // A token of the requests to stop it, the runtime's too: for std::stop_callback, and for code that takes one. An empty
 // token on a plain thread. Throws std::bad_alloc.
@@ -32,11 +32,13 @@ void yield() noexcept;
 // without a wait. It never yields: a loop that does nothing else keeps the worker for itself.
 void check();
 
-// Bytes: the whole usable stack, how much of it is in use here, and the most that was ever touched, in whole pages. A
-// system call. Zeros on a plain thread.
+// Bytes of a fiber's stack.
 struct stack_info {
-  std::size_t size, used, high_water;
+  std::size_t size;        // all that the fiber can use
+  std::size_t used;        // in use by the caller
+  std::size_t high_water;  // the most that was ever touched, in whole pages
 };
+// The stack of the calling fiber. Makes a system call. Zeros on a plain thread.
 [[nodiscard]] stack_info stack() noexcept;
 
 }  // namespace ulexite::this_fiber

@@ -59,12 +59,13 @@ struct nothing_to_do {
 
 }  // namespace detail
 
-// Each phase ends when all who are expected have arrived. Then the last to arrive calls `Done`, and after that all who
-// wait for the phase are released and the next one begins. Done may suspend; requests to stop and deadlines of the one
-// who calls it are kept from it (shield), as the others depend on it. Fibers and plain threads may use the barrier at
-// the same time. It may be destroyed once every call on it has returned and no other will come.
+// A meeting point of a fixed number of fibers or threads, in phases. A phase ends when all expected arrivals have
+// happened. Then the last to arrive calls `Done`. After that all waiters of the phase are released, and the next phase
+// begins. Done may wait. A shield protects it from requests to stop and deadlines of its caller, because the others
+// depend on it. Fibers and plain threads may use the barrier at the same time. It may be destroyed after every call on
+// it has returned, if there will be no other.
 //
-// A fiber that is cancelled at the barrier is still expected in the next phases: it has to leave by arrive_and_drop.
+// The next phases still expect a fiber that was cancelled at the barrier: it must leave by arrive_and_drop.
 template <class Done = detail::nothing_to_do>
 class barrier {
   static_assert(std::is_nothrow_invocable_v<Done&>, "Done must be noexcept, as std::barrier has it");
@@ -73,15 +74,16 @@ class barrier {
   // Proof of an arrival, to be given to wait(). Movable.
   using arrival_token = detail::barrier_core::arrival;
 
-  // For `expected` arrivals a phase. Throws usage_error if that is negative.
+  // A barrier for `expected` arrivals per phase. Throws usage_error if that is negative.
   explicit barrier(std::ptrdiff_t expected, Done done = Done()) : core_(expected), done_(std::move(done)) {}
   barrier(const barrier&) = delete;
   barrier& operator=(const barrier&) = delete;
 
+  // The most arrivals that a phase can expect.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return PTRDIFF_MAX; }
 
-  // Arrives `n` times. Waits only as Done does. Not a cancellation point. Throws usage_error, having not arrived, if
-  // `n` is not positive or more than are still missing in this phase.
+  // Arrives `n` times. Waits only if Done does. Not a cancellation point. Throws usage_error, without arriving, if `n`
+  // is not positive or greater than the number of missing arrivals in this phase.
   [[nodiscard]] arrival_token arrive(std::ptrdiff_t n = 1) {
     bool last = false;
     arrival_token token = core_.arrive(n, last);
@@ -89,16 +91,16 @@ class barrier {
     return token;
   }
 
-  // Waits for the end of the phase in which the token was given; returns at once if that is over. A cancellation point:
-  // throws operation_cancelled, and the token is as good as before. Throws usage_error for a token of another barrier,
-  // or one that is spent.
+  // Waits for the end of the phase of the token; returns at once if that phase is over. A cancellation point: throws
+  // operation_cancelled, and the token stays valid. Throws usage_error for a token of another barrier, or a token that
+  // was used.
   void wait(arrival_token&& token) const { core_.wait(token); }
 
-  // wait(arrive()). If it throws operation_cancelled it has arrived, and nobody misses it in this phase.
+  // wait(arrive()). If it throws operation_cancelled it has arrived, so the phase can end.
   void arrive_and_wait() { wait(arrive()); }
 
-  // Arrives, and is not expected in later phases. Waits only as Done does. Not a cancellation point. Throws
-  // usage_error, with nothing changed, if nobody is missing.
+  // Arrives, and is not expected in later phases. Waits only if Done does. Not a cancellation point. Throws
+  // usage_error, with nothing changed, if no arrival is missing.
   void arrive_and_drop() {
     if (core_.drop()) end_phase();
   }

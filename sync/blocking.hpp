@@ -68,14 +68,15 @@ class blocking_function final : public blocking_call {
 
 }  // namespace detail
 
-// Calls function(arguments...) on a thread that may block, and returns what it gives or throws. The calling fiber
-// waits, other fibers run on. The pool of such threads grows as needed, up to runtime_options::blocking_threads; then
-// calls wait their turn. The function is a plain thread's there: it may use channels and locks, and really blocks in
-// them; this_fiber and fiber_local are not the caller's. Nothing is copied: references stay good, for the caller waits.
+// Calls function(arguments...) on a thread that may block, and returns its result or throws its exception. The calling
+// fiber waits; other fibers run. The pool of such threads grows as needed, up to runtime_options::blocking_threads;
+// further calls wait in a queue. The function runs as on a plain thread: it may use channels and locks, and blocks in
+// them; this_fiber and fiber_local are not the caller's. Nothing is copied: references stay valid, because the caller
+// waits.
 //
-// A cancellation point while the call waits for a thread; it is then not made. A call that has begun is waited for,
-// whatever happens: bound it by its own means. Throws std::system_error when the machine refuses the first thread. On a
-// plain thread, and in a job: an ordinary call.
+// A cancellation point while the call waits for a thread; it is then not made. A call that has begun is always awaited:
+// limit it by its own means. Throws std::system_error when the machine refuses the first thread. On a plain thread, and
+// in a job: an ordinary call.
 template <class F, class... A>
   requires std::is_invocable_v<F, A...>
 std::invoke_result_t<F, A...> blocking(F&& function, A&&... arguments) {

@@ -16,7 +16,8 @@
 
 namespace ulexite {
 
-// What call_once remembers. It may be destroyed once every call with it has returned and no other will come.
+// Remembers whether a call_once has succeeded. It may be destroyed after every call with it has returned, if there will
+// be no other.
 class once_flag {
  public:
   constexpr once_flag() noexcept = default;
@@ -50,9 +51,9 @@ class once_flag {
   mutex guard_;                                       // held by the initialiser
 };
 
-// Calls function(args...) unless a call with this flag has returned before. Waits while another calls it; if that
-// throws, the exception goes to its caller and one of the waiting ones tries next. The function may suspend. Not a
-// cancellation point itself. Throws what the function throws, and usage_error if the function calls call_once with the
+// Calls function(args...) unless a call with this flag has returned before. Waits while another calls it; if that call
+// throws, its caller gets the exception and one of the waiting callers tries next. The function may wait. Not a
+// cancellation point itself. Throws the function's exception, and usage_error if the function calls call_once with the
 // same flag. Fibers and plain threads may use a flag at the same time.
 template <class F, class... Args>
 void call_once(once_flag& flag, F&& function, Args&&... args) {

@@ -16,13 +16,15 @@
 
 namespace ulexite {
 
-// While it lives, cancellation points of the calling fiber (or plain thread) do not wait beyond the given time: they
-// throw deadline_exceeded then, and so does each later one. One that need not wait does not look at the clock, but
-// this_fiber::check() does. Scopes nest, and the nearest deadline wins; fibers spawned inside inherit it.
+// A deadline for the rest of a block. Cancellation points of the calling fiber (or plain thread) do not wait past it:
+// they throw deadline_exceeded, and so does each later one. An operation that need not wait does not read the clock,
+// but this_fiber::check() does. Scopes nest, and the nearest deadline counts. Fibers that are spawned inside inherit
+// it.
 //
-// A scope stays in the function that made it: its end must be reached by the fiber that began it, innermost first.
+// A scope must end in the function and the fiber that began it, the innermost first.
 class deadline_scope {
  public:
+  // Begins a scope that ends after `time`, or at `time`.
   template <class Rep, class Period>
   [[nodiscard]] explicit deadline_scope(std::chrono::duration<Rep, Period> time) noexcept
       : deadline_scope(detail::deadline_after(time)) {}
@@ -37,7 +39,7 @@ class deadline_scope {
     self_.expired = expired_;
   }
 
-  // Is its own time over?
+  // Whether its own time is over.
   [[nodiscard]] bool expired() const noexcept { return deadline_ <= detail::now_ns(); }
 
  private:
@@ -60,8 +62,9 @@ decltype(auto) timeout(Time time, F&& function) {
   return std::forward<F>(function)();
 }
 
-// While it lives, the calling fiber does not hear of requests to stop, nor of deadlines set outside: for what must be
-// finished once it is begun. Fibers spawned inside have no deadline. this_fiber::stop_requested() still tells.
+// Protects the rest of a block: the calling fiber ignores requests to stop, and deadlines that were set outside. Use it
+// for work that must be finished once it has begun. Fibers that are spawned inside have no deadline.
+// this_fiber::stop_requested() still reports the request.
 class shield {
  public:
   [[nodiscard]] shield() noexcept

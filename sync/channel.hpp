@@ -26,8 +26,9 @@
 
 namespace ulexite {
 
+// The outcome of an operation on a channel.
 enum class [[nodiscard]] channel_status {
-  ok,
+  ok,           // done
   closed,       // and for a receive: drained
   timeout,      // the time was over first
   would_block,  // it would have had to wait
@@ -119,18 +120,20 @@ class channel {
     return true;
   }
 
+  // Whether the channel was closed. Never waits.
   [[nodiscard]] bool is_closed() const noexcept {
     const auto lock = guard(detail::this_caller().worker);
     return closed_;
   }
-  // Values in the buffer.
+  // The number of values in the buffer. Never waits.
   [[nodiscard]] std::size_t size() const noexcept {
     const auto lock = guard(detail::this_caller().worker);
     return buffer_.size();
   }
+  // The capacity given to the constructor.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
-  // for (T value : channel): receives until the channel is closed and drained. Throws like receive.
+  // An input iterator over the values that the channel gives.
   class iterator {
    public:
     using value_type = T;
@@ -154,6 +157,7 @@ class channel {
     channel* from_;
     mutable std::optional<T> value_;
   };
+  // for (T value : channel): receives until the channel is closed and drained. Throws like receive.
   iterator begin() { return iterator(*this); }
   std::default_sentinel_t end() noexcept { return {}; }
 

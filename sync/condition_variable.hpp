@@ -9,10 +9,10 @@
 namespace ulexite {
 
 // std::condition_variable for ulexite::mutex. Waits with a time limit are cancellation points, and hold the mutex again
-// when they throw; those without are not. A notification wakes nobody while the mutex is held: it moves waiters to the
-// mutex's queue, after Mesa-style wait morphing as in Linux's futex requeue (Drepper, 2004).
+// when they throw. Waits without a limit are not. A notification while the mutex is held wakes no waiter: it moves the
+// waiters to the queue of the mutex (Mesa-style wait morphing, as in the futex requeue of Linux; Drepper, 2004).
 //
-// It may be destroyed once every notification has returned and every waiter has been notified; waits without a time
+// It may be destroyed after every notification has returned and every waiter has been notified. Waits without a time
 // limit may still be under way then.
 class condition_variable {
  public:

@@ -18,12 +18,12 @@
 
 namespace ulexite {
 
-// std::condition_variable_any: for any lock, as std::unique_lock<timed_mutex>, std::shared_lock<shared_mutex> or
-// recursive_mutex itself. With a std::unique_lock<mutex>, condition_variable is the better choice: it does not wake
-// those who would find the mutex taken.
+// std::condition_variable_any: for any lock, such as std::unique_lock<timed_mutex>, std::shared_lock<shared_mutex> or
+// recursive_mutex. For std::unique_lock<mutex> use condition_variable: it does not wake waiters that would find the
+// mutex locked.
 //
 // Waits with a time limit or a stop_token are cancellation points, and hold the lock again when they throw
-// operation_cancelled; those without are not.
+// operation_cancelled. Other waits are not.
 class condition_variable_any {
  public:
   condition_variable_any() = default;

@@ -24,10 +24,12 @@ class blocking_call;
 class future_state_base;
 }  // namespace detail
 
-// Lets all waits pass while it is set. Any number of fibers and plain threads may use it at the same time. It may be
-// destroyed as soon as the last wait has returned, even if the set() that ended it is still under way elsewhere.
+// A flag that fibers and threads wait for; also called a manual reset event. While it is set, all waits return. Any
+// number of fibers and plain threads may use it at the same time. It may be destroyed as soon as the last wait has
+// returned, even if the set() that ended the wait has not returned yet.
 class event {
  public:
+  // Set, or not, at first.
   explicit event(bool set = false) noexcept : word_(set ? set_bit : 0) {}
   event(const event&) = delete;
   event& operator=(const event&) = delete;
@@ -36,7 +38,7 @@ class event {
   void set() noexcept;
   // Makes later waits wait again. Waits that a set() has ended return all the same. Never waits.
   void reset() noexcept { word_.fetch_and(~set_bit, std::memory_order_acquire); }  // A
-  // Is it set? Never waits. True says nothing about whether the event may be destroyed; that needs a wait.
+  // Whether it is set. Never waits. True does not mean that the event may be destroyed; that needs a wait.
   [[nodiscard]] bool is_set() const noexcept { return (word_.load(std::memory_order_acquire) & set_bit) != 0; }  // A
 
   // Waits until it is set. A cancellation point: throws operation_cancelled.

@@ -19,10 +19,9 @@ inline std::uint64_t next_local_key() noexcept {
 
 }  // namespace detail
 
-// A variable of which each fiber, and each plain thread, has its own. (A thread_local belongs to whichever worker the
-// fiber runs on just now.) A fiber's value is made at its first use and destroyed at the fiber's end, while it is still
-// a fiber: so the destructor may wait,
-// and no request to stop or deadline reaches it. Values may outlive the fiber_local.
+// A variable with a separate value for each fiber and each plain thread. (A thread_local belongs to a worker, and a
+// fiber may change its worker.) A fiber's value is made at its first use and destroyed at the fiber's end. Its
+// destructor may wait, and sees no request to stop and no deadline. Values may outlive the fiber_local.
 template <class T>
 class fiber_local {
  public:
@@ -44,7 +43,9 @@ class fiber_local {
     mine.add(*made);
     return made.release()->item;
   }
+  // Same as get().
   T& operator*() { return get(); }
+  // Same as get().
   T* operator->() { return &get(); }
 
  private:

@@ -73,8 +73,9 @@ class basic_promise;
 
 }  // namespace detail
 
-// The receiving end of a promise<T>; T may be void or a reference. Movable; used by one fiber or plain thread at a
-// time. Without a state (never had one, moved from, or taken by get) all but valid() throw std::future_error(no_state).
+// Waits for the value of a promise<T>; T may be void or a reference. Movable. One fiber or plain thread may use it at a
+// time. A future without a state (never had one, moved from, or taken by get) throws std::future_error(no_state) in all
+// operations but valid().
 template <class T>
 class future {
  public:
@@ -82,11 +83,12 @@ class future {
   future(future&&) noexcept = default;
   future& operator=(future&&) noexcept = default;
 
-  // May the others be called?
+  // Whether there is a state, so that the other operations may be called.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
 
-  // Waits until the promise is satisfied, lets go of the state and returns the value, by move, or throws the exception,
-  // which is std::future_error(broken_promise) if the promise was destroyed first. Not a cancellation point.
+  // Waits until the promise is satisfied, and returns the value, by move, or throws the exception. That is
+  // std::future_error(broken_promise) if the promise was destroyed first. Afterwards the future has no state. Not a
+  // cancellation point.
   T get() {
     checked();
     const auto state = std::move(state_);
@@ -178,9 +180,9 @@ class basic_promise {
 
 }  // namespace detail
 
-// Sets the value, or the exception, that its future gives. Movable. Any fiber or plain thread; of several that set at
-// the same time one succeeds. Destroyed unsatisfied, it leaves std::future_error(broken_promise) to its future. It may
-// be destroyed as soon as a wait of its future has returned, even if what ended that is still under way elsewhere.
+// Sets the value, or the exception, of its future. Movable. Any fiber or plain thread; if several set at the same time,
+// one succeeds. If it is destroyed unsatisfied, its future throws std::future_error(broken_promise). It may be
+// destroyed as soon as a wait of its future has returned, even if the call that ended the wait has not returned yet.
 template <class T>
 class promise : public detail::basic_promise<T> {
  public:
@@ -191,17 +193,19 @@ class promise : public detail::basic_promise<T> {
   void set_value(T&& value) { this->set(std::move(value)); }
 };
 
-// The value is an object that lives elsewhere.
+// A promise of a reference: the value is an object that lives elsewhere.
 template <class T>
 class promise<T&> : public detail::basic_promise<T&> {
  public:
+  // Satisfies the promise with a reference. Throws as the set_value of promise<T> does.
   void set_value(T& value) { this->set(&value); }
 };
 
-// There is no value but the fact.
+// A promise without a value.
 template <>
 class promise<void> : public detail::basic_promise<void> {
  public:
+  // Satisfies the promise. Throws as the set_value of promise<T> does.
   void set_value() { this->set(); }
 };
 

@@ -15,9 +15,9 @@
 
 namespace ulexite {
 
-// Lets all waits pass once it was counted down to zero. Any number of fibers and plain threads may use it at the same
-// time. It may be destroyed as soon as the last wait has returned, even if the count_down() that ended it is still
-// under way elsewhere.
+// A count that falls to zero once; then all waits return. Any number of fibers and plain threads may use it at the same
+// time. It may be destroyed as soon as the last wait has returned, even if the count_down() that ended the wait has not
+// returned yet.
 class latch {
  public:
   // Throws usage_error if `count` is negative.
@@ -25,12 +25,13 @@ class latch {
   latch(const latch&) = delete;
   latch& operator=(const latch&) = delete;
 
+  // The largest count.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return PTRDIFF_MAX; }
 
   // Lowers the count by `n`. Never waits. Throws usage_error, with the count unchanged, if `n` is negative or more than
   // the count.
   void count_down(std::ptrdiff_t n = 1);
-  // Is the count zero? Never waits. True says nothing about whether the latch may be destroyed; that needs a wait.
+  // Whether the count is zero. Never waits. True does not mean that the latch may be destroyed; that needs a wait.
   [[nodiscard]] bool try_wait() const noexcept { return open_.is_set(); }
   // Waits until the count is zero. A cancellation point: throws operation_cancelled.
   void wait() const { open_.wait(); }

@@ -23,13 +23,14 @@
 
 namespace ulexite {
 
-// Not recursive, and checked: locking what one holds already, or unlocking what one does not hold, throws usage_error
-// and changes nothing. It may be used with std::lock_guard, std::unique_lock, std::scoped_lock.
+// A mutex for fibers and plain threads: while a fiber waits for it, its worker runs other fibers. It works with
+// std::lock_guard, std::unique_lock and std::scoped_lock. It is not recursive, and it is checked: a caller that locks
+// it twice, or unlocks it without holding it, gets a usage_error, and nothing changes.
 //
-// Whoever comes while it is free gets it, even past fibers that wait; but one that has been passed over 30 times, or
-// for a millisecond, gets it by hand-over. It may be destroyed by whoever has unlocked it last.
+// A caller that finds it free gets it, even if fibers wait. But a waiter that was passed over 30 times, or for a
+// millisecond, gets it next by hand-over. The last holder may destroy it after the unlock.
 //
-// A fiber that ends while it holds a mutex has failed with a usage_error, unless it failed otherwise; the mutex stays
+// If a fiber ends while it holds a mutex, it fails with a usage_error, unless it failed otherwise. The mutex stays
 // locked.
 class mutex {
  public:

@@ -24,18 +24,18 @@ struct for_work {
 
 }  // namespace detail
 
-// Calls body(i) for every integer from `first` up to, but without, `last`, or body(*i) for iterators; in parts that
-// other workers take as far as they have nothing else to do, in any order and at the same time. Returns when all calls
-// have returned. `body` is shared, not copied. It may wait for anything but another call of it. A part that is taken is
-// a fiber, as in parallel_invoke: it owns no lock of the caller's.
+// Calls body(i) for every integer from `first` up to, but without, `last`, or body(*i) for iterators, in any order.
+// Idle workers take parts of the range. Returns when all calls have returned. `body` is shared, not copied. It may wait
+// for anything except another call of it. A part that another worker takes is a fiber, as in parallel_invoke: it owns
+// no lock of the caller.
 //
-// `grain`: so many calls in a row are never split up; 0: the loop finds out by itself, and costs little more than a
-// plain one even for tiny bodies.
+// `grain`: this many calls in a row are never split; 0: the loop chooses, and costs little more than a plain loop even
+// for tiny bodies.
 //
-// Throws what a call has thrown, the first by position among those that were not stopped by another: the rest is then
-// abandoned at the next chance, and those calls that have begun are waited for. A cancellation point, between two parts
-// and while it waits. Between two parts it also lets others run, if it has not for some 10 ms. On a plain thread, in a
-// job and in a stop callback: a plain loop.
+// Throws the exception of a call: the first by position among the calls that were not stopped by another. The rest of
+// the range is then abandoned soon, and the calls that have begun are awaited. A cancellation point, between two parts
+// and while it waits. Between two parts it also lets others run, if it has not done so for some 10 ms. On a plain
+// thread, in a job and in a stop callback: a plain loop.
 template <parallel_position I, class F>
   requires std::is_invocable_v<F&, decltype(detail::range_at(std::declval<const I&>(), 0))>
 void parallel_for(std::type_identity_t<I> first, I last, F&& body, std::size_t grain = 0) {

@@ -7,19 +7,19 @@
 
 namespace ulexite {
 
-// Calls all of the functions, and returns when all have returned. The first is called here; another worker that has
-// nothing to do may take the others, and what it does not take is called here too, in order. A call costs nanoseconds
-// unless it is taken: so a recursion may fork down to small pieces of work. What is taken becomes a fiber, with the
-// caller's deadline, shield and size of stack, but its own id, fiber_local values and rounding mode; it may wait for
-// anything, also for the other functions (but not if max_fibers, or 1,000 branches at one worker, leave no room).
-// While the caller waits for it, its worker runs other fibers; also before a call of what nobody took, if the caller
-// has not let go for some 10 ms.
+// Calls all functions, and returns when all have returned. The first is called on the spot. Idle workers may take the
+// others; the caller then calls the rest, in order. An offer costs nanoseconds unless a worker takes it, so a recursion
+// may fork down to small pieces of work. A function that another worker takes becomes a fiber, with the caller's
+// deadline, shield and size of stack, but its own id, fiber_local values and rounding mode. It may wait for anything,
+// also for the other functions (but not if max_fibers, or 1,000 branches at one worker, leave no room). While the
+// caller waits for it, its worker runs other fibers. It does so too before the next function, if the caller has not
+// yielded for some 10 ms.
 //
-// Throws what the first function, in their order, to throw has thrown. Of those behind it the ones that have not begun
-// are not called then (or, if the caller has changed its worker meanwhile, perhaps are), and the ones that have are
-// asked to stop and waited for; those before it go on to their end. So functions that would wait for ever when another
-// fails are for when_all. A cancellation point while it waits: the functions called elsewhere are asked to stop, and
-// what they throw is thrown.
+// If functions throw, it throws the exception of the first of them, in their order. Later functions that have begun are
+// asked to stop and awaited. Later functions that have not begun are not called (but may be, if the caller has changed
+// its worker). Earlier functions run to their end. So if functions would wait for ever after the failure of another,
+// use when_all. A cancellation point while it waits: it asks the functions that run elsewhere to stop, and throws their
+// exception.
 //
 // On a plain thread, in a job and in a stop callback: calls them one after the other.
 template <class F, class... G>

@@ -43,9 +43,9 @@ class reduce_work {
 }  // namespace detail
 
 // Reduces map(i), for every integer from `first` up to, but without, `last`, or map(*i) for iterators, to one value:
-// reduce(init, ...) over all of them in their order, in parts that other workers take as far as they have nothing else
-// to do. `reduce` must be associative; it need not be commutative, and `init`, which is used once, need not be neutral.
-// With floating point the result depends on where the parts end, and so may differ from call to call.
+// reduce(init, ...) over all of them in their order. Idle workers take parts of the work. `reduce` must be associative;
+// it need not be commutative, and `init`, which is used once, need not be neutral. With floating point the result
+// depends on the borders of the parts, so it may differ from call to call.
 //
 // T, the type of `init`, must be movable. Otherwise like parallel_for.
 template <parallel_position I, class T, class Map, class Reduce>

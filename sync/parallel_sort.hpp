@@ -55,14 +55,13 @@ void sort_range(It first, It last, Less& less, std::size_t levels) {
 
 }  // namespace detail
 
-// Sorts [first, last) by `less` like std::sort: not stable, in place, in O(n log n) comparisons; in parts that other
-// workers take as far as they have nothing else to do. `less` is shared, not copied, and called by several workers at
-// the same time.
+// Sorts [first, last) by `less` like std::sort: not stable, in place, in O(n log n) comparisons. Idle workers take
+// parts of the work. `less` is shared, not copied, and called by several workers at the same time.
 //
-// A cancellation point between two parts, where it also lets others run now and then (a pass over all elements is the
-// longest part): the elements are all there then, in an unspecified order. What a comparison throws is thrown; the
-// elements are valid then, as std::sort leaves them. On a plain thread, in a job and in a stop callback: one part after
-// the other.
+// A cancellation point between two parts, where it also lets others run from time to time (a pass over all elements is
+// the longest part). After a cancellation all elements are there, in an unspecified order. Throws the exception of a
+// comparison; the elements are then valid, as with std::sort. On a plain thread, in a job and in a stop callback: one
+// part after the other.
 template <std::random_access_iterator It, class Less = std::less<>>
   requires std::sortable<It, Less>
 void parallel_sort(It first, It last, Less less = {}) {

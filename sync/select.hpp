@@ -149,7 +149,7 @@ concept selectable =
 // by the selecting fiber, with no lock held; what it throws leaves select. A function given as an lvalue is referred
 // to. Those that need nothing more than the event itself can do without one.
 
-// Receives from `from`: handler(std::optional<T>&&), with nullopt when the channel is closed and drained.
+// A case that receives from `from`: handler(std::optional<T>&&), with nullopt when the channel is closed and drained.
 template <class T, class Handler = detail::no_handler>
 [[nodiscard]] auto on_receive(channel<T>& from, Handler&& handler = {}) {
   static_assert(std::is_invocable_v<Handler, std::optional<T>>,
@@ -157,8 +157,8 @@ template <class T, class Handler = detail::no_handler>
   return detail::receive_case<T, Handler>(from, std::forward<Handler>(handler));
 }
 
-// Sends to `to`, then handler(). If the channel is closed, the case is ready, and select throws channel_closed. A
-// variable is moved from only if this case is chosen; a temporary that is not sent is destroyed.
+// A case that sends to `to`, then calls handler(). If the channel is closed the case is ready, and select throws
+// channel_closed. A variable is moved from only if this case is chosen; a temporary that is not sent is destroyed.
 template <class T, class Value, class Handler = detail::no_handler>
   requires std::is_same_v<Value, T&> || std::is_convertible_v<Value, T>
 [[nodiscard]] auto on_send(channel<T>& to, Value&& value, Handler&& handler = {}) {
@@ -170,15 +170,15 @@ template <class T, class Value, class Handler = detail::no_handler>
   }
 }
 
-// When nothing else has come about in that time, counted from this call: handler().
+// A case that is ready after that time, counted from this call: handler().
 template <class Rep, class Period, class Handler = detail::no_handler>
 [[nodiscard]] auto after(std::chrono::duration<Rep, Period> time, Handler&& handler = {}) {
   detail::check_plain_handler<Handler>();
   return detail::plain_case<detail::timer_case, Handler>(detail::deadline_after(time), std::forward<Handler>(handler));
 }
 
-// When the fiber of `handle` has ended: handler(). The result stays with the handle. Throws usage_error without a
-// fiber, and select throws it if another waits for that fiber already.
+// A case that is ready when the fiber of `handle` has ended: handler(). The result stays with the handle. Throws
+// usage_error without a fiber; select throws it if another already waits for that fiber.
 template <class T, class Handler = detail::no_handler>
 [[nodiscard]] auto on_join(join_handle<T>& handle, Handler&& handler = {}) {
   detail::check_plain_handler<Handler>();
@@ -186,21 +186,21 @@ template <class T, class Handler = detail::no_handler>
                                                         std::forward<Handler>(handler));
 }
 
-// When a stop is requested of `token`: handler(). Switched off if that can never be.
+// A case that is ready when a stop is requested of `token`: handler(). Switched off if that can never happen.
 template <class Handler = detail::no_handler>
 [[nodiscard]] auto on_stop(std::stop_token token, Handler&& handler = {}) {
   detail::check_plain_handler<Handler>();
   return detail::plain_case<detail::stop_case, Handler>(std::move(token), std::forward<Handler>(handler));
 }
 
-// When no other case is ready, instead of a wait: handler(). At most one.
+// A case that is taken when no other is ready, instead of a wait: handler(). At most one.
 template <class Handler = detail::no_handler>
 [[nodiscard]] auto otherwise(Handler&& handler = {}) {
   detail::check_plain_handler<Handler>();
   return detail::otherwise_case<Handler>{std::forward<Handler>(handler)};
 }
 
-// Switches a case off unless `condition`. The case is made all the same: its arguments are evaluated in any event, so
+// Switches a case off unless `condition` holds. The case is made even if it is off, so its arguments are evaluated:
 // when(!queue.empty(), on_send(to, queue.front())) is an error.
 template <detail::selectable Case>
 Case&& when(bool condition, Case&& which) noexcept {
@@ -244,10 +244,10 @@ std::size_t select_any(bool in_order, Case&... cases) {
 
 }  // namespace detail
 
-// Waits until one of the cases can be done, does it, calls its handler, and returns its index. Of several that are
-// ready it takes any; after in_order (which is not counted) the first. A channel may stand in several cases, in both
-// directions: a select never meets itself. A cancellation point. Allocates nothing; takes no longer than some locks per
-// case. Throws operation_cancelled, channel_closed (see on_send), usage_error when no case is switched on.
+// Waits until one of the cases is ready, does it, calls its handler, and returns its index. If several are ready it
+// takes any of them; after in_order (which is not counted) the first. A channel may be in several cases, in both
+// directions: a select never serves itself. A cancellation point. Allocates nothing; takes no longer than some locks
+// per case. Throws operation_cancelled, channel_closed (see on_send), usage_error when no case is switched on.
 //
 //   select(on_receive(requests, [&](std::optional<request> r) { ... }),
 //          on_send(results, result),

@@ -16,17 +16,19 @@
 
 namespace ulexite {
 
-// select over channels of one type in a number that is known at run time only. The cases stay for many waits; adding
-// one allocates, a wait does not. For one fiber or thread at a time. The channels, and the values to be sent, must
-// outlive it.
+// A select over channels of one type, for a number of cases that is known only at run time. The cases stay for many
+// waits. Adding one allocates; a wait does not. For one fiber or thread at a time. The channels, and the values to be
+// sent, must outlive it.
 template <class T>
 class selector {
  public:
+  // The outcome of a wait.
   struct result {
     std::size_t index = 0;   // of the case that came about
     std::optional<T> value;  // what was received; nullopt after a send, or from a channel that is closed and drained
   };
 
+  // A selector without cases; of several ready cases any is taken.
   selector() = default;
   selector(const selector&) = delete;
   selector& operator=(const selector&) = delete;
@@ -44,6 +46,7 @@ class selector {
     if (index >= size()) throw usage_error("selector: case " + std::to_string(index) + " of " + std::to_string(size()));
     cases_[index].which()->enabled = on;
   }
+  // Same as enable(index, false).
   void disable(std::size_t index) { enable(index, false); }
   // The number of cases, disabled ones too.
   [[nodiscard]] std::size_t size() const noexcept { return cases_.size(); }

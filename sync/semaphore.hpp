@@ -31,12 +31,12 @@ class semaphore_core {
 
 }  // namespace detail
 
-// Hands out permits, first come first served: a release gives its permits to those who have waited longest, and nobody
-// who comes later can take them first. Any number of fibers and plain threads may use it at the same time, and who
-// releases need not have acquired. It may be destroyed as soon as the last acquire has returned, even if the release
-// that ended it is still under way elsewhere.
+// Permits that fibers and threads acquire and release, in the order of the requests: a release gives its permits to the
+// oldest waiters, and no later caller can take them first. Any number of fibers and plain threads may use it at the
+// same time. A caller may release permits that another acquired. It may be destroyed as soon as the last acquire has
+// returned, even if the release that ended the wait has not returned yet.
 //
-// A permit is never lost: an acquire that throws or runs out of time has taken none.
+// A permit is never lost: an acquire that throws or times out has taken none.
 template <std::ptrdiff_t Max = PTRDIFF_MAX>
 class counting_semaphore {
   static_assert(Max >= 0);
@@ -47,6 +47,7 @@ class counting_semaphore {
   counting_semaphore(const counting_semaphore&) = delete;
   counting_semaphore& operator=(const counting_semaphore&) = delete;
 
+  // The most permits that it can hold.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return Max; }
 
   // Gives `n` permits back. Never waits. Throws usage_error, with nothing given back, if `n` is negative or there would
@@ -71,6 +72,7 @@ class counting_semaphore {
   detail::semaphore_core core_;
 };
 
+// A semaphore with at most one permit.
 using binary_semaphore = counting_semaphore<1>;
 
 }  // namespace ulexite

@@ -14,25 +14,25 @@
 
 namespace ulexite {
 
-// Fair to both sides: those who have to wait are let in in the order they came, consecutive readers together. A reader
-// that comes while a writer waits queues behind it. Hence nobody may take it shared again while holding it shared: with
-// a writer in between neither would ever go on.
+// A mutex with two kinds of holders: one writer, or any number of readers. Fair to both: waiters get it in the order of
+// their arrival, and consecutive readers get it together. A reader that arrives while a writer waits queues behind the
+// writer. So a reader must not lock it again as a reader: with a writer in between, both would wait for ever.
 //
-// Not recursive, and checked: a lock of any kind by the writer that holds it, an unlock by another, or an unlock_shared
-// while no reader holds it throws usage_error and changes nothing. What was taken shared is given up by the same fiber
-// or thread: a fiber that ends while it holds a lock has failed with a usage_error. Fibers and plain threads may use it
-// at the same time, and with std::unique_lock, std::shared_lock, std::scoped_lock. Not a cancellation point.
+// It is not recursive, and it is checked. A lock of any kind by the writer that holds it, an unlock by another, or an
+// unlock_shared while no reader holds it throws usage_error and changes nothing. The fiber or thread that locked it
+// must unlock it: a fiber that ends while it holds the lock fails with a usage_error. Fibers and plain threads may use
+// it at the same time. It works with std::unique_lock, std::shared_lock and std::scoped_lock. Not a cancellation point.
 //
-// It may be destroyed once every call on it has returned and no other will come.
+// It may be destroyed after every call on it has returned, if there will be no other.
 class shared_mutex {
  public:
   shared_mutex() = default;
   shared_mutex(const shared_mutex&) = delete;
   shared_mutex& operator=(const shared_mutex&) = delete;
 
-  // Waits until the mutex is the caller's alone.
+  // Waits until the caller holds the mutex as its writer.
   void lock() { lock(kind::writer, detail::no_deadline, "lock"); }
-  // Takes it alone if nobody holds it. Never waits.
+  // Takes it as the writer if it is free. Never waits.
   [[nodiscard]] bool try_lock() noexcept { return try_lock(kind::writer); }
   // Waits for it no longer than that: false if the time was over first.
   template <class Rep, class Period>
@@ -43,12 +43,14 @@ class shared_mutex {
   [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) {
     return lock(kind::writer, detail::deadline_at(time), "try_lock_until");
   }
-  // Gives it up. Never waits.
+  // Gives it up as the writer. Never waits.
   void unlock();
 
-  // The same for readers, who hold it together. try_lock_shared also fails while a writer waits.
+  // Waits until the mutex is the caller's together with other readers.
   void lock_shared() { lock(kind::reader, detail::no_deadline, "lock_shared"); }
+  // Takes it as a reader, unless a writer holds it or waits. Never waits.
   [[nodiscard]] bool try_lock_shared() noexcept { return try_lock(kind::reader); }
+  // Waits for it as a reader, but no longer than `time`, or until `time`: false if that was over first.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> time) {
     return lock(kind::reader, detail::deadline_after(time), "try_lock_shared_for");
@@ -57,6 +59,7 @@ class shared_mutex {
   [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> time) {
     return lock(kind::reader, detail::deadline_at(time), "try_lock_shared_until");
   }
+  // Gives it up as a reader. Never waits.
   void unlock_shared();
 
  private:

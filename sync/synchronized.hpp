@@ -9,9 +9,9 @@
 
 namespace ulexite {
 
-// A value and the mutex without which nobody gets at it. Fibers and plain threads may use it at the same time. All
-// operations wait until the mutex is the caller's; none is a cancellation point; from inside with_lock they throw
-// usage_error. T need not be copyable nor movable unless copy() or exchange() is used.
+// A value together with the mutex that guards it. Fibers and plain threads may use it at the same time. All operations
+// wait until they have the mutex; none is a cancellation point. Inside with_lock they throw usage_error. T must be
+// copyable or movable only for copy() and exchange().
 template <class T>
 class synchronized {
  public:
@@ -22,8 +22,8 @@ class synchronized {
   synchronized(const synchronized&) = delete;
   synchronized& operator=(const synchronized&) = delete;
 
-  // Calls function(value) with the mutex held, and returns what it gives. It may suspend. What it returns should not
-  // refer to the value, which others may use once the mutex is released. Throws what the function throws.
+  // Calls function(value) with the mutex held, and returns its result. The function may wait. The result should not
+  // refer to the value, because others may use the value after the unlock. Throws the function's exception.
   template <class F>
   decltype(auto) with_lock(F&& function) {
     const std::lock_guard lock(guard_);

@@ -21,18 +21,22 @@
 
 namespace ulexite {
 // What the failure of one child of a task_group does to the others.
-enum class on_error { cancel_siblings, keep_going };
+enum class on_error {
+  cancel_siblings,  // they are asked to stop
+  keep_going,       // nothing
+};
 
-// A set of fibers, its children, that are waited for together. A child may add others. Used by any fiber or thread, but
-// wait() by one at a time.
+// A set of fibers, its children, with a common end. A child may add others. Any fiber or thread may use it, but only
+// one at a time may call wait().
 //
-// A group must end before its runtime ends by shutdown_mode::stop, which abandons children as they stand.
+// A group must end before its runtime ends by shutdown_mode::stop, which abandons children.
 //
-// A child fails when an exception leaves it, other than the operation_cancelled of one that was asked to stop. The
-// group keeps the first failure until a wait() throws it, then the first that comes after; and it counts all. A child's
+// A child fails when an exception leaves it, except the operation_cancelled of a child that was asked to stop. The
+// group keeps the first failure until a wait() throws it, and then the next one. It counts all failures. A child's
 // join_handle gives its failure too.
 class task_group {
  public:
+  // A group without children.
   explicit task_group(on_error policy = on_error::cancel_siblings) noexcept : policy_(policy) {}
   task_group(const task_group&) = delete;
   task_group& operator=(const task_group&) = delete;
@@ -69,8 +73,8 @@ class task_group {
     });
   }
 
-  // Waits until every child has ended, then throws the failure that is kept, once. A cancellation point: when the
-  // caller is asked to stop, or its deadline is over, the children are asked to stop and waited for first.
+  // Waits until every child has ended, then throws the failure that is kept, once. A cancellation point: if the caller
+  // is asked to stop, or its deadline is over, the group first asks the children to stop and waits for them.
   void wait();
 
   // Asks the children to stop, those of the future too. True the first time. Never waits.
@@ -153,13 +157,12 @@ class task_group {
   failure first_;
 };
 
-// Calls body(task_group&), waits for the group, and returns what body gave. Throws the first failure of a child, or
-// what body throws; then the children are cancelled and waited for.
+// Calls body(task_group&), waits for the group, and returns the body's result. Throws the first failure of a child, or
+// the exception of the body; in both cases the children were asked to stop and have ended.
 //
-// The failure of a child cancels its siblings, but not the body, which is no child: a body that waits for what a child
-// should bring must watch the group too, as by on_stop(group.get_stop_token()) in a select, or leave the waiting to
-// another child. When the body is
-// cancelled, a failure that came before is thrown instead of the cancellation.
+// The failure of a child cancels its siblings, but not the body, because the body is not a child. A body that waits for
+// a value from a child must watch the group too, for example by on_stop(group.get_stop_token()) in a select, or let
+// another child wait. When the body is cancelled after a failure, the failure is thrown instead of the cancellation.
 template <class F>
   requires std::is_invocable_v<F, task_group&>
 auto scope(F&& body) {

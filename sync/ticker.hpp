@@ -7,7 +7,7 @@
 
 namespace ulexite {
 
-// Sends the time on a channel, again and again: that at which the tick really came. A receiver that is slow misses
+// Sends the time on a channel at regular intervals. The value is the time of the tick itself. A slow receiver misses
 // ticks: at most one waits for it.
 //
 //   ticker every_second(1s);

@@ -32,8 +32,9 @@
 
 namespace ulexite {
 
-// Waits until as many done() have come as were added. Fibers and plain threads may use it at the same time. It may be
-// destroyed as soon as the last wait has returned, even if the done() that ended it is still under way elsewhere.
+// A count of work that is under way; a wait ends when it is zero. Fibers and plain threads may use it at the same time.
+// It may be destroyed as soon as the last wait has returned, even if the done() that ended the wait has not returned
+// yet.
 class wait_group {
  public:
   // Throws usage_error for a count above most.
@@ -47,11 +48,13 @@ class wait_group {
       outlive_fibers();
   }
 
+  // The largest count.
   static constexpr std::ptrdiff_t most = INT32_MAX;
 
   // Changes the count. Never waits. Throws usage_error, with the count unchanged, if it would rise above most, or fall
   // below zero or below the number of spawn()'s fibers that run.
   void add(std::ptrdiff_t count = 1) { change(scaled(count)); }
+  // Same as add(-1).
   void done() { change(-one); }
 
   // The count. A hint where others change it.

@@ -70,7 +70,7 @@ namespace detail {
 struct pending_join final : join_case {
   pending_join(task& of, std::size_t position) noexcept : join_case(of), fiber(of), index(position) {}
   task& fiber;
-  std::size_t index;
+  std::size_t index;  // of the function that ended first
   bool taken = false;
 };
 
@@ -125,12 +125,12 @@ auto when_all(Handles&& handles) {
   return values;
 }
 
-// What when_any gives: the position of the function that ended first, and its result in the alternative of that
+// The result of when_any: the position of the function that ended first, and its result in the alternative of that
 // position (std::monostate for void, std::reference_wrapper for a reference).
 template <class... R>
 struct any_result {
-  std::size_t index;
-  std::variant<detail::stored<R>...> value;
+  std::size_t index;                         // of the function that ended first
+  std::variant<detail::stored<R>...> value;  // its result
 };
 
 // Calls all functions, each in a fiber of its own. The first to end decides: the others are cancelled and waited for,

@@ -26,9 +26,10 @@
 
 namespace ulexite {
 
-// Before the cases of a select: of several that are ready the first is taken, not any.
-inline constexpr struct in_order_t {
-} in_order{};
+// The type of in_order.
+struct in_order_t {};
+// Given to select before its cases: of several ready cases the first is taken, not any.
+inline constexpr in_order_t in_order{};
 
 namespace detail {
 
