@@ -1,17 +1,3 @@
-# ulexite_layer(<layer> [NEEDS <layer>...] [HIDES <layer>...] [USES <header>...] [LIBRARIES <target>...])
-#
-# A layer is a folder, or a room: a folder in a layer's folder, as runtime/wait. The layer sees its rooms if it NEEDS
-# them; a room sees of its layer only the headers that it USES.
-#
-# Headers live beside their sources and are included as <ulexite/LAYER/file.hpp>: in the build tree, under
-# add_subdirectory, and once installed. Installed are those that users may include, and what these include. Each layer compiles against an include root of its own plus the roots of
-# the layers it NEEDS (which its users see too) and HIDES (which only its own .cpp files see), so an include that
-# points upward, or around, does not compile: the table in docs/architecture.md is enforced here. Each header is
-# also compiled alone against what its layer's users see (target all_verify_interface_header_sets), so a header
-# that includes a hidden layer does not pass either.
-#
-# LIBRARIES are the third-party targets that the layer's own sources may use.
-
 # Sets `result` to the headers that the header `files` include, directly or not, and those themselves. All are relative
 # to the project's folder.
 function(ulexite_headers_of result)
@@ -31,6 +17,19 @@ function(ulexite_headers_of result)
   set(${result} ${seen} PARENT_SCOPE)
 endfunction()
 
+# ulexite_layer(<layer> [NEEDS <layer>...] [HIDES <layer>...] [USES <header>...] [LIBRARIES <target>...])
+#
+# A layer is a folder, or a room: a folder in a layer's folder, as runtime/wait. The layer sees its rooms if it NEEDS
+# them; a room sees of its layer only the headers that it USES.
+#
+# Headers live beside their sources and are included as <ulexite/LAYER/file.hpp>: in the build tree, under
+# add_subdirectory, and once installed. Installed are those that users may include, and what these include. Each layer
+# compiles against an include root of its own plus the roots of the layers it NEEDS (which its users see too) and HIDES
+# (which only its own .cpp files see), so an include that points upward, or around, does not compile: the table in
+# docs/architecture.md is enforced here. Each header is also compiled alone against what its layer's users see (target
+# all_verify_interface_header_sets), so a header that includes a hidden layer does not pass either.
+#
+# LIBRARIES are the third-party targets that the layer's own sources may use.
 function(ulexite_layer layer)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "NEEDS;HIDES;USES;LIBRARIES")
   set(folder ${PROJECT_SOURCE_DIR}/${layer})

@@ -24,15 +24,13 @@
 // in the kernel, at the end of a record. But plain TCP tells with each read what it has left (TCP_INQ).
 //
 // State
-//   receive_state_     number of reads, and what is known of the receive queue: see `receive_state`. The reader writes
-//   it after each
-//             read, the writer moves it from drained to quiet if the number is unchanged.
-//   expiry_   a setting; nothing else depends on it.
+//   receive_state_   number of reads, and what is known of the receive queue: see `receive_state`. The reader writes it
+//                    after each read, the writer moves it from drained to quiet if the number is unchanged.
+//   expiry_          a setting; nothing else depends on it.
 //
 // Pairings
 //   A  the reader stores drained in receive_state_ after its read, release  ->  the writer loads it before its send,
-//   acquire:
-//      the send comes after the read.
+//      acquire: the send comes after the read.
 //   B  the writer changes drained to quiet after its send, acq_rel  ->  the reader loads receive_state_, acquire.
 
 #include <ulexite/base/spin_lock.hpp>

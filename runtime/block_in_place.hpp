@@ -11,6 +11,7 @@
 #include <utility>
 
 namespace ulexite {
+
 // Calls `function` and returns its result or throws its exception. Meanwhile another thread becomes the worker, so the
 // fibers that wait for this worker do not wait for the call. Unlike with blocking() the call begins at once, on the
 // fiber's own stack, and only the machine limits the number of such calls. Use it for rare and long calls, because each

@@ -11,8 +11,7 @@
 //   A  publish exchanges state_, acq_rel  ->  known loads it, or a wait_for that has failed, acquire: the forking fiber
 //      sees what the taker wrote before.
 //   B  wait_for stores the agent in state_, acq_rel  ->  publish exchanges it out, acq_rel: the taker sees a wait that
-//   is
-//      prepared.
+//      is prepared.
 //
 // Checked by tests/model/branch_model.cpp.
 

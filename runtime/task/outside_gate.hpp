@@ -1,7 +1,7 @@
 #pragma once
 
 // Counts the threads that are about to publish something in a runtime without being one of its workers. It is the
-// pool's and not the core's, so that a thread which has claimed a wait may come to resume an abandoned fiber when the
+// pool's and not the runtime's, so that a thread which has claimed a wait may come to resume an abandoned fiber when the
 // runtime has long gone.
 //
 // State

@@ -3,9 +3,8 @@
 // A fiber's record, from its spawn to the last look at its result.
 //
 // State
-//   rare_state_   null, or what few fibers need, set once with lock_ held, by any thread that holds a handle or by the
-//   fiber.
-//   released_  set once by the handle's side, with lock_ held.
+//   rare_state_   null, or what few fibers need. Set once with lock_ held, by a holder of the handle or by the fiber.
+//   released_     set once by the handle's side, with lock_ held.
 //
 // Pairings
 //   A  rare_state() stores rare_state_, release  ->  it, or the fiber at its end, loads it, acquire: sees them made.
@@ -317,7 +316,7 @@ task* this_task() noexcept;
 // A token of the requests to stop the calling fiber; an empty one on a plain thread. Throws std::bad_alloc.
 std::stop_token this_stop_token();
 
-// Makes a task in `home` that calls `closure`, to be launched. Throws like allocate_task, and what the closure's move
+// Makes a task in `home` that calls `closure`, to be published. Throws like allocate_task, and what the closure's move
 // throws.
 template <class F>
 auto& make_task(runtime_state& home, F&& closure) {

@@ -14,7 +14,7 @@ class task_batch {
   task_batch(runtime_state& home, std::source_location where) noexcept : home_(home), where_(where) {}
   task_batch(const task_batch&) = delete;
   task_batch& operator=(const task_batch&) = delete;
-  // Ends those that were not launched, without running them.
+  // Ends those that were not published, without running them.
   ~task_batch() {
     if (!made_.empty()) [[unlikely]]
       abandon();

@@ -46,7 +46,7 @@ inline current_execution& inlined_execution() noexcept { return this_thread_exec
 // The agent of the calling fiber or thread.
 agent& this_agent() noexcept;
 
-// Who calls, both at once, for that is one call instead of two.
+// The calling agent and its worker, fetched with one call.
 struct caller {
   detail::agent* agent;
   scheduler* worker;  // on which the call is made, until the next switch; null on a plain thread

@@ -13,11 +13,10 @@
 // wait without the lock.
 //
 // State
-//   phase_     the waiter moves it to preparing, waiting, shielded, guarded or bare, claimers away from there. Of a
-//   wait
-//              that was prepared (waiting, shielded) by exchange. One that was not has but one claimer at a time, who
-//              holds the lock: if it is not cancellable either (bare), he just stores; if it is (guarded), he has the
-//              canceller to reckon with, who is rare and pays for both, see D.
+//   phase_     the waiter moves it to preparing, waiting, shielded, guarded or bare; claimers move it away from there.
+//              A prepared wait (waiting, shielded) may have several claimers, so each of them exchanges. Another wait
+//              has one claimer at a time, the holder of the lock. If it is not cancellable (bare), the claimer stores.
+//              If it is (guarded), a canceller may race with the claimer; cancellers are rare and pay for both, see D.
 //   claiming_  a claimer has come to a guarded wait. Set under the lock, cleared with the next wait.
 //   stop_      set by any thread, never cleared while the fiber lives.
 //

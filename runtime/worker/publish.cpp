@@ -2,7 +2,6 @@
 // back what it has only offered.
 
 #include <ulexite/base/perturb.hpp>
-#include <ulexite/runtime/fork/branch.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>

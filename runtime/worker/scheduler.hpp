@@ -4,12 +4,13 @@
 // that takes its own work, steals, polls and parks. docs/scheduler.md tells the whole.
 //
 // State shared with other threads
-//   ring_, jobs_, forks_   deques, see deque.hpp: of fibers, jobs, and branches of forks.
+//   ring_, jobs_   deques, see deque.hpp: of fibers and of jobs.
+//   forks_         see fork_queue.hpp.
 //   slot_          the fiber that this worker runs next: the one it woke last. Raided by a thief on its last try and by
 //                  the monitor, see next_slot.hpp.
-//   dispatches_, other counters   owner-written; for thieves, the monitor and the metrics.
-//   robbed_        set by a thief of forks while it is at it.
-//   yield_requested_        set by the monitor: the running fiber should yield at its next chance.
+//   counters       owner-written; for thieves, the monitor and the metrics.
+//   running_       the agent that runs. Owner-written; a hint for waiters that decide whether to spin.
+//   busy_          the worker is not parked. Owner-written; a hint for the monitor.
 
 #include <ulexite/base/cache_line.hpp>
 #include <ulexite/base/perturb.hpp>
