@@ -3,6 +3,8 @@
 // All of Ulexite but the bridges in <ulexite/interop/...>.
 
 #include <ulexite/base/error.hpp>
+#include <ulexite/net/address.hpp>
+#include <ulexite/net/buffered.hpp>
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/net/io_wait.hpp>
 #include <ulexite/net/resolve.hpp>

@@ -1,5 +1,6 @@
 #include <ulexite/base/nul.hpp>
 #include <ulexite/net/endpoint.hpp>
+#include <ulexite/net/port.hpp>
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -29,12 +30,9 @@ const Address& as(const sockaddr_storage& storage) noexcept {
 }
 
 std::uint16_t parse_port(std::string_view text, std::string_view port) {
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), value);
   if (port.empty()) refuse(text, "the port is missing");
-  if (error != std::errc() || end != port.data() + port.size() || value > 65535)
-    refuse(text, "the port \"" + std::string(port) + "\" is no number from 0 to 65535");
-  return static_cast<std::uint16_t>(value);
+  if (const auto value = detail::to_port(port)) return *value;
+  refuse(text, "the port \"" + std::string(port) + "\" is no number from 0 to 65535");
 }
 
 // The number of a network interface, given as a name or a number.

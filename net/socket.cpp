@@ -4,6 +4,7 @@
 #include <ulexite/runtime/task/waiting_event.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -87,7 +88,9 @@ void socket::leave(direction towards) noexcept {
 // until the last of them has left, so none of them can meet a stranger under it.
 //
 // While the path exists nobody else can bind there, so it is still this socket's when it is removed.
-bool socket::close(bool at_once) noexcept {
+bool socket::close(bool at_once) noexcept { return close(at_once, nullptr); }
+
+bool socket::close(bool at_once, int* kept) noexcept {
   event_list woken;
   int last_fd = -1;
   sockaddr_un bound{};
@@ -95,6 +98,11 @@ bool socket::close(bool at_once) noexcept {
   {
     const std::lock_guard lock(lock_);
     if (closed_) return false;
+    if (kept) {
+      *kept = foreign_waiters_ > 0 ? -EBUSY : or_errno(::fcntl(fd_, F_DUPFD_CLOEXEC, 0));
+      if (*kept < 0) return false;
+      owns_path_ = false;
+    }
     closed_ = true;
     if (owns_path_) ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
     if (source_) loop_->close(*std::exchange(source_, nullptr), woken);
@@ -127,6 +135,15 @@ int socket::release() {
   if (source_) loop_->close(*std::exchange(source_, nullptr), nobody);
   closed_ = true;
   return std::exchange(fd_, -1);
+}
+
+int socket::close_and_keep() {
+  int kept = 0;
+  if (close(false, &kept)) return kept;
+  if (kept == 0) return -1;
+  if (kept == -EBUSY)
+    throw usage_error("fd " + std::to_string(fd()) + ": a plain thread waits there, so it cannot be released");
+  throw std::system_error(-kept, std::system_category(), "ulexite: releasing fd " + std::to_string(fd()));
 }
 
 int socket::fd() const noexcept {

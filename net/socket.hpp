@@ -81,14 +81,22 @@ class socket {
   void abandon() noexcept;
   // Gives the descriptor away, and leaves the socket closed. Throws usage_error while somebody is inside.
   int release();
+  // Closes as close does, and returns a duplicate of the descriptor. What is open stays as it is, for other processes
+  // too, and the path stays. -1 if it is closed already. Throws usage_error while a plain thread, or a fiber of another
+  // runtime, waits here, because only a shutdown could wake that; std::system_error if there is no descriptor.
+  int close_and_keep();
 
   [[nodiscard]] int fd() const noexcept;
   [[nodiscard]] bool is_plain_tcp() const noexcept { return plain_tcp_; }
   [[nodiscard]] bool is_open() const noexcept { return fd() >= 0; }
 
-  // Nanoseconds of the steady clock, for the operations that begin later.
-  void expires_at(std::int64_t deadline) noexcept { expiry_.store(deadline, std::memory_order_relaxed); }  // a setting
-  [[nodiscard]] std::int64_t expiry() const noexcept { return expiry_.load(std::memory_order_relaxed); }   // a setting
+  // Nanoseconds of the steady clock, for the operations of that direction that begin later.
+  void expires_at(direction towards, std::int64_t deadline) noexcept {
+    expiry_[static_cast<unsigned>(towards)].store(deadline, std::memory_order_relaxed);  // a setting
+  }
+  [[nodiscard]] std::int64_t expiry(direction towards) const noexcept {
+    return expiry_[static_cast<unsigned>(towards)].load(std::memory_order_relaxed);  // a setting
+  }
 
   // Makes the system call `call(fd)`, which returns what it did or -errno, and waits as often as it would block. A
   // cancellation point. Errors: those of the call; bad_file_descriptor once closed; timed_out after the deadline;
@@ -105,7 +113,7 @@ class socket {
   template <class Call>
   std::size_t receive(std::error_code& error, Call&& call) {
     bool may_be_in_vain = true;
-    return perform(read_side, expiry(), error, [&](int fd) -> ssize_t {
+    return perform(read_side, expiry(read_side), error, [&](int fd) -> ssize_t {
       if (std::exchange(may_be_in_vain, false) && nothing_to_read()) return would_block;
       bool nothing_left = false;
       const ssize_t got = call(fd, nothing_left);
@@ -116,7 +124,7 @@ class socket {
   }
   template <class Call>
   std::size_t send(std::error_code& error, Call&& call) {
-    return perform(write_side, expiry(), error, [&](int fd) -> ssize_t {
+    return perform(write_side, expiry(write_side), error, [&](int fd) -> ssize_t {
       const std::uint32_t before = receive_state_.load(std::memory_order_acquire);  // A
       const ssize_t sent = call(fd);
       if (sent > 0) note_send(before);
@@ -169,6 +177,9 @@ class socket {
     return 0;
   }
 
+  // `kept`: null, or where the duplicate of close_and_keep goes. A negative one is -errno, and the
+  // socket stays open.
+  bool close(bool at_once, int* kept) noexcept;
   [[nodiscard]] agent*& user_of(direction towards) noexcept;
   [[nodiscard]] bool in_use() noexcept;
   bool enter(direction towards, std::error_code& error);
@@ -194,7 +205,7 @@ class socket {
   fd_source* source_ = nullptr;
   std::shared_ptr<event_loop> loop_;  // of source_; set once
   std::atomic<std::uint32_t> receive_state_{unknown};
-  std::atomic<std::int64_t> expiry_{no_deadline};
+  std::atomic<std::int64_t> expiry_[2]{no_deadline, no_deadline};  // by direction
 };
 
 }  // namespace ulexite::detail

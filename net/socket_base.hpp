@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 namespace ulexite::detail {
@@ -83,12 +84,47 @@ class socket_base {
     set_expiry(detail::deadline_at(time));
   }
   void expires_never() noexcept { set_expiry(detail::no_deadline); }
+  // The same for reads (receiving, peeking) or for writes (sending) alone. The other direction keeps its expiry.
+  template <class Rep, class Period>
+  void reads_expire_after(std::chrono::duration<Rep, Period> time) noexcept {
+    set_read_expiry(detail::deadline_after(time));
+  }
+  template <class Clock, class Duration>
+  void reads_expire_at(std::chrono::time_point<Clock, Duration> time) noexcept {
+    set_read_expiry(detail::deadline_at(time));
+  }
+  void reads_expire_never() noexcept { set_read_expiry(detail::no_deadline); }
+  template <class Rep, class Period>
+  void writes_expire_after(std::chrono::duration<Rep, Period> time) noexcept {
+    set_write_expiry(detail::deadline_after(time));
+  }
+  template <class Clock, class Duration>
+  void writes_expire_at(std::chrono::time_point<Clock, Duration> time) noexcept {
+    set_write_expiry(detail::deadline_at(time));
+  }
+  void writes_expire_never() noexcept { set_write_expiry(detail::no_deadline); }
 
   // SO_RCVBUF and SO_SNDBUF: how much the system keeps of what arrives until it is read, and of what is written until
   // it is sent. A request: the system has a least and a most, and counts its own overhead too. TCP adapts its buffers
   // to the connection until they are set. Throw std::system_error. Any thread.
   void set_receive_buffer(std::size_t bytes);
   void set_send_buffer(std::size_t bytes);
+
+  // Any option of setsockopt(2) and getsockopt(2), by its level, its name and a value of the option's own type, as
+  // set_option(IPPROTO_TCP, TCP_USER_TIMEOUT, 5000) or option<linger>(SOL_SOCKET, SO_LINGER). Throw
+  // std::system_error naming level and name, with invalid_argument if the option has fewer bytes than Value. Any thread.
+  template <class Value>
+    requires std::is_trivially_copyable_v<Value>
+  void set_option(int level, int name, const Value& value) {
+    set_option_bytes(level, name, &value, sizeof value);
+  }
+  template <class Value = int>
+    requires std::is_trivially_copyable_v<Value>
+  [[nodiscard]] Value option(int level, int name) const {
+    Value value{};
+    option_bytes(level, name, &value, sizeof value);
+    return value;
+  }
 
   // Its own and its peer's. Throw std::system_error, as for a connection that was reset (not_connected). Any thread.
   [[nodiscard]] endpoint local_endpoint() const;
@@ -113,13 +149,17 @@ class socket_base {
       fail(error, doing);
   }
   // setsockopt. Throws std::system_error; `what` is the option's name.
-  void set_option(int level, int name, int value, const char* what);
+  void set_named_option(int level, int name, int value, const char* what);
 
   detail::socket_handle socket_;
 
  private:
   [[noreturn, gnu::cold]] void fail(const std::error_code& error, const char* doing) const;
+  void set_option_bytes(int level, int name, const void* value, std::size_t size);
+  void option_bytes(int level, int name, void* value, std::size_t size) const;
   void set_expiry(std::int64_t deadline) noexcept;
+  void set_read_expiry(std::int64_t deadline) noexcept;
+  void set_write_expiry(std::int64_t deadline) noexcept;
 };
 
 }  // namespace ulexite::net

@@ -97,6 +97,11 @@ class tcp_stream : public socket_base {
   std::size_t read(void* data, std::size_t size);
   std::size_t read(std::span<std::byte> data) { return read(data.data(), data.size()); }
 
+  // Copies what there is, at least one byte, at most `size`, and leaves it to be read; waits while there is none.
+  // Returns the number of bytes, 0 at the end of the stream. A second peek of the same bytes does not wait for more.
+  std::size_t peek(void* data, std::size_t size, std::error_code& error);
+  std::size_t peek(void* data, std::size_t size);
+
   // Writes what fits into the connection's buffer, at least one byte; waits while it is full. Returns the number of
   // bytes taken. Never raises SIGPIPE.
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error);
@@ -114,6 +119,14 @@ class tcp_stream : public socket_base {
   // Writes all of several buffers, in their order, with as few system calls as it takes.
   std::size_t writev(std::span<const iovec> buffers, std::error_code& error);
   void writev(std::span<const iovec> buffers);
+
+  // Sends `size` bytes of a file from `offset` on, without copying them into the process (sendfile). `file` is the
+  // descriptor of a regular file, as os's file::native_handle(). Returns the number of bytes sent, less than `size` only
+  // at the end of the file or on an error; the throwing form does not report them. Waits as write does. A part that is
+  // not in memory is read on the pool behind blocking() first, because the disk would hold up the worker. Never raises
+  // SIGPIPE. Errors: also those of sendfile(2), as invalid_argument for a pipe.
+  std::size_t send_file(int file, std::uint64_t offset, std::size_t size, std::error_code& error);
+  std::size_t send_file(int file, std::uint64_t offset, std::size_t size);
 
   // Ends the sending side: the peer reads to the end. Reads continue. Never waits.
   void shutdown_write(std::error_code& error) noexcept;
@@ -141,6 +154,7 @@ class tcp_stream : public socket_base {
  private:
   friend class tcp_listener;
   friend class detail::server;
+  friend class descriptor_passing;
   using socket_base::socket_base;
   static tcp_stream connect_until(const endpoint& to, std::int64_t deadline, std::error_code& error);
   static tcp_stream connect_until(const endpoint& to, std::int64_t deadline);
@@ -170,6 +184,11 @@ class tcp_listener {
   tcp_listener& operator=(tcp_listener&& other) noexcept;  // closes the former listener
   ~tcp_listener() { close(); }
 
+  // Takes over the descriptor of a stream socket that listens, as from systemd (socket activation) or from an earlier
+  // process, and makes it non-blocking. The path of a Unix socket stays at the close. Throws std::system_error, with
+  // invalid_argument if it does not listen, and then leaves the descriptor open.
+  [[nodiscard]] static tcp_listener adopt(int fd);
+
   // The same as a function.
   [[nodiscard]] static tcp_listener listen(const endpoint& at, listen_options options = {}) {
     return tcp_listener(at, options);
@@ -180,6 +199,10 @@ class tcp_listener {
   // tries again every 10 ms.
   [[nodiscard]] tcp_stream accept();
   [[nodiscard]] tcp_stream accept(std::error_code& error);
+  // The same, and sets `peer` to the other end's endpoint, without a system call. It is known even if the connection
+  // has been reset since.
+  [[nodiscard]] tcp_stream accept(endpoint& peer);
+  [[nodiscard]] tcp_stream accept(endpoint& peer, std::error_code& error);
 
   // Accepts connections and calls handler(tcp_stream&) for each, in a fiber of `group`, until the listener is closed.
   // It also accepts the connections in the backlog at the close. New connections then get a grace for their first
@@ -221,6 +244,12 @@ class tcp_listener {
   void close() noexcept;
   // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept;
+
+  // Closes the listener here, and returns its descriptor, which is the caller's: for another process, or for adopt. It
+  // goes on listening, so no connection is lost: those in the backlog stay there. As with close, accept and serve end.
+  // The path of a Unix socket stays. -1 if it is closed. Throws usage_error while a plain thread, or a fiber of another
+  // runtime, waits in accept; std::system_error for a lack of descriptors. Any thread. Not a cancellation point.
+  [[nodiscard]] int release();
 
   // Where it listens, with the chosen port. Valid after the close too.
   [[nodiscard]] const endpoint& local_endpoint() const noexcept { return local_; }

@@ -3,6 +3,8 @@
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/net/tcp.hpp>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -55,6 +57,30 @@ ssize_t accept_one(int fd, sockaddr_storage& peer, socklen_t& peer_size) noexcep
   }
 }
 
+// Of a stream socket that listens. Sets the options that make_socket sets. Throws std::system_error.
+endpoint endpoint_of_listening(int fd) {
+  const auto ask = [&](int name) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    const int result = or_errno(::getsockopt(fd, SOL_SOCKET, name, &value, &size));
+    return result < 0 ? result : value;
+  };
+  sockaddr_storage at{};
+  socklen_t size = sizeof at;
+  const int type = ask(SO_TYPE);
+  int result = type < 0 ? type : or_errno(::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size));
+  if (result == 0 && (type != SOCK_STREAM || ask(SO_ACCEPTCONN) != 1)) result = -EINVAL;
+  if (result < 0)
+    throw std::system_error(-result, std::system_category(),
+                            "ulexite: adopting fd " + std::to_string(fd) + " as a listening stream socket");
+  const auto local = endpoint::from(reinterpret_cast<const sockaddr*>(&at), size);
+  if (local.family() != address_family::local) {
+    detail::set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    detail::set_option(fd, IPPROTO_TCP, TCP_INQ, 1);
+  }
+  return local;
+}
+
 }  // namespace
 
 tcp_listener::tcp_listener(const endpoint& at, listen_options options)
@@ -62,6 +88,15 @@ tcp_listener::tcp_listener(const endpoint& at, listen_options options)
                                  [&](detail::socket& made) { return bind_and_listen(made, at, options); })),
       local_(detail::name_of(socket_, ::getsockname)),
       closing_(std::stop_source()) {}
+
+tcp_listener tcp_listener::adopt(int fd) {
+  tcp_listener made;
+  made.local_ = endpoint_of_listening(fd);
+  made.closing_ = std::stop_source();
+  detail::make_non_blocking(fd);
+  made.socket_ = detail::socket_handle(fd);
+  return made;
+}
 
 tcp_listener::tcp_listener(tcp_listener&& other) noexcept = default;
 
@@ -81,6 +116,11 @@ tcp_stream tcp_listener::accepted(int fd, const sockaddr_storage& peer, socklen_
 }
 
 tcp_stream tcp_listener::accept(std::error_code& error) {
+  endpoint peer;
+  return accept(peer, error);
+}
+
+tcp_stream tcp_listener::accept(endpoint& from_whom, std::error_code& error) {
   for (;;) {
     detail::socket* const from = socket_.get(error);
     if (!from) return {};
@@ -88,7 +128,11 @@ tcp_stream tcp_listener::accept(std::error_code& error) {
     socklen_t peer_size;
     const std::size_t fd = from->perform(detail::socket::read_side, detail::no_deadline, error,
                                          [&](int from_fd) { return accept_one(from_fd, peer, peer_size); });
-    if (!error) return accepted(static_cast<int>(fd), peer, peer_size);
+    if (!error) {
+      tcp_stream made = accepted(static_cast<int>(fd), peer, peer_size);
+      from_whom = made.socket_.get()->peer();
+      return made;
+    }
     if (!is_scarcity(error)) return {};
     error = detail::pause_until(detail::now_ns() + detail::scarcity_pause);
     if (error) return {};
@@ -104,8 +148,13 @@ tcp_stream tcp_listener::accept_at_once(std::error_code& error) {
 }
 
 tcp_stream tcp_listener::accept() {
+  endpoint peer;
+  return accept(peer);
+}
+
+tcp_stream tcp_listener::accept(endpoint& peer) {
   std::error_code error;
-  tcp_stream accepted = accept(error);
+  tcp_stream accepted = accept(peer, error);
   if (error) detail::fail(error, "ulexite: accepting at " + local_.str());
   return accepted;
 }
@@ -117,6 +166,14 @@ void tcp_listener::close() noexcept {
   if (!socket_.get()) return;
   if (!closing_.stop_requested()) detail::run_stop_callbacks(closing_);
   socket_.get()->close(true);
+}
+
+int tcp_listener::release() {
+  if (!socket_.get()) return -1;
+  std::stop_source closing = closing_;  // the listener may be gone as soon as a waiter has left
+  const int fd = socket_.get()->close_and_keep();
+  if (fd >= 0) detail::run_stop_callbacks(closing);
+  return fd;
 }
 
 bool tcp_listener::is_open() const noexcept { return native_handle() >= 0; }

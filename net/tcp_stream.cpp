@@ -127,6 +127,19 @@ std::size_t tcp_stream::read_some(std::span<const iovec> buffers, std::error_cod
   });
 }
 
+std::size_t tcp_stream::peek(void* data, std::size_t size, std::error_code& error) {
+  socket* const from = socket_.get(error);
+  if (!from || size == 0) return 0;
+  return from->receive(error, [&](int fd, bool&) { return or_errno(::recv(fd, data, size, MSG_PEEK)); });
+}
+
+std::size_t tcp_stream::peek(void* data, std::size_t size) {
+  std::error_code error;
+  const std::size_t got = peek(data, size, error);
+  throw_if(error, "reading from");
+  return got;
+}
+
 std::size_t tcp_stream::read_some(void* data, std::size_t size) {
   std::error_code error;
   const std::size_t got = read_some(data, size, error);
@@ -225,12 +238,12 @@ void tcp_stream::shutdown_read() noexcept {
 void tcp_stream::abort() noexcept { detail::reset(socket_); }
 
 void tcp_stream::set_tcp_option(int name, int value, const char* what) {
-  if (local_endpoint().family() != address_family::local) set_option(IPPROTO_TCP, name, value, what);
+  if (local_endpoint().family() != address_family::local) set_named_option(IPPROTO_TCP, name, value, what);
 }
 
 void tcp_stream::set_nodelay(bool on) { set_tcp_option(TCP_NODELAY, on, "TCP_NODELAY"); }
 
-void tcp_stream::set_keepalive(bool on) { set_option(SOL_SOCKET, SO_KEEPALIVE, on, "SO_KEEPALIVE"); }
+void tcp_stream::set_keepalive(bool on) { set_named_option(SOL_SOCKET, SO_KEEPALIVE, on, "SO_KEEPALIVE"); }
 
 void tcp_stream::set_keepalive(std::chrono::seconds idle, std::chrono::seconds interval, int count) {
   set_tcp_option(TCP_KEEPIDLE, as_int(idle), "TCP_KEEPIDLE");

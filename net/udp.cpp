@@ -27,7 +27,7 @@ std::size_t receive_into(const detail::socket_handle& handle, void* data, std::s
   if (!used) return 0;
   iovec buffer{data, size};
   msghdr message{};
-  const std::size_t got = used->perform(socket::read_side, used->expiry(), error, [&](int fd) {
+  const std::size_t got = used->perform(socket::read_side, used->expiry(socket::read_side), error, [&](int fd) {
     message.msg_name = name;
     message.msg_namelen = name_size;
     message.msg_iov = &buffer;
@@ -79,9 +79,9 @@ void udp_socket::send_to(const void* data, std::size_t size, const endpoint& to,
   if (!used) return;
   const auto send_once = [&](int fd) { return or_errno(::sendto(fd, data, size, MSG_NOSIGNAL, to.data(), to.size())); };
   if (to.family() == address_family::local)
-    detail::perform_by_polling(*used, socket::write_side, used->expiry(), error, send_once);
+    detail::perform_by_polling(*used, socket::write_side, used->expiry(socket::write_side), error, send_once);
   else
-    used->perform(socket::write_side, used->expiry(), error, send_once);
+    used->perform(socket::write_side, used->expiry(socket::write_side), error, send_once);
 }
 
 void udp_socket::send_to(const void* data, std::size_t size, const endpoint& to) {
@@ -92,7 +92,7 @@ void udp_socket::send_to(const void* data, std::size_t size, const endpoint& to)
 
 void udp_socket::send(const void* data, std::size_t size, std::error_code& error) {
   if (socket* const used = socket_.get(error))
-    used->perform(socket::write_side, used->expiry(), error,
+    used->perform(socket::write_side, used->expiry(socket::write_side), error,
                   [&](int fd) { return or_errno(::send(fd, data, size, MSG_NOSIGNAL)); });
 }
 

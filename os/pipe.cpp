@@ -1,11 +1,10 @@
 #include <ulexite/net/fd_wait.hpp>
+#include <ulexite/net/quiet_write.hpp>
 #include <ulexite/net/socket.hpp>
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/os/pipe.hpp>
 
 #include <fcntl.h>
-#include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,23 +29,6 @@ std::size_t perform(const detail::socket_handle& handle, detail::direction towar
                     Call&& call) {
   socket* const on = handle.get(error);
   return on ? on->perform(towards, detail::no_deadline, error, call) : 0;
-}
-
-// write(2) without the SIGPIPE that it raises in this thread: blocked for the call, and taken back if it came.
-// (Ignoring it would be for the whole process, and inherited by the programs it starts.)
-ssize_t write_quietly(int fd, const void* data, std::size_t size) noexcept {
-  sigset_t broken_pipe, before;
-  sigemptyset(&broken_pipe);
-  sigaddset(&broken_pipe, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
-  const ssize_t written = or_errno(::write(fd, data, size));
-  if (written == -EPIPE) {
-    const timespec at_once{};
-    while (or_errno(::sigtimedwait(&broken_pipe, nullptr, &at_once)) == -EINTR) {
-    }
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return written;
 }
 
 }  // namespace
@@ -99,7 +81,8 @@ std::string pipe_reader::read_all() {
 }
 
 std::size_t pipe_writer::write_some(const void* data, std::size_t size, std::error_code& error) {
-  return perform(handle_, socket::write_side, error, [&](int fd) { return write_quietly(fd, data, size); });
+  return perform(handle_, socket::write_side, error,
+                 [&](int fd) { return detail::write_quietly([&] { return ::write(fd, data, size); }); });
 }
 
 std::size_t pipe_writer::write_some(const void* data, std::size_t size) {

@@ -1,0 +1,80 @@
+#include <ulexite/base/nul.hpp>
+#include <ulexite/net/address.hpp>
+#include <ulexite/net/port.hpp>
+#include <ulexite/net/resolve.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace ulexite::net {
+namespace {
+
+[[noreturn]] void refuse_address(std::string_view text, const std::string& why) {
+  throw std::invalid_argument("\"" + detail::escaped(text) + "\" is no address: " + why);
+}
+
+// Numbers of the forms that endpoint::parse takes.
+bool is_v4_like(std::string_view host) { return host.find_first_not_of("0123456789.") == host.npos; }
+
+std::string number_of(const endpoint& at) {
+  if (at.family() != address_family::ipv4 && at.family() != address_family::ipv6) return "";
+  std::string text = at.str();
+  text.erase(text.rfind(':'));
+  return text.starts_with('[') ? text.substr(1, text.size() - 2) : text;
+}
+
+void check_name(std::string_view text, std::string_view host) {
+  if (host.empty()) refuse_address(text, "the host is missing");
+  for (const char c : host)
+    if (c <= ' ' || c == 127 || std::string_view("/:[]@?#\\").find(c) != std::string_view::npos)
+      refuse_address(text, "a host name has no such characters");
+}
+
+}  // namespace
+
+address::address(const endpoint& at) : host_(number_of(at)), port_(at.port()), at_(at) {
+  if (has_name()) refuse_address("", "the endpoint is none");
+}
+
+address::address(std::string_view host, std::uint16_t port) : host_(host), port_(port) {
+  if (host.find(':') != host.npos || (is_v4_like(host) && !host.empty()))
+    at_ = endpoint::ip(host, port);
+  else
+    check_name(host, host);
+}
+
+address address::parse(std::string_view text, std::optional<std::uint16_t> default_port) {
+  if (text.empty()) refuse_address(text, "it is empty");
+  if (text.starts_with("unix:")) return endpoint::parse(text);
+  const bool bracket = text.starts_with('[');
+  const auto colon = text.find(':', bracket ? std::min(text.find(']'), text.size()) : 0);
+  if (colon == text.npos && default_port) {
+    const std::string port = ":" + std::to_string(*default_port);
+    return parse(std::string(text) + port);
+  }
+  const std::string_view host = text.substr(0, colon);
+  if (bracket || (is_v4_like(host) && !host.empty())) return endpoint::parse(text);
+  check_name(text, host);
+  if (colon == text.npos || colon + 1 == text.size()) refuse_address(text, "the port is missing");
+  const std::string_view digits = text.substr(colon + 1);
+  if (digits.find(':') != digits.npos && digits.find('/') == digits.npos)
+    refuse_address(text, "an IPv6 address must be in brackets");
+  const auto port = detail::to_port(digits);
+  if (!port) refuse_address(text, "the port \"" + detail::escaped(digits) + "\" is no number from 0 to 65535");
+  return address(host, *port);
+}
+
+std::string address::str() const { return has_name() ? host_ + ":" + std::to_string(port_) : at_.str(); }
+
+std::vector<endpoint> address::resolve() const {
+  if (!has_name()) return {at_};
+  return net::resolve(host_, std::to_string(port_));
+}
+
+std::vector<endpoint> address::resolve(std::error_code& error) const {
+  error.clear();
+  if (!has_name()) return {at_};
+  return net::resolve(host_, std::to_string(port_), error);
+}
+
+}  // namespace ulexite::net

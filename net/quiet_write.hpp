@@ -1,0 +1,32 @@
+#pragma once
+
+#include <ulexite/net/fd_wait.hpp>
+
+#include <signal.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include <cerrno>
+
+namespace ulexite::detail {
+
+// Makes a system call that may raise SIGPIPE in this thread, and returns what it did or -errno. The signal is blocked
+// for the call, and taken back if it came, because ignoring it would be for the whole process, and inherited by the
+// programs that it starts. The library's own: nothing for users.
+template <class Call>
+ssize_t write_quietly(Call&& call) noexcept {
+  sigset_t broken_pipe, before;
+  sigemptyset(&broken_pipe);
+  sigaddset(&broken_pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
+  const ssize_t written = or_errno(call());
+  if (written == -EPIPE) {
+    const timespec at_once{};
+    while (or_errno(::sigtimedwait(&broken_pipe, nullptr, &at_once)) == -EINTR) {
+    }
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return written;
+}
+
+}  // namespace ulexite::detail

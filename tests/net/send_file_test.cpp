@@ -1,0 +1,85 @@
+// Files over sockets.
+
+#include "net_fixture.hpp"
+
+#include <ulexite/os/file.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+
+namespace ulexite::test {
+namespace {
+
+class SendFileTest : public NetTest {
+ protected:
+  SendFileTest() : path_(scratch_path("send_file")) {
+    for (int i = 0; content_.size() < 1'000'000; ++i) content_ += std::to_string(i) + " ";
+    std::FILE* const made = std::fopen(path_.c_str(), "w");
+    std::fwrite(content_.data(), 1, content_.size(), made);
+    std::fclose(made);
+  }
+  ~SendFileTest() override { std::filesystem::remove(path_); }
+
+  const std::string path_;
+  std::string content_;
+};
+ULEXITE_ON_ALL_WORKER_COUNTS(SendFileTest);
+
+TEST_P(SendFileTest, SendsAllOfItOrAPart) {
+  in_runtime([&] {
+    for (auto make : {stream_pair::tcp, stream_pair::unix_sockets}) {
+      auto ends = make();
+      const file from(path_);
+      ::posix_fadvise(from.native_handle(), 0, 0, POSIX_FADV_DONTNEED);
+      scope([&](task_group& group) {
+        group.spawn([&] {
+          EXPECT_EQ(ends.left.send_file(from.native_handle(), 0, content_.size()), content_.size());
+          EXPECT_EQ(ends.left.send_file(from.native_handle(), 100, 7), 7u);
+          EXPECT_EQ(ends.left.send_file(from.native_handle(), content_.size() - 3, 10), 3u) << "up to the end";
+          EXPECT_EQ(ends.left.send_file(from.native_handle(), content_.size() + 3, 10), 0u);
+          ends.left.shutdown_write();
+        });
+        EXPECT_EQ(read_all(ends.right), content_ + content_.substr(100, 7) + content_.substr(content_.size() - 3));
+      });
+    }
+  });
+}
+
+TEST_P(SendFileTest, FailsAsAWriteDoesAndRaisesNoSignal) {
+  in_runtime([&] {
+    auto ends = stream_pair::unix_sockets();
+    const file from(path_);
+    ends.right.close();
+    std::error_code error;
+    EXPECT_EQ(ends.left.send_file(from.native_handle(), 0, 10, error), 0u);
+    EXPECT_EQ(error, std::errc::broken_pipe);
+    EXPECT_THROW(ends.left.send_file(from.native_handle(), 0, 10), std::system_error);
+    ends.left.close();
+    ends.left.send_file(from.native_handle(), 0, 10, error);
+    EXPECT_EQ(error, std::errc::bad_file_descriptor);
+    auto others = stream_pair::unix_sockets();
+    others.left.send_file(-1, 0, 10, error);
+    EXPECT_EQ(error, std::errc::bad_file_descriptor);
+  });
+}
+
+TEST_P(SendFileTest, CountsWhatItSentBeforeItWasCut) {
+  in_runtime([&] {
+    auto ends = stream_pair::unix_sockets();
+    const file from(path_);
+    ends.left.writes_expire_after(20ms);
+    std::error_code error;
+    const std::size_t sent = ends.left.send_file(from.native_handle(), 0, content_.size(), error);
+    EXPECT_EQ(error, std::errc::timed_out);
+    EXPECT_GT(sent, 0u);
+    EXPECT_LT(sent, content_.size());
+    ends.left.close();
+    EXPECT_EQ(read_all(ends.right), content_.substr(0, sent));
+  });
+}
+
+}  // namespace
+}  // namespace ulexite::test
