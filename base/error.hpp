@@ -15,7 +15,7 @@ enum class errc {
   channel_closed,     // a send on a closed channel
   no_runtime,         // called outside any runtime
   limit_reached,      // runtime_options::max_fibers
-  deadlock,           // nothing can run or become runnable (no operation reports it yet)
+  deadlock,           // all fibers wait for each other (runtime_options::on_deadlock)
 };
 
 // The category of errc, named "ulexite".

@@ -5,13 +5,24 @@
 #include <ulexite/fiber/fiber_state.hpp>
 #include <ulexite/fiber/stack.hpp>
 
+#include <cstdint>
+
 namespace ulexite::detail {
 
 // What a switch touches of a fiber, kept together.
 struct resumable_job : job {
+  // Before the switch, by the fiber. Nobody queues it until its wait is claimed, so `next` is free for the object.
+  void note_wait(const void* object, std::uint8_t bits, std::uint32_t since) noexcept {
+    next = static_cast<job*>(const_cast<void*>(object));
+    wait_bits = bits;
+    wait_since = since;
+  }
+
   context saved;  // while it is resumable
   fiber_state state;
-  stack* standing = nullptr;  // while it is started
+  std::uint8_t wait_bits = 0;    // in this padding and in `next`: its last wait, see note_wait
+  std::uint32_t wait_since = 0;  // milliseconds of the steady clock, of its worker's last look at it
+  stack* standing = nullptr;     // while it is started
 };
 
 // A computation that can be left and resumed. It has no stack until it first runs, and gives it back when it ends. In a

@@ -136,8 +136,9 @@ std::error_code wait_for_edges(std::vector<fd_watch>& watches, std::int64_t dead
   self.word.prepare();
   bool all_armed = true;
   for (fd_watch& each : watches) all_armed &= each.arm(self);
+  const auto mode = waiting_for(wait_kind::descriptors, nullptr, cancellable::yes);
   const bool retracted = !all_armed && self.word.retract();
-  const wake_reason reason = retracted ? wake_reason::notified : suspend_prepared(self, cancellable::yes, deadline);
+  const wake_reason reason = retracted ? wake_reason::notified : suspend_prepared(self, mode, deadline);
   for (fd_watch& each : watches) each.disarm();
   return reason == wake_reason::cancelled ? stop_cause(self) : std::error_code();
 }
@@ -210,13 +211,15 @@ last_errno() noexcept {
 // claimed the word, and the wait is retracted. After a time-out or a cancellation the source may still hold the event,
 // which is taken back before its frame is left; an edge, or a close, let go of it before it claimed. An edge whose
 // claim fails, or is early, stays remembered in the source.
-std::error_code wait_for_edge(fd_arm& side, std::int64_t deadline) noexcept {
+std::error_code wait_for_edge(fd_arm& side, int fd, direction direction, std::int64_t deadline) noexcept {
   agent& self = this_agent();
   event edge;
   tie<wake_reason::notified>(edge, self);
   self.word.prepare();
   if (!side.arm(edge) && self.word.retract()) return {};
-  const wake_reason reason = suspend_prepared(self, cancellable::yes, deadline);
+  const wait_kind kind = direction == direction::read ? wait_kind::read : wait_kind::write;
+  const void* const number = reinterpret_cast<const void*>(static_cast<std::intptr_t>(fd));
+  const wake_reason reason = suspend_prepared(self, waiting_for(kind, number, cancellable::yes), deadline);
   if (reason == wake_reason::notified) return {};
   side.disarm(edge);
   if (reason == wake_reason::timed_out) return std::make_error_code(std::errc::timed_out);

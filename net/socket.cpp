@@ -185,7 +185,7 @@ std::error_code socket::wait(direction towards, std::int64_t deadline) noexcept 
   if (const auto error = register_in(here->loop)) return error;
   if (loop_ != here->loop) return wait_as_guest(towards, deadline);
   side waited_for(*this, towards);
-  return wait_for_edge(waited_for, deadline);
+  return wait_for_edge(waited_for, fd(), towards, deadline);
 }
 
 std::error_code socket::wait_as_guest(direction towards, std::int64_t deadline) noexcept {

@@ -10,6 +10,13 @@
 
 namespace ulexite {
 
+// What a runtime does when it has found its fibers in a deadlock.
+enum class deadlock_action {
+  report,  // on stderr, as runtime::dump tells it; then they wait on
+  fail,    // the same, then every fiber is asked to stop, and run() throws std::system_error with errc::deadlock
+  ignore,
+};
+
 // What a runtime is made with.
 struct runtime_options {
   // Most worker threads. 0: the environment variable ULEXITE_THREADS, else the processors that affinity and the quotas
@@ -28,6 +35,11 @@ struct runtime_options {
   // Called with an exception that left a fiber and that get() did not take, by the worker that ends the fiber, or by
   // the thread that drops its handle. It must not throw. Default: a report on stderr, then std::terminate.
   std::function<void(std::string_view fiber_name, std::exception_ptr)> on_unhandled_exception{};
+  // What to do when all fibers wait for each other for ever: no fiber can run, no timer, descriptor or call can end a
+  // wait, and the process has no thread that could. Or when some fibers wait in a circle for mutexes and ends of
+  // each other. It is looked for when nothing has happened for some tenths of a second, and told once a silence.
+  // A fiber that waits for a mutex hears of no stop, so with fail such a runtime still cannot end.
+  deadlock_action on_deadlock = deadlock_action::report;
   // Called on each worker thread, first and last, with the worker's number. With block_in_place a thread passes its
   // number to another, and the start there may be called before the stop here. They may take long, and wait for a fiber
   // as any plain thread may. The fiber runs on another worker, so not every worker may wait at the same time. They must

@@ -1,6 +1,8 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/runtime/inspect/deadlock.hpp>
+#include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
@@ -13,7 +15,9 @@ namespace ulexite {
 using detail::scheduler;
 using detail::this_scheduler;
 
-runtime::runtime(runtime_options options) : state_(std::make_unique<detail::runtime_state>(std::move(options))) {}
+runtime::runtime(runtime_options options) : state_(std::make_unique<detail::runtime_state>(std::move(options))) {
+  if (state_->options.on_deadlock != deadlock_action::ignore) state_->when_quiet = detail::look_for_deadlock;
+}
 
 runtime::~runtime() {
   if (detail::runtime_of_thread() == state_.get()) {  // std::exit, most likely
@@ -42,7 +46,13 @@ runtime::main_turn::~main_turn() {
   home.running_main.store(false, std::memory_order_release);  // pairs with main_turn
 }
 
-void runtime::main_turn::wait_for(detail::task& task) const noexcept { home.watch_until_done(task); }
+void runtime::main_turn::wait_for(detail::task& task) const {
+  home.watch_until_done(task);
+  if (home.deadlocked.load(std::memory_order_relaxed)) {  // written before the end of the task was made possible
+    task.take_failure();
+    throw std::system_error(make_error_code(errc::deadlock), "ulexite::runtime::run");
+  }
+}
 
 detail::runtime_state& runtime::state_for_outside_call(const char* operation) {
   if (ended()) throw usage_error(std::string("runtime::") + operation + " was called after shutdown");
@@ -65,6 +75,16 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
   const std::size_t left = state_->abandon_all();
   detail::warn("runtime stopped: %zu fibers abandoned", left);
   return left;
+}
+
+void runtime::dump(std::ostream& out, const dump_options& options) const {
+  if (ended()) throw usage_error("runtime::dump was called after shutdown");
+  write_text(out, collect(*state_, options));
+}
+
+void runtime::dump_json(std::ostream& out, const dump_options& options) const {
+  if (ended()) throw usage_error("runtime::dump_json was called after shutdown");
+  write_json(out, collect(*state_, options));
 }
 
 runtime_metrics runtime::metrics() const noexcept { return state_->metrics(); }

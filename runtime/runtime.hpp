@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ulexite/runtime/dump.hpp>
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/metrics.hpp>
 #include <ulexite/runtime/options.hpp>
@@ -7,6 +8,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <iosfwd>
 #include <memory>
 #include <source_location>
 #include <utility>
@@ -40,7 +42,7 @@ class runtime {
   // Runs function(arguments...) as the main fiber and waits for it; its value or exception comes back. Other fibers may
   // still live then. From a plain thread (or a fiber of another runtime, whose worker it blocks); one at a time: throws
   // usage_error when another run is under way, or on a fiber of this runtime; std::system_error when the machine
-  // refuses the first thread or the first stack.
+  // refuses the first thread or the first stack, and errc::deadlock as runtime_options::on_deadlock tells.
   template <class F, class... A>
     requires detail::spawnable<F, A...>
   auto run(F&& function, A&&... arguments) {
@@ -89,6 +91,15 @@ class runtime {
   // One snapshot of the counters. Any thread.
   [[nodiscard]] runtime_metrics metrics() const noexcept;
 
+  // Writes what the workers run, and every fiber: what it waits for and since when, where it was spawned, its backtrace.
+  // Fibers at the same place are one group, the oldest wait first. It names fibers that wait for each other in a
+  // circle, and holders of a mutex that wait themselves. No fiber is stopped; a worker that comes to resume one which
+  // is being looked at waits for some microseconds. Any thread and any fiber. Throws usage_error after shutdown,
+  // std::bad_alloc, and what `out` throws.
+  void dump(std::ostream& out, const dump_options& options = {}) const;
+  // The same as one line of JSON.
+  void dump_json(std::ostream& out, const dump_options& options = {}) const;
+
  private:
   class main_turn {
    public:
@@ -97,7 +108,7 @@ class runtime {
     main_turn(const main_turn&) = delete;
     main_turn& operator=(const main_turn&) = delete;
 
-    void wait_for(detail::task& task) const noexcept;
+    void wait_for(detail::task& task) const;
 
     detail::runtime_state& home;  // stays when a fiber ends the process, and so destroys the runtime
   };

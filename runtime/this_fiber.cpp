@@ -53,7 +53,8 @@ void detail::sleep_until(std::int64_t deadline) {
     return;
   }
   self.word.prepare();
-  if (suspend_prepared(self, cancellable::yes, deadline) == wake_reason::cancelled) throw_cancelled();
+  const auto mode = waiting_for(wait_kind::sleep, nullptr, cancellable::yes);
+  if (suspend_prepared(self, mode, deadline) == wake_reason::cancelled) throw_cancelled();
 }
 
 }  // namespace ulexite

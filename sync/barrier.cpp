@@ -49,7 +49,7 @@ void barrier_core::wait(arrival& arrival) {
     return;
   }
   wait_node node(self);
-  wait_or_throw(queue_, guard_, node);
+  wait_or_throw(queue_, guard_, node, wait_kind::barrier, this);
   arrival.at_ = nullptr;
 }
 

@@ -10,9 +10,9 @@ void blocking_call::run_and_wait() {
   throw_if_stopped(self);
   blocking_pool& pool = *this_runtime_state().blocking;
   pool.submit(*this);
-  if (done_.wait_quietly(self, cancellable::yes, no_deadline) == wake_reason::cancelled) {
+  if (done_.wait_quietly(self, cancellable::yes, no_deadline, wait_kind::blocking) == wake_reason::cancelled) {
     if (pool.withdraw(*this)) throw_cancelled();
-    done_.wait_quietly(self, cancellable::no, no_deadline);
+    done_.wait_quietly(self, cancellable::no, no_deadline, wait_kind::blocking);
   }
   if (failure_) std::rethrow_exception(failure_);
 }

@@ -303,7 +303,9 @@ class channel {
                       std::int64_t deadline) {
     detail::wait_node node(*self.agent, slot);
     queue.push(node);
-    const detail::wake_reason reason = detail::suspend(self, held, detail::cancellable::yes, deadline);
+    const auto kind = &queue == &senders_ ? detail::wait_kind::send : detail::wait_kind::receive;
+    const auto mode = detail::waiting_for(kind, this, detail::cancellable::yes);
+    const detail::wake_reason reason = detail::suspend(self, held, mode, deadline);
     if (reason == detail::wake_reason::notified) [[likely]] {
       switch (node.result) {
         case detail::wait_node::outcome::served: return channel_status::ok;

@@ -36,7 +36,8 @@ std::cv_status condition_variable::wait_until_ns(std::unique_lock<mutex>& lock, 
     queue_.push(node);
   }
   of.unlock();
-  const auto reason = detail::suspend_prepared(self, cancellable, deadline);
+  const auto reason = detail::suspend_prepared(
+      self, detail::waiting_for(detail::wait_kind::condition_variable, this, cancellable), deadline);
   if (reason == detail::wake_reason::notified) {
     of.wait_for_turn(node, node.sent_to_mutex);
     return std::cv_status::no_timeout;

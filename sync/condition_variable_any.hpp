@@ -123,7 +123,8 @@ class condition_variable_any {
       return std::cv_status::no_timeout;
     detail::stop_claim stop;
     if (token.stop_possible()) stop.watch(token, self);
-    const auto reason = detail::suspend_prepared(self, cancellable, deadline);
+    const auto reason = detail::suspend_prepared(
+        self, detail::waiting_for(detail::wait_kind::condition_variable, this, cancellable), deadline);
     if (stop.forget() || reason != detail::wake_reason::notified) leave(node);
     if (reason == detail::wake_reason::cancelled) detail::throw_cancelled();
     return reason == detail::wake_reason::timed_out ? std::cv_status::timeout : std::cv_status::no_timeout;

@@ -21,16 +21,16 @@ void event::set_and_wake() noexcept {
   detail::resume_all(woken);
 }
 
-bool event::wait_until_ns(std::int64_t deadline) {
+bool event::wait_until_ns(std::int64_t deadline, detail::wait_kind kind) {
   detail::agent& self = detail::this_agent();
   detail::throw_if_stopped(self);
-  const detail::wake_reason reason = wait_quietly(self, detail::cancellable::yes, deadline);
+  const detail::wake_reason reason = wait_quietly(self, detail::cancellable::yes, deadline, kind);
   if (reason == detail::wake_reason::cancelled) detail::throw_cancelled();
   return reason == detail::wake_reason::notified;
 }
 
-detail::wake_reason event::wait_quietly(detail::agent& self, detail::cancellable cancellable,
-                                        std::int64_t deadline) noexcept {
+detail::wake_reason event::wait_quietly(detail::agent& self, detail::cancellable cancellable, std::int64_t deadline,
+                                        detail::wait_kind kind) noexcept {
   if (word_.load(std::memory_order_acquire) == set_bit) {  // A
     detail::spend_budget(self);
     return detail::wake_reason::notified;
@@ -47,7 +47,7 @@ detail::wake_reason event::wait_quietly(detail::agent& self, detail::cancellable
   } while (!word_.compare_exchange_weak(word, word | waited_bit, std::memory_order_acquire,  // A
                                         std::memory_order_acquire));  // A
   detail::wait_node node(self);
-  return detail::wait_in(queue_, guard_, node, cancellable, deadline);
+  return detail::wait_in(queue_, guard_, node, detail::waiting_for(kind, this, cancellable), deadline);
 }
 
 }  // namespace ulexite

@@ -19,6 +19,8 @@
 
 namespace ulexite {
 
+class latch;
+
 namespace detail {
 class blocking_call;
 class future_state_base;
@@ -56,13 +58,14 @@ class event {
  private:
   friend class detail::blocking_call;
   friend class detail::future_state_base;
+  friend class latch;
 
   static constexpr std::uint8_t set_bit = 1, waited_bit = 2;
 
-  bool wait_until_ns(std::int64_t deadline);
+  bool wait_until_ns(std::int64_t deadline, detail::wait_kind kind = detail::wait_kind::event);
   // Neither throws nor spends the budget: how the wait ended.
-  detail::wake_reason wait_quietly(detail::agent& self, detail::cancellable cancellable,
-                                   std::int64_t deadline) noexcept;
+  detail::wake_reason wait_quietly(detail::agent& self, detail::cancellable cancellable, std::int64_t deadline,
+                                   detail::wait_kind kind) noexcept;
   void set_and_wake() noexcept;
 
   std::atomic<std::uint8_t> word_;

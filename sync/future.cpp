@@ -27,7 +27,7 @@ void future_state_base::mark_retrieved() {
 }
 
 bool future_state_base::wait(std::int64_t deadline) noexcept {
-  return ready_.wait_quietly(this_agent(), cancellable::no, deadline) == wake_reason::notified;
+  return ready_.wait_quietly(this_agent(), cancellable::no, deadline, wait_kind::future) == wake_reason::notified;
 }
 
 void future_state_base::rethrow_failure() {

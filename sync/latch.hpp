@@ -34,15 +34,15 @@ class latch {
   // Whether the count is zero. Never waits. True does not mean that the latch may be destroyed; that needs a wait.
   [[nodiscard]] bool try_wait() const noexcept { return open_.is_set(); }
   // Waits until the count is zero. A cancellation point: throws operation_cancelled.
-  void wait() const { open_.wait(); }
+  void wait() const { open_.wait_until_ns(detail::no_deadline, detail::wait_kind::latch); }
   // The same for no longer than that: false if the time was over first.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) const {
-    return open_.wait_for(time);
+    return open_.wait_until_ns(detail::deadline_after(time), detail::wait_kind::latch);
   }
   template <class Clock, class Duration>
   [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) const {
-    return open_.wait_until(time);
+    return open_.wait_until_ns(detail::deadline_at(time), detail::wait_kind::latch);
   }
   // Does count_down(n), then wait(). Throws like both; if it throws operation_cancelled, it has counted down.
   void arrive_and_wait(std::ptrdiff_t n = 1) {

@@ -29,7 +29,7 @@ bool semaphore_core::acquire(std::int64_t deadline) {
     return true;
   }
   wait_node node(self);
-  return wait_or_throw(queue_, guard_, node, deadline);
+  return wait_or_throw(queue_, guard_, node, wait_kind::semaphore, this, deadline);
 }
 
 void semaphore_core::release(std::ptrdiff_t n, std::ptrdiff_t max) {

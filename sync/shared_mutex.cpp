@@ -61,7 +61,8 @@ bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
   }
   waiter waiter(self, as);
   queue_.push(waiter);
-  if (detail::suspend(self, guard_, detail::cancellable::no, deadline) == detail::wake_reason::notified) {
+  const auto mode = detail::waiting_for(detail::wait_kind::shared_mutex, this, detail::cancellable::no);
+  if (detail::suspend(self, guard_, mode, deadline) == detail::wake_reason::notified) {
     ++self.held_locks;
     return true;
   }

@@ -77,7 +77,7 @@ bool wait_group::wait_until_ns(std::int64_t deadline) {
   } while (!word_.compare_exchange_weak(word, word | waited_bit, std::memory_order_acquire,  // A
                                         std::memory_order_acquire));  // A
   detail::wait_node node(self);
-  return detail::wait_or_throw(queue_, guard_, node, deadline);
+  return detail::wait_or_throw(queue_, guard_, node, detail::wait_kind::wait_group, this, deadline);
 }
 
 }  // namespace ulexite

@@ -6,8 +6,12 @@
 // State
 //   forks_            the deque of branches, see deque.hpp.
 //   robbed_           a thief is at forks_. Written by thieves, read by thieves as a hint.
-//   yield_requested_  the running fiber should yield at its next chance. Set by the monitor, cleared by the owner at
-//                     each dispatch; both are hints.
+//   requests_         what others ask of the owner, as bits. yield_bit: the running fiber should yield at its next
+//                     chance; set by the monitor, cleared by the owner at the next dispatch. inspected_bit: set and
+//                     cleared by who looks into the runtime, see runtime/worker/inspection.hpp.
+//
+// Pairings
+//   A  inspection.hpp A.
 
 #include <ulexite/runtime/queue/deque.hpp>
 
@@ -55,18 +59,29 @@ class fork_queue {
       yield_slow();
   }
   [[nodiscard]] bool yield_requested() const noexcept {
-    return yield_requested_.load(std::memory_order_relaxed);  // hint
+    return (requests_.load(std::memory_order_relaxed) & yield_bit) != 0;  // hint
   }
-  void forget_request() noexcept { yield_requested_.store(false, std::memory_order_relaxed); }  // hint
+  void forget_yield() noexcept {
+    requests_.fetch_and(static_cast<std::uint8_t>(~yield_bit), std::memory_order_relaxed);  // hint
+  }
+  [[nodiscard]] bool has_requests() const noexcept { return requests_.load(std::memory_order_acquire) != 0; }  // A
 
   // Any thread, below.
 
   [[nodiscard]] bool may_have_items() const noexcept { return forks_.may_have_items(); }
-  void request_yield() noexcept { yield_requested_.store(true, std::memory_order_relaxed); }  // hint
+  void request_yield() noexcept { requests_.fetch_or(yield_bit, std::memory_order_relaxed); }  // hint
+  void set_inspected() noexcept {
+    requests_.fetch_or(inspected_bit, std::memory_order_relaxed);
+  }  // A, ordered by its fence
+  void clear_inspected() noexcept {
+    requests_.fetch_and(static_cast<std::uint8_t>(~inspected_bit), std::memory_order_release);  // A
+  }
   // Takes the oldest branch for a worker of `home`: its fiber, or null.
   task* steal(runtime_state& home) noexcept;
 
  private:
+  static constexpr std::uint8_t yield_bit = 1, inspected_bit = 2;
+
   // The last time another worker was woken for forks, to judge whether that was worth it.
   struct notification {
     std::int64_t time = 0;
@@ -82,7 +97,7 @@ class fork_queue {
   const std::size_t workers_;  // of the runtime, at most
   notification last_notification_;
   deque<branch, 1024, deque_order::last_in_first_out> forks_;
-  alignas(cache_line) std::atomic<bool> yield_requested_{false};
+  alignas(cache_line) std::atomic<std::uint8_t> requests_{0};
   std::atomic<bool> robbed_{false};
 };
 

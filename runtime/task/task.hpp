@@ -25,6 +25,7 @@
 #include <optional>
 #include <source_location>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -138,6 +139,7 @@ class task : public fiber {
   ~task();
 
  private:
+  void replace_name(const char* with) noexcept;
   rare_task_state& rare_state();
   void clear_locals() noexcept {
     if (rare_state_.load(std::memory_order_acquire)) [[unlikely]]  // A
@@ -312,6 +314,10 @@ runtime_state& this_runtime_state();
 
 // The fiber that runs on the calling thread, or null.
 task* this_task() noexcept;
+
+// A copy of the name of a fiber that may run, and may end; empty if it is not the one of that number any more. For a
+// task whose runtime lives. Any thread. Throws std::bad_alloc.
+std::string name_of(const fiber_identity& who, std::uint64_t id);
 
 // A token of the requests to stop the calling fiber; an empty one on a plain thread. Throws std::bad_alloc.
 std::stop_token this_stop_token();

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #if ULEXITE_ASAN
 #include <sanitizer/asan_interface.h>
@@ -104,6 +105,18 @@ class task_pool {
     const std::lock_guard lock(lock_);
     for (slab* s = slabs_; s; s = s->next)
       for (std::size_t i = 0; i < s->carved; ++i) visit(s->block(i));
+  }
+
+  // The same without the pool's lock held over the visits; blocks that come meanwhile are left out.
+  template <class Visit>
+  void for_each_unlocked(Visit&& visit) {
+    std::vector<std::pair<slab*, std::size_t>> seen;
+    {
+      const std::lock_guard lock(lock_);
+      for (slab* s = slabs_; s; s = s->next) seen.emplace_back(s, s->carved);
+    }
+    for (const auto& [s, carved] : seen)
+      for (std::size_t i = 0; i < carved; ++i) visit(s->block(i));
   }
 
   // The runtime ends: the pool deletes itself once its last block has come back. With the block of an abandoned fiber

@@ -169,7 +169,7 @@ void blocking_pool::given_up_ends() noexcept {
 
 blocking_pool::counts blocking_pool::now() const noexcept {
   const std::lock_guard lock(mutex_);
-  return {threads_.size(), queued_};
+  return {threads_.size(), queued_, idle_};
 }
 
 }  // namespace ulexite::detail

@@ -13,23 +13,22 @@
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/runtime/wait/wait_kind.hpp>
 
 #include <cstdint>
 
 namespace ulexite::detail {
 
-enum class cancellable : bool { no, yes };
-
-// Suspends the calling agent, `self`, until it is claimed, `deadline` is over or, if `cancellable`, it is asked to stop
-// or its own deadline is over, which both end as wake_reason::cancelled. Releases `held` once nobody can miss the wait.
-wake_reason suspend(agent& self, spin_lock& held, cancellable cancellable,
-                    std::int64_t deadline = no_deadline) noexcept;
+// Suspends the calling agent, `self`, until it is claimed, `deadline` is over or, if `mode` is cancellable, it is asked
+// to stop or its own deadline is over, which both end as wake_reason::cancelled. Releases `held` once no claimer can
+// miss the wait.
+wake_reason suspend(agent& self, spin_lock& held, wait_mode mode, std::int64_t deadline = no_deadline) noexcept;
 
 // The same for one who has found out already where it runs.
-wake_reason suspend(caller self, spin_lock& held, cancellable cancellable, std::int64_t deadline) noexcept;
+wake_reason suspend(caller self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept;
 
 // The same for an agent whose word is prepared, with no lock to release.
-wake_reason suspend_prepared(agent& self, cancellable cancellable, std::int64_t deadline = no_deadline) noexcept;
+wake_reason suspend_prepared(agent& self, wait_mode mode, std::int64_t deadline = no_deadline) noexcept;
 
 // Does that agent run at this moment on a worker of the caller's runtime? A hint; the agent may be gone.
 bool runs_on_a_worker(const agent* who) noexcept;

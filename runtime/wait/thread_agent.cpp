@@ -8,6 +8,7 @@ bool thread_agent::block(std::int64_t deadline) noexcept {
   std::unique_lock lock(mutex_);
   const auto signalled = [this] { return resumed_ || poked_; };
   if (deadline == no_deadline) {
+    count(!signalled());
     condition_.wait(lock, signalled);
   } else {
     const auto until = steady_clock::time_point(std::chrono::nanoseconds(deadline));

@@ -116,6 +116,11 @@ class basic_wait_word {
 
   // The waiter never runs again: every claim is lost from now on. The thread that has ended its runtime's workers.
   void abandon() noexcept { phase_.store(gone, Atomics::relaxed); }  // who misses it resumes in vain
+  // Does it wait at this moment? Any thread; exact as long as the waiter is kept from running (inspection.hpp).
+  [[nodiscard]] bool waits() const noexcept {
+    const auto phase = phase_.load(Atomics::acquire);  // hint: a claim may come at any time
+    return phase >= waiting && phase <= bare;
+  }
   // Was it abandoned? With the lock of what it waits for, while it stands there.
   [[nodiscard]] bool abandoned() const noexcept { return phase_.load(Atomics::relaxed) == gone; }  // hint
 

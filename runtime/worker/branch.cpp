@@ -32,7 +32,7 @@ std::uintptr_t branch::wait_for_fate() noexcept {
   if (const auto known = fate_.known()) return known;
   agent& self = this_agent();
   perturb();
-  if (fate_.wait_for(self)) suspend_prepared(self, cancellable::no);
+  if (fate_.wait_for(self)) suspend_prepared(self, waiting_for(wait_kind::fork, this, cancellable::no));
   return fate_.known();
 }
 

@@ -108,6 +108,7 @@ std::int64_t runtime_state::next_tick(thread_agent& self) noexcept {
       wakes_.load(std::memory_order_relaxed) != seen_wakes_)  // counter
     return now_ns() + tuning::tick_interval;
   monitor_asleep_ = &self;
+  if (when_quiet && !asked_) return last_busy_ + tuning::silence;
   return trims_left_ > 0 ? now_ns() + tuning::trim_interval : no_deadline;
 }
 
@@ -127,6 +128,13 @@ void runtime_state::tick() noexcept {
     if (all_sleep) --trims_left_;
     stack_pool::trim_all();
   }
+  if (!quiet) {
+    last_busy_ = now;
+    asked_ = false;
+  } else if (when_quiet && !asked_ && now - last_busy_ >= tuning::silence) {
+    asked_ = true;
+    when_quiet(*this);
+  }
 }
 
 // A fiber that a worker woke waits behind a fiber that does not let go: it goes where others can take it.
@@ -134,7 +142,12 @@ void runtime_state::relieve_hogs() noexcept {
   for (std::size_t i = 0; i < workers; ++i) {
     scheduler& s = *schedulers[i];
     const std::uint64_t dispatches = s.counters.dispatches.get();
-    if (std::exchange(seen_dispatches_[i], dispatches) != dispatches || !s.runs_something()) continue;
+    if (std::exchange(seen_dispatches_[i], dispatches) != dispatches || !s.runs_something()) {
+      s.unswitched_since.store(0, std::memory_order_relaxed);  // hint
+      continue;
+    }
+    if (s.unswitched_since.load(std::memory_order_relaxed) == 0)      // hint
+      s.unswitched_since.store(now_ns(), std::memory_order_relaxed);  // hint
     s.request_yield();
     job* const waiting = workers > 1 && s.has_slot() ? s.raid_slot() : nullptr;
     if (waiting) {

@@ -154,6 +154,16 @@ std::size_t runtime_state::abandon_all() noexcept {
   return left.size();
 }
 
+std::size_t runtime_state::threads_if_quiet() noexcept {
+  const blocking_pool::counts calls = blocking->now();
+  const std::lock_guard lock(parker.mutex());
+  const idle_counts idle = parker.counts();
+  const bool quiet = idle.sleeping == idle.started && !any_work() && starved.empty() && tasks.gate.idle();
+  if (!quiet || calls.idle != calls.threads || calls.queued != 0) return 0;
+  const bool other_monitor = monitor_thread_.joinable() && monitor_thread_.get_id() != std::this_thread::get_id();
+  return idle.started + calls.threads + (other_monitor ? 2 : 1);
+}
+
 // ---- the parker's host ----
 
 bool runtime_state::any_work() const noexcept {
@@ -166,7 +176,7 @@ bool runtime_state::any_work() const noexcept {
 // A hint.
 std::size_t runtime_state::queued() const noexcept {
   std::size_t sum = injected.size();
-  for (const auto& s : schedulers) sum += s->ring_.size() + s->jobs_.size();
+  for (const auto& s : schedulers) sum += s->queued();
   return sum;
 }
 

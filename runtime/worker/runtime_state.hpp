@@ -90,6 +90,13 @@ class runtime_state {
   // Returns a fiber that is to be made runnable, or null.
   task* be_worker(std::size_t index) noexcept;
 
+  // How many of the process's threads are this runtime's, with the caller, if nothing in it can happen by itself but the
+  // end of waits: all workers sleep, and nothing is or is being made runnable. Else 0. A thread that is no worker.
+  [[nodiscard]] std::size_t threads_if_quiet() noexcept;
+  // Called by the monitor when nothing has happened for a while: once until something happens.
+  void (*when_quiet)(runtime_state&) = nullptr;
+  std::atomic<bool> deadlocked{false};  // and its fibers were asked to stop for that
+
   // For the parker, see parker.hpp.
   [[nodiscard]] bool any_work() const noexcept;
   void sleep_in_loop(worker_slot& worker_slot) noexcept;
@@ -116,6 +123,7 @@ class runtime_state {
   detail::parker<runtime_state> parker;
   std::vector<std::unique_ptr<scheduler>> schedulers;
   std::atomic<bool> running_main{false};  // run() is under way
+  std::mutex inspecting;                  // held while fibers are looked at, see inspection.hpp
 
  private:
   void count_spawn_slow(scheduler* here);
@@ -155,6 +163,8 @@ class runtime_state {
   thread_agent* monitor_agent_ = nullptr;
 
   // the monitor's own
+  std::int64_t last_busy_ = 0;  // the last tick at which something had happened
+  bool asked_ = false;          // when_quiet, since then
   unsigned quiet_ticks_ = 0, lost_ticks_ = 0, trims_left_ = 0;
   std::uint64_t seen_wakes_ = ~std::uint64_t{0};  // the first tick finds that something has happened
   std::int64_t last_trim_ = 0;

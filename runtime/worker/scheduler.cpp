@@ -80,8 +80,18 @@ void scheduler::begin_quantum(task* next) noexcept {
   if (next) next->last_worker = index_;
 #endif
   budget_rounds_ = 0;
-  forks_.forget_request();
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // inspection.hpp A
+  if (forks_.has_requests()) [[unlikely]]
+    answer_requests();
   counters.dispatches.add();
+}
+
+// What runs next is marked as running, so an inspection that begins now leaves it alone. It may read the fiber at this
+// moment if it began before, and then it is waited for.
+[[gnu::noinline]] void scheduler::answer_requests() noexcept {
+  forks_.forget_yield();
+  home_.inspecting.lock();
+  home_.inspecting.unlock();
 }
 
 bool scheduler::budget_is_spent() noexcept {
@@ -168,13 +178,14 @@ void scheduler::complete_switch() noexcept {
   }
 }
 
-wake_reason scheduler::suspend(spin_lock* held, bool prepared, bool cancellable) noexcept {
+wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) noexcept {
   task& self = *current_;
+  self.note_wait(mode.object, mode.bits, coarse_time_);
   departed_.what = departed::waiting;
   departed_.who = &self;
   departed_.held = held;
   departed_.prepared = prepared;
-  departed_.cancellable = cancellable;
+  departed_.cancellable = mode.is_cancellable();
   arrive(leave(self.saved, next_local(), departure::returns));
   return self.agent().word.reason();
 }
@@ -311,6 +322,7 @@ task* scheduler::run() noexcept {
   execution_ = &this_thread_execution();
   *execution_ = {this, &job_agent_, &forks_};
   busy_.store(true, std::memory_order_relaxed);  // hint
+  note_time(now_ns());
   bool stopping = false;
   while (!stopping && !home_.ending()) {
     job* chosen = next();

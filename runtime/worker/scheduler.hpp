@@ -25,6 +25,7 @@
 #include <ulexite/runtime/task/task_pool.hpp>
 #include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/runtime/wait/wait_kind.hpp>
 #include <ulexite/runtime/worker/tuning.hpp>
 
 #include <atomic>
@@ -103,7 +104,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
 
   // Leaves the running fiber until somebody resumes it. Completes its wait (see suspend.hpp) after the switch,
   // releasing `held` if there is one.
-  wake_reason suspend(spin_lock* held, bool prepared, bool cancellable) noexcept;
+  wake_reason suspend(spin_lock* held, bool prepared, wait_mode mode) noexcept;
   // Lets others run that are waiting for this worker.
   void yield() noexcept;
   // The same for a fiber that has done much without waiting. It changes places with one that it has woken.
@@ -126,10 +127,16 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // All but the owner; it costs a heavy fence.
   [[nodiscard]] job* raid_slot() noexcept { return slot_.raid(); }
   [[nodiscard]] bool runs_something() const noexcept { return busy_.load(std::memory_order_relaxed); }  // hint
-  [[nodiscard]] bool runs(const agent* who) const noexcept {
-    return running_.load(std::memory_order_relaxed) == who;  // hint
-  }
+  [[nodiscard]] bool runs(const agent* who) const noexcept { return running_agent() == who; }
+  [[nodiscard]] const agent* running_agent() const noexcept {
+    return running_.load(std::memory_order_relaxed);
+  }  // hint
+  [[nodiscard]] std::size_t queued() const noexcept { return ring_.size() + jobs_.size() + has_slot(); }  // hint
+  // Since when the monitor has seen it change nothing; 0: it does change. Written by the monitor.
+  std::atomic<std::int64_t> unswitched_since{0};
   void request_yield() noexcept { forks_.request_yield(); }
+  void set_inspected() noexcept { forks_.set_inspected(); }
+  void clear_inspected() noexcept { forks_.clear_inspected(); }
 
   struct counters {
     counter spawned, ended, dispatches, starts_in_place, steals, overflows, parks, polls, events, stacks_refused;
@@ -177,6 +184,9 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   inline void complete_wait(task& who, spin_lock* held) noexcept;
   void set_running(task* next) noexcept;
   void begin_quantum(task* next) noexcept;
+  void answer_requests() noexcept;
+  // The clock was read: what waits from now on notes this time. No switch reads the clock for that.
+  void note_time(std::int64_t now) noexcept { coarse_time_ = static_cast<std::uint32_t>(now / 1'000'000); }
   [[nodiscard]] bool starts_on(const job& next, const stack_pool& pool) const noexcept;
   stack_pool& pool_for(const job& runnable) const noexcept;
   stack* take_stack(stack_pool& pool) noexcept;
@@ -244,7 +254,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   const unsigned stack_colour_step_;  // 0: each start on a stack at the same place
   random random_;
   std::int64_t last_visit_ = 0, last_poll_ = 0;
-  bool polled_ = false;  // since the last visit
+  std::uint32_t coarse_time_ = 0;  // milliseconds of the steady clock, at the last look at it
+  bool polled_ = false;            // since the last visit
   theft last_theft_;
   slot_wake last_slot_wake_;
   std::size_t watched_victim_ = 0;

@@ -56,6 +56,7 @@ void scheduler::pace(std::int64_t now) noexcept {
   quanta_per_visit_ = static_cast<unsigned>(std::clamp<std::int64_t>(fitting, 1, tuning::dispatches_per_visit));
   until_housekeeping_ = quanta_per_visit_;
   last_visit_ = now;
+  note_time(now);
 }
 
 // Do fibers run so long that the event loop must not wait for this worker?
@@ -173,6 +174,7 @@ job* scheduler::search() noexcept {
   if (home_.parker.counts().awake() <= 1) return take_injected(tuning::inject_batch);  // nobody to steal from
   if (!home_.parker.begin_search(*this)) return nullptr;
   const std::int64_t start = now_ns();
+  note_time(start);
   judge_last_theft(start);
   for (std::int64_t now = start;; now = now_ns()) {
     perturb();
@@ -237,7 +239,9 @@ job* scheduler::park(bool& stopping) noexcept {
   const auto outcome = home_.parker.park(*this);
   counters.parks.add();
   busy_.store(true, std::memory_order_relaxed);  // hint
-  judge_last_slot_wake(now_ns());
+  const std::int64_t now = now_ns();
+  note_time(now);
+  judge_last_slot_wake(now);
   stopping = outcome == detail::parker<runtime_state>::outcome::stopping;
   job* first = nullptr;
   if (!ready.empty()) {

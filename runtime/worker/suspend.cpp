@@ -21,19 +21,19 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, s
 }
 
 // The timer may fire before the switch: then its claim is early, and the commit after the switch notices.
-[[gnu::noinline]] wake_reason suspend_with_timer(task& self, spin_lock* held, bool prepared, bool cancellable,
+[[gnu::noinline]] wake_reason suspend_with_timer(task& self, spin_lock* held, bool prepared, wait_mode mode,
                                                  std::int64_t deadline) noexcept {
   if (!prepared) self.agent().word.prepare();
   timer_event timer;
   tie<wake_reason::timed_out>(timer, self.agent());
   event_loop& loop = *self.home().loop;
   loop.arm(timer, deadline, this_scheduler()->index());
-  const wake_reason reason = this_scheduler()->suspend(held, true, cancellable);
+  const wake_reason reason = this_scheduler()->suspend(held, true, mode.with_timer());
   loop.cancel(timer);
   return reason;
 }
 
-wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, bool cancellable, std::int64_t deadline) noexcept {
+wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, wait_mode mode, std::int64_t deadline) noexcept {
   if (self.kind != agent_kind::fiber) [[unlikely]] {
     if (self.kind == agent_kind::job)
       panic(
@@ -41,16 +41,17 @@ wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, bool cancel
           "first)");
     return suspend_thread(static_cast<thread_agent&>(self), held, prepared, deadline);
   }
-  if (deadline != no_deadline) return suspend_with_timer(self.fiber(), held, prepared, cancellable, deadline);
-  return this_scheduler()->suspend(held, prepared, cancellable);
+  if (deadline != no_deadline) return suspend_with_timer(self.fiber(), held, prepared, mode, deadline);
+  return this_scheduler()->suspend(held, prepared, mode);
 }
 
 // The agent's own deadline bounds what may be cancelled, and is told from that of the operation.
-wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, bool cancellable,
+wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, wait_mode mode,
                             std::int64_t deadline) noexcept {
-  if (!cancellable || self.deadline >= deadline) [[likely]]
-    return suspend_any(self, held, prepared, cancellable && !self.shielded, deadline);
-  const wake_reason reason = suspend_any(self, held, prepared, !self.shielded, self.deadline);
+  const wait_mode heard = mode.cancellable_if(!self.shielded);
+  if (!mode.is_cancellable() || self.deadline >= deadline) [[likely]]
+    return suspend_any(self, held, prepared, heard, deadline);
+  const wake_reason reason = suspend_any(self, held, prepared, heard, self.deadline);
   if (reason != wake_reason::timed_out) return reason;
   self.expired = true;
   return wake_reason::cancelled;
@@ -88,20 +89,19 @@ void run_stop_callbacks(std::stop_source source) noexcept {
   self.kind = kind;
 }
 
-[[gnu::noinline]] wake_reason suspend(agent& self, spin_lock& held, cancellable cancellable,
-                                      std::int64_t deadline) noexcept {
-  return suspend_bounded(self, &held, false, cancellable == cancellable::yes, deadline);
+[[gnu::noinline]] wake_reason suspend(agent& self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
+  return suspend_bounded(self, &held, false, mode, deadline);
 }
 
-wake_reason suspend(caller self, spin_lock& held, cancellable cancellable, std::int64_t deadline) noexcept {
+wake_reason suspend(caller self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
   agent& agent = *self.agent;
   if (agent.kind == agent_kind::fiber && deadline == no_deadline && agent.deadline == no_deadline) [[likely]]
-    return self.worker->suspend(&held, false, cancellable == cancellable::yes && !agent.shielded);
-  return suspend(agent, held, cancellable, deadline);
+    return self.worker->suspend(&held, false, mode.cancellable_if(!agent.shielded));
+  return suspend(agent, held, mode, deadline);
 }
 
-wake_reason suspend_prepared(agent& self, cancellable cancellable, std::int64_t deadline) noexcept {
-  return suspend_bounded(self, nullptr, true, cancellable == cancellable::yes, deadline);
+wake_reason suspend_prepared(agent& self, wait_mode mode, std::int64_t deadline) noexcept {
+  return suspend_bounded(self, nullptr, true, mode, deadline);
 }
 
 std::error_code stop_cause(const agent& self) noexcept {

@@ -23,6 +23,9 @@ scheduler* worker_of(const runtime_state& home) noexcept {
   return here && &here->home() == &home ? here : nullptr;
 }
 
+// Guards the names of all fibers, which few have, against those who look from outside.
+constinit spin_lock names_lock;
+
 // A million fibers are a million of these: with a detached fiber's agent and eight bytes of closure, two cache lines.
 #if !ULEXITE_ASAN && !ULEXITE_TSAN && !defined(ULEXITE_DEBUG_MIGRATE)
 static_assert(sizeof(agent) + sizeof(task) + 8 <= 2 * task_pool::granule);
@@ -105,15 +108,32 @@ void publish(task& task) noexcept {
 }
 
 task::~task() {
-  delete rare_state_.load(std::memory_order_relaxed);  // nobody else refers to the task
-  delete[] name;
+  delete rare_state_.load(std::memory_order_relaxed);  // no other refers to the task
+  if (name) replace_name(nullptr);
+}
+
+void task::replace_name(const char* with) noexcept {
+  {
+    const std::lock_guard lock(names_lock);
+    with = std::exchange(name, with);
+  }
+  delete[] with;
+}
+
+// The identity is read as it lies there, whatever has become of the fiber. Its memory stays, and while the lock is held
+// a name that stands there is one. Sanitizers object to the look at what may be gone.
+[[gnu::no_sanitize("address", "thread")]] std::string name_of(const fiber_identity& who, std::uint64_t id) {
+  const std::lock_guard lock(names_lock);
+  const volatile fiber_identity& identity = who;
+  const char* const name = identity.name;
+  return name && identity.id == id ? std::string(name) : std::string();
 }
 
 void task::set_name(std::string_view text) {
   char* const copy = new char[text.size() + 1];
   std::memcpy(copy, text.data(), text.size());
   copy[text.size()] = '\0';
-  delete[] std::exchange(name, copy);
+  replace_name(copy);
   if (standing) name_context(*standing, *this);
 }
 
@@ -252,7 +272,8 @@ bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
     joiner_ = &self;
     lock.release();
   }
-  if (suspend(self, lock_, cancellable, deadline) == wake_reason::notified) return true;
+  if (suspend(self, lock_, waiting_for(wait_kind::join, this, cancellable), deadline) == wake_reason::notified)
+    return true;
   const std::lock_guard lock(lock_);
   joiner_ = nullptr;
   return done_;

@@ -111,7 +111,8 @@ select_case* earliest(std::span<select_case*> cases) noexcept {
 select_case* wait_for_one(std::span<select_case*> cases, agent& self) {
   enter_all(cases, self, sourced::without_lock);
   select_case* const first = earliest(cases);
-  const wake_reason reason = suspend_prepared(self, cancellable::yes, first->deadline);
+  const auto mode = waiting_for(wait_kind::select, cases.front()->source, cancellable::yes);
+  const wake_reason reason = suspend_prepared(self, mode, first->deadline);
   ending how = ending::other;
   select_case* const chosen = leave_all(cases, how);
   switch (reason) {

@@ -97,10 +97,10 @@ inline void resume_all(intrusive_list<wait_node>& woken) noexcept {
 }
 
 // Waits in `queue`, whose lock is held and is released. After a time-out or a cancellation the node is in no queue.
-inline wake_reason wait_in(wait_queue& queue, spin_lock& lock, wait_node& node, cancellable cancellable,
+inline wake_reason wait_in(wait_queue& queue, spin_lock& lock, wait_node& node, wait_mode mode,
                            std::int64_t deadline = no_deadline) noexcept {
   queue.push(node);
-  const wake_reason reason = suspend(*node.who, lock, cancellable, deadline);
+  const wake_reason reason = suspend(*node.who, lock, mode, deadline);
   if (reason != wake_reason::notified) {
     lock.lock();
     wait_queue::remove(node);
@@ -109,9 +109,11 @@ inline wake_reason wait_in(wait_queue& queue, spin_lock& lock, wait_node& node, 
   return reason;
 }
 
-// The same as a cancellation point: false if `deadline` was over first. Throws operation_cancelled.
-inline bool wait_or_throw(wait_queue& queue, spin_lock& lock, wait_node& node, std::int64_t deadline = no_deadline) {
-  const wake_reason reason = wait_in(queue, lock, node, cancellable::yes, deadline);
+// The same as a cancellation point, for `object` of that kind: false if `deadline` was over first. Throws
+// operation_cancelled.
+inline bool wait_or_throw(wait_queue& queue, spin_lock& lock, wait_node& node, wait_kind kind, const void* object,
+                          std::int64_t deadline = no_deadline) {
+  const wake_reason reason = wait_in(queue, lock, node, waiting_for(kind, object, cancellable::yes), deadline);
   if (reason == wake_reason::cancelled) throw_cancelled();
   return reason == wake_reason::notified;
 }

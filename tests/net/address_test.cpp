@@ -55,7 +55,7 @@ TEST(Address, IsMadeOfHostAndPortOrOfAnEndpoint) {
   EXPECT_EQ(address(net::endpoint::parse("[::1]:80")), address::parse("[::1]:80"));
   EXPECT_NE(address("example.org", 80), address("example.org", 81));
   EXPECT_NE(address("example.org", 80), address("example.com", 80));
-  EXPECT_THROW(address(net::endpoint()), std::invalid_argument);
+  EXPECT_THROW(address{net::endpoint{}}, std::invalid_argument);
   EXPECT_THROW(address("", 80), std::invalid_argument);
   EXPECT_THROW(address("a b", 80), std::invalid_argument);
 }

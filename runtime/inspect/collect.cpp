@@ -1,0 +1,127 @@
+#include <ulexite/fiber/unwind.hpp>
+#include <ulexite/runtime/inspect/report.hpp>
+#include <ulexite/runtime/inspect/wait_graph.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+
+namespace ulexite::detail {
+namespace {
+
+// A worker waits for as much at most: a block of the pool counts 1, with a fiber in it 8.
+constexpr std::size_t most_at_a_time = 1024;
+constexpr std::size_t most_frames = 64;
+
+// Without the three outermost frames, which are the runtime's own and the same on all stacks: stack_main,
+// ulexite_context_main, ulexite_context_entry.
+std::size_t without_entry(std::size_t depth) noexcept { return depth > 3 && depth < most_frames ? depth - 3 : depth; }
+
+// Puts fibers into groups.
+class grouping {
+ public:
+  explicit grouping(const dump_options& options) : options_(options) {}
+
+  void add(const fiber_record& fiber) {
+    std::array<void*, most_frames> room;
+    std::size_t depth = 0;
+    if (fiber.frame && options_.backtraces) depth = without_entry(unwind(fiber.frame, room));
+    key k{fiber.state, fiber.kind, fiber.where.file_name(), fiber.where.line(), {room.begin(), room.begin() + depth}};
+    const auto at = groups_.find(k);
+    if (at == groups_.end() && groups_.size() >= options_.most_groups) {
+      ++left_out_;
+      return;
+    }
+    fiber_group& group = at == groups_.end() ? groups_[std::move(k)] : at->second;
+    if (group.count++ == 0) {
+      group.oldest = fiber;
+      group.least_waited = fiber.waited;
+      group.any_timed = fiber.timed;
+      group.frames.assign(room.begin(), room.begin() + depth);
+      return;
+    }
+    group.any_timed |= fiber.timed;
+    group.least_waited = std::min(group.least_waited, fiber.waited);
+    std::uint64_t other = fiber.id;
+    if (fiber.waited > group.oldest.waited) {
+      other = group.oldest.id;
+      group.oldest = fiber;
+    }
+    if (group.others.size() < fiber_group::most_others) group.others.push_back(other);
+  }
+
+  void give(runtime_report& to) && {
+    to.left_out = left_out_;
+    for (auto& [k, group] : groups_) to.groups.push_back(std::move(group));
+    std::ranges::sort(to.groups, [](const fiber_group& a, const fiber_group& b) {
+      const auto rank = [](const fiber_group& g) {
+        return std::tuple(g.oldest.state != fiber_record::status::waiting, -std::int64_t{g.oldest.waited}, g.oldest.id);
+      };
+      return rank(a) < rank(b);
+    });
+  }
+
+ private:
+  using key = std::tuple<fiber_record::status, wait_kind, const char*, std::uint32_t, std::vector<void*>>;
+
+  const dump_options& options_;
+  std::map<key, fiber_group> groups_;
+  std::size_t left_out_ = 0;
+};
+
+// The fibers are kept where they are some at a time, so that no worker has to wait for long.
+void collect_fibers(runtime_state& home, const dump_options& options, runtime_report& into) {
+  grouping groups(options);
+  wait_graph graph;
+  std::optional<inspection> look;
+  std::size_t seen = 0;
+  home.tasks.for_each_unlocked([&](agent& block) {
+    if (!look || seen >= most_at_a_time) {
+      look.reset();
+      look.emplace(home);
+      seen = 0;
+    }
+    ++seen;
+    fiber_record fiber;
+    if (!look->read(block, fiber)) return;
+    seen += 7;
+    groups.add(fiber);
+    graph.add(fiber, holder_of(fiber));
+  });
+  look.reset();
+  std::move(groups).give(into);
+  into.findings = graph.findings();
+  into.has_circle = graph.has_circle();
+}
+
+worker_report look_at(const scheduler& worker) {
+  worker_report report;
+  report.index = worker.index();
+  report.busy = worker.runs_something();
+  report.runs = running_on(worker);
+  report.dispatches = worker.counters.dispatches.get();
+  report.queued = worker.queued();
+  const std::int64_t since = worker.unswitched_since.load(std::memory_order_relaxed);  // hint
+  if (since != 0) report.unswitched = static_cast<std::uint32_t>((now_ns() - since) / 1'000'000);
+  return report;
+}
+
+}  // namespace
+
+runtime_report collect(runtime_state& home, const dump_options& options) {
+  runtime_report report;
+  report.metrics = home.metrics();
+  for (const auto& worker : home.schedulers)
+    if (worker->index() < report.metrics.workers) report.workers.push_back(look_at(*worker));
+  if (inspection::possible()) {
+    collect_fibers(home, options, report);
+  } else {
+    report.fibers_unseen = true;
+  }
+  return report;
+}
+
+}  // namespace ulexite::detail

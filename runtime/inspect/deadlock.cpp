@@ -1,0 +1,65 @@
+#include <ulexite/base/panic.hpp>
+#include <ulexite/runtime/inspect/deadlock.hpp>
+#include <ulexite/runtime/inspect/report.hpp>
+#include <ulexite/runtime/wait/thread_agent.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+
+namespace ulexite::detail {
+namespace {
+
+// Of this process; 0 if that cannot be told.
+std::size_t count_threads() {
+  std::error_code error;
+  std::size_t count = 0;
+  for (auto at = std::filesystem::directory_iterator("/proc/self/task", error); !error && at != end(at);
+       at.increment(error))
+    ++count;
+  return error ? 0 : count;
+}
+
+// Does each fiber wait for something that only another fiber, or a thread, can give? Of those at the same place the
+// waits are of the same kind, but some may have a timer.
+bool all_wait_for_fibers(const runtime_report& report) {
+  return std::ranges::all_of(report.groups, [](const fiber_group& group) {
+    return group.oldest.state == fiber_record::status::waiting && !group.any_timed &&
+           !waits_for_outside(group.oldest.kind);
+  });
+}
+
+// All threads of the process are this runtime's, or wait for a fiber.
+bool no_thread_can_help(runtime_state& home) {
+  const std::size_t own = home.threads_if_quiet();
+  return own != 0 && count_threads() == own + thread_agent::count_blocked();
+}
+
+void tell(const runtime_report& report, bool all) {
+  std::ostringstream text;
+  text << "ulexite: "
+       << (all ? "deadlock: every fiber waits, and nothing can end a wait\n"
+               : "deadlock: fibers wait for each other in a circle\n");
+  write_text(text, report);
+  std::cerr << text.str() << std::flush;
+}
+
+}  // namespace
+
+void look_for_deadlock(runtime_state& home) try {
+  if (home.threads_if_quiet() == 0) return;
+  const std::uint64_t before = home.metrics().dispatches;
+  const runtime_report report = collect(home, {.backtraces = false});
+  if (report.metrics.fibers_live == 0 || report.fibers_unseen) return;
+  const bool all = report.left_out == 0 && all_wait_for_fibers(report) && no_thread_can_help(home);
+  if ((!all && !report.has_circle) || home.metrics().dispatches != before) return;
+  tell(collect(home, {}), all);
+  if (home.options.on_deadlock != deadlock_action::fail) return;
+  home.deadlocked.store(true, std::memory_order_relaxed);  // published by the stop
+  home.request_stop();
+} catch (const std::exception& refused) {
+  warn("it was not found out whether there is a deadlock: %s", refused.what());
+}
+
+}  // namespace ulexite::detail

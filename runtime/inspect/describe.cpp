@@ -1,0 +1,84 @@
+#include <ulexite/runtime/inspect/report.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+
+namespace ulexite::detail {
+namespace {
+
+std::string hexadecimal(std::uintptr_t number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+std::string demangle(const char* name) {
+  struct deleter {
+    void operator()(char* text) const noexcept { std::free(text); }
+  };
+  int status = 0;
+  const std::unique_ptr<char, deleter> plain(abi::__cxa_demangle(name, nullptr, nullptr, &status));
+  return status == 0 ? plain.get() : name;
+}
+
+}  // namespace
+
+std::string describe(const fiber_record& fiber) {
+  std::string text = "fiber #" + std::to_string(fiber.id);
+  if (!fiber.name.empty()) text += " \"" + fiber.name + '"';
+  return text;
+}
+
+std::string describe(const std::source_location& where) {
+  if (where.line() == 0) return {};
+  return std::string(where.file_name()) + ':' + std::to_string(where.line()) + " in " + where.function_name();
+}
+
+std::string describe_wait(const fiber_record& fiber) {
+  std::string text = to_string(fiber.kind);
+  const auto object = reinterpret_cast<std::uintptr_t>(fiber.object);
+  switch (fiber.kind) {
+    case wait_kind::read:
+    case wait_kind::write: text += ' ' + std::to_string(object); break;
+    case wait_kind::join: {
+      const auto& joined = *static_cast<const task*>(fiber.object);
+      text += " #" + std::to_string(joined.id);
+      if (const std::string name = name_of(joined, joined.id); !name.empty()) text += " \"" + name + '"';
+      break;
+    }
+    default:
+      if (object != 0) text += ' ' + hexadecimal(object);
+  }
+  if (fiber.timed && fiber.kind != wait_kind::sleep) text += ", at most until its time is over";
+  return text;
+}
+
+std::string describe_frame(const void* address) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  Dl_info found{};
+  // The address is where the call returns to, which may be behind the function's end: the call lies before it.
+  if (::dladdr(reinterpret_cast<const void*>(number - 1), &found) == 0 || !found.dli_fname) return hexadecimal(number);
+  std::string module = found.dli_fname;
+  module.erase(0, module.rfind('/') + 1);
+  const std::string place =
+      '(' + module + "+" + hexadecimal(number - 1 - reinterpret_cast<std::uintptr_t>(found.dli_fbase)) + ')';
+  return found.dli_sname ? demangle(found.dli_sname) + ' ' + place : place;
+}
+
+std::string describe_time(std::uint32_t milliseconds) {
+  char text[32];
+  if (milliseconds < 1000) {
+    std::snprintf(text, sizeof text, "%u ms", milliseconds);
+  } else if (milliseconds < 120'000) {
+    std::snprintf(text, sizeof text, "%.1f s", milliseconds / 1000.0);
+  } else {
+    std::snprintf(text, sizeof text, "%u min", milliseconds / 60'000);
+  }
+  return text;
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,65 @@
+#pragma once
+
+// What is seen of a runtime at one time: the workers, the fibers in groups, and who keeps whom waiting.
+
+#include <ulexite/runtime/dump.hpp>
+#include <ulexite/runtime/worker/inspection.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace ulexite::detail {
+
+struct worker_report {
+  std::size_t index = 0;
+  bool busy = false;             // it is not parked
+  fiber_record runs;             // number 0: no fiber
+  std::uint64_t dispatches = 0;  // since the start
+  std::size_t queued = 0;        // runnable behind what it runs
+  std::uint32_t unswitched = 0;  // milliseconds since the monitor saw it change what it runs; 0 below two ticks
+};
+
+// Fibers in the same state, spawned at the same place, that wait for the same kind of thing with the same backtrace.
+struct fiber_group {
+  static constexpr std::size_t most_others = 7;
+
+  fiber_record oldest;  // of which the wait is the longest
+  std::vector<void*> frames;
+  std::size_t count = 0;
+  std::uint32_t least_waited = 0;       // milliseconds
+  bool any_timed = false;               // a timer ends the wait of one of them
+  std::vector<std::uint64_t> others{};  // numbers of some more
+};
+
+struct runtime_report {
+  runtime_metrics metrics;
+  std::vector<worker_report> workers;
+  std::vector<fiber_group> groups;  // those that wait first, the oldest first
+  std::size_t left_out = 0;         // fibers in no group, because there were too many groups
+  std::vector<std::string> findings;
+  bool has_circle = false;     // some fibers wait for each other, and for nothing else
+  bool fibers_unseen = false;  // the kernel has no membarrier
+};
+
+// Looks at each fiber in its turn. Any thread that may not be left meanwhile; a fiber does not switch here. Throws
+// std::bad_alloc.
+runtime_report collect(runtime_state& home, const dump_options& options);
+
+void write_text(std::ostream& out, const runtime_report& report);
+void write_json(std::ostream& out, const runtime_report& report);
+
+// "fiber #7 "parser"".
+std::string describe(const fiber_record& fiber);
+// "server.cpp:12 in main", or empty.
+std::string describe(const std::source_location& where);
+// "for mutex 0x7f...": what comes behind "waits".
+std::string describe_wait(const fiber_record& fiber);
+// "parse(int)+0x12 (module+0x1234)": the offset is what addr2line -e module takes.
+std::string describe_frame(const void* address);
+// "3 ms", "4.2 s", "3 min".
+std::string describe_time(std::uint32_t milliseconds);
+
+}  // namespace ulexite::detail

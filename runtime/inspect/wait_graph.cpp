@@ -1,0 +1,87 @@
+#include <ulexite/runtime/inspect/report.hpp>
+#include <ulexite/runtime/inspect/wait_graph.hpp>
+
+#include <algorithm>
+#include <map>
+
+namespace ulexite::detail {
+
+void wait_graph::add(const fiber_record& fiber, const agent* holder) {
+  const agent* const who = reinterpret_cast<const agent*>(fiber.who) - 1;
+  nodes_.insert_or_assign(who, node{fiber, holder});
+  if (fiber.state == fiber_record::status::waiting && fiber.object) ++waiters_at_[fiber.object];
+}
+
+const wait_graph::node* wait_graph::find(const agent* who) const {
+  const auto found = nodes_.find(who);
+  return found == nodes_.end() ? nullptr : &found->second;
+}
+
+// Each walk ends where no edge leads on, at what an earlier walk has seen, or at what it has seen itself: a circle.
+std::vector<wait_graph::path> wait_graph::circles() const {
+  std::vector<path> found;
+  std::unordered_map<const node*, std::size_t> seen_in;
+  std::size_t walk = 0;
+  for (const auto& [who, first] : nodes_) {
+    path steps;
+    const node* at = &first;
+    for (++walk; at && !seen_in.contains(at); at = at->holder ? find(at->holder) : nullptr) {
+      seen_in[at] = walk;
+      steps.push_back(at);
+    }
+    if (!at || seen_in[at] != walk) continue;
+    steps.erase(steps.begin(), std::ranges::find(steps, at));
+    found.push_back(std::move(steps));
+  }
+  return found;
+}
+
+bool wait_graph::has_circle() const {
+  return std::ranges::any_of(circles(), [](const path& circle) {
+    return std::ranges::none_of(circle, [](const node* each) { return each->fiber.timed; });
+  });
+}
+
+std::string wait_graph::describe_circle(const path& circle) {
+  std::string text = "circle: ";
+  for (const node* each : circle) {
+    text += describe(each->fiber) + (each == circle.front() ? " waits " : ", which waits ");
+    text += describe_time(each->fiber.waited) + ' ' + describe_wait(each->fiber);
+    text += each->fiber.kind == wait_kind::mutex ? ", held by " : ", namely ";
+  }
+  return text + describe(circle.front()->fiber);
+}
+
+std::string wait_graph::describe_culprit(const agent* holder, const std::vector<const node*>& waiters) const {
+  const node& oldest = **std::ranges::max_element(waiters, {}, [](const node* n) { return n->fiber.waited; });
+  const std::string what = describe_wait(oldest.fiber).substr(sizeof "for" - 1);  // " mutex 0x..."
+  const node* const known = find(holder);
+  std::string text = known ? describe(known->fiber) : "a plain thread";
+  text += " holds" + what + ", for which " + std::to_string(waiters.size()) +
+          (waiters.size() == 1 ? " fiber waits" : " fibers wait") + " (" + describe_time(oldest.fiber.waited) + ")";
+  if (!known) return text;
+  const fiber_record& fiber = known->fiber;
+  if (fiber.state != fiber_record::status::waiting)
+    return text + (fiber.state == fiber_record::status::running ? ", and runs" : ", and is about to run");
+  text += ", and waits " + describe_time(fiber.waited) + ' ' + describe_wait(fiber);
+  const auto at = waiters_at_.find(fiber.object);
+  if (at != waiters_at_.end() && at->second == 1) text += ", where no other fiber waits";
+  return text;
+}
+
+std::vector<std::string> wait_graph::findings() const {
+  std::vector<std::string> text;
+  std::unordered_map<const node*, bool> in_circle;
+  for (const path& circle : circles()) {
+    text.push_back(describe_circle(circle));
+    for (const node* each : circle) in_circle[each] = true;
+  }
+  std::map<const void*, std::vector<const node*>> by_mutex;
+  for (const auto& [who, each] : nodes_)
+    if (each.holder && each.fiber.kind == wait_kind::mutex && !in_circle.contains(&each))
+      by_mutex[each.fiber.object].push_back(&each);
+  for (const auto& [object, waiters] : by_mutex) text.push_back(describe_culprit(waiters.front()->holder, waiters));
+  return text;
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,40 @@
+#pragma once
+
+// Who keeps whom waiting, as far as that is certain: a fiber that waits for a mutex waits for its holder, one that
+// joins waits for the fiber that is joined. So each fiber has one edge at most, and circles are found by walking.
+
+#include <ulexite/runtime/worker/inspection.hpp>
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace ulexite::detail {
+
+class wait_graph {
+ public:
+  void add(const fiber_record& fiber, const agent* holder);
+
+  // In sentences: the circles, then the holders that keep others waiting and wait themselves for something else.
+  [[nodiscard]] std::vector<std::string> findings() const;
+  // Is there one that no timer ends?
+  [[nodiscard]] bool has_circle() const;
+
+ private:
+  struct node {
+    fiber_record fiber;
+    const agent* holder = nullptr;
+  };
+  using path = std::vector<const node*>;
+
+  [[nodiscard]] std::vector<path> circles() const;
+  [[nodiscard]] const node* find(const agent* who) const;
+  [[nodiscard]] static std::string describe_circle(const path& circle);
+  [[nodiscard]] std::string describe_culprit(const agent* holder, const std::vector<const node*>& waiters) const;
+
+  std::unordered_map<const agent*, node> nodes_;
+  std::unordered_map<const void*, std::size_t> waiters_at_;  // by object
+};
+
+}  // namespace ulexite::detail

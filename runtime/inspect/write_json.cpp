@@ -1,0 +1,133 @@
+#include <ulexite/runtime/inspect/report.hpp>
+
+#include <cstdio>
+#include <ostream>
+#include <string_view>
+
+namespace ulexite::detail {
+namespace {
+
+// One object or array that is being written.
+class json {
+ public:
+  json(std::ostream& out, char open, char close) : out_(out), close_(close) { out_ << open; }
+  json(const json&) = delete;
+  json& operator=(const json&) = delete;
+  ~json() { out_ << close_; }
+
+  std::ostream& next() {
+    if (!first_) out_ << ',';
+    first_ = false;
+    return out_;
+  }
+  std::ostream& key(std::string_view name) {
+    text(next(), name);
+    return out_ << ':';
+  }
+  void number(std::string_view name, std::uint64_t value) { key(name) << value; }
+  void flag(std::string_view name, bool value) { key(name) << (value ? "true" : "false"); }
+  void string(std::string_view name, std::string_view value) { text(key(name), value); }
+
+  static void text(std::ostream& out, std::string_view value) {
+    out << '"';
+    for (const char c : value) {
+      if (c == '"' || c == '\\') {
+        out << '\\' << c;
+      } else if (static_cast<unsigned char>(c) < 0x20) {
+        char escaped[8];
+        std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
+        out << escaped;
+      } else {
+        out << c;
+      }
+    }
+    out << '"';
+  }
+
+ private:
+  std::ostream& out_;
+  const char close_;
+  bool first_ = true;
+};
+
+std::string_view name_of_state(fiber_record::status state) noexcept {
+  switch (state) {
+    case fiber_record::status::fresh: return "fresh";
+    case fiber_record::status::ready: return "ready";
+    case fiber_record::status::waiting: return "waiting";
+    case fiber_record::status::running: return "running";
+  }
+  return "unknown";
+}
+
+void write_identity(json& object, const fiber_record& fiber) {
+  object.number("id", fiber.id);
+  if (!fiber.name.empty()) object.string("name", fiber.name);
+  if (const std::string where = describe(fiber.where); !where.empty()) object.string("spawned_at", where);
+}
+
+void write_worker(std::ostream& out, const worker_report& worker) {
+  json object(out, '{', '}');
+  object.number("index", worker.index);
+  object.flag("sleeps", !worker.busy);
+  object.number("dispatches", worker.dispatches);
+  object.number("queued", worker.queued);
+  object.number("unswitched_ms", worker.unswitched);
+  if (worker.runs.id == 0) return;
+  json runs(object.key("runs"), '{', '}');
+  write_identity(runs, worker.runs);
+}
+
+void write_group(std::ostream& out, const fiber_group& group) {
+  const fiber_record& fiber = group.oldest;
+  json object(out, '{', '}');
+  object.number("count", group.count);
+  write_identity(object, fiber);
+  object.string("state", name_of_state(fiber.state));
+  if (fiber.state == fiber_record::status::waiting) {
+    object.string("waits", describe_wait(fiber));
+    object.number("waited_ms", fiber.waited);
+    object.number("least_waited_ms", group.least_waited);
+  }
+  object.number("held_locks", fiber.held_locks);
+  object.flag("stop_requested", fiber.stop_requested);
+  object.number("stack_depth", fiber.stack_depth);
+  object.number("stack_size", fiber.stack_size);
+  {
+    json others(object.key("others"), '[', ']');
+    for (const std::uint64_t id : group.others) others.next() << id;
+  }
+  json frames(object.key("frames"), '[', ']');
+  for (const void* const frame : group.frames) json::text(frames.next(), describe_frame(frame));
+}
+
+}  // namespace
+
+void write_json(std::ostream& out, const runtime_report& report) {
+  {
+    json object(out, '{', '}');
+    const runtime_metrics& m = report.metrics;
+    object.number("fibers_live", m.fibers_live);
+    object.number("fibers_spawned", m.fibers_spawned);
+    object.number("dispatches", m.dispatches);
+    object.number("queued_outside", m.queued_outside);
+    object.number("blocking_threads", m.blocking_threads);
+    object.flag("fibers_unseen", report.fibers_unseen);
+    {
+      json workers(object.key("workers"), '[', ']');
+      for (const worker_report& worker : report.workers) write_worker(workers.next(), worker);
+    }
+    {
+      json findings(object.key("findings"), '[', ']');
+      for (const std::string& finding : report.findings) json::text(findings.next(), finding);
+    }
+    {
+      json groups(object.key("groups"), '[', ']');
+      for (const fiber_group& group : report.groups) write_group(groups.next(), group);
+    }
+    object.number("left_out", report.left_out);
+  }
+  out << '\n';
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,67 @@
+#include <ulexite/runtime/inspect/report.hpp>
+
+#include <ostream>
+
+namespace ulexite::detail {
+namespace {
+
+void print_worker(std::ostream& out, const worker_report& worker) {
+  out << "  worker " << worker.index << ": ";
+  if (worker.runs.id != 0) {
+    out << "runs " << describe(worker.runs);
+    if (worker.unswitched != 0) out << " for " << describe_time(worker.unswitched) << " without a switch";
+    if (const std::string where = describe(worker.runs.where); !where.empty()) out << ", spawned at " << where;
+  } else {
+    out << (worker.busy ? "looks for work" : "sleeps");
+  }
+  out << "; " << worker.queued << " queued, " << worker.dispatches << " dispatches\n";
+}
+
+void print_state(std::ostream& out, const fiber_group& group) {
+  const fiber_record& fiber = group.oldest;
+  switch (fiber.state) {
+    case fiber_record::status::fresh: out << "not started yet"; break;
+    case fiber_record::status::ready: out << "could run"; break;
+    case fiber_record::status::running: out << "runs"; break;
+    case fiber_record::status::waiting:
+      out << "waits " << describe_time(fiber.waited);
+      if (group.count > 1) out << " (the least " << describe_time(group.least_waited) << ')';
+      out << ' ' << describe_wait(fiber);
+  }
+}
+
+void print_group(std::ostream& out, const fiber_group& group) {
+  const fiber_record& fiber = group.oldest;
+  out << '\n' << describe(fiber);
+  if (group.count > 1) {
+    out << " and " << group.count - 1 << " more alike (";
+    for (std::size_t i = 0; i < group.others.size(); ++i) out << (i == 0 ? "#" : ", #") << group.others[i];
+    out << (group.count - 1 > group.others.size() ? ", ...)" : ")");
+  }
+  out << ": ";
+  print_state(out, group);
+  out << '\n';
+  if (const std::string where = describe(fiber.where); !where.empty()) out << "  spawned at " << where << '\n';
+  if (fiber.held_locks != 0) out << "  holds " << fiber.held_locks << (fiber.held_locks == 1 ? " lock\n" : " locks\n");
+  if (fiber.stop_requested) out << "  was asked to stop\n";
+  if (fiber.frame) out << "  stack: " << fiber.stack_depth << " of " << fiber.stack_size << " bytes deep\n";
+  for (std::size_t i = 0; i < group.frames.size(); ++i)
+    out << "    " << i << "  " << describe_frame(group.frames[i]) << '\n';
+}
+
+}  // namespace
+
+void write_text(std::ostream& out, const runtime_report& report) {
+  const runtime_metrics& m = report.metrics;
+  out << "ulexite runtime: " << m.fibers_live << (m.fibers_live == 1 ? " fiber, " : " fibers, ") << m.workers
+      << (m.workers == 1 ? " worker (" : " workers (") << m.workers_sleeping << " asleep), " << m.queued_outside
+      << " in the shared queue, " << m.blocking_threads << " threads for blocking calls\n";
+  for (const worker_report& worker : report.workers) print_worker(out, worker);
+  for (const std::string& finding : report.findings) out << "found: " << finding << '\n';
+  if (report.fibers_unseen) out << "The fibers cannot be looked at: this kernel refuses membarrier(2).\n";
+  for (const fiber_group& group : report.groups) print_group(out, group);
+  if (report.left_out != 0)
+    out << "\n" << report.left_out << " more fibers are in other groups (dump_options::most_groups)\n";
+}
+
+}  // namespace ulexite::detail

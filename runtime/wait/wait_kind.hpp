@@ -1,0 +1,66 @@
+#pragma once
+
+// What a wait leaves in its fiber's record before the switch, for those who look into a running program: of what kind
+// it is, the object it is for, and since when. It costs the path a few stores and no byte of memory.
+
+#include <cstdint>
+
+namespace ulexite::detail {
+
+enum class cancellable : bool { no, yes };
+
+enum class wait_kind : std::uint8_t {
+  none,
+  // The object is what the caller waits at.
+  receive,
+  send,
+  select,  // of the first case
+  mutex,   // its first word is its holder's agent, or 0, and in the lowest bit something else
+  shared_mutex,
+  condition_variable,
+  semaphore,
+  event,
+  latch,
+  barrier,
+  wait_group,
+  future,
+  join,  // the fiber whose end is waited for, a task
+  fork,  // a branch of a parallel call
+  // What comes from outside of the runtime's fibers may end these.
+  sleep,     // no object
+  blocking,  // a call that runs on a thread of its own
+  read,      // the descriptor's number instead of an object
+  write,
+  descriptors,
+};
+
+// In words, as what follows "waits": "to receive from channel".
+const char* to_string(wait_kind kind) noexcept;
+
+// May something end such a wait that is no fiber of the runtime, and no holder of what the wait is for?
+constexpr bool waits_for_outside(wait_kind kind) noexcept { return kind >= wait_kind::sleep; }
+
+// What the waiter tells of its wait, in two registers.
+struct wait_mode {
+  static constexpr std::uint8_t cancellable_bit = 1;
+  static constexpr std::uint8_t timed_bit = 2;  // a timer of its own ends it at the latest
+
+  const void* object;
+  std::uint8_t bits;  // the kind above those two
+
+  [[nodiscard]] constexpr bool is_cancellable() const noexcept { return (bits & cancellable_bit) != 0; }
+  [[nodiscard]] constexpr wait_mode cancellable_if(bool yes) const noexcept {
+    return {object, static_cast<std::uint8_t>(yes ? bits : bits & ~cancellable_bit)};
+  }
+  [[nodiscard]] constexpr wait_mode with_timer() const noexcept {
+    return {object, static_cast<std::uint8_t>(bits | timed_bit)};
+  }
+  static constexpr wait_kind kind_of(std::uint8_t bits) noexcept { return static_cast<wait_kind>(bits >> 2); }
+};
+
+constexpr wait_mode waiting_for(wait_kind kind, const void* object, cancellable cancellable) noexcept {
+  return {object, static_cast<std::uint8_t>(static_cast<unsigned>(kind) << 2 |
+                                            (cancellable == cancellable::yes ? wait_mode::cancellable_bit : 0U))};
+}
+
+}  // namespace ulexite::detail

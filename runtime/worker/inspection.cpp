@@ -1,0 +1,101 @@
+#include <ulexite/base/fences.hpp>
+#include <ulexite/runtime/worker/inspection.hpp>
+
+#include <atomic>
+#include <mutex>
+
+namespace ulexite::detail {
+namespace {
+
+// The record of a fiber that may run, end, or give way to another meanwhile. The memory is always there, and what was
+// read is judged afterwards: so sanitizers, which object to both, do not look at it.
+struct raw_record {
+  alignas(16) std::byte bytes[sizeof(agent) + sizeof(fiber)];
+
+  [[nodiscard]] const agent& owner() const noexcept { return *reinterpret_cast<const agent*>(bytes); }
+  [[nodiscard]] const fiber& content() const noexcept { return *reinterpret_cast<const fiber*>(bytes + sizeof(agent)); }
+};
+
+[[gnu::noinline, gnu::no_sanitize("address", "thread")]] void copy_record(const agent& block,
+                                                                          raw_record& into) noexcept {
+  const auto* const from = reinterpret_cast<const volatile std::byte*>(&block);
+  for (std::size_t i = 0; i < sizeof into.bytes; ++i) into.bytes[i] = from[i];
+  std::atomic_thread_fence(std::memory_order_acquire);  // what is read next is younger
+}
+
+}  // namespace
+
+bool inspection::possible() noexcept { return fences_are_asymmetric; }
+
+inspection::inspection(runtime_state& home) noexcept : home_(home) {
+  home_.inspecting.lock();
+  for (const auto& s : home_.schedulers) s->set_inspected();
+  heavy_fence();  // A
+}
+
+inspection::~inspection() {
+  for (const auto& s : home_.schedulers) s->clear_inspected();
+  home_.inspecting.unlock();
+}
+
+bool inspection::read(agent& block, fiber_record& into) const {
+  raw_record raw;
+  copy_record(block, raw);
+  if (!raw.owner().in_use) return false;
+  const fiber_phase phase = raw.content().state.phase();
+  if (phase == fiber_phase::dead || phase > fiber_phase::dead) return false;
+  const bool waited = block.word.waits();
+  copy_record(block, raw);  // what was written before the phase that was read
+  const bool waits = waited && block.word.waits() && phase == fiber_phase::resumable;
+  const fiber& content = raw.content();
+  into = {};
+  into.who = &block.fiber();
+  into.id = content.id;
+  into.where = content.where;
+  into.held_locks = raw.owner().held_locks;
+  into.stop_requested = block.word.stop_requested();
+  switch (phase) {
+    case fiber_phase::fresh: into.state = fiber_record::status::fresh; break;
+    case fiber_phase::running: into.state = fiber_record::status::running; break;
+    default: into.state = waits ? fiber_record::status::waiting : fiber_record::status::ready;
+  }
+  if (into.id == 0) return false;  // not spawned yet
+  into.name = name_of(*into.who, into.id);
+  if (phase == fiber_phase::resumable) {
+    into.frame = content.saved.frame;
+    into.stack_size = content.standing->size();
+    into.stack_depth = static_cast<std::size_t>(content.standing->high - static_cast<const char*>(into.frame));
+  }
+  if (waits) {
+    into.kind = wait_mode::kind_of(content.wait_bits);
+    into.timed = (content.wait_bits & wait_mode::timed_bit) != 0;
+    into.object = content.next;
+    const auto now = static_cast<std::uint32_t>(now_ns() / 1'000'000);
+    into.waited = now - content.wait_since;
+  }
+  return true;
+}
+
+fiber_record running_on(const scheduler& worker) {
+  fiber_record found;
+  const agent* const who = worker.running_agent();
+  if (!who || !worker.runs_something() || who->kind != agent_kind::fiber) return found;
+  raw_record raw;
+  copy_record(*who, raw);
+  if (!raw.owner().in_use || worker.running_agent() != who) return found;
+  found.id = raw.content().id;
+  found.where = raw.content().where;
+  found.name = name_of(*reinterpret_cast<const task*>(who + 1), found.id);
+  return found;
+}
+
+const agent* holder_of(const fiber_record& waiting) noexcept {
+  if (waiting.state != fiber_record::status::waiting) return nullptr;
+  if (waiting.kind == wait_kind::join)
+    return static_cast<const agent*>(waiting.object) - 1;  // a task stands right behind its agent
+  if (waiting.kind != wait_kind::mutex) return nullptr;
+  const auto& word = *static_cast<const std::atomic<std::uintptr_t>*>(waiting.object);
+  return reinterpret_cast<const agent*>(word.load(std::memory_order_relaxed) & ~std::uintptr_t{1});  // hint
+}
+
+}  // namespace ulexite::detail

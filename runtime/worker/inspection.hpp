@@ -1,0 +1,69 @@
+#pragma once
+
+// A look into the fibers of a runtime from outside of them. While an inspection lives, no fiber that was left, and none
+// that is fresh, begins to run: its record and its stack stay as they are. No fiber is made to do anything, and those
+// that run run on; a worker that comes to resume a fiber meanwhile waits for the inspection's end. So it must be short:
+// a few hundred fibers at a time.
+//
+// Pairings
+//   A  the worker marks a fiber as running, then loads requests_ (begin_quantum)  ->  the inspection sets
+//      inspected_bit, executes a heavy fence, then loads the fiber's phase: either it sees the fiber running, and
+//      leaves it alone, or the worker sees the bit, and waits. And: the inspection clears the bit, release  ->  the
+//      worker loads requests_, acquire: what it does with the fiber comes after what was read.
+//
+// The worker's fence is the compiler's only, since it stands in the way of every switch. Where the kernel refuses the
+// heavy fence (membarrier), nothing can be inspected.
+
+#include <ulexite/runtime/worker/runtime_state.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <string>
+
+namespace ulexite::detail {
+
+// What is known of one fiber.
+struct fiber_record {
+  enum class status : std::uint8_t { fresh, ready, waiting, running };
+
+  const task* who = nullptr;
+  std::uint64_t id = 0;
+  std::string name;
+  std::source_location where;
+  status state = status::running;
+  wait_kind kind = wait_kind::none;
+  bool timed = false;            // a timer ends the wait at the latest
+  const void* object = nullptr;  // of the wait
+  std::uint32_t waited = 0;      // milliseconds
+  bool stop_requested = false;
+  unsigned held_locks = 0;
+  void* frame = nullptr;  // where its stack was left, or null
+  std::size_t stack_depth = 0, stack_size = 0;
+};
+
+class inspection {
+ public:
+  explicit inspection(runtime_state& home) noexcept;
+  ~inspection();
+  inspection(const inspection&) = delete;
+  inspection& operator=(const inspection&) = delete;
+
+  static bool possible() noexcept;
+
+  // What is known of the fiber in that block; false if there is none that has begun or is about to. A running one may
+  // end meanwhile, so of it there is only what cannot be torn: its number and its place.
+  bool read(agent& block, fiber_record& into) const;
+
+ private:
+  runtime_state& home_;
+};
+
+// The fiber that runs on that worker; number 0 if none does. It may end meanwhile, so of it there is only its number,
+// name and place.
+fiber_record running_on(const scheduler& worker);
+
+// The holder of what a fiber in an inspection waits for, if that is known: of a mutex, or the fiber that is joined.
+const agent* holder_of(const fiber_record& waiting) noexcept;
+
+}  // namespace ulexite::detail
