@@ -7,19 +7,19 @@
 //      loads it, acquire: it sees the identity complete.
 
 #include <ulexite/base/cache_line.hpp>
+#include <ulexite/fiber/spawn_place.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <source_location>
 
 namespace ulexite::detail {
 
 // Who a fiber is, for reports. Read by the overflow handler on the faulting thread, hence plain and trivially readable.
 struct fiber_identity {
   std::uint64_t id = 0;
-  const char* name = nullptr;    // null: unnamed
-  std::source_location where{};  // where it was spawned; line 0: not recorded
+  const char* name = nullptr;  // null: unnamed
+  spawn_place where;
 };
 
 // One stack, described apart from its memory so that unused stacks can be given back whole. A descriptor, once made,

@@ -65,8 +65,9 @@ void describe(report_line& line, const stack& stack) noexcept {
     line.text("by no fiber");
   }
   line.text(" (stack of ").number(stack.size()).text(" bytes");
-  if (owner && owner->where.line() != 0) {
-    line.text(", spawned at ").text(owner->where.file_name()).text(":").number(owner->where.line());
+  if (owner && owner->where.known() && owner->where.in_source()) {
+    const std::source_location where = owner->where.source();
+    line.text(", spawned at ").text(where.file_name()).text(":").number(where.line());
   }
   line.text(")");
 }

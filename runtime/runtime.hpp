@@ -45,13 +45,9 @@ class runtime {
   // refuses the first thread or the first stack, and errc::deadlock as runtime_options::on_deadlock tells.
   template <class F, class... A>
     requires detail::spawnable<F, A...>
-  auto run(F&& function, A&&... arguments) {
-    const main_turn turn(*this);
-    auto& task = detail::spawn_task(turn.home, {.name = "main"},
-                                    detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
-    join_handle handle(task);
-    turn.wait_for(task);
-    return handle.get();
+  [[gnu::always_inline]] auto run(F&& function, A&&... arguments) {
+    return run_at(detail::spawn_place(detail::code_address()), std::forward<F>(function),
+                  std::forward<A>(arguments)...);
   }
 
   // Starts a fiber from any thread. Like ulexite::spawn otherwise. Throws usage_error after shutdown, and
@@ -63,8 +59,9 @@ class runtime {
   }
   template <class F, class... A>
     requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
-  auto spawn(F&& function, A&&... arguments) {
-    return detail::spawn_in(state_for_outside_call("spawn"), {}, std::forward<F>(function),
+  [[gnu::always_inline]] auto spawn(F&& function, A&&... arguments) {
+    const detail::spawn_place where(detail::code_address());
+    return detail::spawn_in(state_for_outside_call("spawn"), {.where = where}, std::forward<F>(function),
                             std::forward<A>(arguments)...);
   }
   template <class F, class... A>
@@ -113,6 +110,16 @@ class runtime {
     detail::runtime_state& home;  // stays when a fiber ends the process, and so destroys the runtime
   };
 
+  template <class F, class... A>
+  auto run_at(detail::spawn_place where, F&& function, A&&... arguments) {
+    const main_turn turn(*this);
+    auto& task = detail::spawn_task(turn.home, {.name = "main", .where = where},
+                                    detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
+    join_handle handle(task);
+    turn.wait_for(task);
+    return handle.get();
+  }
+
   detail::runtime_state& state_for_outside_call(const char* operation);
   void check_outside(const char* operation) const;
   [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_relaxed); }  // hint
@@ -128,7 +135,7 @@ class runtime {
 // waiting then are cancelled. Its value or exception comes back. Throws usage_error inside a fiber.
 template <class F, class... A>
   requires detail::spawnable<F, A...>
-auto run(F&& function, A&&... arguments) {
+[[gnu::always_inline]] inline auto run(F&& function, A&&... arguments) {
   if (in_fiber()) throw usage_error("ulexite::run was called inside a fiber");
   return runtime().run(std::forward<F>(function), std::forward<A>(arguments)...);
 }

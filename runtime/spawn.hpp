@@ -81,8 +81,10 @@ auto spawn(F&& function, std::source_location where = std::source_location::curr
 // The same with arguments, which are copied or moved into the fiber as by std::thread.
 template <class F, class... A>
   requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
-auto spawn(F&& function, A&&... arguments) {
-  return detail::spawn_in(detail::this_runtime_state(), {}, std::forward<F>(function), std::forward<A>(arguments)...);
+[[gnu::always_inline]] inline auto spawn(F&& function, A&&... arguments) {
+  const detail::spawn_place where(detail::code_address());
+  return detail::spawn_in(detail::this_runtime_state(), {.where = where}, std::forward<F>(function),
+                          std::forward<A>(arguments)...);
 }
 
 // The same with a name, a stack size and the place of the call. Also throws std::invalid_argument for a stack size

@@ -53,8 +53,9 @@ class task_group {
   }
   template <class F, class... A>
     requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
-  auto spawn(F&& function, A&&... arguments) {
-    return start({}, std::forward<F>(function), std::forward<A>(arguments)...);
+  [[gnu::always_inline]] auto spawn(F&& function, A&&... arguments) {
+    const detail::spawn_place where(detail::code_address());
+    return start({.where = where}, std::forward<F>(function), std::forward<A>(arguments)...);
   }
   template <class F, class... A>
     requires detail::spawnable<F, A...>

@@ -29,7 +29,7 @@ class grouping {
     std::array<void*, most_frames> room;
     std::size_t depth = 0;
     if (fiber.frame && options_.backtraces) depth = without_entry(unwind(fiber.frame, room));
-    key k{fiber.state, fiber.kind, fiber.where.file_name(), fiber.where.line(), {room.begin(), room.begin() + depth}};
+    key k{fiber.state, fiber.kind, fiber.where, {room.begin(), room.begin() + depth}};
     const auto at = groups_.find(k);
     if (at == groups_.end() && groups_.size() >= options_.most_groups) {
       ++left_out_;
@@ -65,7 +65,7 @@ class grouping {
   }
 
  private:
-  using key = std::tuple<fiber_record::status, wait_kind, const char*, std::uint32_t, std::vector<void*>>;
+  using key = std::tuple<fiber_record::status, wait_kind, spawn_place, std::vector<void*>>;
 
   const dump_options& options_;
   std::map<key, fiber_group> groups_;

@@ -33,9 +33,11 @@ std::string describe(const fiber_record& fiber) {
   return text;
 }
 
-std::string describe(const std::source_location& where) {
-  if (where.line() == 0) return {};
-  return std::string(where.file_name()) + ':' + std::to_string(where.line()) + " in " + where.function_name();
+std::string describe(spawn_place where) {
+  if (!where.known()) return {};
+  if (!where.in_source()) return describe_frame(where.code());
+  const std::source_location place = where.source();
+  return std::string(place.file_name()) + ':' + std::to_string(place.line()) + " in " + place.function_name();
 }
 
 std::string describe_wait(const fiber_record& fiber) {

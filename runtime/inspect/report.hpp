@@ -53,8 +53,8 @@ void write_json(std::ostream& out, const runtime_report& report);
 
 // "fiber #7 "parser"".
 std::string describe(const fiber_record& fiber);
-// "server.cpp:12 in main", or empty.
-std::string describe(const std::source_location& where);
+// "server.cpp:12 in main", or "parse(int) (module+0x1234)", or empty.
+std::string describe(spawn_place where);
 // "for mutex 0x7f...": what comes behind "waits".
 std::string describe_wait(const fiber_record& fiber);
 // "parse(int)+0x12 (module+0x1234)": the offset is what addr2line -e module takes.

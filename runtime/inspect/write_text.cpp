@@ -55,7 +55,10 @@ void write_text(std::ostream& out, const runtime_report& report) {
   const runtime_metrics& m = report.metrics;
   out << "ulexite runtime: " << m.fibers_live << (m.fibers_live == 1 ? " fiber, " : " fibers, ") << m.workers
       << (m.workers == 1 ? " worker (" : " workers (") << m.workers_sleeping << " asleep), " << m.queued_outside
-      << " in the shared queue, " << m.blocking_threads << " threads for blocking calls\n";
+      << " in the shared queue, " << m.blocking_threads << " threads for blocking calls";
+  if (m.blocking_queued != 0)
+    out << " (" << m.blocking_queued << (m.blocking_queued == 1 ? " call waits for one)" : " calls wait for one)");
+  out << '\n';
   for (const worker_report& worker : report.workers) print_worker(out, worker);
   for (const std::string& finding : report.findings) out << "found: " << finding << '\n';
   if (report.fibers_unseen) out << "The fibers cannot be looked at: this kernel refuses membarrier(2).\n";

@@ -23,7 +23,6 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <source_location>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -293,7 +292,7 @@ struct boxed_closure {
 struct task_options {
   std::string_view name{};
   std::size_t stack_size = 0;
-  std::source_location where{};
+  spawn_place where{};
   bool detached = false;
 };
 

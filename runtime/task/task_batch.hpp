@@ -11,7 +11,7 @@ namespace ulexite::detail {
 // Detached fibers that are made one by one and start together, or not at all.
 class task_batch {
  public:
-  task_batch(runtime_state& home, std::source_location where) noexcept : home_(home), where_(where) {}
+  task_batch(runtime_state& home, spawn_place where) noexcept : home_(home), where_(where) {}
   task_batch(const task_batch&) = delete;
   task_batch& operator=(const task_batch&) = delete;
   // Ends those that were not published, without running them.
@@ -34,7 +34,7 @@ class task_batch {
   void abandon() noexcept;
 
   runtime_state& home_;
-  const std::source_location where_;
+  const spawn_place where_;
   intrusive_queue<job> made_;
 };
 

@@ -1,7 +1,21 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/runtime/task/unhandled.hpp>
 
+#include <cstdio>
+#include <string>
+
 namespace ulexite::detail {
+namespace {
+
+std::string place_of(spawn_place where) {
+  if (!where.known()) return "an unknown place";
+  if (where.in_source()) return std::string(where.source().file_name()) + ':' + std::to_string(where.source().line());
+  char text[32];
+  std::snprintf(text, sizeof text, "code address %p", where.code());
+  return text;
+}
+
+}  // namespace
 
 void report_unhandled(const unhandled_handler& handler, const fiber_identity& whose,
                       std::exception_ptr failure) noexcept {
@@ -11,8 +25,8 @@ void report_unhandled(const unhandled_handler& handler, const fiber_identity& wh
     return;
   }
   const auto report = [&](const char* what) {
-    warn("unhandled exception in fiber #%llu '%s' (spawned at %s:%u): %s", static_cast<unsigned long long>(whose.id),
-         name, whose.where.file_name(), static_cast<unsigned>(whose.where.line()), what);
+    warn("unhandled exception in fiber #%llu '%s' (spawned at %s): %s", static_cast<unsigned long long>(whose.id), name,
+         place_of(whose.where).c_str(), what);
     std::terminate();
   };
   try {

@@ -18,7 +18,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <source_location>
 #include <string>
 
 namespace ulexite::detail {
@@ -30,7 +29,7 @@ struct fiber_record {
   const task* who = nullptr;
   std::uint64_t id = 0;
   std::string name;
-  std::source_location where;
+  spawn_place where;
   status state = status::running;
   wait_kind kind = wait_kind::none;
   bool timed = false;            // a timer ends the wait at the latest

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <random>
 #include <thread>
 
@@ -110,7 +111,10 @@ class program {
       } else if (clock::now() - since > 30s) {
         std::fprintf(stderr, "FAILED: nothing moves since 30 s, in round %llu\n",
                      static_cast<unsigned long long>(round_));
-        if (const runtime* const rt = shown_) print(rt->metrics());
+        if (const runtime* const rt = shown_) {
+          print(rt->metrics());
+          rt->dump(std::cerr);
+        }
         give_up();
         std::abort();
       }

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <ulexite/base/standard.hpp>
+
+#include <bit>
+#include <cstdint>
+#include <source_location>
+#include <type_traits>
+
+namespace ulexite::detail {
+
+// The address of the instruction at which this is inlined.
+[[gnu::always_inline]] inline const void* code_address() noexcept {
+  const void* address;
+#if defined(__x86_64__)
+  asm volatile("leaq 0f(%%rip), %0\n0:" : "=r"(address));
+#else
+  asm volatile("adr %0, ." : "=r"(address));
+#endif
+  return address;
+}
+
+// Where a fiber was spawned, in one word: a place in the source, or, because a function that takes any arguments has no
+// place for a default one, an address in the code that called it. Any thread may copy it at any time.
+class spawn_place {
+ public:
+  constexpr spawn_place() noexcept = default;
+  spawn_place(std::source_location where) noexcept : bits_(std::bit_cast<std::uintptr_t>(where)) {}
+  explicit spawn_place(const void* code) noexcept : bits_(reinterpret_cast<std::uintptr_t>(code) << 1 | 1) {}
+
+  [[nodiscard]] bool known() const noexcept { return bits_ != 0; }
+  // Which of the two it is, if it is known.
+  [[nodiscard]] bool in_source() const noexcept { return (bits_ & 1) == 0; }
+  [[nodiscard]] std::source_location source() const noexcept { return std::bit_cast<std::source_location>(bits_); }
+  [[nodiscard]] const void* code() const noexcept { return reinterpret_cast<const void*>(bits_ >> 1); }
+
+  friend bool operator==(spawn_place, spawn_place) noexcept = default;
+  friend auto operator<=>(spawn_place, spawn_place) noexcept = default;
+
+ private:
+  static_assert(sizeof(std::source_location) == sizeof(std::uintptr_t) &&
+                std::is_trivially_copyable_v<std::source_location>);
+
+  std::uintptr_t bits_ = 0;  // a source_location points to what is aligned, an address in user space has a bit to spare
+};
+
+}  // namespace ulexite::detail

@@ -1,0 +1,91 @@
+// Hangs at the ends of fibers, and where several meet.
+
+#include "hang.hpp"
+
+namespace ulexite::hangs {
+namespace {
+
+void join_of_each_other(runtime& rt) {
+  rt.run([] {
+    join_handle<void> first;
+    latch made(1);
+    auto second = spawn({.name = "second"}, [&] {
+      made.wait();
+      first.join();
+    });
+    first = spawn({.name = "first"}, [&] { second.join(); });
+    made.count_down();
+    event never;
+    never.wait();
+  });
+}
+
+void scope_waits_for_a_dead_partner(runtime& rt) {
+  rt.run([] {
+    channel<int> values;
+    task_group children;
+    children.spawn(fiber_options{.name = "producer"}, [] { /* ended before it sent */ });
+    children.spawn(fiber_options{.name = "consumer"}, [&] { values.receive(); });
+    children.wait();
+  });
+}
+
+void wait_group_without_done(runtime& rt) {
+  rt.run([] {
+    wait_group jobs;
+    jobs.add(2);
+    jobs.done();
+    jobs.wait();
+  });
+}
+
+void latch_counts_too_high(runtime& rt) {
+  rt.run([] {
+    latch all(3);
+    spawn([&] { all.count_down(); }).join();
+    spawn([&] { all.count_down(); }).join();
+    all.wait();
+  });
+}
+
+void barrier_lacks_one(runtime& rt) {
+  rt.run([] {
+    barrier<> meeting(3);
+    task_group all;
+    for (int i = 0; i < 2; ++i) all.spawn(fiber_options{.name = "early"}, [&] { meeting.arrive_and_wait(); });
+    all.wait();
+  });
+}
+
+void branch_waits(runtime& rt) {
+  rt.run([] {
+    event never;
+    parallel_invoke([&] { never.wait(); }, [] {});
+  });
+}
+
+void work_with_arguments(runtime& rt) {
+  rt.run([] {
+    channel<int> values;
+    spawn([](channel<int>& from) { from.receive(); }, std::ref(values)).join();
+  });
+}
+
+}  // namespace
+
+std::initializer_list<hang> hangs_of_groups() {
+  static const std::initializer_list<hang> all = {
+      {"join_of_each_other", join_of_each_other, {"circle: fiber #", "for the end of fiber #", "namely fiber #"}},
+      {"scope_waits_for_a_dead_partner",
+       scope_waits_for_a_dead_partner,
+       {"\"main\": waits", "for wait_group 0x", "\"consumer\": waits", "to receive"}},
+      {"wait_group_without_done", wait_group_without_done, {"\"main\": waits", "for wait_group 0x"}},
+      {"latch_counts_too_high", latch_counts_too_high, {"\"main\": waits", "for latch 0x"}},
+      {"barrier_lacks_one", barrier_lacks_one, {"\"early\" and 1 more alike", "at barrier 0x"}},
+      {"branch_waits", branch_waits, {"deadlock", "waits", "for event 0x"}},
+      {"work_with_arguments", work_with_arguments, {"to receive from channel", "spawned at", "hangs+0x"}},
+  };
+  return all;
+}
+
+}  // namespace ulexite::hangs

@@ -1,0 +1,102 @@
+// Dumps of a runtime whose fibers never stand still: they wait for one another in all ways, change their names, are
+// spawned and end. Whatever a dump meets, it must not touch what has gone, and each fiber goes on as if it had not been.
+
+#include "stress/stress.hpp"
+
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+#include <mutex>
+#include <sstream>
+#include <string>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::stress;
+
+struct churn {
+  program& test;
+  mutex guard;
+  channel<int> values{4}, answers;
+  std::atomic<bool> over{false};
+  std::atomic<long> sent{0}, received{0}, dumps{0};
+
+  explicit churn(program& owner) : test(owner) {}
+
+  void serve() {
+    while (const auto value = values.receive()) {
+      ++received;
+      const std::lock_guard lock(guard);
+      if (*value % 16 == 0) this_fiber::yield();
+    }
+  }
+
+  void ask(detail::random random) {
+    while (!over) {
+      this_fiber::set_name("asker " + std::to_string(random.below(1000)));
+      task_group children;
+      for (std::uint32_t i = random.below(4); i > 0; --i)
+        children.spawn(fiber_options{.name = "child"}, [&, i] {
+          if (i % 2 == 0) this_fiber::sleep_for(std::chrono::microseconds(50));
+          values.send(static_cast<int>(i));
+          ++sent;
+        });
+      children.spawn(
+          [](int turns) {
+            for (; turns > 0; --turns) this_fiber::yield();
+          },
+          3);
+      children.wait();
+      const std::lock_guard lock(guard);
+      test.moved();
+    }
+  }
+
+  void look(const runtime& rt, bool json) {
+    while (!over) {
+      std::ostringstream text;
+      json ? rt.dump_json(text) : rt.dump(text, {.backtraces = dumps % 2 == 0});
+      test.check(text.str().find(json ? "fibers_live" : "ulexite runtime: ") != std::string::npos, "an empty dump");
+      ++dumps;
+      this_fiber::sleep_for(1ms);
+    }
+  }
+};
+
+void round(program& test) {
+  churn all(test);
+  runtime rt({.threads = test.threads});
+  test.show(&rt);
+  std::thread outside([&] { all.look(rt, false); });
+  rt.run([&] {
+    task_group askers, servers;
+    for (int i = 0; i < 4; ++i) servers.spawn([&] { all.serve(); });
+    detail::random random = test.random();
+    for (int i = 0; i < 12; ++i)
+      askers.spawn([&all](detail::random own) { all.ask(own); }, detail::random(random.below(1u << 30)));
+    auto looker = spawn([&] { all.look(rt, true); });
+    this_fiber::sleep_for(300ms);
+    all.over = true;
+    askers.wait();
+    all.values.close();
+    servers.wait();
+    looker.join();
+  });
+  outside.join();
+  test.check(all.sent == all.received, "values were lost", all.sent - all.received);
+  test.check(all.dumps > 0, "no dump");
+  test.show(nullptr);
+  rt.shutdown(shutdown_mode::drain);
+  test.check_metrics(rt, true);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  program test(argc, argv);
+  while (test.another_round()) round(test);
+  return test.report();
+}
