@@ -1,4 +1,5 @@
 #include <ulexite/runtime/inspect/report.hpp>
+#include <ulexite/runtime/inspect/symbols.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -64,11 +65,12 @@ std::string describe_frame(const void* address) {
   Dl_info found{};
   // The address is where the call returns to, which may be behind the function's end: the call lies before it.
   if (::dladdr(reinterpret_cast<const void*>(number - 1), &found) == 0 || !found.dli_fname) return hexadecimal(number);
+  const std::uintptr_t offset = number - 1 - reinterpret_cast<std::uintptr_t>(found.dli_fbase);
+  std::string name = found.dli_sname ? found.dli_sname : symbol_in_file(found.dli_fname, offset);
   std::string module = found.dli_fname;
   module.erase(0, module.rfind('/') + 1);
-  const std::string place =
-      '(' + module + "+" + hexadecimal(number - 1 - reinterpret_cast<std::uintptr_t>(found.dli_fbase)) + ')';
-  return found.dli_sname ? demangle(found.dli_sname) + ' ' + place : place;
+  const std::string place = '(' + module + '+' + hexadecimal(offset) + ')';
+  return name.empty() ? place : demangle(name.c_str()) + ' ' + place;
 }
 
 std::string describe_time(std::uint32_t milliseconds) {

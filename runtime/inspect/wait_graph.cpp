@@ -2,6 +2,7 @@
 #include <ulexite/runtime/inspect/wait_graph.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 namespace ulexite::detail {
@@ -43,13 +44,16 @@ bool wait_graph::has_circle() const {
 }
 
 std::string wait_graph::describe_circle(const path& circle) {
-  std::string text = "circle: ";
-  for (const node* each : circle) {
-    text += describe(each->fiber) + (each == circle.front() ? " waits " : ", which waits ");
-    text += describe_time(each->fiber.waited) + ' ' + describe_wait(each->fiber);
-    text += each->fiber.kind == wait_kind::mutex ? ", held by " : ", namely ";
+  const auto first = std::ranges::min_element(circle, {}, [](const node* each) { return each->fiber.id; });
+  std::string text = "circle: " + describe((*first)->fiber);
+  for (auto at = first;;) {
+    const fiber_record& waiter = (*at)->fiber;
+    text += (at == first ? " waits " : ", which waits ") + describe_time(waiter.waited) + ' ' + describe_wait(waiter);
+    at = std::next(at) == circle.end() ? circle.begin() : std::next(at);
+    if (waiter.kind == wait_kind::mutex) text += ", held by " + describe((*at)->fiber);
+    if (at == first) break;
   }
-  return text + describe(circle.front()->fiber);
+  return text;
 }
 
 std::string wait_graph::describe_culprit(const agent* holder, const std::vector<const node*>& waiters) const {

@@ -75,7 +75,9 @@ void work_with_arguments(runtime& rt) {
 
 std::initializer_list<hang> hangs_of_groups() {
   static const std::initializer_list<hang> all = {
-      {"join_of_each_other", join_of_each_other, {"circle: fiber #", "for the end of fiber #", "namely fiber #"}},
+      {"join_of_each_other",
+       join_of_each_other,
+       {"circle: fiber #", "for the end of fiber #", "which waits", "for the end of fiber #"}},
       {"scope_waits_for_a_dead_partner",
        scope_waits_for_a_dead_partner,
        {"\"main\": waits", "for wait_group 0x", "\"consumer\": waits", "to receive"}},

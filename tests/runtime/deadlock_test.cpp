@@ -1,0 +1,179 @@
+// What is a deadlock, and what only looks like one. In programs without a thread of their own, as no fixture's watchdog
+// is here: with a thread that could help nothing is certain. ThreadSanitizer brings such a thread.
+
+#include <ulexite.hpp>
+#include <ulexite/base/atomics.hpp>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace {
+
+using namespace ulexite;
+using namespace std::chrono_literals;
+
+constexpr auto longer_than_the_silence = 450ms;
+
+class Deadlock : public testing::TestWithParam<std::size_t> {
+ protected:
+  void SetUp() override {
+    if (ULEXITE_TSAN) GTEST_SKIP() << "ThreadSanitizer has a thread of its own";
+  }
+  // Runs `body` in a runtime that fails with a deadlock; what was reported.
+  std::string report_of(const std::function<void()>& body) {
+    runtime rt({.threads = GetParam(), .on_deadlock = deadlock_action::fail});
+    testing::internal::CaptureStderr();
+    failed_ = false;
+    try {
+      rt.run(body);
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code(), errc::deadlock);
+      failed_ = true;
+    }
+    return testing::internal::GetCapturedStderr();
+  }
+  bool failed_ = false;
+};
+INSTANTIATE_TEST_SUITE_P(Workers, Deadlock, testing::Values(1, 4), testing::PrintToStringParamName());
+
+TEST_P(Deadlock, EndsTheRunWithAnErrorAndAReport) {
+  const std::string report = report_of([] {
+    channel<int> values;
+    spawn({.name = "reader"}, [&] { values.receive(); }).join();
+  });
+  EXPECT_TRUE(failed_);
+  EXPECT_NE(report.find("deadlock: every fiber waits"), std::string::npos);
+  EXPECT_NE(report.find("\"reader\": waits"), std::string::npos);
+}
+
+TEST_P(Deadlock, IsLeftAloneIfThatIsWanted) {
+  runtime rt({.threads = GetParam(), .on_deadlock = deadlock_action::ignore});
+  testing::internal::CaptureStderr();
+  std::jthread helper;
+  event done;
+  rt.run([&] {
+    helper = std::jthread([&] {
+      std::this_thread::sleep_for(longer_than_the_silence);
+      done.set();
+    });
+    done.wait();
+  });
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+// What ends the waits comes later than the question whether anything will.
+class NoDeadlock : public Deadlock {};
+INSTANTIATE_TEST_SUITE_P(Workers, NoDeadlock, testing::Values(1, 4), testing::PrintToStringParamName());
+
+TEST_P(NoDeadlock, WhileAFiberSleeps) {
+  const std::string report = report_of([] {
+    channel<int> values;
+    spawn([&] {
+      this_fiber::sleep_for(longer_than_the_silence);
+      values.send(1);
+    }).detach();
+    values.receive();
+  });
+  EXPECT_FALSE(failed_);
+  EXPECT_EQ(report, "");
+}
+
+TEST_P(NoDeadlock, WhileAWaitHasATimeLimit) {
+  const std::string report = report_of([] {
+    channel<int> values;
+    int value = 0;
+    EXPECT_EQ(values.receive_for(value, longer_than_the_silence), channel_status::timeout);
+  });
+  EXPECT_FALSE(failed_);
+  EXPECT_EQ(report, "");
+}
+
+TEST_P(NoDeadlock, WhileACallBlocks) {
+  const std::string report = report_of([] {
+    channel<int> values;
+    spawn([&] {
+      blocking([] { std::this_thread::sleep_for(longer_than_the_silence); });
+      values.send(1);
+    }).detach();
+    values.receive();
+  });
+  EXPECT_FALSE(failed_);
+  EXPECT_EQ(report, "");
+}
+
+TEST_P(NoDeadlock, WhileAFiberBlocksInPlace) {
+  const std::string report = report_of([] {
+    channel<int> values;
+    spawn([&] {
+      block_in_place([] { std::this_thread::sleep_for(longer_than_the_silence); });
+      values.send(1);
+    }).detach();
+    values.receive();
+  });
+  EXPECT_FALSE(failed_);
+  EXPECT_EQ(report, "");
+}
+
+TEST_P(NoDeadlock, WhileAThreadCouldHelp) {
+  channel<int> values;
+  std::jthread helper([&] {
+    std::this_thread::sleep_for(longer_than_the_silence);
+    values.send(1);
+  });
+  const std::string report = report_of([&] { values.receive(); });
+  EXPECT_FALSE(failed_);
+  EXPECT_EQ(report, "");
+}
+
+TEST_P(NoDeadlock, WhileAnotherRuntimeCouldHelp) {
+  channel<int> values;
+  runtime other({.threads = 1});
+  auto sender = other.spawn([&] {
+    this_fiber::sleep_for(longer_than_the_silence);
+    values.send(1);
+  });
+  const std::string report = report_of([&] { values.receive(); });
+  EXPECT_FALSE(failed_);
+  EXPECT_EQ(report, "");
+  sender.join();
+}
+
+TEST_P(NoDeadlock, WhileADescriptorIsWaitedFor) {
+  const std::string report = report_of([] {
+    net::tcp_listener listener(net::endpoint::parse("127.0.0.1:0"));
+    auto accepting = spawn([&] { listener.accept(); });
+    blocking([] { std::this_thread::sleep_for(longer_than_the_silence); });
+    net::tcp_stream::connect(listener.local_endpoint());
+    accepting.join();
+  });
+  EXPECT_FALSE(failed_);
+  EXPECT_EQ(report, "");
+}
+
+// It is found although another fiber is not part of it, and would run again.
+TEST_P(Deadlock, OfACircleIsFoundWhileOthersSleep) {
+  static mutex first, second, third, fourth;  // held for ever
+  const auto circle = GetParam() == 1 ? std::pair(&first, &second) : std::pair(&third, &fourth);
+  runtime rt({.threads = GetParam(), .on_deadlock = deadlock_action::fail});
+  testing::internal::CaptureStderr();
+  EXPECT_THROW(rt.run([&] {
+    latch both(2);
+    const auto lock_both = [&both](mutex& one, mutex& other) {
+      one.lock();
+      both.arrive_and_wait();
+      other.lock();
+    };
+    spawn(lock_both, std::ref(*circle.first), std::ref(*circle.second)).detach();
+    spawn(lock_both, std::ref(*circle.second), std::ref(*circle.first)).detach();
+    this_fiber::sleep_for(1h);
+  }),
+               std::system_error);
+  rt.shutdown(shutdown_mode::stop);
+  const std::string report = testing::internal::GetCapturedStderr();
+  EXPECT_NE(report.find("deadlock: fibers wait for each other in a circle"), std::string::npos) << report;
+}
+
+}  // namespace

@@ -1,0 +1,197 @@
+// What a dump tells of fibers in all their states. That nothing goes wrong while they move is dump_stress's.
+
+#include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
+
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+#include <sstream>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+std::string dump(const runtime& rt, const dump_options& options = {}) {
+  std::ostringstream text;
+  rt.dump(text, options);
+  return text.str();
+}
+
+std::string dump_json(const runtime& rt, const dump_options& options = {}) {
+  std::ostringstream text;
+  rt.dump_json(text, options);
+  return text.str();
+}
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+class Dump : public WorkersTest {};
+INSTANTIATE_TEST_SUITE_P(Workers, Dump, testing::Values(1, 2, 8), testing::PrintToStringParamName());
+
+TEST_P(Dump, TellsWhatAFiberWaitsForAndWhereItCameFrom) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    channel<int> values;
+    auto reader = spawn({.name = "reader"}, [&] { values.receive(); });
+    const auto line = std::to_string(__LINE__ - 1);
+    wait_until_others_wait();
+    const std::string text = dump(rt);
+    EXPECT_TRUE(has(text, "\"reader\": waits ")) << text;
+    EXPECT_TRUE(has(text, "to receive from channel 0x")) << text;
+    EXPECT_TRUE(has(text, "dump_test.cpp:" + line + " in ")) << text;
+    EXPECT_TRUE(has(text, "\"main\"")) << text;
+    values.send(1);
+    reader.join();
+  });
+}
+
+TEST_P(Dump, HasThePlaceOfASpawnWithArguments) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    channel<int> values;
+    auto reader = spawn([](channel<int>& from) { from.receive(); }, std::ref(values));
+    wait_until_others_wait();
+    const std::string text = dump(rt);
+    EXPECT_TRUE(has(text, "spawned at ")) << text;
+    EXPECT_TRUE(has(text, "(unit_runtime+0x")) << text;
+    values.send(1);
+    reader.join();
+  });
+}
+
+TEST_P(Dump, UnwindsWhatWaits) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    channel<int> values;
+    auto reader = spawn([&] { values.receive(); });
+    wait_until_others_wait();
+    EXPECT_TRUE(has(dump(rt), "ulexite::channel<int>::receive"));
+    EXPECT_FALSE(has(dump(rt, {.backtraces = false}), "ulexite::channel<int>::receive"));
+    values.send(1);
+    reader.join();
+  });
+}
+
+TEST_P(Dump, PutsFibersAtTheSamePlaceIntoOneGroup) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    event ready;
+    task_group all;
+    for (int i = 0; i < 100; ++i) all.spawn([&] { ready.wait(); });
+    all.spawn({.name = "another"}, [&] { ready.wait(); });
+    wait_until_others_wait();
+    const std::string text = dump(rt);
+    EXPECT_TRUE(has(text, " and 99 more alike (#")) << text;
+    EXPECT_TRUE(has(text, "\"another\": waits ")) << text;
+    const std::string cut = dump(rt, {.most_groups = 1});
+    EXPECT_TRUE(has(cut, " more fibers are in other groups")) << cut;
+    ready.set();
+    all.wait();
+  });
+}
+
+TEST_P(Dump, NamesACircleOfMutexesAndItsMembers) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    mutex first;
+    event held, enough;
+    auto holder = spawn({.name = "holder"}, [&] {
+      const std::lock_guard lock(first);
+      held.set();
+      enough.wait();
+    });
+    held.wait();
+    auto waiter = spawn({.name = "waiter"}, [&] { const std::lock_guard lock(first); });
+    wait_until_others_wait();
+    const std::string text = dump(rt);
+    EXPECT_TRUE(has(text, "\"holder\" holds mutex 0x")) << text;
+    EXPECT_TRUE(has(text, "for which 1 fiber waits")) << text;
+    EXPECT_TRUE(has(text, "to wait") || has(text, "for event 0x")) << text;
+    EXPECT_TRUE(has(text, "holds 1 lock")) << text;
+    enough.set();
+    holder.join();
+    waiter.join();
+  });
+}
+
+TEST_P(Dump, TellsOfFibersThatHaveNotStarted) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    std::atomic<bool> enough{false};
+    task_group hogs;
+    for (std::size_t i = 1; i < GetParam(); ++i)
+      hogs.spawn([&] {
+        while (!enough) std::this_thread::yield();
+      });
+    auto fresh = spawn({.name = "fresh"}, [] {});
+    const std::string text = dump(rt);
+    if (GetParam() == 1) {
+      EXPECT_TRUE(has(text, "\"fresh\": not started yet")) << text;
+      EXPECT_TRUE(has(text, "1 queued")) << text;
+    }
+    EXPECT_TRUE(has(text, "runs fiber #")) << text;
+    enough = true;
+    fresh.join();
+    hogs.wait();
+  });
+}
+
+TEST_P(Dump, MayBeAskedForByAThread) {
+  runtime& rt = this->rt();
+  event enough;
+  auto waiter = rt.spawn({.name = "waiter"}, [&] { enough.wait(); });
+  while (rt.metrics().dispatches == 0 || rt.metrics().workers_sleeping < rt.metrics().workers)
+    std::this_thread::yield();
+  EXPECT_TRUE(has(dump(rt), "\"waiter\": waits "));
+  enough.set();
+  waiter.join();
+  EXPECT_TRUE(has(dump(rt), "0 fibers, "));
+}
+
+TEST_P(Dump, TellsOfAFiberThatWasAskedToStop) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    event enough;
+    auto stubborn = spawn({.name = "stubborn"}, [&] {
+      const shield uninterrupted;
+      enough.wait();
+    });
+    wait_until_others_wait();
+    stubborn.request_stop();
+    EXPECT_TRUE(has(dump(rt), "was asked to stop"));
+    enough.set();
+    stubborn.join();
+  });
+}
+
+TEST_P(Dump, AsJsonIsWellFormedWhateverTheNames) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    event enough;
+    auto odd = spawn({.name = "a \"quoted\"\\\n name"}, [&] { enough.wait(); });
+    wait_until_others_wait();
+    const std::string text = dump_json(rt);
+    EXPECT_TRUE(has(text, R"("name":"a \"quoted\"\\\u000a name")")) << text;
+    EXPECT_TRUE(has(text, R"("state":"waiting")")) << text;
+    EXPECT_TRUE(has(text, R"("waits":"for event 0x)")) << text;
+    EXPECT_EQ(std::ranges::count(text, '{'), std::ranges::count(text, '}'));
+    EXPECT_EQ(std::ranges::count(text, '\n'), 1);
+    enough.set();
+    odd.join();
+  });
+}
+
+TEST(DumpOfAnEndedRuntime, IsRefused) {
+  runtime rt({.threads = 1});
+  rt.run([] {});
+  rt.shutdown(shutdown_mode::drain);
+  std::ostringstream text;
+  EXPECT_THROW(rt.dump(text), usage_error);
+  EXPECT_THROW(rt.dump_json(text), usage_error);
+  EXPECT_EQ(text.str(), "");
+}
+
+}  // namespace
