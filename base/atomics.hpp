@@ -64,6 +64,14 @@ struct std_atomics {
     }
 #endif
   }
+  // The light one where the other side does without the heavy one if that is none (fences_are_asymmetric).
+  static void compiler_fence() noexcept {
+#if ULEXITE_TSAN
+    tsan_fence();
+#else
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+  }
   static void heavy_fence() noexcept {
 #if ULEXITE_TSAN
     tsan_fence();

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace ulexite {
 
@@ -35,5 +36,8 @@ struct runtime_metrics {
   std::uint64_t polls_rescued = 0;    // times that the monitor woke a worker to watch the event loop
   std::uint64_t rescued_wakeups = 0;  // work found lying while every worker slept: always 0, or there is a defect
 };
+
+// The counters as "name value", a line each.
+std::string to_string(const runtime_metrics& metrics);
 
 }  // namespace ulexite

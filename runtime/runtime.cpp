@@ -87,6 +87,11 @@ void runtime::dump_json(std::ostream& out, const dump_options& options) const {
   write_json(out, collect(*state_, options));
 }
 
+void runtime::write_prometheus(std::ostream& out) const {
+  if (ended()) throw usage_error("runtime::write_prometheus was called after shutdown");
+  detail::write_prometheus(out, collect(*state_, {.backtraces = false}));
+}
+
 runtime_metrics runtime::metrics() const noexcept { return state_->metrics(); }
 
 bool in_fiber() noexcept {

@@ -88,6 +88,7 @@ void collect_fibers(runtime_state& home, const dump_options& options, runtime_re
     fiber_record fiber;
     if (!look->read(block, fiber)) return;
     seen += 7;
+    if (fiber.state == fiber_record::status::waiting) ++into.waiting[static_cast<std::size_t>(fiber.kind)];
     groups.add(fiber);
     graph.add(fiber, holder_of(fiber));
   });

@@ -5,6 +5,7 @@
 #include <ulexite/runtime/dump.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -37,8 +38,9 @@ struct fiber_group {
 struct runtime_report {
   runtime_metrics metrics;
   std::vector<worker_report> workers;
-  std::vector<fiber_group> groups;  // those that wait first, the oldest first
-  std::size_t left_out = 0;         // fibers in no group, because there were too many groups
+  std::vector<fiber_group> groups;                // those that wait first, the oldest first
+  std::array<std::size_t, wait_kinds> waiting{};  // how many fibers wait for each kind of thing
+  std::size_t left_out = 0;                       // fibers in no group, because there were too many groups
   std::vector<std::string> findings;
   bool has_circle = false;     // some fibers wait for each other, and for nothing else
   bool fibers_unseen = false;  // the kernel has no membarrier
@@ -49,6 +51,7 @@ struct runtime_report {
 runtime_report collect(runtime_state& home, const dump_options& options);
 
 void write_text(std::ostream& out, const runtime_report& report);
+void write_prometheus(std::ostream& out, const runtime_report& report);
 void write_json(std::ostream& out, const runtime_report& report);
 
 // "fiber #7 "parser"".

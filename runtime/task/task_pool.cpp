@@ -1,4 +1,5 @@
 #include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/runtime/task/debug_table.hpp>
 #include <ulexite/runtime/task/task_pool.hpp>
 
 #include <algorithm>
@@ -134,7 +135,13 @@ void task_pool::keep_for_ever() noexcept {
   next_kept_ = std::exchange(all, this);
 }
 
+task_pool::task_pool(runtime_state& home, event_loop& loop, unhandled_handler handler)
+    : home_(home), loop_(loop), handler_(std::make_shared<const unhandled_handler>(std::move(handler))) {
+  enter_in_debug_table(*this);
+}
+
 task_pool::~task_pool() {
+  remove_from_debug_table(*this);
   while (slab* const last = slabs_) {
     slabs_ = last->next;
 #if ULEXITE_ASAN

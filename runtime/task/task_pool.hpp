@@ -124,6 +124,9 @@ class task_pool {
   void retire() noexcept;
 
  private:
+  friend struct debug_table;
+  struct layout;
+
   static constexpr std::size_t slab_size = 256 * 1024;
   static constexpr std::size_t chunk_size = 2 * 1024 * 1024;  // of a large pool's slabs: a huge page
   static constexpr unsigned single_slabs = 16;                // before it is a large one
@@ -143,8 +146,7 @@ class task_pool {
     }
   };
 
-  task_pool(runtime_state& home, event_loop& loop, unhandled_handler handler)
-      : home_(home), loop_(loop), handler_(std::make_shared<const unhandled_handler>(std::move(handler))) {}
+  task_pool(runtime_state& home, event_loop& loop, unhandled_handler handler);
   ~task_pool();
 
   static slab& slab_of(const void* room) noexcept {

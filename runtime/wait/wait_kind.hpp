@@ -3,6 +3,7 @@
 // What a wait leaves in its fiber's record before the switch, for those who look into a running program: of what kind
 // it is, the object it is for, and since when. It costs the path a few stores and no byte of memory.
 
+#include <cstddef>
 #include <cstdint>
 
 namespace ulexite::detail {
@@ -35,7 +36,43 @@ enum class wait_kind : std::uint8_t {
 };
 
 // In words, as what follows "waits": "to receive from channel".
-const char* to_string(wait_kind kind) noexcept;
+constexpr const char* to_string(wait_kind kind) noexcept {
+  switch (kind) {
+    case wait_kind::none: return "for something";
+    case wait_kind::receive: return "to receive from channel";
+    case wait_kind::send: return "to send to channel";
+    case wait_kind::select: return "in a select whose first case is at";
+    case wait_kind::mutex: return "for mutex";
+    case wait_kind::shared_mutex: return "for shared_mutex";
+    case wait_kind::condition_variable: return "for condition_variable";
+    case wait_kind::semaphore: return "for semaphore";
+    case wait_kind::event: return "for event";
+    case wait_kind::latch: return "for latch";
+    case wait_kind::barrier: return "at barrier";
+    case wait_kind::wait_group: return "for wait_group";
+    case wait_kind::future: return "for future";
+    case wait_kind::join: return "for the end of fiber";
+    case wait_kind::fork: return "for a branch of a parallel call";
+    case wait_kind::sleep: return "in a sleep";
+    case wait_kind::blocking: return "for a blocking call";
+    case wait_kind::read: return "to read descriptor";
+    case wait_kind::write: return "to write descriptor";
+    case wait_kind::descriptors: return "for one of several descriptors";
+  }
+  return "for something unknown";
+}
+
+inline constexpr std::size_t wait_kinds = static_cast<std::size_t>(wait_kind::descriptors) + 1;
+
+// As a label in metrics.
+constexpr const char* name_of(wait_kind kind) noexcept {
+  constexpr const char* names[wait_kinds] = {
+      "none",      "receive", "send",     "select",  "mutex",      "shared_mutex", "condition_variable",
+      "semaphore", "event",   "latch",    "barrier", "wait_group", "future",       "join",
+      "fork",      "sleep",   "blocking", "read",    "write",      "descriptors"};
+  const auto number = static_cast<std::size_t>(kind);
+  return number < wait_kinds ? names[number] : "unknown";
+}
 
 // May something end such a wait that is no fiber of the runtime, and no holder of what the wait is for?
 constexpr bool waits_for_outside(wait_kind kind) noexcept { return kind >= wait_kind::sleep; }

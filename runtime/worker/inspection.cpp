@@ -1,4 +1,4 @@
-#include <ulexite/base/fences.hpp>
+#include <ulexite/base/atomics.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
 
 #include <atomic>
@@ -16,8 +16,8 @@ struct raw_record {
   [[nodiscard]] const fiber& content() const noexcept { return *reinterpret_cast<const fiber*>(bytes + sizeof(agent)); }
 };
 
-[[gnu::noinline, gnu::no_sanitize("address", "thread")]] void copy_record(const agent& block,
-                                                                          raw_record& into) noexcept {
+__attribute__((noinline, no_sanitize("address", "thread"))) void copy_record(const agent& block,
+                                                                             raw_record& into) noexcept {
   const auto* const from = reinterpret_cast<const volatile std::byte*>(&block);
   for (std::size_t i = 0; i < sizeof into.bytes; ++i) into.bytes[i] = from[i];
   std::atomic_thread_fence(std::memory_order_acquire);  // what is read next is younger
@@ -25,12 +25,12 @@ struct raw_record {
 
 }  // namespace
 
-bool inspection::possible() noexcept { return fences_are_asymmetric; }
+bool inspection::possible() noexcept { return ULEXITE_TSAN || fences_are_asymmetric; }
 
 inspection::inspection(runtime_state& home) noexcept : home_(home) {
   home_.inspecting.lock();
   for (const auto& s : home_.schedulers) s->set_inspected();
-  heavy_fence();  // A
+  std_atomics::heavy_fence();  // A
 }
 
 inspection::~inspection() {
@@ -68,6 +68,7 @@ bool inspection::read(agent& block, fiber_record& into) const {
   }
   if (waits) {
     into.kind = wait_mode::kind_of(content.wait_bits);
+    if (static_cast<std::size_t>(into.kind) >= wait_kinds) into.kind = wait_kind::none;
     into.timed = (content.wait_bits & wait_mode::timed_bit) != 0;
     into.object = content.next;
     const auto now = static_cast<std::uint32_t>(now_ns() / 1'000'000);
@@ -79,10 +80,10 @@ bool inspection::read(agent& block, fiber_record& into) const {
 fiber_record running_on(const scheduler& worker) {
   fiber_record found;
   const agent* const who = worker.running_agent();
-  if (!who || !worker.runs_something() || who->kind != agent_kind::fiber) return found;
+  if (!who || !worker.runs_something()) return found;
   raw_record raw;
   copy_record(*who, raw);
-  if (!raw.owner().in_use || worker.running_agent() != who) return found;
+  if (raw.owner().kind != agent_kind::fiber || !raw.owner().in_use || worker.running_agent() != who) return found;
   found.id = raw.content().id;
   found.where = raw.content().where;
   found.name = name_of(*reinterpret_cast<const task*>(who + 1), found.id);

@@ -80,7 +80,7 @@ void scheduler::begin_quantum(task* next) noexcept {
   if (next) next->last_worker = index_;
 #endif
   budget_rounds_ = 0;
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // inspection.hpp A
+  std_atomics::compiler_fence();  // inspection.hpp A
   if (forks_.has_requests()) [[unlikely]]
     answer_requests();
   counters.dispatches.add();

@@ -122,7 +122,7 @@ void task::replace_name(const char* with) noexcept {
 
 // The identity is read as it lies there, whatever has become of the fiber. Its memory stays, and while the lock is held
 // a name that stands there is one. Sanitizers object to the look at what may be gone.
-[[gnu::no_sanitize("address", "thread")]] std::string name_of(const fiber_identity& who, std::uint64_t id) {
+__attribute__((no_sanitize("address", "thread"))) std::string name_of(const fiber_identity& who, std::uint64_t id) {
   const std::lock_guard lock(names_lock);
   const volatile fiber_identity& identity = who;
   const char* const name = identity.name;

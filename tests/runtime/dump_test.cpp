@@ -184,6 +184,28 @@ TEST_P(Dump, AsJsonIsWellFormedWhateverTheNames) {
   });
 }
 
+TEST_P(Dump, AsMetricsCountsWhatWaitsByKind) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    event enough;
+    task_group all;
+    for (int i = 0; i < 3; ++i) all.spawn([&] { enough.wait(); });
+    wait_until_others_wait();
+    std::ostringstream text;
+    rt.write_prometheus(text);
+    EXPECT_TRUE(has(text.str(), "ulexite_fibers_waiting{kind=\"event\"} 3\n")) << text.str();
+    EXPECT_TRUE(has(text.str(), "ulexite_fibers_waiting{kind=\"mutex\"} 0\n"));
+    EXPECT_TRUE(has(text.str(), "# TYPE ulexite_dispatches_total counter\nulexite_dispatches_total "));
+    EXPECT_TRUE(has(text.str(), "ulexite_worker_queued{worker=\"0\"} "));
+    EXPECT_TRUE(has(text.str(), "\nulexite_rescued_wakeups_total 0\n"));
+    enough.set();
+    all.wait();
+  });
+  const std::string lines = to_string(rt.metrics());
+  EXPECT_TRUE(has(lines, "fibers_spawned 4\n")) << lines;
+  EXPECT_TRUE(has(lines, "fibers_ended 4\n")) << lines;
+}
+
 TEST(DumpOfAnEndedRuntime, IsRefused) {
   runtime rt({.threads = 1});
   rt.run([] {});
@@ -191,6 +213,7 @@ TEST(DumpOfAnEndedRuntime, IsRefused) {
   std::ostringstream text;
   EXPECT_THROW(rt.dump(text), usage_error);
   EXPECT_THROW(rt.dump_json(text), usage_error);
+  EXPECT_THROW(rt.write_prometheus(text), usage_error);
   EXPECT_EQ(text.str(), "");
 }
 

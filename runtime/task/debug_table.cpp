@@ -1,0 +1,99 @@
+#include <ulexite/fiber/jump.hpp>
+#include <ulexite/runtime/task/debug_table.hpp>
+#include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/task/task_pool.hpp>
+#include <ulexite/runtime/wait/wait_kind.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+// Base classes come first and single, so the offsets are what they seem.
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+
+namespace ulexite::detail {
+namespace {
+
+constexpr std::size_t most_pools = 256;  // those of more runtimes are not found
+constexpr std::size_t kinds = 32;
+
+}  // namespace
+
+struct task_pool::layout {
+  static constexpr std::uint32_t slabs = offsetof(task_pool, slabs_), next = offsetof(slab, next),
+                                 block_size = offsetof(slab, block_size), carved = offsetof(slab, carved),
+                                 slab_bytes = slab_size;
+};
+
+// Read by a debugger while nothing runs. The order of the numbers is the script's; a change of it, or of their meaning,
+// is a new version.
+struct debug_table {
+  std::uint32_t version = 1;
+  std::uint32_t slab_size = task_pool::layout::slab_bytes;
+  std::uint32_t pool_slabs = task_pool::layout::slabs;
+  std::uint32_t slab_next = task_pool::layout::next;
+  std::uint32_t slab_block_size = task_pool::layout::block_size;
+  std::uint32_t slab_carved = task_pool::layout::carved;
+  std::uint32_t first_block = task_pool::granule;
+  std::uint32_t agent_size = sizeof(agent);
+  std::uint32_t agent_phase = offsetof(agent, word);         // wait_word's, its first member
+  std::uint32_t agent_in_use = offsetof(agent, budget) + 1;  // its lowest bit
+  std::uint32_t task_object = offsetof(task, next);
+  std::uint32_t task_frame = offsetof(task, saved);
+  std::uint32_t task_state = offsetof(task, state);
+  std::uint32_t task_wait_bits = offsetof(task, wait_bits);
+  std::uint32_t task_wait_since = offsetof(task, wait_since);
+  std::uint32_t task_standing = offsetof(task, standing);
+  std::uint32_t task_id = offsetof(task, id);
+  std::uint32_t task_name = offsetof(task, name);
+  std::uint32_t task_where = offsetof(task, where);
+  std::uint32_t stack_low = offsetof(stack, low);
+  std::uint32_t stack_high = offsetof(stack, high);
+  // Where the registers of what was left lie, from its frame on: see jump.hpp and unwind.cpp.
+#if ULEXITE_OWN_JUMP
+  std::uint32_t saved_pc = 0, saved_fp = 8, resumed_sp = 144;
+#elif defined(__x86_64__)
+  std::uint32_t saved_pc = 0x40, saved_fp = 0x38, resumed_sp = 0x48;
+#else
+  std::uint32_t saved_pc = 0xa0, saved_fp = 0x90, resumed_sp = 0xb0;
+#endif
+  const char* kind_names[kinds] = {};
+  std::atomic<task_pool*> pools[most_pools] = {};
+
+  constexpr debug_table() noexcept {
+    for (std::size_t i = 0; i < kinds; ++i) kind_names[i] = to_string(static_cast<wait_kind>(i));
+  }
+};
+
+}  // namespace ulexite::detail
+
+// A note, which no strip removes, says how far it is from its description to the table.
+extern "C" {
+[[gnu::used, gnu::visibility("hidden")]] constinit ulexite::detail::debug_table ulexite_debug;
+}
+asm(R"(
+.pushsection .note.ulexite, "a", %note
+.balign 4
+.long 8, 8, 1
+.asciz "Ulexite"
+1:
+.quad ulexite_debug - 1b
+.popsection
+)");
+
+namespace ulexite::detail {
+namespace {
+
+void exchange(task_pool* from, task_pool* to) noexcept {
+  for (auto& place : ulexite_debug.pools)
+    if (task_pool* expected = from;
+        place.compare_exchange_strong(expected, to, std::memory_order_relaxed))  // a debugger's
+      return;
+}
+
+}  // namespace
+
+void enter_in_debug_table(task_pool& pool) noexcept { exchange(nullptr, &pool); }
+void remove_from_debug_table(task_pool& pool) noexcept { exchange(&pool, nullptr); }
+
+}  // namespace ulexite::detail
