@@ -40,6 +40,9 @@ struct runtime_options {
   // each other. It is looked for when nothing has happened for some tenths of a second, and told once a silence.
   // A fiber that waits for a mutex hears of no stop, so with fail such a runtime still cannot end.
   deadlock_action on_deadlock = deadlock_action::report;
+  // At this signal the runtime is dumped (runtime::dump) to stderr, or appended to the file that the environment names in
+  // ULEXITE_DUMP. 0: no signal, or SIGQUIT if the environment has ULEXITE_DUMP. It costs a thread.
+  int dump_signal = 0;
   // Called on each worker thread, first and last, with the worker's number. With block_in_place a thread passes its
   // number to another, and the start there may be called before the stop here. They may take long, and wait for a fiber
   // as any plain thread may. The fiber runs on another worker, so not every worker may wait at the same time. They must

@@ -3,6 +3,7 @@
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/inspect/deadlock.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
+#include <ulexite/runtime/inspect/signal_dump.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
@@ -17,12 +18,15 @@ using detail::this_scheduler;
 
 runtime::runtime(runtime_options options) : state_(std::make_unique<detail::runtime_state>(std::move(options))) {
   if (state_->options.on_deadlock != deadlock_action::ignore) state_->when_quiet = detail::look_for_deadlock;
+  if (const int signal = detail::signal_dump::wanted(state_->options.dump_signal); signal != 0)
+    signal_dump_ = std::make_unique<detail::signal_dump>(*state_, signal);
 }
 
 runtime::~runtime() {
   if (detail::runtime_of_thread() == state_.get()) {  // std::exit, most likely
     detail::warn("~runtime was called on a thread of that runtime: its fibers run on until the process ends");
     static_cast<void>(state_.release());
+    static_cast<void>(signal_dump_.release());
     return;
   }
   if (!ended()) shutdown(shutdown_mode::cancel);
@@ -71,6 +75,7 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
     throw usage_error("runtime::shutdown was called twice at the same time");
   if (mode == shutdown_mode::cancel) state_->request_stop();
   if (mode != shutdown_mode::stop) state_->watch_until_quiet();
+  signal_dump_.reset();
   if (state_->stop_workers() == 0) return 0;
   const std::size_t left = state_->abandon_all();
   detail::warn("runtime stopped: %zu fibers abandoned", left);

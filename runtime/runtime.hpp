@@ -15,6 +15,10 @@
 
 namespace ulexite {
 
+namespace detail {
+class signal_dump;
+}
+
 // How a runtime ends.
 enum class shutdown_mode {
   drain,   // waits until every fiber has ended by itself
@@ -129,6 +133,7 @@ class runtime {
   [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_relaxed); }  // hint
 
   std::unique_ptr<detail::runtime_state> state_;
+  std::unique_ptr<detail::signal_dump> signal_dump_;
   std::atomic<bool> ended_{false};
 };
 

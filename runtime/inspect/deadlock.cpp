@@ -1,11 +1,11 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/runtime/inspect/deadlock.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
+#include <ulexite/runtime/inspect/signal_dump.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <sstream>
 
 namespace ulexite::detail {
@@ -33,7 +33,7 @@ bool all_wait_for_fibers(const runtime_report& report) {
 // All threads of the process are this runtime's, or wait for a fiber.
 bool no_thread_can_help(runtime_state& home) {
   const std::size_t own = home.threads_if_quiet();
-  return own != 0 && count_threads() == own + thread_agent::count_blocked();
+  return own != 0 && count_threads() == own + signal_dump::threads() + thread_agent::count_blocked();
 }
 
 void tell(const runtime_report& report, bool all) {
@@ -42,7 +42,8 @@ void tell(const runtime_report& report, bool all) {
        << (all ? "deadlock: every fiber waits, and nothing can end a wait\n"
                : "deadlock: fibers wait for each other in a circle\n");
   write_text(text, report);
-  std::cerr << text.str() << std::flush;
+  const std::string written = std::move(text).str();
+  write_report(written.data(), written.size());
 }
 
 }  // namespace
