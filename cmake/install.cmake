@@ -22,6 +22,8 @@ install(FILES
   cmake/FindLibevent.cmake
   DESTINATION ${package_dir})
 
+install(FILES tools/gdb/ulexite.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ulexite/gdb)
+
 file(RELATIVE_PATH ULEXITE_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" ULEXITE_PC_PREFIX ${ULEXITE_PC_PREFIX})
 set(ULEXITE_PC_CFLAGS "")

@@ -71,8 +71,8 @@ class fork_queue {
   [[nodiscard]] bool may_have_items() const noexcept { return forks_.may_have_items(); }
   void request_yield() noexcept { requests_.fetch_or(yield_bit, std::memory_order_relaxed); }  // hint
   void set_inspected() noexcept {
-    requests_.fetch_or(inspected_bit, std::memory_order_relaxed);
-  }  // A, ordered by its fence
+    requests_.fetch_or(inspected_bit, std::memory_order_relaxed);  // A, ordered by its fence
+  }
   void clear_inspected() noexcept {
     requests_.fetch_and(static_cast<std::uint8_t>(~inspected_bit), std::memory_order_release);  // A
   }

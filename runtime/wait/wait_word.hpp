@@ -118,7 +118,7 @@ class basic_wait_word {
   void abandon() noexcept { phase_.store(gone, Atomics::relaxed); }  // who misses it resumes in vain
   // Does it wait at this moment? Any thread; exact as long as the waiter is kept from running (inspection.hpp).
   [[nodiscard]] bool waits() const noexcept {
-    const auto phase = phase_.load(Atomics::acquire);  // hint: a claim may come at any time
+    const auto phase = phase_.load(Atomics::relaxed);  // hint
     return phase >= waiting && phase <= bare;
   }
   // Was it abandoned? With the lock of what it waits for, while it stands there.

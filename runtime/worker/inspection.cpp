@@ -18,6 +18,7 @@ struct raw_record {
 
 __attribute__((noinline, no_sanitize("address", "thread"))) void copy_record(const agent& block,
                                                                              raw_record& into) noexcept {
+  std::atomic_thread_fence(std::memory_order_acquire);  // what was read before is older
   const auto* const from = reinterpret_cast<const volatile std::byte*>(&block);
   for (std::size_t i = 0; i < sizeof into.bytes; ++i) into.bytes[i] = from[i];
   std::atomic_thread_fence(std::memory_order_acquire);  // what is read next is younger

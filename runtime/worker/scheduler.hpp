@@ -129,8 +129,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool runs_something() const noexcept { return busy_.load(std::memory_order_relaxed); }  // hint
   [[nodiscard]] bool runs(const agent* who) const noexcept { return running_agent() == who; }
   [[nodiscard]] const agent* running_agent() const noexcept {
-    return running_.load(std::memory_order_relaxed);
-  }  // hint
+    return running_.load(std::memory_order_relaxed);  // hint
+  }
   [[nodiscard]] std::size_t queued() const noexcept { return ring_.size() + jobs_.size() + has_slot(); }  // hint
   // Since when the monitor has seen it change nothing; 0: it does change. Written by the monitor.
   std::atomic<std::int64_t> unswitched_since{0};
