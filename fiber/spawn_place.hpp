@@ -34,6 +34,14 @@ class spawn_place {
   [[nodiscard]] std::source_location source() const noexcept { return std::bit_cast<std::source_location>(bits_); }
   [[nodiscard]] const void* code() const noexcept { return reinterpret_cast<const void*>(bits_ >> 1); }
 
+  // For a trace: all of it, below 48 bits.
+  [[nodiscard]] std::uintptr_t bits() const noexcept { return bits_; }
+  static spawn_place of_bits(std::uintptr_t bits) noexcept {
+    spawn_place made;
+    made.bits_ = bits;
+    return made;
+  }
+
   friend bool operator==(spawn_place, spawn_place) noexcept = default;
   friend auto operator<=>(spawn_place, spawn_place) noexcept = default;
 

@@ -4,6 +4,7 @@
 #include <ulexite/runtime/inspect/deadlock.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/inspect/signal_dump.hpp>
+#include <ulexite/runtime/inspect/trace.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
@@ -20,6 +21,7 @@ runtime::runtime(runtime_options options) : state_(std::make_unique<detail::runt
   if (state_->options.on_deadlock != deadlock_action::ignore) state_->when_quiet = detail::look_for_deadlock;
   if (const int signal = detail::signal_dump::wanted(state_->options.dump_signal); signal != 0)
     signal_dump_ = std::make_unique<detail::signal_dump>(*state_, signal);
+  trace_file_ = detail::trace_file::of_environment(*state_);
 }
 
 runtime::~runtime() {
@@ -27,6 +29,7 @@ runtime::~runtime() {
     detail::warn("~runtime was called on a thread of that runtime: its fibers run on until the process ends");
     static_cast<void>(state_.release());
     static_cast<void>(signal_dump_.release());
+    static_cast<void>(trace_file_.release());
     return;
   }
   if (!ended()) shutdown(shutdown_mode::cancel);
@@ -76,6 +79,7 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
   if (mode == shutdown_mode::cancel) state_->request_stop();
   if (mode != shutdown_mode::stop) state_->watch_until_quiet();
   signal_dump_.reset();
+  trace_file_.reset();
   if (state_->stop_workers() == 0) return 0;
   const std::size_t left = state_->abandon_all();
   detail::warn("runtime stopped: %zu fibers abandoned", left);
@@ -95,6 +99,17 @@ void runtime::dump_json(std::ostream& out, const dump_options& options) const {
 void runtime::write_prometheus(std::ostream& out) const {
   if (ended()) throw usage_error("runtime::write_prometheus was called after shutdown");
   detail::write_prometheus(out, collect(*state_, {.backtraces = false}));
+}
+
+void runtime::start_trace(const trace_options& options) {
+  if (ended()) throw usage_error("runtime::start_trace was called after shutdown");
+  if (!detail::start_trace(*state_, options)) throw usage_error("runtime::start_trace was called twice");
+}
+
+void runtime::stop_trace() noexcept { detail::stop_trace(*state_); }
+
+void runtime::write_trace(std::ostream& out) const {
+  if (!detail::write_trace(out, *state_)) throw usage_error("runtime::write_trace was called before start_trace");
 }
 
 runtime_metrics runtime::metrics() const noexcept { return state_->metrics(); }

@@ -8,7 +8,8 @@
 //   robbed_           a thief is at forks_. Written by thieves, read by thieves as a hint.
 //   requests_         what others ask of the owner, as bits. yield_bit: the running fiber should yield at its next
 //                     chance; set by the monitor, cleared by the owner at the next dispatch. inspected_bit: set and
-//                     cleared by who looks into the runtime, see runtime/worker/inspection.hpp.
+//                     cleared by who looks into the runtime, see runtime/worker/inspection.hpp. traced_bit: each
+//                     dispatch is to be recorded; a hint.
 //
 // Pairings
 //   A  inspection.hpp A.
@@ -28,6 +29,8 @@ class task;
 
 class fork_queue {
  public:
+  static constexpr std::uint8_t yield_bit = 1, inspected_bit = 2, traced_bit = 4;
+
   fork_queue(scheduler& owner, std::size_t workers) noexcept : owner_(owner), workers_(workers) {}
   fork_queue(const fork_queue&) = delete;
   fork_queue& operator=(const fork_queue&) = delete;
@@ -64,7 +67,7 @@ class fork_queue {
   void forget_yield() noexcept {
     requests_.fetch_and(static_cast<std::uint8_t>(~yield_bit), std::memory_order_relaxed);  // hint
   }
-  [[nodiscard]] bool has_requests() const noexcept { return requests_.load(std::memory_order_acquire) != 0; }  // A
+  [[nodiscard]] std::uint8_t requests() const noexcept { return requests_.load(std::memory_order_acquire); }  // A
 
   // Any thread, below.
 
@@ -73,6 +76,13 @@ class fork_queue {
   void set_inspected() noexcept {
     requests_.fetch_or(inspected_bit, std::memory_order_relaxed);  // A, ordered by its fence
   }
+  void set_traced(bool on) noexcept {
+    if (on) {
+      requests_.fetch_or(traced_bit, std::memory_order_relaxed);  // hint
+    } else {
+      requests_.fetch_and(static_cast<std::uint8_t>(~traced_bit), std::memory_order_relaxed);  // hint
+    }
+  }
   void clear_inspected() noexcept {
     requests_.fetch_and(static_cast<std::uint8_t>(~inspected_bit), std::memory_order_release);  // A
   }
@@ -80,8 +90,6 @@ class fork_queue {
   task* steal(runtime_state& home) noexcept;
 
  private:
-  static constexpr std::uint8_t yield_bit = 1, inspected_bit = 2;
-
   // The last time another worker was woken for forks, to judge whether that was worth it.
   struct notification {
     std::int64_t time = 0;

@@ -97,23 +97,30 @@ void scheduler::enqueue_jobs(intrusive_queue<job>& jobs) noexcept {
 // worker is woken for the former now and then only, because this one is likely to take it at once.
 void scheduler::wake(task& woken) noexcept {
   perturb();
+  if (wake_notice_ != 0) [[unlikely]]
+    return wake_with_notice(woken);
   if (migrating) return add(woken);
-  job* const displaced = has_slot() ? slot_.take() : nullptr;
-  slot_.put(woken);
-  if (displaced) return add(*displaced);
-  if (slot_due_) [[unlikely]]
-    announce_slot();
+  if (job* const displaced = put_into_slot(woken)) add(*displaced);
+}
+
+// The record comes first: once the woken fiber lies in the slot, another worker may take it.
+[[gnu::noinline]] void scheduler::wake_with_notice(task& woken) noexcept {
+  if (traced()) record(trace_kind::wake, woken.id);
+  if (migrating) return add(woken);
+  if (job* const displaced = put_into_slot(woken)) return add(*displaced);
+  if (wake_notice_ & slot_due) announce_slot();
 }
 
 // The fiber that fills the slot may compute on for long, and then another worker should take what lies there. Whether
 // it does shows when it lets go, or wakes the next: so a visit is due then. If it did not, there is a pause, twice as
 // long each time. What counts is the time that the thread has computed, not the clock's: a worker whose processor was
 // taken away, perhaps by the one that it woke, stands still too, and its fibers lose by being parted.
-[[gnu::noinline]] void scheduler::announce_slot() noexcept {
+void scheduler::announce_slot() noexcept {
   auto& last = last_slot_wake_;
   if (last.to_be_judged && thread_time() - last.computed < tuning::worthwhile) return;
-  slot_due_ = others_may_be_woken();
-  if (!slot_due_) return;
+  const bool useful = others_may_be_woken();
+  set_slot_due(useful);
+  if (!useful) return;
   home_.parker.wake_one();
   last.to_be_judged = true;
   last.computed = thread_time();
@@ -128,7 +135,7 @@ void scheduler::judge_last_slot_wake(std::int64_t now) noexcept {
     last.pause = tuning::next_pause(was_worth_it, last.pause, tuning::shortest_pause, tuning::longest_slot_pause);
     last.judged = now;
   }
-  slot_due_ = !alone() && now - last.judged >= last.pause;
+  set_slot_due(!alone() && now - last.judged >= last.pause);
 }
 
 }  // namespace ulexite::detail

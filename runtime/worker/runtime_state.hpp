@@ -30,6 +30,15 @@ namespace ulexite::detail {
 
 class event_loop;
 
+// The recording of all workers.
+struct trace_state {
+  std::mutex turn;  // guards the rest
+  bool on = false;
+  std::vector<std::unique_ptr<recorder>> recorders;  // of all traces, the last one's at the end, one for each worker
+  std::uint64_t first_ticks = 0;                     // at the start of the last one
+  std::int64_t first_time = 0;
+};
+
 class runtime_state {
  public:
   explicit runtime_state(runtime_options options);
@@ -123,7 +132,8 @@ class runtime_state {
   detail::parker<runtime_state> parker;
   std::vector<std::unique_ptr<scheduler>> schedulers;
   std::atomic<bool> running_main{false};  // run() is under way
-  std::mutex inspecting;                  // held while fibers are looked at, see inspection.hpp
+  trace_state trace;
+  std::mutex inspecting;  // held while fibers are looked at, see inspection.hpp
 
  private:
   void count_spawn_slow(scheduler* here);

@@ -81,7 +81,7 @@ void scheduler::begin_quantum(task* next) noexcept {
 #endif
   budget_rounds_ = 0;
   std_atomics::compiler_fence();  // inspection.hpp A
-  if (forks_.has_requests()) [[unlikely]]
+  if (forks_.requests() != 0) [[unlikely]]
     answer_requests();
   counters.dispatches.add();
 }
@@ -89,9 +89,14 @@ void scheduler::begin_quantum(task* next) noexcept {
 // What runs next is marked as running, so an inspection that begins now leaves it alone. It may read the fiber at this
 // moment if it began before, and then it is waited for.
 [[gnu::noinline]] void scheduler::answer_requests() noexcept {
-  forks_.forget_yield();
-  home_.inspecting.lock();
-  home_.inspecting.unlock();
+  const std::uint8_t requests = forks_.requests();
+  if (requests & fork_queue::yield_bit) forks_.forget_yield();
+  if (requests & fork_queue::inspected_bit) {
+    home_.inspecting.lock();
+    home_.inspecting.unlock();
+  }
+  set_traced((requests & fork_queue::traced_bit) != 0);
+  if (traced()) record_dispatch();
 }
 
 bool scheduler::budget_is_spent() noexcept {
@@ -332,6 +337,7 @@ task* scheduler::run() noexcept {
     home_.parker.end_search(*this, eager());
     switch_thread* const here = leave(main, chosen, departure::returns);
     if (here != this) return fiber_of(*here);
+    if (traced()) record_left();
     complete_switch();
   }
   busy_.store(false, std::memory_order_relaxed);  // hint

@@ -26,6 +26,7 @@
 #include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
+#include <ulexite/runtime/worker/recorder.hpp>
 #include <ulexite/runtime/worker/tuning.hpp>
 
 #include <atomic>
@@ -99,6 +100,10 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void enqueue_jobs(intrusive_queue<job>& jobs) noexcept;
   void wake(task& woken) noexcept;
 
+  // Is what happens here being recorded? And an event for that.
+  [[nodiscard]] bool traced() const noexcept { return (wake_notice_ & wake_traced) != 0; }
+  void record(trace_kind kind, std::uint64_t value = 0, std::uint8_t detail = 0) noexcept;
+
   // The running job goes on as a fiber. Throws errc::limit_reached, std::bad_alloc.
   void make_fiber_of_job();
 
@@ -132,6 +137,9 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     return running_.load(std::memory_order_relaxed);  // hint
   }
   [[nodiscard]] std::size_t queued() const noexcept { return ring_.size() + jobs_.size() + has_slot(); }  // hint
+  // Records what happens here from now on, or no longer.
+  void start_recording(recorder& into) noexcept;
+  void stop_recording() noexcept;
   // Since when the monitor has seen it change nothing; 0: it does change. Written by the monitor.
   std::atomic<std::int64_t> unswitched_since{0};
   void request_yield() noexcept { forks_.request_yield(); }
@@ -143,6 +151,9 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   } counters;
 
  private:
+  // It is to be announced; it is to be recorded.
+  static constexpr std::uint8_t slot_due = 1, wake_traced = 2;
+
   // What the switch leaves to the computation that it arrives in.
   struct departed {
     enum { nothing, waiting, yielding, yielding_to_woken, ended } what = nothing;
@@ -219,7 +230,22 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void overflow(job& fiber) noexcept;
   void enqueue_slow(job& runnable) noexcept;
   void push_job(job& job) noexcept;
+  job* put_into_slot(task& woken) noexcept {
+    job* const displaced = has_slot() ? slot_.take() : nullptr;
+    slot_.put(woken);
+    return displaced;
+  }
+  void wake_with_notice(task& woken) noexcept;
   void announce_slot() noexcept;
+  void set_slot_due(bool due) noexcept {
+    wake_notice_ = static_cast<std::uint8_t>((wake_notice_ & ~slot_due) | (due ? slot_due : 0));
+  }
+  void set_traced(bool traced) noexcept {
+    wake_notice_ = static_cast<std::uint8_t>((wake_notice_ & ~wake_traced) | (traced ? wake_traced : 0));
+  }
+  void record_dispatch() noexcept;
+  void record_left() noexcept;
+  [[nodiscard]] std::uint8_t how_it_left() const noexcept;
   [[nodiscard]] bool others_may_be_woken() const noexcept;
   void judge_last_slot_wake(std::int64_t now) noexcept;
   inline void prefetch_ring() noexcept;
@@ -245,9 +271,9 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   unsigned budget_rounds_ = 0;       // at the running fiber's budget
   unsigned until_housekeeping_ = 1;  // dispatches
   unsigned quanta_per_visit_ = 1;
-  unsigned slot_streak_ = 0;  // dispatches in a row from the slot
-  bool slot_due_ = false;     // the next fiber in the slot is to be announced
-  bool jobs_empty_ = true;    // nothing was pushed to jobs_ since it was found empty
+  unsigned slot_streak_ = 0;      // dispatches in a row from the slot
+  std::uint8_t wake_notice_ = 0;  // bits: what is to be done about the next fiber that this worker wakes
+  bool jobs_empty_ = true;        // nothing was pushed to jobs_ since it was found empty
   bool jobs_turn_ = false, forks_turn_ = false;
   bool leave_forks_ = false;  // the fiber that forked them only makes room: the next visit leaves them to it
   unsigned stack_colour_ = 0;
@@ -273,6 +299,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   alignas(cache_line) next_slot<job> slot_;
   fork_queue forks_;
   alignas(cache_line) std::atomic<bool> busy_{false};
+  std::atomic<recorder*> recorder_{nullptr};
   std::atomic<const agent*> running_{nullptr};
 
   friend class fork_queue;

@@ -57,6 +57,7 @@ void scheduler::pace(std::int64_t now) noexcept {
   until_housekeeping_ = quanta_per_visit_;
   last_visit_ = now;
   note_time(now);
+  if (traced()) record(trace_kind::queue, queued());
 }
 
 // Do fibers run so long that the event loop must not wait for this worker?
@@ -164,6 +165,7 @@ job* scheduler::take_from_others(bool slots_too) noexcept {
   job* const taken = take_injected(tuning::inject_batch);
   if (job* const first = taken ? taken : steal(slots_too)) {
     last_theft_.time = now_ns();
+    if (traced()) record(trace_kind::steal);
     last_theft_.count = ring_.size() + jobs_.size() - before + 1;
     return first;
   }
@@ -236,7 +238,9 @@ job* scheduler::park(bool& stopping) noexcept {
   ready_ = &ready;
   if (!home_.starved.empty()) give_stacks_back();  // others need them
   busy_.store(false, std::memory_order_relaxed);   // hint
+  if (traced()) record(trace_kind::park);
   const auto outcome = home_.parker.park(*this);
+  if (traced()) record(trace_kind::unpark);
   counters.parks.add();
   busy_.store(true, std::memory_order_relaxed);  // hint
   const std::int64_t now = now_ns();

@@ -1,4 +1,4 @@
-// Dumps of a runtime whose fibers never stand still: they wait for one another in all ways, change their names, are
+// Dumps and traces of a runtime whose fibers never stand still: they wait for one another in all ways, change their names, are
 // spawned and end. Whatever a dump meets, it must not touch what has gone, and each fiber goes on as if it had not been.
 
 #include "stress/stress.hpp"
@@ -55,6 +55,17 @@ struct churn {
     }
   }
 
+  void record(runtime& rt) {
+    while (!over) {
+      rt.start_trace({.events_per_worker = 256});
+      std::this_thread::sleep_for(3ms);
+      std::ostringstream text;
+      rt.write_trace(text);
+      rt.stop_trace();
+      test.check(text.str().find("traceEvents") != std::string::npos, "an empty trace");
+    }
+  }
+
   void look(const runtime& rt, bool json) {
     while (!over) {
       std::ostringstream text;
@@ -71,6 +82,7 @@ void round(program& test) {
   runtime rt({.threads = test.threads});
   test.show(&rt);
   std::thread outside([&] { all.look(rt, false); });
+  std::thread recorder([&] { all.record(rt); });
   rt.run([&] {
     task_group askers, servers;
     for (int i = 0; i < 4; ++i) servers.spawn([&] { all.serve(); });
@@ -86,6 +98,7 @@ void round(program& test) {
     looker.join();
   });
   outside.join();
+  recorder.join();
   test.check(all.sent == all.received, "values were lost", all.sent - all.received);
   test.check(all.dumps > 0, "no dump");
   test.show(nullptr);

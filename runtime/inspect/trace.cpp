@@ -1,0 +1,251 @@
+#include <ulexite/base/panic.hpp>
+#include <ulexite/runtime/inspect/json.hpp>
+#include <ulexite/runtime/inspect/report.hpp>
+#include <ulexite/runtime/inspect/trace.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace ulexite::detail {
+
+bool start_trace(runtime_state& home, const trace_options& options) {
+  trace_state& trace = home.trace;
+  const std::lock_guard lock(trace.turn);
+  if (trace.on) return false;
+  // Those of earlier traces stay, because a worker may be about to write its last event into one.
+  std::vector<std::unique_ptr<recorder>> fresh;
+  for (std::size_t i = 0; i < home.workers; ++i)
+    fresh.push_back(std::make_unique<recorder>(std::max<std::size_t>(options.events_per_worker, 2)));
+  trace.recorders.reserve(trace.recorders.size() + fresh.size());
+  for (std::size_t i = 0; i < home.workers; ++i) {
+    trace.recorders.push_back(std::move(fresh[i]));
+    home.schedulers[i]->start_recording(*trace.recorders.back());
+  }
+  trace.first_time = now_ns();
+  trace.first_ticks = clock_ticks();
+  trace.on = true;
+  return true;
+}
+
+void stop_trace(runtime_state& home) noexcept {
+  const std::lock_guard lock(home.trace.turn);
+  for (const auto& worker : home.schedulers) worker->stop_recording();
+  home.trace.on = false;
+}
+
+namespace {
+
+struct place_in_time {
+  trace_event event;
+  std::size_t worker;
+};
+
+// Turns the events of all workers, in the order of their times, into those of Chrome's trace format (Trace Event
+// Format, 2016), which Perfetto reads too.
+class trace_writer {
+ public:
+  trace_writer(std::ostream& out, const trace_state& trace, std::size_t workers)
+      : events_(out, '[', ']'), first_ticks_(trace.first_ticks), runs_(workers) {
+    const auto ticks = static_cast<double>(clock_ticks() - trace.first_ticks);
+    const auto time = static_cast<double>(now_ns() - trace.first_time);
+    microseconds_per_tick_ = ticks > 0 ? time / ticks / 1000 : 0;
+    for (std::size_t i = 0; i < workers; ++i) {
+      json named(events_.next(), '{', '}');
+      begin(named, "M", 0, i);
+      named.string("name", "thread_name");
+      json arguments(named.key("args"), '{', '}');
+      arguments.string("name", "worker " + std::to_string(i));
+    }
+  }
+
+  // First of all, for all: a name is known from the fiber's first run on.
+  void learn(const std::vector<trace_event>& of_worker) {
+    std::uint64_t fiber = 0;
+    for (const trace_event& each : of_worker) {
+      if (each.kind == trace_kind::dispatch) fiber = each.value;
+      if (each.kind == trace_kind::place) places_[fiber] = spawn_place::of_bits(each.value);
+      if (each.kind != trace_kind::name) continue;
+      char part[7] = {};
+      std::memcpy(part, &each.value, 6);
+      std::string& name = names_[fiber];
+      if (name.size() == 6U * each.detail) name += part;
+    }
+  }
+
+  void add(const trace_event& event, std::size_t worker) {
+    run& now = runs_[worker];
+    switch (event.kind) {
+      case trace_kind::dispatch:
+        end_run(now, event, worker);
+        now = {true, event.value, event.ticks};
+        if (const auto wake = wakes_.find(event.value); wake != wakes_.end()) {
+          arrow("f", wake->second, event, worker);
+          wakes_.erase(wake);
+        }
+        break;
+      case trace_kind::left: end_run(now, event, worker); break;
+      case trace_kind::wake:
+        if (!now.under_way) break;
+        wakes_[event.value] = ++arrows_;
+        arrow("s", arrows_, event, worker);
+        break;
+      case trace_kind::park: parked_[worker] = event.ticks; break;
+      case trace_kind::unpark:
+        if (const auto since = parked_.find(worker); since != parked_.end()) {
+          slice(since->second, event.ticks, worker, "sleeps");
+          parked_.erase(since);
+        }
+        break;
+      case trace_kind::steal: instant("steal", event, worker); break;
+      case trace_kind::queue: counter(event, worker); break;
+      case trace_kind::span_begin: span("b", now.fiber, event, worker); break;
+      case trace_kind::span_end: span("e", now.fiber, event, worker); break;
+      case trace_kind::place:
+      case trace_kind::name: break;
+    }
+  }
+
+ private:
+  struct run {
+    bool under_way = false;
+    std::uint64_t fiber = 0;
+    std::uint64_t since = 0;
+  };
+
+  [[nodiscard]] double time_of(std::uint64_t ticks) const {
+    return static_cast<double>(static_cast<std::int64_t>(ticks - first_ticks_)) * microseconds_per_tick_;
+  }
+  void begin(json& event, const char* phase, std::uint64_t ticks, std::size_t worker) const {
+    event.string("ph", phase);
+    event.number("pid", 1);
+    event.number("tid", worker);
+    if (ticks != 0) event.key("ts") << time_of(ticks);
+  }
+  [[nodiscard]] std::string name_of_fiber(std::uint64_t fiber) const {
+    if (fiber == 0) return "job";
+    const auto name = names_.find(fiber);
+    return name == names_.end() ? "fiber #" + std::to_string(fiber) : name->second + " #" + std::to_string(fiber);
+  }
+  static std::string describe_departure(std::uint8_t how) {
+    const std::uint8_t which = how & departure_note::which;
+    if (which == departure_note::waits)
+      return std::string("waits ") + to_string(static_cast<wait_kind>(how & ~departure_note::which));
+    return which == departure_note::yields ? "yields" : which == departure_note::ended ? "ended" : "";
+  }
+
+  void end_run(run& of, const trace_event& by, std::size_t worker) {
+    if (!std::exchange(of.under_way, false)) return;
+    json event(events_.next(), '{', '}');
+    begin(event, "X", of.since, worker);
+    event.key("dur") << time_of(by.ticks) - time_of(of.since);
+    event.string("name", name_of_fiber(of.fiber));
+    json arguments(event.key("args"), '{', '}');
+    arguments.number("fiber", of.fiber);
+    if (const std::string then = describe_departure(by.detail); !then.empty()) arguments.string("then", then);
+    if (const auto place = places_.find(of.fiber); place != places_.end())
+      arguments.string("spawned at", describe_once(place->second));
+  }
+  void slice(std::uint64_t since, std::uint64_t until, std::size_t worker, const char* name) {
+    json event(events_.next(), '{', '}');
+    begin(event, "X", since, worker);
+    event.key("dur") << time_of(until) - time_of(since);
+    event.string("name", name);
+  }
+  void arrow(const char* phase, std::uint64_t number, const trace_event& at, std::size_t worker) {
+    json event(events_.next(), '{', '}');
+    begin(event, phase, at.ticks, worker);
+    event.string("name", "wakes");
+    event.string("cat", "wake");
+    event.number("id", number);
+    if (*phase == 'f') event.string("bp", "e");
+  }
+  void instant(const char* name, const trace_event& at, std::size_t worker) {
+    json event(events_.next(), '{', '}');
+    begin(event, "i", at.ticks, worker);
+    event.string("name", name);
+    event.string("s", "t");
+  }
+  void counter(const trace_event& at, std::size_t worker) {
+    json event(events_.next(), '{', '}');
+    begin(event, "C", at.ticks, worker);
+    event.string("name", "queued at worker " + std::to_string(worker));
+    json arguments(event.key("args"), '{', '}');
+    arguments.number("runnables", at.value);
+  }
+  void span(const char* phase, std::uint64_t fiber, const trace_event& at, std::size_t worker) {
+    json event(events_.next(), '{', '}');
+    begin(event, phase, at.ticks, worker);
+    event.string("name", reinterpret_cast<const char*>(at.value));
+    event.string("cat", "span");
+    event.number("id", fiber);
+  }
+  const std::string& describe_once(spawn_place place) {
+    std::string& text = described_[place];
+    if (text.empty()) text = describe(place);
+    return text;
+  }
+
+  json events_;
+  const std::uint64_t first_ticks_;
+  double microseconds_per_tick_ = 0;
+  std::vector<run> runs_;
+  std::map<std::size_t, std::uint64_t> parked_;             // since when
+  std::unordered_map<std::uint64_t, std::uint64_t> wakes_;  // of a fiber that has not run since: the arrow's number
+  std::uint64_t arrows_ = 0;
+  std::unordered_map<std::uint64_t, std::string> names_;
+  std::unordered_map<std::uint64_t, spawn_place> places_;
+  std::map<spawn_place, std::string> described_;
+};
+
+}  // namespace
+
+bool write_trace(std::ostream& out, runtime_state& home) {
+  trace_state& trace = home.trace;
+  const std::lock_guard lock(trace.turn);
+  if (trace.recorders.empty()) return false;
+  const std::size_t first = trace.recorders.size() - home.workers;
+  std::vector<place_in_time> all;
+  out << std::fixed << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":";
+  {
+    trace_writer writer(out, trace, home.workers);
+    for (std::size_t i = 0; i < home.workers; ++i) {
+      const std::vector<trace_event> events = trace.recorders[first + i]->read();
+      writer.learn(events);
+      for (const trace_event& each : events) all.push_back({each, i});
+    }
+    std::ranges::stable_sort(all, {}, [](const place_in_time& each) { return each.event.ticks; });
+    for (const place_in_time& each : all) writer.add(each.event, each.worker);
+  }
+  out << "}\n";
+  return true;
+}
+
+std::unique_ptr<trace_file> trace_file::of_environment(runtime_state& home) {
+  const char* const name = std::getenv("ULEXITE_TRACE");
+  if (!name || !*name) return nullptr;
+  std::ofstream out(name);
+  if (!out) {
+    warn("ULEXITE_TRACE: %s cannot be written (error %d): no trace is recorded", name, errno);
+    return nullptr;
+  }
+  std::unique_ptr<trace_file> made(new trace_file(home, std::move(out)));
+  start_trace(home, {});
+  return made;
+}
+
+trace_file::~trace_file() {
+  stop_trace(home_);
+  try {
+    write_trace(out_, home_);
+  } catch (const std::exception& refused) {
+    warn("ULEXITE_TRACE: the trace is incomplete: %s", refused.what());
+  }
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <ulexite/runtime/trace.hpp>
+
+#include <fstream>
+#include <iosfwd>
+#include <memory>
+
+namespace ulexite::detail {
+
+class runtime_state;
+
+// False: a trace is being recorded already. Throws std::bad_alloc.
+bool start_trace(runtime_state& home, const trace_options& options);
+void stop_trace(runtime_state& home) noexcept;
+// False: nothing was ever recorded.
+bool write_trace(std::ostream& out, runtime_state& home);
+
+// The whole life of a runtime, recorded for the file that the environment names in ULEXITE_TRACE, and written at its end.
+class trace_file {
+ public:
+  // Null if the environment names none, or the file cannot be written, which is told on stderr.
+  static std::unique_ptr<trace_file> of_environment(runtime_state& home);
+  ~trace_file();
+  trace_file(const trace_file&) = delete;
+  trace_file& operator=(const trace_file&) = delete;
+
+ private:
+  trace_file(runtime_state& home, std::ofstream&& out) : home_(home), out_(std::move(out)) {}
+
+  runtime_state& home_;
+  std::ofstream out_;
+};
+
+}  // namespace ulexite::detail

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <ulexite/base/standard.hpp>
+
+#include <cstddef>
+
+namespace ulexite {
+
+// What runtime::start_trace records.
+struct trace_options {
+  std::size_t events_per_worker = 1 << 16;  // the last so many, of 16 bytes each; rounded up to a power of two
+};
+
+namespace detail {
+void record_span(const char* name, bool begins) noexcept;
+}
+
+// A stretch of the calling fiber's work, which a trace shows with this name. The fiber may wait in it. Nothing while no
+// trace is recorded, and on a plain thread.
+class [[nodiscard]] trace_span {
+ public:
+  // `name` must live until the trace is written, as a literal does.
+  [[nodiscard]] explicit trace_span(const char* name) noexcept : name_(name) { detail::record_span(name_, true); }
+  ~trace_span() { detail::record_span(name_, false); }
+  trace_span(const trace_span&) = delete;
+  trace_span& operator=(const trace_span&) = delete;
+
+ private:
+  const char* const name_;
+};
+
+}  // namespace ulexite
