@@ -10,6 +10,7 @@
 // line each, on stderr.
 
 #include "../bounded_log.hpp"
+#include "../inspect/inspect.hpp"
 #include "../stop_signals.hpp"
 #include "http.hpp"
 #include "log.hpp"
@@ -38,6 +39,7 @@ struct arguments {
   std::string bind = "127.0.0.1";
   std::uint16_t port = 8080;
   std::size_t threads = 0;
+  std::optional<std::uint16_t> inspect;
   std::size_t max_connections = 1000;
   std::string redis;
   std::string page;
@@ -50,6 +52,7 @@ void describe(CLI::App& app, arguments& given) {
   app.add_option("--bind", given.bind, "Numeric address to listen on")->capture_default_str();
   app.add_option("--port", given.port, "Port to listen on; 0 takes a free one")->capture_default_str();
   app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
+  examples::describe_inspect(app, given.inspect);
   app.add_option("--max-connections", given.max_connections,
                  "Most connections at a time; others wait; 0: what the limit of descriptors allows")
       ->capture_default_str();
@@ -123,7 +126,11 @@ int main(int argc, char** argv) try {
   examples::bounded_log lines("chat", STDERR_FILENO, log_pattern);
   spdlog::set_default_logger(lines.logger());
   spdlog::set_level(spdlog::level::from_str(given.log_level));
-  ulexite::runtime({.threads = given.threads}).run([&] { serve(given, page, signals); });
+  {
+    ulexite::runtime runtime({.threads = given.threads});
+    const examples::inspection look(runtime, given.inspect);
+    runtime.run([&] { serve(given, page, signals); });
+  }
   examples::say_at_the_end("", lines.finish());
   return 0;
 } catch (const std::exception& failure) {

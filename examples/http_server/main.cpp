@@ -13,6 +13,7 @@
 // It stops on SIGINT or SIGTERM: it accepts nobody any more, ends the connections between two requests, lets the
 // requests under way finish, and then says what it has served.
 
+#include "../inspect/inspect.hpp"
 #include "../stop_signals.hpp"
 #include "arguments.hpp"
 #include "session.hpp"
@@ -70,6 +71,7 @@ int main(int argc, char** argv) try {
   service shared{.files = files, .bounds = given.bounds, .log = log, .tls = tls ? &*tls : nullptr};
   {
     ulexite::runtime runtime({.threads = given.threads});
+    const examples::inspection look(runtime, given.inspect);
     runtime.run([&] { run(given, signals, shared); });
   }
   const std::size_t lost_lines = log.finish();

@@ -8,6 +8,7 @@
 // It stops on SIGINT or SIGTERM: it accepts nobody any more, answers what has come, and then says what it has served.
 
 #include "../bounded_log.hpp"
+#include "../inspect/inspect.hpp"
 #include "../stop_signals.hpp"
 #include "command.hpp"
 #include "session.hpp"
@@ -24,6 +25,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 
 namespace {
@@ -37,6 +39,7 @@ struct arguments {
   std::size_t threads = 0;
   std::size_t max_connections = 1000;
   std::size_t max_value = 1 << 20;
+  std::optional<std::uint16_t> inspect;
   unsigned idle_seconds = 300;
   unsigned grace_seconds = 10;
   std::string log_level = "info";
@@ -49,6 +52,7 @@ void describe(CLI::App& app, arguments& given) {
   add("--bind", given.bind, "Numeric address to listen on");
   add("--port", given.port, "Port to listen on; 0 takes a free one");
   add("--threads", given.threads, "Most worker threads; 0: one for each CPU");
+  examples::describe_inspect(app, given.inspect);
   add("--max-connections", given.max_connections, "Most clients at a time; others wait")->check(CLI::Range(1, 100'000));
   add("--max-value", given.max_value, "Bytes of the longest key or value; a request or reply may have four times that")
       ->check(CLI::Range(64, 64 << 20));
@@ -106,7 +110,11 @@ int main(int argc, char** argv) try {
   spdlog::set_default_logger(log.logger());
   spdlog::set_level(spdlog::level::from_str(given.log_level));
   database home;
-  ulexite::runtime({.threads = given.threads}).run([&] { serve(given, signals, home); });
+  {
+    ulexite::runtime runtime({.threads = given.threads});
+    const examples::inspection look(runtime, given.inspect);
+    runtime.run([&] { serve(given, signals, home); });
+  }
   examples::say_at_the_end("served " + std::to_string(home.connections.load()) + " connections, " +
                                std::to_string(home.commands.load()) + " commands\n",
                            log.finish());

@@ -15,6 +15,7 @@ namespace {
 // A worker waits for as much at most: a block of the pool counts 1, with a fiber in it 8.
 constexpr std::size_t most_at_a_time = 1024;
 constexpr std::size_t most_frames = 64;
+constexpr std::size_t most_edges = 200;
 
 // Without the three outermost frames, which are the runtime's own and the same on all stacks: stack_main,
 // ulexite_context_main, ulexite_context_entry.
@@ -95,6 +96,7 @@ void collect_fibers(runtime_state& home, const dump_options& options, runtime_re
   look.reset();
   std::move(groups).give(into);
   into.findings = graph.findings();
+  into.edges = graph.edges(most_edges);
   into.has_circle = graph.has_circle();
 }
 

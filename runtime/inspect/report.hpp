@@ -3,6 +3,7 @@
 // What is seen of a runtime at one time: the workers, the fibers in groups, and who keeps whom waiting.
 
 #include <ulexite/runtime/dump.hpp>
+#include <ulexite/runtime/inspect/wait_graph.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
 
 #include <array>
@@ -42,8 +43,9 @@ struct runtime_report {
   std::array<std::size_t, wait_kinds> waiting{};  // how many fibers wait for each kind of thing
   std::size_t left_out = 0;                       // fibers in no group, because there were too many groups
   std::vector<std::string> findings;
-  bool has_circle = false;     // some fibers wait for each other, and for nothing else
-  bool fibers_unseen = false;  // the kernel has no membarrier
+  std::vector<wait_edge> edges;  // some of them
+  bool has_circle = false;       // some fibers wait for each other, and for nothing else
+  bool fibers_unseen = false;    // the kernel has no membarrier
 };
 
 // Looks at each fiber in its turn. Any thread that may not be left meanwhile; a fiber does not switch here. Throws

@@ -4,6 +4,7 @@
 #include <ulexite/runtime/inspect/trace.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +14,10 @@
 #include <vector>
 
 namespace ulexite::detail {
+
+namespace {
+constinit std::atomic<bool> taken{false};  // the file of the environment: by the first of several runtimes
+}
 
 bool start_trace(runtime_state& home, const trace_options& options) {
   trace_state& trace = home.trace;
@@ -228,10 +233,11 @@ bool write_trace(std::ostream& out, runtime_state& home) {
 
 std::unique_ptr<trace_file> trace_file::of_environment(runtime_state& home) {
   const char* const name = std::getenv("ULEXITE_TRACE");
-  if (!name || !*name) return nullptr;
+  if (!name || !*name || taken.exchange(true, std::memory_order_relaxed)) return nullptr;  // decides between runtimes
   std::ofstream out(name);
   if (!out) {
     warn("ULEXITE_TRACE: %s cannot be written (error %d): no trace is recorded", name, errno);
+    taken.store(false, std::memory_order_relaxed);  // as above
     return nullptr;
   }
   std::unique_ptr<trace_file> made(new trace_file(home, std::move(out)));
@@ -240,6 +246,7 @@ std::unique_ptr<trace_file> trace_file::of_environment(runtime_state& home) {
 }
 
 trace_file::~trace_file() {
+  taken.store(false, std::memory_order_relaxed);  // decides between runtimes
   stop_trace(home_);
   try {
     write_trace(out_, home_);

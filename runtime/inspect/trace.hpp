@@ -19,7 +19,7 @@ bool write_trace(std::ostream& out, runtime_state& home);
 // The whole life of a runtime, recorded for the file that the environment names in ULEXITE_TRACE, and written at its end.
 class trace_file {
  public:
-  // Null if the environment names none, or the file cannot be written, which is told on stderr.
+  // Null if the environment names none, if another runtime has it, or if it cannot be written, which is told on stderr.
   static std::unique_ptr<trace_file> of_environment(runtime_state& home);
   ~trace_file();
   trace_file(const trace_file&) = delete;

@@ -37,6 +37,18 @@ std::vector<wait_graph::path> wait_graph::circles() const {
   return found;
 }
 
+std::vector<wait_edge> wait_graph::edges(std::size_t most) const {
+  std::vector<wait_edge> all;
+  for (const auto& [who, each] : nodes_) {
+    if (!each.holder) continue;
+    if (all.size() == most) break;
+    const node* const holder = find(each.holder);
+    all.push_back({each.fiber.id, holder ? holder->fiber.id : 0, each.fiber.name, holder ? holder->fiber.name : "",
+                   describe_wait(each.fiber)});
+  }
+  return all;
+}
+
 bool wait_graph::has_circle() const {
   return std::ranges::any_of(circles(), [](const path& circle) {
     return std::ranges::none_of(circle, [](const node* each) { return each->fiber.timed; });

@@ -5,6 +5,7 @@
 
 #include <ulexite/runtime/worker/inspection.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -12,12 +13,20 @@
 
 namespace ulexite::detail {
 
+// A fiber that waits, what for, and the fiber that it waits for: number 0 is a plain thread.
+struct wait_edge {
+  std::uint64_t waiter = 0, holder = 0;
+  std::string waiter_name, holder_name, what;
+};
+
 class wait_graph {
  public:
   void add(const fiber_record& fiber, const agent* holder);
 
   // In sentences: the circles, then the holders that keep others waiting and wait themselves for something else.
   [[nodiscard]] std::vector<std::string> findings() const;
+  // At most `most` of the edges.
+  [[nodiscard]] std::vector<wait_edge> edges(std::size_t most) const;
   // Is there one that no timer ends?
   [[nodiscard]] bool has_circle() const;
 

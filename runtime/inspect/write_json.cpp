@@ -58,6 +58,15 @@ void write_group(std::ostream& out, const fiber_group& group) {
   for (const void* const frame : group.frames) json::text(frames.next(), describe_frame(frame));
 }
 
+void print_edge(std::ostream& out, const wait_edge& edge) {
+  json object(out, '{', '}');
+  object.number("waiter", edge.waiter);
+  object.number("holder", edge.holder);
+  if (!edge.waiter_name.empty()) object.string("waiter_name", edge.waiter_name);
+  if (!edge.holder_name.empty()) object.string("holder_name", edge.holder_name);
+  object.string("waits", edge.what);
+}
+
 }  // namespace
 
 void write_json(std::ostream& out, const runtime_report& report) {
@@ -77,6 +86,10 @@ void write_json(std::ostream& out, const runtime_report& report) {
     {
       json findings(object.key("findings"), '[', ']');
       for (const std::string& finding : report.findings) json::text(findings.next(), finding);
+    }
+    {
+      json edges(object.key("edges"), '[', ']');
+      for (const wait_edge& each : report.edges) print_edge(edges.next(), each);
     }
     {
       json groups(object.key("groups"), '[', ']');

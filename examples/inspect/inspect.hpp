@@ -1,0 +1,31 @@
+#pragma once
+
+// The option --inspect PORT of the servers: a page that shows what their fibers do.
+
+#include <ulexite/runtime/runtime.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace examples {
+
+void describe_inspect(CLI::App& app, std::optional<std::uint16_t>& port);
+
+// The page of `runtime`, while this object lives, if a port is given; says where it is.
+class inspection {
+ public:
+  // Throws std::system_error when the port cannot be had.
+  inspection(ulexite::runtime& runtime, std::optional<std::uint16_t> port);
+  ~inspection();
+  inspection(const inspection&) = delete;
+  inspection& operator=(const inspection&) = delete;
+
+ private:
+  struct page;
+  std::unique_ptr<page> page_;
+};
+
+}  // namespace examples

@@ -1,0 +1,192 @@
+#pragma once
+
+// A page that shows a running program: its workers, its fibers in groups, who waits for whom, rates, traces.
+//
+//   ulexite::runtime runtime;
+//   ulexite::inspector inspector(runtime, {.port = 7071});
+//   std::cerr << "see http://" << inspector.endpoint().str() << "/\n";
+//
+// Needs Boost.Beast (headers only).
+
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <ulexite/base/error.hpp>
+#include <ulexite/interop/asio.hpp>
+#include <ulexite/interop/inspector_page.hpp>
+#include <ulexite/net/tcp.hpp>
+#include <ulexite/runtime/runtime.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ulexite {
+
+// How to serve an inspector's page.
+struct inspector_options {
+  std::string address = "127.0.0.1";  // an IPv4 or IPv6 address
+  std::uint16_t port = 0;             // 0: any that is free, see inspector::endpoint
+  // Whether the address may be another than loopback. The page has no password: whoever reaches it sees the names of
+  // fibers and functions, and can record traces.
+  bool allow_remote = false;
+  std::size_t max_connections = 8;  // at a time
+};
+
+// Serves the page of one runtime, on a thread of its own, so it answers when all of that runtime's workers are stuck.
+// Because of this thread the runtime no longer finds that all its fibers wait for ever (runtime_options::on_deadlock);
+// it still finds circles. The page shows both. Beside the page, GET /dump.txt, /dump.json and /metrics (Prometheus)
+// give what runtime::dump, dump_json and write_prometheus write, and /trace?ms=N records for so long.
+class inspector {
+ public:
+  // The runtime must outlive the inspector, and not be shut down before. Throws std::invalid_argument for an address
+  // that is none, or that is not loopback without allow_remote; std::system_error when the port cannot be had.
+  explicit inspector(runtime& watched, inspector_options options = {})
+      : watched_(watched),
+        options_(std::move(options)),
+        own_({.threads = 1, .on_deadlock = deadlock_action::ignore}),
+        listener_(checked_endpoint(options_)) {
+    serving_ = own_.spawn({.name = "inspector"}, [this] { serve(); });
+  }
+  // Ends the connections. Waits for them.
+  ~inspector() {
+    listener_.close();
+    own_.request_stop();
+    serving_.join();
+  }
+  inspector(const inspector&) = delete;
+  inspector& operator=(const inspector&) = delete;
+
+  // Where it listens.
+  [[nodiscard]] net::endpoint endpoint() const { return listener_.local_endpoint(); }
+
+ private:
+  using request = boost::beast::http::request<boost::beast::http::empty_body>;
+  using response = boost::beast::http::response<boost::beast::http::string_body>;
+  using status = boost::beast::http::status;
+
+  static constexpr std::size_t most_header = 8 * 1024;
+  static constexpr std::chrono::milliseconds longest_trace{10'000};
+
+  static bool is_loopback(std::string_view address) { return address.starts_with("127.") || address == "::1"; }
+
+  static net::endpoint checked_endpoint(const inspector_options& options) {
+    if (!options.allow_remote && !is_loopback(options.address))
+      throw std::invalid_argument("ulexite::inspector: " + options.address +
+                                  " is not a loopback address; set inspector_options::allow_remote to serve it");
+    return net::endpoint::ip(options.address, options.port);
+  }
+
+  void serve() {
+    task_group connections;
+    net::serve_options limits;
+    limits.max_connections = options_.max_connections;
+    limits.drain_time = std::chrono::milliseconds(0);
+    listener_.serve(connections, [this](net::tcp_stream& client) { talk(client); }, limits);
+  }
+
+  void talk(net::tcp_stream& client) const {
+    namespace http = boost::beast::http;
+    client.reads_expire_after(std::chrono::seconds(30));
+    asio_stream stream(client);
+    boost::beast::flat_buffer buffer(most_header);
+    for (bool more = true; more;) {
+      request asked;
+      boost::system::error_code error;
+      http::read(stream, buffer, asked, error);
+      if (error) return;  // the client has gone, or does not speak HTTP
+      response answer = answer_to(asked);
+      answer.version(asked.version());
+      answer.set("X-Content-Type-Options", "nosniff");
+      answer.set(http::field::cache_control, "no-store");
+      answer.keep_alive(asked.keep_alive());
+      answer.prepare_payload();
+      http::write(stream, answer, error);
+      more = !error && answer.keep_alive();
+    }
+  }
+
+  // A page of another site may make the browser ask here under a name of its own.
+  [[nodiscard]] bool names_this_host(const request& asked) const {
+    if (options_.allow_remote) return true;
+    const auto field = asked[boost::beast::http::field::host];
+    std::string_view host(field.data(), field.size());
+    if (const auto colon = host.rfind(':'); colon != host.npos && host.find(']', colon) == host.npos)
+      host = host.substr(0, colon);
+    return host == "localhost" || host == "[::1]" || is_loopback(host);
+  }
+
+  [[nodiscard]] response answer_to(const request& asked) const {
+    if (!names_this_host(asked)) return refuse(status::forbidden, "this host is not meant");
+    if (asked.method() != boost::beast::http::verb::get) return refuse(status::method_not_allowed, "only GET");
+    std::string_view path(asked.target().data(), asked.target().size());
+    const std::string_view query = path.substr(std::min(path.find('?'), path.size()));
+    path.remove_suffix(query.size());
+    if (path == "/") return give("text/html; charset=utf-8", std::string(detail::inspector_page));
+    if (path == "/dump.json") return write("application/json", [&](std::ostream& out) { watched_.dump_json(out); });
+    if (path == "/dump.txt") return write("text/plain; charset=utf-8", [&](std::ostream& out) { watched_.dump(out); });
+    if (path == "/metrics")
+      return write("text/plain; version=0.0.4", [&](std::ostream& out) { watched_.write_prometheus(out); });
+    if (path == "/trace") return trace(query);
+    return refuse(status::not_found, "there is no such page");
+  }
+
+  [[nodiscard]] response trace(std::string_view query) const {
+    constexpr std::string_view name = "?ms=";
+    std::int64_t time = 0;
+    const char* const end = query.data() + query.size();
+    const bool given = query.starts_with(name);
+    const auto parsed = std::from_chars(query.data() + (given ? name.size() : 0), end, time);
+    if (!given || parsed.ec != std::errc() || parsed.ptr != end || time < 1 || time > longest_trace.count())
+      return refuse(status::bad_request, "/trace?ms=N records N milliseconds, from 1 to 10000");
+    try {
+      watched_.start_trace();
+    } catch (const usage_error& busy) {
+      return refuse(status::conflict, busy.what());
+    }
+    const stop_at_end stop{watched_};
+    this_fiber::sleep_for(std::chrono::milliseconds(time));
+    response answer = write("application/json", [&](std::ostream& out) { watched_.write_trace(out); });
+    answer.set(boost::beast::http::field::content_disposition, "attachment; filename=\"ulexite-trace.json\"");
+    return answer;
+  }
+
+  struct stop_at_end {
+    runtime& watched;
+    ~stop_at_end() { watched.stop_trace(); }
+  };
+
+  template <class Write>
+  static response write(const char* type, Write&& write) {
+    std::ostringstream text;
+    write(text);
+    return give(type, std::move(text).str());
+  }
+  static response give(const char* type, std::string&& body) {
+    response answer(status::ok, 11);
+    answer.set(boost::beast::http::field::content_type, type);
+    answer.body() = std::move(body);
+    return answer;
+  }
+  static response refuse(status which, std::string_view why) {
+    response answer = give("text/plain; charset=utf-8", std::string(why) + '\n');
+    answer.result(which);
+    return answer;
+  }
+
+  runtime& watched_;
+  const inspector_options options_;
+  runtime own_;
+  net::tcp_listener listener_;
+  join_handle<void> serving_;
+};
+
+}  // namespace ulexite
