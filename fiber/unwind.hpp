@@ -2,6 +2,8 @@
 
 // The frames of a computation that was left (switch.hpp), read without touching its stack or its thread.
 
+#include <ulexite/base/standard.hpp>
+
 #include <cstddef>
 #include <span>
 

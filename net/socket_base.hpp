@@ -118,6 +118,7 @@ class socket_base {
   void set_option(int level, int name, const Value& value) {
     set_option_bytes(level, name, &value, sizeof value);
   }
+  // The value of an option, see set_option.
   template <class Value = int>
     requires std::is_trivially_copyable_v<Value>
   [[nodiscard]] Value option(int level, int name) const {

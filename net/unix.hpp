@@ -25,9 +25,9 @@ using unix_datagram = udp_socket;
 
 // Who is at the other end of a Unix socket: the process that connected or listened, as it was then (SO_PEERCRED).
 struct peer_credentials {
-  pid_t process;
-  uid_t user;
-  gid_t group;
+  pid_t process;  // its number
+  uid_t user;     // effective
+  gid_t group;    // effective
 };
 // Throws std::system_error, with not_supported if it is no Unix socket. Never waits. Any thread.
 [[nodiscard]] peer_credentials credentials_of_peer(const unix_stream& stream);
