@@ -26,7 +26,8 @@ std::string number_of(const endpoint& at) {
 void check_name(std::string_view text, std::string_view host) {
   if (host.empty()) refuse_address(text, "the host is missing");
   for (const char c : host)
-    if (c <= ' ' || c == 127 || std::string_view("/:[]@?#\\").find(c) != std::string_view::npos)
+    if (static_cast<unsigned char>(c) <= ' ' || c == 127 ||
+        std::string_view("/:[]@?#\\").find(c) != std::string_view::npos)
       refuse_address(text, "a host name has no such characters");
 }
 

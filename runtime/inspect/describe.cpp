@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
+#include <unordered_map>
 
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -24,6 +26,19 @@ std::string demangle(const char* name) {
   int status = 0;
   const std::unique_ptr<char, deleter> plain(abi::__cxa_demangle(name, nullptr, nullptr, &status));
   return status == 0 ? plain.get() : name;
+}
+
+std::string look_up_frame(const void* address) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  Dl_info found{};
+  // The address is where the call returns to, which may be behind the function's end: the call lies before it.
+  if (::dladdr(reinterpret_cast<const void*>(number - 1), &found) == 0 || !found.dli_fname) return hexadecimal(number);
+  const std::uintptr_t offset = number - 1 - reinterpret_cast<std::uintptr_t>(found.dli_fbase);
+  std::string name = found.dli_sname ? found.dli_sname : symbol_in_file(found.dli_fname, offset);
+  std::string module = found.dli_fname;
+  module.erase(0, module.rfind('/') + 1);
+  const std::string place = '(' + module + '+' + hexadecimal(offset) + ')';
+  return name.empty() ? place : demangle(name.c_str()) + ' ' + place;
 }
 
 }  // namespace
@@ -47,12 +62,10 @@ std::string describe_wait(const fiber_record& fiber) {
   switch (fiber.kind) {
     case wait_kind::read:
     case wait_kind::write: text += ' ' + std::to_string(object); break;
-    case wait_kind::join: {
-      const auto& joined = *static_cast<const task*>(fiber.object);
-      text += " #" + std::to_string(joined.id);
-      if (const std::string name = name_of(joined, joined.id); !name.empty()) text += " \"" + name + '"';
+    case wait_kind::join:
+      text += " #" + std::to_string(fiber.joined);
+      if (!fiber.joined_name.empty()) text += " \"" + fiber.joined_name + '"';
       break;
-    }
     default:
       if (object != 0) text += ' ' + hexadecimal(object);
   }
@@ -60,17 +73,14 @@ std::string describe_wait(const fiber_record& fiber) {
   return text;
 }
 
+// Looked up once in the life of the process: it reads the module's file.
 std::string describe_frame(const void* address) {
-  const auto number = reinterpret_cast<std::uintptr_t>(address);
-  Dl_info found{};
-  // The address is where the call returns to, which may be behind the function's end: the call lies before it.
-  if (::dladdr(reinterpret_cast<const void*>(number - 1), &found) == 0 || !found.dli_fname) return hexadecimal(number);
-  const std::uintptr_t offset = number - 1 - reinterpret_cast<std::uintptr_t>(found.dli_fbase);
-  std::string name = found.dli_sname ? found.dli_sname : symbol_in_file(found.dli_fname, offset);
-  std::string module = found.dli_fname;
-  module.erase(0, module.rfind('/') + 1);
-  const std::string place = '(' + module + '+' + hexadecimal(offset) + ')';
-  return name.empty() ? place : demangle(name.c_str()) + ' ' + place;
+  static std::mutex guard;
+  static std::unordered_map<const void*, std::string>& known = *new std::unordered_map<const void*, std::string>;
+  const std::lock_guard lock(guard);
+  std::string& text = known[address];
+  if (text.empty()) text = look_up_frame(address);
+  return text;
 }
 
 std::string describe_time(std::uint32_t milliseconds) {

@@ -83,16 +83,16 @@ std::thread start_thread() {
 }
 
 void start(int signal) {
-  const int fd = ::eventfd(0, EFD_CLOEXEC);
+  // Never closed, because a handler may still be about to write there.
+  const int made_before = bell.load(std::memory_order_relaxed);  // by the one whose turn it is
+  const int fd = made_before >= 0 ? made_before : ::eventfd(0, EFD_CLOEXEC);
   if (fd < 0) throw std::system_error(errno, std::system_category(), "ulexite: an eventfd for dump_signal");
   bell.store(fd, std::memory_order_relaxed);  // published by the thread's start and by sigaction
   struct sigaction handler{};
   handler.sa_handler = ring;
   handler.sa_flags = SA_RESTART;
   if (::sigaction(signal, &handler, &all().before) != 0) {
-    const int error = errno;
-    ::close(fd);
-    throw std::system_error(error, std::system_category(), "ulexite: dump_signal " + std::to_string(signal));
+    throw std::system_error(errno, std::system_category(), "ulexite: dump_signal " + std::to_string(signal));
   }
   all().signal = signal;
   all().over.store(false, std::memory_order_relaxed);  // published by the thread's start
@@ -100,7 +100,6 @@ void start(int signal) {
     all().thread = start_thread();
   } catch (...) {
     ::sigaction(signal, &all().before, nullptr);
-    ::close(fd);
     throw;
   }
   all().threads.store(1, std::memory_order_relaxed);  // hint
@@ -112,7 +111,6 @@ void stop() noexcept {
   ring(0);
   all().thread.join();
   all().threads.store(0, std::memory_order_relaxed);  // hint
-  ::close(bell.load(std::memory_order_relaxed));      // this thread's
 }
 
 }  // namespace

@@ -17,23 +17,27 @@ namespace ulexite::detail {
 
 namespace {
 constinit std::atomic<bool> taken{false};  // the file of the environment: by the first of several runtimes
+
+// Those of the last trace, if they are of that size: their older events are passed over. Others stay too, because a
+// worker may be about to write its last event into one.
+void provide_recorders(trace_state& trace, std::size_t workers, std::size_t events) {
+  if (!trace.recorders.empty() && trace.recorders.back()->holds(events)) return;
+  std::vector<std::unique_ptr<recorder>> fresh;
+  for (std::size_t i = 0; i < workers; ++i) fresh.push_back(std::make_unique<recorder>(events));
+  trace.recorders.reserve(trace.recorders.size() + fresh.size());
+  for (auto& each : fresh) trace.recorders.push_back(std::move(each));
 }
+}  // namespace
 
 bool start_trace(runtime_state& home, const trace_options& options) {
   trace_state& trace = home.trace;
   const std::lock_guard lock(trace.turn);
   if (trace.on) return false;
-  // Those of earlier traces stay, because a worker may be about to write its last event into one.
-  std::vector<std::unique_ptr<recorder>> fresh;
-  for (std::size_t i = 0; i < home.workers; ++i)
-    fresh.push_back(std::make_unique<recorder>(std::max<std::size_t>(options.events_per_worker, 2)));
-  trace.recorders.reserve(trace.recorders.size() + fresh.size());
-  for (std::size_t i = 0; i < home.workers; ++i) {
-    trace.recorders.push_back(std::move(fresh[i]));
-    home.schedulers[i]->start_recording(*trace.recorders.back());
-  }
+  provide_recorders(trace, home.workers, std::max<std::size_t>(options.events_per_worker, 2));
   trace.first_time = now_ns();
   trace.first_ticks = clock_ticks();
+  const std::size_t first = trace.recorders.size() - home.workers;
+  for (std::size_t i = 0; i < home.workers; ++i) home.schedulers[i]->start_recording(*trace.recorders[first + i]);
   trace.on = true;
   return true;
 }
@@ -220,7 +224,8 @@ bool write_trace(std::ostream& out, runtime_state& home) {
   {
     trace_writer writer(out, trace, home.workers);
     for (std::size_t i = 0; i < home.workers; ++i) {
-      const std::vector<trace_event> events = trace.recorders[first + i]->read();
+      std::vector<trace_event> events = trace.recorders[first + i]->read();
+      std::erase_if(events, [&](const trace_event& each) { return each.ticks < trace.first_ticks; });
       writer.learn(events);
       for (const trace_event& each : events) all.push_back({each, i});
     }

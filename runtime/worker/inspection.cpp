@@ -71,9 +71,16 @@ bool inspection::read(agent& block, fiber_record& into) const {
     into.kind = wait_mode::kind_of(content.wait_bits);
     if (static_cast<std::size_t>(into.kind) >= wait_kinds) into.kind = wait_kind::none;
     into.timed = (content.wait_bits & wait_mode::timed_bit) != 0;
-    into.object = content.next;
     const auto now = static_cast<std::uint32_t>(now_ns() / 1'000'000);
     into.waited = now - content.wait_since;
+    into.object = content.next;
+    // The joiner holds the handle as long as it does not run, so the fiber that it joins is there.
+    if (into.kind == wait_kind::join) {
+      const auto& joined = *reinterpret_cast<const task*>(content.next);
+      copy_record(*(reinterpret_cast<const agent*>(&joined) - 1), raw);
+      into.joined = raw.content().id;
+      into.joined_name = name_of(joined, into.joined);
+    }
   }
   return true;
 }

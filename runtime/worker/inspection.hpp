@@ -34,7 +34,9 @@ struct fiber_record {
   wait_kind kind = wait_kind::none;
   bool timed = false;            // a timer ends the wait at the latest
   const void* object = nullptr;  // of the wait
-  std::uint32_t waited = 0;      // milliseconds
+  std::uint64_t joined = 0;      // if that is the end of a fiber: its number and name
+  std::string joined_name;
+  std::uint32_t waited = 0;  // milliseconds
   bool stop_requested = false;
   unsigned held_locks = 0;
   void* frame = nullptr;  // where its stack was left, or null

@@ -65,7 +65,10 @@ class recorder {
   explicit recorder(std::size_t events)
       : mask_(std::bit_ceil(events) - 1), words_(new std::atomic<std::uint64_t>[2 * (mask_ + 1)]) {}
 
-  // The worker, or who has just left it.
+  // Is it as large as one made for that many?
+  [[nodiscard]] bool holds(std::size_t events) const noexcept { return mask_ + 1 == std::bit_ceil(events); }
+
+  // The worker.
   void add(trace_kind kind, std::uint64_t value = 0, std::uint8_t detail = 0) noexcept {
     const std::uint64_t number = next_.load(std::memory_order_relaxed);  // this thread's
     const std::uint64_t word = value << 16 | static_cast<std::uint64_t>(kind) << 8 | detail;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Programs that hang, planted: what is run, and the words that the report must have, in this order.
+// Programs that hang, planted: what is run, and the words that the report must have (hangs.cpp).
 
 #include <ulexite.hpp>
 

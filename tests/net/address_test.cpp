@@ -53,6 +53,7 @@ TEST(Address, IsMadeOfHostAndPortOrOfAnEndpoint) {
   EXPECT_EQ(address("::1", 80), address::parse("[::1]:80"));
   EXPECT_EQ(address("127.0.0.1", 80), address::parse("127.0.0.1:80"));
   EXPECT_EQ(address(net::endpoint::parse("[::1]:80")), address::parse("[::1]:80"));
+  EXPECT_EQ(address("m\xc3\xbcller.example", 80), address::parse("m\xc3\xbcller.example:80"));
   EXPECT_NE(address("example.org", 80), address("example.org", 81));
   EXPECT_NE(address("example.org", 80), address("example.com", 80));
   EXPECT_THROW(address{net::endpoint{}}, std::invalid_argument);

@@ -49,6 +49,7 @@ struct churn {
             for (; turns > 0; --turns) this_fiber::yield();
           },
           3);
+      spawn({.name = "joined"}, [&] { this_fiber::yield(); }).join();
       children.wait();
       const std::lock_guard lock(guard);
       test.moved();
