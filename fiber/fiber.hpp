@@ -11,7 +11,7 @@ namespace ulexite::detail {
 
 // What a switch touches of a fiber, kept together.
 struct resumable_job : job {
-  // Before the switch, by the fiber. Nobody queues it until its wait is claimed, so `next` is free for the object.
+  // Before the switch, by the fiber. It is in no queue until its wait is claimed, so `next` is free for the object.
   void note_wait(const void* object, std::uint8_t bits, std::uint32_t since) noexcept {
     next = static_cast<job*>(const_cast<void*>(object));
     wait_bits = bits;

@@ -35,7 +35,7 @@ namespace ulexite {
 struct inspector_options {
   std::string address = "127.0.0.1";  // an IPv4 or IPv6 address
   std::uint16_t port = 0;             // 0: any that is free, see inspector::endpoint
-  // Whether the address may be another than loopback. The page has no password: whoever reaches it sees the names of
+  // Whether the address may be another than loopback. The page has no password: everyone who reaches it sees the names of
   // fibers and functions, and can record traces.
   bool allow_remote = false;
   std::size_t max_connections = 8;  // at a time

@@ -84,7 +84,7 @@ std::thread start_thread() {
 
 void start(int signal) {
   // Never closed, because a handler may still be about to write there.
-  const int made_before = bell.load(std::memory_order_relaxed);  // by the one whose turn it is
+  const int made_before = bell.load(std::memory_order_relaxed);  // `turn` held
   const int fd = made_before >= 0 ? made_before : ::eventfd(0, EFD_CLOEXEC);
   if (fd < 0) throw std::system_error(errno, std::system_category(), "ulexite: an eventfd for dump_signal");
   bell.store(fd, std::memory_order_relaxed);  // published by the thread's start and by sigaction

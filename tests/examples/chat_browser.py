@@ -9,26 +9,15 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from browser import browser
 from example import BOUND, Server, run_all
 
-from selenium import webdriver
 from selenium.common.exceptions import TimeoutException
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 programs = pathlib.Path(sys.argv[1]).resolve()
 profile = tempfile.mkdtemp()
-
-
-def browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = "/usr/bin/chromium"
-    for each in ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-                 "--disable-background-networking", "--disable-component-update", "--disable-sync",
-                 "--disable-dev-shm-usage", "--window-size=900,640", "--user-data-dir=" + profile):
-        options.add_argument(each)
-    return webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
 
 
 class Page:
@@ -73,7 +62,7 @@ class Page:
 def two_pages_talk():
     server = Server(str(programs / "chat"), "--port", "0", "--threads", "2")
     url = f"http://127.0.0.1:{server.port}/"
-    driver = browser()
+    driver = browser(profile, "900,640")
     try:
         ann, bob = Page(driver, url), Page(driver, url + "#tea")
         ann.expect("title", "Chat")

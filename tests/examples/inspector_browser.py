@@ -14,10 +14,9 @@ import urllib.error
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from browser import browser
 from example import BOUND, run_all
 
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -60,20 +59,10 @@ def refused(server, path, status, **headers):
     raise AssertionError(f"{path} was answered")
 
 
-def browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = "/usr/bin/chromium"
-    for each in ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-                 "--disable-background-networking", "--disable-component-update", "--disable-sync",
-                 "--disable-dev-shm-usage", "--window-size=1240,1000", "--user-data-dir=" + profile):
-        options.add_argument(each)
-    return webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
-
-
 def the_page_shows_fibers_that_come_and_go():
     server = Inspected("kv_server")
     clients = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
-    driver = browser()
+    driver = browser(profile, "1240,1000")
     try:
         driver.get(server.page)
         text = lambda place: driver.find_element(By.ID, place).text
