@@ -37,6 +37,18 @@ void unpoison([[maybe_unused]] const stack& stack) noexcept {
 #endif
 }
 
+#if ULEXITE_ASAN
+// With detect_stack_use_after_return the variables lie on a fake stack, to whose frames only the real one points.
+__attribute__((no_sanitize("address"))) void register_fake_frames(const stack& stack, const context& left) noexcept {
+  if (!left.fake_stack) return;
+  for (auto* at = static_cast<void* const*>(left.frame); static_cast<const void*>(at) < stack.high; ++at) {
+    void *begin = nullptr, *end = nullptr;
+    if (__asan_addr_is_in_fake_stack(left.fake_stack, *at, &begin, &end))
+      __lsan_register_root_region(begin, static_cast<std::size_t>(static_cast<char*>(end) - static_cast<char*>(begin)));
+  }
+}
+#endif
+
 // Merges two lists that ascend by address.
 stack* merge(stack* a, stack* b) noexcept {
   stack* list = nullptr;
@@ -199,10 +211,11 @@ void stack_pool::give(stack* list) noexcept {
   unused_ += count;
 }
 
-void stack_pool::keep(stack& abandoned) noexcept {
+void stack_pool::keep(stack& abandoned, [[maybe_unused]] const context& left) noexcept {
   forget_context(abandoned);
 #if ULEXITE_ASAN
   __lsan_register_root_region(abandoned.low, abandoned.size());
+  register_fake_frames(abandoned, left);
 #endif
   stack_pool& home = of_size(abandoned.size());
   const std::lock_guard guard(home.lock_);

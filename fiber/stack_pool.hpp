@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ulexite/base/spin_lock.hpp>
+#include <ulexite/fiber/context.hpp>
 #include <ulexite/fiber/stack.hpp>
 
 #include <cstddef>
@@ -35,8 +36,8 @@ class stack_pool {
   // canaries: an overflow found late is reported, and ends the process; an owner that is still set must be alive.
   void give(stack* list) noexcept;
   // Takes a stack, of whichever pool, out of use for ever, with the frames that stand on it: others may refer to these.
-  // Leak checkers find what the frames own.
-  static void keep(stack& abandoned) noexcept;
+  // Leak checkers find what the frames own. `left`: where they were left.
+  static void keep(stack& abandoned, const context& left) noexcept;
 
   // Returns the memory of stacks that nobody used since the last trim to the system. `all`: of every unused stack.
   // Returns how many stacks were cleaned. Any thread, meant for a slow period of seconds. Stacks being cleaned cannot

@@ -53,6 +53,7 @@ namespace {
 struct place_in_time {
   trace_event event;
   std::size_t worker;
+  std::size_t order;  // among events of the same time
 };
 
 // Turns the events of all workers, in the order of their times, into those of Chrome's trace format (Trace Event
@@ -227,9 +228,9 @@ bool write_trace(std::ostream& out, runtime_state& home) {
       std::vector<trace_event> events = trace.recorders[first + i]->read();
       std::erase_if(events, [&](const trace_event& each) { return each.ticks < trace.first_ticks; });
       writer.learn(events);
-      for (const trace_event& each : events) all.push_back({each, i});
+      for (const trace_event& each : events) all.push_back({each, i, all.size()});
     }
-    std::ranges::stable_sort(all, {}, [](const place_in_time& each) { return each.event.ticks; });
+    std::ranges::sort(all, {}, [](const place_in_time& each) { return std::pair(each.event.ticks, each.order); });
     for (const place_in_time& each : all) writer.add(each.event, each.worker);
   }
   out << "}\n";

@@ -247,7 +247,7 @@ void task::abandon() noexcept {
     operations_.abandon(*this);
   } else {
     agent().kept = true;
-    stack_pool::keep(*standing);
+    stack_pool::keep(*standing, saved);
   }
   failure = std::make_exception_ptr(operation_cancelled());
   agent().word.request_stop();
