@@ -251,9 +251,10 @@ class channel {
   // held; or null. What goes this way calls nothing else, so it is a few instructions without a frame.
   [[nodiscard]] detail::agent* enter_alone() noexcept {
     const detail::current_execution& here = detail::inlined_execution();
-    const bool entered =
-        lock_.favours(here.scheduler) && !detail::may_have_to_stop(*here.agent) && lock_.lock_mine(here.scheduler);
-    return entered ? here.agent : nullptr;
+    detail::scheduler* const worker = here.scheduler;  // read once: lock_mine's fence would have it read again
+    detail::agent* const self = here.agent;
+    const bool entered = lock_.favours(worker) && !detail::may_have_to_stop(*self) && lock_.lock_mine(worker);
+    return entered ? self : nullptr;
   }
 
   // All other ways. `held`: the lock, if it is held already by a fiber that need not stop.
