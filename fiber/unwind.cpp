@@ -7,36 +7,26 @@
 
 // The canonical frame address is where the stack pointer stands once the jump of what was left has returned.
 
+#if defined(__x86_64__)
 #if ULEXITE_OWN_JUMP
 // jump.hpp: the address, rbp, then the red zone. The jump clobbers all other registers, so no frame above reads them.
-asm(R"(
-.pushsection .text
-.globl ulexite_call_below
-.hidden ulexite_call_below
-.type ulexite_call_below, @function
-ulexite_call_below:
-  .cfi_startproc
-  pushq %rbx
-  .cfi_def_cfa_offset 16
-  .cfi_offset rbx, -16
-  movq %rdi, %rbx
-  movq %rdx, %rdi
-  .cfi_remember_state
-  .cfi_def_cfa rbx, 144
-  .cfi_offset rip, -144
-  .cfi_offset rbp, -136
-  .cfi_undefined rbx
-  call *%rsi
-  .cfi_restore_state
-  popq %rbx
-  .cfi_def_cfa_offset 8
-  ret
-  .cfi_endproc
-.size ulexite_call_below, .-ulexite_call_below
-.popsection
-)");
-#elif defined(__x86_64__)
+#define ULEXITE_WHERE_IT_WAS_LEFT \
+  ".cfi_def_cfa rbx, 144\n"       \
+  ".cfi_offset rip, -144\n"       \
+  ".cfi_offset rbp, -136\n"       \
+  ".cfi_undefined rbx\n"
+#else
 // Boost 1.81: 0x00 mxcsr and x87, 0x10 r12, 0x18 r13, 0x20 r14, 0x28 r15, 0x30 rbx, 0x38 rbp, 0x40 the address.
+#define ULEXITE_WHERE_IT_WAS_LEFT \
+  ".cfi_def_cfa rbx, 0x48\n"      \
+  ".cfi_offset rip, -0x08\n"      \
+  ".cfi_offset rbp, -0x10\n"      \
+  ".cfi_offset rbx, -0x18\n"      \
+  ".cfi_offset r15, -0x20\n"      \
+  ".cfi_offset r14, -0x28\n"      \
+  ".cfi_offset r13, -0x30\n"      \
+  ".cfi_offset r12, -0x38\n"
+#endif
 asm(R"(
 .pushsection .text
 .globl ulexite_call_below
@@ -50,14 +40,7 @@ ulexite_call_below:
   movq %rdi, %rbx
   movq %rdx, %rdi
   .cfi_remember_state
-  .cfi_def_cfa rbx, 0x48
-  .cfi_offset rip, -0x08
-  .cfi_offset rbp, -0x10
-  .cfi_offset rbx, -0x18
-  .cfi_offset r15, -0x20
-  .cfi_offset r14, -0x28
-  .cfi_offset r13, -0x30
-  .cfi_offset r12, -0x38
+)" ULEXITE_WHERE_IT_WAS_LEFT R"(
   call *%rsi
   .cfi_restore_state
   popq %rbx

@@ -35,8 +35,8 @@ class fd_arm {
   ~fd_arm() = default;
 };
 
-// Suspends the calling fiber until an edge of `fd` comes, or `deadline` is over. A cancellation point, told as errc::cancelled;
-// the end of the time is told as std::errc::timed_out. No error means: try again.
+// Suspends the calling fiber until an edge of `fd` comes, or `deadline` is over. A cancellation point, reported as
+// errc::cancelled; the end of the time is reported as std::errc::timed_out. No error means: try again.
 std::error_code wait_for_edge(fd_arm& side, int fd, direction direction, std::int64_t deadline) noexcept;
 
 // Waits for a descriptor that has no source of its own: a fiber opens one for the time of the wait, a plain thread

@@ -82,7 +82,7 @@ bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::
       waiter.since = detail::now_ns();
       queue_.push(waiter);
     }
-    const auto mode = detail::waiting_for(detail::wait_kind::mutex, this, detail::cancellable::no);
+    const auto mode = detail::waiting_for(detail::wait_kind::mutex, &word_, detail::cancellable::no);
     if (detail::suspend(self, guard_, mode, deadline) != detail::wake_reason::notified) {
       forget(waiter);
       return false;

@@ -6,10 +6,9 @@
 // State
 //   forks_            the deque of branches, see deque.hpp.
 //   robbed_           a thief is at forks_. Written by thieves, read by thieves as a hint.
-//   requests_         what others ask of the owner, as bits. yield_bit: the running fiber should yield at its next
-//                     chance; set by the monitor, cleared by the owner at the next dispatch. inspected_bit: set and
-//                     cleared by who looks into the runtime, see runtime/worker/inspection.hpp. traced_bit: each
-//                     dispatch is to be recorded; a hint.
+//   requests_         what others ask of the owner. yield: the running fiber should yield at its next chance; asked by
+//                     the monitor, withdrawn by the owner at the next dispatch; a hint. inspected: asked and withdrawn
+//                     by inspection (runtime/worker/inspection.hpp). traced: each dispatch is recorded; a hint.
 //
 // Pairings
 //   A  inspection.hpp A.
@@ -27,10 +26,11 @@ class runtime_state;
 class scheduler;
 class task;
 
+// What others ask of a worker, as bits.
+enum class request : std::uint8_t { yield = 1, inspected = 2, traced = 4 };
+
 class fork_queue {
  public:
-  static constexpr std::uint8_t yield_bit = 1, inspected_bit = 2, traced_bit = 4;
-
   fork_queue(scheduler& owner, std::size_t workers) noexcept : owner_(owner), workers_(workers) {}
   fork_queue(const fork_queue&) = delete;
   fork_queue& operator=(const fork_queue&) = delete;
@@ -61,30 +61,21 @@ class fork_queue {
     if (yield_requested()) [[unlikely]]
       yield_slow();
   }
-  [[nodiscard]] bool yield_requested() const noexcept {
-    return (requests_.load(std::memory_order_relaxed) & yield_bit) != 0;  // hint
+  [[nodiscard]] bool yield_requested() const noexcept { return asked_for(request::yield); }
+  // Whether anything was asked for, with one load for all.
+  [[nodiscard]] bool asked() const noexcept { return requests_.load(std::memory_order_acquire) != 0; }  // A
+  [[nodiscard]] bool asked_for(request what) const noexcept {
+    return (requests_.load(std::memory_order_relaxed) & static_cast<std::uint8_t>(what)) != 0;  // hint
   }
-  void forget_yield() noexcept {
-    requests_.fetch_and(static_cast<std::uint8_t>(~yield_bit), std::memory_order_relaxed);  // hint
-  }
-  [[nodiscard]] std::uint8_t requests() const noexcept { return requests_.load(std::memory_order_acquire); }  // A
 
   // Any thread, below.
 
   [[nodiscard]] bool may_have_items() const noexcept { return forks_.may_have_items(); }
-  void request_yield() noexcept { requests_.fetch_or(yield_bit, std::memory_order_relaxed); }  // hint
-  void set_inspected() noexcept {
-    requests_.fetch_or(inspected_bit, std::memory_order_relaxed);  // A, ordered by its fence
+  void ask(request what) noexcept {
+    requests_.fetch_or(static_cast<std::uint8_t>(what), std::memory_order_relaxed);  // A, ordered by its fence
   }
-  void set_traced(bool on) noexcept {
-    if (on) {
-      requests_.fetch_or(traced_bit, std::memory_order_relaxed);  // hint
-    } else {
-      requests_.fetch_and(static_cast<std::uint8_t>(~traced_bit), std::memory_order_relaxed);  // hint
-    }
-  }
-  void clear_inspected() noexcept {
-    requests_.fetch_and(static_cast<std::uint8_t>(~inspected_bit), std::memory_order_release);  // A
+  void withdraw(request what) noexcept {
+    requests_.fetch_and(static_cast<std::uint8_t>(~static_cast<unsigned>(what)), std::memory_order_release);  // A
   }
   // Takes the oldest branch for a worker of `home`: its fiber, or null.
   task* steal(runtime_state& home) noexcept;

@@ -95,9 +95,10 @@ void collect_fibers(runtime_state& home, const dump_options& options, runtime_re
   });
   look.reset();
   std::move(groups).give(into);
-  into.findings = graph.findings();
+  const std::vector<wait_graph::circle> circles = graph.circles();
+  into.findings = graph.findings(circles);
   into.edges = graph.edges(most_edges);
-  into.has_circle = graph.has_circle();
+  into.has_circle = std::ranges::any_of(circles, wait_graph::lasts);
 }
 
 worker_report look_at(const scheduler& worker) {

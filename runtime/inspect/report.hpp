@@ -62,7 +62,7 @@ std::string describe(const fiber_record& fiber);
 std::string describe(spawn_place where);
 // "for mutex 0x7f...": what comes behind "waits".
 std::string describe_wait(const fiber_record& fiber);
-// "parse(int)+0x12 (module+0x1234)": the offset is what addr2line -e module takes.
+// "parse(int) (module+0x1234)": the offset is what addr2line -e module takes.
 std::string describe_frame(const void* address);
 // "3 ms", "4.2 s", "3 min".
 std::string describe_time(std::uint32_t milliseconds);

@@ -14,8 +14,8 @@
 #include <vector>
 
 namespace ulexite::detail {
-
 namespace {
+
 constinit std::atomic<bool> taken{false};  // the file of the environment: by the first of several runtimes
 
 // Those of the last trace, if they are of that size: their older events are passed over. Others stay too, because a
@@ -27,6 +27,7 @@ void provide_recorders(trace_state& trace, std::size_t workers, std::size_t even
   trace.recorders.reserve(trace.recorders.size() + fresh.size());
   for (auto& each : fresh) trace.recorders.push_back(std::move(each));
 }
+
 }  // namespace
 
 bool start_trace(runtime_state& home, const trace_options& options) {
@@ -44,7 +45,7 @@ bool start_trace(runtime_state& home, const trace_options& options) {
 
 void stop_trace(runtime_state& home) noexcept {
   const std::lock_guard lock(home.trace.turn);
-  for (const auto& worker : home.schedulers) worker->stop_recording();
+  for (const auto& worker : home.schedulers) worker->withdraw(request::traced);
   home.trace.on = false;
 }
 
@@ -108,7 +109,8 @@ class trace_writer {
       case trace_kind::park: parked_[worker] = event.ticks; break;
       case trace_kind::unpark:
         if (const auto since = parked_.find(worker); since != parked_.end()) {
-          slice(since->second, event.ticks, worker, "sleeps");
+          json sleep(events_.next(), '{', '}');
+          begin_slice(sleep, since->second, event.ticks, worker, "sleeps");
           parked_.erase(since);
         }
         break;
@@ -137,6 +139,12 @@ class trace_writer {
     event.number("tid", worker);
     if (ticks != 0) event.key("ts") << time_of(ticks);
   }
+  void begin_slice(json& event, std::uint64_t since, std::uint64_t until, std::size_t worker,
+                   std::string_view name) const {
+    begin(event, "X", since, worker);
+    event.key("dur") << time_of(until) - time_of(since);
+    event.string("name", name);
+  }
   [[nodiscard]] std::string name_of_fiber(std::uint64_t fiber) const {
     if (fiber == 0) return "job";
     const auto name = names_.find(fiber);
@@ -152,20 +160,12 @@ class trace_writer {
   void end_run(run& of, const trace_event& by, std::size_t worker) {
     if (!std::exchange(of.under_way, false)) return;
     json event(events_.next(), '{', '}');
-    begin(event, "X", of.since, worker);
-    event.key("dur") << time_of(by.ticks) - time_of(of.since);
-    event.string("name", name_of_fiber(of.fiber));
+    begin_slice(event, of.since, by.ticks, worker, name_of_fiber(of.fiber));
     json arguments(event.key("args"), '{', '}');
     arguments.number("fiber", of.fiber);
     if (const std::string then = describe_departure(by.detail); !then.empty()) arguments.string("then", then);
     if (const auto place = places_.find(of.fiber); place != places_.end())
-      arguments.string("spawned at", describe_once(place->second));
-  }
-  void slice(std::uint64_t since, std::uint64_t until, std::size_t worker, const char* name) {
-    json event(events_.next(), '{', '}');
-    begin(event, "X", since, worker);
-    event.key("dur") << time_of(until) - time_of(since);
-    event.string("name", name);
+      arguments.string("spawned at", describe(place->second));
   }
   void arrow(const char* phase, std::uint64_t number, const trace_event& at, std::size_t worker) {
     json event(events_.next(), '{', '}');
@@ -195,11 +195,6 @@ class trace_writer {
     event.string("cat", "span");
     event.number("id", fiber);
   }
-  const std::string& describe_once(spawn_place place) {
-    std::string& text = described_[place];
-    if (text.empty()) text = describe(place);
-    return text;
-  }
 
   json events_;
   const std::uint64_t first_ticks_;
@@ -210,7 +205,6 @@ class trace_writer {
   std::uint64_t arrows_ = 0;
   std::unordered_map<std::uint64_t, std::string> names_;
   std::unordered_map<std::uint64_t, spawn_place> places_;
-  std::map<spawn_place, std::string> described_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <unordered_set>
 
 namespace ulexite::detail {
 
@@ -19,12 +20,12 @@ const wait_graph::node* wait_graph::find(const agent* who) const {
 }
 
 // Each walk ends where no edge leads on, at what an earlier walk has seen, or at what it has seen itself: a circle.
-std::vector<wait_graph::path> wait_graph::circles() const {
-  std::vector<path> found;
+std::vector<wait_graph::circle> wait_graph::circles() const {
+  std::vector<circle> found;
   std::unordered_map<const node*, std::size_t> seen_in;
   std::size_t walk = 0;
   for (const auto& [who, first] : nodes_) {
-    path steps;
+    circle steps;
     const node* at = &first;
     for (++walk; at && !seen_in.contains(at); at = at->holder ? find(at->holder) : nullptr) {
       seen_in[at] = walk;
@@ -49,19 +50,17 @@ std::vector<wait_edge> wait_graph::edges(std::size_t most) const {
   return all;
 }
 
-bool wait_graph::has_circle() const {
-  return std::ranges::any_of(circles(), [](const path& circle) {
-    return std::ranges::none_of(circle, [](const node* each) { return each->fiber.timed; });
-  });
+bool wait_graph::lasts(const circle& of) {
+  return std::ranges::none_of(of, [](const node* each) { return each->fiber.timed; });
 }
 
-std::string wait_graph::describe_circle(const path& circle) {
-  const auto first = std::ranges::min_element(circle, {}, [](const node* each) { return each->fiber.id; });
+std::string wait_graph::describe_circle(const circle& of) {
+  const auto first = std::ranges::min_element(of, {}, [](const node* each) { return each->fiber.id; });
   std::string text = "circle: " + describe((*first)->fiber);
   for (auto at = first;;) {
     const fiber_record& waiter = (*at)->fiber;
     text += (at == first ? " waits " : ", which waits ") + describe_time(waiter.waited) + ' ' + describe_wait(waiter);
-    at = std::next(at) == circle.end() ? circle.begin() : std::next(at);
+    at = std::next(at) == of.end() ? of.begin() : std::next(at);
     if (waiter.kind == wait_kind::mutex) text += ", held by " + describe((*at)->fiber);
     if (at == first) break;
   }
@@ -85,12 +84,12 @@ std::string wait_graph::describe_culprit(const agent* holder, const std::vector<
   return text;
 }
 
-std::vector<std::string> wait_graph::findings() const {
+std::vector<std::string> wait_graph::findings(const std::vector<circle>& circles) const {
   std::vector<std::string> text;
-  std::unordered_map<const node*, bool> in_circle;
-  for (const path& circle : circles()) {
-    text.push_back(describe_circle(circle));
-    for (const node* each : circle) in_circle[each] = true;
+  std::unordered_set<const node*> in_circle;
+  for (const circle& each : circles) {
+    text.push_back(describe_circle(each));
+    in_circle.insert(each.begin(), each.end());
   }
   std::map<const void*, std::vector<const node*>> by_mutex;
   for (const auto& [who, each] : nodes_)

@@ -21,25 +21,26 @@ struct wait_edge {
 
 class wait_graph {
  public:
-  void add(const fiber_record& fiber, const agent* holder);
-
-  // In sentences: the circles, then the holders that keep others waiting and wait themselves for something else.
-  [[nodiscard]] std::vector<std::string> findings() const;
-  // At most `most` of the edges.
-  [[nodiscard]] std::vector<wait_edge> edges(std::size_t most) const;
-  // Is there one that no timer ends?
-  [[nodiscard]] bool has_circle() const;
-
- private:
   struct node {
     fiber_record fiber;
     const agent* holder = nullptr;
   };
-  using path = std::vector<const node*>;
+  using circle = std::vector<const node*>;
 
-  [[nodiscard]] std::vector<path> circles() const;
+  void add(const fiber_record& fiber, const agent* holder);
+
+  // The fibers that wait for each other, in the order of their waits. They refer to the graph.
+  [[nodiscard]] std::vector<circle> circles() const;
+  // Whether no timer ends it.
+  [[nodiscard]] static bool lasts(const circle& of);
+  // In sentences: these circles, then the holders that keep others waiting and wait themselves for something else.
+  [[nodiscard]] std::vector<std::string> findings(const std::vector<circle>& circles) const;
+  // At most `most` of the edges.
+  [[nodiscard]] std::vector<wait_edge> edges(std::size_t most) const;
+
+ private:
   [[nodiscard]] const node* find(const agent* who) const;
-  [[nodiscard]] static std::string describe_circle(const path& circle);
+  [[nodiscard]] static std::string describe_circle(const circle& of);
   [[nodiscard]] std::string describe_culprit(const agent* holder, const std::vector<const node*>& waiters) const;
 
   std::unordered_map<const agent*, node> nodes_;

@@ -58,7 +58,7 @@ void write_group(std::ostream& out, const fiber_group& group) {
   for (const void* const frame : group.frames) json::text(frames.next(), describe_frame(frame));
 }
 
-void print_edge(std::ostream& out, const wait_edge& edge) {
+void write_edge(std::ostream& out, const wait_edge& edge) {
   json object(out, '{', '}');
   object.number("waiter", edge.waiter);
   object.number("holder", edge.holder);
@@ -89,7 +89,7 @@ void write_json(std::ostream& out, const runtime_report& report) {
     }
     {
       json edges(object.key("edges"), '[', ']');
-      for (const wait_edge& each : report.edges) print_edge(edges.next(), each);
+      for (const wait_edge& each : report.edges) write_edge(edges.next(), each);
     }
     {
       json groups(object.key("groups"), '[', ']');

@@ -16,7 +16,7 @@ enum class wait_kind : std::uint8_t {
   receive,
   send,
   select,  // of the first case
-  mutex,   // its first word is its holder's agent, or 0, and in the lowest bit something else
+  mutex,   // the word that has its holder's agent, or 0, and in the lowest bit something else
   shared_mutex,
   condition_variable,
   semaphore,

@@ -2,6 +2,7 @@
 #include <ulexite/runtime/worker/inspection.hpp>
 
 #include <atomic>
+#include <iterator>
 #include <mutex>
 
 namespace ulexite::detail {
@@ -10,17 +11,19 @@ namespace {
 // The record of a fiber that may run, end, or give way to another meanwhile. The memory is always there, and what was
 // read is judged afterwards: so sanitizers, which object to both, do not look at it.
 struct raw_record {
-  alignas(16) std::byte bytes[sizeof(agent) + sizeof(fiber)];
+  static_assert(sizeof(agent) % 8 == 0 && sizeof(fiber) % 8 == 0);
+  alignas(16) std::uint64_t words[(sizeof(agent) + sizeof(fiber)) / 8];
 
-  [[nodiscard]] const agent& owner() const noexcept { return *reinterpret_cast<const agent*>(bytes); }
-  [[nodiscard]] const fiber& content() const noexcept { return *reinterpret_cast<const fiber*>(bytes + sizeof(agent)); }
+  [[nodiscard]] const agent& owner() const noexcept { return *reinterpret_cast<const agent*>(words); }
+  [[nodiscard]] const fiber& content() const noexcept { return *reinterpret_cast<const fiber*>(&owner() + 1); }
 };
 
+// Word by word, because no pointer may be torn.
 __attribute__((noinline, no_sanitize("address", "thread"))) void copy_record(const agent& block,
                                                                              raw_record& into) noexcept {
   std::atomic_thread_fence(std::memory_order_acquire);  // what was read before is older
-  const auto* const from = reinterpret_cast<const volatile std::byte*>(&block);
-  for (std::size_t i = 0; i < sizeof into.bytes; ++i) into.bytes[i] = from[i];
+  const auto* const from = reinterpret_cast<const volatile std::uint64_t*>(&block);
+  for (std::size_t i = 0; i < std::size(into.words); ++i) into.words[i] = from[i];
   std::atomic_thread_fence(std::memory_order_acquire);  // what is read next is younger
 }
 
@@ -28,14 +31,15 @@ __attribute__((noinline, no_sanitize("address", "thread"))) void copy_record(con
 
 bool inspection::possible() noexcept { return ULEXITE_TSAN || fences_are_asymmetric; }
 
-inspection::inspection(runtime_state& home) noexcept : home_(home) {
+inspection::inspection(runtime_state& home) noexcept
+    : home_(home), now_(static_cast<std::uint32_t>(now_ns() / 1'000'000)) {
   home_.inspecting.lock();
-  for (const auto& s : home_.schedulers) s->set_inspected();
+  for (const auto& s : home_.schedulers) s->ask(request::inspected);
   std_atomics::heavy_fence();  // A
 }
 
 inspection::~inspection() {
-  for (const auto& s : home_.schedulers) s->clear_inspected();
+  for (const auto& s : home_.schedulers) s->withdraw(request::inspected);
   home_.inspecting.unlock();
 }
 
@@ -44,7 +48,7 @@ bool inspection::read(agent& block, fiber_record& into) const {
   copy_record(block, raw);
   if (!raw.owner().in_use) return false;
   const fiber_phase phase = raw.content().state.phase();
-  if (phase == fiber_phase::dead || phase > fiber_phase::dead) return false;
+  if (phase >= fiber_phase::dead) return false;
   const bool waited = block.word.waits();
   copy_record(block, raw);  // what was written before the phase that was read
   const bool waits = waited && block.word.waits() && phase == fiber_phase::resumable;
@@ -67,22 +71,22 @@ bool inspection::read(agent& block, fiber_record& into) const {
     into.stack_size = content.standing->size();
     into.stack_depth = static_cast<std::size_t>(content.standing->high - static_cast<const char*>(into.frame));
   }
-  if (waits) {
-    into.kind = wait_mode::kind_of(content.wait_bits);
-    if (static_cast<std::size_t>(into.kind) >= wait_kinds) into.kind = wait_kind::none;
-    into.timed = (content.wait_bits & wait_mode::timed_bit) != 0;
-    const auto now = static_cast<std::uint32_t>(now_ns() / 1'000'000);
-    into.waited = now - content.wait_since;
-    into.object = content.next;
-    // The joiner holds the handle as long as it does not run, so the fiber that it joins is there.
-    if (into.kind == wait_kind::join) {
-      const auto& joined = *reinterpret_cast<const task*>(content.next);
-      copy_record(*(reinterpret_cast<const agent*>(&joined) - 1), raw);
-      into.joined = raw.content().id;
-      into.joined_name = name_of(joined, into.joined);
-    }
-  }
+  if (waits) read_wait(content, into);
   return true;
+}
+
+void inspection::read_wait(const fiber& waiting, fiber_record& into) const {
+  into.kind = wait_mode::kind_of(waiting.wait_bits);
+  into.timed = (waiting.wait_bits & wait_mode::timed_bit) != 0;
+  into.object = waiting.next;
+  into.waited = now_ - waiting.wait_since;
+  if (into.kind != wait_kind::join) return;
+  // The joiner holds the handle as long as it does not run, so the fiber that it joins is there.
+  const auto& joined = *static_cast<const task*>(into.object);
+  raw_record raw;
+  copy_record(*(reinterpret_cast<const agent*>(&joined) - 1), raw);
+  into.joined = raw.content().id;
+  into.joined_name = name_of(joined, into.joined);
 }
 
 fiber_record running_on(const scheduler& worker) {

@@ -7,8 +7,8 @@
 //
 // Pairings
 //   A  the worker marks a fiber as running, then loads requests_ (begin_quantum)  ->  the inspection sets
-//      inspected_bit, executes a heavy fence, then loads the fiber's phase: either it sees the fiber running, and
-//      leaves it alone, or the worker sees the bit, and waits. And: the inspection clears the bit, release  ->  the
+//      request::inspected, executes a heavy fence, then loads the fiber's phase: either it sees the fiber running, and
+//      leaves it alone, or the worker sees the request, and waits. And: the inspection withdraws it, release  ->  the
 //      worker loads requests_, acquire: what it does with the fiber comes after what was read.
 //
 // The worker's fence is the compiler's only, since it stands in the way of every switch. Where the kernel refuses the
@@ -57,7 +57,10 @@ class inspection {
   bool read(agent& block, fiber_record& into) const;
 
  private:
+  void read_wait(const fiber& waiting, fiber_record& into) const;
+
   runtime_state& home_;
+  const std::uint32_t now_;  // milliseconds of the steady clock
 };
 
 // The fiber that runs on that worker; number 0 if none does. It may end meanwhile, so of it there is only its number,

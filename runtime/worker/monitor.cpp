@@ -148,7 +148,7 @@ void runtime_state::relieve_hogs() noexcept {
     }
     if (s.unswitched_since.load(std::memory_order_relaxed) == 0)      // hint
       s.unswitched_since.store(now_ns(), std::memory_order_relaxed);  // hint
-    s.request_yield();
+    s.ask(request::yield);
     job* const waiting = workers > 1 && s.has_slot() ? s.raid_slot() : nullptr;
     if (waiting) {
       hogs_relieved_.fetch_add(1, std::memory_order_relaxed);  // counter

@@ -81,7 +81,7 @@ void scheduler::begin_quantum(task* next) noexcept {
 #endif
   budget_rounds_ = 0;
   std_atomics::compiler_fence();  // inspection.hpp A
-  if (forks_.requests() != 0) [[unlikely]]
+  if (forks_.asked()) [[unlikely]]
     answer_requests();
   counters.dispatches.add();
 }
@@ -89,13 +89,12 @@ void scheduler::begin_quantum(task* next) noexcept {
 // What runs next is marked as running, so an inspection that begins now leaves it alone. It may read the fiber at this
 // moment if it began before, and then it is waited for.
 [[gnu::noinline]] void scheduler::answer_requests() noexcept {
-  const std::uint8_t requests = forks_.requests();
-  if (requests & fork_queue::yield_bit) forks_.forget_yield();
-  if (requests & fork_queue::inspected_bit) {
+  if (forks_.asked_for(request::yield)) forks_.withdraw(request::yield);
+  if (forks_.asked_for(request::inspected)) {
     home_.inspecting.lock();
     home_.inspecting.unlock();
   }
-  set_traced((requests & fork_queue::traced_bit) != 0);
+  set_traced(forks_.asked_for(request::traced));
   if (traced()) record_dispatch();
 }
 

@@ -114,7 +114,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void yield() noexcept;
   // The same for a fiber that has done much without waiting. It changes places with one that it has woken.
   void yield_to_woken() noexcept;
-  // The same for a fiber that computes, after request_yield.
+  // The same for a fiber that computes, after request::yield.
   void yield_after_request() noexcept;
   // The running fiber has done some more operations without a wait: true when it should yield.
   [[nodiscard]] bool budget_is_spent() noexcept;
@@ -137,14 +137,12 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     return running_.load(std::memory_order_relaxed);  // hint
   }
   [[nodiscard]] std::size_t queued() const noexcept { return ring_.size() + jobs_.size() + has_slot(); }  // hint
-  // Records what happens here from now on, or no longer.
+  // Records what happens here from now on, until request::traced is withdrawn.
   void start_recording(recorder& into) noexcept;
-  void stop_recording() noexcept;
   // Since when the monitor has seen it change nothing; 0: it does change. Written by the monitor.
   std::atomic<std::int64_t> unswitched_since{0};
-  void request_yield() noexcept { forks_.request_yield(); }
-  void set_inspected() noexcept { forks_.set_inspected(); }
-  void clear_inspected() noexcept { forks_.clear_inspected(); }
+  void ask(request what) noexcept { forks_.ask(what); }
+  void withdraw(request what) noexcept { forks_.withdraw(what); }
 
   struct counters {
     counter spawned, ended, dispatches, starts_in_place, steals, overflows, parks, polls, events, stacks_refused;

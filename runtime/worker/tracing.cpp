@@ -11,13 +11,12 @@ namespace ulexite::detail {
 
 void scheduler::start_recording(recorder& into) noexcept {
   recorder_.store(&into, std::memory_order_release);  // pairs with record's load
-  forks_.set_traced(true);
+  ask(request::traced);
 }
-void scheduler::stop_recording() noexcept { forks_.set_traced(false); }
 
 // The worker learns of a start with its next dispatch (answer_requests), and of the end here.
 void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail) noexcept {
-  if ((forks_.requests() & fork_queue::traced_bit) == 0) return set_traced(false);
+  if (!forks_.asked_for(request::traced)) return set_traced(false);
   recorder_.load(std::memory_order_acquire)->add(kind, value, detail);  // pairs with start_recording
 }
 

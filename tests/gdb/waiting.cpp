@@ -2,6 +2,7 @@
 
 #include <ulexite.hpp>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -13,16 +14,25 @@ int main(int, char** argv) {
     channel<int> values;
     mutex guard;
     guard.lock();
-    task_group all;
-    for (int i = std::atoi(argv[1]); i > 0; --i) all.spawn([&] { values.receive(); });
-    const auto reader = all.spawn({.name = "reader"}, [&] { values.receive(); });
-    all.spawn({.name = "joiner"}, [&] { const_cast<join_handle<void>&>(reader).join(); });
-    all.spawn({.name = "blocked"}, [&] { const std::lock_guard lock(guard); });
-    spawn({.name = "hog"}, [] {
+    // Once the hog has one of the two workers, the others run on this one, and none leaves it between what it counts
+    // and its wait: so when all have counted, and main runs, all wait.
+    std::atomic<int> begun{0};
+    spawn({.name = "hog"}, [&] {
+      ++begun;
       for (volatile bool forever = true; forever;) {
       }
     }).detach();
-    this_fiber::sleep_for(std::chrono::milliseconds(100));
+    while (begun == 0) this_fiber::yield();
+    const int readers = std::atoi(argv[1]);
+    task_group all;
+    for (int i = 0; i < readers; ++i) all.spawn([&] { ++begun, values.receive(); });
+    const auto reader = all.spawn({.name = "reader"}, [&] { ++begun, values.receive(); });
+    all.spawn({.name = "joiner"}, [&] { ++begun, const_cast<join_handle<void>&>(reader).join(); });
+    all.spawn({.name = "blocked"}, [&] {
+      ++begun;
+      const std::lock_guard lock(guard);
+    });
+    while (begun < readers + 4) this_fiber::yield();
     std::puts("ready");
     std::fflush(stdout);
     event never;

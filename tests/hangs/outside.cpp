@@ -2,6 +2,7 @@
 
 #include "hang.hpp"
 
+#include <latch>
 #include <mutex>
 #include <thread>
 
@@ -57,14 +58,14 @@ void stuck_worker(runtime& rt) {
 
 void held_by_a_thread(runtime& rt) {
   static mutex guard;
-  std::thread holder([] {
+  std::latch held(1);
+  std::thread holder([&held] {
     guard.lock();
+    held.count_down();
     std::this_thread::sleep_for(24h);
   });
-  rt.run([] {
-    this_fiber::sleep_for(20ms);
-    spawn({.name = "waiter"}, [] { const std::lock_guard lock(guard); }).join();
-  });
+  held.wait();
+  rt.run([] { spawn({.name = "waiter"}, [] { const std::lock_guard lock(guard); }).join(); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <ulexite.hpp>
 #include <ulexite/base/atomics.hpp>
+#include <ulexite/os/process.hpp>
 
 #include <gtest/gtest.h>
 
@@ -145,7 +146,7 @@ TEST_P(NoDeadlock, WhileADescriptorIsWaitedFor) {
   const std::string report = report_of([] {
     net::tcp_listener listener(net::endpoint::parse("127.0.0.1:0"));
     auto accepting = spawn([&] { listener.accept(); });
-    blocking([] { std::this_thread::sleep_for(longer_than_the_silence); });
+    output_of({.arguments = {"sleep", "0.45"}});  // waits for the other end of a pipe, and then for the process
     net::tcp_stream::connect(listener.local_endpoint());
     accepting.join();
   });
