@@ -36,6 +36,7 @@ class signal_set {
   // system refuses it (SIGKILL, SIGSTOP), or gives no thread.
   explicit signal_set(std::initializer_list<int> signals) : signal_set(std::vector<int>(signals)) {}
   explicit signal_set(std::vector<int> signals);
+  explicit signal_set(int signal) : signal_set({signal}) {}
   signal_set(const signal_set&) = delete;
   signal_set& operator=(const signal_set&) = delete;
   // There must be no waiter.

@@ -18,6 +18,7 @@ using detail::scheduler;
 using detail::this_scheduler;
 
 runtime::runtime(runtime_options options) : state_(std::make_unique<detail::runtime_state>(std::move(options))) {
+  state_->handle = this;
   if (state_->options.on_deadlock != deadlock_action::ignore) state_->when_quiet = detail::look_for_deadlock;
   if (const int signal = detail::signal_dump::wanted(state_->options.dump_signal); signal != 0)
     signal_dump_ = std::make_unique<detail::signal_dump>(*state_, signal);
@@ -67,6 +68,8 @@ detail::runtime_state& runtime::state_for_outside_call(const char* operation) {
   state_->ensure_monitor();
   return *state_;
 }
+
+runtime& current_runtime() { return *detail::this_runtime_state().handle; }
 
 void runtime::request_stop() noexcept { state_->request_stop(); }
 

@@ -151,6 +151,10 @@ class runtime {
   std::atomic<bool> ended_{false};
 };
 
+// The runtime of the calling fiber, for its metrics, dumps and traces. It lives at least as long as the fiber. Throws
+// errc::no_runtime on a plain thread.
+[[nodiscard]] runtime& current_runtime();
+
 // Whether the caller is a fiber.
 [[nodiscard]] bool in_fiber() noexcept;
 

@@ -33,6 +33,17 @@ void yield() noexcept {
   }
 }
 
+void make_room() noexcept {
+  const detail::current_execution& here = detail::inlined_execution();
+  if (here.forks && here.agent->kind == detail::agent_kind::fiber) here.forks->yield_if_requested();
+}
+
+std::optional<steady_clock::time_point> deadline() noexcept {
+  const std::int64_t deadline = detail::this_agent().deadline;
+  if (deadline == detail::no_deadline) return std::nullopt;
+  return steady_clock::time_point(std::chrono::nanoseconds(deadline));
+}
+
 void check() { detail::check_cancelled(detail::this_agent()); }
 
 stack_info stack() noexcept {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string_view>
 
@@ -28,6 +29,13 @@ void yield() noexcept;
 // A token of the requests to stop it, the runtime's too: for std::stop_callback, and for code that takes one. An empty
 // token on a plain thread. Throws std::bad_alloc.
 [[nodiscard]] std::stop_token get_stop_token();
+// Lets others run if they have waited for this worker for long (some 10 ms); else costs about a nanosecond. For loops that
+// compute, and for the hooks of an interpreter. Not a cancellation point. Nothing on a plain thread.
+void make_room() noexcept;
+
+// The nearest deadline that bounds the caller's waits, also one that it has inherited; nullopt without one. See
+// deadline_scope.
+[[nodiscard]] std::optional<steady_clock::time_point> deadline() noexcept;
 // Throws operation_cancelled if it was asked to stop, deadline_exceeded if its deadline is over: a cancellation point
 // without a wait. It never yields: a loop that does nothing else keeps the worker for itself.
 void check();

@@ -6,8 +6,8 @@
 
 namespace ulexite::detail {
 
-barrier_core::barrier_core(std::ptrdiff_t expected) : expected_(expected), missing_(expected) {
-  if (expected < 0) throw usage_error("barrier: " + std::to_string(expected) + " expected");
+void barrier_core::refuse(std::ptrdiff_t expected) {
+  throw usage_error("barrier: " + std::to_string(expected) + " expected");
 }
 
 barrier_core::arrival barrier_core::arrive(std::ptrdiff_t n, bool& last) {

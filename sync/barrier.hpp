@@ -35,7 +35,9 @@ class barrier_core {
     std::uint64_t phase_;
   };
 
-  explicit barrier_core(std::ptrdiff_t expected);
+  constexpr explicit barrier_core(std::ptrdiff_t expected) : expected_(expected), missing_(expected) {
+    if (expected < 0) refuse(expected);
+  }
 
   // `last`: was it the last of the phase? Then the caller is to call complete(), before which nobody can arrive.
   arrival arrive(std::ptrdiff_t n, bool& last);
@@ -46,6 +48,8 @@ class barrier_core {
   void wait(arrival& arrival);
 
  private:
+  [[noreturn]] static void refuse(std::ptrdiff_t expected);
+
   spin_lock guard_;          // guards the rest
   std::ptrdiff_t expected_;  // in each phase from the next one on
   std::ptrdiff_t missing_;   // in this phase
@@ -75,7 +79,7 @@ class barrier {
   using arrival_token = detail::barrier_core::arrival;
 
   // A barrier for `expected` arrivals per phase. Throws usage_error if that is negative.
-  explicit barrier(std::ptrdiff_t expected, Done done = Done()) : core_(expected), done_(std::move(done)) {}
+  constexpr explicit barrier(std::ptrdiff_t expected, Done done = Done()) : core_(expected), done_(std::move(done)) {}
   barrier(const barrier&) = delete;
   barrier& operator=(const barrier&) = delete;
 

@@ -36,18 +36,25 @@ detail::wake_reason event::wait_quietly(detail::agent& self, detail::cancellable
     return detail::wake_reason::notified;
   }
   guard_.lock();
+  if (set_or_marked()) {
+    guard_.unlock();
+    detail::spend_budget(self);
+    return detail::wake_reason::notified;
+  }
+  detail::wait_node node(self);
+  return detail::wait_in(queue_, guard_, node, detail::waiting_for(kind, this, cancellable), deadline);
+}
+
+bool event::set_or_marked() noexcept {
   std::uint8_t word = word_.load(std::memory_order_acquire);  // A
   do {
-    if (word & set_bit) {  // whoever set it has left the guard. A reset in between only leaves the other bit
+    if (word & set_bit) {  // the caller of set() has left the guard. A reset in between only leaves the other bit
       word_.compare_exchange_strong(word, set_bit, std::memory_order_relaxed, std::memory_order_relaxed);  // acquired
-      guard_.unlock();
-      detail::spend_budget(self);
-      return detail::wake_reason::notified;
+      return true;
     }
   } while (!word_.compare_exchange_weak(word, word | waited_bit, std::memory_order_acquire,  // A
                                         std::memory_order_acquire));  // A
-  detail::wait_node node(self);
-  return detail::wait_in(queue_, guard_, node, detail::waiting_for(kind, this, cancellable), deadline);
+  return false;
 }
 
 }  // namespace ulexite

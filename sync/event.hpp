@@ -23,6 +23,7 @@ class latch;
 
 namespace detail {
 class blocking_call;
+class event_case;
 class future_state_base;
 }  // namespace detail
 
@@ -32,7 +33,7 @@ class future_state_base;
 class event {
  public:
   // Set, or not, at first.
-  explicit event(bool set = false) noexcept : word_(set ? set_bit : 0) {}
+  constexpr explicit event(bool set = false) noexcept : word_(set ? set_bit : 0) {}
   event(const event&) = delete;
   event& operator=(const event&) = delete;
 
@@ -57,6 +58,7 @@ class event {
 
  private:
   friend class detail::blocking_call;
+  friend class detail::event_case;
   friend class detail::future_state_base;
   friend class latch;
 
@@ -67,6 +69,8 @@ class event {
   detail::wake_reason wait_quietly(detail::agent& self, detail::cancellable cancellable, std::int64_t deadline,
                                    detail::wait_kind kind) noexcept;
   void set_and_wake() noexcept;
+  // With guard_ held: whether it is set. If not, it cannot be set before the guard is released.
+  [[nodiscard]] bool set_or_marked() noexcept;
 
   std::atomic<std::uint8_t> word_;
   detail::spin_lock guard_;  // guards queue_

@@ -1,11 +1,12 @@
 #pragma once
 
-// A value that is set once and taken once, with the interface of std::promise and std::future.
+// A value that is set once, with the interface of std::promise, std::future and std::shared_future.
 //
 // What the two share is the one allocation, made with the promise. Setting, waiting and taking allocate nothing.
 
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/select.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -43,11 +44,13 @@ class future_state_base {
   // The future's side. False if `deadline` was over first. Not a cancellation point.
   bool wait(std::int64_t deadline = no_deadline) noexcept;
   void rethrow_failure();  // once it is ready
+  // Set once the wait is over.
+  [[nodiscard]] ulexite::event& ready() noexcept { return ready_; }
 
  private:
   void throw_if_satisfied() const;
 
-  mutex setting_;         // held by who sets
+  mutex setting_;         // held by the caller that sets
   ulexite::event ready_;  // set once what follows and the value are final
   std::exception_ptr failure_;
   bool broken_ = false;
@@ -71,35 +74,12 @@ using shared_future_state = std::shared_ptr<future_state<future_value<T>>>;
 template <class T>
 class basic_promise;
 
-}  // namespace detail
-
-// Waits for the value of a promise<T>; T may be void or a reference. Movable. One fiber or plain thread may use it at a
-// time. A future without a state (never had one, moved from, or taken by get) throws std::future_error(no_state) in all
-// operations but valid().
+// What future and shared_future have in common.
 template <class T>
-class future {
+class basic_future {
  public:
-  future() noexcept = default;
-  future(future&&) noexcept = default;
-  future& operator=(future&&) noexcept = default;
-
   // Whether there is a state, so that the other operations may be called.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
-
-  // Waits until the promise is satisfied, and returns the value, by move, or throws the exception. That is
-  // std::future_error(broken_promise) if the promise was destroyed first. Afterwards the future has no state. Not a
-  // cancellation point.
-  T get() {
-    checked();
-    const auto state = std::move(state_);
-    state->wait();
-    state->rethrow_failure();
-    if constexpr (std::is_reference_v<T>) {
-      return static_cast<T>(**state->value);
-    } else if constexpr (!std::is_void_v<T>) {
-      return std::move(*state->value);
-    }
-  }
 
   // Waits until the promise is satisfied or destroyed, and takes nothing. Not a cancellation point.
   void wait() const { checked()->wait(); }
@@ -113,20 +93,114 @@ class future {
     return wait_until_ns(detail::deadline_at(time));
   }
 
- private:
-  friend detail::basic_promise<T>;
-  explicit future(detail::shared_future_state<T> state) noexcept : state_(std::move(state)) {}
+ protected:
+  basic_future() noexcept = default;
+  explicit basic_future(shared_future_state<T> state) noexcept : state_(std::move(state)) {}
 
-  const detail::shared_future_state<T>& checked() const {
-    if (!state_) detail::throw_future_error(std::future_errc::no_state);
+  const shared_future_state<T>& checked() const {
+    if (!state_) throw_future_error(std::future_errc::no_state);
     return state_;
   }
+  shared_future_state<T> state_;
+
+ private:
+  friend struct future_access;
+
   std::future_status wait_until_ns(std::int64_t deadline) const {
     return checked()->wait(deadline) ? std::future_status::ready : std::future_status::timeout;
   }
-
-  detail::shared_future_state<T> state_;
 };
+
+// For select.
+struct future_access {
+  template <class T>
+  static ulexite::event& ready(const basic_future<T>& of) {
+    return of.checked()->ready();
+  }
+};
+
+}  // namespace detail
+
+template <class T>
+class shared_future;
+
+// Waits for the value of a promise<T>; T may be void or a reference. Movable. One fiber or plain thread may use it at a
+// time. A future without a state (never had one, moved from, or taken by get) throws std::future_error(no_state) in all
+// operations but valid().
+template <class T>
+class future : public detail::basic_future<T> {
+ public:
+  future() noexcept = default;
+  future(future&&) noexcept = default;
+  future& operator=(future&&) noexcept = default;
+
+  // Waits until the promise is satisfied, and returns the value, by move, or throws the exception. That is
+  // std::future_error(broken_promise) if the promise was destroyed first. Afterwards the future has no state. Not a
+  // cancellation point.
+  T get() {
+    this->checked();
+    const auto state = std::move(this->state_);
+    state->wait();
+    state->rethrow_failure();
+    if constexpr (std::is_reference_v<T>) {
+      return static_cast<T>(**state->value);
+    } else if constexpr (!std::is_void_v<T>) {
+      return std::move(*state->value);
+    }
+  }
+
+  // Turns it into a future that can be copied. It has no state then.
+  [[nodiscard]] shared_future<T> share() noexcept;
+
+ private:
+  friend shared_future<T>;
+  friend detail::basic_promise<T>;
+  explicit future(detail::shared_future_state<T> state) noexcept : detail::basic_future<T>(std::move(state)) {}
+};
+
+// A future that can be copied, and whose value stays: each copy may be used by another fiber or thread at the same time.
+template <class T>
+class shared_future : public detail::basic_future<T> {
+  using result = std::conditional_t<std::is_void_v<T>, void, std::add_lvalue_reference_t<const T>>;
+
+ public:
+  shared_future() noexcept = default;
+  // Takes over the state of `from`.
+  shared_future(future<T>&& from) noexcept : detail::basic_future<T>(std::move(from.state_)) {}
+
+  // Waits until the promise is satisfied, and returns the value, or throws the exception, as future::get does; may be
+  // called again. The reference is valid as long as a copy of this future is.
+  result get() const {
+    auto& state = *this->checked();
+    state.wait();
+    state.rethrow_failure();
+    if constexpr (std::is_reference_v<T>) {
+      return static_cast<T>(**state.value);
+    } else if constexpr (!std::is_void_v<T>) {
+      return *state.value;
+    }
+  }
+};
+
+template <class T>
+shared_future<T> future<T>::share() noexcept {
+  return shared_future<T>(std::move(*this));
+}
+
+// A case of select that is ready when the promise of `of` is satisfied or destroyed: handler(). get() does not wait then.
+// Throws std::future_error(no_state).
+template <class T, class Handler = detail::no_handler>
+[[nodiscard]] auto on_ready(const future<T>& of, Handler&& handler = {}) {
+  detail::check_plain_handler<Handler>();
+  return detail::plain_case<detail::event_case, Handler>(detail::future_access::ready(of),
+                                                         std::forward<Handler>(handler));
+}
+template <class T, class Handler = detail::no_handler>
+[[nodiscard]] auto on_ready(const shared_future<T>& of, Handler&& handler = {}) {
+  detail::check_plain_handler<Handler>();
+  return detail::plain_case<detail::event_case, Handler>(detail::future_access::ready(of),
+                                                         std::forward<Handler>(handler));
+}
 
 namespace detail {
 
@@ -166,7 +240,8 @@ class basic_promise {
   }
 
  private:
-  // A copy, for the promise may be destroyed as soon as its future is ready, while what made it so is still under way.
+  // A copy, because the promise may be destroyed as soon as its future is ready, while the call that made it so is still
+  // under way.
   shared_future_state<T> checked() const {
     if (!state_) throw_future_error(std::future_errc::no_state);
     return state_;

@@ -5,9 +5,7 @@
 
 namespace ulexite {
 
-latch::latch(std::ptrdiff_t count) : count_(count), open_(count == 0) {
-  if (count < 0) throw usage_error("latch: a count of " + std::to_string(count));
-}
+void latch::refuse(std::ptrdiff_t count) { throw usage_error("latch: a count of " + std::to_string(count)); }
 
 // Who makes it zero still needs the latch: nobody passes before the event is set.
 void latch::count_down(std::ptrdiff_t n) {

@@ -4,7 +4,7 @@
 //
 // Pairings
 //   A  each count_down changes count_, acq_rel  ->  the one that makes it zero changes it, acq_rel, and sets open_:
-//      whoever has waited sees all that was written before each count_down.
+//      a waiter that has waited sees all that was written before each count_down.
 
 #include <ulexite/sync/event.hpp>
 
@@ -21,7 +21,9 @@ namespace ulexite {
 class latch {
  public:
   // Throws usage_error if `count` is negative.
-  explicit latch(std::ptrdiff_t count);
+  constexpr explicit latch(std::ptrdiff_t count) : count_(count), open_(count == 0) {
+    if (count < 0) refuse(count);
+  }
   latch(const latch&) = delete;
   latch& operator=(const latch&) = delete;
 
@@ -51,6 +53,8 @@ class latch {
   }
 
  private:
+  [[noreturn]] static void refuse(std::ptrdiff_t count);
+
   std::atomic<std::ptrdiff_t> count_;
   mutable event open_;  // set once the count is zero
 };

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <iterator>
+#include <ranges>
 #include <type_traits>
 
 namespace ulexite {
@@ -42,6 +44,14 @@ void parallel_for(std::type_identity_t<I> first, I last, F&& body, std::size_t g
   detail::for_work<I, std::remove_reference_t<F>> work{first, body};
   detail::range_state loop{std::max<std::size_t>(grain, 1)};
   detail::run_range(work, 0, detail::range_size(first, last), loop);
+}
+
+// The same for the elements of a range: body(element).
+template <parallel_range R, class F>
+  requires std::is_invocable_v<F&, std::ranges::range_reference_t<R>>
+void parallel_for(R&& range, F&& body, std::size_t grain = 0) {
+  const auto first = std::ranges::begin(range);
+  parallel_for(first, first + std::ranges::distance(range), body, grain);
 }
 
 }  // namespace ulexite

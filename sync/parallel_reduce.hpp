@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <optional>
+#include <ranges>
 #include <type_traits>
 #include <utility>
 
@@ -59,6 +61,22 @@ template <parallel_position I, class T, class Map, class Reduce>
   detail::range_state loop{std::max<std::size_t>(grain, 1)};
   detail::run_range(work, 0, size, loop);
   return std::invoke(reduce, std::move(init), work.take());
+}
+
+// The same for the elements of a range. Without `map` the elements themselves are reduced.
+template <parallel_range R, class T, class Map, class Reduce>
+  requires std::is_invocable_r_v<T, Map&, std::ranges::range_reference_t<R>> && std::is_invocable_r_v<T, Reduce&, T, T>
+[[nodiscard]] T parallel_reduce(R&& range, T init, Map map, Reduce reduce, std::size_t grain = 0) {
+  const auto first = std::ranges::begin(range);
+  return parallel_reduce(first, first + std::ranges::distance(range), std::move(init), std::move(map),
+                         std::move(reduce), grain);
+}
+template <parallel_range R, class T, class Reduce = std::plus<>>
+  requires std::is_convertible_v<std::ranges::range_reference_t<R>, T> && std::is_invocable_r_v<T, Reduce&, T, T>
+[[nodiscard]] T parallel_reduce(R&& range, T init, Reduce reduce = {}) {
+  return parallel_reduce(
+      range, std::move(init), [](auto&& element) -> T { return std::forward<decltype(element)>(element); },
+      std::move(reduce));
 }
 
 }  // namespace ulexite

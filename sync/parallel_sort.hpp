@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <iterator>
+#include <ranges>
 #include <utility>
 
 namespace ulexite {
@@ -55,19 +56,29 @@ void sort_range(It first, It last, Less& less, std::size_t levels) {
 
 }  // namespace detail
 
-// Sorts [first, last) by `less` like std::sort: not stable, in place, in O(n log n) comparisons. Idle workers take
+// Sorts [first, last) by `less` of what `projection` makes of the elements, like std::ranges::sort: not stable, in place, in O(n log n) comparisons. Idle workers take
 // parts of the work. `less` is shared, not copied, and called by several workers at the same time.
 //
 // A cancellation point between two parts, where it also lets others run from time to time (a pass over all elements is
 // the longest part). After a cancellation all elements are there, in an unspecified order. Throws the exception of a
 // comparison; the elements are then valid, as with std::sort. On a plain thread, in a job and in a stop callback: one
 // part after the other.
-template <std::random_access_iterator It, class Less = std::less<>>
-  requires std::sortable<It, Less>
-void parallel_sort(It first, It last, Less less = {}) {
-  const auto by = [&less](auto&& a, auto&& b) -> bool { return std::invoke(less, a, b); };
+template <std::random_access_iterator It, class Less = std::less<>, class Projection = std::identity>
+  requires std::sortable<It, Less, Projection>
+void parallel_sort(It first, It last, Less less = {}, Projection projection = {}) {
+  const auto by = [&less, &projection](auto&& a, auto&& b) -> bool {
+    return std::invoke(less, std::invoke(projection, a), std::invoke(projection, b));
+  };
   const auto size = static_cast<std::size_t>(last - first);
   detail::sort_range(first, last, by, 2 * std::bit_width(size));
+}
+
+// The same for a range.
+template <std::ranges::random_access_range R, class Less = std::less<>, class Projection = std::identity>
+  requires std::ranges::sized_range<R> && std::sortable<std::ranges::iterator_t<R>, Less, Projection>
+void parallel_sort(R&& range, Less less = {}, Projection projection = {}) {
+  const auto first = std::ranges::begin(range);
+  parallel_sort(first, first + std::ranges::distance(range), std::move(less), std::move(projection));
 }
 
 }  // namespace ulexite

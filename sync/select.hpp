@@ -2,7 +2,9 @@
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/join_handle.hpp>
+#include <ulexite/sync/select/acquire_case.hpp>
 #include <ulexite/sync/select/channel_case.hpp>
+#include <ulexite/sync/select/event_case.hpp>
 #include <ulexite/sync/select/timer_case.hpp>
 #include <ulexite/sync/wait/stop_claim.hpp>
 
@@ -184,6 +186,27 @@ template <class T, class Handler = detail::no_handler>
   detail::check_plain_handler<Handler>();
   return detail::plain_case<detail::join_case, Handler>(detail::handle_access::task_of(handle, "on_join"),
                                                         std::forward<Handler>(handler));
+}
+
+// A case that takes a permit of `from`: handler(). The permit is the caller's to release, as by
+// semaphore_permit(from, std::adopt_lock).
+template <std::ptrdiff_t Max, class Handler = detail::no_handler>
+[[nodiscard]] auto on_acquire(counting_semaphore<Max>& from, Handler&& handler = {}) {
+  detail::check_plain_handler<Handler>();
+  return detail::plain_case<detail::acquire_case, Handler>(from, std::forward<Handler>(handler));
+}
+
+// A case that is ready while `of` is set: handler().
+template <class Handler = detail::no_handler>
+[[nodiscard]] auto on_set(event& of, Handler&& handler = {}) {
+  detail::check_plain_handler<Handler>();
+  return detail::plain_case<detail::event_case, Handler>(of, std::forward<Handler>(handler));
+}
+// A case that takes a set() of `of`: handler().
+template <class Handler = detail::no_handler>
+[[nodiscard]] auto on_set(auto_reset_event& of, Handler&& handler = {}) {
+  detail::check_plain_handler<Handler>();
+  return detail::plain_case<detail::acquire_case, Handler>(of, std::forward<Handler>(handler));
 }
 
 // A case that is ready when a stop is requested of `token`: handler(). Switched off if that can never happen.

@@ -2,28 +2,45 @@
 
 // Counting semaphores, with std's interface.
 //
-// Invariant, under the lock: somebody waits  implies  there is no permit.
+// Invariant, under the lock: the oldest waiter wants more permits than there are.
 
 #include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <utility>
 
 namespace ulexite {
 
 namespace detail {
 
+class acquire_case;
+
 // What does not depend on the most permits that there may be, `max`.
 class semaphore_core {
  public:
-  semaphore_core(std::ptrdiff_t permits, std::ptrdiff_t max);
+  constexpr semaphore_core(std::ptrdiff_t permits, std::ptrdiff_t max) : permits_(permits) {
+    if (permits < 0 || permits > max) refuse(permits, max);
+  }
 
   [[nodiscard]] bool try_acquire() noexcept;
-  bool acquire(std::int64_t deadline);
+  [[nodiscard]] bool try_acquire(std::ptrdiff_t n, std::ptrdiff_t max);
+  bool acquire(std::ptrdiff_t n, std::ptrdiff_t max, std::int64_t deadline, wait_kind kind = wait_kind::semaphore);
   void release(std::ptrdiff_t n, std::ptrdiff_t max);
+  // Gives a permit back unless there are `max`. Never waits.
+  void release_one_of(std::ptrdiff_t max) noexcept;
 
  private:
+  friend acquire_case;
+
+  [[noreturn]] static void refuse(std::ptrdiff_t permits, std::ptrdiff_t max);
+  // With guard_ held, all three.
+  [[nodiscard]] bool take(std::ptrdiff_t n) noexcept;
+  void add_waiter(wait_node& node, std::ptrdiff_t n) noexcept;
+  void serve_oldest(intrusive_list<wait_node>& woken) noexcept;
+
   spin_lock guard_;  // guards the rest
   std::ptrdiff_t permits_;
   wait_queue queue_;
@@ -32,9 +49,10 @@ class semaphore_core {
 }  // namespace detail
 
 // Permits that fibers and threads acquire and release, in the order of the requests: a release gives its permits to the
-// oldest waiters, and no later caller can take them first. Any number of fibers and plain threads may use it at the
-// same time. A caller may release permits that another acquired. It may be destroyed as soon as the last acquire has
-// returned, even if the release that ended the wait has not returned yet.
+// oldest waiters, and no later caller can take them first. So a waiter for many permits holds up those behind it. Any
+// number of fibers and plain threads may use it at the same time. A caller may release permits that another acquired.
+// It may be destroyed as soon as the last acquire has returned, even if the release that ended the wait has not
+// returned yet.
 //
 // A permit is never lost: an acquire that throws or times out has taken none.
 template <std::ptrdiff_t Max = PTRDIFF_MAX>
@@ -43,7 +61,7 @@ class counting_semaphore {
 
  public:
   // Throws usage_error if `permits` is negative or more than Max.
-  explicit counting_semaphore(std::ptrdiff_t permits) : core_(permits, Max) {}
+  constexpr explicit counting_semaphore(std::ptrdiff_t permits) : core_(permits, Max) {}
   counting_semaphore(const counting_semaphore&) = delete;
   counting_semaphore& operator=(const counting_semaphore&) = delete;
 
@@ -54,25 +72,83 @@ class counting_semaphore {
   // be more than Max.
   void release(std::ptrdiff_t n = 1) { core_.release(n, Max); }
 
-  // Takes a permit; waits while there is none. A cancellation point: throws operation_cancelled.
-  void acquire() { core_.acquire(detail::no_deadline); }
-  // Takes a permit if there is one. Never waits; not a cancellation point.
+  // Takes `n` permits, all at once; waits until there are as many and no older waiter is left. A cancellation point:
+  // throws operation_cancelled. Throws usage_error if `n` is negative or more than Max.
+  void acquire(std::ptrdiff_t n = 1) { core_.acquire(n, Max, detail::no_deadline); }
+  // Takes a permit, or `n` at once, if there are as many and nobody waits. Never waits; not a cancellation point. Throws
+  // usage_error as acquire does.
   [[nodiscard]] bool try_acquire() noexcept { return core_.try_acquire(); }
-  // Like acquire(), but for no longer than that: false if the time was over first.
+  [[nodiscard]] bool try_acquire(std::ptrdiff_t n) { return core_.try_acquire(n, Max); }
+  // Like acquire(n), but for no longer than that: false if the time was over first.
   template <class Rep, class Period>
-  [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> time) {
-    return core_.acquire(detail::deadline_after(time));
+  [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> time, std::ptrdiff_t n = 1) {
+    return core_.acquire(n, Max, detail::deadline_after(time));
   }
   template <class Clock, class Duration>
-  [[nodiscard]] bool try_acquire_until(std::chrono::time_point<Clock, Duration> time) {
-    return core_.acquire(detail::deadline_at(time));
+  [[nodiscard]] bool try_acquire_until(std::chrono::time_point<Clock, Duration> time, std::ptrdiff_t n = 1) {
+    return core_.acquire(n, Max, detail::deadline_at(time));
   }
 
  private:
+  friend detail::acquire_case;
+
   detail::semaphore_core core_;
 };
 
 // A semaphore with at most one permit.
 using binary_semaphore = counting_semaphore<1>;
+
+// Owns permits of a semaphore, and releases them at its end, as std::unique_lock does with a lock. Movable. It may be
+// used by one fiber or thread at a time; another than the one that acquired may release.
+//
+//   counting_semaphore<> slots(8);
+//   const semaphore_permit one(slots);
+template <std::ptrdiff_t Max>
+class semaphore_permit {
+ public:
+  // Owns nothing.
+  semaphore_permit() noexcept = default;
+  // Acquires `n` permits. Waits and throws like acquire.
+  [[nodiscard]] explicit semaphore_permit(counting_semaphore<Max>& of, std::ptrdiff_t n = 1) : of_(&of), count_(n) {
+    of.acquire(n);
+  }
+  // Tries to acquire `n` permits; owns nothing if that would wait.
+  [[nodiscard]] semaphore_permit(counting_semaphore<Max>& of, std::try_to_lock_t, std::ptrdiff_t n = 1) {
+    if (of.try_acquire(n)) *this = semaphore_permit(of, std::adopt_lock, n);
+  }
+  // Owns `n` permits that the caller has acquired.
+  [[nodiscard]] semaphore_permit(counting_semaphore<Max>& of, std::adopt_lock_t, std::ptrdiff_t n = 1) noexcept
+      : of_(&of), count_(n) {}
+  semaphore_permit(semaphore_permit&& other) noexcept
+      : of_(std::exchange(other.of_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+  semaphore_permit& operator=(semaphore_permit&& other) noexcept {
+    if (this != &other) {
+      release();
+      of_ = std::exchange(other.of_, nullptr);
+      count_ = std::exchange(other.count_, 0);
+    }
+    return *this;
+  }
+  ~semaphore_permit() { release(); }
+
+  // Whether it owns permits.
+  [[nodiscard]] explicit operator bool() const noexcept { return of_ != nullptr; }
+  // How many permits it owns.
+  [[nodiscard]] std::ptrdiff_t count() const noexcept { return count_; }
+
+  // Gives the permits back now. Never waits. It owns nothing then.
+  void release() noexcept {
+    if (of_) std::exchange(of_, nullptr)->release(std::exchange(count_, 0));
+  }
+  // Owns nothing from now on, and gives nothing back: the permits are the caller's to release. How many.
+  std::ptrdiff_t forget() noexcept {
+    of_ = nullptr;
+    return std::exchange(count_, 0);
+  }
+
+ private:
+  counting_semaphore<Max>* of_ = nullptr;
+  std::ptrdiff_t count_ = 0;
+};
 
 }  // namespace ulexite

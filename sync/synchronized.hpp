@@ -1,9 +1,12 @@
 #pragma once
 
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/shared_mutex.hpp>
 
+#include <concepts>
 #include <functional>
 #include <mutex>
+#include <shared_mutex>
 #include <type_traits>
 #include <utility>
 
@@ -11,13 +14,19 @@ namespace ulexite {
 
 // A value together with the mutex that guards it. Fibers and plain threads may use it at the same time. All operations
 // wait until they have the mutex; none is a cancellation point. Inside with_lock they throw usage_error. T must be
-// copyable or movable only for copy() and exchange().
-template <class T>
+// copyable or movable only for copy() and exchange(). With shared_mutex as Mutex, readers can share the value.
+template <class T, class Mutex = mutex>
 class synchronized {
+  static constexpr bool shares = requires(Mutex& of) { of.lock_shared(); };
+  using reading_lock = std::conditional_t<shares, std::shared_lock<Mutex>, std::unique_lock<Mutex>>;
+
  public:
+  synchronized()
+    requires std::is_default_constructible_v<T>
+  = default;
   // Makes the value from `args`.
   template <class... Args>
-    requires std::is_constructible_v<T, Args...>
+    requires(sizeof...(Args) > 0 && std::is_constructible_v<T, Args...>)
   explicit synchronized(Args&&... args) : value_(std::forward<Args>(args)...) {}
   synchronized(const synchronized&) = delete;
   synchronized& operator=(const synchronized&) = delete;
@@ -35,9 +44,18 @@ class synchronized {
     return std::invoke(std::forward<F>(function), value_);
   }
 
+  // Calls function(value), with a const value, while other callers of with_shared_lock may do the same. Otherwise like
+  // with_lock.
+  template <class F>
+    requires shares
+  decltype(auto) with_shared_lock(F&& function) const {
+    const std::shared_lock lock(guard_);
+    return std::invoke(std::forward<F>(function), value_);
+  }
+
   // A copy of the value. Throws what the copying throws.
   [[nodiscard]] T copy() const {
-    const std::lock_guard lock(guard_);
+    const reading_lock lock(guard_);
     return value_;
   }
 
@@ -48,8 +66,12 @@ class synchronized {
   }
 
  private:
-  mutable mutex guard_;  // guards value_
-  T value_;
+  mutable Mutex guard_;  // guards value_
+  T value_{};
 };
+
+// synchronized counter(5);
+template <class T>
+synchronized(T) -> synchronized<T>;
 
 }  // namespace ulexite

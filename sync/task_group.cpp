@@ -3,6 +3,7 @@
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/task_group.hpp>
 
+#include <algorithm>
 #include <mutex>
 
 namespace ulexite {
@@ -23,8 +24,14 @@ task_group::member::~member() {
   detail::intrusive_list<member>::remove(*this);
 }
 
+std::ptrdiff_t task_group::checked(std::size_t limit) {
+  if (limit == 0) throw usage_error("task_group: a limit of 0 children");
+  return static_cast<std::ptrdiff_t>(std::min(limit, unlimited));
+}
+
 task_group::~task_group() {
   stop_and_wait();
+  if (interrupted_) body_->word.end_interrupt();  // the children have ended, and so have their interrupts
   if (first_.what && !first_.inherited_deadline && std::uncaught_exceptions() <= exceptions_at_birth_)
     detail::report_unhandled(*first_.reporter, first_.whose, first_.what);
 }
@@ -56,6 +63,22 @@ std::exception_ptr task_group::take_failure(bool of_inherited_deadline_too) noex
   const std::lock_guard lock(lock_);
   if (first_.inherited_deadline && !of_inherited_deadline_too) return nullptr;
   return std::exchange(first_.what, nullptr);
+}
+
+void task_group::watch_body() noexcept {
+  detail::agent& self = detail::this_agent();
+  if (self.kind == detail::agent_kind::fiber) body_ = &self;
+}
+
+// Called by a child.
+void task_group::interrupt_body() noexcept {
+  {
+    const std::lock_guard lock(lock_);
+    if (!body_ || std::exchange(interrupted_, true)) return;
+  }
+  body_->word.interrupt();
+  detail::std_atomics::heavy_fence();  // wait_word.hpp C
+  if (body_->word.cancel()) detail::resume(*body_);
 }
 
 // All are asked, then their tokens are told, one by one and without the lock, for that runs callbacks of the user's,
@@ -135,6 +158,7 @@ void task_group::note_failure(detail::task& whose) noexcept {
     }
   }
   if (policy_ == on_error::cancel_siblings) request_stop();
+  interrupt_body();
 }
 
 }  // namespace ulexite

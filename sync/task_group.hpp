@@ -6,6 +6,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/spawn.hpp>
 #include <ulexite/runtime/task/task.hpp>
+#include <ulexite/sync/semaphore.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <cstddef>
@@ -36,8 +37,10 @@ enum class on_error {
 // join_handle gives its failure too.
 class task_group {
  public:
-  // A group without children.
-  explicit task_group(on_error policy = on_error::cancel_siblings) noexcept : policy_(policy) {}
+  // A group without children. At most `limit` of them run at the same time: then a spawn waits until a child has ended,
+  // as Go's errgroup does. Throws usage_error for a limit of 0.
+  explicit task_group(on_error policy = on_error::cancel_siblings, std::size_t limit = unlimited)
+      : policy_(policy), limited_(limit < unlimited), room_(checked(limit), PTRDIFF_MAX) {}
   task_group(const task_group&) = delete;
   task_group& operator=(const task_group&) = delete;
   // Requests stop and waits for the children. Not a cancellation point. A failure that no wait() has thrown goes to
@@ -45,8 +48,12 @@ class task_group {
   // deadline that it had inherited.
   ~task_group();
 
+  // The limit of a group without one.
+  static constexpr std::size_t unlimited = PTRDIFF_MAX;
+
   // Starts a child, and returns its join_handle<R>, which may be dropped. Like ulexite::spawn otherwise. After a stop
-  // was requested of the group, the child starts with that request.
+  // was requested of the group, the child starts with that request. In a group with a limit it waits for room, and is a
+  // cancellation point; a child that adds to its own full group may wait for ever.
   template <detail::spawnable F>
   auto spawn(F&& function, std::source_location where = std::source_location::current()) {
     return start({.where = where}, std::forward<F>(function));
@@ -64,14 +71,27 @@ class task_group {
   }
 
   // Starts `count` children, of which number i, from 0, calls a copy of `function` with i: all or none, like
-  // wait_group::spawn_batch.
+  // wait_group::spawn_batch. In a group with a limit like as many spawn(), which wait for room.
   template <class F>
     requires std::is_invocable_v<F, std::size_t> && std::is_copy_constructible_v<F>
   void spawn_batch(std::size_t count, F function, std::source_location where = std::source_location::current()) {
+    using numbered = wait_group::numbered<F>;
+    if (limited()) {
+      for (std::size_t i = 0; i < count; ++i) start({.where = where, .detached = true}, numbered{i, function});
+      return;
+    }
     running_.start_all(count, where, [&](wait_group::completion end, std::size_t i) {
-      using numbered = wait_group::numbered<F>;
-      return child<numbered>{std::move(end), this, numbered{i, function}};
+      return child<numbered>{place(*this, std::move(end)), numbered{i, function}};
     });
+  }
+
+  // Starts a child like spawn, unless that would wait for room: false then. Never waits.
+  template <class F>
+    requires std::is_invocable_v<std::decay_t<F>>
+  [[nodiscard]] bool try_spawn(F&& function, std::source_location where = std::source_location::current()) {
+    if (limited() && !room_.try_acquire()) return false;
+    start_in_room({.where = where, .detached = true}, std::forward<F>(function));
+    return true;
   }
 
   // Waits until every child has ended, then throws the failure that is kept, once. A cancellation point: if the caller
@@ -93,6 +113,9 @@ class task_group {
     requires std::is_invocable_v<F, task_group&>
   friend auto scope(F&& body);
 
+  // The calling fiber hears of the first failure of a child, until the group ends.
+  void watch_body() noexcept;
+
   // A child that runs, in its own frame: so nothing is allocated for it.
   class member : public detail::list_hook {
    public:
@@ -108,30 +131,70 @@ class task_group {
     task_group& group_;
   };
 
+  // What a child occupies: it counts as running, and has room under the limit. Gives both up when it is destroyed,
+  // unless it was moved from.
+  class place {
+   public:
+    // The caller has the room.
+    explicit place(task_group& group) : group_(&group) {
+      try {
+        group.running_.change(wait_group::one + wait_group::one_spawned);
+      } catch (...) {
+        group.leave_room();
+        throw;
+      }
+    }
+    // In a group without a limit, `end` has counted the child.
+    place(task_group& group, wait_group::completion end) noexcept : group_(&group) { end.forget(); }
+    place(place&& other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
+    place& operator=(place&&) = delete;
+    ~place() {
+      if (!group_) return;
+      group_->leave_room();
+      const wait_group::completion end(&group_->running_);  // the last: the group may be destroyed then
+    }
+
+    [[nodiscard]] task_group& group() const noexcept { return *group_; }
+
+   private:
+    task_group* group_;
+  };
+
   // Destroyed from the end: the function, and last of all what counts the child as running.
   template <class F>
   struct child {
-    wait_group::completion end;
-    task_group* group;
+    task_group::place place;
     F function;
 
     decltype(auto) operator()() {
-      const member here(*group);
+      const member here(place.group());
       return std::move(function)();
     }
-    void tell_failure(detail::task& whose) noexcept { group->note_failure(whose); }
+    void tell_failure(detail::task& whose) noexcept { place.group().note_failure(whose); }
   };
+
+  static std::ptrdiff_t checked(std::size_t limit);
+  [[nodiscard]] bool limited() const noexcept { return limited_; }
+  void leave_room() noexcept {
+    if (limited()) room_.release_one_of(PTRDIFF_MAX);
+  }
 
   template <class F, class... A>
   auto start(const detail::task_options& options, F&& function, A&&... arguments) {
-    running_.change(wait_group::one + wait_group::one_spawned);
-    wait_group::completion end(&running_);  // made first: what throws below, in whichever order, undoes the count
+    if (limited()) room_.acquire(1, PTRDIFF_MAX, detail::no_deadline);
+    return start_in_room(options, std::forward<F>(function), std::forward<A>(arguments)...);
+  }
+  // The caller has room under the limit, and gives it to the child.
+  template <class F, class... A>
+  auto start_in_room(const detail::task_options& options, F&& function, A&&... arguments) {
+    place mine(*this);  // made first: what throws below, in whichever order, undoes the count
     auto bound = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...);
     return detail::spawn_in(detail::this_runtime_state(), options,
-                            child<decltype(bound)>{std::move(end), this, std::move(bound)});
+                            child<decltype(bound)>{std::move(mine), std::move(bound)});
   }
 
   void wake_stopped() noexcept;
+  void interrupt_body() noexcept;
   void cancel_and_wait();
   void stop_and_wait();
   std::exception_ptr take_failure(bool of_inherited_deadline_too) noexcept;
@@ -143,14 +206,18 @@ class task_group {
     detail::fiber_identity whose;
     std::string name;
     std::shared_ptr<const std::function<void(std::string_view, std::exception_ptr)>> reporter;
-    bool inherited_deadline = false;  // not reported: whoever set that deadline meets it too
+    bool inherited_deadline = false;  // not reported: the fiber that set that deadline meets it too
   };
 
   const on_error policy_;
+  const bool limited_;
   const int exceptions_at_birth_ = std::uncaught_exceptions();
   wait_group running_;
+  detail::semaphore_core room_;     // a permit for each child more, if there is a limit
   mutable detail::spin_lock lock_;  // guards all below
   bool stop_ = false;
+  bool interrupted_ = false;       // the body was
+  detail::agent* body_ = nullptr;  // the fiber in the body of a scope, until the group ends
   std::stop_source token_{std::nostopstate};
   detail::intrusive_list<member> members_;
   detail::intrusive_list<member> told_;  // whose tokens know of the stop
@@ -161,13 +228,14 @@ class task_group {
 // Calls body(task_group&), waits for the group, and returns the body's result. Throws the first failure of a child, or
 // the exception of the body; in both cases the children were asked to stop and have ended.
 //
-// The failure of a child cancels its siblings, but not the body, because the body is not a child. A body that waits for
-// a value from a child must watch the group too, for example by on_stop(group.get_stop_token()) in a select, or let
-// another child wait. When the body is cancelled after a failure, the failure is thrown instead of the cancellation.
+// The failure of a child cancels its siblings and the body: the body's cancellation points throw operation_cancelled, the
+// one that it waits at too, as after a request to stop. Then the failure is thrown instead of that. It is over with the
+// scope. The body's stop token does not tell of it. A body on a plain thread is not cancelled.
 template <class F>
   requires std::is_invocable_v<F, task_group&>
 auto scope(F&& body) {
   task_group group;
+  group.watch_body();
   const auto call_body = [&]() -> decltype(auto) {
     try {
       return std::invoke(std::forward<F>(body), group);

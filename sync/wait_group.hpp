@@ -114,6 +114,8 @@ class wait_group {
     ~completion() {
       if (group_ && !group_->try_change(-one - one_spawned)) group_->change(-one - one_spawned);
     }
+    // Leaves the count to another.
+    void forget() noexcept { group_ = nullptr; }
 
    private:
     wait_group* group_;

@@ -1,14 +1,18 @@
 #pragma once
 
 #include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/select.hpp>
 #include <ulexite/sync/task_group.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <deque>
+#include <exception>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <ranges>
 #include <tuple>
@@ -45,7 +49,10 @@ template <class T>
 inline constexpr bool is_join_handle<join_handle<T>> = true;
 
 template <class R>
-concept handle_range = std::ranges::contiguous_range<R> && is_join_handle<std::ranges::range_value_t<R>>;
+concept handle_range = std::ranges::forward_range<R> && is_join_handle<std::ranges::range_value_t<R>>;
+template <class R>
+concept function_range =
+    std::ranges::forward_range<R> && !handle_range<R> && std::invocable<std::ranges::range_reference_t<R>>;
 
 }  // namespace detail
 
@@ -68,11 +75,58 @@ auto when_all(F&&... functions) {
 namespace detail {
 
 struct pending_join final : join_case {
-  pending_join(task& of, std::size_t position) noexcept : join_case(of), fiber(of), index(position) {}
+  explicit pending_join(task& of) noexcept : join_case(of), fiber(of) {}
   task& fiber;
-  std::size_t index;  // of the function that ended first
-  bool taken = false;
 };
+
+// Waits until all fibers of `cases` have ended. Calls on_failure(exception_ptr), once, when one of them has failed, or
+// when the caller is asked to stop; then it waits on without hearing of that. Costs O(cases) for each that ends.
+template <class Cases, class OnFailure>
+void await_ends(Cases&& cases, OnFailure&& on_failure) {
+  std::vector<select_case*> pending;
+  for (pending_join& each : cases) pending.push_back(&each);
+  std::vector<select_case*> by_source = pending;
+  std::optional<shield> uninterrupted;
+  const auto fail = [&](std::exception_ptr why) {
+    if (uninterrupted) return;
+    on_failure(std::move(why));
+    uninterrupted.emplace();
+  };
+  const auto fiber_of = [](select_case* each) -> task& { return static_cast<pending_join*>(each)->fiber; };
+  while (!pending.empty()) {
+    try {
+      (void)choose(pending, by_source, true, true);
+    } catch (const operation_cancelled&) {
+      fail(std::current_exception());
+    }
+    std::erase_if(pending, [&](select_case* each) {
+      if (!fiber_of(each).done()) return false;
+      if (fiber_of(each).failure) fail(fiber_of(each).failure);
+      return true;
+    });
+    by_source = pending;
+  }
+}
+
+inline constexpr std::size_t handles_of_one_waiter = 64;
+
+// The same. Where there are many, fibers of their own wait for some of them each, so that it does not cost the square.
+template <class OnFailure>
+void await_many_ends(std::deque<pending_join>& cases, OnFailure&& on_failure) {
+  constexpr std::size_t share = handles_of_one_waiter;
+  if (cases.size() <= share || this_agent().kind != agent_kind::fiber) return await_ends(cases, on_failure);
+  task_group waiters;
+  waiters.spawn_batch((cases.size() + share - 1) / share, [&](std::size_t i) {
+    const auto begin = cases.begin() + static_cast<std::ptrdiff_t>(i * share);
+    const std::size_t size = std::min(share, cases.size() - i * share);
+    await_ends(std::ranges::subrange(begin, begin + static_cast<std::ptrdiff_t>(size)), on_failure);
+  });
+  try {
+    waiters.wait();
+  } catch (const operation_cancelled&) {
+    on_failure(std::current_exception());
+  }
+}
 
 }  // namespace detail
 
@@ -80,49 +134,45 @@ struct pending_join final : join_case {
 // the handles (std::monostate for void, std::reference_wrapper for a reference); the handles are empty then. When one
 // has failed, the others are asked to stop, and its exception is thrown once all have ended. A cancellation point: when
 // the caller is asked to stop, so are they. Throws usage_error for a handle without a fiber, or if another waits for
-// one of the fibers.
+// one of the fibers. For more than 64 handles it starts fibers of its own, and throws as spawn does.
 template <detail::handle_range Handles>
 auto when_all(Handles&& handles) {
   using result = decltype(std::ranges::begin(handles)->get());
   std::deque<detail::pending_join> cases;
-  std::vector<detail::select_case*> pending;
-  for (auto& handle : handles)
-    pending.push_back(&cases.emplace_back(detail::handle_access::task_of(handle, "when_all"), cases.size()));
-  auto by_source = pending;
+  for (auto& handle : handles) cases.emplace_back(detail::handle_access::task_of(handle, "when_all"));
+  mutex guard;
   std::exception_ptr failure;
-  std::vector<std::optional<detail::stored<result>>> results(cases.size());
-  std::optional<shield> uninterrupted;
-  const auto fail = [&] {
-    if (failure) return;
-    failure = std::current_exception();
+  detail::await_many_ends(cases, [&](std::exception_ptr why) {
+    {
+      const std::lock_guard lock(guard);
+      if (failure) return;
+      failure = std::move(why);
+    }
     for (auto& handle : handles) handle.request_stop();
-    uninterrupted.emplace();
-  };
-  const auto taken = [](detail::select_case* each) { return static_cast<detail::pending_join*>(each)->taken; };
-  while (!pending.empty()) {
+  });
+  std::vector<detail::stored<result>> values;
+  values.reserve(cases.size());
+  for (auto& handle : handles) {
     try {
-      (void)detail::choose(pending, by_source, true, true);
-    } catch (const operation_cancelled&) {
-      fail();
+      values.push_back(detail::keep([&]() -> decltype(auto) { return handle.get(); }));
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
     }
-    for (auto& each : cases) {  // all that have ended: each wait costs as much as this
-      if (each.taken || !each.fiber.done()) continue;
-      each.taken = true;
-      auto& handle = std::ranges::begin(handles)[static_cast<std::ptrdiff_t>(each.index)];
-      try {
-        results[each.index].emplace(detail::keep([&]() -> decltype(auto) { return handle.get(); }));
-      } catch (...) {
-        fail();
-      }
-    }
-    std::erase_if(pending, taken);
-    std::erase_if(by_source, taken);
   }
   if (failure) std::rethrow_exception(failure);
-  std::vector<detail::stored<result>> values;
-  values.reserve(results.size());
-  for (auto& each : results) values.push_back(std::move(*each));
   return values;
+}
+
+// Calls all functions of a range, each in a fiber of its own, and returns the vector of their results; otherwise like
+// when_all of functions. The functions are called where they are, not copied.
+template <detail::function_range Functions>
+auto when_all(Functions&& functions) {
+  task_group group;
+  std::vector<join_handle<std::invoke_result_t<std::ranges::range_reference_t<Functions>>>> handles;
+  for (auto&& function : functions)
+    handles.push_back(group.spawn([&function]() -> decltype(auto) { return std::invoke(function); }));
+  group.wait();
+  return when_all(handles);
 }
 
 // The result of when_any: the position of the function that ended first, and its result in the alternative of that
@@ -133,6 +183,61 @@ struct any_result {
   std::variant<detail::stored<R>...> value;  // its result
 };
 
+// The result of when_any of a range: the position of what ended first, and its result (std::monostate for void,
+// std::reference_wrapper for a reference).
+template <class R>
+struct any_of_range {
+  std::size_t index;        // of what ended first
+  detail::stored<R> value;  // its result
+};
+
+namespace detail {
+
+// Functions in fibers of a group, of which the first to end decides.
+template <class Result>
+class race {
+ public:
+  race() = default;
+  race(const race&) = delete;
+  race& operator=(const race&) = delete;
+
+  // Starts a fiber that calls `function`; make(value) gives the Result.
+  template <class F, class Make>
+  void start(F& function, Make make) {
+    group_.spawn([this, &function, make] { run(function, make); });
+  }
+  Result wait() {
+    group_.wait();
+    if (failure_) std::rethrow_exception(failure_);
+    return std::move(*first_);
+  }
+
+ private:
+  template <class F, class Make>
+  void run(F& function, const Make& make) {
+    bool won = false;
+    const auto win = [&] {
+      won = !decided_.exchange(true, std::memory_order_relaxed);  // published by group_.wait()
+      return won;
+    };
+    try {
+      decltype(auto) value = keep([&]() -> decltype(auto) { return std::forward<F>(function)(); });
+      if (!win()) return;
+      first_.emplace(make(std::forward<decltype(value)>(value)));
+    } catch (...) {
+      if (won || win()) failure_ = std::current_exception();
+    }
+    group_.request_stop();
+  }
+
+  std::optional<Result> first_;
+  std::exception_ptr failure_;
+  std::atomic<bool> decided_{false};
+  task_group group_;  // ends before what its fibers refer to, also when a spawn throws
+};
+
+}  // namespace detail
+
 // Calls all functions, each in a fiber of its own. The first to end decides: the others are cancelled and waited for,
 // their results and exceptions are dropped, and its result is returned or its exception thrown. A cancellation point
 // like task_group::wait. Throws like spawn.
@@ -142,31 +247,72 @@ auto when_any(F&&... functions) {
   static_assert((detail::deliverable<std::invoke_result_t<F>> && ...),
                 "each result of when_any must be void, a reference T& or movable");
   using result = any_result<std::invoke_result_t<F>...>;
-  std::optional<result> first;
-  std::exception_ptr failure;
-  std::atomic<bool> decided{false};
-  const auto run = [&]<std::size_t I>(task_group& group, std::integral_constant<std::size_t, I>, auto&& function) {
-    bool won = false;
-    const auto win = [&] {
-      won = !decided.exchange(true, std::memory_order_relaxed);  // published by group.wait()
-      return won;
-    };
-    try {
-      decltype(auto) value = detail::keep(std::forward<decltype(function)>(function));
-      if (!win()) return;
-      first.emplace(result{I, decltype(result::value)(std::in_place_index<I>, std::forward<decltype(value)>(value))});
-    } catch (...) {
-      if (won || win()) failure = std::current_exception();
-    }
-    group.request_stop();
-  };
-  task_group group;  // ends before what its fibers refer to, also when a spawn throws
+  detail::race<result> race;
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (group.spawn([&] { run(group, std::integral_constant<std::size_t, I>(), std::forward<F>(functions)); }), ...);
+    (race.template start<F>(functions,
+                            [](auto&& value) {
+                              return result{I, decltype(result::value)(std::in_place_index<I>,
+                                                                       std::forward<decltype(value)>(value))};
+                            }),
+     ...);
   }(std::index_sequence_for<F...>());
-  group.wait();
+  return race.wait();
+}
+
+// The same for the functions of a range, which are called where they are, not copied. Throws usage_error for an empty
+// range.
+template <detail::function_range Functions>
+auto when_any(Functions&& functions) {
+  using function = std::ranges::range_reference_t<Functions>;
+  using result = any_of_range<std::invoke_result_t<function>>;
+  if (std::ranges::empty(functions)) throw usage_error("when_any of no functions");
+  detail::race<result> race;
+  std::size_t index = 0;
+  for (auto&& each : functions) {
+    race.template start<function>(
+        each, [index](auto&& value) { return result{index, std::forward<decltype(value)>(value)}; });
+    ++index;
+  }
+  return race.wait();
+}
+
+// Waits until one of the fibers of the handles has ended, and returns its position and result, or throws its exception.
+// The others are asked to stop and waited for, and their results and exceptions are dropped; all handles are empty then.
+// To keep the others running, take a join_set, or on_join in a select. A cancellation point: when the caller is asked to
+// stop, so are the fibers. Throws usage_error for an empty range, a handle without a fiber, or if another waits for one
+// of the fibers.
+template <detail::handle_range Handles>
+auto when_any(Handles&& handles) {
+  using result = decltype(std::ranges::begin(handles)->get());
+  std::deque<detail::pending_join> cases;
+  std::vector<detail::select_case*> pending;
+  for (auto& handle : handles)
+    pending.push_back(&cases.emplace_back(detail::handle_access::task_of(handle, "when_any")));
+  if (pending.empty()) throw usage_error("when_any of no handles");
+  std::vector<detail::select_case*> by_source = pending;
+  const detail::select_case* first = nullptr;
+  std::exception_ptr failure;
+  try {
+    first = detail::choose(pending, by_source, false, true);
+  } catch (const operation_cancelled&) {
+    failure = std::current_exception();
+  }
+  for (auto& handle : handles) handle.request_stop();
+  const shield uninterrupted;
+  std::optional<any_of_range<result>> chosen;
+  std::size_t index = 0;
+  for (auto& handle : handles) {
+    const bool is_first = &cases[index] == first;
+    try {
+      decltype(auto) value = detail::keep([&]() -> decltype(auto) { return handle.get(); });
+      if (is_first) chosen.emplace(any_of_range<result>{index, std::forward<decltype(value)>(value)});
+    } catch (...) {
+      if (is_first) failure = std::current_exception();
+    }
+    ++index;
+  }
   if (failure) std::rethrow_exception(failure);
-  return std::move(*first);
+  return std::move(*chosen);
 }
 
 }  // namespace ulexite

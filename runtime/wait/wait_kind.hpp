@@ -21,6 +21,8 @@ enum class wait_kind : std::uint8_t {
   condition_variable,
   semaphore,
   event,
+  auto_reset_event,
+  broadcast,  // or a watch
   latch,
   barrier,
   wait_group,
@@ -47,6 +49,8 @@ constexpr const char* to_string(wait_kind kind) noexcept {
     case wait_kind::condition_variable: return "for condition_variable";
     case wait_kind::semaphore: return "for semaphore";
     case wait_kind::event: return "for event";
+    case wait_kind::auto_reset_event: return "for auto_reset_event";
+    case wait_kind::broadcast: return "to receive from broadcast";
     case wait_kind::latch: return "for latch";
     case wait_kind::barrier: return "at barrier";
     case wait_kind::wait_group: return "for wait_group";
@@ -66,10 +70,28 @@ inline constexpr std::size_t wait_kinds = static_cast<std::size_t>(wait_kind::de
 
 // As a label in metrics.
 constexpr const char* name_of(wait_kind kind) noexcept {
-  constexpr const char* names[wait_kinds] = {
-      "none",      "receive", "send",     "select",  "mutex",      "shared_mutex", "condition_variable",
-      "semaphore", "event",   "latch",    "barrier", "wait_group", "future",       "join",
-      "fork",      "sleep",   "blocking", "read",    "write",      "descriptors"};
+  constexpr const char* names[wait_kinds] = {"none",
+                                             "receive",
+                                             "send",
+                                             "select",
+                                             "mutex",
+                                             "shared_mutex",
+                                             "condition_variable",
+                                             "semaphore",
+                                             "event",
+                                             "auto_reset_event",
+                                             "broadcast",
+                                             "latch",
+                                             "barrier",
+                                             "wait_group",
+                                             "future",
+                                             "join",
+                                             "fork",
+                                             "sleep",
+                                             "blocking",
+                                             "read",
+                                             "write",
+                                             "descriptors"};
   const auto number = static_cast<std::size_t>(kind);
   return number < wait_kinds ? names[number] : "unknown";
 }

@@ -5,7 +5,8 @@
 //   prepare   the waiter, while it still runs: from now on claims may come, although it cannot be resumed yet.
 //   commit    on behalf of the waiter, once its context is saved: from now on a claimer resumes it.
 //   claim     whoever would end the wait. One claim per wait succeeds.
-//   stop      asks for cancellation. Sticky, outlives the wait.
+//   stop      asks for cancellation. Sticky, outlives the wait; the body of a scope hears of a child's failure in the
+//             same way, until the scope's end.
 //
 // A wait that only one lock guards (a channel's, held until after the commit) needs no prepare. With a timer or a file
 // descriptor armed before the switch, claims can come early; then the claimer does not resume the waiter, and the
@@ -18,7 +19,9 @@
 //              has one claimer at a time, the holder of the lock. If it is not cancellable (bare), the claimer stores.
 //              If it is (guarded), a canceller may race with the claimer; cancellers are rare and pay for both, see D.
 //   claiming_  a claimer has come to a guarded wait. Set under the lock, cleared with the next wait.
-//   stop_      set by any thread, never cleared while the fiber lives.
+//   stop_      bit 0: a request to stop, set by any thread, never cleared while the fiber lives. The rest counts the
+//              scopes that have a failure: raised by a failed child, lowered by the waiter when all children have
+//              ended, so that no canceller is under way for it.
 //
 // The thread that abandons a fiber stores phase_ whatever it is. A claimer that does not see it yet may win, and then
 // resumes in vain (task_pool.hpp, outside_gate); every later one loses.
@@ -74,8 +77,8 @@ class basic_wait_word {
       phase_.store(next, Atomics::release);      // B
     }
     if (!cancellable) return true;
-    Atomics::light_fence();                                             // C
-    return !stop_.load(Atomics::acquire) || !advance(next, cancelled);  // E, ordered by C's fence
+    Atomics::light_fence();                                                 // C
+    return stop_.load(Atomics::acquire) == 0 || !advance(next, cancelled);  // E, ordered by C's fence
   }
 
   // Ends the wait as notified or timed_out. Any thread that holds the lock of what is waited for; if the wait was
@@ -95,7 +98,11 @@ class basic_wait_word {
 
   // Asks for cancellation. True the first time. The caller executes a heavy fence (C), and then calls cancel; one fence
   // does for many words. Any thread.
-  bool request_stop() noexcept { return !stop_.exchange(true, Atomics::release); }  // E
+  bool request_stop() noexcept { return (stop_.fetch_or(requested, Atomics::release) & requested) == 0; }  // E
+  // The same for the rest of a scope, whose end takes it back. At most 127 scopes of a fiber are inside of each other.
+  void interrupt() noexcept { stop_.fetch_add(one_scope, Atomics::release); }  // E
+  // Takes one interrupt back. The waiter, while no canceller is under way on its behalf.
+  void end_interrupt() noexcept { stop_.fetch_sub(one_scope, Atomics::relaxed); }  // the waiter's own
   // Ends the present wait if it is cancellable: true if the caller is to resume the waiter. Any thread.
   [[nodiscard]] bool cancel() noexcept {
     const auto phase = phase_.load(Atomics::acquire);                        // B
@@ -103,7 +110,7 @@ class basic_wait_word {
     return (phase == waiting || phase == guarded) && advance(phase, cancelled);
   }
 
-  [[nodiscard]] bool stop_requested() const noexcept { return stop_.load(Atomics::acquire); }  // E
+  [[nodiscard]] bool stop_requested() const noexcept { return stop_.load(Atomics::acquire) != 0; }  // E
 
   // How the last wait ended. The waiter, once resumed; or after a failed commit or retract.
   [[nodiscard]] wake_reason reason() const noexcept {
@@ -127,11 +134,13 @@ class basic_wait_word {
   // For the next fiber that uses the same memory. Nobody else may refer to the old one, but a stop of everything may.
   void reset() noexcept {
     phase_.store(idle, Atomics::relaxed);  // published with the new fiber
-    stop_.store(false, Atomics::relaxed);  // published with the new fiber
+    stop_.store(0, Atomics::relaxed);      // published with the new fiber
   }
 
  private:
   enum : std::uint8_t { idle, preparing, waiting, shielded, guarded, bare, notified, timed_out, cancelled, gone };
+
+  static constexpr std::uint8_t requested = 1, one_scope = 2;  // in stop_
 
   static constexpr std::uint8_t to_phase(wake_reason reason) noexcept {
     return reason == wake_reason::timed_out ? timed_out : reason == wake_reason::cancelled ? cancelled : notified;
@@ -139,9 +148,9 @@ class basic_wait_word {
 
   // Of a guarded wait, with the lock held: is there no canceller?
   bool claims_alone() noexcept {
-    claiming_.store(true, Atomics::relaxed);  // ordered by the fence
-    Atomics::light_fence();                   // D
-    return !stop_.load(Atomics::relaxed);     // ordered by the fence
+    claiming_.store(true, Atomics::relaxed);   // ordered by the fence
+    Atomics::light_fence();                    // D
+    return stop_.load(Atomics::relaxed) == 0;  // ordered by the fence
   }
 
   bool advance(std::uint8_t from, std::uint8_t to) noexcept {
@@ -150,7 +159,7 @@ class basic_wait_word {
 
   typename Atomics::template atomic<std::uint8_t> phase_{idle};
   typename Atomics::template atomic<bool> claiming_{false};
-  typename Atomics::template atomic<bool> stop_{false};
+  typename Atomics::template atomic<std::uint8_t> stop_{0};
 };
 
 using wait_word = basic_wait_word<>;

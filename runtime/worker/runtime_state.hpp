@@ -26,6 +26,10 @@
 #include <thread>
 #include <vector>
 
+namespace ulexite {
+class runtime;
+}
+
 namespace ulexite::detail {
 
 class event_loop;
@@ -115,6 +119,7 @@ class runtime_state {
   void all_asleep() noexcept;
   void some_awake() noexcept;
 
+  runtime* handle = nullptr;  // null in tests without one
   const runtime_options options;
   const std::size_t workers;
   const bool crowded;  // more workers than processors: a spinning one keeps another from running

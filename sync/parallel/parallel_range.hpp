@@ -12,6 +12,7 @@
 #include <concepts>
 #include <cstddef>
 #include <iterator>
+#include <ranges>
 #include <utility>
 
 namespace ulexite {
@@ -19,6 +20,10 @@ namespace ulexite {
 // What a parallel loop runs over: from one integer to another, or the elements between two iterators.
 template <class I>
 concept parallel_position = std::integral<I> || std::random_access_iterator<I>;
+
+// What a parallel loop runs over as a whole.
+template <class R>
+concept parallel_range = std::ranges::random_access_range<R> && std::ranges::sized_range<R>;
 
 namespace detail {
 

@@ -19,7 +19,7 @@ struct wait_node : list_hook {
   enum class outcome : std::uint8_t {
     pending,
     ended,                      // there is nothing more to wait for: a close
-    served,                     // by its partner
+    served,                     // by its partner, or by the end of what it waits for
     again,                      // the partner could not serve it: it takes its turn anew
   } result = outcome::pending;  // written under the queue's lock by whoever ends the wait
 };
@@ -63,6 +63,15 @@ class wait_queue {
   // releases the lock and then resumes it. None when nobody waits.
   claimed_wait claim_oldest() noexcept { return empty() ? claimed_wait{} : claim_first(); }
 
+  // Takes the oldest waiter, which there is, and ends its wait. None if that is over for another reason.
+  claimed_wait claim_front() noexcept {
+    wait_node& node = *nodes_.pop_front();
+    agent& waiter = *node.who;
+    const claim_result result = waiter.word.claim(wake_reason::notified);
+    if (result == claim_result::lost) return {};
+    return {&node, result == claim_result::won ? &waiter : nullptr};
+  }
+
   // Takes back a node whose wait ended otherwise.
   static void remove(wait_node& node) noexcept {
     if (node.linked()) intrusive_list<wait_node>::remove(node);
@@ -70,8 +79,12 @@ class wait_queue {
 
   // Ends all waits, and moves those who are to be resumed to the list `woken`.
   void claim_all(intrusive_list<wait_node>& woken) noexcept {
-    while (const claimed_wait claimed = claim_oldest())
-      if (claimed.who) woken.push_back(*claimed.node);
+    while (const claimed_wait claimed = claim_oldest()) serve(claimed, woken);
+  }
+  // For a waiter that gets nothing but the end of its wait.
+  static void serve(const claimed_wait& claimed, intrusive_list<wait_node>& woken) noexcept {
+    claimed.node->result = wait_node::outcome::served;
+    if (claimed.who) woken.push_back(*claimed.node);
   }
 
   // The oldest waiter, whatever its wait has come to; null when there is none.
@@ -80,11 +93,8 @@ class wait_queue {
  private:
   // Out of line, but for the look whether there is anybody.
   [[gnu::noinline]] claimed_wait claim_first() noexcept {
-    while (wait_node* const node = nodes_.pop_front()) {
-      agent& waiter = *node->who;
-      const claim_result result = waiter.word.claim(wake_reason::notified);
-      if (result != claim_result::lost) return {node, result == claim_result::won ? &waiter : nullptr};
-    }
+    while (!nodes_.empty())
+      if (const claimed_wait claimed = claim_front()) return claimed;
     return {};
   }
 

@@ -121,19 +121,19 @@ class relacy_atomic {
   }
   T fetch_add(T value, rl::memory_order order) {
     begin(order);
-    return cell_.fetch_add(value, order, $);
+    return static_cast<T>(cell_.fetch_add(value, order, $));
   }
   T fetch_sub(T value, rl::memory_order order) {
     begin(order);
-    return cell_.fetch_sub(value, order, $);
+    return static_cast<T>(cell_.fetch_sub(value, order, $));
   }
   T fetch_or(T value, rl::memory_order order) {
     begin(order);
-    return cell_.fetch_or(value, order, $);
+    return static_cast<T>(cell_.fetch_or(value, order, $));
   }
   T fetch_and(T value, rl::memory_order order) {
     begin(order);
-    return cell_.fetch_and(value, order, $);
+    return static_cast<T>(cell_.fetch_and(value, order, $));
   }
 
  private:

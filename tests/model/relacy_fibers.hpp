@@ -107,6 +107,7 @@ struct fibers {
     agent* who = nullptr;
     rl::var<int>* slot = nullptr;
     rl::var<int> result;
+    int wanted = 1;  // permits, of a semaphore
 
     // For the next wait. The one before must have left its queue.
     void begin(agent& waiter, rl::var<int>* value = nullptr) {
@@ -146,6 +147,17 @@ struct fibers {
         if (result != claim_result::lost) return {node, result == claim_result::won ? &waiter : nullptr};
       }
       return {};
+    }
+    wait_node& oldest() {
+      touch();
+      return nodes_.front();
+    }
+    // Takes the oldest, which there is.
+    claimed_wait claim_front() {
+      wait_node* const node = pop();
+      const claim_result result = node->who->word.claim(wake_reason::notified);
+      if (result == claim_result::lost) return {};
+      return {node, result == claim_result::won ? node->who : nullptr};
     }
     void remove(wait_node& node) {
       touch();

@@ -6,12 +6,22 @@
 // MUTANT: LOST_CLAIM_SERVED   a release gives a permit to one whose wait is over
 // MUTANT: UNLOCKED_EARLY      the lock is released before the wait can be claimed
 // MUTANT: PERMIT_TAKEN_TWICE  who is given a permit takes another
+// MUTANT: LEAVES_SILENTLY     a waiter for two permits gives up, and does not serve those behind it that want one
+// MUTANT: PASSED_OVER         a later caller takes the permit that an older waiter for two has to wait for
 // MUTANT: A_NOT_RELEASED      the next to get a permit does not see what the last one wrote
 // MUTANT: A_NOT_ACQUIRED
 
 #include "relacy_fibers.hpp"
 
-enum class mutation { none, left_linked, lost_claim_served, unlocked_early, permit_taken_twice };
+enum class mutation {
+  none,
+  left_linked,
+  lost_claim_served,
+  unlocked_early,
+  permit_taken_twice,
+  leaves_silently,
+  passed_over
+};
 #if defined(MUTANT_LEFT_LINKED)
 constexpr auto mutant = mutation::left_linked;
 #elif defined(MUTANT_LOST_CLAIM_SERVED)
@@ -20,6 +30,10 @@ constexpr auto mutant = mutation::lost_claim_served;
 constexpr auto mutant = mutation::unlocked_early;
 #elif defined(MUTANT_PERMIT_TAKEN_TWICE)
 constexpr auto mutant = mutation::permit_taken_twice;
+#elif defined(MUTANT_LEAVES_SILENTLY)
+constexpr auto mutant = mutation::leaves_silently;
+#elif defined(MUTANT_PASSED_OVER)
+constexpr auto mutant = mutation::passed_over;
 #else
 constexpr auto mutant = mutation::none;
 #endif
@@ -43,19 +57,20 @@ class semaphore {
 
   bool try_acquire() {
     guard_.lock();
-    const bool there = take_one();
+    const bool there = take(1);
     guard_.unlock();
     return there;
   }
 
-  status acquire(agent& self, wait_node& node, timed timed = timed::no) {
+  status acquire(agent& self, wait_node& node, timed timed = timed::no, int n = 1) {
     if (self.word.stop_requested()) return status::cancelled;
     guard_.lock();
-    if (take_one()) {
+    if (take(n)) {
       guard_.unlock();
       return status::ok;
     }
     node.begin(self);
+    node.wanted = n;
     switch (wait(node, timed)) {
       case wake_reason::timed_out: return status::timeout;
       case wake_reason::cancelled: return status::cancelled;
@@ -69,14 +84,19 @@ class semaphore {
     agent* woken[4];
     int count = 0;
     guard_.lock();
-    for (; n > 0; --n) {
-      const auto next = claim_oldest();
-      if (!next) break;
-      if (next.who) woken[count++] = next.who;
-    }
     permits_($) = int(permits_($)) + n;
+    serve_oldest(woken, count);
     guard_.unlock();
     for (int i = 0; i < count; ++i) woken[i]->resume();
+  }
+
+  // Whether a permit is taken although another waits; it is given back.
+  bool passes_by() {
+    guard_.lock();
+    const bool waits = !queue_.empty(), taken = take(1);
+    guard_.unlock();
+    if (taken) release();
+    return waits && taken;
   }
 
   // Nobody uses it any more.
@@ -84,11 +104,23 @@ class semaphore {
   bool has_waiters() { return !queue_.empty(); }
 
  private:
-  bool take_one() {
+  bool take(int n) {
     const int permits = int(permits_($));
-    if (permits == 0) return false;
-    permits_($) = permits - 1;
+    if (permits < n || (!queue_.empty() && mutant != mutation::passed_over)) return false;
+    permits_($) = permits - n;
     return true;
+  }
+
+  // Guard held.
+  void serve_oldest(agent** woken, int& count) {
+    while (!queue_.empty()) {
+      const int wanted = queue_.oldest().wanted;
+      if (wanted > int(permits_($))) return;
+      const auto next = claim_front();
+      if (!next) continue;
+      permits_($) = int(permits_($)) - wanted;
+      if (next.who) woken[count++] = next.who;
+    }
   }
 
   // Guard held, which is released.
@@ -103,13 +135,22 @@ class semaphore {
       guard_.unlock();
       return reason;
     }
-    return fibers::wait_in(queue_, guard_, node, cancellable::yes, timed, mutant != mutation::left_linked);
+    queue_.push(node);
+    const wake_reason reason = node.who->suspend(&guard_, cancellable::yes, timed);
+    if (reason == wake_reason::notified || mutant == mutation::left_linked) return reason;
+    agent* woken[4];
+    int count = 0;
+    guard_.lock();
+    queue_.remove(node);
+    if (mutant != mutation::leaves_silently) serve_oldest(woken, count);
+    guard_.unlock();
+    for (int i = 0; i < count; ++i) woken[i]->resume();
+    return reason;
   }
 
-  fibers::claimed_wait claim_oldest() {
-    if (mutant != mutation::lost_claim_served) return queue_.claim_oldest();
+  fibers::claimed_wait claim_front() {
+    if (mutant != mutation::lost_claim_served) return queue_.claim_front();
     wait_node* const node = queue_.pop();
-    if (!node) return {};
     return {node, node->who->word.claim(wake_reason::notified) == claim_result::won ? node->who : nullptr};
   }
 
@@ -215,7 +256,47 @@ struct two_permits : rl::test_suite<two_permits, 4> {
   void after() { RL_ASSERT(permits.permits() == 2 - taken && !permits.has_waiters()); }
 };
 
+// The first wants two permits and may leave; the second wants one of the two, behind it or before it. A third tries for
+// one that is there only as long as the first waits for another.
+struct wide_request : rl::test_suite<wide_request, 4> {
+  semaphore permits;
+  agent fiber[2];
+  wait_node nodes[2];
+  bool stops = false;
+
+  void before() {
+    stops = rl::rand(2);
+    permits.release();
+  }
+  void thread(unsigned id) {
+    switch (id) {
+      case 0: {
+        const status how = permits.acquire(fiber[0], nodes[0], stops ? timed::no : timed::yes, 2);
+        fiber[0].finish();
+        if (how == status::ok) permits.release(2);
+        return;
+      }
+      case 1:
+        RL_ASSERT(permits.acquire(fiber[1], nodes[1]) == status::ok);
+        permits.release();
+        return;
+      case 2: RL_ASSERT(!permits.passes_by()); return;
+      case 3:
+        if (stops) {
+          fiber[0].stop();
+        } else {
+          fiber[0].fire();
+        }
+        return;
+    }
+  }
+  void after() { RL_ASSERT(permits.permits() == 1 && !permits.has_waiters()); }
+};
+
 int main() {
   constexpr unsigned interleavings = 500'000;
-  return model::holds<one_permit>(interleavings) && model::holds<two_permits>(interleavings) ? 0 : 1;
+  return model::holds<one_permit>(interleavings) && model::holds<two_permits>(interleavings) &&
+                 model::holds<wide_request>(interleavings)
+             ? 0
+             : 1;
 }

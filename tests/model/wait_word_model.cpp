@@ -9,6 +9,7 @@
 // MUTANT: EARLY_IS_RESUMED    a claimer resumes a waiter that is not yet saved
 // MUTANT: COMMIT_BEFORE_SAVE
 // MUTANT: POKED_UNPREPARED    a thread that may be poked does not prepare its wait: it and a notifier both end it
+// MUTANT: INTERRUPT_STAYS     the end of a scope does not take the interrupt of its failed child back
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/runtime/wait/wait_word.hpp>
@@ -234,9 +235,64 @@ struct poked_wait : rl::test_suite<poked_wait, 3> {
   }
 };
 
+// The body of a scope waits, and a child fails; it may be asked to stop besides. Once the child has ended, which the
+// end of the scope waits for, the next wait hears of a request to stop only.
+struct interrupted_scope : rl::test_suite<interrupted_scope, 4> {
+  waiter self;
+  ulexite::detail::basic_spin_lock<atomics> lock;
+  rl::var<bool> queued;
+  bool stops = false;
+
+  void before() {
+    queued($) = false;
+    self.note[int(wake_reason::cancelled)]($) = 1;  // of the two cancellers
+    stops = rl::rand(2);
+  }
+
+  void thread(unsigned id) {
+    switch (id) {
+      case 0: {
+        lock.lock();
+        queued($) = true;
+        const bool waits = self.switched(false, true);
+        lock.unlock();
+        if (!waits) self.resume();
+        return;
+      }
+      case 1:
+        lock.lock();
+        if (queued($)) {
+          queued($) = false;
+          self.claim(wake_reason::notified);
+        }
+        lock.unlock();
+        return;
+      case 2:
+        self.word.interrupt();
+        self.cancel();
+        return;
+      case 3:
+        if (!stops) return;
+        RL_ASSERT(self.word.request_stop());
+        self.cancel();
+        return;
+    }
+  }
+
+  void after() {
+    RL_ASSERT(self.resumes == 1);
+#if !defined(MUTANT_INTERRUPT_STAYS)
+    self.word.end_interrupt();
+#endif
+    RL_ASSERT(self.word.stop_requested() == stops);
+    RL_ASSERT(self.word.commit(false, true) != stops);
+    if (!stops) RL_ASSERT(self.word.claim(wake_reason::notified) == claim_result::won);
+  }
+};
+
 int main() {
   return model::holds<prepared_wait>(600'000) && model::holds<wait_under_a_lock>(400'000) &&
-                 model::holds<poked_wait>(200'000)
+                 model::holds<poked_wait>(200'000) && model::holds<interrupted_scope>(200'000)
              ? 0
              : 1;
 }

@@ -84,7 +84,7 @@ class tree {
 
   void branch(detail::random& random, int levels) {
     const auto node = [&] { return [this, seed = random.next(), levels] { grow(detail::random(seed), levels - 1); }; };
-    switch (random.below(5)) {
+    switch (random.below(6)) {
       case 0: when_all(node(), node(), node()); break;
       case 1: when_any(node(), node(), node()); break;
       case 2: {
@@ -93,13 +93,20 @@ class tree {
         when_all(handles);
         break;
       }
+      case 3:
+        scope([&](task_group& children) {
+          for (std::uint32_t i = 0, n = 1 + random.below(3); i < n; ++i) children.spawn(node());
+          live(random);
+        });
+        break;
       default: group_of(random, node);
     }
   }
 
   template <class Node>
   void group_of(detail::random& random, Node node) {
-    task_group group(random.below(2) == 0 ? on_error::keep_going : on_error::cancel_siblings);
+    const std::size_t limit = random.below(4) == 0 ? 8 : task_group::unlimited;  // more than children that spawn
+    task_group group(random.below(2) == 0 ? on_error::keep_going : on_error::cancel_siblings, limit);
     std::vector<join_handle<>> kept;
     for (std::uint32_t i = 0, n = 1 + random.below(4); i < n; ++i) {
       auto handle = group.spawn(node());
@@ -123,12 +130,19 @@ class tree {
 // What the root met is its own affair; that all is over, is ours.
 void grow_one(program& test, runtime& rt, fiber_local<int>& depth, detail::random& random) {
   tree one(test, depth);
-  auto root = rt.spawn([&one, seed = random.next()] {
+  std::atomic<bool> asked{false};
+  auto root = rt.spawn([&, seed = random.next()] {
     const deadline_scope limit(5ms);  // of whom all have: partners may never come
-    one.grow(detail::random(seed), 3);
+    try {
+      one.grow(detail::random(seed), 3);
+    } catch (...) {
+      test.check(!this_fiber::stop_requested() || asked, "a scope that has ended still asks its body to stop");
+      throw;
+    }
   });
   if (random.below(3) == 0) {
     for (std::uint32_t i = 0, n = random.below(30); i < n; ++i) std::this_thread::yield();
+    asked = true;
     root.request_stop();
   }
   try {

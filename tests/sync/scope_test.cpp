@@ -103,4 +103,109 @@ TEST_P(Scope, AFailureThatCameFirstIsThrownInsteadOfTheCancellation) {
   });
 }
 
+TEST_P(Scope, TheFailureOfAChildEndsTheWaitOfTheBody) {
+  run([] {
+    channel<int> never;
+    const auto body = [&](task_group& group) {
+      group.spawn([] {
+        this_fiber::yield();
+        throw runtime_error("child");
+      });
+      const auto value = never.receive();
+      ADD_FAILURE() << "the body has received";
+      return value;
+    };
+    for (int i = 0; i < times(100); ++i) {
+      EXPECT_EQ(message_of([&] { scope(body); }), "child");
+      EXPECT_FALSE(this_fiber::stop_requested());
+      this_fiber::check();
+      this_fiber::sleep_for(1us);
+    }
+  });
+}
+
+TEST_P(Scope, TheBodyHearsOfAFailureUntilItEnds) {
+  run([] {
+    const auto body = [](task_group& group) {
+      group.spawn([] { throw runtime_error("child"); }).join();
+      EXPECT_TRUE(this_fiber::stop_requested());
+      EXPECT_THROW(this_fiber::check(), operation_cancelled);
+      EXPECT_THROW(channel<int>().receive(), operation_cancelled);
+      {
+        const shield unheard;
+        this_fiber::sleep_for(1us);
+      }
+      EXPECT_EQ(spawn([] { return this_fiber::stop_requested(); }).get(), false);
+      throw runtime_error("body");
+    };
+    EXPECT_EQ(message_of([&] { scope(body); }), "body");
+    this_fiber::check();
+  });
+}
+
+TEST_P(Scope, AFailureOfTheOuterScopeReachesTheInnerBody) {
+  run([] {
+    bool inner_ended = false;
+    const auto body = [&](task_group& outer) {
+      outer.spawn([] {
+        this_fiber::sleep_for(1ms);
+        throw runtime_error("outer child");
+      });
+      try {
+        scope([](task_group& inner) {
+          inner.spawn([] { wait_for_ever(); });
+          wait_for_ever();
+        });
+      } catch (const operation_cancelled&) {
+        inner_ended = true;
+      }
+      EXPECT_THROW(this_fiber::check(), operation_cancelled);  // still, because the outer scope has failed
+    };
+    EXPECT_EQ(message_of([&] { scope(body); }), "outer child");
+    EXPECT_TRUE(inner_ended);
+    this_fiber::check();
+  });
+}
+
+TEST_P(Scope, AFailureOfTheInnerScopeStaysThere) {
+  run([] {
+    EXPECT_EQ(scope([](task_group& outer) {
+                auto sibling = outer.spawn([] {
+                  this_fiber::sleep_for(1ms);
+                  return 3;
+                });
+                const auto body = [](task_group& inner) {
+                  inner.spawn([] { throw runtime_error("inner child"); });
+                  wait_for_ever();
+                };
+                EXPECT_EQ(message_of([&] { scope(body); }), "inner child");
+                this_fiber::check();
+                return sibling.get();
+              }),
+              3);
+  });
+}
+
+TEST_P(Scope, ARequestToStopOutlivesTheScopeThatFailed) {
+  std::atomic<bool> first_is_over{false};
+  auto fiber = rt().spawn([&] {
+    const auto body = [](task_group& group) {
+      group.spawn([] {
+        this_fiber::yield();
+        throw runtime_error("child");
+      });
+      wait_for_ever();
+    };
+    EXPECT_EQ(message_of([&] { scope(body); }), "child");
+    first_is_over = true;
+    while (!this_fiber::get_stop_token().stop_requested()) this_fiber::yield();
+    EXPECT_ANY_THROW(scope(body));
+    EXPECT_TRUE(this_fiber::stop_requested());
+    this_fiber::check();
+  });
+  wait_until([&] { return first_is_over.load(); });
+  fiber.request_stop();
+  EXPECT_THROW(fiber.get(), operation_cancelled);
+}
+
 }  // namespace

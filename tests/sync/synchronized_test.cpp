@@ -1,5 +1,6 @@
 #include "support/runtime_fixture.hpp"
 
+#include <ulexite/sync/latch.hpp>
 #include <ulexite/sync/synchronized.hpp>
 
 #include <map>
@@ -70,6 +71,33 @@ TEST_P(Synchronized, IsReleasedByAnException) {
     EXPECT_THROW(value.with_lock([&](int&) { return value.copy(); }), usage_error) << "from inside";
     EXPECT_EQ(value.exchange(2), 1);
   });
+}
+
+TEST_P(Synchronized, ReadersShareAValueWithASharedMutex) {
+  run([] {
+    synchronized<std::map<int, int>, shared_mutex> values;
+    values.with_lock([](auto& map) { map[1] = 2; });
+    latch both(2);
+    const auto read = [&] {
+      return values.with_shared_lock([&](const auto& map) {
+        both.arrive_and_wait();  // never, if one kept the other out
+        return map.at(1);
+      });
+    };
+    auto other = spawn(read);
+    EXPECT_EQ(read(), 2);
+    EXPECT_EQ(other.get(), 2);
+    EXPECT_EQ(values.copy().size(), 1U);
+    EXPECT_EQ(values.exchange({}).size(), 1U);
+  });
+}
+
+TEST_P(Synchronized, DeducesItsType) {
+  synchronized counter(5);
+  static_assert(std::is_same_v<decltype(counter), synchronized<int>>);
+  EXPECT_EQ(counter.copy(), 5);
+  const synchronized<int> zero = {};
+  EXPECT_EQ(zero.copy(), 0);
 }
 
 }  // namespace

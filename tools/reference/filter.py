@@ -21,12 +21,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # The group of the headers of a layer; of some headers a smaller group (both are described in reference.dox).
 GROUPS = {
     "sync": {
-        "channels": "channel select select_case selector ticker",
-        "groups": "task_group when wait_group fiber_local",
+        "channels": "channel channel_ends broadcast watch select select_case selector ticker",
+        "groups": "task_group join_set when wait_group fiber_local",
         "stopping": "cancellation",
         "locks": "mutex timed_mutex recursive_mutex shared_mutex condition_variable condition_variable_any synchronized",
-        "meeting": "semaphore latch barrier event call_once future",
-        "parallel": "parallel_range parallel_for parallel_invoke parallel_reduce parallel_sort",
+        "meeting": "semaphore latch barrier event auto_reset_event call_once future packaged_task",
+        "parallel": "parallel_range parallel_for parallel_invoke parallel_reduce parallel_sort parallel_transform",
         "blocking": "blocking",
     },
     "runtime": {"calling": "this_fiber", "stopping": "time", "blocking": "block_in_place", "jobs": "jobs"},

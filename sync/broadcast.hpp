@@ -1,0 +1,182 @@
+#pragma once
+
+// One sender's values to many receivers, after tokio's broadcast.
+
+#include <ulexite/base/error.hpp>
+#include <ulexite/sync/select.hpp>
+#include <ulexite/sync/select/broadcast_case.hpp>
+#include <ulexite/sync/select/broadcast_core.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace ulexite {
+
+template <class T>
+class broadcast;
+
+namespace detail {
+
+// What the receivers of a broadcast and of a watch have in common.
+template <class T>
+class broadcast_reader {
+ public:
+  // Receives the next value, a copy; waits until there is one. nullopt when it was closed and all is read. A cancellation
+  // point: throws operation_cancelled, and has read nothing then. Throws what the copying throws; the value is read then.
+  std::optional<T> receive() {
+    std::optional<T> value;
+    static_cast<void>(read(detail::no_deadline, [&](const T& next) { value.emplace(next); }));
+    return value;
+  }
+  // Never waits: assigns the next value, or returns would_block or closed.
+  channel_status try_receive(T& value) {
+    return read(broadcast_core::never_wait, [&](const T& next) { value = next; });
+  }
+  // Waits no longer than that: assigns the next value, or returns timeout or closed.
+  template <class Rep, class Period>
+  channel_status receive_for(T& value, std::chrono::duration<Rep, Period> time) {
+    return read(detail::deadline_after(time), [&](const T& next) { value = next; });
+  }
+  template <class Clock, class Duration>
+  channel_status receive_until(T& value, std::chrono::time_point<Clock, Duration> time) {
+    return read(detail::deadline_at(time), [&](const T& next) { value = next; });
+  }
+
+ protected:
+  explicit broadcast_reader(std::shared_ptr<broadcast_core> from) noexcept
+      : from_(std::move(from)), at_(from_->subscribe()) {}
+
+  std::shared_ptr<broadcast_core> from_;
+  broadcast_core::reader at_;
+
+ private:
+  friend struct broadcast_access;
+
+  template <class Take>
+  channel_status read(std::int64_t deadline, Take&& take) {
+    broadcast_core::value next;
+    const channel_status status = from_->read(at_, next, deadline);
+    if (status == channel_status::ok) take(*static_cast<const T*>(next.get()));
+    return status;
+  }
+};
+
+// For select.
+struct broadcast_access {
+  template <class T>
+  static broadcast_core& core(broadcast_reader<T>& of) {
+    return *of.from_;
+  }
+  template <class T>
+  static broadcast_core::reader& reader(broadcast_reader<T>& of) {
+    return of.at_;
+  }
+};
+
+template <class T, class Handler>
+class read_case final : public broadcast_case {
+ public:
+  read_case(broadcast_reader<T>& from, Handler&& handler)
+      : broadcast_case(broadcast_access::core(from), broadcast_access::reader(from)),
+        handler_(std::forward<Handler>(handler)) {}
+  void run() {
+    std::optional<T> next;
+    if (value) next.emplace(*static_cast<const T*>(value.get()));
+    std::invoke(std::forward<Handler>(handler_), std::move(next));
+  }
+
+ private:
+  Handler handler_;
+};
+
+}  // namespace detail
+
+// Receives every value that is sent after it was made, in their order; from broadcast::subscribe. One fiber or thread may
+// use it at a time. A copy goes on where the original stands.
+template <class T>
+class broadcast_receiver : public detail::broadcast_reader<T> {
+ public:
+  // How many values it has missed until now, because more came than the broadcast keeps before it received. The next
+  // receive goes on with the oldest that is there.
+  [[nodiscard]] std::uint64_t missed() const noexcept { return this->at_.missed; }
+
+  // An input iterator over the values that are received.
+  class iterator {
+   public:
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::input_iterator_tag;
+
+    T& operator*() const noexcept { return *value_; }
+    T* operator->() const noexcept { return std::addressof(*value_); }
+    iterator& operator++() {
+      value_.reset();
+      if (auto next = from_->receive()) value_.emplace(std::move(*next));
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& it, std::default_sentinel_t) noexcept { return !it.value_; }
+
+   private:
+    friend broadcast_receiver;
+    explicit iterator(broadcast_receiver& from) : from_(&from), value_(from.receive()) {}
+
+    broadcast_receiver* from_;
+    mutable std::optional<T> value_;
+  };
+  // for (T value : receiver): receives until the broadcast is closed and all is read.
+  iterator begin() { return iterator(*this); }
+  std::default_sentinel_t end() noexcept { return {}; }
+
+ private:
+  friend broadcast<T>;
+  explicit broadcast_receiver(std::shared_ptr<detail::broadcast_core> from) noexcept
+      : detail::broadcast_reader<T>(std::move(from)) {}
+};
+
+// Sends each value to all receivers. A send never waits: a receiver that is too slow misses the oldest values, and can
+// tell how many. Any number of fibers and plain threads may send and subscribe at the same time. The receivers may
+// outlive it. T must be copyable; for large values take a std::shared_ptr<const X>.
+template <class T>
+class broadcast {
+  static_assert(std::is_copy_constructible_v<T>, "broadcast<T> gives each receiver a copy: T must be copyable");
+
+ public:
+  // Keeps the last `capacity` values for receivers that have not read them. Throws usage_error for 0, std::bad_alloc.
+  explicit broadcast(std::size_t capacity) : core_(std::make_shared<detail::broadcast_core>(capacity)) {}
+  broadcast(const broadcast&) = delete;
+  broadcast& operator=(const broadcast&) = delete;
+  // close().
+  ~broadcast() { core_->close(); }
+
+  // Sends to all receivers; without any the value is lost. Never waits. Throws channel_closed, and std::bad_alloc.
+  void send(T value) {
+    if (!core_->put(std::make_shared<const T>(std::move(value)))) throw channel_closed();
+  }
+  // A receiver of the values that are sent from now on. Never waits.
+  [[nodiscard]] broadcast_receiver<T> subscribe() const { return broadcast_receiver<T>(core_); }
+
+  // Ends it: receivers get what they have not read, then nullopt. True the first time. Never waits.
+  bool close() noexcept { return core_->close(); }
+  // Whether it was closed. Never waits.
+  [[nodiscard]] bool is_closed() const noexcept { return core_->is_closed(); }
+
+ private:
+  std::shared_ptr<detail::broadcast_core> core_;
+};
+
+// A case of select that receives from a broadcast_receiver or a watch_receiver: handler(std::optional<T>&&), with nullopt
+// at the end.
+template <class T, class Handler = detail::no_handler>
+[[nodiscard]] auto on_receive(detail::broadcast_reader<T>& from, Handler&& handler = {}) {
+  static_assert(std::is_invocable_v<Handler, std::optional<T>>, "the handler of on_receive takes a std::optional<T>");
+  return detail::read_case<T, Handler>(from, std::forward<Handler>(handler));
+}
+
+}  // namespace ulexite

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/select.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace ulexite {
+
+template <class T>
+class sender;
+template <class T>
+class receiver;
+template <class T>
+[[nodiscard]] std::pair<sender<T>, receiver<T>> make_channel(std::size_t capacity = 0);
+
+namespace detail {
+
+// What the handles of one side share: the last of them closes the channel.
+template <class T>
+struct channel_end {
+  explicit channel_end(std::shared_ptr<channel<T>> of) noexcept : to(std::move(of)) {}
+  channel_end(const channel_end&) = delete;
+  channel_end& operator=(const channel_end&) = delete;
+  ~channel_end() { to->close(); }
+
+  const std::shared_ptr<channel<T>> to;
+};
+
+// What sender and receiver have in common.
+template <class T>
+class channel_handle {
+ public:
+  // Whether it belongs to a channel. Without one, as after a move, every other operation throws usage_error.
+  [[nodiscard]] explicit operator bool() const noexcept { return end_ != nullptr; }
+
+  // Like those of channel.
+  bool close() const { return at().close(); }
+  [[nodiscard]] bool is_closed() const { return at().is_closed(); }
+  [[nodiscard]] std::size_t size() const { return at().size(); }
+  [[nodiscard]] std::size_t capacity() const { return at().capacity(); }
+
+  // Whether both belong to the same channel.
+  template <class U>
+  [[nodiscard]] bool same_channel(const channel_handle<U>& other) const noexcept {
+    if (!end_ || !other.end_) return !end_ && !other.end_;
+    return static_cast<const void*>(end_->to.get()) == static_cast<const void*>(other.end_->to.get());
+  }
+
+ protected:
+  channel_handle() noexcept = default;
+  explicit channel_handle(const std::shared_ptr<channel<T>>& to) : end_(std::make_shared<channel_end<T>>(to)) {}
+
+  [[nodiscard]] channel<T>& at() const {
+    if (!end_) throw usage_error("a sender or receiver without a channel was used");
+    return *end_->to;
+  }
+
+ private:
+  template <class>
+  friend class channel_handle;
+  friend struct handle_channel;
+
+  std::shared_ptr<channel_end<T>> end_;
+};
+
+// For select.
+struct handle_channel {
+  template <class T>
+  static channel<T>& of(const channel_handle<T>& handle) {
+    return handle.at();
+  }
+};
+
+}  // namespace detail
+
+// The sending side of a channel, after crossbeam and tokio: a value that is copied and moved. When the last sender of a
+// channel is destroyed, the channel is closed, and its receivers end once they have drained it. Copies may be used by
+// several fibers and threads at the same time. The sends are those of channel.
+template <class T>
+class sender : public detail::channel_handle<T> {
+ public:
+  sender() noexcept = default;
+
+  // Throws channel_closed if the channel is, or becomes, closed: also when the last receiver has gone.
+  void send(T value) const { this->at().send(std::move(value)); }
+  // Never waits; like channel::try_send.
+  channel_status try_send(T& value) const { return this->at().try_send(value); }
+  // Wait no longer than that; like channel::send_for and channel::send_until.
+  template <class Rep, class Period>
+  channel_status send_for(T& value, std::chrono::duration<Rep, Period> time) const {
+    return this->at().send_for(value, time);
+  }
+  template <class Clock, class Duration>
+  channel_status send_until(T& value, std::chrono::time_point<Clock, Duration> time) const {
+    return this->at().send_until(value, time);
+  }
+
+ private:
+  friend std::pair<sender<T>, receiver<T>> make_channel<T>(std::size_t capacity);
+  explicit sender(const std::shared_ptr<channel<T>>& to) : detail::channel_handle<T>(to) {}
+};
+
+// The receiving side of a channel; otherwise like sender. When the last receiver is destroyed, the channel is closed, and
+// sends throw channel_closed. What is left in the channel is destroyed with its last handle. Each value goes to one of
+// the receivers.
+template <class T>
+class receiver : public detail::channel_handle<T> {
+ public:
+  receiver() noexcept = default;
+
+  // Waits for the next value; nullopt when the channel is closed and drained: also when the last sender has gone.
+  std::optional<T> receive() const { return this->at().receive(); }
+  // Never waits; like channel::try_receive.
+  channel_status try_receive(T& value) const { return this->at().try_receive(value); }
+  // Wait no longer than that; like channel::receive_for and channel::receive_until.
+  template <class Rep, class Period>
+  channel_status receive_for(T& value, std::chrono::duration<Rep, Period> time) const {
+    return this->at().receive_for(value, time);
+  }
+  template <class Clock, class Duration>
+  channel_status receive_until(T& value, std::chrono::time_point<Clock, Duration> time) const {
+    return this->at().receive_until(value, time);
+  }
+
+  // for (T value : receiver): receives until the channel is closed and drained.
+  auto begin() const { return this->at().begin(); }
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+ private:
+  friend std::pair<sender<T>, receiver<T>> make_channel<T>(std::size_t capacity);
+  explicit receiver(const std::shared_ptr<channel<T>>& from) : detail::channel_handle<T>(from) {}
+};
+
+// Makes a channel<T>(capacity), and returns its first sender and receiver. Throws std::bad_alloc.
+//
+//   auto [to, from] = make_channel<int>(16);
+template <class T>
+std::pair<sender<T>, receiver<T>> make_channel(std::size_t capacity) {
+  const auto to = std::make_shared<channel<T>>(capacity);
+  return {sender<T>(to), receiver<T>(to)};
+}
+
+// The cases of select for the handles; like those for a channel, to which the handle must belong while select waits.
+template <class T, class Handler = detail::no_handler>
+[[nodiscard]] auto on_receive(const receiver<T>& from, Handler&& handler = {}) {
+  return on_receive(detail::handle_channel::of(from), std::forward<Handler>(handler));
+}
+template <class T, class Value, class Handler = detail::no_handler>
+  requires std::is_same_v<Value, T&> || std::is_convertible_v<Value, T>
+[[nodiscard]] auto on_send(const sender<T>& to, Value&& value, Handler&& handler = {}) {
+  return on_send(detail::handle_channel::of(to), std::forward<Value>(value), std::forward<Handler>(handler));
+}
+
+}  // namespace ulexite

@@ -1,0 +1,137 @@
+#pragma once
+
+// Fibers whose results are taken in the order in which they end, after tokio's JoinSet.
+
+#include <ulexite/base/spin_lock.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/semaphore.hpp>
+#include <ulexite/sync/task_group.hpp>
+#include <ulexite/sync/when.hpp>
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+
+namespace ulexite {
+
+// A set of fibers that return a T, its children. next() gives their results, each as soon as its child has ended. Any
+// fiber or thread may use it, but only one at a time may call next().
+//
+// A set must end before its runtime ends by shutdown_mode::stop, which abandons children.
+template <class T = void>
+class join_set {
+ public:
+  // An empty set. At most `limit` children run at the same time: then a spawn waits until one has ended. Throws
+  // usage_error for a limit of 0.
+  explicit join_set(std::size_t limit = task_group::unlimited) : children_(on_error::keep_going, limit) {}
+  join_set(const join_set&) = delete;
+  join_set& operator=(const join_set&) = delete;
+  // Asks the children to stop, and waits for them. Results and failures that next() has not given are dropped. Not a
+  // cancellation point.
+  ~join_set() {
+    request_stop();
+    const shield uninterrupted;
+    children_.wait();
+  }
+
+  // Starts a child that calls function(arguments...). Waits while the limit is reached, and is a cancellation point
+  // then. Throws like ulexite::spawn, with nothing started.
+  template <class F, class... A>
+    requires std::is_invocable_r_v<T, std::decay_t<F>, std::decay_t<A>...>
+  void spawn(F&& function, A&&... arguments) {
+    auto mine = std::make_unique<ending>();
+    ending& how = *mine;
+    size_.fetch_add(1, std::memory_order_relaxed);  // counter
+    try {
+      children_.spawn(
+          [this, &how, call = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...)]() mutable {
+            how.run(std::move(call));
+            deliver(how);
+          });
+    } catch (...) {  // next() may wait for it already
+      how.dropped = true;
+      deliver(*mine.release());
+      throw;
+    }
+    mine.release();
+  }
+
+  // Waits until a child has ended whose end was not given yet, and returns its result (std::monostate for void,
+  // std::reference_wrapper for a reference) or throws its exception. nullopt when there is no child left. Children that
+  // were cancelled by request_stop() are passed over. A cancellation point: throws operation_cancelled, and has taken
+  // nothing then.
+  std::optional<detail::stored<T>> next() {
+    while (size() != 0) {
+      ended_.acquire();
+      const std::unique_ptr<ending> how(take());
+      if (how->failure) std::rethrow_exception(how->failure);
+      if (!how->dropped) return std::move(how->value);
+    }
+    return std::nullopt;
+  }
+
+  // Asks the children to stop, those of the future too. True the first time. Never waits.
+  bool request_stop() noexcept { return children_.request_stop(); }
+
+  // How many children next() has not given yet. A hint, where others spawn.
+  [[nodiscard]] std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }  // counter
+
+ private:
+  // How a child has ended; made with the child, so that an end needs no memory.
+  struct ending : detail::list_hook {
+    std::optional<detail::stored<T>> value;
+    std::exception_ptr failure;
+    bool dropped = false;
+
+    template <class F>
+    void run(F&& call) noexcept {
+      try {
+        value.emplace(detail::keep([&]() -> decltype(auto) { return std::forward<F>(call)(); }));
+      } catch (const operation_cancelled&) {
+        dropped = this_fiber::stop_requested();
+        if (!dropped) failure = std::current_exception();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    }
+  };
+
+  // The endings that next() has not given.
+  struct endings {
+    detail::intrusive_list<ending> list;
+    endings() = default;
+    endings(const endings&) = delete;
+    endings& operator=(const endings&) = delete;
+    ~endings() {
+      while (const ending* const each = list.pop_front()) delete each;
+    }
+  };
+
+  void deliver(ending& how) noexcept {
+    {
+      const std::lock_guard lock(guard_);
+      done_.list.push_back(how);
+    }
+    ended_.release();
+  }
+  ending* take() noexcept {
+    const std::lock_guard lock(guard_);
+    size_.fetch_sub(1, std::memory_order_relaxed);  // counter
+    return done_.list.pop_front();
+  }
+
+  std::atomic<std::size_t> size_{0};
+  counting_semaphore<> ended_{0};  // a permit for each in done_
+  detail::spin_lock guard_;        // guards done_
+  endings done_;
+  task_group children_;  // ends first
+};
+
+}  // namespace ulexite

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <ulexite/sync/auto_reset_event.hpp>
+#include <ulexite/sync/select/select_case.hpp>
+#include <ulexite/sync/semaphore.hpp>
+
+namespace ulexite::detail {
+
+// Takes a permit. It needs to serve nobody when it leaves: while it is the oldest waiter there is no permit.
+class acquire_case : public select_case {
+ public:
+  template <std::ptrdiff_t Max>
+  explicit acquire_case(counting_semaphore<Max>& from) noexcept : acquire_case(from.core_) {}
+  explicit acquire_case(auto_reset_event& from) noexcept : acquire_case(from.core_) {}
+
+  [[nodiscard]] bool attempt(agent*&) final { return from_.take(1); }
+  void enter(agent& self) noexcept final {
+    node_ = wait_node(self);
+    from_.add_waiter(node_, 1);
+  }
+  [[nodiscard]] ending leave() noexcept final {
+    wait_queue::remove(node_);
+    return node_.result == wait_node::outcome::served ? ending::chosen : ending::other;
+  }
+
+ protected:
+  ~acquire_case() = default;
+
+ private:
+  explicit acquire_case(semaphore_core& from) noexcept : select_case(from.guard_), from_(from) {}
+
+  semaphore_core& from_;
+  wait_node node_;
+};
+
+}  // namespace ulexite::detail
