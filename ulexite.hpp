@@ -11,10 +11,12 @@
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/net/udp.hpp>
 #include <ulexite/net/unix.hpp>
+#include <ulexite/os/directory.hpp>
 #include <ulexite/os/file.hpp>
 #include <ulexite/os/pipe.hpp>
 #include <ulexite/os/process.hpp>
 #include <ulexite/os/signal_set.hpp>
+#include <ulexite/os/standard_streams.hpp>
 #include <ulexite/os/walk.hpp>
 #include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/jobs.hpp>

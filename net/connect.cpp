@@ -37,11 +37,13 @@ std::vector<endpoint> interleaved(std::span<const endpoint> given) {
 // Connections under way, of which the first is wanted.
 class race {
  public:
+  explicit race(const std::optional<endpoint>& local) : local_(local) {}
+
   enum class outcome { under_way, failed, through };
 
   // Begins one more.
   outcome start(const endpoint& to) {
-    const int fd = detail::make_socket(to, SOCK_STREAM, error_);
+    const int fd = detail::make_socket(to, SOCK_STREAM, error_, local_);
     if (error_) return outcome::failed;
     detail::socket_handle made(fd, detail::is_plain_tcp(to, SOCK_STREAM));
     made.get()->set_peer(to);
@@ -89,6 +91,7 @@ class race {
     detail::socket_handle socket;
     endpoint to;
   };
+  const std::optional<endpoint>& local_;
   std::vector<fd_interest> fds_;
   std::vector<runner> runners_;  // whose descriptors these are
   detail::socket_handle winner_;
@@ -97,11 +100,12 @@ class race {
 
 }  // namespace
 
-tcp_stream tcp_stream::connect_until(std::span<const endpoint> to, std::int64_t deadline, std::error_code& error) try {
+tcp_stream tcp_stream::connect_until(std::span<const endpoint> to, std::int64_t deadline, std::error_code& error,
+                                     const std::optional<endpoint>& local) try {
   error.clear();
-  if (to.size() == 1) return connect_until(to.front(), deadline, error);
+  if (to.size() == 1) return connect_until(to.front(), deadline, error, local);
   detail::throw_if_stopped();
-  race candidates;
+  race candidates(local);
   if (!to.empty()) {
     for (const endpoint& each : interleaved(to)) {
       const race::outcome begun = candidates.start(each);
@@ -134,6 +138,23 @@ tcp_stream tcp_stream::connect_until(std::string_view host, std::uint16_t port, 
   const bool numeric = host.find(':') != host.npos;
   const std::string name = numeric ? "[" + std::string(host) + "]" : std::string(host);
   detail::fail(error, "ulexite: connecting to " + detail::shown(name + ":" + std::to_string(port)));
+}
+
+tcp_stream tcp_stream::connect(const address& to, const connect_options& options, std::error_code& error) {
+  const std::int64_t deadline = options.timeout ? detail::deadline_after(*options.timeout) : detail::no_deadline;
+  const auto found =
+      to.has_name() ? detail::resolve_until(to.host(), std::to_string(to.port()), deadline, error) : to.resolve(error);
+  if (error) return {};
+  return connect_until(found, deadline, error, options.local);
+}
+
+tcp_stream tcp_stream::connect(const address& to, const connect_options& options) {
+  std::error_code error;
+  tcp_stream made = connect(to, options, error);
+  if (error)
+    detail::fail(error, "ulexite: connecting to " + detail::shown(to.str()) +
+                            (options.local ? " from " + options.local->str() : std::string()));
+  return made;
 }
 
 }  // namespace ulexite::net

@@ -52,6 +52,21 @@ int make_socket(const net::endpoint& at, int type, std::error_code& error) noexc
   return -1;
 }
 
+// Without a port the system chooses one when it connects, which then need be free for that peer only.
+int make_socket(const net::endpoint& to, int type, std::error_code& error,
+                const std::optional<net::endpoint>& local) noexcept {
+  const int fd = make_socket(to, type, error);
+  if (error || !local) return fd;
+  int result = local->family() == to.family() ? 0 : -EAFNOSUPPORT;
+  if (result == 0 && local->family() != net::address_family::local && local->port() == 0)
+    set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // where it is missing, a port is taken at once
+  if (result == 0) result = or_errno(::bind(fd, local->data(), local->size()));
+  assign(error, result);
+  if (!error) return fd;
+  ::close(fd);
+  return -1;
+}
+
 void make_non_blocking(int fd) {
   const int flags = or_errno(::fcntl(fd, F_GETFL));
   const int result = flags < 0 ? flags : or_errno(::fcntl(fd, F_SETFL, flags | O_NONBLOCK));

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -36,6 +37,9 @@ inline bool is_plain_tcp(const net::endpoint& at, int type) noexcept {
 // A non-blocking socket of `type` for an endpoint of that family, with TCP_NODELAY and TCP_INQ on if it is of TCP. -1
 // on an error.
 int make_socket(const net::endpoint& at, int type, std::error_code& error) noexcept;
+// The same, bound to `local` if there is one.
+int make_socket(const net::endpoint& to, int type, std::error_code& error,
+                const std::optional<net::endpoint>& local) noexcept;
 
 // Makes a descriptor of somebody else's ready to be a socket's. Throws std::system_error.
 void make_non_blocking(int fd);

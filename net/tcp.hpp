@@ -3,6 +3,7 @@
 // Streams and listeners, over TCP or over Unix sockets: the family of the endpoint decides.
 // What their operations have in common, errors and who may call them, is said in socket_base.hpp.
 
+#include <ulexite/net/address.hpp>
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/net/serve.hpp>
 #include <ulexite/net/socket_base.hpp>
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string_view>
@@ -21,6 +23,14 @@
 #include <type_traits>
 
 namespace ulexite::net {
+
+// How to connect.
+struct connect_options {
+  std::optional<std::chrono::nanoseconds> timeout{};  // for all of it together; none: no limit but the fiber's deadline
+  // The address, and the port unless that is 0, that the connection comes from. Endpoints of another family are passed
+  // over. None: the system chooses.
+  std::optional<endpoint> local{};
+};
 
 // A connection over TCP or a Unix socket. Movable while it is not in use. For its expiry, endpoints and descriptor see
 // socket_base.
@@ -82,6 +92,11 @@ class tcp_stream : public socket_base {
                                           std::chrono::duration<Rep, Period> timeout, std::error_code& error) {
     return connect_until(host, port, detail::deadline_after(timeout), error);
   }
+
+  // Connects to an address, whose name it resolves, or to an endpoint, as above, with options. what() of an error names
+  // the address, and the local one.
+  [[nodiscard]] static tcp_stream connect(const address& to, const connect_options& options = {});
+  [[nodiscard]] static tcp_stream connect(const address& to, const connect_options& options, std::error_code& error);
 
   // Reads what there is, at least one byte, at most `size`; waits while there is none. Returns the number of bytes, 0
   // at the end of the stream (or for size 0, at once).
@@ -156,9 +171,11 @@ class tcp_stream : public socket_base {
   friend class detail::server;
   friend class descriptor_passing;
   using socket_base::socket_base;
-  static tcp_stream connect_until(const endpoint& to, std::int64_t deadline, std::error_code& error);
+  static tcp_stream connect_until(const endpoint& to, std::int64_t deadline, std::error_code& error,
+                                  const std::optional<endpoint>& local = std::nullopt);
   static tcp_stream connect_until(const endpoint& to, std::int64_t deadline);
-  static tcp_stream connect_until(std::span<const endpoint> to, std::int64_t deadline, std::error_code& error);
+  static tcp_stream connect_until(std::span<const endpoint> to, std::int64_t deadline, std::error_code& error,
+                                  const std::optional<endpoint>& local = std::nullopt);
   static tcp_stream connect_until(std::string_view host, std::uint16_t port, std::int64_t deadline,
                                   std::error_code& error);
   static tcp_stream connect_until(std::string_view host, std::uint16_t port, std::int64_t deadline);

@@ -93,8 +93,9 @@ tcp_stream tcp_stream::adopt(int fd) {
   return made;
 }
 
-tcp_stream tcp_stream::connect_until(const endpoint& to, std::int64_t deadline, std::error_code& error) {
-  const int fd = detail::make_socket(to, SOCK_STREAM, error);
+tcp_stream tcp_stream::connect_until(const endpoint& to, std::int64_t deadline, std::error_code& error,
+                                     const std::optional<endpoint>& local) {
+  const int fd = detail::make_socket(to, SOCK_STREAM, error, local);
   if (error) return {};
   tcp_stream made(detail::socket_handle(fd, detail::is_plain_tcp(to, SOCK_STREAM)));
   made.socket_.get()->set_peer(to);

@@ -1,9 +1,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/nul.hpp>
-#include <ulexite/net/fd_wait.hpp>
-#include <ulexite/net/socket_calls.hpp>
 #include <ulexite/os/file.hpp>
-#include <ulexite/sync/blocking.hpp>
+#include <ulexite/os/file_calls.hpp>
 #include <ulexite/sync/cancellation.hpp>
 
 #include <fcntl.h>
@@ -18,44 +16,15 @@
 namespace ulexite {
 namespace {
 
+using detail::flags_of;
+using detail::on_pool;
 using detail::or_errno;
+using detail::throw_if;
+using detail::until_not_interrupted;
 
 constexpr auto any_offset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
 
 bool has(open_mode set, open_mode one) noexcept { return (set & one) != open_mode{}; }
-
-int flags_of(open_mode mode) {
-  const bool reads = has(mode, open_mode::read), writes = has(mode, open_mode::write);
-  const bool changes = (static_cast<unsigned>(mode) & ~static_cast<unsigned>(open_mode::read)) != 0;
-  if (!writes && (changes || !reads))
-    throw usage_error("a file is to be opened with mode " + std::to_string(static_cast<unsigned>(mode)) +
-                      (changes ? ", which lacks open_mode::write" : ", which neither reads nor writes"));
-  int flags = O_CLOEXEC | (reads && writes ? O_RDWR : writes ? O_WRONLY : O_RDONLY);
-  if (has(mode, open_mode::create)) flags |= O_CREAT;
-  if (has(mode, open_mode::exclusive)) flags |= O_EXCL;
-  if (has(mode, open_mode::truncate)) flags |= O_TRUNC;
-  if (has(mode, open_mode::append)) flags |= O_APPEND;
-  return flags;
-}
-
-// Makes `call`, a system call that returns -errno, on the pool. -1 and the error if it fails or is not made.
-template <class Call>
-auto on_pool(std::error_code& error, Call&& call) -> decltype(call()) try {
-  error.clear();
-  const auto result = blocking(call);
-  if (result < 0) error.assign(static_cast<int>(-result), std::system_category());
-  return result < 0 ? -1 : result;
-} catch (const std::system_error& refused) {  // cancelled, or no thread
-  error = refused.code();
-  return -1;
-}
-
-// The system call again, as long as it was interrupted.
-template <class Call>
-auto until_not_interrupted(Call&& call) noexcept -> decltype(call()) {
-  for (;;)
-    if (const auto result = or_errno(call()); result != -EINTR) return result;
-}
 
 int open_now(const std::string& path, int flags, mode_t permissions) noexcept {
   if (detail::has_nul(path)) return -EINVAL;  // open would take what stands before it
@@ -101,11 +70,21 @@ int write_from_start(int fd, std::string_view data) noexcept {
   return in_parts(data.size(), done, [&](std::size_t at) { return ::write(fd, data.data() + at, data.size() - at); });
 }
 
-void throw_if(const std::error_code& error, const char* what, const std::string& which) {
-  if (error) detail::fail(error, std::string("ulexite: ") + what + " " + detail::shown(which));
-}
-
 }  // namespace
+
+int detail::flags_of(open_mode mode) {
+  const bool reads = has(mode, open_mode::read), writes = has(mode, open_mode::write);
+  const bool changes = (static_cast<unsigned>(mode) & ~static_cast<unsigned>(open_mode::read)) != 0;
+  if (!writes && (changes || !reads))
+    throw usage_error("a file is to be opened with mode " + std::to_string(static_cast<unsigned>(mode)) +
+                      (changes ? ", which lacks open_mode::write" : ", which neither reads nor writes"));
+  int flags = O_CLOEXEC | (reads && writes ? O_RDWR : writes ? O_WRONLY : O_RDONLY);
+  if (has(mode, open_mode::create)) flags |= O_CREAT;
+  if (has(mode, open_mode::exclusive)) flags |= O_EXCL;
+  if (has(mode, open_mode::truncate)) flags |= O_TRUNC;
+  if (has(mode, open_mode::append)) flags |= O_APPEND;
+  return flags;
+}
 
 file::file(const std::filesystem::path& path, open_mode mode, std::filesystem::perms permissions,
            std::error_code& error)
@@ -201,9 +180,10 @@ void file::append(const void* data, std::size_t size) {
 }
 
 std::uint64_t file::size(std::error_code& error) const {
-  struct stat status{};
-  on_pool(error, [&] { return or_errno(::fstat(fd_, &status)); });
-  return static_cast<std::uint64_t>(status.st_size);
+  struct statx status{};
+  const int result = or_errno(::statx(fd_, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE, &status));
+  error.assign(result < 0 ? -result : 0, std::system_category());
+  return result < 0 ? 0 : status.stx_size;
 }
 
 std::uint64_t file::size() const {
@@ -288,6 +268,77 @@ void write_all(const std::filesystem::path& path, std::string_view data) {
   std::error_code error;
   write_all(path, data, error);
   throw_if(error, "writing", path);
+}
+
+namespace {
+
+// The content of a file that is to take the place of another, until the rename. Its functions return -errno on an error.
+class replacement {
+ public:
+  explicit replacement(const std::string& path) : path_(path) {}
+  replacement(const replacement&) = delete;
+  replacement& operator=(const replacement&) = delete;
+  ~replacement() {
+    if (file_.is_open()) ::unlink(name_.c_str());
+  }
+
+  int write(std::string_view data) {
+    if (detail::has_nul(path_)) return -EINVAL;
+    if (const int fd = make(); fd < 0) return fd;
+    struct stat old{};
+    const bool replaces = ::lstat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode);
+    int result = replaces ? or_errno(::fchmod(file_.native_handle(), old.st_mode & 07777)) : 0;
+    if (result == 0) result = write_from_start(file_.native_handle(), data);
+    if (result == 0) result = until_not_interrupted([&] { return ::fsync(file_.native_handle()); });
+    return result;
+  }
+  int put_in_place() {
+    const int result = or_errno(::rename(name_.c_str(), path_.c_str()));
+    if (result < 0) return result;
+    file_ = file();
+    return sync_directory();
+  }
+
+ private:
+  // A name that nobody else has. Not mkstemp, because the new file is to have the permissions of any other.
+  int make() {
+    for (int attempt = 0;; ++attempt) {
+      name_ = path_ + '.' + std::to_string(detail::random_below(UINT32_MAX));
+      const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+      const int fd = open_now(name_, flags, static_cast<mode_t>(default_permissions));
+      if (fd == -EEXIST && attempt < 100) continue;
+      file_ = file::adopt(fd, {});
+      return fd;
+    }
+  }
+  int sync_directory() const {
+    const auto parent = std::filesystem::path(path_).parent_path();
+    const int fd = open_now(parent.empty() ? "." : parent.native(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0) return fd;
+    const file directory = file::adopt(fd, {});
+    const int result = until_not_interrupted([&] { return ::fsync(fd); });
+    return result == -EINVAL ? 0 : result;  // there are file systems that know no such thing
+  }
+
+  const std::string& path_;
+  std::string name_;
+  file file_;
+};
+
+}  // namespace
+
+void replace_file(const std::filesystem::path& path, std::string_view data, std::error_code& error) {
+  on_pool(error, [&] {
+    replacement made(path.native());
+    const int result = made.write(data);
+    return result < 0 ? result : made.put_in_place();
+  });
+}
+
+void replace_file(const std::filesystem::path& path, std::string_view data) {
+  std::error_code error;
+  replace_file(path, data, error);
+  throw_if(error, "replacing", path);
 }
 
 }  // namespace ulexite

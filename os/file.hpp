@@ -2,8 +2,8 @@
 
 // Files of a file system. Each call is made on a thread that may block, by one trip of ulexite::blocking, in which it
 // loops as often as it takes: so a slow disk holds no worker. Only a read of what lies in memory already is done at
-// once. What waits is a cancellation point until that thread has
-// begun; what has begun is waited for, so nothing is ever half told. On a plain thread: ordinary calls.
+// once, and the size is asked for at once. What waits is a cancellation point until that thread has begun; what has
+// begun is waited for, so nothing is ever half told. On a plain thread: ordinary calls.
 //
 // Each operation has two forms: one throws std::system_error that says what was done with which file (and
 // operation_cancelled when the fiber was asked to stop), one sets a std::error_code: the system's own code,
@@ -87,7 +87,7 @@ class file {
   void append(const void* data, std::size_t size);
   void append(std::string_view data) { append(data.data(), data.size()); }
 
-  // The length of the file in bytes.
+  // The length of the file in bytes; of a file on another machine, as this one knows it. Never waits.
   [[nodiscard]] std::uint64_t size(std::error_code& error) const;
   [[nodiscard]] std::uint64_t size() const;
 
@@ -123,8 +123,15 @@ class file {
 [[nodiscard]] std::string read_all(const std::filesystem::path& path);
 
 // Makes a file with this content, or replaces the content of an existing file. One call on the pool. An error or a
-// crash leaves part of the content. To replace a file as a whole, write another file beside it, sync and rename.
+// crash leaves part of the content; replace_file does not.
 void write_all(const std::filesystem::path& path, std::string_view data, std::error_code& error);
 void write_all(const std::filesystem::path& path, std::string_view data);
+
+// Makes a file with this content, or replaces a file as a whole: others see the old content or the new one, also after a
+// crash. It writes another file in the same directory, syncs it and renames it. A file that there was gives its
+// permissions, and a symbolic link is replaced, not what it leads to. On an error the old file stays. One call on the
+// pool; it takes as long as the disk needs to have the data.
+void replace_file(const std::filesystem::path& path, std::string_view data, std::error_code& error);
+void replace_file(const std::filesystem::path& path, std::string_view data);
 
 }  // namespace ulexite

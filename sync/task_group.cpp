@@ -46,7 +46,8 @@ void task_group::wait() {
   if (auto failure = take_failure(true)) std::rethrow_exception(std::move(failure));
 }
 
-// What a child failed with before is told rather than that the caller was cancelled: it may well be why.
+// What a child failed with before is told rather than that the caller was cancelled: it may well be why. If the body was
+// cancelled for it, it is why, even if that is a deadline that the body does not have.
 void task_group::cancel_and_wait() {
   auto failure = take_failure(false);
   stop_and_wait();
@@ -61,7 +62,7 @@ void task_group::stop_and_wait() {
 
 std::exception_ptr task_group::take_failure(bool of_inherited_deadline_too) noexcept {
   const std::lock_guard lock(lock_);
-  if (first_.inherited_deadline && !of_inherited_deadline_too) return nullptr;
+  if (first_.inherited_deadline && !of_inherited_deadline_too && !interrupted_) return nullptr;
   return std::exchange(first_.what, nullptr);
 }
 

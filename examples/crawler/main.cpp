@@ -6,7 +6,6 @@
 // It follows links to the same host and port only. SIGINT, SIGTERM and the deadline end it, and what it has found until
 // then is reported. Status 0: all pages were visited, and none is broken.
 
-#include "../output.hpp"
 #include "../stop_signals.hpp"
 #include "crawl.hpp"
 #include "report.hpp"
@@ -68,7 +67,7 @@ int run(const arguments& given, examples::stop_signals& signals) {
     status = 1;
   }
   if (status == 0 && broken_pages(site) > 0) status = 1;
-  examples::write_out(given.json ? report_as_json(site, ending) : report_as_text(site, ending));
+  ux::standard_output().write(given.json ? report_as_json(site, ending) : report_as_text(site, ending));
   return status;
 }
 

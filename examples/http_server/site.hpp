@@ -1,7 +1,6 @@
 #pragma once
 
-#include "beneath.hpp"
-
+#include <ulexite/os/directory.hpp>
 #include <ulexite/os/file.hpp>
 
 #include <sys/types.h>
@@ -63,7 +62,7 @@ class site {
  private:
   [[nodiscard]] lookup open(const std::filesystem::path& wanted, bool as_directory) const;
 
-  directory root_;
+  ulexite::directory root_;
 };
 
 // The path of a target without its query, unescaped; false if it is malformed.

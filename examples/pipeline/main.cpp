@@ -11,8 +11,6 @@
 // Each arrow is a channel. None of them holds more than some paths, so a slow stage holds up those before it, and
 // memory is bounded however many files there are. The first error ends all stages, and so do SIGINT and SIGTERM.
 
-#include "../input.hpp"
-#include "../output.hpp"
 #include "../stop_signals.hpp"
 #include "sha256.hpp"
 
@@ -64,8 +62,8 @@ class pipeline {
   void read_paths() {
     for (const std::string& path : given_.files) pass_on(path);
     if (given_.files.empty()) {
-      examples::line_reader lines{examples::input()};
-      while (auto path = lines.next()) pass_on(std::move(*path));
+      ux::net::buffered_reader lines(ux::standard_input());
+      while (const auto path = lines.read_line()) pass_on(std::string(*path));
     }
     to_hash_.close();
     in_order_.close();
@@ -83,7 +81,7 @@ class pipeline {
 
   void collect() {
     for (const item_ptr& each : in_order_) {
-      examples::write_out(*each->digest.receive() + "  " + each->path + '\n');
+      ux::standard_output().write(*each->digest.receive() + "  " + each->path + '\n');
       ++printed_;
     }
   }

@@ -1,12 +1,12 @@
 #include "sha256.hpp"
 
-#include "../input.hpp"
-
+#include <ulexite/os/standard_streams.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 
 #include <openssl/evp.h>
 
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -20,7 +20,7 @@ void check(int done) {
 }  // namespace
 
 std::string sha256_of(const std::string& path) {
-  examples::input file(path);
+  ulexite::input_stream file((std::filesystem::path(path)));
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
   check(EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr));
   std::vector<char> block(64 * 1024);  // not on the fiber's stack, which is small

@@ -6,8 +6,6 @@
 // All inputs share one token bucket; the one that has waited longest gets the next token. With --max-wait a line that
 // would have to wait longer than that is dropped, and counted. SIGINT and SIGTERM end it.
 
-#include "../input.hpp"
-#include "../output.hpp"
 #include "../stop_signals.hpp"
 #include "token_bucket.hpp"
 
@@ -18,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -38,15 +37,15 @@ struct arguments {
 class limiter {
  public:
   explicit limiter(const arguments& given) : given_(given), bucket_(given.rate, given.burst) {
-    for (const std::string& path : given.files) inputs_.emplace_back(path);
-    if (given.files.empty()) inputs_.emplace_back();
+    for (const std::string& path : given.files) files_.emplace_back(std::filesystem::path(path));
   }
 
   // Until all inputs have ended.
   void run() {
     const auto pass_all = [&] {
       ux::scope([&](ux::task_group& group) {
-        for (examples::input& each : inputs_) group.spawn([&] { pass_lines(std::move(each)); });
+        for (ux::input_stream& each : files_) group.spawn([&] { pass_lines(each); });
+        if (files_.empty()) group.spawn([&] { pass_lines(ux::standard_input()); });
       });
     };
     ux::when_any(pass_all, [&] { bucket_.fill(); });
@@ -57,20 +56,20 @@ class limiter {
   }
 
  private:
-  void pass_lines(examples::input from) {
-    examples::line_reader lines(std::move(from));
-    while (auto line = lines.next()) {
+  void pass_lines(ux::input_stream& from) {
+    ux::net::buffered_reader lines(from);
+    while (const auto line = lines.read_line()) {
       const bool pass = bucket_.take(given_.patience);
       const std::lock_guard lock(mutex_);
-      if (pass) examples::write_out(*line + '\n');
+      if (pass) ux::standard_output().write(std::string(*line) + '\n');
       ++(pass ? passed_ : dropped_);
     }
   }
 
   const arguments& given_;
   token_bucket bucket_;
-  std::vector<examples::input> inputs_;
-  ux::mutex mutex_;  // guards standard output, so that lines stay whole, and all below
+  std::deque<ux::input_stream> files_;  // none: standard input
+  ux::mutex mutex_;                     // guards all below
   std::uintmax_t passed_ = 0, dropped_ = 0;
 };
 

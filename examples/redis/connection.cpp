@@ -1,7 +1,7 @@
 #include "connection.hpp"
 
+#include <ulexite/net/address.hpp>
 #include <ulexite/net/io_wait.hpp>
-#include <ulexite/net/resolve.hpp>
 
 #include <new>
 #include <string>
@@ -46,16 +46,8 @@ redisReader* create_reader() {
 
 }  // namespace
 
-net::endpoint parse_endpoint(std::string_view text) try {
-  return net::endpoint::parse(text);
-} catch (const std::invalid_argument&) {
-  const auto colon = text.rfind(':');
-  const bool is_name = colon != text.npos && colon > 0 && text.find_first_of(":/[]") == colon &&
-                       text.find_first_not_of("0123456789.") < colon;
-  if (!is_name) throw;
-  const std::string_view port = text.substr(colon + 1);
-  (void)net::endpoint::parse("127.0.0.1:" + std::string(port));  // throws for a wrong port
-  const auto found = net::resolve(text.substr(0, colon), port);
+net::endpoint parse_endpoint(std::string_view text) {
+  const auto found = net::address::parse(text).resolve();
   if (found.empty())
     throw std::system_error(std::make_error_code(std::errc::address_not_available), "resolving " + std::string(text));
   return found.front();

@@ -13,7 +13,7 @@
 #include "../stop_signals.hpp"
 #include "session.hpp"
 
-#include <ulexite/net/resolve.hpp>
+#include <ulexite/net/address.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/sync/task_group.hpp>
@@ -61,16 +61,6 @@ void describe(CLI::App& app, arguments& given) {
   app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
 }
 
-// endpoint::parse takes all but names.
-std::vector<ux::net::endpoint> find_upstreams(const std::string& to) {
-  const auto colon = to.rfind(':');
-  const bool numeric = to.find_first_not_of("0123456789.:") == to.npos;
-  if (numeric || colon == to.npos || to.starts_with('[') || to.starts_with("unix:"))
-    return {ux::net::endpoint::parse(to)};
-  const auto checked = ux::net::endpoint::parse("0.0.0.0" + to.substr(colon));  // getaddrinfo takes 70000 for 4464
-  return ux::net::resolve(to.substr(0, colon), std::to_string(checked.port()));
-}
-
 void log_failure(const ux::net::endpoint& peer, const std::exception_ptr& failure) try {
   std::rethrow_exception(failure);
 } catch (const std::exception& error) {
@@ -112,7 +102,7 @@ int main(int argc, char** argv) try {
   CLI11_PARSE(app, argc, argv);
 
   const settings settings{.upstream = given.to,
-                          .upstreams = find_upstreams(given.to),
+                          .upstreams = ux::net::address::parse(given.to).resolve(),
                           .connect_timeout = std::chrono::seconds(given.connect_seconds),
                           .idle_timeout = std::chrono::seconds(given.idle_seconds)};
   examples::stop_signals signals;

@@ -1,9 +1,9 @@
 #include "gzip.hpp"
 
-#include "../input.hpp"
-
+#include <ulexite/os/standard_streams.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <zlib.h>
@@ -89,7 +89,7 @@ class compressor {
 }  // namespace
 
 gzip_result gzip_file(const std::string& from, const std::string& to) {
-  examples::input source(from);
+  ulexite::input_stream source((std::filesystem::path(from)));
   unfinished_file target(to);
   compressor zlib(target);
   gzip_result result;

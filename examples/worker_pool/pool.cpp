@@ -1,7 +1,9 @@
 #include "pool.hpp"
 
-#include "../input.hpp"
 #include "gzip.hpp"
+
+#include <ulexite/net/buffered.hpp>
+#include <ulexite/os/standard_streams.hpp>
 
 #include <cstdio>
 #include <exception>
@@ -23,8 +25,8 @@ pool_summary pool::run(examples::stop_signals& signals) {
 void pool::read_names() {
   for (const std::string& path : given_.files) submitted_.send({path});
   if (given_.files.empty()) {
-    examples::line_reader lines{examples::input()};
-    while (auto path = lines.next()) submitted_.send({std::move(*path)});
+    ux::net::buffered_reader lines(ux::standard_input());
+    while (const auto path = lines.read_line()) submitted_.send({std::string(*path)});
   }
   submitted_.close();
 }

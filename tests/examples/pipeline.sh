@@ -31,7 +31,7 @@ cat paths | "$pipeline" | cat >out && cmp -s out expected || fail "pipes"
 mkfifo list
 for bad in missing tree; do
   "$pipeline" tree/short "$bad" tree/large >out 2>err && fail "$bad: status 0"
-  expect_text "$bad" err "cannot"
+  expect_text "$bad" err "ulexite: "
   expect_text "$bad" err " $bad: "
   expect_text "$bad" err "failed after"
   "$pipeline" /dev/zero "$bad" >out 2>err && fail "$bad beside an endless file: status 0"
@@ -45,7 +45,7 @@ done
 if [ "$(id -u)" -ne 0 ]; then
   : >secret && chmod 000 secret
   "$pipeline" secret >out 2>err && fail "unreadable: status 0"
-  expect_text "unreadable" err "cannot open secret: Permission denied"
+  expect_text "unreadable" err "opening secret: Permission denied"
 fi
 "$pipeline" tree/short >/dev/full 2>err && fail "a full disk: status 0"
 expect_text "a full disk" err "No space left on device"

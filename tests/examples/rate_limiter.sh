@@ -96,7 +96,7 @@ refuses "rate 0" "Value 0 not in range" --rate 0
 refuses "negative rate" "Value -3 not in range" --rate -3
 refuses "burst 0" "Value 0 not in range" --rate 1 --burst 0
 refuses "no number" "soon" --rate 1 --max-wait soon
-refuses "missing file" "cannot open missing: No such file" --rate 1 missing
+refuses "missing file" "opening missing: No such file" --rate 1 missing
 "$limiter" --rate 1 ten >/dev/full 2>refusal && fail "a full disk: status 0"
 expect_text "a full disk" refusal "No space left on device"
 "$limiter" --help >help || fail "--help: status not 0"

@@ -58,8 +58,8 @@ expect_text "nothing to do" out "0 compressed, 0 failed"
 start --attempts 3 --retry-delay 1 files/one_byte files/missing files files/zeros
 ends 1
 expect_text "failures" out "2 compressed, 2 failed, 0 cancelled, 0 not begun, 4 retries"
-expect_text "failures" err "attempt 3 of 3 failed: cannot open files/missing: No such file"
-expect_text "failures" err "attempt 3 of 3 failed: cannot read files: Is a directory"
+expect_text "failures" err "attempt 3 of 3 failed: ulexite: opening files/missing: No such file"
+expect_text "failures" err "attempt 3 of 3 failed: ulexite: reading from files: Is a directory"
 [ "$(ls -A packed | tr '\n' ' ')" = "one_byte.gz zeros.gz " ] || fail "failures left: $(ls -A packed)"
 
 # ---- one that fails at first, and then does not ----

@@ -2,6 +2,7 @@
 
 #include "net_fixture.hpp"
 
+#include <ulexite/interop/curl.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/latch.hpp>
 #include <ulexite/sync/task_group.hpp>
@@ -15,92 +16,47 @@
 namespace ulexite::test {
 namespace {
 
-// Runs transfers: libcurl says which descriptors and which time it waits for, the fiber waits.
+// Transfers that keep what they get.
 class transfers {
  public:
-  transfers() : multi_(curl_multi_init()) {
-    curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &on_socket);
-    curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
-    curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &on_timer);
-    curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
-  }
+  transfers() = default;
   transfers(const transfers&) = delete;
   transfers& operator=(const transfers&) = delete;
   ~transfers() {
     for (const auto& [easy, body] : bodies_) {
-      curl_multi_remove_handle(multi_, easy);
+      multi_.remove(easy);
       curl_easy_cleanup(easy);
     }
-    curl_multi_cleanup(multi_);
   }
 
-  void add(const std::string& url) {
+  CURL* make(const std::string& url) {
     CURL* const easy = curl_easy_init();
-    std::string& body = bodies_[easy];
     curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &on_data);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, &body);
-    curl_multi_add_handle(multi_, easy);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, &bodies_[easy]);
+    return easy;
   }
+  void add(const std::string& url) { multi_.add(make(url)); }
+  const std::string& body_of(CURL* easy) { return bodies_.at(easy); }
+  curl_multi& multi() { return multi_; }
 
   // Until all have ended: the bodies, or the messages of those that failed. A cancellation point.
   std::vector<std::string> run() {
-    int running = 1;
-    while (running > 0) {
-      std::vector<net::fd_interest> fds;
-      for (const auto& [fd, wanted] : wanted_) fds.push_back({fd, wanted});
-      net::wait_any(fds, timer_.value_or(steady_clock::time_point::max()));
-      if (timer_ && *timer_ <= steady_clock::now()) {
-        timer_.reset();
-        curl_multi_socket_action(multi_, CURL_SOCKET_TIMEOUT, 0, &running);
-      }
-      for (const net::fd_interest& each : fds)
-        if (each.ready != net::interest::none)
-          curl_multi_socket_action(multi_, each.fd, static_cast<int>(each.ready), &running);
-    }
-    return results();
+    std::vector<std::string> made;
+    while (const auto ended = multi_.next())
+      made.push_back(ended->code == CURLE_OK ? body_of(ended->easy) : curl_easy_strerror(ended->code));
+    return made;
   }
 
  private:
-  static_assert(CURL_CSELECT_IN == static_cast<int>(net::interest::read));
-  static_assert(CURL_CSELECT_OUT == static_cast<int>(net::interest::write));
-  static_assert(CURL_POLL_IN == static_cast<int>(net::interest::read));
-  static_assert(CURL_POLL_OUT == static_cast<int>(net::interest::write));
-
-  static int on_socket(CURL*, curl_socket_t fd, int what, void* self, void*) {
-    auto& wanted = static_cast<transfers*>(self)->wanted_;
-    if (what == CURL_POLL_REMOVE)
-      wanted.erase(fd);
-    else
-      wanted[fd] = static_cast<net::interest>(what);
-    return 0;
-  }
-  static int on_timer(CURLM*, long ms, void* self) {
-    auto& timer = static_cast<transfers*>(self)->timer_;
-    timer.reset();
-    if (ms >= 0) timer = steady_clock::now() + std::chrono::milliseconds(ms);
-    return 0;
-  }
   static std::size_t on_data(char* data, std::size_t one, std::size_t size, void* body) {
     static_cast<std::string*>(body)->append(data, one * size);
     return one * size;
   }
 
-  std::vector<std::string> results() {
-    std::vector<std::string> made;
-    int left = 0;
-    while (const CURLMsg* message = curl_multi_info_read(multi_, &left))
-      made.push_back(message->data.result == CURLE_OK ? bodies_[message->easy_handle]
-                                                      : curl_easy_strerror(message->data.result));
-    return made;
-  }
-
-  CURLM* multi_;
+  curl_multi multi_;
   std::map<CURL*, std::string> bodies_;
-  std::map<int, net::interest> wanted_;
-  std::optional<steady_clock::time_point> timer_;
 };
 
 // Reads the header of a request.
@@ -211,6 +167,43 @@ TEST_P(Libcurl, AStopEndsATransferThatWaits) {
     client.request_stop();
     EXPECT_THROW(client.get(), operation_cancelled);
     EXPECT_EQ(read_all(accepted), "");  // libcurl has closed it
+  });
+}
+
+// One that ends first while perform() waits for another is given by next() later. A connection is used again.
+TEST_P(Libcurl, PerformsOneTransferWhileOthersGoOn) {
+  in_runtime([] {
+    net::tcp_listener listener(loopback());
+    latch other_answered(1);
+    std::atomic<int> connections_made{0};
+    task_group connections;
+    auto server = spawn([&] {
+      listener.serve(connections, [&](net::tcp_stream& client) {
+        client.expires_after(bound);
+        const bool is_first = connections_made++ == 0;
+        if (is_first) other_answered.wait();
+        while (take_request(client)) answer(client, "a body");
+      });
+    });
+    transfers all;
+    CURL* const slow = all.make(url_of(listener));
+    all.multi().add(slow);
+    auto answering = spawn([&] {
+      while (connections_made == 0) this_fiber::sleep_for(1ms);
+      other_answered.count_down();
+    });
+    CURL* const quick = all.make(url_of(listener));
+    EXPECT_EQ(timeout(bound, [&] { return all.multi().perform(quick); }), CURLE_OK);
+    EXPECT_EQ(all.body_of(quick), "a body");
+    EXPECT_EQ(timeout(bound, [&] { return all.run(); }), std::vector<std::string>{"a body"});
+    EXPECT_FALSE(all.multi().next());
+    EXPECT_EQ(timeout(bound, [&] { return all.multi().perform(quick); }), CURLE_OK);
+    EXPECT_EQ(connections_made, 2);
+    EXPECT_THROW(all.multi().add(nullptr), std::runtime_error);
+    answering.get();
+    listener.close();
+    connections.request_stop();
+    server.get();
   });
 }
 

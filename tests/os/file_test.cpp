@@ -249,4 +249,50 @@ TEST(FileOutside, WorksOnAPlainThread) {
   EXPECT_EQ(read_all(scratch / "a"), "plain");
 }
 
+TEST_P(File, AFileIsReplacedAsAWhole) {
+  in_runtime([&] {
+    const auto path = scratch_ / "replaced";
+    replace_file(path, "first");
+    EXPECT_EQ(read_all(path), "first");
+    std::filesystem::permissions(path, std::filesystem::perms(0640));
+    file old(path);
+    replace_file(path, std::string(100'000, 'x'));
+    EXPECT_EQ(read_all(path).size(), 100'000u);
+    EXPECT_EQ(old.size(), 5u);  // who had it open sees the old one
+    EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0640));
+    std::filesystem::create_symlink(path, scratch_ / "link");
+    replace_file(scratch_ / "link", "no link");
+    EXPECT_FALSE(std::filesystem::is_symlink(scratch_ / "link"));
+    EXPECT_EQ(read_all(path).size(), 100'000u);
+    std::error_code error;
+    replace_file(scratch_ / "none" / "file", "x", error);
+    EXPECT_EQ(error, std::errc::no_such_file_or_directory);
+    std::filesystem::create_directory(scratch_ / "directory");
+    replace_file(scratch_ / "directory", "x", error);
+    EXPECT_TRUE(error);
+    std::size_t entries = 0;
+    for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator(scratch_ / "")) ++entries;
+    EXPECT_EQ(entries, 3u) << "something was left behind";
+  });
+}
+
+// A reader never sees a part.
+TEST_P(File, AReplacementIsAtomic) {
+  in_runtime([&] {
+    const auto path = scratch_ / "atomic";
+    replace_file(path, std::string(1000, 'a'));
+    std::atomic<bool> done{false};
+    auto reading = spawn([&] {
+      while (!done) {
+        const std::string seen = read_all(path);
+        EXPECT_EQ(seen.size(), 1000u);
+        EXPECT_EQ(seen.find_first_not_of(seen.front()), seen.npos);
+      }
+    });
+    for (int i = 0; i < 20; ++i) replace_file(path, std::string(1000, static_cast<char>('a' + i)));
+    done = true;
+    reading.get();
+  });
+}
+
 }  // namespace

@@ -208,4 +208,28 @@ TEST_P(Scope, ARequestToStopOutlivesTheScopeThatFailed) {
   EXPECT_THROW(fiber.get(), operation_cancelled);
 }
 
+// Children and body meet the same deadline at the same time: that is what is thrown, whichever was first.
+TEST_P(Scope, ADeadlineOfAllIsADeadline) {
+  run([] {
+    for (int i = 0; i < times(30); ++i)
+      EXPECT_THROW(timeout(100us,
+                           [] {
+                             scope([](task_group& group) {
+                               for (int k = 0; k < 4; ++k) group.spawn([] { wait_for_ever(); });
+                               channel<int>().receive();
+                             });
+                           }),
+                   deadline_exceeded);
+    EXPECT_THROW(scope([](task_group& group) {
+                   {
+                     const deadline_scope of_the_child(1ms);
+                     group.spawn([] { wait_for_ever(); });
+                   }
+                   channel<int>().receive();
+                 }),
+                 deadline_exceeded);
+    this_fiber::check();
+  });
+}
+
 }  // namespace

@@ -1,0 +1,163 @@
+#pragma once
+
+// Transfers of libcurl in fibers: while a transfer waits, its worker runs other fibers.
+//
+//   CURL* const easy = curl_easy_init();
+//   curl_easy_setopt(easy, CURLOPT_URL, "https://example.org/");
+//   ulexite::curl_multi transfers;
+//   const CURLcode result = transfers.perform(easy);
+//
+// The library itself does not need libcurl; a program that includes this header links it. Call curl_global_init before
+// the first transfer. Every transfer is made with CURLOPT_NOSIGNAL. libcurl looks names up on threads of its own, or by
+// c-ares.
+
+#include <curl/curl.h>
+#include <ulexite/base/error.hpp>
+#include <ulexite/net/io_wait.hpp>
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <new>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ulexite {
+
+// Transfers that run at the same time, driven by the fiber (or plain thread) that calls next() or perform(); one at a
+// time may use it. Connections are kept for later transfers as long as it lives.
+class curl_multi {
+ public:
+  // A transfer that has ended, and how.
+  struct result {
+    CURL* easy;     // the transfer
+    CURLcode code;  // CURLE_OK, or why it failed
+  };
+
+  // Throws std::bad_alloc.
+  curl_multi() : multi_(curl_multi_init()) {
+    if (!multi_) throw std::bad_alloc();
+    curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &on_socket);
+    curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
+    curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &on_timer);
+    curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
+  }
+  curl_multi(const curl_multi&) = delete;
+  curl_multi& operator=(const curl_multi&) = delete;
+  // Ends the transfers under way. Their handles stay the caller's.
+  ~curl_multi() {
+    for (CURL* const easy : added_) curl_multi_remove_handle(multi_, easy);
+    curl_multi_cleanup(multi_);
+  }
+
+  // Begins a transfer; next() makes it go on. The handle must live until it has ended or is removed. Throws
+  // std::runtime_error if libcurl refuses it.
+  void add(CURL* easy) {
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    check(curl_multi_add_handle(multi_, easy));
+    try {
+      added_.insert(easy);
+    } catch (...) {
+      curl_multi_remove_handle(multi_, easy);
+      throw;
+    }
+  }
+  // Gives a transfer up, in whatever state it is.
+  void remove(CURL* easy) noexcept {
+    if (added_.erase(easy) != 0) curl_multi_remove_handle(multi_, easy);
+  }
+
+  // Waits until a transfer has ended, removes and returns it; nullopt when there is none. A cancellation point: throws
+  // operation_cancelled, and the transfers can go on.
+  std::optional<result> next() {
+    if (!ended_.empty()) {
+      const result first = ended_.front();
+      ended_.pop_front();
+      return first;
+    }
+    return next_to_end();
+  }
+
+  // Makes one transfer, as curl_easy_perform does. Others that were added go on meanwhile; what ends of them, next()
+  // gives later. A cancellation point: throws operation_cancelled, and the transfer is given up.
+  CURLcode perform(CURL* easy) {
+    add(easy);
+    try {
+      for (;;) {
+        const result ended = next_to_end().value();
+        if (ended.easy == easy) return ended.code;
+        ended_.push_back(ended);
+      }
+    } catch (...) {
+      remove(easy);
+      throw;
+    }
+  }
+
+  // For options of the whole, as CURLMOPT_MAX_HOST_CONNECTIONS. Not those of sockets and timers.
+  [[nodiscard]] CURLM* native_handle() const noexcept { return multi_; }
+
+ private:
+  static_assert(CURL_CSELECT_IN == static_cast<int>(net::interest::read));
+  static_assert(CURL_CSELECT_OUT == static_cast<int>(net::interest::write));
+  static_assert(CURL_POLL_IN == static_cast<int>(net::interest::read));
+  static_assert(CURL_POLL_OUT == static_cast<int>(net::interest::write));
+
+  static void check(CURLMcode code) {
+    if (code != CURLM_OK) throw std::runtime_error(std::string("ulexite: curl_multi: ") + curl_multi_strerror(code));
+  }
+  static int on_socket(CURL*, curl_socket_t fd, int what, void* self, void*) {
+    auto& wanted = static_cast<curl_multi*>(self)->wanted_;
+    if (what == CURL_POLL_REMOVE)
+      wanted.erase(fd);
+    else
+      wanted[fd] = static_cast<net::interest>(what);
+    return 0;
+  }
+  static int on_timer(CURLM*, long ms, void* self) {
+    auto& timer = static_cast<curl_multi*>(self)->timer_;
+    timer.reset();
+    if (ms >= 0) timer = steady_clock::now() + std::chrono::milliseconds(ms);
+    return 0;
+  }
+
+  std::optional<result> next_to_end() {
+    while (!added_.empty()) {
+      int left = 0;
+      while (const CURLMsg* const message = curl_multi_info_read(multi_, &left)) {
+        if (message->msg != CURLMSG_DONE) continue;
+        const result ended{message->easy_handle, message->data.result};
+        remove(ended.easy);
+        return ended;
+      }
+      wait();
+    }
+    return std::nullopt;
+  }
+
+  // Waits for one of the descriptors or the time that libcurl has named, and tells it.
+  void wait() {
+    std::vector<net::fd_interest> fds;
+    for (const auto& [fd, wanted] : wanted_) fds.push_back({fd, wanted});
+    net::wait_any(fds, timer_.value_or(steady_clock::time_point::max()));
+    int running = 0;
+    if (timer_ && *timer_ <= steady_clock::now()) {
+      timer_.reset();
+      check(curl_multi_socket_action(multi_, CURL_SOCKET_TIMEOUT, 0, &running));
+    }
+    for (const net::fd_interest& each : fds)
+      if (each.ready != net::interest::none)
+        check(curl_multi_socket_action(multi_, each.fd, static_cast<int>(each.ready), &running));
+  }
+
+  CURLM* multi_;
+  std::set<CURL*> added_;
+  std::map<int, net::interest> wanted_;
+  std::optional<steady_clock::time_point> timer_;
+  std::deque<result> ended_;  // while perform() waited for another
+};
+
+}  // namespace ulexite

@@ -1,0 +1,395 @@
+#pragma once
+
+// TLS over any stream, by OpenSSL.
+//
+//   ulexite::tls_context trusted = ulexite::tls_context::client();
+//   auto tcp = ulexite::net::tcp_stream::connect("example.org", 443, 10s);
+//   ulexite::tls_stream secure(tcp, trusted, "example.org");
+//   secure.write("GET / HTTP/1.0\r\nHost: example.org\r\n\r\n");
+//   ulexite::net::buffered_reader in(secure);
+//
+// The library itself does not need OpenSSL; a program that includes this header links libssl and libcrypto.
+//
+// Errors: those of the stream below, and codes of tls_category() for those of TLS; after one of TLS every operation
+// fails with it again. Two forms as in net/tcp.hpp. The time limits are those of the stream below. Nothing is lost by an
+// expiry or a cancellation: the next call continues.
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <ulexite/base/error.hpp>
+#include <ulexite/base/nul.hpp>
+#include <ulexite/interop/tls_context.hpp>
+#include <ulexite/net/buffered.hpp>
+#include <ulexite/runtime/wait/cancellation_checks.hpp>
+#include <ulexite/sync/mutex.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace ulexite {
+
+namespace detail {
+
+// A connection's state of TLS, with the ciphertext that has come and that is to go.
+class tls_session {
+ public:
+  // Throws std::system_error.
+  tls_session(SSL_CTX* context, const std::string* server_name) : ssl_(SSL_new(context)) {
+    BIO* const bio = ssl_ ? BIO_new(method()) : nullptr;
+    if (!bio) throw std::system_error(last_tls_error(), "ulexite: making a TLS session");
+    BIO_set_data(bio, this);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(ssl_.get(), bio, bio);
+    if (server_name) {
+      expect(*server_name);
+      SSL_set_connect_state(ssl_.get());
+    } else {
+      SSL_set_accept_state(ssl_.get());
+    }
+  }
+
+  [[nodiscard]] SSL* ssl() const noexcept { return ssl_.get(); }
+
+  // Ciphertext that has come. Throws std::bad_alloc.
+  void feed(const char* data, std::size_t size) { in_.append(data, size); }
+  // Ciphertext that is to go.
+  [[nodiscard]] bool has_output() const noexcept { return !out_.empty(); }
+  // Moves it to `into`, which is empty; false if there is none.
+  [[nodiscard]] bool take_output(std::string& into) noexcept {
+    into.swap(out_);
+    return !into.empty();
+  }
+
+  // What a call of OpenSSL that returned `result` needs: true for more ciphertext. Otherwise `error`, or the peer's end.
+  [[nodiscard]] bool wants_more(int result, std::error_code& error) {
+    switch (SSL_get_error(ssl_.get(), result)) {
+      case SSL_ERROR_WANT_READ: return true;
+      case SSL_ERROR_ZERO_RETURN: return false;
+      default: error = failure_ = last_tls_error(); return false;
+    }
+  }
+  // The error of TLS that has ended it, if one has.
+  [[nodiscard]] std::error_code failure() const noexcept { return failure_; }
+  void fail(std::error_code error) noexcept { failure_ = error; }
+
+ private:
+  static constexpr std::size_t kept = 1024;  // bytes of an empty buffer
+
+  struct deleter {
+    void operator()(SSL* ssl) const noexcept { SSL_free(ssl); }
+  };
+
+  // The name or the numeric address that the peer's certificate must be made out to.
+  void expect(const std::string& name) {
+    X509_VERIFY_PARAM* const checks = SSL_get0_param(ssl_.get());
+    if (X509_VERIFY_PARAM_set1_ip_asc(checks, name.c_str()) == 1) return;
+    ERR_clear_error();
+    X509_VERIFY_PARAM_set_hostflags(checks, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    if (name.empty() || has_nul(name) ||
+        SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                 const_cast<char*>(name.c_str())) != 1 ||
+        SSL_set1_host(ssl_.get(), name.c_str()) != 1) {
+      ERR_clear_error();
+      throw std::invalid_argument("tls_stream: " + shown(name) + " is no name of a server");
+    }
+  }
+
+  // Buffers of ours instead of OpenSSL's memory BIOs, because those keep the memory of their largest content.
+  static BIO_METHOD* method() {
+    static BIO_METHOD* const made = [] {
+      BIO_METHOD* const fresh = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "ulexite tls_session");
+      BIO_meth_set_read(fresh, [](BIO* bio, char* data, int size) { return of(bio).give(bio, data, size); });
+      BIO_meth_set_write(fresh, [](BIO* bio, const char* data, int size) { return of(bio).take(data, size); });
+      BIO_meth_set_ctrl(fresh, [](BIO*, int command, long, void*) -> long { return command == BIO_CTRL_FLUSH; });
+      return fresh;
+    }();
+    return made;
+  }
+  static tls_session& of(BIO* bio) noexcept { return *static_cast<tls_session*>(BIO_get_data(bio)); }
+
+  int give(BIO* bio, char* data, int size) noexcept {
+    BIO_clear_retry_flags(bio);
+    const std::size_t length = std::min(in_.size() - read_, static_cast<std::size_t>(std::max(size, 0)));
+    if (length == 0) {
+      BIO_set_retry_read(bio);
+      return -1;
+    }
+    std::memcpy(data, in_.data() + read_, length);
+    read_ += length;
+    if (read_ == in_.size()) {
+      read_ = 0;
+      in_.clear();
+      if (in_.capacity() > kept) in_.shrink_to_fit();
+    }
+    return static_cast<int>(length);
+  }
+  int take(const char* data, int size) noexcept try {
+    out_.append(data, static_cast<std::size_t>(std::max(size, 0)));
+    return size;
+  } catch (const std::bad_alloc&) {
+    return -1;
+  }
+
+  std::unique_ptr<SSL, deleter> ssl_;
+  std::string in_, out_;  // ciphertext
+  std::size_t read_ = 0;  // of in_
+  std::error_code failure_;
+};
+
+}  // namespace detail
+
+// A stream that is TLS over `Stream`, which must outlive it and is used by nothing else meanwhile: a tcp_stream, or any
+// class with read_some and write_some in both forms. One fiber or thread may read while another writes. The handshake is
+// made by the first operation, or by handshake(). An idle connection keeps some 17 KB, most of them OpenSSL's, beside
+// the stream below and the pages of the stack that the handshake has touched.
+template <class Stream>
+  requires net::readable_stream<Stream> && net::writable_stream<Stream>
+class tls_stream {
+ public:
+  // The server's side, with a certificate in `context`. Throws std::system_error.
+  tls_stream(Stream& under, const tls_context& context)
+      : under_(under), session_(std::make_unique<detail::tls_session>(context.native_handle(), nullptr)) {}
+  // The client's side. The peer's certificate must be made out to `server_name`, a host name or a numeric address, and
+  // the name is sent to the server. Throws std::system_error, and std::invalid_argument for what is no name.
+  tls_stream(Stream& under, const tls_context& context, const std::string& server_name)
+      : under_(under), session_(std::make_unique<detail::tls_session>(context.native_handle(), &server_name)) {}
+  tls_stream(const tls_stream&) = delete;
+  tls_stream& operator=(const tls_stream&) = delete;
+
+  // Agrees with the peer on keys, and checks its certificate. Waits. Once it is done, it does nothing.
+  void handshake(std::error_code& error) {
+    error.clear();
+    if (done_.load(std::memory_order_acquire)) return;  // pairs with the store below
+    const std::lock_guard turn(handshake_);
+    while (!done_.load(std::memory_order_relaxed)) {  // written with handshake_ held
+      bool more;
+      {
+        const std::lock_guard lock(state_);
+        if ((error = session_->failure())) return;
+        ERR_clear_error();
+        const int result = SSL_do_handshake(session_->ssl());
+        more = result != 1 && session_->wants_more(result, error);
+        if (result != 1 && !more && !error) error = session_->failure();
+        if (result == 1) done_.store(true, std::memory_order_release);  // pairs with the load above
+      }
+      std::error_code ignored;
+      flush(error ? ignored : error);  // an alert, too
+      if (error) return;
+      if (more && !receive(error) && !error) fail_cut(error);
+      if (error) return;
+    }
+  }
+  void handshake() {
+    throwing("the handshake of TLS", [&](std::error_code& error) { handshake(error); });
+  }
+
+  // Reads what there is, at least one byte, at most `size`; waits while there is none. Returns the number of bytes, 0
+  // when the peer has ended TLS (or for size 0). A connection that ends without that is an error, because an attacker
+  // may have cut it.
+  std::size_t read_some(void* data, std::size_t size, std::error_code& error) {
+    for (handshake(error); !error && size > 0;) {
+      std::size_t got = 0;
+      {
+        const std::lock_guard lock(state_);
+        if ((error = session_->failure())) return 0;
+        ERR_clear_error();
+        const int result = SSL_read_ex(session_->ssl(), data, size, &got);
+        if (result == 1) return got;
+        if (!session_->wants_more(result, error)) break;
+      }
+      flush_unless_busy(error);
+      if (!error && !receive(error) && !error) fail_cut(error);
+    }
+    if (error) {
+      std::error_code ignored;
+      flush_unless_busy(ignored);  // an alert
+    }
+    return 0;
+  }
+  std::size_t read_some(void* data, std::size_t size) {
+    std::size_t got = 0;
+    throwing("reading from TLS", [&](std::error_code& error) { got = read_some(data, size, error); });
+    return got;
+  }
+
+  // Takes up to 16 KiB, and sends it. Returns the number of bytes taken. What was taken is sent, if not by this call,
+  // because it met an error, then by the next one, which meets the error too.
+  std::size_t write_some(const void* data, std::size_t size, std::error_code& error) {
+    handshake(error);
+    if (!error) flush(error);
+    if (error || size == 0) return 0;
+    std::size_t taken = 0;
+    {
+      const std::lock_guard lock(state_);
+      if ((error = session_->failure())) return 0;
+      ERR_clear_error();
+      const int result = SSL_write_ex(session_->ssl(), data, std::min<std::size_t>(size, 16'384), &taken);
+      if (result != 1) {
+        static_cast<void>(session_->wants_more(result, error));
+        if (!error) error = std::make_error_code(std::errc::broken_pipe);  // after shutdown_write
+        return 0;
+      }
+    }
+    std::error_code of_next;
+    flush(of_next);
+    return taken;
+  }
+  std::size_t write_some(const void* data, std::size_t size) {
+    std::size_t taken = 0;
+    throwing("writing to TLS", [&](std::error_code& error) { taken = write_some(data, size, error); });
+    return taken;
+  }
+
+  // Writes everything, and returns when the stream below has it. The number of bytes taken, fewer only on an error.
+  std::size_t write(const void* data, std::size_t size, std::error_code& error) {
+    std::size_t done = 0;
+    error.clear();
+    while (!error && done < size) done += write_some(static_cast<const char*>(data) + done, size - done, error);
+    if (!error) flush(error);
+    return done;
+  }
+  void write(const void* data, std::size_t size) {
+    throwing("writing to TLS", [&](std::error_code& error) { write(data, size, error); });
+  }
+  std::size_t write(std::string_view text, std::error_code& error) { return write(text.data(), text.size(), error); }
+  void write(std::string_view text) { write(text.data(), text.size()); }
+
+  // Tells the peer that nothing more comes (close_notify). Reads continue. The stream below stays open.
+  void shutdown_write(std::error_code& error) {
+    handshake(error);
+    if (error) return;
+    {
+      const std::lock_guard lock(state_);
+      if ((error = session_->failure())) return;
+      ERR_clear_error();
+      SSL_shutdown(session_->ssl());
+      ERR_clear_error();
+    }
+    flush(error);
+  }
+  void shutdown_write() {
+    throwing("ending TLS", [&](std::error_code& error) { shutdown_write(error); });
+  }
+
+  // The protocol of ALPN that was agreed on; empty without one. After the handshake.
+  [[nodiscard]] std::string_view alpn() const noexcept {
+    const unsigned char* name = nullptr;
+    unsigned size = 0;
+    SSL_get0_alpn_selected(session_->ssl(), &name, &size);
+    return {reinterpret_cast<const char*>(name), size};
+  }
+  // "TLSv1.3" and the like. After the handshake.
+  [[nodiscard]] std::string_view version() const noexcept { return SSL_get_version(session_->ssl()); }
+  // The name that the client has asked for, on the server's side; empty without one. After the handshake.
+  [[nodiscard]] std::string_view server_name() const noexcept {
+    const char* const name = SSL_get_servername(session_->ssl(), TLSEXT_NAMETYPE_host_name);
+    return name ? name : "";
+  }
+  // For what is not here: certificates, ciphers, sessions. Not during an operation.
+  [[nodiscard]] SSL* native_handle() const noexcept { return session_->ssl(); }
+  // The stream below.
+  [[nodiscard]] Stream& next_layer() const noexcept { return under_; }
+
+ private:
+  static constexpr std::size_t small_read = 512, large_read = 32'768;
+
+  // Reads ciphertext; false at the end of the stream below. An idle connection waits with a small buffer.
+  bool receive(std::error_code& error) {
+    std::size_t got;
+    if (reads_ == small_read) {
+      char room[small_read];
+      got = receive_into(room, error);
+    } else {
+      const std::unique_ptr<char[]> room(new char[reads_]);
+      got = receive_into(room.get(), error);
+    }
+    if (error) return false;
+    reads_ = got == reads_ ? std::min(8 * reads_, large_read) : small_read;
+    return got > 0;
+  }
+  std::size_t receive_into(char* room, std::error_code& error) {
+    const std::size_t got = under_.read_some(room, reads_, error);
+    if (error) return 0;
+    const std::lock_guard lock(state_);
+    session_->feed(room, got);
+    return got;
+  }
+
+  // Sends the ciphertext that is there. One at a time, so that it stays in order.
+  void flush(std::error_code& error) {
+    const std::lock_guard turn(sending_);
+    send_all(error);
+  }
+  // For a reader, which must not wait for a writer that waits for the peer. That one sends it then.
+  void flush_unless_busy(std::error_code& error) {
+    while (has_output() && sending_.try_lock()) {
+      const std::lock_guard turn(sending_, std::adopt_lock);
+      send_all(error);
+      if (error) return;
+    }
+  }
+  // With sending_ held. What an error leaves is sent first the next time.
+  void send_all(std::error_code& error) {
+    for (;;) {
+      if (chunk_.empty()) {
+        const std::lock_guard lock(state_);
+        left_over_ = false;
+        if (!session_->take_output(chunk_)) return;
+      }
+      const std::size_t done = under_.write_some(chunk_.data(), chunk_.size(), error);
+      chunk_.erase(0, done);
+      if (chunk_.empty()) chunk_ = {};  // gives its memory back
+      if (!error) continue;
+      const std::lock_guard lock(state_);
+      left_over_ = !chunk_.empty();
+      return;
+    }
+  }
+  [[nodiscard]] bool has_output() {
+    const std::lock_guard lock(state_);
+    return left_over_ || session_->has_output();
+  }
+
+  void fail_cut(std::error_code& error) {
+    error =
+        std::error_code(static_cast<int>(ERR_PACK(ERR_LIB_SSL, 0, SSL_R_UNEXPECTED_EOF_WHILE_READING)), tls_category());
+    const std::lock_guard lock(state_);
+    session_->fail(error);
+  }
+
+  template <class Operation>
+  void throwing(const char* what, Operation&& operation) {
+    std::error_code error;
+    operation(error);
+    if (!error) return;
+    std::string text = std::string("ulexite: ") + what;
+    const long verified = SSL_get_verify_result(session_->ssl());
+    if (error.category() == tls_category() && verified != X509_V_OK)
+      text += std::string(": ") + X509_verify_cert_error_string(verified);
+    if (error.category() == error_category()) detail::throw_cancelled(error);
+    throw std::system_error(error, text);
+  }
+
+  Stream& under_;
+  mutex state_;  // guards what is in session_, and left_over_
+  std::unique_ptr<detail::tls_session> session_;
+  mutex handshake_;  // held by the one that makes it
+  std::atomic<bool> done_{false};
+  mutex sending_;  // held by the one that sends; guards chunk_
+  std::string chunk_;
+  bool left_over_ = false;          // chunk_ has something, and its sender has gone
+  std::size_t reads_ = small_read;  // the reader's
+};
+
+}  // namespace ulexite

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <ulexite/base/standard.hpp>
+
+#include <filesystem>
+#include <initializer_list>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace ulexite {
+
+// The category of the errors of OpenSSL; the values are those of ERR_get_error.
+inline const std::error_category& tls_category() noexcept {
+  struct category final : std::error_category {
+    [[nodiscard]] const char* name() const noexcept override { return "tls"; }
+    [[nodiscard]] std::string message(int value) const override {
+      const char* const reason = ERR_reason_error_string(static_cast<unsigned>(value));
+      return reason ? reason : "error " + std::to_string(value);
+    }
+  };
+  static const category only;
+  return only;
+}
+
+namespace detail {
+
+// The oldest error that OpenSSL has noted on this thread, which forgets all of them.
+inline std::error_code last_tls_error() noexcept {
+  const unsigned long code = ERR_get_error();
+  ERR_clear_error();
+  if (code == 0) return std::make_error_code(std::errc::protocol_error);
+  if (ERR_SYSTEM_ERROR(code)) return {static_cast<int>(ERR_GET_REASON(code)), std::system_category()};
+  return {static_cast<int>(code), tls_category()};
+}
+
+}  // namespace detail
+
+// What connections of TLS have in common: certificates, whom to trust, protocols. TLS 1.2 is the oldest version. Set it
+// up before the first connection; then any number of fibers and threads may make connections with it at the same time.
+// Connections keep what they need of it. Movable. Its functions block for as long as they read files. They throw
+// std::system_error that names the file.
+class tls_context {
+ public:
+  // For clients: a server needs a certificate that the system trusts and that is made out to its name.
+  [[nodiscard]] static tls_context client() {
+    tls_context made(TLS_client_method());
+    if (SSL_CTX_set_default_verify_paths(made.native_handle()) != 1) fail("reading the certificates that are trusted");
+    SSL_CTX_set_verify(made.native_handle(), SSL_VERIFY_PEER, nullptr);
+    return made;
+  }
+  // For servers: with a chain of certificates, its own first, and its private key, both in PEM. Clients need none.
+  [[nodiscard]] static tls_context server(const std::filesystem::path& chain, const std::filesystem::path& key) {
+    tls_context made(TLS_server_method());
+    made.use_certificate(chain, key);
+    return made;
+  }
+
+  // Shows this certificate to peers; a client needs one only if the server asks for it.
+  void use_certificate(const std::filesystem::path& chain, const std::filesystem::path& key) {
+    if (SSL_CTX_use_certificate_chain_file(context_.get(), chain.c_str()) != 1)
+      fail("reading the certificates in \"" + chain.string() + '"');
+    if (SSL_CTX_use_PrivateKey_file(context_.get(), key.c_str(), SSL_FILETYPE_PEM) != 1)
+      fail("reading the key in \"" + key.string() + '"');
+    if (SSL_CTX_check_private_key(context_.get()) != 1)
+      fail("using the key in \"" + key.string() + "\" for the certificate in \"" + chain.string() + '"');
+  }
+  // Trusts the certificates in a file, in PEM, beside those that it trusts already.
+  void trust(const std::filesystem::path& certificates) {
+    if (SSL_CTX_load_verify_locations(context_.get(), certificates.c_str(), nullptr) != 1)
+      fail("reading the certificates in \"" + certificates.string() + '"');
+  }
+  // For servers: clients must have a certificate that is trusted.
+  void require_client_certificates() noexcept {
+    SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  }
+  // For clients: accepts any certificate. The connection is then secret to those who only listen, and to nobody else.
+  void trust_everything() noexcept { SSL_CTX_set_verify(context_.get(), SSL_VERIFY_NONE, nullptr); }
+
+  // The protocols that ALPN offers or accepts, the best first, as {"h2", "http/1.1"}. A server takes the first of its
+  // own that the client has; a client that has none of them is refused. Throws std::invalid_argument for an empty or too
+  // long name.
+  void set_alpn(std::initializer_list<std::string_view> protocols) {
+    auto wire = std::make_shared<std::string>();
+    for (const std::string_view each : protocols) {
+      if (each.empty() || each.size() > 255)
+        throw std::invalid_argument("tls_context::set_alpn: \"" + std::string(each) + "\" is no protocol");
+      *wire += static_cast<char>(each.size());
+      *wire += each;
+    }
+    SSL_CTX_set_alpn_protos(context_.get(), reinterpret_cast<const unsigned char*>(wire->data()),
+                            static_cast<unsigned>(wire->size()));
+    alpn_ = std::move(wire);
+    SSL_CTX_set_alpn_select_cb(context_.get(), &select_protocol, const_cast<std::string*>(alpn_.get()));
+  }
+
+  // For what is not here. Valid as long as the context.
+  [[nodiscard]] SSL_CTX* native_handle() const noexcept { return context_.get(); }
+
+ private:
+  struct deleter {
+    void operator()(SSL_CTX* context) const noexcept { SSL_CTX_free(context); }
+  };
+
+  explicit tls_context(const SSL_METHOD* method) : context_(SSL_CTX_new(method)) {
+    if (!context_) fail("making a TLS context");
+    SSL_CTX_set_min_proto_version(context_.get(), TLS1_2_VERSION);
+    SSL_CTX_set_options(context_.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_mode(context_.get(),
+                     SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  }
+
+  [[noreturn]] static void fail(const std::string& what) {
+    throw std::system_error(detail::last_tls_error(), "ulexite: " + what);
+  }
+  static int select_protocol(SSL*, const unsigned char** chosen, unsigned char* size, const unsigned char* offered,
+                             unsigned offered_size, void* mine) {
+    const auto& own = *static_cast<const std::string*>(mine);
+    unsigned char* found = nullptr;
+    const int how = SSL_select_next_proto(&found, size, reinterpret_cast<const unsigned char*>(own.data()),
+                                          static_cast<unsigned>(own.size()), offered, offered_size);
+    *chosen = found;
+    return how == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
+  }
+
+  std::shared_ptr<const std::string> alpn_;  // as on the wire; before the context, which refers to it
+  std::unique_ptr<SSL_CTX, deleter> context_;
+};
+
+}  // namespace ulexite

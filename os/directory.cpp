@@ -1,0 +1,105 @@
+#include <ulexite/base/nul.hpp>
+#include <ulexite/os/directory.hpp>
+#include <ulexite/os/file_calls.hpp>
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+namespace ulexite {
+namespace fs = std::filesystem;
+namespace {
+
+using detail::on_pool;
+using detail::until_not_interrupted;
+
+// The kernel sees to it that no step leads out. It refuses links that are absolute, and gives up when directories are
+// moved at that moment. Before Linux 5.6, and in some sandboxes, there is no such call.
+int open_beneath(int root, const std::string& below, int flags, unsigned permissions, unsigned resolve) noexcept {
+  open_how how{};
+  how.flags = static_cast<unsigned>(flags);
+  how.mode = (flags & O_CREAT) != 0 ? permissions : 0;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve;
+  return static_cast<int>(
+      until_not_interrupted([&] { return ::syscall(SYS_openat2, root, below.c_str(), &how, sizeof how); }));
+}
+
+int open_step(int from, const fs::path& name, int flags, unsigned permissions) noexcept {
+  return until_not_interrupted([&] { return ::openat(from, name.c_str(), flags | O_NOFOLLOW, permissions); });
+}
+
+// What may be made is not there yet: its directory is looked for without it.
+fs::path real_path(const fs::path& path, bool creates, std::error_code& error) {
+  fs::path real = fs::canonical(path, error);
+  if (!creates || error != std::errc::no_such_file_or_directory) return real;
+  return fs::canonical(path.parent_path(), error) / path.filename();
+}
+
+}  // namespace
+
+directory::directory(const fs::path& path, std::error_code& error) {
+  on_pool(error, [&] {
+    if (detail::has_nul(path.native())) return -EINVAL;
+    path_ = fs::canonical(path, error);
+    if (error) return -error.value();
+    const int fd = detail::or_errno(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    root_ = file::adopt(fd, path_);
+    return fd;
+  });
+}
+
+directory::directory(const fs::path& path) {
+  std::error_code error;
+  *this = directory(path, error);
+  detail::throw_if(error, "opening the directory", path);
+}
+
+// Asks for the path without links, and then goes it step by step: a link that stands there by now ends the way.
+int directory::open_without_links(const fs::path& below, int flags, unsigned permissions) const {
+  std::error_code error;
+  const fs::path real = real_path(path_ / below, (flags & O_CREAT) != 0, error).lexically_relative(path_);
+  if (error) return -error.value();
+  if (real.empty() || *real.begin() == "..") return -ENOENT;
+  file at;
+  for (auto step = real.begin();;) {
+    const int from = at.is_open() ? at.native_handle() : root_.native_handle();
+    const fs::path name = *step++;
+    if (step == real.end()) return open_step(from, name, flags, permissions);
+    const int fd = open_step(from, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0) return fd;
+    at = file::adopt(fd, {});
+  }
+}
+
+file directory::open(const fs::path& below, open_mode mode, fs::perms permissions, std::error_code& error) const {
+  const int flags = detail::flags_of(mode) | O_NONBLOCK | O_NOCTTY;  // a pipe must not wait for its other end
+  const auto allowed = static_cast<unsigned>(permissions);
+  error = detail::stop_cause(detail::this_agent());
+  if (error) return {};
+  int fd = detail::has_nul(below.native()) ? -EINVAL : -EAGAIN;
+  if (fd == -EAGAIN && mode == open_mode::read)
+    fd = open_beneath(native_handle(), below.native(), flags, 0, RESOLVE_CACHED);
+  if (fd >= 0 || fd == -ENOENT || detail::has_nul(below.native())) {
+    if (fd < 0) error.assign(-fd, std::system_category());
+    detail::spend_budget();
+  } else {
+    fd = on_pool(error, [&] {
+      const int opened = open_beneath(native_handle(), below.native(), flags, allowed, 0);
+      return opened >= 0 || opened == -ENOENT ? opened : open_without_links(below, flags, allowed);
+    });
+  }
+  return error ? file() : file::adopt(fd, (path_ / below).native());
+}
+
+file directory::open(const fs::path& below, open_mode mode, fs::perms permissions) const {
+  std::error_code error;
+  file opened = open(below, mode, permissions, error);
+  detail::throw_if(error, "opening", path_ / below);
+  return opened;
+}
+
+}  // namespace ulexite

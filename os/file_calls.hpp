@@ -1,0 +1,45 @@
+#pragma once
+
+// What the calls of files have in common. The library's own: nothing for users.
+
+#include <ulexite/net/fd_wait.hpp>
+#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/os/file.hpp>
+#include <ulexite/sync/blocking.hpp>
+
+#include <sys/types.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+namespace ulexite::detail {
+
+// The flags of open for a mode. Throws usage_error for a contradictory one.
+int flags_of(open_mode mode);
+
+// Makes `call`, a system call that returns -errno, on the pool. -1 and the error if it fails or is not made.
+template <class Call>
+auto on_pool(std::error_code& error, Call&& call) -> decltype(call()) try {
+  error.clear();
+  const auto result = blocking(call);
+  if (result < 0) error.assign(static_cast<int>(-result), std::system_category());
+  return result < 0 ? -1 : result;
+} catch (const std::system_error& refused) {  // cancelled, or no thread
+  error = refused.code();
+  return -1;
+}
+
+// The system call again, as long as it was interrupted.
+template <class Call>
+auto until_not_interrupted(Call&& call) noexcept -> decltype(call()) {
+  for (;;)
+    if (const auto result = or_errno(call()); result != -EINTR) return result;
+}
+
+// Throws what an operation on `which` has met, if anything: "ulexite: " + what + its name.
+inline void throw_if(const std::error_code& error, const char* what, const std::string& which) {
+  if (error) fail(error, std::string("ulexite: ") + what + " " + shown(which));
+}
+
+}  // namespace ulexite::detail

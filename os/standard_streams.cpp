@@ -1,0 +1,167 @@
+#include <ulexite/net/io_wait.hpp>
+#include <ulexite/net/quiet_write.hpp>
+#include <ulexite/os/file_calls.hpp>
+#include <ulexite/os/standard_streams.hpp>
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+
+namespace ulexite {
+
+using detail::or_errno;
+
+byte_stream::byte_stream(int fd, std::string name) : fd_(fd), name_(std::move(name)) {
+  struct stat about{};
+  const int result = fd < 0 ? fd : or_errno(::fstat(fd, &about));
+  if (result < 0) {
+    if (fd >= 0) ::close(fd);
+    fail({-result, std::system_category()}, "opening");
+  }
+  kind_ = S_ISREG(about.st_mode) ? kind::regular : S_ISSOCK(about.st_mode) ? kind::socket : kind::other;
+}
+
+byte_stream::~byte_stream() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+// A pipe or a terminal has an open description of its own then. A file must not be opened again, because that would begin
+// anew; without /proc, or if its permissions forbid it, the description is shared, and a call may block.
+int byte_stream::opened_again(int fd, int flags) noexcept {
+  struct stat about{};
+  if (::fstat(fd, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode))) {
+    const std::string path = "/proc/self/fd/" + std::to_string(fd);
+    const int again = ::open(path.c_str(), flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (again >= 0) return again;
+  }
+  return or_errno(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+}
+
+int byte_stream::opened(const std::filesystem::path& path, int flags) {
+  std::error_code error;
+  const int fd = detail::on_pool(error, [&] {
+    return detail::has_nul(path.native()) ? -EINVAL
+                                          : or_errno(::open(path.c_str(), flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  });
+  detail::throw_if(error, "opening", path);
+  return fd;
+}
+
+void byte_stream::fail(std::error_code error, const char* what) const {
+  detail::fail(error, std::string("ulexite: ") + what + " " + name_);
+}
+
+// The wait comes first where the description is shared and may block: so only another reader's haste could make it.
+template <class OnFile, class OnSocket>
+std::size_t byte_stream::perform(bool reads, std::error_code& error, OnFile&& on_file, OnSocket&& on_socket) {
+  if (kind_ == kind::regular) {
+    const auto done =
+        detail::on_pool(error, [&] { return detail::until_not_interrupted([&] { return on_file(fd_); }); });
+    return error ? 0 : static_cast<std::size_t>(done);
+  }
+  try {
+    error.clear();
+    for (;;) {
+      if (reads)
+        net::wait_readable(fd_);
+      else
+        net::wait_writable(fd_);
+      const ssize_t done = kind_ == kind::socket ? on_socket(fd_) : on_file(fd_);
+      if (done >= 0) {
+        detail::spend_budget();
+        return static_cast<std::size_t>(done);
+      }
+      if (done != -EAGAIN && done != -EINTR) {
+        error.assign(static_cast<int>(-done), std::system_category());
+        return 0;
+      }
+    }
+  } catch (const std::system_error& failure) {
+    error = failure.code();
+    return 0;
+  }
+}
+
+input_stream::input_stream(const std::filesystem::path& path)
+    : byte_stream(opened(path, O_RDONLY), detail::shown(path.native())) {}
+
+input_stream::input_stream(int fd, std::string name) : byte_stream(opened_again(fd, O_RDONLY), std::move(name)) {}
+
+std::size_t input_stream::read_some(void* data, std::size_t size, std::error_code& error) {
+  error.clear();
+  if (size == 0) return 0;
+  return perform(
+      true, error, [&](int fd) { return or_errno(::read(fd, data, size)); },
+      [&](int fd) { return or_errno(::recv(fd, data, size, MSG_DONTWAIT)); });
+}
+
+std::size_t input_stream::read_some(void* data, std::size_t size) {
+  std::error_code error;
+  const std::size_t got = read_some(data, size, error);
+  if (error) fail(error, "reading from");
+  return got;
+}
+
+output_stream::output_stream(int fd, std::string name) : byte_stream(opened_again(fd, O_WRONLY), std::move(name)) {}
+
+// No more than PIPE_BUF at a time: a pipe that is ready takes that without blocking, also if its description is shared.
+std::size_t output_stream::write_in_turn(const char* data, std::size_t size, std::error_code& error) {
+  return perform(
+      false, error,
+      [&](int fd) {
+        return detail::write_quietly([&] { return ::write(fd, data, std::min<std::size_t>(size, PIPE_BUF)); });
+      },
+      [&](int fd) { return or_errno(::send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL)); });
+}
+
+std::size_t output_stream::write_some(const void* data, std::size_t size, std::error_code& error) {
+  error.clear();
+  if (size == 0) return 0;
+  const std::lock_guard turn(turn_);
+  return write_in_turn(static_cast<const char*>(data), size, error);
+}
+
+std::size_t output_stream::write_some(const void* data, std::size_t size) {
+  std::error_code error;
+  const std::size_t taken = write_some(data, size, error);
+  if (error) fail(error, "writing to");
+  return taken;
+}
+
+std::size_t output_stream::write(std::string_view text, std::error_code& error) {
+  error.clear();
+  const std::lock_guard turn(turn_);
+  std::size_t done = 0;
+  while (!error && done < text.size()) done += write_in_turn(text.data() + done, text.size() - done, error);
+  return done;
+}
+
+void output_stream::write(std::string_view text) {
+  std::error_code error;
+  write(text, error);
+  if (error) fail(error, "writing to");
+}
+
+// Never destroyed, because destructors of static objects may write.
+input_stream& standard_input() {
+  static input_stream& only = *new auto(input_stream::share(STDIN_FILENO, "standard input"));
+  return only;
+}
+
+output_stream& standard_output() {
+  static output_stream& only = *new auto(output_stream::share(STDOUT_FILENO, "standard output"));
+  return only;
+}
+
+output_stream& standard_error() {
+  static output_stream& only = *new auto(output_stream::share(STDERR_FILENO, "standard error"));
+  return only;
+}
+
+}  // namespace ulexite

@@ -1,0 +1,176 @@
+// Streams over whatever a descriptor is open for.
+
+#include "os/os_fixture.hpp"
+
+#include <ulexite/net/buffered.hpp>
+#include <ulexite/os/standard_streams.hpp>
+#include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+#include <fcntl.h>
+#include <pty.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class StandardStreams : public OsTest {
+ protected:
+  const scratch_directory scratch_;
+};
+ULEXITE_TEST_WORKERS(StandardStreams);
+
+// Two ends of something, closed at the end.
+struct ends {
+  int read, write;
+  static ends of_pipe() {
+    int fds[2];
+    EXPECT_EQ(::pipe2(fds, O_CLOEXEC), 0);
+    return {fds[0], fds[1]};
+  }
+  static ends of_sockets() {
+    int fds[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    return {fds[0], fds[1]};
+  }
+  static ends of_terminal() {
+    int main, other;
+    EXPECT_EQ(::openpty(&main, &other, nullptr, nullptr, nullptr), 0);
+    return {other, main};
+  }
+  ends(int r, int w) : read(r), write(w) {}
+  ends(const ends&) = delete;
+  ends& operator=(const ends&) = delete;
+  ~ends() {
+    ::close(read);
+    if (write >= 0) ::close(write);
+  }
+};
+
+TEST_P(StandardStreams, ReadLinesFromPipesSocketsAndTerminals) {
+  in_runtime([&] {
+    for (const auto make : {ends::of_pipe, ends::of_sockets, ends::of_terminal}) {
+      const ends made = make();
+      const int flags = ::fcntl(made.read, F_GETFL);
+      auto from = input_stream::share(made.read, "the test's input");
+      net::buffered_reader in(from);
+      auto reading = spawn([&] {
+        std::string lines;
+        for (int i = 0; i < 2; ++i) lines += std::string(in.read_line().value()) + ";";
+        return lines;
+      });
+      this_fiber::sleep_for(1ms);
+      EXPECT_EQ(::write(made.write, "one\ntw", 6), 6);
+      this_fiber::sleep_for(1ms);
+      EXPECT_EQ(::write(made.write, "o\n", 2), 2);
+      EXPECT_EQ(reading.get(), "one;two;");
+      EXPECT_EQ(::fcntl(made.read, F_GETFL), flags) << "what others share was changed";
+      EXPECT_THROW(timeout(1ms, [&] { (void)in.read_line(); }), deadline_exceeded);
+    }
+  });
+}
+
+TEST_P(StandardStreams, ReadFilesFromWhereTheyStand) {
+  in_runtime([&] {
+    std::ofstream(scratch_ / "text") << "first\nsecond\nthird";
+    input_stream from(scratch_ / "text");
+    net::buffered_reader in(from, 4);
+    EXPECT_EQ(in.read_line(), "first");
+    EXPECT_EQ(in.read_line(), "second");
+    EXPECT_EQ(in.read_line(), "third");
+    EXPECT_EQ(in.read_line(), std::nullopt);
+    const int fd = ::open((scratch_ / "text").c_str(), O_RDONLY | O_CLOEXEC);
+    ::lseek(fd, 6, SEEK_SET);
+    auto shared = input_stream::share(fd, "text");
+    net::buffered_reader rest(shared);
+    EXPECT_EQ(rest.read_line(), "second");
+    ::close(fd);
+    auto nothing = input_stream(std::filesystem::path("/dev/null"));
+    char byte;
+    EXPECT_EQ(nothing.read_some(&byte, 1), 0u);
+    EXPECT_THROW(input_stream(scratch_ / "none"), std::system_error);
+    EXPECT_THROW((void)input_stream::share(-1, "nothing"), std::system_error);
+  });
+}
+
+// The pipe is full again and again: the writers wait, the worker does not.
+TEST_P(StandardStreams, WriteWholeTextsFromManyFibers) {
+  in_runtime([&] {
+    for (const auto make : {ends::of_pipe, ends::of_sockets}) {
+      ends made = make();
+      const std::size_t length = 9'000;
+      const int writers = 8, texts = 20;
+      task_group group;
+      group.spawn([&] {
+        auto from = input_stream::share(made.read, "input");
+        net::buffered_reader in(from);
+        for (int i = 0; i < writers * texts; ++i) {
+          const auto line = in.read_line(2 * length);
+          EXPECT_EQ(line.value().size(), length);
+          EXPECT_EQ(line->find_first_not_of(line->front()), std::string_view::npos) << "texts were mixed";
+        }
+      });
+      auto to = output_stream::share(made.write, "output");
+      for (int i = 0; i < writers; ++i)
+        group.spawn([&, i] {
+          for (int k = 0; k < texts; ++k) to.write(std::string(length, static_cast<char>('a' + i)) + "\n");
+        });
+      group.wait();
+    }
+  });
+}
+
+TEST_P(StandardStreams, TellOfAReaderThatHasGone) {
+  in_runtime([&] {
+    for (const auto make : {ends::of_pipe, ends::of_sockets}) {
+      ends made = make();
+      auto to = output_stream::share(made.write, "output");
+      ::close(std::exchange(made.read, ::open("/dev/null", O_RDONLY | O_CLOEXEC)));
+      std::error_code error;
+      EXPECT_EQ(to.write("lost", error), 0u);
+      EXPECT_EQ(error, std::errc::broken_pipe);
+    }
+    const int fd = ::open((scratch_ / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    output_stream::share(fd, "out").write("kept");
+    ::close(fd);
+    EXPECT_EQ(std::filesystem::file_size(scratch_ / "out"), 4u);
+  });
+}
+
+TEST_P(StandardStreams, AreCancellable) {
+  in_runtime([&] {
+    const ends made = ends::of_pipe();
+    auto from = input_stream::share(made.read, "input");
+    auto reading = spawn([&] {
+      char byte;
+      (void)from.read_some(&byte, 1);
+    });
+    this_fiber::sleep_for(1ms);
+    reading.request_stop();
+    EXPECT_THROW(reading.get(), operation_cancelled);
+    auto to = output_stream::share(made.write, "output");
+    EXPECT_THROW(timeout(5ms, [&] { to.write(std::string(1'000'000, 'x')); }), deadline_exceeded);
+  });
+}
+
+TEST_P(StandardStreams, OfTheProcessAreThere) {
+  EXPECT_GE(standard_input().native_handle(), 0);  // they keep their descriptors to the end
+  standard_error().write("");
+  standard_output().write("");
+  in_runtime([&] {
+    standard_output().write("");
+    EXPECT_EQ(standard_output().name(), "standard output");
+    EXPECT_EQ(&standard_error(), &standard_error());
+  });
+}
+
+}  // namespace
