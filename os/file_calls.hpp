@@ -2,6 +2,7 @@
 
 // What the calls of files have in common. The library's own: nothing for users.
 
+#include <ulexite/base/nul.hpp>
 #include <ulexite/net/fd_wait.hpp>
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/os/file.hpp>
