@@ -23,7 +23,8 @@ namespace {
 class identity {
  public:
   identity() : certificate(scratch_path("certificate.pem")), key(scratch_path("key.pem")) {
-    EVP_PKEY* const pair = EVP_EC_gen("P-256");
+    char curve[] = "P-256";
+    EVP_PKEY* const pair = EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", curve);
     X509* const made = X509_new();
     X509_set_version(made, 2);
     ASN1_INTEGER_set(X509_get_serialNumber(made), 1);

@@ -1,0 +1,157 @@
+// A hub for messages on topics, by lines of text, after the classic exercise in Go with a map of channels. A slow
+// subscriber holds up nobody: it misses the oldest messages, and is told how many.
+//
+//   pubsub --port 7100
+//   printf 'SUB weather\n' | nc 127.0.0.1 7100        # prints: MSG weather rain
+//   printf 'PUB weather rain\n' | nc -q1 127.0.0.1 7100
+//
+// SUB TOPIC and UNSUB TOPIC are answered OK; PUB TOPIC TEXT is answered OK; messages come as MSG TOPIC TEXT, and
+// MISSED TOPIC N tells of a gap.
+
+#include "../stop_signals.hpp"
+
+#include <ulexite.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace ux = ulexite;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct arguments {
+  std::string bind = "127.0.0.1";
+  std::uint16_t port = 7100;
+  std::size_t keep = 256;
+  std::size_t threads = 0;
+};
+
+using text = std::shared_ptr<const std::string>;
+using topic = ux::broadcast<text>;
+
+class hub {
+ public:
+  explicit hub(std::size_t keep) : keep_(keep) {}
+
+  void publish(const std::string& name, std::string_view what) {
+    topic_of(name)->send(std::make_shared<const std::string>("MSG " + name + " " + std::string(what) + "\n"));
+  }
+  ux::broadcast_receiver<text> subscribe(const std::string& name) { return topic_of(name)->subscribe(); }
+
+ private:
+  std::shared_ptr<topic> topic_of(const std::string& name) {
+    return topics_.with_lock([&](auto& topics) {
+      auto& found = topics[name];
+      if (!found) found = std::make_shared<topic>(keep_);
+      return found;
+    });
+  }
+
+  const std::size_t keep_;
+  ux::synchronized<std::map<std::string, std::shared_ptr<topic>>> topics_;
+};
+
+// One client: a fiber reads its commands, and one for each of its subscriptions sends what comes.
+class session {
+ public:
+  session(hub& messages, ux::net::tcp_stream& client) : hub_(messages), client_(client) {}
+
+  void run() {
+    ux::net::buffered_reader in(client_);
+    while (const auto line = in.read_line(4096)) say(execute(*line));
+    group_.request_stop();
+    group_.wait();
+  }
+
+ private:
+  std::string execute(std::string_view line) {
+    const auto word = [&line] {
+      const auto end = std::min(line.find(' '), line.size());
+      const std::string_view first = line.substr(0, end);
+      line.remove_prefix(std::min(end + 1, line.size()));
+      return first;
+    };
+    const std::string_view command = word();
+    const std::string name(word());
+    if (name.empty()) return "ERROR \"" + std::string(command) + "\" needs a topic\n";
+    if (command == "PUB") {
+      hub_.publish(name, line);
+    } else if (command == "SUB") {
+      auto& mine = subscriptions_[name];
+      if (!mine.joinable())
+        mine = group_.spawn([this, name, from = hub_.subscribe(name)]() mutable { follow(name, from); });
+    } else if (command == "UNSUB") {
+      subscriptions_[name].request_stop();
+      subscriptions_.erase(name);
+    } else {
+      return "ERROR unknown command \"" + std::string(command) + "\"\n";
+    }
+    return "OK\n";
+  }
+
+  void follow(const std::string& name, ux::broadcast_receiver<text>& from) {
+    std::uint64_t missed = 0;
+    for (const text& message : from) {
+      if (const std::uint64_t now = from.missed(); now != missed) {
+        say("MISSED " + name + " " + std::to_string(now - missed) + "\n");
+        missed = now;
+      }
+      say(*message);
+    }
+  }
+
+  // Whole lines, whichever fiber says them.
+  void say(std::string_view line) {
+    const std::lock_guard lock(saying_);
+    client_.write(line);
+  }
+
+  hub& hub_;
+  ux::net::tcp_stream& client_;
+  ux::mutex saying_;
+  std::map<std::string, ux::join_handle<>> subscriptions_;
+  ux::task_group group_{ux::on_error::keep_going};
+};
+
+void serve(const arguments& given, examples::stop_signals& signals) {
+  hub messages(given.keep);
+  ux::net::tcp_listener listener(ux::net::endpoint::ip(given.bind, given.port));
+  std::fprintf(stderr, "listening on %s\n", listener.local_endpoint().str().c_str());
+  auto stopper = ux::spawn([&] {
+    signals.wait();
+    listener.close();
+  });
+  ux::task_group connections;
+  listener.serve(connections, [&](ux::net::tcp_stream& client) { session(messages, client).run(); },
+                 {.drain_time = 1s});
+  stopper.get();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  arguments given;
+  CLI::App app("A hub that passes lines from publishers to subscribers.");
+  app.add_option("--bind", given.bind, "Address to listen on")->capture_default_str();
+  app.add_option("--port", given.port, "Port to listen on; 0: any")->capture_default_str();
+  app.add_option("--keep", given.keep, "Messages of a topic that a slow subscriber may be behind")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  examples::stop_signals signals;
+  ux::runtime rt({.threads = given.threads});
+  rt.run([&] { serve(given, signals); });
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "pubsub: %s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,229 @@
+// A reverse proxy for HTTP/1.1, after Go's httputil.ReverseProxy behind an http.Server, that can be replaced by a new
+// process without losing a request: the new one asks the old one for its listener, over a Unix socket.
+//
+//   reverse_proxy --listen 127.0.0.1:8000 --to 127.0.0.1:8080 --to 127.0.0.1:8081 --control /run/proxy.sock
+//
+// The same command again takes the listener over. The old process answers what it has, tells its clients to close, and
+// ends; so it does on SIGTERM and SIGINT.
+
+#include "../last_words.hpp"
+#include "../stop_signals.hpp"
+
+#include <ulexite.hpp>
+#include <ulexite/interop/asio.hpp>
+
+#include <CLI/CLI.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ux = ulexite;
+namespace http = boost::beast::http;
+using namespace std::chrono_literals;
+
+namespace {
+
+using request = http::request<http::string_body>;
+using response = http::response<http::string_body>;
+constexpr std::uint64_t largest_body = 8 << 20;
+
+struct arguments {
+  std::string listen = "127.0.0.1:8000";
+  std::vector<std::string> to;
+  std::string control;
+  int drain_seconds = 10;
+  std::size_t threads = 0;
+};
+
+class proxy {
+ public:
+  explicit proxy(const arguments& given) {
+    for (const std::string& each : given.to) backends_.push_back(ux::net::address::parse(each));
+  }
+
+  // Answers the requests of one client, one after the other.
+  void serve(ux::net::tcp_stream& client, const std::stop_token& draining) {
+    const std::string from = client.remote_endpoint().str();
+    ux::asio_stream stream(client);
+    boost::beast::flat_buffer buffer(largest_body);
+    backend upstream;
+    for (bool open = true; open;) {
+      client.expires_after(60s);
+      http::request_parser<http::string_body> parser;
+      parser.body_limit(largest_body);
+      boost::system::error_code error;
+      http::read(stream, buffer, parser, error);
+      if (error) break;  // mostly the end of the connection
+      request asked = parser.release();
+      const bool keeps = asked.keep_alive();
+      response answer = forward(std::move(asked), from, upstream);
+      open =
+          keeps && !draining.stop_requested();  // asked last of all: the client then opens the next at the new process
+      answer.keep_alive(open);
+      http::write(stream, answer, error);
+      if (error) break;
+      ++answered_;
+    }
+    examples::deliver_last_words(client, 2s);
+  }
+
+  [[nodiscard]] std::uint64_t answered() const { return answered_; }
+
+ private:
+  // A connection to a backend, kept as long as that of the client.
+  struct backend {
+    ux::net::tcp_stream stream;
+    boost::beast::flat_buffer buffer;
+  };
+
+  response forward(request asked, const std::string& from, backend& upstream) {
+    for (const auto hop : {http::field::connection, http::field::keep_alive, http::field::te, http::field::trailer,
+                           http::field::upgrade, http::field::proxy_connection})
+      asked.erase(hop);
+    asked.set("X-Forwarded-For", from.substr(0, from.rfind(':')));
+    asked.keep_alive(true);
+    asked.prepare_payload();
+    const bool had_one = upstream.stream.is_open();
+    auto answer = attempt(asked, upstream);
+    // A connection that was kept may have been closed by the backend meanwhile.
+    if (!answer && had_one) answer = attempt(asked, upstream);
+    if (answer) return std::move(*answer);
+    response failure(http::status::bad_gateway, 11);
+    failure.body() = "no backend answers\n";
+    failure.prepare_payload();
+    return failure;
+  }
+
+  std::optional<response> attempt(const request& asked, backend& upstream) {
+    if (!upstream.stream.is_open() && !connect(upstream)) return std::nullopt;
+    upstream.stream.expires_after(30s);
+    ux::asio_stream stream(upstream.stream);
+    boost::system::error_code error;
+    http::write(stream, asked, error);
+    http::response_parser<http::string_body> parser;
+    parser.body_limit(largest_body);
+    if (asked.method() == http::verb::head) parser.skip(true);
+    if (!error) http::read(stream, upstream.buffer, parser, error);
+    ux::this_fiber::check();
+    if (error || !parser.get().keep_alive()) {
+      upstream.stream = {};
+      upstream.buffer.clear();
+    }
+    if (error) return std::nullopt;
+    response answer = parser.release();
+    answer.erase(http::field::connection);
+    answer.erase(http::field::keep_alive);
+    if (answer.chunked()) answer.chunked(false);
+    if (asked.method() != http::verb::head) answer.prepare_payload();
+    return answer;
+  }
+
+  // To the next backend that accepts.
+  bool connect(backend& upstream) {
+    for (std::size_t i = 0; i < backends_.size(); ++i) {
+      std::error_code error;
+      upstream.stream = ux::net::tcp_stream::connect(backends_[next_++ % backends_.size()], {.timeout = 5s}, error);
+      if (!error) return true;
+    }
+    ux::this_fiber::check();
+    return false;
+  }
+
+  std::vector<ux::net::address> backends_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<std::uint64_t> answered_{0};
+};
+
+// The listener of the process before, which then waits for a word; or a new one.
+ux::net::tcp_listener find_listener(const arguments& given, ux::net::unix_stream& before) {
+  const auto at = ux::net::address::parse(given.listen).resolve().front();
+  if (given.control.empty()) return ux::net::tcp_listener(at);
+  std::error_code none;
+  before = ux::net::unix_stream::connect(ux::net::endpoint::local(given.control), none);
+  if (none) return ux::net::tcp_listener(at);
+  before.expires_after(10s);
+  char word;
+  std::vector<int> descriptors;
+  if (ux::net::receive_descriptors(before, &word, 1, descriptors) != 1 || descriptors.size() != 1)
+    throw std::runtime_error("the process at " + given.control + " gave no listener");
+  return ux::net::tcp_listener::adopt(descriptors.front());
+}
+
+// Gives the listener to the next process that asks. Returns when that serves.
+void hand_over(ux::net::unix_listener& control, const ux::net::tcp_listener& listener) {
+  for (;;) {
+    auto next = control.accept();
+    next.expires_after(10s);
+    const int fd = listener.native_handle();
+    std::error_code error;
+    ux::net::send_descriptors(next, "l", std::span(&fd, 1), error);
+    char word;
+    if (!error && next.read_some(&word, 1, error) == 1) {
+      control.close();  // before `next`, whose end tells that the path is free
+      return;
+    }
+  }
+}
+
+void serve(const arguments& given, examples::stop_signals& signals) {
+  proxy handler(given);
+  ux::net::unix_stream before;
+  auto listener = find_listener(given, before);
+  std::fprintf(stderr, "%s %s\n", before.is_open() ? "took over" : "listening on",
+               listener.local_endpoint().str().c_str());
+  ux::scope([&](ux::task_group& group) {
+    group.spawn([&] {
+      ux::task_group connections;
+      listener.serve(
+          connections,
+          [&](ux::net::tcp_stream& client, const std::stop_token& draining) { handler.serve(client, draining); },
+          {.drain_time = std::chrono::seconds(given.drain_seconds)});
+    });
+    if (before.is_open()) {  // from now on both accept, and the old one may stop
+      before.write("o");
+      char word;
+      (void)before.read_some(&word, 1);
+    }
+    ux::net::unix_listener control;
+    if (!given.control.empty()) control = ux::net::unix_listener(ux::net::endpoint::local(given.control));
+    const auto ending = ux::when_any([&] { return signals.wait(); },
+                                     [&] {
+                                       if (!control.is_open())
+                                         ux::this_fiber::sleep_until(ux::steady_clock::time_point::max());
+                                       hand_over(control, listener);
+                                     });
+    std::fprintf(stderr, "%s\n", ending.index == 0 ? "stopping" : "handed over");
+    if (ending.index == 0) {
+      listener.close();
+    } else {
+      ::close(listener.release());  // the connections in the backlog are the new process's
+    }
+  });
+  std::fprintf(stderr, "answered %ju requests\n", static_cast<std::uintmax_t>(handler.answered()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  arguments given;
+  CLI::App app("Forwards HTTP requests to backends, in turn.");
+  app.add_option("--listen", given.listen, "Where clients connect: HOST:PORT")->capture_default_str();
+  app.add_option("--to", given.to, "A backend: HOST:PORT; may be given again")->required();
+  app.add_option("--control", given.control, "Path of the socket over which a new process takes over");
+  app.add_option("--drain", given.drain_seconds, "Seconds that the connections have at the end")->capture_default_str();
+  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  examples::stop_signals signals;
+  ux::runtime rt({.threads = given.threads});
+  rt.run([&] { serve(given, signals); });
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "reverse_proxy: %s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,105 @@
+"""pubsub.py FOLDER: the hub passes messages on, and a slow subscriber holds up nobody and is told what it missed."""
+
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+program = pathlib.Path(sys.argv[1]).resolve() / "pubsub"
+
+
+class Client:
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.lines = self.socket.makefile("rb")
+
+    def say(self, text):
+        self.socket.sendall(text.encode() + b"\n")
+
+    def hear(self):
+        return self.lines.readline().decode().rstrip("\n")
+
+    def ask(self, text):
+        self.say(text)
+        return self.hear()
+
+
+def main():
+    log = tempfile.TemporaryFile("w+")
+    hub = subprocess.Popen([program, "--port", "0", "--keep", "64"], stderr=log)
+    try:
+        said = ""
+        for _ in range(1200):
+            log.seek(0)
+            said = log.read()
+            if "listening on" in said:
+                break
+            assert hub.poll() is None, said
+            time.sleep(0.05)
+        port = int(said.split("listening on ")[1].split()[0].rsplit(":", 1)[1])
+
+        # Each subscriber gets each message of its topics, in order.
+        many = [Client(port) for _ in range(20)]
+        for each in many:
+            assert each.ask("SUB weather") == "OK"
+        assert many[0].ask("SUB news") == "OK"
+        assert many[0].ask("SUB news") == "OK"  # once is enough
+        publisher = Client(port)
+        for i in range(50):
+            assert publisher.ask(f"PUB weather rain {i}") == "OK"
+        assert publisher.ask("PUB news headline") == "OK"
+        heard = [many[0].hear() for _ in range(51)]
+        assert [line for line in heard if line.startswith("MSG weather")] == [f"MSG weather rain {i}" for i in range(50)]
+        assert heard.count("MSG news headline") == 1
+        for each in many[1:]:
+            assert [each.hear() for _ in range(50)] == [f"MSG weather rain {i}" for i in range(50)]
+
+        # After UNSUB nothing comes.
+        assert many[1].ask("UNSUB weather") == "OK"
+        assert publisher.ask("PUB weather sun") == "OK"
+        assert many[2].hear() == "MSG weather sun"
+        assert many[1].ask("SUB other") == "OK"
+        assert publisher.ask("PUB other end") == "OK"
+        assert many[1].hear() == "MSG other end"
+
+        # One does not read: the others have everything, and so has the publisher's time.
+        slow, quick = Client(port), Client(port)
+        assert slow.ask("SUB flood") == "OK" and quick.ask("SUB flood") == "OK"
+        count, text = 20_000, "x" * 1000
+        quick_heard = 0
+        for i in range(count):
+            publisher.say(f"PUB flood {i} {text}")
+            if publisher.hear() != "OK":
+                raise AssertionError("the publisher was held up")
+            line = quick.hear()
+            assert line.startswith(f"MSG flood {i} "), line[:40]
+            quick_heard += 1
+        assert publisher.ask("PUB flood last") == "OK"
+        expected, missed, gaps = 0, 0, 0
+        while True:
+            line = slow.hear()
+            if line.startswith("MISSED flood "):
+                gap = int(line.split()[2])
+                missed, gaps, expected = missed + gap, gaps + 1, expected + gap
+            elif line == "MSG flood last":
+                break
+            else:
+                assert line.startswith(f"MSG flood {expected} "), (expected, line[:40])
+                expected += 1
+        assert expected == count and missed > 0 and gaps > 0, (expected, missed, gaps)
+
+        assert publisher.ask("SHOUT weather") == 'ERROR unknown command "SHOUT"'
+        assert publisher.ask("PUB") == 'ERROR "PUB" needs a topic'
+        hub.send_signal(signal.SIGTERM)
+        assert hub.wait(60) == 0
+        print(f"pubsub: all checks passed; the slow subscriber missed {missed} of {count}")
+    finally:
+        if hub.poll() is None:
+            hub.kill()
+            hub.wait()
+
+
+main()

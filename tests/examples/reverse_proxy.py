@@ -1,0 +1,173 @@
+"""reverse_proxy.py FOLDER: the proxy forwards, survives its backends, and is replaced under load without losing a request."""
+
+import http.client
+import http.server
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+program = pathlib.Path(sys.argv[1]).resolve() / "reverse_proxy"
+scratch = pathlib.Path(tempfile.mkdtemp())
+started = []
+
+
+class Backend(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, name):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.name = name
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        text = f"{self.server.name} {self.command} {self.path} {body.decode()} {self.headers.get('X-Forwarded-For')}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.send_header("X-Backend", self.server.name)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(text)
+
+    do_GET = do_POST = do_HEAD = answer
+
+    def log_message(self, *args):
+        pass
+
+
+def start(*arguments):
+    log = open(scratch / f"log{len(started)}", "w+")
+    process = subprocess.Popen([program, *arguments], stderr=log)
+    started.append((process, log))
+    return process
+
+
+def said(index):
+    log = started[index][1]
+    log.seek(0)
+    return log.read()
+
+
+def await_said(index, words):
+    for _ in range(1200):
+        if words in said(index):
+            return said(index)
+        assert started[index][0].poll() is None, f"it has ended: {said(index)}"
+        time.sleep(0.05)
+    raise AssertionError(f"waited for {words}: {said(index)}")
+
+
+def get(port, path="/x", method="GET", body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), answer
+    finally:
+        connection.close()
+
+
+class Client(threading.Thread):
+    """Asks without a pause, over connections that are kept as long as the proxy keeps them."""
+
+    def __init__(self, port):
+        super().__init__()
+        self.port, self.asked, self.failures, self.connections, self.stop = port, 0, [], 0, False
+
+    def run(self):
+        connection = None
+        while not self.stop:
+            try:
+                if connection is None:
+                    connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+                    self.connections += 1
+                connection.request("POST", f"/{self.asked}", body=f"body{self.asked}")
+                answer = connection.getresponse()
+                text = answer.read().decode()
+                if answer.status != 200 or f"/{self.asked} body{self.asked} " not in text:
+                    self.failures.append((answer.status, text))
+                if answer.will_close:
+                    connection.close()
+                    connection = None
+            except Exception as error:  # every one is a request lost
+                self.failures.append(repr(error))
+                connection = None
+            self.asked += 1
+
+
+def main():
+    backends = [Backend("one"), Backend("two")]
+    targets = [argument for each in backends for argument in ("--to", f"127.0.0.1:{each.server_port}")]
+    control = str(scratch / "control")
+    start("--listen", "127.0.0.1:0", "--control", control, *targets)
+    port = int(await_said(0, "listening on").split("listening on ")[1].split()[0].rsplit(":", 1)[1])
+
+    status, text, answer = get(port, "/path?query", "POST", "hello")
+    assert status == 200 and "POST /path?query hello 127.0.0.1" in text, (status, text)
+    status, text, answer = get(port, method="HEAD")
+    assert status == 200 and text == "" and answer.headers["X-Backend"], (status, text)
+    assert {get(port)[1].split()[0] for _ in range(4)} == {"one", "two"}
+
+    # Replaced three times under load.
+    clients = [Client(port) for _ in range(8)]
+    for each in clients:
+        each.start()
+    def let_them_ask(count):
+        enough = [each.asked + count for each in clients]
+        while any(each.asked < wanted for each, wanted in zip(clients, enough)):
+            time.sleep(0.01)
+
+    for index in (1, 2, 3):
+        let_them_ask(20)
+        start("--listen", f"127.0.0.1:{port}", "--control", control, *targets)
+        await_said(index, "took over")
+        assert started[index - 1][0].wait(60) == 0, said(index - 1)
+        assert "handed over" in said(index - 1), said(index - 1)
+    let_them_ask(20)
+    for each in clients:
+        each.stop = True
+    for each in clients:
+        each.join()
+    failures = [failure for each in clients for failure in each.failures]
+    asked = sum(each.asked for each in clients)
+    assert not failures, f"{len(failures)} of {asked}: {failures[:3]}"
+    assert all(each.connections >= 4 for each in clients), [each.connections for each in clients]
+
+    # A backend that dies is passed over; without any the client is told.
+    backends[0].shutdown()
+    backends[0].server_close()
+    assert {get(port)[1].split()[0] for _ in range(6)} == {"two"}
+    backends[1].shutdown()
+    backends[1].server_close()
+    assert get(port)[0] == 502
+
+    started[3][0].send_signal(signal.SIGTERM)
+    assert started[3][0].wait(60) == 0
+    assert "stopping" in said(3) and not os.path.exists(control), said(3)
+    answered = sum(int(said(index).split("answered ")[1].split()[0]) for index in range(4))
+    assert answered >= asked, (answered, asked)
+
+    for arguments, words in ((["--to", "nonsense"], '"nonsense" is no address'), ([], "--to is required"),
+                             (["--to", "127.0.0.1:1", "--listen", "192.0.2.1:1"], "listening at 192.0.2.1:1")):
+        wrong = subprocess.run([program, *arguments], capture_output=True, text=True)
+        assert wrong.returncode != 0 and words in wrong.stderr, wrong.stderr
+    print(f"reverse_proxy: all checks passed, {asked} requests over three hand-overs, none lost")
+
+
+try:
+    main()
+finally:
+    for process, _ in started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
