@@ -1,7 +1,8 @@
 #pragma once
 
 // The queue that all workers share: what outside threads publish, and what overflows a worker's own. First in, first
-// out.
+// out, but that fibers which were woken go before those that were not: they hold a stack, and what they wait for has come.
+// Of four that are taken three were woken, if there are any, so that the others are not starved.
 //
 // State
 //   length_   how many are in it. Written under the lock; read without it as a hint that is never too small for what
@@ -20,41 +21,50 @@
 
 namespace ulexite::detail {
 
+// What a runnable comes from: was it woken, or is it new, or does it wait its turn once more?
+enum class turn : bool { ordinary, woken };
+
 class inject_queue {
  public:
   void push(job& item) noexcept {
     const std::lock_guard lock(lock_);
-    items_.push(item);
+    ordinary_.push(item);
     publish_length();
   }
   // Moves all of `items` here.
-  void push(intrusive_queue<job>& items) noexcept {
+  void push(intrusive_queue<job>& items, turn which = turn::ordinary) noexcept {
     const std::lock_guard lock(lock_);
-    items_.splice(items);
+    (which == turn::woken ? woken_ : ordinary_).splice(items);
     publish_length();
   }
 
-  // Moves up to `count` of the oldest to `taken`.
-  void take(std::size_t count, intrusive_queue<job>& taken) noexcept {
+  // Moves up to `count` of the oldest to `ordinary` and `woken`.
+  void take(std::size_t count, intrusive_queue<job>& ordinary, intrusive_queue<job>& woken) noexcept {
     if (empty()) return;
     const std::lock_guard lock(lock_);
-    for (; count > 0; --count) {
-      job* const item = items_.pop();
-      if (!item) break;
-      taken.push(*item);
+    for (; count > 0 && !(ordinary_.empty() && woken_.empty()); --count) {
+      if (!woken_.empty() && (ordinary_.empty() || ++turns_ % woken_turns != 0))
+        woken.push(*woken_.pop());
+      else
+        ordinary.push(*ordinary_.pop());
     }
     publish_length();
   }
+  // The same where none was woken.
+  void take(std::size_t count, intrusive_queue<job>& taken) noexcept { take(count, taken, taken); }
 
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return length_.load(std::memory_order_seq_cst); }  // A
 
  private:
-  void publish_length() noexcept { length_.store(items_.size(), std::memory_order_seq_cst); }  // A
+  static constexpr unsigned woken_turns = 4;  // of which one is for the others
 
-  spin_lock lock_;
+  void publish_length() noexcept { length_.store(ordinary_.size() + woken_.size(), std::memory_order_seq_cst); }  // A
+
+  spin_lock lock_;  // guards the queues and turns_
   std::atomic<std::size_t> length_{0};
-  intrusive_queue<job> items_;
+  intrusive_queue<job> ordinary_, woken_;
+  unsigned turns_ = 0;
 };
 
 }  // namespace ulexite::detail

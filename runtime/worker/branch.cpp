@@ -25,7 +25,7 @@ task* branch::start(runtime_state& home) noexcept {
 // queue: a searching worker looks there, but not at what it has itself.
 void branch::publish_fate(runtime_state& home, std::uintptr_t fate) noexcept {
   perturb();
-  if (agent* const waiter = fate_.publish(fate)) home.inject(waiter->fiber());
+  if (agent* const waiter = fate_.publish(fate)) home.inject(waiter->fiber(), turn::woken);
 }
 
 std::uintptr_t branch::wait_for_fate() noexcept {

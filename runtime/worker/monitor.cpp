@@ -152,7 +152,7 @@ void runtime_state::relieve_hogs() noexcept {
     job* const waiting = workers > 1 && s.has_slot() ? s.raid_slot() : nullptr;
     if (waiting) {
       hogs_relieved_.fetch_add(1, std::memory_order_relaxed);  // counter
-      inject(*waiting);
+      inject(*waiting, turn::woken);
     } else if (s.may_have_work()) {
       parker.notify();
     }

@@ -79,12 +79,12 @@ void scheduler::enqueue_job(job& job) noexcept {
 
 void scheduler::push_job(job& job) noexcept {
   if (!jobs_.push(job)) home_.injected.push(job);
-  jobs_empty_ = false;
+  sides_empty_ = false;
 }
 
 void scheduler::enqueue_jobs(intrusive_queue<job>& jobs) noexcept {
   perturb();
-  jobs_empty_ = false;
+  sides_empty_ = false;
   while (job* const job = jobs.pop()) {
     if (jobs_.push(*job)) continue;
     home_.injected.push(*job);

@@ -42,23 +42,23 @@ void runtime_state::ensure_worker() {
   has_worker_.store(true, std::memory_order_release);  // pairs with the load above
 }
 
-void runtime_state::inject(job& runnable) noexcept {
+void runtime_state::inject(job& runnable, turn which) noexcept {
   intrusive_queue<job> one;
   one.push(runnable);
-  inject(one);
+  inject(one, which);
 }
 
-void runtime_state::inject(intrusive_queue<job>& runnables) noexcept {
+void runtime_state::inject(intrusive_queue<job>& runnables, turn which) noexcept {
   if (runnables.empty()) return;
   static_cast<void>(tasks.gate.enter());
-  injected.push(runnables);
+  injected.push(runnables, which);
   parker.notify();
   tasks.gate.leave();
 }
 
 void runtime_state::resume_from_outside(task& fiber) noexcept {
   outside_gate& gate = task_pool::of(&fiber).gate;
-  if (gate.enter()) fiber.home().inject(fiber);
+  if (gate.enter()) fiber.home().inject(fiber, turn::woken);
   gate.leave();
 }
 
@@ -110,7 +110,7 @@ void runtime_state::request_stop() noexcept {
   tasks.for_each([&](agent& agent) {
     if (agent.word.cancel()) cancelled.push(agent.fiber());
   });
-  inject(cancelled);
+  inject(cancelled, turn::woken);
 }
 
 std::size_t runtime_state::stop_workers() noexcept {
@@ -213,7 +213,7 @@ bool runtime_state::start_worker() noexcept {
       set_runtime_of_thread(*this);
       inherited_state.adopt();
       schedulers[index]->searching = true;  // whoever starts a worker makes it a searcher
-      if (task* const on_leave = be_worker(index)) inject(*on_leave);
+      if (task* const on_leave = be_worker(index)) inject(*on_leave, turn::woken);
     });
     ++threads_started_;
     if (monitor_asleep_) std::exchange(monitor_asleep_, nullptr)->poke();

@@ -54,8 +54,8 @@ class runtime_state {
   void ensure_worker();
 
   // Publishing runnables. Any thread.
-  void inject(job& runnable) noexcept;
-  void inject(intrusive_queue<job>& runnables) noexcept;
+  void inject(job& runnable, turn which = turn::ordinary) noexcept;
+  void inject(intrusive_queue<job>& runnables, turn which = turn::ordinary) noexcept;
   // Makes a fiber runnable whose wait the caller has claimed. It may have been abandoned since, and its runtime be
   // gone.
   static void resume_from_outside(task& fiber) noexcept;

@@ -303,17 +303,22 @@ job* scheduler::next_local() noexcept {
     }
   }
   slot_streak_ = 0;
-  return jobs_empty_ ? pop_ring() : next_by_turns();
+  return sides_empty_ ? pop_ring() : next_by_turns();
 }
 
-// Fibers and jobs take turns, so that neither kind starves the other.
+// Fibers that were woken have three turns of four: they hold a stack, and what they wait for has come. In the others
+// fibers and jobs take turns. So no kind starves another.
 [[gnu::noinline]] job* scheduler::next_by_turns() noexcept {
+  if (++woken_turn_ % 4 != 0)
+    if (job* const woken = pop_woken()) return woken;
   jobs_turn_ = !jobs_turn_;
   job* mine = jobs_turn_ ? pop_jobs() : nullptr;
-  if (mine || (mine = pop_ring()) || (mine = pop_jobs())) return mine;
-  jobs_empty_ = true;
-  return nullptr;
+  if (!mine && !(mine = pop_ring()) && !(mine = pop_jobs())) mine = pop_woken();
+  sides_empty_ = woken_.seems_empty() && jobs_.seems_empty();  // the owner's own look: only it adds to them
+  return mine;
 }
+
+job* scheduler::pop_woken() noexcept { return alone() ? woken_.pop_top_alone() : woken_.pop_top(); }
 
 job* scheduler::pop_jobs() noexcept { return alone() ? jobs_.pop_top_alone() : jobs_.pop_top(); }
 

@@ -5,6 +5,7 @@
 //
 // State shared with other threads
 //   ring_, jobs_   deques, see deque.hpp: of fibers and of jobs.
+//   woken_         a deque too: of fibers that the event loop or another thread has woken.
 //   forks_         see fork_queue.hpp.
 //   slot_          the fiber that this worker runs next: the one it woke last. Raided by a thief on its last try and by
 //                  the monitor, see next_slot.hpp.
@@ -126,7 +127,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // Any thread, below.
 
   [[nodiscard]] bool may_have_work() const noexcept {
-    return ring_.may_have_items() || jobs_.may_have_items() || forks_.may_have_items();
+    return ring_.may_have_items() || woken_.may_have_items() || jobs_.may_have_items() || forks_.may_have_items();
   }
   [[nodiscard]] bool has_slot() const noexcept { return slot_.filled(); }
   // All but the owner; it costs a heavy fence.
@@ -136,7 +137,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] const agent* running_agent() const noexcept {
     return running_.load(std::memory_order_relaxed);  // hint
   }
-  [[nodiscard]] std::size_t queued() const noexcept { return ring_.size() + jobs_.size() + has_slot(); }  // hint
+  [[nodiscard]] std::size_t queued() const noexcept { return in_deques() + has_slot(); }  // hint
   // Records what happens here from now on, until request::traced is withdrawn.
   void start_recording(recorder& into) noexcept;
   // Since when the monitor has seen it change nothing; 0: it does change. Written by the monitor.
@@ -207,6 +208,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   job* next_by_turns() noexcept;
   inline job* pop_ring() noexcept;
   job* pop_jobs() noexcept;
+  job* pop_woken() noexcept;
+  [[nodiscard]] std::size_t in_deques() const noexcept { return ring_.size() + woken_.size() + jobs_.size(); }
   job* next() noexcept;
   job* housekeeping() noexcept;
   void pace(std::int64_t now) noexcept;
@@ -215,6 +218,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   job* search() noexcept;
   job* take_from_others(bool slots_too) noexcept;
   job* steal(bool slots_too) noexcept;
+  job* steal_fibers(scheduler& victim) noexcept;
   static bool stands_still(const scheduler& victim) noexcept;
   void judge_last_theft(std::int64_t now) noexcept;
   [[nodiscard]] bool few_injected() const noexcept;
@@ -226,6 +230,10 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
       overflow(fiber);
   }
   void overflow(job& fiber) noexcept;
+  [[nodiscard]] bool push_woken(job& fiber) noexcept {
+    sides_empty_ = false;
+    return woken_.push(fiber);
+  }
   void enqueue_slow(job& runnable) noexcept;
   void push_job(job& job) noexcept;
   job* put_into_slot(task& woken) noexcept {
@@ -271,8 +279,9 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   unsigned quanta_per_visit_ = 1;
   unsigned slot_streak_ = 0;      // dispatches in a row from the slot
   std::uint8_t wake_notice_ = 0;  // bits: what is to be done about the next fiber that this worker wakes
-  bool jobs_empty_ = true;        // nothing was pushed to jobs_ since it was found empty
+  bool sides_empty_ = true;       // nothing was pushed to jobs_ or woken_ since both were found empty
   bool jobs_turn_ = false, forks_turn_ = false;
+  unsigned woken_turn_ = 0;
   bool leave_forks_ = false;  // the fiber that forked them only makes room: the next visit leaves them to it
   unsigned stack_colour_ = 0;
   const unsigned stack_colour_step_;  // 0: each start on a stack at the same place
@@ -293,6 +302,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
 
   // shared
   deque<job, tuning::ring_size, deque_order::first_in_first_out> ring_;
+  deque<job, tuning::ring_size, deque_order::first_in_first_out> woken_;
   deque<job, tuning::ring_size, deque_order::first_in_first_out> jobs_;
   alignas(cache_line) next_slot<job> slot_;
   fork_queue forks_;

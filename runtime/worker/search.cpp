@@ -63,6 +63,14 @@ void scheduler::pace(std::int64_t now) noexcept {
 // Do fibers run so long that the event loop must not wait for this worker?
 bool scheduler::eager() const noexcept { return quanta_per_visit_ <= tuning::eager_dispatches; }
 
+// Half of what was woken at another worker, or else of what is new there.
+job* scheduler::steal_fibers(scheduler& victim) noexcept {
+  job* const woken = victim.woken_.steal_half(woken_);
+  if (!woken) return victim.ring_.steal_half(ring_);
+  sides_empty_ = false;
+  return woken;
+}
+
 // A worker that did not dispatch between two of our looks at it is stuck in a long fiber: half of what waits behind
 // that comes here. One that gets on is left alone.
 job* scheduler::probe_stuck_victim() noexcept {
@@ -71,7 +79,7 @@ job* scheduler::probe_stuck_victim() noexcept {
   scheduler& victim = *home_.schedulers[watched_victim_];
   job* stolen = nullptr;
   if (&victim != this && victim.counters.dispatches.get() == watched_dispatches_) {
-    stolen = victim.ring_.steal_half(ring_);
+    stolen = steal_fibers(victim);
     if (stolen) {
       counters.steals.add();
       home_.parker.notify();
@@ -82,26 +90,29 @@ job* scheduler::probe_stuck_victim() noexcept {
   return stolen;
 }
 
-// Up to `most` from the shared queue, of which this worker's share: the first is returned, the others go to the ring.
+// Up to `most` from the shared queue, of which this worker's share: the first is returned, the others go to its deques.
 job* scheduler::take_injected(std::size_t most) noexcept {
   const std::size_t length = home_.injected.size();
   if (length == 0) return nullptr;
 #ifdef ULEXITE_DEBUG_MIGRATE
   // What ran here last is left to another worker, a few times.
   for (int attempt = 0; attempt < 8; ++attempt) {
-    intrusive_queue<job> one;
-    home_.injected.take(1, one);
-    job* const only = one.pop();
+    intrusive_queue<job> one, woken_one;
+    home_.injected.take(1, one, woken_one);
+    const turn which = one.empty() ? turn::woken : turn::ordinary;
+    job* const only = one.empty() ? woken_one.pop() : one.pop();
     if (!only || alone() || !fiber::is_fiber(*only) || static_cast<task*>(only)->last_worker != index_) return only;
-    home_.inject(*only);
+    home_.inject(*only, which);
     std::this_thread::yield();
   }
 #endif
-  intrusive_queue<job> taken;
-  home_.injected.take(std::min(most, length / home_.workers + 1), taken);
-  job* const first = taken.pop();
+  intrusive_queue<job> taken, woken;
+  home_.injected.take(std::min(most, length / home_.workers + 1), taken, woken);
+  job* const first = woken.empty() ? taken.pop() : woken.pop();
   if (!first) return nullptr;
-  if (!taken.empty()) {
+  if (!taken.empty() || !woken.empty()) {
+    while (job* const other = woken.pop())
+      if (!push_woken(*other)) push_ring(*other);
     while (job* const other = taken.pop()) {
       if (fiber::is_fiber(*other)) {
         push_ring(*other);
@@ -122,8 +133,8 @@ job* scheduler::steal(bool slots_too) noexcept {
   for (std::size_t i = 0; i < n; ++i) {
     scheduler& victim = *home_.schedulers[(start + i) % n];
     if (&victim == this) continue;
-    job* stolen = victim.ring_.steal_half(ring_);
-    if (!stolen && (stolen = victim.jobs_.steal_half(jobs_))) jobs_empty_ = false;
+    job* stolen = steal_fibers(victim);
+    if (!stolen && (stolen = victim.jobs_.steal_half(jobs_))) sides_empty_ = false;
     if (!stolen) stolen = victim.forks_.steal(home_);
     if (!stolen && slots_too && victim.has_slot()) {
       slots_too = false;
@@ -161,12 +172,12 @@ void scheduler::judge_last_theft(std::int64_t now) noexcept {
 bool scheduler::few_injected() const noexcept { return home_.injected.size() < tuning::smallest_batch; }
 
 job* scheduler::take_from_others(bool slots_too) noexcept {
-  const std::size_t before = ring_.size() + jobs_.size();
+  const std::size_t before = in_deques();
   job* const taken = take_injected(tuning::inject_batch);
   if (job* const first = taken ? taken : steal(slots_too)) {
     last_theft_.time = now_ns();
     if (traced()) record(trace_kind::steal);
-    last_theft_.count = ring_.size() + jobs_.size() - before + 1;
+    last_theft_.count = in_deques() - before + 1;
     return first;
   }
   return nullptr;
@@ -210,26 +221,21 @@ job* scheduler::poll_events(bool run_first) noexcept {
   return first;
 }
 
-// Makes the fibers of the events runnable, in their order: the first eight here, the rest for all. With `run_first` the
-// first is returned instead, to run at once, for which nobody need be woken.
+// Makes the fibers of the events runnable, in their order, here, where others can take half of them; what has no room, for
+// all. With `run_first` the first is returned instead, to run at once, for which nobody need be woken.
 job* scheduler::distribute(bool run_first) noexcept {
   if (!ready_ || ready_->empty()) return nullptr;
   counters.events.add(ready_->size());
   job* first = nullptr;
   if (run_first) first = &task_of(*ready_->pop());
-  std::size_t kept = 0;
+  if (ready_->empty()) return first;
   intrusive_queue<job> surplus;
   while (event* const ready = ready_->pop()) {
     task& woken = task_of(*ready);
-    if (kept < tuning::events_kept) {
-      push_ring(woken);
-      ++kept;
-    } else {
-      surplus.push(woken);
-    }
+    if (!surplus.empty() || !push_woken(woken)) surplus.push(woken);
   }
-  if (!surplus.empty()) home_.injected.push(surplus);
-  if (kept > 0) home_.parker.notify();
+  if (!surplus.empty()) home_.injected.push(surplus, turn::woken);
+  home_.parker.notify();
   return first;
 }
 

@@ -15,7 +15,6 @@ inline constexpr std::size_t ring_size = 1024;     // places in a worker's ring
 inline constexpr std::size_t ring_overflow = 128;  // the oldest that a full ring moves to the shared queue
 inline constexpr std::size_t inject_batch = 128;   // the most that a worker takes from the shared queue at a time
 inline constexpr std::size_t visit_batch = 8;      // the same at a visit, when it has work of its own
-inline constexpr std::size_t events_kept = 8;      // fibers of one poll that the polling worker keeps for itself
 
 // The fiber in the slot runs next, but so often in a row only while others wait.
 inline constexpr unsigned slot_streak_limit = 3;

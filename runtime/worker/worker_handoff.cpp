@@ -46,7 +46,7 @@ void* scheduler::handoff_work::run() noexcept {
 
 // The thread is free for the next such call before the fiber can make one. The worker may be anybody's by now.
 void scheduler::handoff_work::finish(void* handed_off_fiber) noexcept {
-  if (handed_off_fiber) whose.home_.inject(*static_cast<task*>(handed_off_fiber));
+  if (handed_off_fiber) whose.home_.inject(*static_cast<task*>(handed_off_fiber), turn::woken);
 }
 
 // To the main stack of the thread, which has the fiber made runnable. It goes on here, on some worker.

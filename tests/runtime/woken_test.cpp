@@ -1,0 +1,75 @@
+// Fibers that were woken, and fibers that have not begun: the former go first, and the latter are not starved.
+
+#include "support/waiting.hpp"
+
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/semaphore.hpp>
+
+#include <memory>
+#include <thread>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class Woken : public WorkersTest {};
+ULEXITE_TEST_WORKERS(Woken);
+
+// `wait` and `wake` for each of many fibers, and then many that have not begun: how many of those have begun before the
+// last of the others goes on. The main fiber holds its worker until all are woken, so with one worker that is exact.
+template <class Wait, class Wake>
+int begun_before_the_last_woken(runtime& rt, Wait wait, Wake wake) {
+  constexpr int fresh = 20'000, waiters = 100;
+  std::atomic<int> begun{0}, begun_before_the_last{0}, awake{0};
+  rt.run([&] {
+    std::vector<join_handle<>> all;
+    for (int i = 0; i < waiters; ++i)
+      all.push_back(spawn([&, i] {
+        wait(i);
+        if (++awake == waiters) begun_before_the_last = begun.load();
+      }));
+    this_fiber::yield();  // they wait
+    for (int i = 0; i < fresh; ++i) all.push_back(spawn([&] { ++begun; }));
+    wake();
+    for (auto& each : all) each.get();
+  });
+  return begun_before_the_last;
+}
+
+// More than any batch.
+TEST_P(Woken, GoBeforeThoseThatHaveNotBegun) {
+  const int begun = begun_before_the_last_woken(
+      rt(), [](int) { this_fiber::sleep_for(1us); }, [] { std::this_thread::sleep_for(2ms); });
+  if (GetParam() == 1) EXPECT_LT(begun, 10'000);
+}
+
+TEST_P(Woken, FromOutsideGoBeforeThoseThatHaveNotBegun) {
+  std::vector<std::unique_ptr<binary_semaphore>> doors;
+  for (int i = 0; i < 100; ++i) doors.push_back(std::make_unique<binary_semaphore>(0));
+  const int begun = begun_before_the_last_woken(
+      rt(), [&](int i) { doors[static_cast<std::size_t>(i)]->acquire(); },
+      [&] {
+        std::thread([&] {
+          for (auto& each : doors) each->release();
+        }).join();
+      });
+  if (GetParam() == 1) EXPECT_LT(begun, 10'000);
+}
+
+// Some are woken all the time. The others all have their turn.
+TEST_P(Woken, DoNotStarveThoseThatHaveNotBegun) {
+  std::atomic<int> left{times(5000)};
+  run([&] {
+    std::vector<join_handle<>> all;
+    for (int i = 0; i < 200; ++i)
+      all.push_back(spawn([&] {
+        while (left > 0) this_fiber::sleep_for(1us);
+      }));
+    for (int i = left; i > 0; --i) all.push_back(spawn([&] { --left; }));
+    for (auto& each : all) each.get();
+  });
+  EXPECT_EQ(left, 0);
+}
+
+}  // namespace
