@@ -11,8 +11,8 @@
 // The library itself does not need OpenSSL; a program that includes this header links libssl and libcrypto.
 //
 // Errors: those of the stream below, and codes of tls_category() for those of TLS; after one of TLS every operation
-// fails with it again. Two forms as in net/tcp.hpp. The time limits are those of the stream below. Nothing is lost by an
-// expiry or a cancellation: the next call continues.
+// fails with it again, but after a connection that was cut only reads do. Two forms as in net/tcp.hpp. The time limits
+// are those of the stream below. Nothing is lost by an expiry or a cancellation: the next call continues.
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -81,7 +81,6 @@ class tls_session {
   }
   // The error of TLS that has ended it, if one has.
   [[nodiscard]] std::error_code failure() const noexcept { return failure_; }
-  void fail(std::error_code error) noexcept { failure_ = error; }
 
  private:
   static constexpr std::size_t kept = 1024;  // bytes of an empty buffer
@@ -361,11 +360,10 @@ class tls_stream {
     return left_over_ || session_->has_output();
   }
 
-  void fail_cut(std::error_code& error) {
+  // The end of the stream below in the midst of TLS. It concerns what is read; what is written may still arrive.
+  static void fail_cut(std::error_code& error) {
     error =
         std::error_code(static_cast<int>(ERR_PACK(ERR_LIB_SSL, 0, SSL_R_UNEXPECTED_EOF_WHILE_READING)), tls_category());
-    const std::lock_guard lock(state_);
-    session_->fail(error);
   }
 
   template <class Operation>

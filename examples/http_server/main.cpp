@@ -64,8 +64,8 @@ int main(int argc, char** argv) try {
   CLI11_PARSE(app, argc, argv);
 
   const site files(given.directory);
-  std::optional<boost::asio::ssl::context> tls;
-  if (!given.certificate.empty()) tls.emplace(tls_context(given.certificate, given.key));
+  std::optional<ulexite::tls_context> tls;
+  if (!given.certificate.empty()) tls.emplace(tls_of(given.certificate, given.key));
   examples::stop_signals signals;  // before the threads of the log and of the runtime
   access_log log(given.access_log);
   service shared{.files = files, .bounds = given.bounds, .log = log, .tls = tls ? &*tls : nullptr};

@@ -4,9 +4,8 @@
 #include "limits.hpp"
 #include "site.hpp"
 
+#include <ulexite/interop/tls_context.hpp>
 #include <ulexite/net/tcp.hpp>
-
-#include <boost/asio/ssl/context.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -19,7 +18,7 @@ struct service {
   const site& files;
   const limits& bounds;
   access_log& log;
-  boost::asio::ssl::context* tls = nullptr;  // null: no encryption
+  const ulexite::tls_context* tls = nullptr;  // null: no encryption
   std::atomic<std::uint64_t> connections{0}, requests{0};
 };
 

@@ -3,58 +3,75 @@
 #include "../last_words.hpp"
 
 #include <ulexite/interop/asio.hpp>
+#include <ulexite/interop/tls.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 
-#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/write.hpp>
 
 #include <stdexcept>
 #include <system_error>
-#include <type_traits>
 
 namespace http_server {
-namespace ssl = boost::asio::ssl;
 namespace {
 
 using boost::system::error_code;
-using ulexite::asio_stream;
 
-template <class Stream>
-class wire_over final : public wire {
+// Of a tls_stream. A client that cuts the connection without the goodbyes of TLS has ended it, as far as requests go.
+error_code translated(const std::error_code& error) {
+  if (!error) return {};
+  if (error.category() == ulexite::tls_category()) return boost::asio::error::eof;
+  if (error.category() == ulexite::error_category()) return boost::asio::error::operation_aborted;
+  return {error.value(), boost::system::system_category()};
+}
+
+class bare_wire final : public wire {
  public:
-  template <class... A>
-  explicit wire_over(ulexite::net::tcp_stream& tcp, A&... tls) : wire(tcp), stream_(asio_stream(tcp), tls...) {
-    if constexpr (is_tls) {
-      error_code error;
-      stream_.handshake(ssl::stream_base::server, error);
-      if (error) fail(error);
-    }
-  }
+  explicit bare_wire(ulexite::net::tcp_stream& tcp) : wire(tcp), stream_(tcp) {}
 
   std::size_t read_some(boost::asio::mutable_buffer into, error_code& error) override {
     return stream_.read_some(into, error);
   }
-
   void write(std::string_view bytes) override {
     error_code error;
     boost::asio::write(stream_, boost::asio::buffer(bytes), error);
     if (error) fail(error);
   }
+  void finish(std::chrono::nanoseconds time) override { examples::deliver_last_words(tcp_, time); }
 
+ private:
+  ulexite::asio_stream stream_;
+};
+
+class encrypted_wire final : public wire {
+ public:
+  encrypted_wire(ulexite::net::tcp_stream& tcp, const ulexite::tls_context& tls) : wire(tcp), stream_(tcp, tls) {
+    std::error_code error;
+    stream_.handshake(error);
+    if (error) fail(translated(error));
+  }
+
+  std::size_t read_some(boost::asio::mutable_buffer into, error_code& error) override {
+    std::error_code failure;
+    const std::size_t got = stream_.read_some(into.data(), into.size(), failure);
+    error = translated(failure);
+    if (!failure && got == 0 && into.size() != 0) error = boost::asio::error::eof;
+    return got;
+  }
+  void write(std::string_view bytes) override {
+    std::error_code error;
+    stream_.write(bytes, error);
+    if (error) fail(translated(error));
+  }
   void finish(std::chrono::nanoseconds time) override {
-    // Sends our close_notify and waits for the client's. Failure is no matter: the rest is read below.
-    if constexpr (is_tls) {
-      tcp_.expires_after(time);
-      error_code ignored;
-      stream_.shutdown(ignored);
-    }
+    tcp_.expires_after(time);
+    std::error_code ignored;  // the rest is read below
+    stream_.shutdown_write(ignored);
     examples::deliver_last_words(tcp_, time);
   }
 
  private:
-  static constexpr bool is_tls = !std::is_same_v<Stream, asio_stream>;
-
-  Stream stream_;
+  ulexite::tls_stream<ulexite::net::tcp_stream> stream_;
 };
 
 }  // namespace
@@ -64,22 +81,19 @@ void wire::fail(const error_code& error) {
   throw std::system_error(std::make_error_code(std::errc::connection_aborted), error.message());
 }
 
-std::unique_ptr<wire> bare(ulexite::net::tcp_stream& tcp) { return std::make_unique<wire_over<asio_stream>>(tcp); }
+std::unique_ptr<wire> bare(ulexite::net::tcp_stream& tcp) { return std::make_unique<bare_wire>(tcp); }
 
-std::unique_ptr<wire> encrypted(ulexite::net::tcp_stream& tcp, ssl::context& tls) {
-  return std::make_unique<wire_over<ssl::stream<asio_stream>>>(tcp, tls);
+std::unique_ptr<wire> encrypted(ulexite::net::tcp_stream& tcp, const ulexite::tls_context& tls) {
+  return std::make_unique<encrypted_wire>(tcp, tls);
 }
 
-ssl::context tls_context(const std::string& certificate, const std::string& key) {
-  ssl::context made(ssl::context::tls_server);
-  made.set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1 |
-                   ssl::context::no_compression | SSL_OP_NO_RENEGOTIATION);
-  error_code error;
-  made.use_certificate_chain_file(certificate, error);
-  if (error) throw std::runtime_error("cannot use the certificate \"" + certificate + "\": " + error.message());
-  made.use_private_key_file(key, ssl::context::pem, error);
-  if (error) throw std::runtime_error("cannot use the private key \"" + key + "\": " + error.message());
-  return made;
+ulexite::tls_context tls_of(const std::string& certificate, const std::string& key) try {
+  return ulexite::tls_context::server(certificate, key);
+} catch (const std::system_error& error) {
+  const bool of_the_key = std::string_view(error.what()).find("the key in") != std::string_view::npos;
+  throw std::runtime_error(
+      (of_the_key ? "cannot use the private key \"" + key : "cannot use the certificate \"" + certificate) +
+      "\": " + error.code().message());
 }
 
 }  // namespace http_server

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <ulexite/interop/tls_context.hpp>
 #include <ulexite/net/tcp.hpp>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/ssl/context.hpp>
 #include <boost/system/error_code.hpp>
 
 #include <chrono>
@@ -55,13 +55,11 @@ class wire {
 };
 
 [[nodiscard]] std::unique_ptr<wire> bare(ulexite::net::tcp_stream& tcp);
-// Shakes hands. Throws as wire::fail does when that fails or the stream's expiry is over first. It takes some 70 KiB
-// more than a bare one, idle too: OpenSSL gives its buffers back between records, asio keeps two of 17 KiB, and a pair
-// of BIOs of as much each.
-[[nodiscard]] std::unique_ptr<wire> encrypted(ulexite::net::tcp_stream& tcp, boost::asio::ssl::context& tls);
+// Shakes hands. Throws as wire::fail does when that fails or the stream's expiry is over first.
+[[nodiscard]] std::unique_ptr<wire> encrypted(ulexite::net::tcp_stream& tcp, const ulexite::tls_context& tls);
 
 // TLS 1.2 or later, with the certificate chain and the private key of two PEM files. Throws std::runtime_error naming
 // the file and what is wrong with it.
-[[nodiscard]] boost::asio::ssl::context tls_context(const std::string& certificate, const std::string& key);
+[[nodiscard]] ulexite::tls_context tls_of(const std::string& certificate, const std::string& key);
 
 }  // namespace http_server
