@@ -2,7 +2,6 @@
 
 #include "condition.hpp"
 
-#include <ulexite/sync/blocking.hpp>
 
 #include <ctime>
 #include <string_view>
@@ -107,7 +106,7 @@ answer to_unread(http::status status, const std::string& why) {
 answer from_site(const incoming& asked, const site& files) {
   if (asked.header().method() != http::verb::get && asked.header().method() != http::verb::head)
     return not_allowed(asked.header(), "GET, HEAD");
-  lookup result = ulexite::blocking([&] { return files.find(asked.target()); });
+  lookup result = files.find(asked.target());
   switch (result.outcome) {
     case lookup::found: return with_file(asked, std::move(result));
     case lookup::moved: return moved(asked);

@@ -36,12 +36,21 @@ std::chrono::nanoseconds outgoing::time_for(std::size_t block) const {
   return left < limits_.write_time ? std::chrono::duration_cast<std::chrono::nanoseconds>(left) : limits_.write_time;
 }
 
-void outgoing::write(std::string_view block, std::size_t of_body) {
+template <class Send>
+std::size_t outgoing::timed(std::size_t size, Send&& send) {
   const auto begun = std::chrono::steady_clock::now();
-  wire_.tcp().expires_at(begun + time_for(block.size()));
-  wire_.write(block);
+  wire_.tcp().expires_at(begun + time_for(size));
+  const std::size_t of_body = send();
   spent_ += std::chrono::steady_clock::now() - begun;
   bytes_ += of_body;
+  return of_body;
+}
+
+void outgoing::write(std::string_view block, std::size_t of_body) {
+  timed(block.size(), [&] {
+    wire_.write(block);
+    return of_body;
+  });
 }
 
 void outgoing::send(answer made) {
@@ -51,16 +60,23 @@ void outgoing::send(answer made) {
   write(block + made.text, made.text.size());
 }
 
-// The first block goes with the header.
+// The first block goes with the header; the others as the system sends files, if it can.
 void outgoing::send_file(std::string block, open_file& file, const byte_range& part) {
   constexpr std::size_t block_size = 64 * 1024;
   for (std::uint64_t sent = 0; sent < part.size; block.clear()) {
-    const std::size_t before = block.size();
-    block.resize(before + static_cast<std::size_t>(std::min<std::uint64_t>(part.size - sent, block_size)));
-    const std::size_t got = file.read_at(part.offset + sent, block.data() + before, block.size() - before);
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(part.size - sent, block_size));
+    const std::uint64_t at = part.offset + sent;
+    std::size_t got;
+    if (sent > 0 && wire_.sends_files()) {
+      got = timed(size, [&] { return wire_.send_file(file.native_handle(), at, size); });
+    } else {
+      const std::size_t before = block.size();
+      block.resize(before + size);
+      got = file.read_at(at, block.data() + before, size);
+      block.resize(before + got);
+      if (got > 0) write(block, got);
+    }
     if (got == 0) throw std::runtime_error("a file became shorter while it was sent");
-    block.resize(before + got);
-    write(block, got);
     sent += got;
   }
 }

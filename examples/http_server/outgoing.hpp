@@ -32,6 +32,9 @@ class outgoing {
 
  private:
   std::string begin(const response_header& header);
+  // Calls send(), which sends up to `size` bytes and returns how many of the body, within the time for that.
+  template <class Send>
+  std::size_t timed(std::size_t size, Send&& send);
   void write(std::string_view block, std::size_t of_body);
   void send_file(std::string block, open_file& file, const byte_range& part);
   [[nodiscard]] std::chrono::nanoseconds time_for(std::size_t block) const;

@@ -94,6 +94,8 @@ lookup site::find(std::string_view target) const {
     // An index.html that is a directory itself must not send the client round in circles.
     if (result.outcome == lookup::moved && as_directory) result.outcome = lookup::missing;
     return result;
+  } catch (const ulexite::operation_cancelled&) {
+    throw;
   } catch (const std::system_error& error) {
     return from_error(error.code());
   }

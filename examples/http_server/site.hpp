@@ -27,6 +27,7 @@ class open_file {
 
   // Bytes from `offset` on: how many, 0 at the end. The fiber waits. Throws std::system_error.
   std::size_t read_at(std::uint64_t offset, char* data, std::size_t size) { return file_.read_at(data, size, offset); }
+  [[nodiscard]] int native_handle() const noexcept { return file_.native_handle(); }
 
  private:
   ulexite::file file_;
@@ -56,7 +57,8 @@ class site {
   explicit site(const std::filesystem::path& directory) : root_(directory) {}
 
   // `target` as it stands in the request: "/a%20b.html?query". Only what really lies under the directory is found,
-  // whatever dots, escapes or symbolic links say, and whatever is renamed meanwhile. Blocks.
+  // whatever dots, escapes or symbolic links say, and whatever is renamed meanwhile. Waits where the disk must be asked, and is a cancellation
+  // point.
   [[nodiscard]] lookup find(std::string_view target) const;
 
  private:

@@ -17,7 +17,7 @@ namespace {
 
 using boost::system::error_code;
 
-// Of a tls_stream. A client that cuts the connection without the goodbyes of TLS has ended it, as far as requests go.
+// Of the library. A client that cuts the connection without the goodbyes of TLS has ended it, as far as requests go.
 error_code translated(const std::error_code& error) {
   if (!error) return {};
   if (error.category() == ulexite::tls_category()) return boost::asio::error::eof;
@@ -36,6 +36,13 @@ class bare_wire final : public wire {
     error_code error;
     boost::asio::write(stream_, boost::asio::buffer(bytes), error);
     if (error) fail(error);
+  }
+  [[nodiscard]] bool sends_files() const noexcept override { return true; }
+  std::size_t send_file(int file, std::uint64_t offset, std::size_t size) override {
+    std::error_code error;
+    const std::size_t sent = tcp_.send_file(file, offset, size, error);
+    if (error) fail(translated(error));
+    return sent;
   }
   void finish(std::chrono::nanoseconds time) override { examples::deliver_last_words(tcp_, time); }
 

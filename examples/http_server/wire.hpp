@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -42,6 +43,11 @@ class wire {
 
   // Writes all. Throws as fail does.
   virtual void write(std::string_view bytes) = 0;
+
+  // Whether the system can send a file's bytes as they are. Then send_file sends up to `size` of them from `offset` on;
+  // returns how many, fewer only at the end of the file. Throws as write does.
+  [[nodiscard]] virtual bool sends_files() const noexcept { return false; }
+  virtual std::size_t send_file(int, std::uint64_t, std::size_t) { return 0; }
 
   // Ends the connection in order, after the last answer, so that the client does not lose that: see last_words.hpp. In
   // TLS the goodbyes may take `time` before.
