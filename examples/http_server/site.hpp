@@ -57,8 +57,8 @@ class site {
   explicit site(const std::filesystem::path& directory) : root_(directory) {}
 
   // `target` as it stands in the request: "/a%20b.html?query". Only what really lies under the directory is found,
-  // whatever dots, escapes or symbolic links say, and whatever is renamed meanwhile. Waits where the disk must be asked, and is a cancellation
-  // point.
+  // whatever dots, escapes or symbolic links say, and whatever is renamed meanwhile. Waits where the disk must be asked,
+  // and is a cancellation point.
   [[nodiscard]] lookup find(std::string_view target) const;
 
  private:
