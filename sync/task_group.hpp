@@ -77,7 +77,7 @@ class task_group {
   void spawn_batch(std::size_t count, F function, std::source_location where = std::source_location::current()) {
     using numbered = wait_group::numbered<F>;
     if (limited()) {
-      for (std::size_t i = 0; i < count; ++i) start({.where = where, .detached = true}, numbered{i, function});
+      for (std::size_t i = 0; i < count; ++i) start({.where = where}, numbered{i, function});
       return;
     }
     running_.start_all(count, where, [&](wait_group::completion end, std::size_t i) {
@@ -90,7 +90,7 @@ class task_group {
     requires std::is_invocable_v<std::decay_t<F>>
   [[nodiscard]] bool try_spawn(F&& function, std::source_location where = std::source_location::current()) {
     if (limited() && !room_.try_acquire()) return false;
-    start_in_room({.where = where, .detached = true}, std::forward<F>(function));
+    start_in_room({.where = where}, std::forward<F>(function));
     return true;
   }
 

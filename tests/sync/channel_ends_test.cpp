@@ -18,8 +18,8 @@ TEST_P(ChannelEnds, TheLastSenderEndsTheReceivers) {
   run([] {
     auto [to, from] = make_channel<int>(4);
     for (int i = 0; i < 3; ++i)
-      spawn([to = to, i] {
-        for (int k = 0; k < 100; ++k) to.send(i);
+      spawn([mine = to, i] {
+        for (int k = 0; k < 100; ++k) mine.send(i);
       });
     to = sender<int>();  // the only one that did not go with a fiber
     int count = 0;
@@ -32,7 +32,7 @@ TEST_P(ChannelEnds, TheLastSenderEndsTheReceivers) {
 
 TEST_P(ChannelEnds, TheLastReceiverEndsTheSenders) {
   auto [to, from] = make_channel<std::unique_ptr<int>>();
-  auto waiting = spawn_until_it_waits(rt(), [to = to] { to.send(std::make_unique<int>(1)); });
+  auto waiting = spawn_until_it_waits(rt(), [mine = to] { mine.send(std::make_unique<int>(1)); });
   {
     auto copy = from;
     from = receiver<std::unique_ptr<int>>();
@@ -100,12 +100,12 @@ TEST_P(ChannelEnds, RefuseUseWithoutAChannel) {
 TEST_P(ChannelEnds, MayGoOnAnyThreadAtAnyTime) {
   for (int i = 0; i < times(200); ++i) {
     auto [to, from] = make_channel<int>(1);
-    std::thread sending([to = std::move(to)] {
-      for (int k = 0; k < 10; ++k) to.send(k);
+    std::thread sending([mine = std::move(to)] {
+      for (int k = 0; k < 10; ++k) mine.send(k);
     });
-    auto summing = rt().spawn([from = std::move(from)] {
+    auto summing = rt().spawn([mine = std::move(from)] {
       int sum = 0;
-      for (const int value : from) sum += value;
+      for (const int value : mine) sum += value;
       return sum;
     });
     EXPECT_EQ(summing.get(), 45);
