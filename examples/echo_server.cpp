@@ -5,7 +5,7 @@
 //
 // It stops on SIGINT or SIGTERM, and then says what it has served.
 
-#include "stop_signals.hpp"
+#include "program.hpp"
 
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/runtime.hpp>
@@ -26,7 +26,6 @@ namespace {
 struct arguments {
   std::string bind = "127.0.0.1";
   std::uint16_t port = 7777;
-  std::size_t threads = 0;
 };
 
 struct totals {
@@ -57,22 +56,19 @@ void serve(const arguments& given, examples::stop_signals& signals, totals& serv
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   arguments given;
-  CLI::App app("Sends back what it gets, over TCP, until it is stopped by SIGINT or SIGTERM.");
-  app.add_option("--bind", given.bind, "Numeric address to listen on")->capture_default_str();
-  app.add_option("--port", given.port, "Port to listen on; 0 takes a free one")->capture_default_str();
-  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-
-  examples::stop_signals signals;
-  totals served;
-  ulexite::runtime runtime({.threads = given.threads});
-  runtime.run([&] { serve(given, signals, served); });
-  std::printf("served %llu connections, %llu bytes\n", static_cast<unsigned long long>(served.connections.load()),
-              static_cast<unsigned long long>(served.bytes.load()));
-  return 0;
-} catch (const std::exception& failure) {
-  std::fprintf(stderr, "echo_server: %s\n", failure.what());
-  return 1;
+  const auto describe = [&](CLI::App& app) {
+    app.add_option("--bind", given.bind, "Numeric address to listen on")->capture_default_str();
+    app.add_option("--port", given.port, "Port to listen on; 0 takes a free one")->capture_default_str();
+  };
+  return examples::run_program(
+      argc, argv, "echo_server", "Sends back what it gets, over TCP, until it is stopped by SIGINT or SIGTERM.",
+      describe, [&](examples::stop_signals& signals, const ulexite::runtime_options& options) {
+        totals served;
+        ulexite::runtime(options).run([&] { serve(given, signals, served); });
+        std::printf("served %llu connections, %llu bytes\n", static_cast<unsigned long long>(served.connections.load()),
+                    static_cast<unsigned long long>(served.bytes.load()));
+        return 0;
+      });
 }

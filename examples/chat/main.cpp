@@ -11,7 +11,7 @@
 
 #include "../bounded_log.hpp"
 #include "../inspect/inspect.hpp"
-#include "../stop_signals.hpp"
+#include "../program.hpp"
 #include "http.hpp"
 #include "log.hpp"
 #include "page.hpp"
@@ -38,7 +38,6 @@ using namespace std::chrono_literals;
 struct arguments {
   std::string bind = "127.0.0.1";
   std::uint16_t port = 8080;
-  std::size_t threads = 0;
   std::optional<std::uint16_t> inspect;
   std::size_t max_connections = 1000;
   std::string redis;
@@ -51,7 +50,6 @@ void describe(CLI::App& app, arguments& given) {
   limits& limits = given.limits;
   app.add_option("--bind", given.bind, "Numeric address to listen on")->capture_default_str();
   app.add_option("--port", given.port, "Port to listen on; 0 takes a free one")->capture_default_str();
-  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
   examples::describe_inspect(app, given.inspect);
   app.add_option("--max-connections", given.max_connections,
                  "Most connections at a time; others wait; 0: what the limit of descriptors allows")
@@ -115,25 +113,22 @@ void serve(const arguments& given, const std::string& page, examples::stop_signa
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   arguments given;
-  CLI::App app("Chat rooms over websockets, with a page at /, until it is stopped by SIGINT or SIGTERM.");
-  describe(app, given);
-  CLI11_PARSE(app, argc, argv);
-
-  const std::string page = read_page(given.page);
-  examples::stop_signals signals;
-  examples::bounded_log lines("chat", STDERR_FILENO, log_pattern);
-  spdlog::set_default_logger(lines.logger());
-  spdlog::set_level(spdlog::level::from_str(given.log_level));
-  {
-    ulexite::runtime runtime({.threads = given.threads});
-    const examples::inspection look(runtime, given.inspect);
-    runtime.run([&] { serve(given, page, signals); });
-  }
-  examples::say_at_the_end("", lines.finish());
-  return 0;
-} catch (const std::exception& failure) {
-  std::fprintf(stderr, "chat: %s\n", failure.what());
-  return 1;
+  return examples::run_program(
+      argc, argv, "chat", "Chat rooms over websockets, with a page at /, until it is stopped by SIGINT or SIGTERM.",
+      [&](CLI::App& app) { describe(app, given); },
+      [&](examples::stop_signals& signals, const ulexite::runtime_options& options) {
+        const std::string page = read_page(given.page);
+        examples::bounded_log lines("chat", STDERR_FILENO, log_pattern);
+        spdlog::set_default_logger(lines.logger());
+        spdlog::set_level(spdlog::level::from_str(given.log_level));
+        {
+          ulexite::runtime runtime(options);
+          const examples::inspection look(runtime, given.inspect);
+          runtime.run([&] { serve(given, page, signals); });
+        }
+        examples::say_at_the_end("", lines.finish());
+        return 0;
+      });
 }

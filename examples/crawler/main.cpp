@@ -6,7 +6,7 @@
 // It follows links to the same host and port only. SIGINT, SIGTERM and the deadline end it, and what it has found until
 // then is reported. Status 0: all pages were visited, and none is broken.
 
-#include "../stop_signals.hpp"
+#include "../program.hpp"
 #include "crawl.hpp"
 #include "report.hpp"
 
@@ -25,7 +25,6 @@ namespace ux = ulexite;
 struct arguments {
   crawl_options crawl;
   bool json = false;
-  std::size_t threads = 0;
 };
 
 void describe(CLI::App& app, arguments& given) {
@@ -49,7 +48,6 @@ void describe(CLI::App& app, arguments& given) {
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
   app.add_flag("--json", given.json, "Report as JSON");
-  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
 }
 
 int run(const arguments& given, examples::stop_signals& signals) {
@@ -73,15 +71,12 @@ int run(const arguments& given, examples::stop_signals& signals) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   arguments given;
-  CLI::App app("Visits the pages of one site by their links, and reports the broken ones.");
-  describe(app, given);
-  CLI11_PARSE(app, argc, argv);
-
-  examples::stop_signals signals;
-  return ux::runtime({.threads = given.threads}).run(run, std::cref(given), std::ref(signals));
-} catch (const std::exception& failure) {
-  std::fprintf(stderr, "crawler: %s\n", failure.what());
-  return 1;
+  return examples::run_program(
+      argc, argv, "crawler", "Visits the pages of one site by their links, and reports the broken ones.",
+      [&](CLI::App& app) { describe(app, given); },
+      [&](examples::stop_signals& signals, const ux::runtime_options& options) {
+        return ux::runtime(options).run(run, std::cref(given), std::ref(signals));
+      });
 }

@@ -2,7 +2,6 @@
 
 #include "condition.hpp"
 
-
 #include <ctime>
 #include <string_view>
 #include <utility>

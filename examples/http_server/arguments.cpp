@@ -39,7 +39,6 @@ void describe(CLI::App& app, arguments& given) {
   app.add_option("DIR", given.directory, "Directory to serve")->required();
   app.add_option("--bind", given.bind, "Numeric address to listen on")->capture_default_str();
   app.add_option("--port", given.port, "Port to listen on; 0 takes a free one")->capture_default_str();
-  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
   examples::describe_inspect(app, given.inspect);
   CLI::Option* const certificate =
       app.add_option("--cert", given.certificate, "PEM file with the certificate chain: serve HTTPS");

@@ -15,7 +15,6 @@ struct arguments {
   std::string directory;
   std::string bind = "127.0.0.1";
   std::uint16_t port = 8080;
-  std::size_t threads = 0;
   std::optional<std::uint16_t> inspect;
   std::size_t max_connections = 0;
   std::string certificate, key;  // both, or none: no encryption

@@ -14,7 +14,7 @@
 // requests under way finish, and then says what it has served.
 
 #include "../inspect/inspect.hpp"
-#include "../stop_signals.hpp"
+#include "../program.hpp"
 #include "arguments.hpp"
 #include "session.hpp"
 #include "wire.hpp"
@@ -57,29 +57,27 @@ void run(const arguments& given, examples::stop_signals& signals, service& share
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   arguments given;
-  CLI::App app("Serves the files of a directory over HTTP/1.1 or HTTPS until it is stopped by SIGINT or SIGTERM.");
-  describe(app, given);
-  CLI11_PARSE(app, argc, argv);
-
-  const site files(given.directory);
-  std::optional<ulexite::tls_context> tls;
-  if (!given.certificate.empty()) tls.emplace(tls_of(given.certificate, given.key));
-  examples::stop_signals signals;  // before the threads of the log and of the runtime
-  access_log log(given.access_log);
-  service shared{.files = files, .bounds = given.bounds, .log = log, .tls = tls ? &*tls : nullptr};
-  {
-    ulexite::runtime runtime({.threads = given.threads});
-    const examples::inspection look(runtime, given.inspect);
-    runtime.run([&] { run(given, signals, shared); });
-  }
-  const std::size_t lost_lines = log.finish();
-  examples::say_at_the_end("served " + std::to_string(shared.requests.load()) + " requests on " +
-                               std::to_string(shared.connections.load()) + " connections\n",
-                           lost_lines);
-  return 0;
-} catch (const std::exception& failure) {
-  std::fprintf(stderr, "http_server: %s\n", failure.what());
-  return 1;
+  return examples::run_program(
+      argc, argv, "http_server",
+      "Serves the files of a directory over HTTP/1.1 or HTTPS until it is stopped by SIGINT or SIGTERM.",
+      [&](CLI::App& app) { describe(app, given); },
+      [&](examples::stop_signals& signals, const ulexite::runtime_options& options) {
+        const site files(given.directory);
+        std::optional<ulexite::tls_context> tls;
+        if (!given.certificate.empty()) tls.emplace(tls_of(given.certificate, given.key));
+        access_log log(given.access_log);
+        service shared{.files = files, .bounds = given.bounds, .log = log, .tls = tls ? &*tls : nullptr};
+        {
+          ulexite::runtime runtime(options);
+          const examples::inspection look(runtime, given.inspect);
+          runtime.run([&] { run(given, signals, shared); });
+        }
+        const std::size_t lost_lines = log.finish();
+        examples::say_at_the_end("served " + std::to_string(shared.requests.load()) + " requests on " +
+                                     std::to_string(shared.connections.load()) + " connections\n",
+                                 lost_lines);
+        return 0;
+      });
 }

@@ -9,7 +9,7 @@
 
 #include "../bounded_log.hpp"
 #include "../inspect/inspect.hpp"
-#include "../stop_signals.hpp"
+#include "../program.hpp"
 #include "command.hpp"
 #include "session.hpp"
 
@@ -36,7 +36,6 @@ using namespace std::chrono_literals;
 struct arguments {
   std::string bind = "127.0.0.1";
   std::uint16_t port = 6380;
-  std::size_t threads = 0;
   std::size_t max_connections = 1000;
   std::size_t max_value = 1 << 20;
   std::optional<std::uint16_t> inspect;
@@ -51,7 +50,6 @@ void describe(CLI::App& app, arguments& given) {
   };
   add("--bind", given.bind, "Numeric address to listen on");
   add("--port", given.port, "Port to listen on; 0 takes a free one");
-  add("--threads", given.threads, "Most worker threads; 0: one for each CPU");
   examples::describe_inspect(app, given.inspect);
   add("--max-connections", given.max_connections, "Most clients at a time; others wait")->check(CLI::Range(1, 100'000));
   add("--max-value", given.max_value, "Bytes of the longest key or value; a request or reply may have four times that")
@@ -99,27 +97,25 @@ void serve(const arguments& given, examples::stop_signals& signals, database& ho
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   arguments given;
-  CLI::App app("Keeps keys and values in memory for the clients of Redis, until it is stopped by SIGINT or SIGTERM.");
-  describe(app, given);
-  CLI11_PARSE(app, argc, argv);
-
-  examples::stop_signals signals;
-  examples::bounded_log log("kv_server", STDERR_FILENO, "time=%Y-%m-%dT%H:%M:%S.%e level=%l %v");
-  spdlog::set_default_logger(log.logger());
-  spdlog::set_level(spdlog::level::from_str(given.log_level));
-  database home;
-  {
-    ulexite::runtime runtime({.threads = given.threads});
-    const examples::inspection look(runtime, given.inspect);
-    runtime.run([&] { serve(given, signals, home); });
-  }
-  examples::say_at_the_end("served " + std::to_string(home.connections.load()) + " connections, " +
-                               std::to_string(home.commands.load()) + " commands\n",
-                           log.finish());
-  return 0;
-} catch (const std::exception& failure) {
-  std::fprintf(stderr, "kv_server: %s\n", failure.what());
-  return 1;
+  return examples::run_program(
+      argc, argv, "kv_server",
+      "Keeps keys and values in memory for the clients of Redis, until it is stopped by SIGINT or SIGTERM.",
+      [&](CLI::App& app) { describe(app, given); },
+      [&](examples::stop_signals& signals, const ulexite::runtime_options& options) {
+        examples::bounded_log log("kv_server", STDERR_FILENO, "time=%Y-%m-%dT%H:%M:%S.%e level=%l %v");
+        spdlog::set_default_logger(log.logger());
+        spdlog::set_level(spdlog::level::from_str(given.log_level));
+        database home;
+        {
+          ulexite::runtime runtime(options);
+          const examples::inspection look(runtime, given.inspect);
+          runtime.run([&] { serve(given, signals, home); });
+        }
+        examples::say_at_the_end("served " + std::to_string(home.connections.load()) + " connections, " +
+                                     std::to_string(home.commands.load()) + " commands\n",
+                                 log.finish());
+        return 0;
+      });
 }

@@ -11,7 +11,7 @@
 // Each arrow is a channel. None of them holds more than some paths, so a slow stage holds up those before it, and
 // memory is bounded however many files there are. The first error ends all stages, and so do SIGINT and SIGTERM.
 
-#include "../stop_signals.hpp"
+#include "../program.hpp"
 #include "sha256.hpp"
 
 #include <ulexite.hpp>
@@ -32,7 +32,6 @@ namespace ux = ulexite;
 struct arguments {
   std::vector<std::string> files;
   std::size_t workers = 4;
-  std::size_t threads = 0;
 };
 
 // A file on its way. Its digest comes by a channel of its own: so the collector can wait for this one, whichever is
@@ -111,19 +110,17 @@ int run(const arguments& given, examples::stop_signals& signals) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   arguments given;
-  CLI::App app("Prints the SHA-256 of files, in the order in which they are named, like sha256sum.");
-  app.add_option("FILE", given.files, "Files to hash; none: their names are read from standard input, one a line");
-  app.add_option("--workers", given.workers, "Files hashed at the same time")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-
-  examples::stop_signals signals;
-  return ux::runtime({.threads = given.threads}).run(run, std::cref(given), std::ref(signals));
-} catch (const std::exception& failure) {
-  std::fprintf(stderr, "pipeline: %s\n", failure.what());
-  return 1;
+  const auto describe = [&](CLI::App& app) {
+    app.add_option("FILE", given.files, "Files to hash; none: their names are read from standard input, one a line");
+    app.add_option("--workers", given.workers, "Files hashed at the same time")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+  };
+  return examples::run_program(argc, argv, "pipeline",
+                               "Prints the SHA-256 of files, in the order in which they are named, like sha256sum.",
+                               describe, [&](examples::stop_signals& signals, const ux::runtime_options& options) {
+                                 return ux::runtime(options).run(run, std::cref(given), std::ref(signals));
+                               });
 }

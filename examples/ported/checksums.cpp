@@ -4,7 +4,7 @@
 //
 //   checksums --limit 20 DIR
 
-#include "../stop_signals.hpp"
+#include "../program.hpp"
 
 #include <ulexite.hpp>
 
@@ -28,7 +28,6 @@ namespace {
 struct arguments {
   std::string directory;
   std::size_t limit = 20;
-  std::size_t threads = 0;
 };
 
 std::string md5_of(const std::filesystem::path& path) {
@@ -86,19 +85,16 @@ int run(const arguments& given, examples::stop_signals& signals) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   arguments given;
-  CLI::App app("Prints the MD5 sums of all regular files below a directory.");
-  app.add_option("DIR", given.directory, "The directory")->required();
-  app.add_option("--limit", given.limit, "Files that are hashed at the same time")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  examples::stop_signals signals;
-  ux::runtime rt({.threads = given.threads});
-  return rt.run([&] { return run(given, signals); });
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "checksums: %s\n", error.what());
-  return 1;
+  const auto describe = [&](CLI::App& app) {
+    app.add_option("DIR", given.directory, "The directory")->required();
+    app.add_option("--limit", given.limit, "Files that are hashed at the same time")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str();
+  };
+  return examples::run_program(argc, argv, "checksums", "Prints the MD5 sums of all regular files below a directory.",
+                               describe, [&](examples::stop_signals& signals, const ux::runtime_options& options) {
+                                 return ux::runtime(options).run([&] { return run(given, signals); });
+                               });
 }

@@ -8,7 +8,7 @@
 // SUB TOPIC and UNSUB TOPIC are answered OK; PUB TOPIC TEXT is answered OK; messages come as MSG TOPIC TEXT, and
 // MISSED TOPIC N tells of a gap.
 
-#include "../stop_signals.hpp"
+#include "../program.hpp"
 
 #include <ulexite.hpp>
 
@@ -32,7 +32,6 @@ struct arguments {
   std::string bind = "127.0.0.1";
   std::uint16_t port = 7100;
   std::size_t keep = 256;
-  std::size_t threads = 0;
 };
 
 using text = std::shared_ptr<const std::string>;
@@ -138,20 +137,18 @@ void serve(const arguments& given, examples::stop_signals& signals) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   arguments given;
-  CLI::App app("A hub that passes lines from publishers to subscribers.");
-  app.add_option("--bind", given.bind, "Address to listen on")->capture_default_str();
-  app.add_option("--port", given.port, "Port to listen on; 0: any")->capture_default_str();
-  app.add_option("--keep", given.keep, "Messages of a topic that a slow subscriber may be behind")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  examples::stop_signals signals;
-  ux::runtime rt({.threads = given.threads});
-  rt.run([&] { serve(given, signals); });
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "pubsub: %s\n", error.what());
-  return 1;
+  const auto describe = [&](CLI::App& app) {
+    app.add_option("--bind", given.bind, "Address to listen on")->capture_default_str();
+    app.add_option("--port", given.port, "Port to listen on; 0: any")->capture_default_str();
+    app.add_option("--keep", given.keep, "Messages of a topic that a slow subscriber may be behind")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str();
+  };
+  return examples::run_program(argc, argv, "pubsub", "A hub that passes lines from publishers to subscribers.",
+                               describe, [&](examples::stop_signals& signals, const ux::runtime_options& options) {
+                                 ux::runtime(options).run([&] { serve(given, signals); });
+                                 return 0;
+                               });
 }

@@ -7,7 +7,7 @@
 // ends; so it does on SIGTERM and SIGINT.
 
 #include "../last_words.hpp"
-#include "../stop_signals.hpp"
+#include "../program.hpp"
 
 #include <ulexite.hpp>
 #include <ulexite/interop/asio.hpp>
@@ -39,7 +39,6 @@ struct arguments {
   std::vector<std::string> to;
   std::string control;
   int drain_seconds = 10;
-  std::size_t threads = 0;
 };
 
 class proxy {
@@ -211,19 +210,18 @@ void serve(const arguments& given, examples::stop_signals& signals) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   arguments given;
-  CLI::App app("Forwards HTTP requests to backends, in turn.");
-  app.add_option("--listen", given.listen, "Where clients connect: HOST:PORT")->capture_default_str();
-  app.add_option("--to", given.to, "A backend: HOST:PORT; may be given again")->required();
-  app.add_option("--control", given.control, "Path of the socket over which a new process takes over");
-  app.add_option("--drain", given.drain_seconds, "Seconds that the connections have at the end")->capture_default_str();
-  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  examples::stop_signals signals;
-  ux::runtime rt({.threads = given.threads});
-  rt.run([&] { serve(given, signals); });
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "reverse_proxy: %s\n", error.what());
-  return 1;
+  const auto describe = [&](CLI::App& app) {
+    app.add_option("--listen", given.listen, "Where clients connect: HOST:PORT")->capture_default_str();
+    app.add_option("--to", given.to, "A backend: HOST:PORT; may be given again")->required();
+    app.add_option("--control", given.control, "Path of the socket over which a new process takes over");
+    app.add_option("--drain", given.drain_seconds, "Seconds that the connections have at the end")
+        ->capture_default_str();
+  };
+  return examples::run_program(argc, argv, "reverse_proxy", "Forwards HTTP requests to backends, in turn.", describe,
+                               [&](examples::stop_signals& signals, const ux::runtime_options& options) {
+                                 ux::runtime(options).run([&] { serve(given, signals); });
+                                 return 0;
+                               });
 }

@@ -6,7 +6,7 @@
 // All inputs share one token bucket; the one that has waited longest gets the next token. With --max-wait a line that
 // would have to wait longer than that is dropped, and counted. SIGINT and SIGTERM end it.
 
-#include "../stop_signals.hpp"
+#include "../program.hpp"
 #include "token_bucket.hpp"
 
 #include <ulexite.hpp>
@@ -31,7 +31,6 @@ struct arguments {
   double rate = 0;
   std::size_t burst = 1;
   std::chrono::nanoseconds patience = std::chrono::nanoseconds::max();
-  std::size_t threads = 0;
 };
 
 class limiter {
@@ -83,23 +82,21 @@ int run(const arguments& given, examples::stop_signals& signals) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   arguments given;
-  CLI::App app("Passes lines on to standard output, at most so many a second.");
-  app.add_option("FILE", given.files, "Where the lines come from; none: standard input");
-  app.add_option("--rate", given.rate, "Lines a second")->required()->check(CLI::Range(1e-6, 1e6));
-  app.add_option("--burst", given.burst, "Lines that may pass at once after a pause")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option_function<unsigned>(
-      "--max-wait", [&](unsigned milliseconds) { given.patience = std::chrono::milliseconds(milliseconds); },
-      "Milliseconds that a line waits before it is dropped; without it none is");
-  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-
-  examples::stop_signals signals;
-  return ux::runtime({.threads = given.threads}).run(run, std::cref(given), std::ref(signals));
-} catch (const std::exception& failure) {
-  std::fprintf(stderr, "rate_limiter: %s\n", failure.what());
-  return 1;
+  const auto describe = [&](CLI::App& app) {
+    app.add_option("FILE", given.files, "Where the lines come from; none: standard input");
+    app.add_option("--rate", given.rate, "Lines a second")->required()->check(CLI::Range(1e-6, 1e6));
+    app.add_option("--burst", given.burst, "Lines that may pass at once after a pause")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str();
+    app.add_option_function<unsigned>(
+        "--max-wait", [&](unsigned milliseconds) { given.patience = std::chrono::milliseconds(milliseconds); },
+        "Milliseconds that a line waits before it is dropped; without it none is");
+  };
+  return examples::run_program(argc, argv, "rate_limiter",
+                               "Passes lines on to standard output, at most so many a second.", describe,
+                               [&](examples::stop_signals& signals, const ux::runtime_options& options) {
+                                 return ux::runtime(options).run(run, std::cref(given), std::ref(signals));
+                               });
 }

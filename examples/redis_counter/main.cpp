@@ -16,7 +16,7 @@
 // served.
 
 #include "../bounded_log.hpp"
-#include "../stop_signals.hpp"
+#include "../program.hpp"
 #include "counters.hpp"
 #include "pool.hpp"
 #include "session.hpp"
@@ -44,7 +44,6 @@ struct arguments {
   std::size_t pool = 8;
   unsigned timeout_ms = 2000;
   unsigned drain_seconds = 10;
-  std::size_t threads = 0;
   bool verbose = false;
 };
 
@@ -59,7 +58,6 @@ void describe(CLI::App& app, arguments& given) {
   app.add_option("--drain", given.drain_seconds, "Seconds that a stop waits for the requests under way")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
-  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
   app.add_flag("--verbose", given.verbose, "Log every request");
 }
 
@@ -86,22 +84,18 @@ std::string run(const arguments& given, const ulexite::net::endpoint& redis, exa
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   arguments given;
-  CLI::App app("Counters over HTTP, which a redis-server keeps. Stopped by SIGINT or SIGTERM.");
-  describe(app, given);
-  CLI11_PARSE(app, argc, argv);
-
-  const auto redis = redis::parse_endpoint(given.redis);
-  examples::stop_signals signals;
-  examples::bounded_log log("redis_counter", STDERR_FILENO, "%Y-%m-%dT%H:%M:%S.%e%z %l %v");
-  spdlog::set_default_logger(log.logger());
-  spdlog::set_level(given.verbose ? spdlog::level::debug : spdlog::level::info);
-  const std::string served =
-      ulexite::runtime({.threads = given.threads}).run([&] { return run(given, redis, signals); });
-  examples::say_at_the_end(served, log.finish());
-  return 0;
-} catch (const std::exception& failure) {
-  std::fprintf(stderr, "redis_counter: %s\n", failure.what());
-  return 1;
+  return examples::run_program(
+      argc, argv, "redis_counter", "Counters over HTTP, which a redis-server keeps. Stopped by SIGINT or SIGTERM.",
+      [&](CLI::App& app) { describe(app, given); },
+      [&](examples::stop_signals& signals, const ulexite::runtime_options& options) {
+        const auto redis = redis::parse_endpoint(given.redis);
+        examples::bounded_log log("redis_counter", STDERR_FILENO, "%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+        spdlog::set_default_logger(log.logger());
+        spdlog::set_level(given.verbose ? spdlog::level::debug : spdlog::level::info);
+        const std::string served = ulexite::runtime(options).run([&] { return run(given, redis, signals); });
+        examples::say_at_the_end(served, log.finish());
+        return 0;
+      });
 }

@@ -10,7 +10,7 @@
 // second signal. The rest is reset.
 
 #include "../bounded_log.hpp"
-#include "../stop_signals.hpp"
+#include "../program.hpp"
 #include "session.hpp"
 
 #include <ulexite/net/address.hpp>
@@ -37,7 +37,7 @@ using namespace tcp_proxy;
 struct arguments {
   std::string listen = "127.0.0.1:7000", to;
   unsigned connect_seconds = 10, idle_seconds = 300, drain_seconds = 30;
-  std::size_t max_connections = 500, threads = 0;
+  std::size_t max_connections = 500;
 };
 
 void describe(CLI::App& app, arguments& given) {
@@ -58,7 +58,6 @@ void describe(CLI::App& app, arguments& given) {
   app.add_option("--max-connections", given.max_connections,
                  "Most at a time, others wait; 0: what the limit of descriptors allows. Each takes two")
       ->capture_default_str();
-  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
 }
 
 void log_failure(const ux::net::endpoint& peer, const std::exception_ptr& failure) try {
@@ -95,26 +94,23 @@ void serve(const arguments& given, const settings& settings, examples::stop_sign
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   arguments given;
-  CLI::App app("Forwards connections to another server until it is stopped by SIGINT or SIGTERM.");
-  describe(app, given);
-  CLI11_PARSE(app, argc, argv);
-
-  const settings settings{.upstream = given.to,
-                          .upstreams = ux::net::address::parse(given.to).resolve(),
-                          .connect_timeout = std::chrono::seconds(given.connect_seconds),
-                          .idle_timeout = std::chrono::seconds(given.idle_seconds)};
-  examples::stop_signals signals;
-  examples::bounded_log log("tcp_proxy", STDERR_FILENO, "%Y-%m-%dT%H:%M:%S.%e%z %l %v");
-  spdlog::set_default_logger(log.logger());
-  totals served;
-  ux::runtime({.threads = given.threads}).run([&] { serve(given, settings, signals, served); });
-  examples::say_at_the_end("served " + std::to_string(served.connections.load()) + " connections, " +
-                               std::to_string(served.bytes.load()) + " bytes\n",
-                           log.finish());
-  return 0;
-} catch (const std::exception& failure) {
-  std::fprintf(stderr, "tcp_proxy: %s\n", failure.what());
-  return 1;
+  return examples::run_program(
+      argc, argv, "tcp_proxy", "Forwards connections to another server until it is stopped by SIGINT or SIGTERM.",
+      [&](CLI::App& app) { describe(app, given); },
+      [&](examples::stop_signals& signals, const ux::runtime_options& options) {
+        const settings settings{.upstream = given.to,
+                                .upstreams = ux::net::address::parse(given.to).resolve(),
+                                .connect_timeout = std::chrono::seconds(given.connect_seconds),
+                                .idle_timeout = std::chrono::seconds(given.idle_seconds)};
+        examples::bounded_log log("tcp_proxy", STDERR_FILENO, "%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+        spdlog::set_default_logger(log.logger());
+        totals served;
+        ux::runtime(options).run([&] { serve(given, settings, signals, served); });
+        examples::say_at_the_end("served " + std::to_string(served.connections.load()) + " connections, " +
+                                     std::to_string(served.bytes.load()) + " bytes\n",
+                                 log.finish());
+        return 0;
+      });
 }

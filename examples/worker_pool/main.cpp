@@ -6,7 +6,7 @@
 // A job that fails is tried again after a while. On SIGINT or SIGTERM it begins no other job, finishes those that it
 // has begun, and says what it has done; a second signal cancels them.
 
-#include "../stop_signals.hpp"
+#include "../program.hpp"
 #include "pool.hpp"
 
 #include <CLI/CLI.hpp>
@@ -30,23 +30,19 @@ void describe(CLI::App& app, pool_options& given) {
   app.add_option_function<unsigned>(
       "--retry-delay", [&](unsigned milliseconds) { given.retry_delay = std::chrono::milliseconds(milliseconds); },
       "Milliseconds between two attempts [100]");
-  app.add_option("--threads", given.threads, "Most worker threads; 0: one for each CPU")->capture_default_str();
 }
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   pool_options given;
-  CLI::App app("Compresses files by a pool of workers; tries again what fails.");
-  describe(app, given);
-  CLI11_PARSE(app, argc, argv);
-
-  examples::stop_signals signals;
-  const pool_summary made = ulexite::runtime({.threads = given.threads}).run([&] { return pool(given).run(signals); });
-  std::printf("%ju compressed, %ju failed, %ju cancelled, %ju not begun, %ju retries; %ju bytes became %ju\n",
-              made.done, made.failed, made.cancelled, made.not_begun, made.retries, made.read, made.written);
-  return made.failed + made.cancelled + made.not_begun == 0 ? 0 : 1;
-} catch (const std::exception& failure) {
-  std::fprintf(stderr, "worker_pool: %s\n", failure.what());
-  return 1;
+  return examples::run_program(
+      argc, argv, "worker_pool", "Compresses files by a pool of workers; tries again what fails.",
+      [&](CLI::App& app) { describe(app, given); },
+      [&](examples::stop_signals& signals, const ulexite::runtime_options& options) {
+        const pool_summary made = ulexite::runtime(options).run([&] { return pool(given).run(signals); });
+        std::printf("%ju compressed, %ju failed, %ju cancelled, %ju not begun, %ju retries; %ju bytes became %ju\n",
+                    made.done, made.failed, made.cancelled, made.not_begun, made.retries, made.read, made.written);
+        return made.failed + made.cancelled + made.not_begun == 0 ? 0 : 1;
+      });
 }

@@ -16,7 +16,6 @@ struct pool_options {
   std::size_t workers = 4;
   unsigned attempts = 3;
   std::chrono::milliseconds retry_delay{100};
-  std::size_t threads = 0;
 };
 
 struct pool_summary {
