@@ -124,6 +124,18 @@ void lost_permit(runtime& rt) {
   });
 }
 
+// One set() lets one wait pass, not both.
+void one_set_for_two(runtime& rt) {
+  rt.run([] {
+    auto_reset_event pulse;
+    auto first = spawn({.name = "first"}, [&] { pulse.wait(); });
+    auto second = spawn({.name = "second"}, [&] { pulse.wait(); });
+    pulse.set();
+    first.join();
+    second.join();
+  });
+}
+
 }  // namespace
 
 std::initializer_list<hang> hangs_of_locks() {
@@ -150,6 +162,7 @@ std::initializer_list<hang> hangs_of_locks() {
        notify_without_the_change,
        {"\"main\": waits", "for the end of fiber #", "\"consumer\": waits", "for condition_variable"}},
       {"lost_permit", lost_permit, {"\"main\": waits", "\"second\": waits", "for semaphore 0x"}},
+      {"one_set_for_two", one_set_for_two, {"\"main\": waits", "for auto_reset_event 0x"}},
   };
   return all;
 }

@@ -80,6 +80,16 @@ void many_at_one_event(runtime& rt) {
   });
 }
 
+// It has subscribed after the only value, and nobody closes.
+void late_subscriber(runtime& rt) {
+  rt.run([] {
+    broadcast<int> news(4);
+    news.send(1);
+    auto reader = news.subscribe();
+    spawn({.name = "late"}, [&] { (void)reader.receive(); }).join();
+  });
+}
+
 }  // namespace
 
 std::initializer_list<hang> hangs_of_messages() {
@@ -96,6 +106,7 @@ std::initializer_list<hang> hangs_of_messages() {
       {"promise_kept_by_its_waiter", promise_kept_by_its_waiter, {"\"main\": waits", "for future 0x"}},
       {"event_never_set", event_never_set, {"\"waiter\": waits", "for event 0x"}},
       {"many_at_one_event", many_at_one_event, {"\"one of many\" and 999 more alike", "for event 0x"}},
+      {"late_subscriber", late_subscriber, {"\"late\": waits", "to receive from broadcast 0x"}},
   };
   return all;
 }
