@@ -78,7 +78,7 @@ class tls_context {
   void require_client_certificates() noexcept {
     SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   }
-  // For clients: accepts any certificate. The connection is then secret to those who only listen, and to nobody else.
+  // For clients: accepts any certificate. That keeps out listeners, not an attacker who answers in the server's place.
   void trust_everything() noexcept { SSL_CTX_set_verify(context_.get(), SSL_VERIFY_NONE, nullptr); }
 
   // The protocols that ALPN offers or accepts, the best first, as {"h2", "http/1.1"}. A server takes the first of its

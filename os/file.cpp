@@ -300,7 +300,7 @@ class replacement {
   }
 
  private:
-  // A name that nobody else has. Not mkstemp, because the new file is to have the permissions of any other.
+  // A name that no other file has. Not mkstemp, because the new file is to have the permissions of any other.
   int make() {
     for (int attempt = 0;; ++attempt) {
       name_ = path_ + '.' + std::to_string(detail::random_below(UINT32_MAX));

@@ -6,8 +6,8 @@
 
 namespace ulexite {
 
-// A flag that lets one wait pass for each time it is set, and is reset by that; tokio calls it Notify. While nobody
-// waits, it keeps one set() and no more. Waits pass in their order. Any number of fibers and plain threads may use it at
+// A flag that lets one wait pass for each time it is set, and is reset by that; tokio calls it Notify. Without a
+// waiter it keeps one set(), not more. Waits pass in their order. Any number of fibers and plain threads may use it at
 // the same time. It may be destroyed as soon as the last wait has returned, even if the set() that ended the wait has
 // not returned yet.
 class auto_reset_event {

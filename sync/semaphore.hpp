@@ -75,7 +75,7 @@ class counting_semaphore {
   // Takes `n` permits, all at once; waits until there are as many and no older waiter is left. A cancellation point:
   // throws operation_cancelled. Throws usage_error if `n` is negative or more than Max.
   void acquire(std::ptrdiff_t n = 1) { core_.acquire(n, Max, detail::no_deadline); }
-  // Takes a permit, or `n` at once, if there are as many and nobody waits. Never waits; not a cancellation point. Throws
+  // Takes a permit, or `n` at once, if there are as many and no waiter. Never waits; not a cancellation point. Throws
   // usage_error as acquire does.
   [[nodiscard]] bool try_acquire() noexcept { return core_.try_acquire(); }
   [[nodiscard]] bool try_acquire(std::ptrdiff_t n) { return core_.try_acquire(n, Max); }

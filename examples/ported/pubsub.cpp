@@ -1,5 +1,5 @@
 // A hub for messages on topics, by lines of text, after the classic exercise in Go with a map of channels. A slow
-// subscriber holds up nobody: it misses the oldest messages, and is told how many.
+// subscriber does not hold up the others: it misses the oldest messages, and is told how many.
 //
 //   pubsub --port 7100
 //   printf 'SUB weather\n' | nc 127.0.0.1 7100        # prints: MSG weather rain

@@ -6,7 +6,7 @@
 
 namespace ulexite::detail {
 
-// Takes a permit. It needs to serve nobody when it leaves: while it is the oldest waiter there is no permit.
+// Takes a permit. When it leaves, no other waiter has to be served: while it is the oldest one, there is no permit.
 class acquire_case : public select_case {
  public:
   template <std::ptrdiff_t Max>

@@ -80,7 +80,7 @@ void many_at_one_event(runtime& rt) {
   });
 }
 
-// It has subscribed after the only value, and nobody closes.
+// It has subscribed after the only value, and the broadcast is not closed.
 void late_subscriber(runtime& rt) {
   rt.run([] {
     broadcast<int> news(4);
