@@ -23,6 +23,8 @@ struct runtime_options {
   // of the control group and of those above it allow when the runtime is made. They are started as work appears; a
   // refused one is done without as long as one runs.
   std::size_t threads = 0;
+  // Most worker threads that runtime::resize may ask for. Less than `threads`, or 0: as many as those.
+  std::size_t max_threads = 0;
   // Bytes of a fiber's stack, rounded up to a power of two. They are address space: memory is committed on first touch.
   std::size_t stack_size = 256 * 1024;
   // Most live fibers, the main fiber included; a spawn beyond throws errc::limit_reached. 0: bounded by memory only.
@@ -49,6 +51,9 @@ struct runtime_options {
   // not throw: std::terminate.
   std::function<void(std::size_t worker)> on_thread_start{};
   std::function<void(std::size_t worker)> on_thread_stop{};  // see on_thread_start
+  // The same for the threads of the pool behind blocking() and block_in_place, which come and go.
+  std::function<void()> on_blocking_thread_start{};
+  std::function<void()> on_blocking_thread_stop{};  // see on_blocking_thread_start
 };
 
 }  // namespace ulexite

@@ -9,6 +9,7 @@
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -114,6 +115,16 @@ void runtime::stop_trace() noexcept { detail::stop_trace(*state_); }
 void runtime::write_trace(std::ostream& out) const {
   if (!detail::write_trace(out, *state_)) throw usage_error("runtime::write_trace was called before start_trace");
 }
+
+void runtime::resize(std::size_t threads) {
+  if (ended()) throw usage_error("runtime::resize was called after shutdown");
+  if (threads == 0 || threads > state_->workers)
+    throw std::invalid_argument("runtime::resize(" + std::to_string(threads) + "): from 1 to " +
+                                std::to_string(state_->workers) + " workers are possible");
+  state_->resize(threads);
+}
+
+detail::runtime_state& detail::state_of(runtime& runtime) noexcept { return *runtime.state_; }
 
 runtime_metrics runtime::metrics() const noexcept { return state_->metrics(); }
 

@@ -16,9 +16,11 @@
 
 namespace ulexite {
 
+class runtime;
 namespace detail {
 class signal_dump;
 class trace_file;
+runtime_state& state_of(runtime& runtime) noexcept;
 }  // namespace detail
 
 // How a runtime ends.
@@ -91,6 +93,12 @@ class runtime {
   // from a call that it made by blocking: throws usage_error.
   std::size_t shutdown(shutdown_mode mode);
 
+  // Changes how many workers there may be, from 1 to the larger of runtime_options::threads and max_threads. No fiber is
+  // lost or waits for it: one worker too many leaves what it has to the others at its next scheduling point, and its
+  // thread sleeps until it is wanted again; more are started as work appears. Never waits. Any thread. Throws
+  // std::invalid_argument with the bounds, usage_error after shutdown.
+  void resize(std::size_t threads);
+
   // One snapshot of the counters. Any thread.
   [[nodiscard]] runtime_metrics metrics() const noexcept;
 
@@ -119,6 +127,8 @@ class runtime {
   void dump_json(std::ostream& out, const dump_options& options = {}) const;
 
  private:
+  friend detail::runtime_state& detail::state_of(runtime& runtime) noexcept;
+
   class main_turn {
    public:
     explicit main_turn(runtime& runtime);

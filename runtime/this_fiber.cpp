@@ -1,5 +1,6 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
@@ -24,6 +25,18 @@ void set_name(std::string_view name) {
   if (detail::task* const self = detail::this_task()) self->set_name(name);
 }
 
+void* user_data() noexcept {
+  const detail::task* const self = detail::this_task();
+  const detail::rare_task_state* const rare = self ? self->rare_state_if_made() : nullptr;
+  return rare ? rare->user_data : nullptr;
+}
+
+void set_user_data(void* data) {
+  detail::task* const self = detail::this_task();
+  if (!self) throw usage_error("this_fiber::set_user_data outside of a fiber");
+  self->rare_state().user_data = data;
+}
+
 void yield() noexcept {
   detail::scheduler* const here = detail::inlined_execution().scheduler;
   if (here && here->running()) {
@@ -35,7 +48,12 @@ void yield() noexcept {
 
 void make_room() noexcept {
   const detail::current_execution& here = detail::inlined_execution();
-  if (here.forks && here.agent->kind == detail::agent_kind::fiber) here.forks->yield_if_requested();
+  if (!here.scheduler || here.agent->kind != detail::agent_kind::fiber) return;
+  if (here.forks) {
+    here.forks->yield_if_requested();
+  } else {
+    here.scheduler->yield_on_leash_if_requested();
+  }
 }
 
 std::optional<steady_clock::time_point> deadline() noexcept {

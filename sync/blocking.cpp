@@ -6,6 +6,7 @@ namespace ulexite::detail {
 
 void blocking_call::run_and_wait() {
   agent& self = this_agent();
+  check_may_wait(self, wait_kind::blocking);
   if (self.kind != agent_kind::fiber) return call();
   throw_if_stopped(self);
   blocking_pool& pool = *this_runtime_state().blocking;

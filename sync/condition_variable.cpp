@@ -26,6 +26,7 @@ std::cv_status condition_variable::wait_until_ns(std::unique_lock<mutex>& lock, 
   if (!lock.owns_lock() || !lock.mutex()->held_by(self))
     throw usage_error("condition_variable::wait without holding the mutex");
   if (cancellable == detail::cancellable::yes) detail::throw_if_stopped(self);
+  detail::check_may_wait(self, detail::wait_kind::condition_variable);
   mutex& of = *lock.mutex();
   waiter node(self, of);
   {

@@ -106,6 +106,7 @@ class condition_variable_any {
                          const std::stop_token& token = {}) {
     detail::agent& self = detail::this_agent();
     if (cancellable == detail::cancellable::yes) detail::throw_if_stopped(self);
+    detail::check_may_wait(self, detail::wait_kind::condition_variable);
     waiter node(self);
     enter(node);
     try {

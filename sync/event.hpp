@@ -19,6 +19,7 @@
 
 namespace ulexite {
 
+class isolated_context;
 class latch;
 
 namespace detail {
@@ -60,6 +61,7 @@ class event {
   friend class detail::blocking_call;
   friend class detail::event_case;
   friend class detail::future_state_base;
+  friend class isolated_context;
   friend class latch;
 
   static constexpr std::uint8_t set_bit = 1, waited_bit = 2;

@@ -26,7 +26,8 @@ void future_state_base::mark_retrieved() {
     throw_future_error(std::future_errc::future_already_retrieved);
 }
 
-bool future_state_base::wait(std::int64_t deadline) noexcept {
+bool future_state_base::wait(std::int64_t deadline) {
+  if (!ready_.is_set()) check_may_wait(this_agent(), wait_kind::future);
   return ready_.wait_quietly(this_agent(), cancellable::no, deadline, wait_kind::future) == wake_reason::notified;
 }
 

@@ -42,7 +42,7 @@ class future_state_base {
   void mark_retrieved();    // the future is given out: once
 
   // The future's side. False if `deadline` was over first. Not a cancellation point.
-  bool wait(std::int64_t deadline = no_deadline) noexcept;
+  bool wait(std::int64_t deadline = no_deadline);
   void rethrow_failure();  // once it is ready
   // Set once the wait is over.
   [[nodiscard]] ulexite::event& ready() noexcept { return ready_; }

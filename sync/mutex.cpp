@@ -59,6 +59,7 @@ bool mutex::lock_until(std::int64_t deadline) {
 bool mutex::lock_slow(detail::agent& self, std::int64_t deadline) {
   if (held_by(self)) throw usage_error("mutex::lock by its owner");
   if (spin(self)) return true;
+  detail::check_may_wait(self, detail::wait_kind::mutex);
   detail::mutex_waiter waiter(self);
   return wait_for_turn(waiter, false, deadline);
 }

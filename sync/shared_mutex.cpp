@@ -59,6 +59,10 @@ bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
     ++self.held_locks;
     return true;
   }
+  if (self.waits_forbidden) [[unlikely]] {
+    guard_.unlock();
+    detail::check_may_wait(self, detail::wait_kind::shared_mutex);
+  }
   waiter waiter(self, as);
   queue_.push(waiter);
   const auto mode = detail::waiting_for(detail::wait_kind::shared_mutex, this, detail::cancellable::no);

@@ -9,6 +9,7 @@
 //   requests_         what others ask of the owner. yield: the running fiber should yield at its next chance; asked by
 //                     the monitor, withdrawn by the owner at the next dispatch; a hint. inspected: asked and withdrawn
 //                     by inspection (runtime/worker/inspection.hpp). traced: each dispatch is recorded; a hint.
+//                     visit: come to the main stack; withdrawn by the owner, who finds there what it is for.
 //
 // Pairings
 //   A  inspection.hpp A.
@@ -27,7 +28,7 @@ class scheduler;
 class task;
 
 // What others ask of a worker, as bits.
-enum class request : std::uint8_t { yield = 1, inspected = 2, traced = 4 };
+enum class request : std::uint8_t { yield = 1, inspected = 2, traced = 4, visit = 8 };
 
 class fork_queue {
  public:

@@ -14,6 +14,8 @@
 //               given back by its holder.
 //   sleepers_   who sleeps on a condition variable, newest last. Guarded by mutex_.
 //   in_loop_    who sleeps in the loop. Guarded by mutex_.
+//   limit_      how many workers there may be. Written under mutex_; a pusher's look at it without is a hint, and wake_one
+//               looks again.
 //   stopping_   guarded by mutex_.
 //
 // Pairings
@@ -46,9 +48,12 @@ struct basic_worker_slot : list_hook {
 
 // What the parker needs of the runtime around it.
 //   bool any_work()            may some queue hold work? Never false for work published before.
+//   bool has_work_for(worker_slot&)   is there work that only this worker can do? Mutex held.
 //   void sleep_in_loop(worker_slot&)  blocks in the event loop until an event, a timer or wake_loop
 //   void wake_loop()           sticky
-//   bool start_worker()        starts one more thread; false: refused
+//   bool start_worker()        starts one more thread, or recalls one from the bench; false: refused
+//   void surplus_changed(bool some)   there are now more workers than the limit, or no longer; mutex held
+//   void put_on_bench(worker_slot&)   this worker is counted no longer, until it is recalled; mutex held
 //   bool starts_suspended()    a start was refused just now: do not try again yet; mutex held
 //   void all_asleep()          every started worker sleeps; mutex held
 //   void some_awake()          a worker leaves its sleep; mutex held
@@ -68,7 +73,7 @@ class parker {
   void notify() noexcept {
     const idle_counts now = idle_.counts_after_publishing();  // A
     if (now.searching > 0) return;                            // it, or whoever it wakes, will see the work
-    if (now.sleeping == 0 && now.started >= limit_) return;
+    if (now.sleeping == 0 && now.started >= limit()) return;
     wake_one();
   }
 
@@ -81,15 +86,9 @@ class parker {
         std::unique_lock lock(mutex_);
         const idle_counts now = idle_.counts();
         if (now.searching > 0 || stopping_) return;
-        if (worker_slot* const chosen = sleepers_.empty() ? nullptr : &sleepers_.back()) {
-          sleepers_.remove(*chosen);
-          hand_over_search(*chosen);
-          chosen->wake.notify_one();  // under the lock: the worker_slot may be gone right after it
-        } else if (in_loop_) {
-          hand_over_search(*in_loop_);
-          in_loop_ = nullptr;
-          loop = true;
-        } else if (now.started < limit_ && !host_.starts_suspended()) {
+        if (worker_slot* const chosen = sleepers_.empty() ? in_loop_ : &sleepers_.back()) {
+          loop = rouse(*chosen);
+        } else if (now.started < limit() && !host_.starts_suspended()) {
           idle_.start_into_search();
           start = true;
         }
@@ -106,6 +105,17 @@ class parker {
       }
       if (!last || !host_.any_work()) return;
     }
+  }
+
+  // Wakes that worker, if it sleeps, for what only it can do: has_work_for is true of it by now. Any thread.
+  void wake(worker_slot& chosen) noexcept {
+    perturb();
+    bool loop = false;
+    {
+      std::unique_lock lock(mutex_);
+      loop = rouse(chosen);
+    }
+    if (loop) host_.wake_loop();
   }
 
   // May this worker search? No, if that would make searchers of more than half of those awake.
@@ -148,7 +158,7 @@ class parker {
     idle_.fall_asleep(worker_slot.searching);
     worker_slot.searching = false;
     perturb();
-    if (host_.any_work()) {
+    if (host_.any_work() || host_.has_work_for(worker_slot)) {
       idle_.wake_into_search();
       worker_slot.searching = true;
       return outcome::work_seen;
@@ -185,6 +195,34 @@ class parker {
 
   [[nodiscard]] idle_counts counts() const noexcept { return idle_.counts(); }
 
+  // Changes how many workers there may be. Those that sleep come to see whether they are too many. Any thread, without
+  // the mutex.
+  void set_limit(std::uint32_t limit) noexcept {
+    bool loop = false;
+    {
+      std::unique_lock lock(mutex_);
+      limit_.store(limit, Policy::relaxed);
+      const bool surplus = idle_.counts().started > limit;
+      host_.surplus_changed(surplus);
+      loop = surplus && rouse_all();
+    }
+    if (loop) host_.wake_loop();
+  }
+  [[nodiscard]] std::uint32_t limit() const noexcept { return limit_.load(Policy::relaxed); }  // hint; exact with mutex_
+
+  // Takes a worker that is one too many out of the count, and hands it to the host. In one critical section: who then
+  // wants one more worker finds this one, and starts no thread too many. False: it stays. The worker, not searching.
+  [[nodiscard]] bool retire_if_surplus(worker_slot& worker_slot) noexcept {
+    std::unique_lock lock(mutex_);
+    if (stopping_ || idle_.counts().started <= limit()) return false;
+    idle_.retire();
+    host_.put_on_bench(worker_slot);
+    const idle_counts left = idle_.counts();
+    if (left.started <= limit()) host_.surplus_changed(false);
+    if (left.sleeping == left.started) host_.all_asleep();
+    return true;
+  }
+
   // The mutex of all of this, for what must be decided while nobody can fall asleep or wake up.
   typename Policy::mutex& mutex() noexcept { return mutex_; }
 
@@ -195,16 +233,28 @@ class parker {
     sleeper.notified = true;
   }
 
+  // Ends the sleep of a worker that sleeps. True: it is in the loop, which is to be woken. Mutex held.
+  [[nodiscard]] bool rouse(worker_slot& sleeper) noexcept {
+    if (in_loop_ == &sleeper) {
+      hand_over_search(sleeper);
+      in_loop_ = nullptr;
+      return true;
+    }
+    if (!sleeper.linked()) return false;
+    sleepers_.remove(sleeper);
+    hand_over_search(sleeper);
+    sleeper.wake.notify_one();  // under the lock: the worker_slot may be gone right after it
+    return false;
+  }
+
+  [[nodiscard]] bool rouse_all() noexcept {
+    while (!sleepers_.empty()) static_cast<void>(rouse(sleepers_.front()));
+    return in_loop_ && rouse(*in_loop_);
+  }
+
   bool stop_locked() noexcept {
     stopping_ = true;
-    while (worker_slot* const sleeper = sleepers_.pop_front()) {
-      hand_over_search(*sleeper);
-      sleeper->wake.notify_one();
-    }
-    if (!in_loop_) return false;
-    hand_over_search(*in_loop_);
-    in_loop_ = nullptr;
-    return true;
+    return rouse_all();
   }
 
   // Mutex held by `lock`, and again at the return. The token is ours.
@@ -226,7 +276,7 @@ class parker {
   }
 
   Host& host_;
-  const std::uint32_t limit_;
+  typename Policy::template atomic<std::uint32_t> limit_;
   alignas(64) basic_idle_word<Policy> idle_;
   alignas(64) typename Policy::template atomic<worker_slot*> poller_{nullptr};
   alignas(64) typename Policy::mutex mutex_;

@@ -2,15 +2,24 @@
 
 // What only some fibers have, made when it is first asked for.
 
+#include <ulexite/base/intrusive_list.hpp>
 #include <ulexite/runtime/wait/locals.hpp>
+#include <ulexite/runtime/wait/wait_kind.hpp>
 
 #include <optional>
+#include <source_location>
 #include <stop_token>
 #include <utility>
 
 namespace ulexite::detail {
 
-struct rare_task_state {
+struct agent;
+class scheduler;
+class strand;
+
+struct rare_task_state : list_hook {
+  explicit rare_task_state(agent& whose) noexcept : who(whose) {}
+
   struct relay {
     std::stop_source to;
     void operator()() noexcept { to.request_stop(); }
@@ -19,6 +28,17 @@ struct rare_task_state {
   local_values locals;
   std::stop_source stop{std::nostopstate};
   std::optional<std::stop_callback<relay>> runtime_stop;  // a stop of the whole runtime reaches the token too
+  std::optional<std::stop_callback<relay>> strand_stop;   // and of the strand
+  std::source_location waits_forbidden_at;                // by no_suspend
+  wait_kind refused = wait_kind::none;                    // the last wait that it has refused
+  void* user_data = nullptr;                              // the fiber's own
+
+  // What keeps the fiber on a leash (scheduler.hpp). Changed by the fiber, while it runs or before it is published.
+  [[nodiscard]] bool leashed() const noexcept { return member_of || pins > 0; }
+  agent& who;
+  strand* member_of = nullptr;     // also linked in its list of members
+  unsigned pins = 0;               // migration_guards
+  scheduler* pinned_to = nullptr;  // null with pins: the worker that runs it next
 };
 
 }  // namespace ulexite::detail

@@ -126,6 +126,12 @@ class task : public fiber {
   void keep_failure() noexcept;
   // Throws std::bad_alloc.
   local_values& locals();
+  // What only some fibers have: made if need be, which throws std::bad_alloc; or null if there is nothing yet. The
+  // fiber, or before its task is published.
+  rare_task_state& rare_state();
+  [[nodiscard]] rare_task_state* rare_state_if_made() const noexcept {
+    return rare_state_.load(std::memory_order_acquire);  // A
+  }
   // Copies `text`, which names the fiber from now on.
   void set_name(std::string_view text);
 
@@ -139,13 +145,14 @@ class task : public fiber {
 
  private:
   void replace_name(const char* with) noexcept;
-  rare_task_state& rare_state();
+  void leave_strand() noexcept;
   void clear_locals() noexcept {
     if (rare_state_.load(std::memory_order_acquire)) [[unlikely]]  // A
       clear_locals_slow();
   }
   void clear_locals_slow() noexcept;
   void forget_stop_callbacks() noexcept;
+  void relay_stops(rare_task_state& mine, const std::stop_source& source);
   void drop_result() noexcept {
     if (operations_.drop) operations_.drop(*this);
   }
@@ -305,8 +312,11 @@ void apply_options(task& task, const task_options& options);
 // Makes the task what it inherits from its spawner, and gives it a number. Returns the calling worker, if it is one of
 // the task's runtime.
 scheduler* initialise(task& task) noexcept;
-// Makes it runnable besides.
-void publish(task& task) noexcept;
+// What a member of a strand spawns is a member too; `here` is what initialise gave. Throws std::bad_alloc, and then
+// frees the task.
+void join_strand(task& task, scheduler* here);
+// Makes it runnable besides. In a strand it becomes a member, which may throw std::bad_alloc, and then frees the task.
+void publish(task& task);
 
 // The runtime of the calling fiber. Throws errc::no_runtime outside one.
 runtime_state& this_runtime_state();
@@ -317,6 +327,9 @@ task* this_task() noexcept;
 // A copy of the name of a fiber that may run, and may end; empty if it is not the one of that number any more. For a
 // task whose runtime lives. Any thread. Throws std::bad_alloc.
 std::string name_of(const fiber_identity& who, std::uint64_t id);
+
+// The same into `into`, cut, without waiting for anything: empty if the name is being changed.
+void copy_name(const fiber_identity& who, std::uint64_t id, char (&into)[32]) noexcept;
 
 // A token of the requests to stop the calling fiber; an empty one on a plain thread. Throws std::bad_alloc.
 std::stop_token this_stop_token();

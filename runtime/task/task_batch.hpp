@@ -20,11 +20,11 @@ class task_batch {
       abandon();
   }
 
-  // Takes in a task of `home` that nobody has a handle of.
-  void add(task& made) noexcept {
+  // Takes in a task of `home` that nobody has a handle of. Throws as publish does.
+  void add(task& made) {
     made.where = where_;
     made.detach_at_birth();
-    initialise(made);
+    join_strand(made, initialise(made));
     made_.push(made);
   }
   // Makes all of them runnable.

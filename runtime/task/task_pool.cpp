@@ -63,10 +63,12 @@ agent* task_pool::take_one(unsigned size_class) {
 agent& task_pool::carve(unsigned size_class) {
   slab*& open = open_[size_class];
   const std::size_t block_size = granule * (size_class + 2);
-  if (!open || granule + (open->carved + 1) * block_size > slab_size) open = &make_slab(block_size);
-  agent* const block = new (&open->block(open->carved)) agent;
+  const auto carved_of = [](const slab* s) { return s->carved.load(std::memory_order_relaxed); };  // lock_ held
+  if (!open || granule + (carved_of(open) + 1) * block_size > slab_size) open = &make_slab(block_size);
+  const std::size_t carved = carved_of(open);
+  agent* const block = new (&open->block(carved)) agent;
   block->size_class = static_cast<std::uint8_t>(size_class);
-  ++open->carved;
+  open->carved.store(carved + 1, std::memory_order_release);  // B
   poison(*block);
   return *block;
 }
@@ -86,12 +88,14 @@ task_pool::slab& task_pool::make_slab(std::size_t block_size) {
     next_slab_ = static_cast<char*>(memory);
     left_in_chunk_ = size;
   }
-  slabs_ = new (next_slab_) slab{this, home_, slabs_, block_size, 0, begins_chunk};
+  auto* const before = slabs_.load(std::memory_order_relaxed);  // lock_ held
+  auto* const made = new (next_slab_) slab{this, home_, before, block_size, 0, begins_chunk};
+  slabs_.store(made, std::memory_order_release);  // B
   ++slab_count_;
   places_ += places;
   next_slab_ += slab_size;
   left_in_chunk_ -= slab_size;
-  return *slabs_;
+  return *made;
 }
 
 // The last block of a retired pool takes the pool with it.
@@ -115,11 +119,10 @@ void task_pool::retire() noexcept {
   bool empty = false, kept = false;
   {
     const std::lock_guard lock(lock_);
-    for (slab* s = slabs_; s; s = s->next)
-      for (std::size_t i = 0; i < s->carved; ++i) {
-        orphans_ += s->block(i).in_use;
-        kept |= s->block(i).kept;
-      }
+    for_each_unlocked([&](const agent& block) {
+      orphans_ += block.in_use;
+      kept |= block.kept;
+    });
     retired_ = true;
     empty = orphans_ == 0;
   }
@@ -142,8 +145,8 @@ task_pool::task_pool(runtime_state& home, event_loop& loop, unhandled_handler ha
 
 task_pool::~task_pool() {
   remove_from_debug_table(*this);
-  while (slab* const last = slabs_) {
-    slabs_ = last->next;
+  for (slab* last = slabs_.load(std::memory_order_relaxed), *next; last; last = next) {  // nobody else refers to it
+    next = last->next;
 #if ULEXITE_ASAN
     __asan_unpoison_memory_region(last, slab_size);
 #endif

@@ -1,5 +1,14 @@
 #pragma once
 
+// Where fibers are made: blocks, and the slabs that they are carved from.
+//
+// State
+//   slabs_, carved   what a walk over all blocks sees. Written with lock_ held; they only grow.
+//
+// Pairings
+//   B  make_slab stores slabs_, and carve stores carved, release  ->  for_each_unlocked loads both, acquire: it sees
+//      the slab, and the agents in its blocks, made.
+
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/context.hpp>
 #include <ulexite/fiber/stack.hpp>
@@ -7,12 +16,12 @@
 #include <ulexite/runtime/task/unhandled.hpp>
 #include <ulexite/runtime/wait/agent.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #if ULEXITE_ASAN
 #include <sanitizer/asan_interface.h>
@@ -99,24 +108,20 @@ class task_pool {
   // Threads outside the runtime that are about to publish something in it.
   outside_gate gate;
 
-  // Calls visit(agent&) for every block that was ever used, whatever it holds now. Any thread.
+  // Calls visit(agent&) for every block that was ever used, whatever it holds now; it may miss those that come
+  // meanwhile. No lock, no allocation: a collector may call it while threads are stopped anywhere. Any thread.
+  template <class Visit>
+  void for_each_unlocked(Visit&& visit) const {
+    for (slab* s = slabs_.load(std::memory_order_acquire); s; s = s->next) {        // B
+      const std::size_t carved = s->carved.load(std::memory_order_acquire);  // B
+      for (std::size_t i = 0; i < carved; ++i) visit(s->block(i));
+    }
+  }
+  // The same; misses none.
   template <class Visit>
   void for_each(Visit&& visit) {
     const std::lock_guard lock(lock_);
-    for (slab* s = slabs_; s; s = s->next)
-      for (std::size_t i = 0; i < s->carved; ++i) visit(s->block(i));
-  }
-
-  // The same without the pool's lock held over the visits; blocks that come meanwhile are left out.
-  template <class Visit>
-  void for_each_unlocked(Visit&& visit) {
-    std::vector<std::pair<slab*, std::size_t>> seen;
-    {
-      const std::lock_guard lock(lock_);
-      for (slab* s = slabs_; s; s = s->next) seen.emplace_back(s, s->carved);
-    }
-    for (const auto& [s, carved] : seen)
-      for (std::size_t i = 0; i < carved; ++i) visit(s->block(i));
+    for_each_unlocked(std::forward<Visit>(visit));
   }
 
   // The runtime ends: the pool deletes itself once its last block has come back. With the block of an abandoned fiber
@@ -138,7 +143,7 @@ class task_pool {
     runtime_state& home;
     slab* next;
     std::size_t block_size;
-    std::size_t carved;
+    std::atomic<std::size_t> carved;  // written under the lock. B
     bool begins_chunk;  // is what was allocated, perhaps with others behind it
 
     agent& block(std::size_t i) noexcept {
@@ -191,7 +196,7 @@ class task_pool {
   event_loop& loop_;                                        // gone when the pool is retired
   const std::shared_ptr<const unhandled_handler> handler_;  // may outlive the pool
   spin_lock lock_;                                          // guards all below
-  slab* slabs_ = nullptr;
+  std::atomic<slab*> slabs_{nullptr};  // the last one made. B
   slab* open_[classes]{};  // the slab that blocks are carved from
   unsigned slab_count_ = 0;
   std::size_t places_ = 0;     // for blocks, in all slabs

@@ -12,10 +12,12 @@
 
 namespace ulexite::detail {
 
-blocking_pool::blocking_pool(const runtime_state& home, std::size_t most_threads, std::chrono::milliseconds keep_alive)
+blocking_pool::blocking_pool(const runtime_state& home, std::size_t most_threads, std::chrono::milliseconds keep_alive,
+                             thread_hooks hooks)
     : home_(home),
       most_(most_threads),
-      keep_alive_(std::min<std::chrono::milliseconds>(keep_alive, std::chrono::hours(24 * 365))) {
+      keep_alive_(std::min<std::chrono::milliseconds>(keep_alive, std::chrono::hours(24 * 365))),
+      hooks_(std::move(hooks)) {
   if (most_threads == 0) throw std::invalid_argument("runtime_options::blocking_threads is 0, and must be at least 1");
   if (keep_alive < keep_alive.zero())
     throw std::invalid_argument(
@@ -90,6 +92,7 @@ bool blocking_pool::withdraw(blocking_work& work) noexcept {
 
 void blocking_pool::thread_main() noexcept {
   set_runtime_of_thread(home_);
+  if (hooks_.start) hooks_.start();
   std::thread former;
   {
     std::unique_lock lock(mutex_);
@@ -98,6 +101,7 @@ void blocking_pool::thread_main() noexcept {
     ended_.notify_all();
   }
   if (former.joinable()) former.join();
+  if (hooks_.stop) hooks_.stop();
 }
 
 void blocking_pool::serve(std::unique_lock<std::mutex>& lock) noexcept {

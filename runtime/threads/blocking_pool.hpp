@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -32,8 +33,13 @@ struct blocking_work : list_hook {
 // is one. Any thread may use it.
 class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
  public:
+  struct thread_hooks {
+    std::function<void()> start, stop;  // called on each thread, first and last; or empty
+  };
+
   // For the threads of `home`. Throws std::invalid_argument naming the option for no threads at all or a negative time.
-  blocking_pool(const runtime_state& home, std::size_t most_threads, std::chrono::milliseconds keep_alive);
+  blocking_pool(const runtime_state& home, std::size_t most_threads, std::chrono::milliseconds keep_alive,
+                thread_hooks hooks);
   blocking_pool(const blocking_pool&) = delete;
   blocking_pool& operator=(const blocking_pool&) = delete;
 
@@ -77,6 +83,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   const runtime_state& home_;  // may be gone when what was given up ends
   const std::size_t most_;
   const std::chrono::milliseconds keep_alive_;
+  const thread_hooks hooks_;
   const inherited_thread_state manners_;
   mutable std::mutex mutex_;  // guards the rest
   std::condition_variable wake_, ended_;

@@ -33,6 +33,7 @@ struct agent {
   bool shielded : 1 = false;    // it does not hear of a stop
   bool expired : 1 = false;     // its deadline was over at some wait: sticky as long as that deadline holds
   bool calls_back : 1 = false;  // it runs stop callbacks
+  bool waits_forbidden : 1 = false;  // by no_suspend: then it counts as a job
   bool kept : 1 = false;        // its fiber was abandoned as it stood: the block is never given back
   union {
     agent* next_free;                     // task_pool's, while nobody uses the block

@@ -3,6 +3,7 @@
 // What cancellation points ask before and after they wait.
 
 #include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/runtime/wait/wait_kind.hpp>
 
 #include <stop_token>
 #include <system_error>
@@ -31,6 +32,10 @@ inline void check_cancelled(agent& self) {
 [[noreturn, gnu::cold]] void throw_cancelled(std::error_code cause);
 // After a wait that was cancelled.
 [[noreturn, gnu::cold]] void throw_cancelled();
+
+// Throws usage_error under no_suspend. For waits that are no cancellation points, before they link anything; the others
+// are refused where they begin.
+void check_may_wait(agent& self, wait_kind kind);
 
 // Requests a stop, and so runs callbacks of the user's. A fiber may not wait in them: what holds for std::stop_callback
 // on threads, that the one who destroys it waits for a call under way elsewhere, is decided by the thread that made the

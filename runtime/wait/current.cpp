@@ -28,6 +28,7 @@ namespace {
 
 constinit thread_local random dice{0};
 constinit thread_local const runtime_state* made_for = nullptr;
+constinit thread_local runtime_state* spawn_home = nullptr;
 
 }  // namespace
 
@@ -40,6 +41,10 @@ ULEXITE_OPAQUE current_execution& this_thread_execution() noexcept {
 ULEXITE_OPAQUE const runtime_state* runtime_of_thread() noexcept { return made_for; }
 
 void set_runtime_of_thread(const runtime_state& home) noexcept { made_for = &home; }
+
+ULEXITE_OPAQUE runtime_state* spawn_home_of_thread() noexcept { return spawn_home; }
+
+void set_spawn_home_of_thread(runtime_state* home) noexcept { spawn_home = home; }
 
 ULEXITE_OPAQUE scheduler* this_scheduler() noexcept {
   current_execution* address = &own_execution;

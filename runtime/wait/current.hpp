@@ -23,6 +23,10 @@ const runtime_state* runtime_of_thread() noexcept;
 // Before the thread does anything else.
 void set_runtime_of_thread(const runtime_state& home) noexcept;
 
+// The runtime that spawns of the calling plain thread go to, or null.
+runtime_state* spawn_home_of_thread() noexcept;
+void set_spawn_home_of_thread(runtime_state* home) noexcept;
+
 // The calling worker's scheduler, or null on any other thread. A fiber must not keep it over a switch.
 scheduler* this_scheduler() noexcept;
 

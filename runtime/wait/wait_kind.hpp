@@ -26,6 +26,7 @@ enum class wait_kind : std::uint8_t {
   latch,
   barrier,
   wait_group,
+  context,  // its end: that its fibers have ended
   future,
   join,  // the fiber whose end is waited for, a task
   fork,  // a branch of a parallel call
@@ -54,6 +55,7 @@ constexpr const char* to_string(wait_kind kind) noexcept {
     case wait_kind::latch: return "for latch";
     case wait_kind::barrier: return "at barrier";
     case wait_kind::wait_group: return "for wait_group";
+    case wait_kind::context: return "for the fibers of context";
     case wait_kind::future: return "for future";
     case wait_kind::join: return "for the end of fiber";
     case wait_kind::fork: return "for a branch of a parallel call";
@@ -84,6 +86,7 @@ constexpr const char* name_of(wait_kind kind) noexcept {
                                              "latch",
                                              "barrier",
                                              "wait_group",
+                                             "context",
                                              "future",
                                              "join",
                                              "fork",

@@ -1,4 +1,5 @@
 #include <ulexite/base/atomics.hpp>
+#include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
 
 #include <atomic>
@@ -87,6 +88,63 @@ void inspection::read_wait(const fiber& waiting, fiber_record& into) const {
   copy_record(*(reinterpret_cast<const agent*>(&joined) - 1), raw);
   into.joined = raw.content().id;
   into.joined_name = name_of(joined, into.joined);
+}
+
+namespace {
+
+// As inspection::read, but of a fiber that nobody keeps where it is.
+bool view(agent& block, fiber_view& into) noexcept {
+  raw_record raw;
+  copy_record(block, raw);
+  const fiber& content = raw.content();
+  const fiber_phase phase = content.state.phase();
+  if (!raw.owner().in_use || phase >= fiber_phase::dead || content.id == 0) return false;
+  const task& who = block.fiber();
+  into.id = content.id;
+  copy_name(who, content.id, into.name);
+  if (content.where.known() && content.where.in_source()) {
+    into.file = content.where.source().file_name();
+    into.line = content.where.source().line();
+  } else if (content.where.known()) {
+    into.code = content.where.code();
+  }
+  const rare_task_state* const rare = who.rare_state_if_made();
+  into.user_data = rare ? rare->user_data : nullptr;
+  into.record = &block;
+  into.record_size = task_pool::granule * (raw.owner().size_class + 2U);
+  if (phase == fiber_phase::fresh) {
+    into.state = fiber_view::status::fresh;
+    return true;
+  }
+  if (const stack* const standing = content.standing) {
+    into.low = standing->low;
+    into.high = standing->high;
+  }
+  if (phase != fiber_phase::resumable) return true;
+  into.sp = content.saved.frame;
+  into.state = block.word.waits() ? fiber_view::status::waiting : fiber_view::status::ready;
+  if (into.state == fiber_view::status::ready) return true;
+  fiber_record wait;
+  wait.state = fiber_record::status::waiting;
+  wait.kind = wait_mode::kind_of(content.wait_bits);
+  wait.object = content.next;
+  into.waits = to_string(wait.kind);
+  into.object = wait.object;
+  if (const agent* const holder = holder_of(wait)) {
+    raw_record other;
+    copy_record(*holder, other);
+    if (other.owner().kind != agent_kind::thread) into.holder = other.content().id;
+  }
+  return true;
+}
+
+}  // namespace
+
+void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const fiber_view& fiber),
+                    void* data) noexcept {
+  home.tasks.for_each_unlocked([&](agent& block) {
+    if (fiber_view found; view(block, found)) visit(data, found);
+  });
 }
 
 fiber_record running_on(const scheduler& worker) {

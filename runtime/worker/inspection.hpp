@@ -14,6 +14,7 @@
 // The worker's fence is the compiler's only, since it stands in the way of every switch. Where the kernel refuses the
 // heavy fence (membarrier), nothing can be inspected.
 
+#include <ulexite/runtime/fiber_view.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <cstddef>
@@ -66,6 +67,9 @@ class inspection {
 // The fiber that runs on that worker; number 0 if none does. It may end meanwhile, so of it there is only its number,
 // name and place.
 fiber_record running_on(const scheduler& worker);
+
+// Calls visit(data, view) for every fiber that has not ended. No lock, no allocation, no system call. Any thread.
+void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const fiber_view& fiber), void* data) noexcept;
 
 // The holder of what a fiber in an inspection waits for, if that is known: of a mutex, or the fiber that is joined.
 const agent* holder_of(const fiber_record& waiting) noexcept;

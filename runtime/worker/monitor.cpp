@@ -113,6 +113,7 @@ std::int64_t runtime_state::next_tick(thread_agent& self) noexcept {
 }
 
 void runtime_state::tick() noexcept {
+  if (wants(attention::halt)) return;  // it may run code of fibers that never started
   const idle_counts idle = parker.counts();
   const std::uint64_t wakes = wakes_.load(std::memory_order_relaxed);  // counter
   const bool all_sleep = idle.sleeping == idle.started;

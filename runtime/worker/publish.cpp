@@ -38,7 +38,7 @@ std::int64_t thread_time() noexcept {
 // A hint: does a worker sleep, or is one not started yet, and none searches?
 bool scheduler::others_may_be_woken() const noexcept {
   const idle_counts now = home_.parker.counts();
-  return now.searching == 0 && (now.sleeping > 0 || now.started < home_.workers);
+  return now.searching == 0 && (now.sleeping > 0 || now.started < home_.parker.limit());
 }
 
 void scheduler::notify_others() noexcept { home_.parker.notify(); }

@@ -8,24 +8,29 @@
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 namespace ulexite::detail {
 runtime_state::runtime_state(runtime_options given)
     : options(std::move(given)),
-      workers(worker_limit(options.threads)),
+      workers(std::max(worker_limit(options.threads), options.max_threads)),
       crowded(workers > processors()),
       stacks(stack_pool::of_size(options.stack_size)),
       loop(std::make_shared<event_loop>(workers)),
       owned_tasks(task_pool::make(*this, *loop, options.on_unhandled_exception)),
       tasks(*owned_tasks),
-      blocking(std::make_shared<blocking_pool>(*this, options.blocking_threads, options.blocking_keep_alive)),
-      parker(*this, static_cast<std::uint32_t>(workers)),
+      blocking(std::make_shared<blocking_pool>(*this, options.blocking_threads, options.blocking_keep_alive,
+                                               blocking_pool::thread_hooks{options.on_blocking_thread_start,
+                                                                           options.on_blocking_thread_stop})),
+      parker(*this, static_cast<std::uint32_t>(worker_limit(options.threads))),
       seen_dispatches_(workers) {
   install_death_reports();
   for (std::size_t i = 0; i < workers; ++i) schedulers.push_back(std::make_unique<scheduler>(*this, i));
   threads_.reserve(workers);
+  bench_.reserve(workers);
+  world.stands.resize(workers);
 }
 
 // ---- publishing ----
@@ -125,8 +130,9 @@ std::size_t runtime_state::stop_workers() noexcept {
   std::vector<std::thread> ended;
   {
     const std::lock_guard lock(parker.mutex());
-    ending_.store(true, std::memory_order_relaxed);  // hint; for start_worker, ordered by the mutex
+    call_for(attention::end);  // for start_worker, ordered by the mutex
     ended.swap(threads_);
+    for (worker_slot* const surplus : bench_) surplus->wake.notify_one();
   }
   parker.stop();
   for (std::thread& thread : ended) thread.join();
@@ -161,7 +167,7 @@ std::size_t runtime_state::threads_if_quiet() noexcept {
   const bool quiet = idle.sleeping == idle.started && !any_work() && starved.empty() && tasks.gate.idle();
   if (!quiet || calls.idle != calls.threads || calls.queued != 0) return 0;
   const bool other_monitor = monitor_thread_.joinable() && monitor_thread_.get_id() != std::this_thread::get_id();
-  return idle.started + calls.threads + (other_monitor ? 2 : 1);
+  return idle.started + bench_.size() + calls.threads + (other_monitor ? 2 : 1);
 }
 
 // ---- the parker's host ----
@@ -208,6 +214,14 @@ bool runtime_state::starts_suspended() const noexcept {
 bool runtime_state::start_worker() noexcept {
   const std::lock_guard lock(parker.mutex());
   if (ending()) return false;  // nobody would join it
+  if (!bench_.empty()) {
+    worker_slot& recalled = *bench_.back();
+    bench_.pop_back();
+    recalled.notified = true;
+    recalled.wake.notify_one();
+    some_awake();
+    return true;
+  }
   try {
     threads_.emplace_back([this, index = threads_started_] {
       set_runtime_of_thread(*this);

@@ -18,10 +18,12 @@
 #include <ulexite/runtime/worker/scheduler.hpp>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <stop_token>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -41,6 +43,31 @@ struct trace_state {
   std::vector<std::unique_ptr<recorder>> recorders;  // of all traces, the last one's at the end, one for each worker
   std::uint64_t first_ticks = 0;                     // at the start of the last one
   std::int64_t first_time = 0;
+};
+
+// What each worker must see to before it runs the next fiber, as bits.
+enum class attention : unsigned {
+  end = 1,
+  halt = 2,     // the world is being stopped, or is
+  surplus = 4,  // there may be too many workers
+};
+
+// A fiber that did not come to a scheduling point when the world was to be stopped.
+struct late_fiber {
+  std::uint64_t id = 0;  // 0: a worker between two
+  std::string name;
+  spawn_place where;
+  std::size_t worker = 0;
+};
+
+// Who stands still while the world is stopped.
+struct world_stop {
+  std::atomic<bool> taken{false};  // one stops it at a time
+  std::mutex mutex;                // guards the rest; taken after the parker's
+  bool halting = false;
+  std::condition_variable changed, over;
+  std::vector<bool> stands;  // by worker
+  std::size_t standing = 0;
 };
 
 class runtime_state {
@@ -81,8 +108,30 @@ class runtime_state {
 
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
 
+  // Is there something that each worker must see to before it runs the next fiber? With one load for all.
+  [[nodiscard]] bool wants_attention() const noexcept {
+    return attention_.load(std::memory_order_relaxed) != 0;  // hint; for halting, ordered by the parker's mutex
+  }
   // Must the workers end, whatever there is to run? A hint: parking decides for those that have nothing to run.
-  [[nodiscard]] bool ending() const noexcept { return ending_.load(std::memory_order_relaxed); }  // hint
+  [[nodiscard]] bool ending() const noexcept { return wants(attention::end); }
+  [[nodiscard]] bool wants(attention what) const noexcept {
+    return (attention_.load(std::memory_order_relaxed) & static_cast<unsigned>(what)) != 0;  // hint
+  }
+  void call_for(attention what) noexcept;
+  void call_off(attention what) noexcept;
+
+  // Changes how many workers there may be, from 1 to `workers`. Never waits. Any thread.
+  void resize(std::size_t to) noexcept;
+  // A worker of which there are too many waits until it is wanted again. False: it must end. Its own thread.
+  [[nodiscard]] bool wait_on_bench(worker_slot& surplus) noexcept;
+
+  // Brings every worker but the caller's to its main stack, so that no fiber runs. False, and nothing is stopped, if
+  // `deadline` is over first: then `late` has the fibers that did not come. Throws usage_error while another does so,
+  // std::bad_alloc.
+  [[nodiscard]] bool stop_world(std::int64_t deadline, std::vector<late_fiber>& late);
+  void start_world() noexcept;
+  // A worker's, while the world is stopped.
+  void stand_still(scheduler& worker) noexcept;
 
   // The monitor's duty while the calling plain thread waits for `task`, or for every fiber.
   void watch_until_done(task& task) noexcept;
@@ -112,6 +161,11 @@ class runtime_state {
 
   // For the parker, see parker.hpp.
   [[nodiscard]] bool any_work() const noexcept;
+  [[nodiscard]] static bool has_work_for(const worker_slot& worker_slot) noexcept {
+    return static_cast<const scheduler&>(worker_slot).has_pinned();
+  }
+  void put_on_bench(worker_slot& surplus) noexcept;
+  void surplus_changed(bool some) noexcept;
   void sleep_in_loop(worker_slot& worker_slot) noexcept;
   void wake_loop() noexcept;
   [[nodiscard]] bool start_worker() noexcept;
@@ -138,12 +192,14 @@ class runtime_state {
   std::vector<std::unique_ptr<scheduler>> schedulers;
   std::atomic<bool> running_main{false};  // run() is under way
   trace_state trace;
+  world_stop world;
   std::mutex inspecting;  // held while fibers are looked at, see inspection.hpp
 
  private:
   void count_spawn_slow(scheduler* here);
   void count_end_slow(scheduler* here) noexcept;
   void call_start_hook(std::size_t index);
+  [[nodiscard]] std::vector<late_fiber> those_running(const scheduler* but);
   [[nodiscard]] std::size_t queued() const noexcept;
 
   // The monitor: sees to what no worker can see to itself. One thread at a time.
@@ -158,7 +214,7 @@ class runtime_state {
 
   std::atomic<bool> stop_requested_{false};
   std::stop_source stop_source_;                  // for the fibers' tokens
-  std::atomic<bool> ending_{false};               // workers are to end
+  std::atomic<unsigned> attention_{0};            // bits of attention
   std::atomic<std::size_t> live_limit_count_{0};  // only counted when there is a limit
   std::atomic<std::uint64_t> spawned_outside_{0}, ended_outside_{0};
   std::atomic<std::uint64_t> wakes_{0}, starts_refused_{0}, hogs_relieved_{0}, polls_rescued_{0}, rescued_{0};
@@ -169,6 +225,7 @@ class runtime_state {
   std::atomic<bool> has_worker_{false};
   std::atomic<std::size_t> in_hooks_{0};    // workers whose on_thread_start has not returned
   std::vector<std::thread> threads_;        // guarded by the parker's mutex
+  std::vector<worker_slot*> bench_;           // surplus workers, with room for all; guarded by the parker's mutex
   std::size_t threads_started_ = 0;         // guarded by the parker's mutex
   thread_agent* monitor_asleep_ = nullptr;  // sleeps until a worker awakes; guarded by the parker's mutex
   thread_agent* quiet_waiter_ = nullptr;    // wants to know when all sleep; guarded by the parker's mutex

@@ -2,6 +2,7 @@
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/fiber/switch.hpp>
 #include <ulexite/fiber/valgrind.hpp>
+#include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
@@ -94,6 +95,11 @@ void scheduler::begin_quantum(task* next) noexcept {
     home_.inspecting.lock();
     home_.inspecting.unlock();
   }
+  if (forks_.asked_for(request::visit)) {
+    forks_.withdraw(request::visit);
+    visit_asked_ = true;
+    until_housekeeping_ = 0;
+  }
   set_traced(forks_.asked_for(request::traced));
   if (traced()) record_dispatch();
 }
@@ -141,6 +147,7 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
   } else {
     if (next) {  // the machine refuses memory for a stack: the fiber waits for one that another gives back
       counters.stacks_refused.add();
+      if (leashed_) next->run = run_leashed;
       home_.starved.push(*next);
       if (&from == main_) return this;
     }
@@ -179,6 +186,7 @@ void scheduler::complete_switch() noexcept {
       wake(*departed_.who);
       return;
     case departed::ended: return recycle(*departed_.stood_on, *departed_.pool);
+    case departed::calling: return;  // seen by run only
   }
 }
 
@@ -269,6 +277,50 @@ void scheduler::make_fiber_of_job() {
   begin_quantum(&made);
 }
 
+// Whatever makes the member leave its stack, it comes back here, on this worker: a leash is not handed off.
+void scheduler::run_on_leash(task& member) noexcept {
+  context mine;
+  context* const main = std::exchange(main_, &mine);
+  const unsigned dispatches_left = std::exchange(until_housekeeping_, 0);
+  execution_->forks = nullptr;
+  leashed_ = true;
+  forget_ids();
+  member.run = nullptr;
+  static_cast<void>(leave(mine, &member, departure::returns));
+  leashed_ = false;
+  execution_->forks = &forks_;
+  until_housekeeping_ = dispatches_left == 0 || visit_asked_ ? 0 : dispatches_left - 1;
+  main_ = main;
+  if (departed_.what != departed::nothing && departed_.what != departed::ended) {
+    task& left = *departed_.who;
+    const rare_task_state* const rare = left.rare_state_if_made();
+    left.run = rare && rare->leashed() ? run_leashed : nullptr;  // before others may see it
+  }
+  complete_switch();
+}
+
+// It is dispatched anew.
+void scheduler::renew_leash() noexcept {
+  task& self = *current_;
+  if (!leashed_) self.run = run_leashed;
+  departed_.what = departed::yielding;
+  departed_.who = &self;
+  arrive(leave(self.saved, nullptr, departure::returns));
+}
+
+void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexcept {
+  call_ = {function, data};
+  departed_.what = departed::calling;
+  arrive(&switch_context(current_->saved, *thread_main_, *this));
+}
+
+// The fiber is still the one that runs.
+switch_thread* scheduler::make_call(context& main) noexcept {
+  departed_.what = departed::nothing;
+  call_.function(call_.data);
+  return &switch_context(main, current_->saved, *this);
+}
+
 // ---- what to run next: this worker's own ----
 
 // With a thousand fibers taking turns, what a dispatch costs is the way of their memory to the first cache. So the
@@ -326,20 +378,24 @@ job* scheduler::pop_jobs() noexcept { return alone() ? jobs_.pop_top_alone() : j
 
 task* scheduler::run() noexcept {
   context main;
-  main_ = &main;
+  main_ = thread_main_ = &main;
   static_cast<switch_thread&>(*this) = switch_thread{};
   execution_ = &this_thread_execution();
   *execution_ = {this, &job_agent_, &forks_};
   busy_.store(true, std::memory_order_relaxed);  // hint
   note_time(now_ns());
   bool stopping = false;
-  while (!stopping && !home_.ending()) {
+  while (!stopping) {
     job* chosen = next();
     if (!chosen) chosen = search();
     if (!chosen) chosen = park(stopping);
+    if (home_.wants_attention()) [[unlikely]]
+      chosen = attend(chosen, stopping);
     if (!chosen) continue;
     home_.parker.end_search(*this, eager());
-    switch_thread* const here = leave(main, chosen, departure::returns);
+    switch_thread* here = leave(main, chosen, departure::returns);
+    while (here == this && departed_.what == departed::calling) [[unlikely]]
+      here = make_call(main);
     if (here != this) return fiber_of(*here);
     if (traced()) record_left();
     complete_switch();

@@ -10,6 +10,7 @@
 //   slot_          the fiber that this worker runs next: the one it woke last. Raided by a thief on its last try and by
 //                  the monitor, see next_slot.hpp.
 //   counters       owner-written; for thieves, the monitor and the metrics.
+//   pinned_        fibers that only this worker may run, brought by others. A queue with a lock, see inject_queue.hpp.
 //   running_       the agent that runs. Owner-written; a hint for waiters that decide whether to spin.
 //   busy_          the worker is not parked. Owner-written; a hint for the monitor.
 
@@ -21,6 +22,7 @@
 #include <ulexite/runtime/fork/fork_queue.hpp>
 #include <ulexite/runtime/park/parker.hpp>
 #include <ulexite/runtime/queue/deque.hpp>
+#include <ulexite/runtime/queue/inject_queue.hpp>
 #include <ulexite/runtime/queue/next_slot.hpp>
 #include <ulexite/runtime/task/task.hpp>
 #include <ulexite/runtime/task/task_pool.hpp>
@@ -124,8 +126,38 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool begin_handoff(worker_handoff& leave) noexcept;
   static void end_handoff(worker_handoff& leave) noexcept;
 
+  // A fiber on a leash is run by a job, which gets back control whenever the fiber leaves its stack: a member of a
+  // strand, or one that is pinned to its worker. While it is runnable its `run` is set, so the queues take it for that
+  // job; nothing of it is seen on the way of other fibers. Meanwhile this worker's main stack is the job's, and a visit
+  // of it is due at each switch. Such a fiber offers no forks, and leaves its worker to no other thread.
+  void run_on_leash(task& member) noexcept;
+  // What the `run` of such a fiber is meanwhile.
+  static void run_leashed(job* member) noexcept;
+  [[nodiscard]] bool leashed() const noexcept { return leashed_; }
+  // The running fiber goes on a leash, if it is on none, or perhaps another: returns on the worker that has it then.
+  void renew_leash() noexcept;
+  void yield_on_leash_if_requested() noexcept {
+    if (forks_.yield_requested()) yield();
+  }
+  // May the running fiber leave this worker to another thread?
+  [[nodiscard]] bool may_hand_off() const noexcept { return !leashed_ && pinned_here_ == 0; }
+  // The running fiber is pinned here from now on, or no longer.
+  void pin() noexcept { ++pinned_here_; }
+  void unpin() noexcept { --pinned_here_; }
+  [[nodiscard]] bool may_run(const task& member) const noexcept;
+  [[nodiscard]] bool forward_if_pinned_elsewhere(task& member) noexcept;
+  // Is a visit of the main stack due that another asked for?
+  [[nodiscard]] bool must_visit() const noexcept { return visit_asked_; }
+  // What spawns here makes is to be looked at: the numbers at hand are put away.
+  void forget_ids() noexcept { next_id_ = last_id_; }
+  // Calls function(data) on the thread's own stack. It must not wait.
+  void call_on_thread_stack(void (*function)(void*), void* data) noexcept;
+
   // Any thread, below.
 
+  // Makes a fiber runnable that is pinned to this worker.
+  void give_pinned(task& member) noexcept;
+  [[nodiscard]] bool has_pinned() const noexcept { return !pinned_.empty(); }
   [[nodiscard]] bool may_have_work() const noexcept {
     return ring_.may_have_items() || woken_.may_have_items() || jobs_.may_have_items() || forks_.may_have_items();
   }
@@ -155,7 +187,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
 
   // What the switch leaves to the computation that it arrives in.
   struct departed {
-    enum { nothing, waiting, yielding, yielding_to_woken, ended } what = nothing;
+    enum { nothing, waiting, yielding, yielding_to_woken, ended, calling } what = nothing;
     task* who = nullptr;
     spin_lock* held = nullptr;
     bool prepared = false;
@@ -203,6 +235,9 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void recycle(stack& left, stack_pool& pool) noexcept;
 
   static task* fiber_of(switch_thread& on_leave) noexcept;
+  switch_thread* make_call(context& main) noexcept;
+  [[nodiscard]] job* attend(job* chosen, bool& stopping) noexcept;
+  void empty_queues() noexcept;
 
   job* next_local() noexcept;
   job* next_by_turns() noexcept;
@@ -215,6 +250,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void pace(std::int64_t now) noexcept;
   job* probe_stuck_victim() noexcept;
   job* take_injected(std::size_t most) noexcept;
+  job* take_pinned() noexcept;
   job* search() noexcept;
   job* take_from_others(bool slots_too) noexcept;
   job* steal(bool slots_too) noexcept;
@@ -269,7 +305,15 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   current_execution* execution_ = nullptr;  // the thread's
   task* current_ = nullptr;
   agent job_agent_;          // of whatever runs here that is no fiber
-  context* main_ = nullptr;  // of the thread that runs this worker
+  context* main_ = nullptr;  // of the thread that runs this worker, or of the job that has a fiber on a leash
+  context* thread_main_ = nullptr;
+  struct call {
+    void (*function)(void*);
+    void* data;
+  } call_{};  // that the fiber which left wants to be made on the thread's stack
+  bool leashed_ = false;
+  bool visit_asked_ = false;   // by request::visit, since the last visit
+  unsigned pinned_here_ = 0;   // fibers
   handoff_work handoff_work_{*this};
   departed departed_;
   job* launching_ = nullptr;         // what the stack that is being started is to run
@@ -304,6 +348,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   deque<job, tuning::ring_size, deque_order::first_in_first_out> ring_;
   deque<job, tuning::ring_size, deque_order::first_in_first_out> woken_;
   deque<job, tuning::ring_size, deque_order::first_in_first_out> jobs_;
+  inject_queue pinned_;
   alignas(cache_line) next_slot<job> slot_;
   fork_queue forks_;
   alignas(cache_line) std::atomic<bool> busy_{false};

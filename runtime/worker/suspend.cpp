@@ -1,22 +1,50 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
+#include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/task/waiting_event.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
+#include <string>
+
 namespace ulexite::detail {
 namespace {
 
+std::string words_of_refusal(agent& self, wait_kind kind) {
+  const rare_task_state* const rare = self.fiber().rare_state_if_made();
+  const std::source_location& where = rare->waits_forbidden_at;
+  return "fiber #" + std::to_string(self.fiber().id) + " waits " + to_string(kind) + " under the no_suspend of " +
+         where.file_name() + ":" + std::to_string(where.line());
+}
+
 // Always prepared, because the thread itself is a claimer without the lock: after its deadline, and when it is poked.
-wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, std::int64_t deadline) noexcept {
+// Only a thread of an isolated_context is ever asked to stop.
+wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, bool cancellable,
+                           std::int64_t deadline) noexcept {
   if (!prepared) self.word.prepare();
-  const bool waits = self.word.commit(true, false);
+  const bool waits = self.word.commit(true, cancellable);
   if (held) held->unlock();
   if (waits && !self.block(deadline) && self.word.claim(wake_reason::timed_out) == claim_result::lost)
     while (!self.block(no_deadline)) {
     }  // claimed in time: the resume is on its way
+  return self.word.reason();
+}
+
+// The waiter ends its own wait before it has begun, as cancelled, so that whoever called unlinks what it has linked.
+[[gnu::cold, gnu::noinline]] wake_reason refuse_wait(agent& self, spin_lock* held, bool prepared,
+                                                     wait_mode mode) noexcept {
+  if (!self.waits_forbidden)
+    panic(
+        "a job or a stop callback waits for something: only fibers and plain threads may (a job can become_fiber() "
+        "first)");
+  if (!mode.is_cancellable()) panic("%s", words_of_refusal(self, wait_mode::kind_of(mode.bits)).c_str());
+  self.fiber().rare_state_if_made()->refused = wait_mode::kind_of(mode.bits);
+  if (!prepared) self.word.prepare();
+  static_cast<void>(self.word.claim(wake_reason::cancelled));
+  static_cast<void>(self.word.commit(true, true));  // claimed already, by this or another
+  if (held) held->unlock();
   return self.word.reason();
 }
 
@@ -35,11 +63,8 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, s
 
 wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, wait_mode mode, std::int64_t deadline) noexcept {
   if (self.kind != agent_kind::fiber) [[unlikely]] {
-    if (self.kind == agent_kind::job)
-      panic(
-          "a job or a stop callback waits for something: only fibers and plain threads may (a job can become_fiber() "
-          "first)");
-    return suspend_thread(static_cast<thread_agent&>(self), held, prepared, deadline);
+    if (self.kind == agent_kind::job) return refuse_wait(self, held, prepared, mode);
+    return suspend_thread(static_cast<thread_agent&>(self), held, prepared, mode.is_cancellable(), deadline);
   }
   if (deadline != no_deadline) return suspend_with_timer(self.fiber(), held, prepared, mode, deadline);
   return this_scheduler()->suspend(held, prepared, mode);
@@ -115,8 +140,15 @@ void throw_stop_cause(const agent& self) {
 }
 
 void throw_cancelled(std::error_code cause) {
+  if (agent& self = this_agent(); !cause && self.waits_forbidden)
+    check_may_wait(self, self.fiber().rare_state_if_made()->refused);
   if (cause == errc::deadline_exceeded) throw deadline_exceeded();
   throw operation_cancelled();
+}
+
+void check_may_wait(agent& self, wait_kind kind) {
+  if (self.waits_forbidden) [[unlikely]]
+    throw usage_error(words_of_refusal(self, kind));
 }
 
 void throw_cancelled() { throw_cancelled(stop_cause(this_agent())); }
@@ -140,8 +172,10 @@ task* this_task() noexcept {
 
 runtime_state& this_runtime_state() {
   scheduler* const here = inlined_execution().scheduler;
-  if (!here) [[unlikely]]
+  if (!here) [[unlikely]] {
+    if (runtime_state* const home = spawn_home_of_thread()) return *home;
     throw std::system_error(make_error_code(errc::no_runtime), "ulexite::spawn");
+  }
   return here->home();
 }
 

@@ -8,6 +8,7 @@
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/runtime/worker/strand.hpp>
 
 #include <bit>
 #include <cstring>
@@ -52,8 +53,10 @@ void inherit(task& task) noexcept {
     task.agent().word.request_stop();
 }
 
-[[gnu::noinline]] void publish_slow(task& task) noexcept {
-  if (scheduler* const here = initialise(task)) {
+[[gnu::noinline]] void publish_slow(task& task) {
+  scheduler* const here = initialise(task);
+  join_strand(task, here);
+  if (here) {
     here->add(task);
   } else {
     task.home().inject(task);
@@ -98,7 +101,23 @@ scheduler* initialise(task& task) noexcept {
   return here;
 }
 
-void publish(task& task) noexcept {
+// While a fiber on a leash runs, its worker has no numbers at hand, so each spawn comes here by publish's slow way.
+void join_strand(task& task, scheduler* here) {
+  if (!here || !here->leashed()) return;
+  here->forget_ids();
+  const rare_task_state* const spawner = here->running()->rare_state_if_made();
+  const rare_task_state* const own = task.rare_state_if_made();
+  if (!spawner->member_of || (own && own->member_of)) return;
+  try {
+    spawner->member_of->adopt(task);
+  } catch (...) {
+    task.detach_at_birth();
+    task.abandon();
+    throw;
+  }
+}
+
+void publish(task& task) {
   scheduler* const here = worker_of(task.home());
   if (!here || !here->has_ids()) [[unlikely]]
     return publish_slow(task);
@@ -127,6 +146,15 @@ __attribute__((no_sanitize("address", "thread"))) std::string name_of(const fibe
   const volatile fiber_identity& identity = who;
   const char* const name = identity.name;
   return name && identity.id == id ? std::string(name) : std::string();
+}
+
+__attribute__((no_sanitize("address", "thread"))) void copy_name(const fiber_identity& who, std::uint64_t id,
+                                                                 char (&into)[32]) noexcept {
+  const std::unique_lock lock(names_lock, std::try_to_lock);
+  if (!lock) return;
+  const volatile fiber_identity& identity = who;
+  const char* const name = identity.name;
+  for (std::size_t i = 0; name && identity.id == id && i + 1 < sizeof into && name[i]; ++i) into[i] = name[i];
 }
 
 void task::set_name(std::string_view text) {
@@ -170,7 +198,14 @@ void task::free() noexcept {
 void task::end(scheduler* here) noexcept {
   if (standing) check_stack_canary(*standing);
   end_standing();
+  if (rare_state_.load(std::memory_order_relaxed)) [[unlikely]]  // the fiber's own, or ordered by B
+    leave_strand();
   home().count_end(here);
+}
+
+void task::leave_strand() noexcept {
+  rare_task_state& rare = *rare_state_.load(std::memory_order_acquire);  // A
+  if (rare.member_of) rare.member_of->part_from(rare);
 }
 
 [[gnu::always_inline]] inline bool task::is_detached() const noexcept {
@@ -258,7 +293,8 @@ void task::abandon() noexcept {
 
 void task::check_joiner() const {
   if (has_joiner()) throw usage_error("join_handle: two wait for the end of one fiber");
-  const detail::agent& self = this_agent();
+  detail::agent& self = this_agent();
+  check_may_wait(self, wait_kind::join);
   if (self.kind == agent_kind::thread && static_cast<const thread_agent&>(self).handed_off_fiber == this)
     throw usage_error("join_handle: a fiber waits in block_in_place for its own end");
 }
@@ -309,6 +345,7 @@ void task::forget_stop_callbacks() noexcept {
   rare_task_state* const made = rare_state_.load(std::memory_order_acquire);  // A
   if (!made) return;
   made->runtime_stop.reset();
+  made->strand_stop.reset();
   const std::lock_guard lock(lock_);
   made->stop = std::stop_source(std::nostopstate);
 }
@@ -323,11 +360,17 @@ local_values& task::locals() { return rare_state().locals; }
 
 rare_task_state& task::rare_state() {
   if (rare_task_state* const made = rare_state_.load(std::memory_order_acquire)) return *made;  // A
-  auto fresh = std::make_unique<rare_task_state>();
+  auto fresh = std::make_unique<rare_task_state>(agent());
   const std::lock_guard lock(lock_);
   if (rare_task_state* const made = rare_state_.load(std::memory_order_relaxed)) return *made;  // lock_ held
   rare_state_.store(fresh.get(), std::memory_order_release);                                    // A
   return *fresh.release();
+}
+
+// Lock held.
+void task::relay_stops(rare_task_state& mine, const std::stop_source& source) {
+  mine.runtime_stop.emplace(home().stop_token(), rare_task_state::relay{source});
+  if (mine.member_of) mine.strand_stop.emplace(mine.member_of->stop_token(), rare_task_state::relay{source});
 }
 
 std::stop_token task::get_stop_token() {
@@ -338,7 +381,7 @@ std::stop_token task::get_stop_token() {
     if (!mine.stop.stop_possible()) {
       mine.stop = source;
       if (!done_)
-        mine.runtime_stop.emplace(home().stop_token(), rare_task_state::relay{source});  // later it may be gone
+        relay_stops(mine, source);  // later the runtime may be gone
     }
     source = mine.stop;
   }

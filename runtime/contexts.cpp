@@ -1,0 +1,130 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/base/panic.hpp>
+#include <ulexite/runtime/block_in_place.hpp>
+#include <ulexite/runtime/concurrent_context.hpp>
+#include <ulexite/runtime/parallel_context.hpp>
+#include <ulexite/runtime/task/rare_task_state.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
+#include <ulexite/runtime/worker/strand.hpp>
+
+#include <algorithm>
+#include <string>
+#include <thread>
+
+#include <pthread.h>
+
+namespace ulexite {
+namespace detail {
+namespace {
+
+// The strand that the calling fiber is a member of, or null.
+const strand* strand_of_caller() noexcept {
+  const task* const self = this_task();
+  const rare_task_state* const rare = self ? self->rare_state_if_made() : nullptr;
+  return rare ? rare->member_of : nullptr;
+}
+
+// The calling fiber as one that can go to a context of that runtime.
+scheduler& migrating_in(const runtime_state& home) {
+  scheduler* const here = this_scheduler();
+  if (!here || this_agent().kind != agent_kind::fiber)
+    throw usage_error("this_fiber::migrate_to was called by no fiber, or where it may not wait");
+  if (&here->home() != &home)
+    throw usage_error("this_fiber::migrate_to: the context is of another runtime; run_in calls a function there");
+  return *here;
+}
+
+// Named, for top -H and debuggers, after the context and the worker. The system keeps 15 characters.
+std::function<void(std::size_t)> name_threads(std::string name) {
+  return [name = std::move(name)](std::size_t worker) {
+    const std::string number = "/" + std::to_string(worker);
+    ::pthread_setname_np(::pthread_self(), (name.substr(0, 15 - std::min<std::size_t>(number.size(), 15)) + number).c_str());
+  };
+}
+
+}  // namespace
+
+void enter_strand(task& fresh, strand& into) {
+  try {
+    into.adopt(fresh);
+  } catch (...) {
+    fresh.detach_at_birth();
+    fresh.abandon();
+    throw;
+  }
+}
+
+runtime_state& home_of(const strand& strand) noexcept { return strand.home(); }
+
+}  // namespace detail
+
+// ---- concurrent_context ----
+
+concurrent_context::concurrent_context(std::string_view name)
+    : strand_(*new detail::strand(detail::this_runtime_state(), std::string(name))) {}
+
+concurrent_context::concurrent_context(runtime& over, std::string_view name)
+    : strand_(*new detail::strand(detail::state_of(over), std::string(name))) {}
+
+concurrent_context::~concurrent_context() {
+  strand_.request_stop();
+  if (detail::strand_of_caller() == &strand_) {
+    detail::warn("~concurrent_context was called by one of its own fibers: they run on");
+  } else {
+    strand_.wait_until_empty();
+  }
+  strand_.release();
+}
+
+detail::strand& concurrent_context::ready() {
+  detail::runtime_state& home = strand_.home();
+  home.ensure_worker();
+  if (!detail::this_scheduler()) home.ensure_monitor();
+  return strand_;
+}
+
+void concurrent_context::request_stop() noexcept { strand_.request_stop(); }
+
+void concurrent_context::wait() {
+  if (detail::strand_of_caller() == &strand_)
+    throw usage_error("concurrent_context::wait was called by one of its own fibers, and would wait for itself");
+  strand_.wait_until_empty();
+}
+
+std::string_view concurrent_context::name() const noexcept { return strand_.name(); }
+
+void migrate(concurrent_context& into) {
+  detail::scheduler& here = detail::migrating_in(into.strand_.home());
+  detail::task& self = *here.running();
+  detail::rare_task_state& rare = self.rare_state();
+  if (rare.member_of == &into.strand_) return;
+  if (detail::strand* const former = rare.member_of) former->part_from(rare);
+  into.strand_.adopt(self);
+  here.renew_leash();
+}
+
+void this_fiber::migrate_to(concurrent_context& context) { migrate(context); }
+
+void this_fiber::migrate_to(runtime& runtime) {
+  detail::scheduler& here = detail::migrating_in(detail::state_of(runtime));
+  detail::rare_task_state* const rare = here.running()->rare_state_if_made();
+  if (!rare || !rare->member_of) return;
+  rare->member_of->part_from(*rare);
+  here.renew_leash();
+}
+
+// ---- parallel_context ----
+
+parallel_context::parallel_context(std::string_view name, std::size_t threads, std::size_t max_threads)
+    : name_(name),
+      runtime_({.threads = threads,
+                .max_threads = max_threads != 0 ? max_threads : std::max(threads, std::size_t{std::thread::hardware_concurrency()}),
+                .on_thread_start = detail::name_threads(name_)}) {}
+
+parallel_context::~parallel_context() {
+  if (detail::runtime_of_thread() == &detail::state_of(runtime_)) return;  // ~runtime says so
+  block_in_place([this] { runtime_.shutdown(shutdown_mode::cancel); });
+}
+
+}  // namespace ulexite

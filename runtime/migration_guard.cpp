@@ -1,0 +1,35 @@
+#include <ulexite/runtime/migration_guard.hpp>
+#include <ulexite/runtime/task/rare_task_state.hpp>
+#include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
+
+namespace ulexite {
+
+using detail::agent_kind;
+using detail::this_agent;
+using detail::this_scheduler;
+
+// A leash is what brings a fiber back to its worker. Who is on one already, as a member of a strand, stays where he is.
+migration_guard::migration_guard() {
+  detail::scheduler* const here = this_scheduler();
+  if (!here || this_agent().kind != agent_kind::fiber) return;
+  pinned_ = &here->running()->rare_state();
+  if (pinned_->pins++ > 0) return;
+  if (here->leashed()) {
+    pinned_->pinned_to = here;
+    here->pin();
+  } else {
+    here->renew_leash();
+  }
+}
+
+migration_guard::~migration_guard() {
+  if (!pinned_ || --pinned_->pins > 0) return;
+  detail::scheduler& here = *this_scheduler();
+  here.unpin();
+  pinned_->pinned_to = nullptr;
+  if (!pinned_->member_of && this_agent().kind == agent_kind::fiber) here.renew_leash();  // which ends it
+}
+
+}  // namespace ulexite

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <ulexite/runtime/no_suspend.hpp>
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace ulexite {
+
+namespace detail {
+template <class T>
+using result_place_of =
+    std::conditional_t<std::is_void_v<T>, std::monostate,
+                       std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, std::remove_cv_t<T>>>;
+
+void call_on_thread_stack(void (*function)(void*), void* data) noexcept;
+[[nodiscard]] bool can_leave_for_thread_stack() noexcept;
+}  // namespace detail
+
+// Calls `function` on the stack of the worker's thread, and returns its result or throws its exception: for deep
+// recursion (a thread's stack has 8 MiB or what ulimit -s says) and for libraries that check the bounds of their stack. The
+// fiber does not leave its worker meanwhile, so the function must not wait: no_suspend holds in it. An ordinary call on a
+// plain thread, in a job and under no_suspend. Not a cancellation point. Throws std::bad_alloc.
+template <class F>
+  requires std::is_invocable_v<F>
+std::invoke_result_t<F> on_thread_stack(F&& function) {
+  using result = std::invoke_result_t<F>;
+  if (!detail::can_leave_for_thread_stack()) return std::invoke(std::forward<F>(function));
+  const no_suspend stays;
+  struct call {
+    F& function;
+    std::exception_ptr failure{};
+    std::optional<detail::result_place_of<result>> value{};
+  } there{function};
+  detail::call_on_thread_stack(
+      [](void* data) {
+        call& here = *static_cast<call*>(data);
+        try {
+          if constexpr (std::is_void_v<result>) {
+            std::invoke(std::forward<F>(here.function));
+          } else if constexpr (std::is_reference_v<result>) {
+            here.value.emplace(std::addressof(std::invoke(std::forward<F>(here.function))));
+          } else {
+            here.value.emplace(std::invoke(std::forward<F>(here.function)));
+          }
+        } catch (...) {
+          here.failure = std::current_exception();
+        }
+      },
+      &there);
+  if (there.failure) std::rethrow_exception(there.failure);
+  if constexpr (std::is_reference_v<result>) {
+    return static_cast<result>(**there.value);
+  } else if constexpr (!std::is_void_v<result>) {
+    return std::move(*there.value);
+  }
+}
+
+}  // namespace ulexite

@@ -1,0 +1,41 @@
+#include <ulexite/fiber/stack_slab.hpp>
+#include <ulexite/runtime/stopped_world.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace ulexite {
+namespace {
+
+std::string words_for(const detail::late_fiber& late) {
+  if (late.id == 0) return "worker " + std::to_string(late.worker);
+  const bool named = late.where.known() && late.where.in_source();
+  return "fiber #" + std::to_string(late.id) + (late.name.empty() ? "" : " '" + late.name + "'") +
+         (named ? " (spawned at " + std::string(late.where.source().file_name()) + ":" +
+                      std::to_string(late.where.source().line()) + ")"
+                : "") +
+         " on worker " + std::to_string(late.worker);
+}
+
+}  // namespace
+
+stopped_world::stopped_world(runtime& of, std::chrono::nanoseconds patience) : home_(detail::state_of(of)) {
+  std::vector<detail::late_fiber> late;
+  if (home_.stop_world(detail::deadline_after(patience), late)) return;
+  std::string message = "ulexite::stopped_world: did not come: ";
+  for (std::size_t i = 0; i < late.size(); ++i) message += (i == 0 ? "" : ", ") + words_for(late[i]);
+  if (late.empty()) message += "a worker that is being started";
+  throw std::system_error(std::make_error_code(std::errc::timed_out), message);
+}
+
+stopped_world::~stopped_world() { home_.start_world(); }
+
+std::optional<stack_bounds> stack_around(const void* address) noexcept {
+  const detail::stack* const found = detail::stack_slab::holding(address);
+  if (!found) return std::nullopt;
+  return stack_bounds{found->low, found->high};
+}
+
+}  // namespace ulexite

@@ -1,0 +1,163 @@
+// What a worker sees to between two fibers because another asked for it: the end, a stop of the world, a smaller number
+// of workers.
+
+#include <ulexite/base/error.hpp>
+#include <ulexite/base/perturb.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
+#include <ulexite/runtime/worker/inspection.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
+
+#include <chrono>
+#include <utility>
+
+namespace ulexite::detail {
+namespace {
+
+// A request may come between a worker's look at it and the switch, and a worker to a stop while nobody listens.
+constexpr std::chrono::microseconds time_to_next_look{200};
+
+}  // namespace
+
+void runtime_state::call_for(attention what) noexcept {
+  attention_.fetch_or(static_cast<unsigned>(what), std::memory_order_seq_cst);  // pairs with wants_attention
+}
+void runtime_state::call_off(attention what) noexcept {
+  attention_.fetch_and(~static_cast<unsigned>(what), std::memory_order_seq_cst);  // pairs with wants_attention
+}
+
+// What was chosen is run next if it is returned. Null: there was nothing, it was given to others, or the worker ends.
+job* scheduler::attend(job* chosen, bool& stopping) noexcept {
+  home_.parker.end_search(*this, eager());
+  if (home_.wants(attention::halt)) home_.stand_still(*this);
+  if (home_.ending()) {
+    stopping = true;
+    return nullptr;
+  }
+  if (!home_.wants(attention::surplus) || pinned_here_ > 0 || !home_.parker.retire_if_surplus(*this)) return chosen;
+  if (chosen) home_.inject(*chosen, turn::woken);
+  empty_queues();
+  give_stacks_back();
+  busy_.store(false, std::memory_order_relaxed);  // hint
+  stopping = !home_.wait_on_bench(*this);
+  busy_.store(!stopping, std::memory_order_relaxed);  // hint
+  return nullptr;
+}
+
+// ---- the number of workers ----
+
+void runtime_state::resize(std::size_t to) noexcept {
+  parker.set_limit(static_cast<std::uint32_t>(to));
+  if (wants(attention::surplus)) {
+    for (const auto& s : schedulers) s->ask(request::visit);
+  } else if (any_work()) {
+    parker.notify();
+  }
+}
+
+// Parker's mutex held, as in put_on_bench.
+void runtime_state::surplus_changed(bool some) noexcept {
+  if (some) {
+    call_for(attention::surplus);
+  } else {
+    call_off(attention::surplus);
+  }
+}
+
+void runtime_state::put_on_bench(worker_slot& surplus) noexcept { bench_.push_back(&surplus); }
+
+// What is left goes where others take it. What this worker offers of its forks too: they become fibers.
+void scheduler::empty_queues() noexcept {
+  intrusive_queue<job> woken, others;
+  if (job* const next = has_slot() ? slot_.take() : nullptr) woken.push(*next);
+  while (job* const mine = pop_woken()) woken.push(*mine);
+  while (job* const mine = ring_.pop_top()) others.push(*mine);
+  while (job* const mine = pop_jobs()) others.push(*mine);
+  while (job* const forked = forks_.start_next(true)) others.push(*forked);
+  sides_empty_ = true;
+  home_.inject(woken, turn::woken);
+  home_.inject(others);
+}
+
+// It comes back as a searcher, as any worker that is started.
+bool runtime_state::wait_on_bench(worker_slot& surplus) noexcept {
+  std::unique_lock lock(parker.mutex());
+  surplus.wake.wait(lock, [&] { return surplus.notified || ending(); });
+  if (!surplus.notified) return false;
+  surplus.notified = false;
+  surplus.searching = true;
+  return !ending();
+}
+
+// ---- the stop of the world ----
+
+void runtime_state::stand_still(scheduler& worker) noexcept {
+  std::unique_lock lock(world.mutex);
+  if (!world.halting) return;
+  world.stands[worker.index()] = true;
+  ++world.standing;
+  world.changed.notify_one();
+  world.over.wait(lock, [this] { return !world.halting; });
+  --world.standing;
+  world.stands[worker.index()] = false;
+}
+
+// A worker that sleeps takes the parker's mutex before it goes on, and then sees the call. So those that sleep or stand
+// still, counted with both mutexes held, do not run before the world is started.
+bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& late) {
+  if (world.taken.exchange(true, std::memory_order_acquire))  // pairs with start_world
+    throw usage_error("the world of this runtime is stopped already, or about to be");
+  scheduler* const here = this_scheduler();
+  const std::size_t own = here && &here->home() == this ? 1 : 0;
+  {
+    const std::lock_guard lock(world.mutex);
+    world.halting = true;
+  }
+  call_for(attention::halt);
+  const auto all_stand = [&] {
+    const std::lock_guard idle_lock(parker.mutex());
+    const std::lock_guard lock(world.mutex);
+    const idle_counts idle = parker.counts();
+    return idle.sleeping + world.standing + own == idle.started;
+  };
+  while (!all_stand()) {
+    if (now_ns() >= deadline) {
+      late = those_running(here);
+      start_world();
+      return false;
+    }
+    for (const auto& s : schedulers) {
+      if (s.get() == here) continue;
+      s->ask(request::visit);
+      s->ask(request::yield);
+    }
+    std::unique_lock lock(world.mutex);
+    world.changed.wait_for(lock, time_to_next_look);
+  }
+  return true;
+}
+
+std::vector<late_fiber> runtime_state::those_running(const scheduler* but) {
+  std::vector<late_fiber> found;
+  for (const auto& s : schedulers) {
+    {
+      const std::lock_guard lock(world.mutex);
+      if (s.get() == but || !s->runs_something() || world.stands[s->index()]) continue;
+    }
+    fiber_record runs = running_on(*s);
+    found.push_back({.id = runs.id, .name = std::move(runs.name), .where = runs.where, .worker = s->index()});
+  }
+  return found;
+}
+
+void runtime_state::start_world() noexcept {
+  call_off(attention::halt);
+  {
+    const std::lock_guard lock(world.mutex);
+    world.halting = false;
+    world.over.notify_all();
+  }
+  world.taken.store(false, std::memory_order_release);  // pairs with stop_world
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,53 @@
+// Fibers on a leash, beside the switch itself (scheduler.cpp): who may run them, and how they come to that worker.
+
+#include <ulexite/base/perturb.hpp>
+#include <ulexite/runtime/task/rare_task_state.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
+#include <ulexite/runtime/worker/strand.hpp>
+
+namespace ulexite::detail {
+
+// What the queues take such a fiber for. A fiber that was just pinned has no worker yet: it is this one.
+void scheduler::run_leashed(job* dispatched) noexcept {
+  task& member = *static_cast<task*>(dispatched);
+  rare_task_state& rare = *member.rare_state_if_made();
+  scheduler& here = *this_scheduler();
+  if (here.forward_if_pinned_elsewhere(member)) return;
+  if (rare.pins > 0 && !rare.pinned_to) {
+    rare.pinned_to = &here;
+    here.pin();
+  }
+  if (rare.member_of) {
+    rare.member_of->run(member);
+  } else {
+    here.run_on_leash(member);
+  }
+}
+
+bool scheduler::may_run(const task& member) const noexcept {
+  const rare_task_state* const rare = member.rare_state_if_made();
+  return !rare || !rare->pinned_to || rare->pinned_to == this;
+}
+
+bool scheduler::forward_if_pinned_elsewhere(task& member) noexcept {
+  if (may_run(member)) return false;
+  member.rare_state_if_made()->pinned_to->give_pinned(member);
+  return true;
+}
+
+// The worker sees it when it visits its main stack next, or looks for work once more before it sleeps.
+void scheduler::give_pinned(task& member) noexcept {
+  pinned_.push(member);
+  perturb();
+  ask(request::visit);
+  home_.parker.wake(*this);
+}
+
+job* scheduler::take_pinned() noexcept {
+  intrusive_queue<job> one;
+  pinned_.take(1, one);
+  return one.pop();
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,118 @@
+#include <ulexite/base/perturb.hpp>
+#include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
+#include <ulexite/runtime/worker/strand.hpp>
+
+#include <utility>
+
+namespace ulexite::detail {
+namespace {
+
+// Members that run one after the other before others of the worker have a turn.
+constexpr unsigned members_per_run = 32;
+
+}  // namespace
+
+void strand::adopt(task& fresh) {
+  rare_task_state& member = fresh.rare_state();
+  member.member_of = this;
+  retain();
+  if (fresh.state.phase() == fiber_phase::fresh) fresh.run = scheduler::run_leashed;
+  const std::lock_guard lock(lock_);
+  members_.push_back(member);
+  if (stop_requested_) member.who.word.request_stop();
+}
+
+void strand::part_from(rare_task_state& member) noexcept {
+  member.strand_stop.reset();
+  member.member_of = nullptr;
+  agent* waiter = nullptr;
+  {
+    const std::lock_guard lock(lock_);
+    members_.remove(member);
+    if (members_.empty() && waiter_ && waiter_->word.claim(wake_reason::notified) == claim_result::won)
+      waiter = std::exchange(waiter_, nullptr);
+  }
+  if (waiter) resume(*waiter);
+  release();
+}
+
+void strand::wait_until_empty() noexcept {
+  lock_.lock();
+  if (members_.empty()) return lock_.unlock();
+  agent& self = this_agent();
+  waiter_ = &self;
+  suspend(self, lock_, waiting_for(wait_kind::context, this, cancellable::no));
+}
+
+// As in runtime_state::request_stop: requests, then a heavy fence, then the ends of waits.
+void strand::request_stop() noexcept {
+  {
+    const std::lock_guard lock(lock_);
+    if (std::exchange(stop_requested_, true)) return;
+    members_.for_each([](rare_task_state& member) { member.who.word.request_stop(); });
+  }
+  run_stop_callbacks(stop_source_);
+  std_atomics::heavy_fence();  // wait_word.hpp C
+  intrusive_queue<job> cancelled;
+  {
+    const std::lock_guard lock(lock_);
+    members_.for_each([&](rare_task_state& member) {
+      if (member.who.word.cancel()) cancelled.push(member.who.fiber());
+    });
+  }
+  home_.inject(cancelled, turn::woken);
+}
+
+// ---- whose turn it is ----
+
+bool strand::enter(job& member) noexcept {
+  const std::lock_guard lock(lock_);
+  if (busy_ && taken_for_ != &member) {
+    waiting_.push(member);
+    return false;
+  }
+  taken_for_ = nullptr;
+  busy_ = true;
+  return true;
+}
+
+// The next to run, or null, and the strand is free.
+task* strand::leave() noexcept {
+  const std::lock_guard lock(lock_);
+  job* const next = waiting_.pop();
+  busy_ = next != nullptr;
+  return static_cast<task*>(next);
+}
+
+// It runs later, or elsewhere. The strand stays taken for it.
+void strand::hand_on(task& member) noexcept {
+  {
+    const std::lock_guard lock(lock_);
+    taken_for_ = &member;
+  }
+  perturb();
+  scheduler& here = *this_scheduler();
+  if (!here.forward_if_pinned_elsewhere(member)) here.add(member);
+}
+
+void strand::run(task& first) noexcept {
+  if (!enter(first)) return;
+  retain();
+  scheduler& here = *this_scheduler();  // which a leash does not leave
+  task* member = &first;
+  for (unsigned turns = 1;; ++turns) {
+    here.run_on_leash(*member);
+    member = leave();
+    if (!member) break;
+    if (turns == members_per_run || here.must_visit() || !here.may_run(*member)) {
+      hand_on(*member);
+      break;
+    }
+  }
+  release();
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,89 @@
+#pragma once
+
+// Fibers of which never two run at the same time, on whatever workers of a runtime, without a thread of its own: the
+// members of a concurrent_context. Named after Kohlhoff's strands in Boost.Asio.
+//
+// A member is on a leash (scheduler::run_on_leash), so each time it leaves its stack the worker comes back here, and the
+// strand goes to the next member. One that is dispatched while another runs waits in a queue of the strand.
+//
+// State, all guarded by lock_ but the references
+//   busy_        a member runs, or the strand is taken for one.
+//   taken_for_   the member that the strand is taken for while it is on its way to a worker; else null.
+//   waiting_     members that were dispatched meanwhile.
+//   members_     all that have not ended.
+//
+// Pairings
+//   A  release counts down, acq_rel  ->  the last one counts down, acq_rel: it sees what the others wrote.
+
+#include <ulexite/base/intrusive_list.hpp>
+#include <ulexite/base/job.hpp>
+#include <ulexite/base/spin_lock.hpp>
+#include <ulexite/runtime/task/rare_task_state.hpp>
+
+#include <atomic>
+#include <mutex>
+#include <stop_token>
+#include <string>
+
+namespace ulexite::detail {
+
+struct agent;
+class runtime_state;
+class task;
+
+class strand {
+ public:
+  strand(runtime_state& home, std::string name) : home_(home), name_(std::move(name)) {}
+  strand(const strand&) = delete;
+  strand& operator=(const strand&) = delete;
+
+  [[nodiscard]] runtime_state& home() const noexcept { return home_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
+
+  // Counted: by the context, by each member until it ends, and by each run under way, because a member's end lets the
+  // context go before the run has given the strand on.
+  void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }  // the caller has one already
+  void release() noexcept {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;  // A
+  }
+
+  // Makes it a member: a task that is not published, or the calling fiber, which then leaves its worker. Throws
+  // std::bad_alloc.
+  void adopt(task& fresh);
+  // The member leaves: it has ended, or goes elsewhere.
+  void part_from(rare_task_state& member) noexcept;
+
+  // A dispatch of a member, on the calling worker: runs it, and those that wait behind it, or has it wait.
+  void run(task& first) noexcept;
+
+  // Asks every member to stop, now and in future. Any thread.
+  void request_stop() noexcept;
+  // Waits until it has no member. Not a cancellation point. One at a time, no member.
+  void wait_until_empty() noexcept;
+  [[nodiscard]] bool empty() noexcept {
+    const std::lock_guard lock(lock_);
+    return members_.empty();
+  }
+
+ private:
+  ~strand() = default;
+
+  [[nodiscard]] bool enter(job& member) noexcept;
+  [[nodiscard]] task* leave() noexcept;
+  void hand_on(task& member) noexcept;
+
+  runtime_state& home_;
+  const std::string name_;
+  std::atomic<int> references_{1};
+  std::stop_source stop_source_;  // for the members' tokens
+  spin_lock lock_;                // guards all below
+  bool busy_ = false;
+  bool stop_requested_ = false;
+  job* taken_for_ = nullptr;
+  intrusive_queue<job> waiting_;
+  intrusive_list<rare_task_state> members_;
+  agent* waiter_ = nullptr;  // for the last member's end
+};
+
+}  // namespace ulexite::detail

@@ -1,0 +1,65 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/runtime/task/unhandled.hpp>
+#include <ulexite/runtime/wait/thread_agent.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/sync/isolated_context.hpp>
+
+#include <pthread.h>
+
+namespace ulexite {
+
+isolated_context::~isolated_context() {
+  request_stop();
+  static_cast<void>(
+      done_.wait_quietly(detail::this_agent(), detail::cancellable::no, detail::no_deadline, detail::wait_kind::context));
+  thread_.join();
+  if (!failure_ || failure_taken_) return;
+  try {
+    std::rethrow_exception(failure_);
+  } catch (const operation_cancelled&) {
+    return;
+  } catch (...) {
+  }
+  detail::fiber_identity who;
+  who.name = name_.c_str();
+  detail::report_unhandled(*home_.tasks.handler(), who, failure_);
+}
+
+void isolated_context::join() {
+  if (std::this_thread::get_id() == thread_.get_id())
+    throw usage_error("isolated_context::join was called on its own thread, and would wait for itself");
+  detail::check_may_wait(detail::this_agent(), detail::wait_kind::context);
+  static_cast<void>(
+      done_.wait_quietly(detail::this_agent(), detail::cancellable::no, detail::no_deadline, detail::wait_kind::context));
+  if (!failure_) return;
+  failure_taken_ = true;
+  std::rethrow_exception(failure_);
+}
+
+void isolated_context::request_stop() noexcept {
+  detail::run_stop_callbacks(stop_);
+  const std::lock_guard lock(guard_);
+  if (!who_) return;
+  who_->word.request_stop();
+  detail::std_atomics::heavy_fence();  // wait_word.hpp C
+  if (who_->word.cancel()) detail::resume(*who_);
+}
+
+void isolated_context::enter() {
+  ::pthread_setname_np(::pthread_self(), name_.substr(0, 15).c_str());
+  detail::set_spawn_home_of_thread(&home_);
+  const std::lock_guard lock(guard_);
+  who_ = &detail::this_agent();
+  if (stop_.stop_requested()) who_->word.request_stop();
+}
+
+void isolated_context::leave() noexcept {
+  detail::set_spawn_home_of_thread(nullptr);
+  {
+    const std::lock_guard lock(guard_);
+    who_ = nullptr;
+  }
+  done_.set();
+}
+
+}  // namespace ulexite

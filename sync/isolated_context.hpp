@@ -1,0 +1,85 @@
+#pragma once
+
+#include <ulexite/runtime/runtime.hpp>
+#include <ulexite/sync/event.hpp>
+
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <source_location>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+namespace ulexite {
+
+// One computation that owns a thread: a loop of a GUI, an OpenGL context, a library that insists on its thread. It uses
+// channels, locks and all else as a fiber does, but its waits block the thread, and it can be asked to stop. What it
+// spawns goes to the runtime. Crystal's isolated execution context.
+class isolated_context {
+ public:
+  // Starts a thread that calls body(arguments...), or body(std::stop_token, arguments...). What it spawns goes to the
+  // runtime of the calling fiber, which must outlive it. The system shows 15 characters of the name. Throws
+  // errc::no_runtime outside a runtime, std::system_error when the machine refuses the thread.
+  template <class F, class... A>
+    requires detail::spawnable<F, A...>
+  explicit isolated_context(std::string_view name, F&& body, A&&... arguments)
+      : home_(detail::this_runtime_state()), name_(name) {
+    if constexpr (std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<A>...>) {
+      start(detail::bind_arguments(
+          [body = std::decay_t<F>(std::forward<F>(body)), this](auto&&... values) mutable {
+            static_cast<void>(
+                std::invoke(std::move(body), stop_.get_token(), std::forward<decltype(values)>(values)...));
+          },
+          std::forward<A>(arguments)...));
+    } else {
+      start(detail::bind_arguments(std::forward<F>(body), std::forward<A>(arguments)...));
+    }
+  }
+  // Asks it to stop and waits for its end. An exception that join did not take goes to
+  // runtime_options::on_unhandled_exception, but not the operation_cancelled of one that was asked to stop.
+  ~isolated_context();
+  isolated_context(const isolated_context&) = delete;
+  isolated_context& operator=(const isolated_context&) = delete;
+
+  // Waits for its end, and throws what its body threw. A fiber that waits lets others run. Not a cancellation point.
+  // Any number of times; throws the exception each time. Throws usage_error on its own thread.
+  void join();
+  // Whether it has ended. Never waits.
+  [[nodiscard]] bool done() const noexcept { return done_.is_set(); }
+  // Asks it to stop: its next cancellation point, or the one it waits at, throws operation_cancelled. Any thread.
+  void request_stop() noexcept;
+  // Valid as long as the context.
+  [[nodiscard]] std::string_view name() const noexcept { return name_; }
+
+ private:
+  template <class Body>
+  void start(Body body) {
+    thread_ = std::thread([this, body = std::move(body)]() mutable {
+      enter();
+      try {
+        static_cast<void>(std::move(body)());
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
+      leave();
+    });
+  }
+  void enter();
+  void leave() noexcept;
+
+  detail::runtime_state& home_;
+  const std::string name_;
+  std::stop_source stop_;
+  std::mutex guard_;                // guards who_
+  detail::agent* who_ = nullptr;    // the thread's, while it can be asked to stop
+  std::exception_ptr failure_;      // written before done_ is set
+  bool failure_taken_ = false;
+  event done_;
+  std::thread thread_;
+};
+
+}  // namespace ulexite

@@ -1,0 +1,205 @@
+// no_suspend: what would have to wait throws, and says where. on_thread_stack: the thread's own stack, for a while.
+
+#include "support/waiting.hpp"
+
+#include <ulexite/runtime/concurrent_context.hpp>
+#include <ulexite/runtime/migration_guard.hpp>
+#include <ulexite/runtime/no_suspend.hpp>
+#include <ulexite/runtime/on_thread_stack.hpp>
+#include <ulexite/runtime/stopped_world.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/condition_variable.hpp>
+#include <ulexite/sync/event.hpp>
+#include <ulexite/sync/future.hpp>
+#include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/select.hpp>
+#include <ulexite/sync/semaphore.hpp>
+#include <ulexite/sync/shared_mutex.hpp>
+#include <ulexite/sync/wait_group.hpp>
+
+#include <thread>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class NoSuspend : public WorkersTest {};
+ULEXITE_TEST_WORKERS(NoSuspend);
+
+// In a fiber, under no_suspend: the operation throws, its words tell what was waited for and where it is forbidden, and
+// the fiber can go on.
+template <class F>
+void expect_refused(F operation, const std::string& words) {
+  try {
+    const no_suspend stays;
+    operation();
+    ADD_FAILURE() << "it should not have returned: " << words;
+  } catch (const usage_error& refused) {
+    EXPECT_NE(std::string(refused.what()).find(words), std::string::npos) << refused.what();
+    EXPECT_NE(std::string(refused.what()).find("no_suspend_test.cpp"), std::string::npos) << refused.what();
+  }
+}
+
+TEST_P(NoSuspend, EveryWaitIsRefused) {
+  run([&] {
+    channel<int> empty, full(1);
+    full.send(1);
+    event never;
+    auto_reset_event pulse;
+    binary_semaphore none(0);
+    mutex locked;
+    shared_mutex shared;
+    condition_variable changed;
+    promise<int> unkept;
+    future<int> later = unkept.get_future();
+    wait_group open;
+    open.add();
+    event over;
+    auto holder = spawn([&] {
+      const std::unique_lock lock(locked);
+      const std::unique_lock exclusive(shared);
+      over.wait();
+    });
+    wait_until_others_wait();
+
+    expect_refused([&] { static_cast<void>(empty.receive()); }, "to receive from channel");
+    expect_refused([&] { full.send(2); }, "to send to channel");
+    int item = 0;
+    expect_refused([&] { static_cast<void>(empty.receive_for(item, 1h)); }, "to receive from channel");
+    expect_refused([&] { select(on_receive(empty, [](auto) {}), on_set(never)); }, "in a select");
+    expect_refused([&] { never.wait(); }, "for event");
+    expect_refused([&] { pulse.wait(); }, "for auto_reset_event");
+    expect_refused([&] { none.acquire(); }, "for semaphore");
+    expect_refused([&] { locked.lock(); }, "for mutex");
+    expect_refused([&] { shared.lock_shared(); }, "for shared_mutex");
+    expect_refused([&] { static_cast<void>(later.get()); }, "for future");
+    expect_refused([&] { open.wait(); }, "for wait_group");
+    expect_refused([&] { holder.join(); }, "for the end of fiber");
+    expect_refused([&] { this_fiber::sleep_for(1h); }, "in a sleep");
+    mutex mine;
+    std::unique_lock lock(mine);
+    expect_refused([&] { changed.wait(lock); }, "for condition_variable");
+    EXPECT_TRUE(lock.owns_lock());
+
+    // Nothing was lost, and nobody is left in a queue.
+    EXPECT_EQ(full.receive(), 1);
+    EXPECT_EQ(full.try_receive(item), channel_status::would_block);
+    none.release();
+    none.acquire();
+    open.done();
+    over.set();
+    holder.get();
+    auto sender = spawn([&] { empty.send(9); });
+    EXPECT_EQ(empty.receive(), 9);
+    sender.get();
+  });
+}
+
+TEST_P(NoSuspend, WhatNeedNotWaitGoesOn) {
+  run([&] {
+    channel<int> box(1);
+    mutex free;
+    int others = 0;
+    spawn([&] { ++others; }).detach();
+    const int before = others;
+    {
+      const no_suspend stays;
+      const no_suspend nested;
+      box.send(1);
+      EXPECT_EQ(box.receive(), 1);
+      const std::lock_guard lock(free);
+      for (int i = 0; i < 1000; ++i) this_fiber::yield();
+      if (GetParam() == 1) EXPECT_EQ(others, before) << "nobody else ran on this worker";
+      EXPECT_NE(this_fiber::id(), 0U);
+      EXPECT_EQ(spawn([] { return 1; }).joinable(), true);
+    }
+    this_fiber::yield();
+  });
+}
+
+TEST_P(NoSuspend, AStopComesFirst) {
+  auto handle = rt().spawn([] {
+    wait_until([] { return this_fiber::stop_requested(); });
+    const no_suspend stays;
+    this_fiber::sleep_for(1h);
+  });
+  handle.request_stop();
+  EXPECT_THROW(handle.get(), operation_cancelled);
+}
+
+TEST(NoSuspend, OnAPlainThreadItIsNothing) {
+  const no_suspend stays;
+  event set(true);
+  set.wait();
+  EXPECT_FALSE(event().wait_for(1ms));
+}
+
+class OnThreadStack : public WorkersTest {};
+ULEXITE_TEST_WORKERS(OnThreadStack);
+
+[[gnu::noinline]] std::size_t depth_of(std::size_t left) {
+  char room[1024];
+  room[left % sizeof room] = 1;
+  asm volatile("" : : "r"(room) : "memory");
+  return left == 0 ? 0 : 1 + depth_of(left - 1);
+}
+
+TEST_P(OnThreadStack, HasRoom) {
+  run([&] {
+    std::vector<join_handle<>> all;
+    for (int i = 0; i < 20; ++i)
+      all.push_back(spawn([] {
+        const char here = 0;
+        ASSERT_TRUE(stack_around(&here));
+        for (int round = 0; round < 20; ++round) {
+          const auto deep = on_thread_stack([] {
+            const char there = 0;
+            EXPECT_FALSE(stack_around(&there)) << "it stands on a fiber's stack";
+            return depth_of(2000);  // 2 MiB
+          });
+          EXPECT_EQ(deep, 2000U);
+          this_fiber::yield();
+        }
+      }));
+    for (auto& each : all) each.get();
+  });
+}
+
+TEST_P(OnThreadStack, ValuesReferencesAndExceptions) {
+  run([&] {
+    int value = 3;
+    int& same = on_thread_stack([&]() -> int& { return value; });
+    EXPECT_EQ(&same, &value);
+    on_thread_stack([&] { ++value; });
+    EXPECT_EQ(value, 4);
+    EXPECT_EQ(*on_thread_stack([] { return std::make_unique<int>(6); }), 6);
+    EXPECT_THROW(on_thread_stack([] { throw std::runtime_error("there"); }), std::runtime_error);
+    EXPECT_THROW(on_thread_stack([] { this_fiber::sleep_for(1h); }), usage_error) << "it may not wait";
+    EXPECT_EQ(on_thread_stack([] { return on_thread_stack([] { return 2; }); }), 2);
+    EXPECT_EQ(on_thread_stack([&] { return spawn([] { return 8; }); }).get(), 8);
+  });
+}
+
+TEST_P(OnThreadStack, InAContextAndPinned) {
+  run([&] {
+    concurrent_context context;
+    std::vector<join_handle<>> all;
+    for (int i = 0; i < 4; ++i)
+      all.push_back(context.spawn([] {
+        for (int round = 0; round < 20; ++round) {
+          const migration_guard pinned;
+          on_thread_stack([] {
+            const char there = 0;
+            EXPECT_FALSE(stack_around(&there));
+          });
+          this_fiber::yield();
+        }
+      }));
+    for (auto& each : all) each.get();
+  });
+  EXPECT_EQ(on_thread_stack([] { return 5; }), 5) << "on a plain thread";
+}
+
+}  // namespace

@@ -1,0 +1,97 @@
+// One computation with a thread of its own.
+
+#include "support/waiting.hpp"
+
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/isolated_context.hpp>
+#include <ulexite/sync/select.hpp>
+
+#include <thread>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class IsolatedContext : public WorkersTest {};
+ULEXITE_TEST_WORKERS(IsolatedContext);
+
+TEST_P(IsolatedContext, TalksToFibersFromOneThread) {
+  run([&] {
+    channel<int> requests, answers;
+    isolated_context loop("loop", [&] {
+      const auto mine = std::this_thread::get_id();
+      while (const auto request = requests.receive()) {
+        EXPECT_EQ(std::this_thread::get_id(), mine);
+        EXPECT_FALSE(in_fiber());
+        answers.send(*request * 2);
+      }
+    });
+    EXPECT_EQ(loop.name(), "loop");
+    for (int i = 0; i < 100; ++i) {
+      requests.send(i);
+      EXPECT_EQ(answers.receive(), 2 * i);
+    }
+    EXPECT_FALSE(loop.done());
+    requests.close();
+    loop.join();
+    EXPECT_TRUE(loop.done());
+  });
+}
+
+TEST_P(IsolatedContext, SpawnsIntoTheRuntime) {
+  run([&] {
+    runtime* const home = &current_runtime();
+    isolated_context loop("loop", [&] {
+      EXPECT_EQ(spawn([] { return &current_runtime(); }).get(), home);
+    });
+    loop.join();
+  });
+}
+
+TEST_P(IsolatedContext, ExceptionsComeBackAndAStopEndsWaits) {
+  run([&] {
+    isolated_context fails("fails", [] { throw std::runtime_error("there"); });
+    EXPECT_THROW(fails.join(), std::runtime_error);
+    std::atomic<int> stopped{0};
+    channel<int> never;
+    {
+      isolated_context waits("waits", [&](std::stop_token token) {
+        try {
+          select(on_receive(never, [](auto) {}), after(1h));
+        } catch (const operation_cancelled&) {
+          EXPECT_TRUE(token.stop_requested());
+          ++stopped;
+          throw;
+        }
+      });
+      isolated_context sleeps("sleeps", [&](int) {
+        try {
+          this_fiber::sleep_for(1h);
+        } catch (const operation_cancelled&) {
+          EXPECT_TRUE(this_fiber::stop_requested());
+          ++stopped;
+        }
+      }, 1);
+    }
+    EXPECT_EQ(stopped, 2);
+  });
+}
+
+TEST_P(IsolatedContext, MisuseIsTold) {
+  EXPECT_THROW(isolated_context("outside", [] {}), std::system_error);
+  run([&] {
+    isolated_context* self = nullptr;
+    event made;
+    isolated_context loop("loop", [&] {
+      made.wait();
+      EXPECT_THROW(self->join(), usage_error);
+    });
+    self = &loop;
+    made.set();
+    loop.join();
+  });
+}
+
+}  // namespace
