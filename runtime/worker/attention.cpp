@@ -20,10 +20,10 @@ constexpr std::chrono::microseconds time_to_next_look{200};
 }  // namespace
 
 void runtime_state::call_for(attention what) noexcept {
-  attention_.fetch_or(static_cast<unsigned>(what), std::memory_order_seq_cst);  // pairs with wants_attention
+  attention_.fetch_or(static_cast<unsigned>(what), std::memory_order_relaxed);  // runtime_state.hpp B
 }
 void runtime_state::call_off(attention what) noexcept {
-  attention_.fetch_and(~static_cast<unsigned>(what), std::memory_order_seq_cst);  // pairs with wants_attention
+  attention_.fetch_and(~static_cast<unsigned>(what), std::memory_order_release);  // runtime_state.hpp B
 }
 
 // What was chosen is run next if it is returned. Null: there was nothing, it was given to others, or the worker ends.

@@ -5,6 +5,9 @@
 // Pairings
 //   A  whoever has given a block to a new fiber: light fence, loads stop_requested_ (inherit, in task.cpp)  ->
 //      request_stop: stores stop_requested_, heavy fence, asks every block's fiber. One of them asks the new fiber.
+//   B  call_for sets a bit of attention_ before the parker's mutex is taken  ->  a worker that has left its sleep, and so
+//      held that mutex later, loads it: sees the bit. And: call_off clears it, release  ->  the worker that finds it
+//      clear, acquire, comes after all that was done while it was set.
 
 #include <ulexite/fiber/stack_pool.hpp>
 #include <ulexite/runtime/metrics.hpp>
@@ -110,7 +113,7 @@ class runtime_state {
 
   // Is there something that each worker must see to before it runs the next fiber? With one load for all.
   [[nodiscard]] bool wants_attention() const noexcept {
-    return attention_.load(std::memory_order_relaxed) != 0;  // hint; for halting, ordered by the parker's mutex
+    return attention_.load(std::memory_order_acquire) != 0;  // B
   }
   // Must the workers end, whatever there is to run? A hint: parking decides for those that have nothing to run.
   [[nodiscard]] bool ending() const noexcept { return wants(attention::end); }

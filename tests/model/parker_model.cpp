@@ -10,6 +10,8 @@
 // MUTANT: NO_FAILED_START_CHECK   nobody looks once more after a refused start
 // MUTANT: UNANNOUNCED_MOVE    jobs go from queue to queue without a notify
 // MUTANT: WAKE_NOT_STICKY     a wake of the event loop is lost if nobody is in it yet
+// MUTANT: NO_OWN_RECHECK      a worker does not look once more for what only it can do
+// MUTANT: SILENT_RETIREMENT   a worker that is one too many leaves its work to the others without a notify
 
 #include <ulexite/runtime/park/parker.hpp>
 #include <ulexite/runtime/queue/deque.hpp>
@@ -26,18 +28,40 @@ using policy = model::relacy_parking<>;
 #endif
 
 // What a mutant takes away.
-#if defined(MUTANT_NO_RECHECK)
-constexpr bool rechecks = false, last_checks = true, failed_start_checks = true, announces_moves = true, sticky = true;
-#elif defined(MUTANT_NO_LAST_CHECK)
-constexpr bool rechecks = true, last_checks = false, failed_start_checks = true, announces_moves = true, sticky = true;
-#elif defined(MUTANT_NO_FAILED_START_CHECK)
-constexpr bool rechecks = true, last_checks = true, failed_start_checks = false, announces_moves = true, sticky = true;
-#elif defined(MUTANT_UNANNOUNCED_MOVE)
-constexpr bool rechecks = true, last_checks = true, failed_start_checks = true, announces_moves = false, sticky = true;
-#elif defined(MUTANT_WAKE_NOT_STICKY)
-constexpr bool rechecks = true, last_checks = true, failed_start_checks = true, announces_moves = true, sticky = false;
+#ifdef MUTANT_NO_RECHECK
+constexpr bool rechecks = false;
 #else
-constexpr bool rechecks = true, last_checks = true, failed_start_checks = true, announces_moves = true, sticky = true;
+constexpr bool rechecks = true;
+#endif
+#ifdef MUTANT_NO_LAST_CHECK
+constexpr bool last_checks = false;
+#else
+constexpr bool last_checks = true;
+#endif
+#ifdef MUTANT_NO_FAILED_START_CHECK
+constexpr bool failed_start_checks = false;
+#else
+constexpr bool failed_start_checks = true;
+#endif
+#ifdef MUTANT_UNANNOUNCED_MOVE
+constexpr bool announces_moves = false;
+#else
+constexpr bool announces_moves = true;
+#endif
+#ifdef MUTANT_WAKE_NOT_STICKY
+constexpr bool sticky = false;
+#else
+constexpr bool sticky = true;
+#endif
+#ifdef MUTANT_NO_OWN_RECHECK
+constexpr bool own_rechecks = false;
+#else
+constexpr bool own_rechecks = true;
+#endif
+#ifdef MUTANT_SILENT_RETIREMENT
+constexpr bool announces_retirement = false;
+#else
+constexpr bool announces_retirement = true;
 #endif
 
 constexpr int workers = 2, threads = 4;
@@ -59,7 +83,9 @@ struct worker : ulexite::detail::basic_worker_slot<policy> {
 #endif
   ulexite::detail::deque<job, 4, ulexite::detail::deque_order::first_in_first_out, ring_policy> ring;
   bool started = false;
-  job* ready = nullptr;  // what the event loop brought
+  bool recalled = false;  // from the bench
+  job* ready = nullptr;   // what the event loop brought
+  policy::atomic<job*> own{nullptr};  // what only it can do
 };
 
 // The runtime around the parker: what core and scheduler are to it. A scenario derives from it.
@@ -73,6 +99,8 @@ struct runtime_model {
   int threads_started = 0;  // guarded by the parker's mutex, as core's
   int refusals = 0;         // starts that the machine will refuse once one worker runs; guarded by the parker's mutex
   policy::atomic<bool> suspended{false};
+  policy::atomic<bool> surplus{false};
+  worker* bench = nullptr;  // guarded by the parker's mutex
 
   // the queue of all
   model::relacy_mutex inject_mutex;
@@ -108,6 +136,14 @@ struct runtime_model {
       if (w.ring.may_have_items()) return true;
     return injected_count.load(policy::seq_cst) > 0;
   }
+  bool has_work_for(worker_slot& sleeper) {
+    return own_rechecks && static_cast<worker&>(sleeper).own.load(policy::relaxed) != nullptr;
+  }
+  void surplus_changed(bool some) { surplus.store(some, policy::relaxed); }
+  void put_on_bench(worker_slot& retired) {
+    RL_ASSERT(!bench);
+    bench = &static_cast<worker&>(retired);
+  }
   void sleep_in_loop(worker_slot& sleeper) {
     locked lock(loop_mutex);
     RL_ASSERT(!std::exchange(loop_entered, true));
@@ -129,7 +165,12 @@ struct runtime_model {
       return false;
     }
     locked start(done_mutex);
-    pool[threads_started++].started = true;
+    if (worker* const recalled = std::exchange(bench, nullptr)) {
+      recalled->recalled = true;
+    } else {
+      RL_ASSERT(threads_started < workers);
+      pool[threads_started++].started = true;
+    }
     done_changed.notify_all();
     return true;
   }
@@ -147,7 +188,7 @@ struct runtime_model {
     parker.notify();
     blind[rl::thread_index()] = false;
   }
-  void inject(std::initializer_list<job*> published) {
+  void inject(std::initializer_list<job*> published, bool announced = true) {
     dawdle();
     {
       locked lock(inject_mutex);
@@ -158,7 +199,12 @@ struct runtime_model {
       }
       injected_count.store(length, policy::seq_cst);
     }
-    notify();
+    if (announced) notify();
+  }
+  void give_own(worker& whose, job& published) {
+    published.published($) = 1;
+    whose.own.store(&published, policy::release);  // the real queue has a lock
+    parker.wake(whose);
   }
   void raise_event(job& published) {
     locked lock(loop_mutex);
@@ -179,13 +225,28 @@ struct runtime_model {
     bool stopping = false;
     while (!stopping) {
       job* chosen = self.ring.pop_top();
+      if (!chosen) chosen = self.own.exchange(nullptr, policy::acq_rel);
       if (!chosen) chosen = take_injected(self);
       if (!chosen) chosen = search(self);
       if (!chosen) chosen = park(self, stopping);
+      if (surplus.load(policy::relaxed)) chosen = retire(self, chosen, stopping);
       if (!chosen) continue;
       end_search(self);
       run(self, *chosen);
     }
+  }
+
+  // As scheduler::attend.
+  job* retire(worker& self, job* chosen, bool& stopping) {
+    end_search(self);
+    if (!parker.retire_if_surplus(self)) return chosen;
+    for (; chosen; chosen = self.ring.pop_top()) inject({chosen}, announces_retirement);
+    locked lock(done_mutex);
+    while (!self.recalled && !over) done_changed.wait(lock);
+    stopping = over;
+    self.searching = self.recalled;
+    self.recalled = false;
+    return nullptr;
   }
 
   // Half of the queue, of which all but the first go to the worker's own.
@@ -352,6 +413,37 @@ struct event_is_seen : scenario<event_is_seen> {
   }
 };
 
+// A job that only the first worker can do, which the other knows nothing of.
+struct own_work_is_done : scenario<own_work_is_done> {
+  void before() { left = 3; }
+  void publish(unsigned outsider) {
+    if (outsider == 0) {
+      inject({&jobs[0]});
+      give_own(pool[0], jobs[1]);
+    } else {
+      inject({&jobs[2]});
+    }
+  }
+};
+
+// One worker leaves, and may be wanted again.
+struct width_changes : scenario<width_changes> {
+  void before() {
+    jobs[0].pushes = &jobs[3];
+    left = 4;
+  }
+  void publish(unsigned outsider) {
+    if (outsider == 0) {
+      inject({&jobs[0]});
+      parker.set_limit(1);
+      inject({&jobs[1]});
+    } else {
+      inject({&jobs[2]});
+      parker.set_limit(2);
+    }
+  }
+};
+
 int main() {
   constexpr unsigned interleavings = 150'000;
   for (const bool by_exchange : {false, true}) {
@@ -359,7 +451,8 @@ int main() {
     const bool all = model::holds<own_queue_is_robbed>(interleavings) &&
                      model::holds<outsiders_jobs_depend>(interleavings) &&
                      model::holds<batch_is_shared>(interleavings) && model::holds<start_is_refused>(interleavings) &&
-                     model::holds<event_is_seen>(interleavings);
+                     model::holds<event_is_seen>(interleavings) && model::holds<own_work_is_done>(interleavings) &&
+                     model::holds<width_changes>(interleavings);
     if (!all) return 1;
   }
 }

@@ -196,8 +196,8 @@ TEST_P(StoppedWorld, ThoseWhoDoNotComeAreNamed) {
 TEST_P(StoppedWorld, OneAtATime) {
   EXPECT_EQ(run([] { return 1; }), 1);
   std::optional<stopped_world> world(std::in_place, rt(), 20s);
-  EXPECT_THROW(stopped_world(rt(), 1ms), usage_error);
-  std::thread([&] { EXPECT_THROW(stopped_world(rt(), 1ms), usage_error); }).join();
+  EXPECT_THROW(const stopped_world second(rt(), 1ms), usage_error);
+  std::thread([&] { EXPECT_THROW(const stopped_world second(rt(), 1ms), usage_error); }).join();
   world.reset();
   EXPECT_EQ(run([] { return 2; }), 2);
   const stopped_world again(rt(), 20s);
