@@ -49,19 +49,19 @@ class concurrent_context {
   // Starts a fiber in it, from any thread. Like ulexite::spawn otherwise.
   template <detail::spawnable F>
   auto spawn(F&& function, std::source_location where = std::source_location::current()) {
-    return detail::spawn_in_strand(ready(), {.where = where}, std::forward<F>(function));
+    return detail::spawn_in_strand(strand_for_spawn(), {.where = where}, std::forward<F>(function));
   }
   template <class F, class... A>
     requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
   [[gnu::always_inline]] auto spawn(F&& function, A&&... arguments) {
     const detail::spawn_place where(detail::code_address());
-    return detail::spawn_in_strand(ready(), {.where = where}, std::forward<F>(function),
+    return detail::spawn_in_strand(strand_for_spawn(), {.where = where}, std::forward<F>(function),
                                    std::forward<A>(arguments)...);
   }
   template <class F, class... A>
     requires detail::spawnable<F, A...>
   auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
-    return detail::spawn_in_strand(ready(), detail::to_task_options(options), std::forward<F>(function),
+    return detail::spawn_in_strand(strand_for_spawn(), detail::to_task_options(options), std::forward<F>(function),
                                    std::forward<A>(arguments)...);
   }
 
@@ -73,10 +73,11 @@ class concurrent_context {
   // Valid as long as the context.
   [[nodiscard]] std::string_view name() const noexcept;
 
+  // The library's own: what a spawn is made in.
+  detail::strand& strand_for_spawn();
+
  private:
   friend void migrate(concurrent_context& into);
-
-  detail::strand& ready();
 
   detail::strand& strand_;
 };

@@ -77,7 +77,7 @@ concurrent_context::~concurrent_context() {
   strand_.release();
 }
 
-detail::strand& concurrent_context::ready() {
+detail::strand& concurrent_context::strand_for_spawn() {
   detail::runtime_state& home = strand_.home();
   home.ensure_worker();
   if (!detail::this_scheduler()) home.ensure_monitor();

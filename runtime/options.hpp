@@ -51,7 +51,10 @@ struct runtime_options {
   // not throw: std::terminate.
   std::function<void(std::size_t worker)> on_thread_start{};
   std::function<void(std::size_t worker)> on_thread_stop{};  // see on_thread_start
-  // The same for the threads of the pool behind blocking() and block_in_place, which come and go.
+  // Called on a worker that has nothing to do: it must call sleep(data) exactly once, which returns when there is
+  // something. For collectors that let a thread which sleeps stand apart. It must not wait, nor throw.
+  std::function<void(void (*sleep)(void* data), void* data)> on_thread_idle{};
+  // As on_thread_start and on_thread_stop, for the threads of the pool behind blocking() and block_in_place, which come and go.
   std::function<void()> on_blocking_thread_start{};
   std::function<void()> on_blocking_thread_stop{};  // see on_blocking_thread_start
 };

@@ -27,7 +27,9 @@ stopped_world::stopped_world(runtime& of, std::chrono::nanoseconds patience) : h
   std::string message = "ulexite::stopped_world: did not come: ";
   for (std::size_t i = 0; i < late.size(); ++i) message += (i == 0 ? "" : ", ") + words_for(late[i]);
   if (late.empty()) message += "a worker that is being started";
-  throw std::system_error(std::make_error_code(std::errc::timed_out), message);
+  std::vector<std::uint64_t> ids;
+  for (const detail::late_fiber& each : late) ids.push_back(each.id);
+  throw late_fibers(std::move(ids), message);
 }
 
 stopped_world::~stopped_world() { home_.start_world(); }

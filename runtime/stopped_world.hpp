@@ -7,8 +7,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace ulexite {
 
@@ -37,6 +42,18 @@ struct stack_bounds {
 };
 [[nodiscard]] std::optional<stack_bounds> stack_around(const void* address) noexcept;
 
+// Thrown when the world could not be stopped: std::errc::timed_out, with words that name those who did not come.
+class late_fibers : public std::system_error {
+ public:
+  late_fibers(std::vector<std::uint64_t> ids, const std::string& words)
+      : std::system_error(std::make_error_code(std::errc::timed_out), words), ids_(std::move(ids)) {}
+  // Their numbers; 0 for a worker between two fibers.
+  [[nodiscard]] const std::vector<std::uint64_t>& ids() const noexcept { return ids_; }
+
+ private:
+  std::vector<std::uint64_t> ids_;
+};
+
 // While it lives, no fiber of the runtime runs but the one that made it: every worker stands between two fibers, so all
 // registers lie on the fibers' stacks. Plain threads, and calls in blocking and block_in_place, run on. Its maker may not
 // wait (no_suspend). From a fiber of the runtime or from outside.
@@ -45,8 +62,8 @@ struct stack_bounds {
 // late.
 class [[nodiscard]] stopped_world {
  public:
-  // Waits until they stand, really blocking its thread. Throws std::system_error with std::errc::timed_out after
-  // `patience`, naming those who have not come, and then nothing is stopped; usage_error if the world is stopped already
+  // Waits until they stand, really blocking its thread. Throws late_fibers after `patience`, and
+  // then nothing is stopped; usage_error if the world is stopped already
   // or another is about to stop it; std::bad_alloc.
   explicit stopped_world(runtime& of, std::chrono::nanoseconds patience = std::chrono::seconds(1));
   // They run again.

@@ -32,6 +32,7 @@ struct rare_task_state : list_hook {
   std::source_location waits_forbidden_at;                // by no_suspend
   wait_kind refused = wait_kind::none;                    // the last wait that it has refused
   void* user_data = nullptr;                              // the fiber's own
+  void* c_handle = nullptr;                               // the C interface's
 
   // What keeps the fiber on a leash (scheduler.hpp). Changed by the fiber, while it runs or before it is published.
   [[nodiscard]] bool leashed() const noexcept { return member_of || pins > 0; }

@@ -28,6 +28,7 @@ enum class wait_kind : std::uint8_t {
   wait_group,
   context,  // its end: that its fibers have ended
   future,
+  park,  // ulx_park: the handle
   join,  // the fiber whose end is waited for, a task
   fork,  // a branch of a parallel call
   // What comes from outside of the runtime's fibers may end these.
@@ -57,6 +58,7 @@ constexpr const char* to_string(wait_kind kind) noexcept {
     case wait_kind::wait_group: return "for wait_group";
     case wait_kind::context: return "for the fibers of context";
     case wait_kind::future: return "for future";
+    case wait_kind::park: return "to be unparked at";
     case wait_kind::join: return "for the end of fiber";
     case wait_kind::fork: return "for a branch of a parallel call";
     case wait_kind::sleep: return "in a sleep";
@@ -88,6 +90,7 @@ constexpr const char* name_of(wait_kind kind) noexcept {
                                              "wait_group",
                                              "context",
                                              "future",
+                                             "park",
                                              "join",
                                              "fork",
                                              "sleep",

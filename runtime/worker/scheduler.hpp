@@ -259,6 +259,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void judge_last_theft(std::int64_t now) noexcept;
   [[nodiscard]] bool few_injected() const noexcept;
   job* poll_events(bool run_first) noexcept;
+  using outcome = parker<runtime_state>::outcome;
+  outcome sleep();
   job* park(bool& stopping) noexcept;
   job* distribute(bool run_first) noexcept;
   void push_ring(job& fiber) noexcept {

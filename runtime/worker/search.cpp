@@ -242,20 +242,35 @@ job* scheduler::distribute(bool run_first) noexcept {
   return first;
 }
 
+scheduler::outcome scheduler::sleep() {
+  if (!home_.options.on_thread_idle) return home_.parker.park(*this);
+  struct {
+    scheduler& self;
+    outcome ended;
+  } call{*this, {}};
+  home_.options.on_thread_idle(
+      [](void* data) {
+        auto& here = *static_cast<decltype(call)*>(data);
+        here.ended = here.self.home_.parker.park(here.self);
+      },
+      &call);
+  return call.ended;
+}
+
 job* scheduler::park(bool& stopping) noexcept {
   event_list ready;
   ready_ = &ready;
   if (!home_.starved.empty()) give_stacks_back();  // others need them
   busy_.store(false, std::memory_order_relaxed);   // hint
   if (traced()) record(trace_kind::park);
-  const auto outcome = home_.parker.park(*this);
+  const outcome ended = sleep();
   if (traced()) record(trace_kind::unpark);
   counters.parks.add();
   busy_.store(true, std::memory_order_relaxed);  // hint
   const std::int64_t now = now_ns();
   note_time(now);
   judge_last_slot_wake(now);
-  stopping = outcome == detail::parker<runtime_state>::outcome::stopping;
+  stopping = ended == outcome::stopping;
   job* first = nullptr;
   if (!ready.empty()) {
     home_.parker.end_search(*this, eager());

@@ -16,6 +16,15 @@ template <class T>
 using ring_slot = std::conditional_t<std::is_nothrow_move_constructible_v<T> || std::is_copy_constructible_v<T>, T,
                                      std::unique_ptr<T>>;
 
+// Where a ring_buffer of T has its block from. May be specialised.
+template <class T>
+struct ring_memory {
+  static void* allocate(std::size_t slots) { return std::allocator<ring_slot<T>>().allocate(slots); }
+  static void release(void* memory, std::size_t slots) noexcept {
+    std::allocator<ring_slot<T>>().deallocate(static_cast<ring_slot<T>*>(memory), slots);
+  }
+};
+
 // A first-in-first-out queue in one block of memory that doubles when it is full: no allocation once it has grown to
 // what is needed. Not synchronised. T may be incomplete until a member function is used.
 template <class T>
@@ -72,7 +81,7 @@ class ring_buffer {
   void grow() {
     ring_buffer larger;
     larger.room_ = std::max<std::size_t>(room_ * 2, 4);
-    larger.memory_ = std::allocator<ring_slot<T>>().allocate(larger.room_);
+    larger.memory_ = ring_memory<T>::allocate(larger.room_);
     for (; larger.size_ < size_; ++larger.size_)
       std::construct_at(larger.at(larger.size_), std::move_if_noexcept(*at(larger.size_)));
     std::swap(memory_, larger.memory_);
@@ -84,7 +93,7 @@ class ring_buffer {
     for (std::size_t i = 0; i < size_; ++i) std::destroy_at(at(i));
   }
   void release() noexcept {
-    if (memory_) std::allocator<ring_slot<T>>().deallocate(static_cast<ring_slot<T>*>(memory_), room_);
+    if (memory_) ring_memory<T>::release(memory_, room_);
   }
 
   void* memory_ = nullptr;  // for room_ slots

@@ -134,7 +134,16 @@ TEST_P(StoppedWorld, EveryFiberIsSeen) {
   }
   over.set();
   empty.close();
+  all.back().join();  // it joins the first
   for (auto& each : all) each.join();
+}
+
+// As a collector reads, which looks at all that lies there.
+__attribute__((no_sanitize("address", "thread"))) bool contains(const void* low, const void* high, const void* what) {
+  for (auto at = reinterpret_cast<std::uintptr_t>(low); at + sizeof(void*) <= reinterpret_cast<std::uintptr_t>(high);
+       at += sizeof(void*))
+    if (*reinterpret_cast<void* const*>(at) == what) return true;
+  return false;
 }
 
 // What is on a suspended fiber's stack lies in its bounds: as a collector looks for it.
@@ -153,12 +162,6 @@ TEST_P(StoppedWorld, WhatAFiberHoldsIsInWhatIsTold) {
   }
   wait_until_all_wait(rt());
   int found_on_stack = 0, found_in_record = 0;
-  const auto contains = [](const void* low, const void* high, const void* what) {
-    for (auto at = reinterpret_cast<std::uintptr_t>(low); at + sizeof(void*) <= reinterpret_cast<std::uintptr_t>(high);
-         at += sizeof(void*))
-      if (*reinterpret_cast<void* const*>(at) == what) return true;
-    return false;
-  };
   const stopped_world world(rt(), 20s);
   for_each_fiber(rt(), [&](const fiber_view& fiber) {
     for (const auto& object : objects) {
@@ -167,7 +170,9 @@ TEST_P(StoppedWorld, WhatAFiberHoldsIsInWhatIsTold) {
           contains(fiber.record, static_cast<const char*>(fiber.record) + fiber.record_size, object.get());
     }
   });
+#if !ULEXITE_ASAN  // which has variables elsewhere
   EXPECT_EQ(found_on_stack, fibers);
+#endif
   EXPECT_EQ(found_in_record, fibers);
   over.set();  // a wake is no wait
 }

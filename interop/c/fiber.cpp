@@ -1,0 +1,251 @@
+#include <ulexite/interop/c/handles.hpp>
+#include <ulexite/runtime/block_in_place.hpp>
+#include <ulexite/runtime/migration_guard.hpp>
+#include <ulexite/runtime/on_thread_stack.hpp>
+#include <ulexite/runtime/task/rare_task_state.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/cancellation.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace ulexite::c {
+namespace {
+
+void drop(ulx_fiber* fiber) noexcept {
+  if (fiber && fiber->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete fiber;  // pairs with itself
+}
+
+ulx_fiber* self() noexcept {
+  const detail::task* const task = detail::this_task();
+  const detail::rare_task_state* const rare = task ? task->rare_state_if_made() : nullptr;
+  return rare ? static_cast<ulx_fiber*>(rare->c_handle) : nullptr;
+}
+
+// What the calling fiber is to the C interface, while its function runs.
+class with_handle {
+ public:
+  with_handle(ulx_fiber* fiber, void* data) : fiber_(fiber) {
+    detail::rare_task_state& mine = detail::this_task()->rare_state();
+    mine.c_handle = fiber;
+    mine.user_data = data;
+  }
+  // The last: whoever waits for the end may free what the fiber was given.
+  ~with_handle() {
+    detail::this_task()->rare_state().c_handle = nullptr;  // made above
+    fiber_->ended.set();
+    drop(fiber_);
+  }
+  with_handle(const with_handle&) = delete;
+  with_handle& operator=(const with_handle&) = delete;
+
+ private:
+  ulx_fiber* const fiber_;
+};
+
+fiber_options to_options(const ulx_spawn_options& given) {
+  fiber_options options;
+  if (given.name) options.name = given.name;
+  options.stack_size = given.stack_size;
+  return options;
+}
+
+// Where the options want it. `body` is called in a fiber.
+template <class F>
+join_handle<> spawn_where(const ulx_spawn_options& given, F body, const void* caller) {
+  if (given.runtime && given.strand)
+    throw std::invalid_argument("ulx_spawn_options: runtime and strand together; a strand is of one runtime");
+  const detail::task_options options{
+      .name = given.name ? given.name : "", .stack_size = given.stack_size, .where = detail::spawn_place(caller)};
+  if (given.strand) return detail::spawn_in_strand(given.strand->of.strand_for_spawn(), options, std::move(body));
+  if (given.runtime) return given.runtime->of.spawn(to_options(given), std::move(body));
+  return detail::spawn_in(detail::this_runtime_state(), options, std::move(body));
+}
+
+}  // namespace
+
+std::intptr_t run_with_handle(std::intptr_t (*main)(void*), void* data) {
+  auto* const fiber = new ulx_fiber;
+  fiber->references.store(1, std::memory_order_relaxed);  // nobody else has it yet
+  const with_handle handle(fiber, nullptr);
+  return main(data);
+}
+
+}  // namespace ulexite::c
+
+using namespace ulexite;
+using namespace ulexite::c;
+
+extern "C" {
+
+ulx_fiber* ulx_spawn(intptr_t (*function)(void*), void* argument, const ulx_spawn_options* given) noexcept {
+  const void* const caller = __builtin_return_address(0);
+  return made([&] {
+    const ulx_spawn_options options = read_struct(given, "ulx_spawn_options");
+    auto fresh = std::make_unique<ulx_fiber>();
+    ulx_fiber* const fiber = fresh.get();
+    const std::lock_guard lock(fiber->guard);  // the handle is complete when others look at it
+    fiber->handle = spawn_where(
+        options,
+        [fiber, function, argument, data = options.data] {
+          const with_handle handle(fiber, data);
+          const announced_fiber announced;
+          fiber->result = function(argument);
+        },
+        caller);
+    return fresh.release();
+  });
+}
+
+int ulx_go(void (*function)(void*), void* argument, const ulx_spawn_options* given) noexcept {
+  const void* const caller = __builtin_return_address(0);
+  return guarded([&] {
+    const ulx_spawn_options options = read_struct(given, "ulx_spawn_options");
+    const auto plain = [function, argument] {
+      const announced_fiber announced;
+      function(argument);
+    };
+    if (options.data) {
+      spawn_where(
+          options,
+          [plain, data = options.data] {
+            this_fiber::set_user_data(data);
+            plain();
+          },
+          caller)
+          .detach();
+    } else {
+      spawn_where(options, plain, caller).detach();
+    }
+    return 0;
+  });
+}
+
+int ulx_join(ulx_fiber* fiber, int64_t deadline, intptr_t* result) noexcept {
+  return guarded([&] {
+    if (fiber == self()) throw usage_error("ulx_join by the fiber itself");
+    if (deadline == ULX_FOREVER) {
+      fiber->ended.wait();
+    } else if (!fiber->ended.wait_until(to_time(deadline))) {
+      return int{ULX_ETIMEDOUT};
+    }
+    if (result) *result = fiber->result;
+    return 0;
+  });
+}
+
+bool ulx_done(const ulx_fiber* fiber) noexcept { return fiber->ended.is_set(); }
+
+ulx_fiber* ulx_fiber_retain(ulx_fiber* fiber) noexcept {
+  fiber->references.fetch_add(1, std::memory_order_relaxed);  // the caller has one already
+  return fiber;
+}
+
+void ulx_fiber_release(ulx_fiber* fiber) noexcept { drop(fiber); }
+
+uint64_t ulx_fiber_id(const ulx_fiber* fiber) noexcept { return fiber->handle.id(); }
+
+ulx_fiber* ulx_self(void) noexcept { return self(); }
+
+uint64_t ulx_id(void) noexcept { return this_fiber::id(); }
+
+void* ulx_data(void) noexcept { return this_fiber::user_data(); }
+
+int ulx_set_data(void* data) noexcept {
+  return guarded([&] {
+    this_fiber::set_user_data(data);
+    return 0;
+  });
+}
+
+int ulx_set_name(const char* name) noexcept {
+  return guarded([&] {
+    if (!in_fiber()) throw usage_error("ulx_set_name outside of a fiber");
+    this_fiber::set_name(name ? name : "");
+    return 0;
+  });
+}
+
+bool ulx_stack_bounds(const void** low, const void** high) noexcept {
+  const detail::task* const task = detail::this_task();
+  if (!task) return false;
+  *low = task->standing->low;
+  *high = task->standing->high;
+  return true;
+}
+
+void ulx_yield(void) noexcept { this_fiber::yield(); }
+
+int ulx_sleep(int64_t nanoseconds) noexcept {
+  return guarded([&] {
+    this_fiber::sleep_for(std::chrono::nanoseconds(nanoseconds));
+    return 0;
+  });
+}
+
+int ulx_sleep_until(int64_t deadline) noexcept {
+  return guarded([&] {
+    this_fiber::sleep_until(to_time(deadline));
+    return 0;
+  });
+}
+
+void ulx_safepoint(void) noexcept { this_fiber::make_room(); }
+
+int ulx_park(int64_t deadline) noexcept {
+  return guarded([&] {
+    ulx_fiber* const mine = self();
+    if (!mine) throw usage_error("ulx_park by what has no handle: a plain thread, or a fiber of ulx_go");
+    detail::agent& agent = detail::this_agent();
+    detail::throw_if_stopped(agent);
+    mine->guard.lock();
+    if (std::exchange(mine->permit, false)) {
+      mine->guard.unlock();
+      return 0;
+    }
+    detail::wait_node node(agent);
+    return detail::wait_or_throw(mine->parked, mine->guard, node, detail::wait_kind::park, mine, deadline) ? 0 : int{ULX_ETIMEDOUT};
+  });
+}
+
+void ulx_unpark(ulx_fiber* fiber) noexcept {
+  detail::deferred_resume wake(detail::this_caller().worker);
+  const std::lock_guard lock(fiber->guard);
+  if (const detail::claimed_wait claimed = fiber->parked.claim_oldest()) {
+    wake.who = claimed.who;
+  } else {
+    fiber->permit = true;
+  }
+}
+
+bool ulx_cancel(ulx_fiber* fiber) noexcept {
+  { const std::lock_guard lock(fiber->guard); }  // its spawn is complete
+  return fiber->handle.request_stop();
+}
+
+int ulx_check(void) noexcept {
+  return guarded([] {
+    this_fiber::check();
+    return 0;
+  });
+}
+
+bool ulx_shield(bool on) noexcept {
+  detail::agent& agent = detail::this_agent();
+  const bool before = agent.shielded;
+  agent.shielded = on;
+  return before;
+}
+
+void ulx_deadline_push(ulx_deadline* outer, int64_t deadline) noexcept {
+  detail::agent& agent = detail::this_agent();
+  *outer = {.outer = agent.deadline, .expired = agent.expired};
+  agent.deadline = std::min(agent.deadline, deadline);
+}
+
+void ulx_deadline_pop(const ulx_deadline* outer) noexcept {
+  detail::agent& agent = detail::this_agent();
+  agent.deadline = outer->outer;
+  agent.expired = outer->expired;
+}
+}

@@ -1,0 +1,176 @@
+#pragma once
+
+// What the handles of the C interface are, and how its functions turn exceptions into numbers.
+
+#include <ulexite/base/error.hpp>
+#include <ulexite/base/panic.hpp>
+#include <ulexite/interop/ulexite.h>
+#include <ulexite/runtime/concurrent_context.hpp>
+#include <ulexite/runtime/stopped_world.hpp>
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/condition_variable.hpp>
+#include <ulexite/sync/event.hpp>
+#include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/wait/wait_queue.hpp>
+#include <ulexite/sync/wait_group.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace ulexite::c {
+
+// The embedder's memory, or malloc's. Throws std::bad_alloc.
+void* allocate(std::size_t bytes);
+void release(void* memory) noexcept;
+
+// Has the process use the memory of these hooks. Throws std::invalid_argument.
+void use_memory_of(const ulx_hooks& hooks);
+
+// Objects that may hold the embedder's pointers lie in that memory.
+struct in_embedders_memory {
+  static void* operator new(std::size_t bytes) { return allocate(bytes); }
+  static void operator delete(void* memory) noexcept { release(memory); }
+};
+
+// An element of any size, in place if it is small.
+class cell {
+ public:
+  cell() noexcept = default;
+  cell(const void* from, std::size_t size) : size_(size) {
+    if (size_ > sizeof place_) large() = allocate(size_);
+    if (size_ > 0) std::memcpy(data(), from, size_);
+  }
+  cell(cell&& other) noexcept : size_(std::exchange(other.size_, 0)) { std::memcpy(place_, other.place_, sizeof place_); }
+  cell& operator=(cell&& other) noexcept {
+    std::swap(size_, other.size_);
+    std::swap(place_, other.place_);
+    return *this;
+  }
+  ~cell() {
+    if (size_ > sizeof place_) release(large());
+  }
+
+  void copy_to(void* to) noexcept {
+    if (to && size_ > 0) std::memcpy(to, data(), size_);
+  }
+
+ private:
+  void*& large() noexcept { return *reinterpret_cast<void**>(place_); }
+  void* data() noexcept { return size_ <= sizeof place_ ? place_ : large(); }
+
+  std::size_t size_ = 0;
+  alignas(16) char place_[16] = {};
+};
+
+// What a call has of one that failed.
+int error_of_exception() noexcept;
+
+// Calls the function, which returns an error, and turns what it throws into one.
+template <class F>
+int guarded(F&& function) noexcept {
+  try {
+    return function();
+  } catch (...) {
+    return error_of_exception();
+  }
+}
+// The same for a function that returns a new object.
+template <class F>
+auto made(F&& function) noexcept -> decltype(function()) {
+  decltype(function()) result = nullptr;
+  if (const int error = guarded([&] {
+        result = function();
+        return 0;
+      }))
+    errno = error;
+  return result;
+}
+
+int to_error(channel_status status) noexcept;
+
+inline steady_clock::time_point to_time(std::int64_t deadline) noexcept {
+  return steady_clock::time_point(std::chrono::nanoseconds(deadline));
+}
+
+// Reads a struct of the caller's that begins with its size, which may be smaller or larger than this library's. Throws
+// std::invalid_argument naming what is wrong. Null: the defaults.
+void read_sized(void* into, std::size_t size, const void* given, const char* name);
+template <class T>
+T read_struct(const T* given, const char* name) {
+  T own{};
+  if (given) read_sized(&own, sizeof own, given, name);
+  own.size = sizeof own;
+  return own;
+}
+
+// The hooks of the runtime whose worker the caller runs on; null: none.
+const ulx_hooks* hooks_of_worker() noexcept;
+
+// Calls main(data) in a fiber that has a handle, for ulx_self.
+std::intptr_t run_with_handle(std::intptr_t (*main)(void*), void* data);
+
+// Calls fiber_start and fiber_end around what a fiber does.
+class announced_fiber {
+ public:
+  announced_fiber();
+  ~announced_fiber();
+  announced_fiber(const announced_fiber&) = delete;
+  announced_fiber& operator=(const announced_fiber&) = delete;
+};
+
+}  // namespace ulexite::c
+
+// What lies in a channel lies where a collector sees it.
+template <>
+struct ulexite::detail::ring_memory<ulexite::c::cell> {
+  static void* allocate(std::size_t slots) { return c::allocate(slots * sizeof(c::cell)); }
+  static void release(void* memory, std::size_t) noexcept { c::release(memory); }
+};
+
+struct ulx_runtime {
+  ulx_runtime(ulexite::runtime_options options, const ulx_hooks& given) : hooks(given), of(std::move(options)) {}
+  const ulx_hooks hooks;
+  ulexite::runtime of;
+  std::unique_ptr<ulexite::stopped_world> stopped;  // by whoever has stopped it
+};
+
+struct ulx_strand {
+  ulx_strand(ulexite::runtime& over, const char* name) : of(over, name ? name : "") {}
+  ulexite::concurrent_context of;
+};
+
+// The fiber holds a reference itself, as long as it runs.
+struct ulx_fiber : ulexite::c::in_embedders_memory {
+  std::atomic<int> references{2};
+  ulexite::join_handle<> handle;
+  std::intptr_t result = 0;  // written before `ended` is set
+  ulexite::event ended;
+  ulexite::detail::spin_lock guard;  // guards the rest
+  bool permit = false;
+  ulexite::detail::wait_queue parked;
+};
+
+struct ulx_channel : ulexite::c::in_embedders_memory {
+  ulx_channel(std::size_t size, std::size_t capacity) : element_size(size), of(capacity) {}
+  const std::size_t element_size;
+  ulexite::channel<ulexite::c::cell> of;
+};
+
+struct ulx_mutex {
+  ulexite::mutex of;
+};
+struct ulx_condition {
+  ulexite::condition_variable of;
+};
+struct ulx_group {
+  ulexite::wait_group of;
+};

@@ -1,0 +1,130 @@
+#include <ulexite/interop/c/handles.hpp>
+#include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/fiber_local.hpp>
+
+#include <string>
+
+namespace ulexite::c {
+namespace {
+
+// A value of C's, which is destroyed by the function of its key.
+struct value_of_c {
+  value_of_c() = default;
+  value_of_c(const value_of_c&) = delete;
+  value_of_c& operator=(const value_of_c&) = delete;
+  ~value_of_c() {
+    if (data && destroy) destroy(data);
+  }
+  void* data = nullptr;
+  void (*destroy)(void*) = nullptr;
+};
+
+struct key {
+  explicit key(void (*destroy)(void*)) : destroy_(destroy) {}
+  fiber_local<value_of_c> values;
+  void (*destroy_)(void*);
+};
+
+key& key_of(ulx_key number) {
+  if (number == 0) throw std::invalid_argument("a ulx_key of 0 is none");
+  return *reinterpret_cast<key*>(number);
+}
+
+}  // namespace
+}  // namespace ulexite::c
+
+using namespace ulexite;
+using namespace ulexite::c;
+
+extern "C" {
+
+ulx_mutex* ulx_mutex_new(void) noexcept {
+  return made([] { return new ulx_mutex; });
+}
+void ulx_mutex_destroy(ulx_mutex* mutex) noexcept { delete mutex; }
+int ulx_mutex_lock(ulx_mutex* mutex) noexcept {
+  return guarded([&] {
+    mutex->of.lock();
+    return 0;
+  });
+}
+bool ulx_mutex_try_lock(ulx_mutex* mutex) noexcept { return mutex->of.try_lock(); }
+int ulx_mutex_unlock(ulx_mutex* mutex) noexcept {
+  return guarded([&] {
+    mutex->of.unlock();
+    return 0;
+  });
+}
+
+ulx_condition* ulx_condition_new(void) noexcept {
+  return made([] { return new ulx_condition; });
+}
+void ulx_condition_destroy(ulx_condition* condition) noexcept { delete condition; }
+
+// A cancellation point, unlike std's wait without a stop_token: a wait with a deadline is one.
+int ulx_condition_wait(ulx_condition* condition, ulx_mutex* mutex, int64_t deadline) noexcept {
+  return guarded([&] {
+    std::unique_lock lock(mutex->of, std::adopt_lock);
+    struct keep_locked {
+      std::unique_lock<ulexite::mutex>& lock;
+      ~keep_locked() { lock.release(); }
+    } const caller_has_it{lock};
+    return condition->of.wait_until(lock, to_time(deadline)) == std::cv_status::timeout ? int{ULX_ETIMEDOUT} : 0;
+  });
+}
+void ulx_condition_signal(ulx_condition* condition, bool all) noexcept {
+  if (all) {
+    condition->of.notify_all();
+  } else {
+    condition->of.notify_one();
+  }
+}
+
+ulx_group* ulx_group_new(void) noexcept {
+  return made([] { return new ulx_group; });
+}
+void ulx_group_destroy(ulx_group* group) noexcept { delete group; }
+int ulx_group_add(ulx_group* group, ptrdiff_t count) noexcept {
+  return guarded([&] {
+    group->of.add(count);
+    return 0;
+  });
+}
+int ulx_group_done(ulx_group* group) noexcept {
+  return guarded([&] {
+    group->of.done();
+    return 0;
+  });
+}
+int ulx_group_wait(ulx_group* group, int64_t deadline) noexcept {
+  return guarded([&] {
+    if (deadline == ULX_FOREVER) {
+      group->of.wait();
+    } else if (!group->of.wait_until(to_time(deadline))) {
+      return int{ULX_ETIMEDOUT};
+    }
+    return 0;
+  });
+}
+
+ulx_key ulx_key_new(void (*destroy)(void*)) noexcept {
+  return reinterpret_cast<ulx_key>(made([&] { return new key(destroy); }));
+}
+void* ulx_get(ulx_key number) noexcept {
+  void* found = nullptr;
+  static_cast<void>(guarded([&] {
+    found = key_of(number).values.get().data;
+    return 0;
+  }));
+  return found;
+}
+int ulx_set(ulx_key number, void* value) noexcept {
+  return guarded([&] {
+    key& of = key_of(number);
+    value_of_c& mine = of.values.get();
+    mine.data = value;
+    mine.destroy = of.destroy_;
+    return 0;
+  });
+}
+}

@@ -1,0 +1,212 @@
+#include <ulexite/interop/c/handles.hpp>
+
+#include <ulexite/runtime/this_fiber.hpp>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+
+#include <unistd.h>
+
+namespace ulexite::c {
+namespace {
+
+thread_local const ulx_runtime* runtime_of_worker = nullptr;
+// A runtime of ours knows itself only once it is made, and its threads start later.
+struct holder {
+  ulx_runtime* made = nullptr;
+};
+
+runtime_options to_options(const ulx_runtime_options& given, const ulx_hooks& hooks, std::shared_ptr<holder> self) {
+  runtime_options options;
+  options.threads = given.threads;
+  options.max_threads = given.max_threads;
+  if (given.stack_size != 0) options.stack_size = given.stack_size;
+  options.max_fibers = given.max_fibers;
+  if (given.blocking_threads != 0) options.blocking_threads = given.blocking_threads;
+  options.dump_signal = given.dump_signal;
+  switch (given.on_deadlock) {
+    case ULX_DEADLOCK_REPORT: options.on_deadlock = deadlock_action::report; break;
+    case ULX_DEADLOCK_FAIL: options.on_deadlock = deadlock_action::fail; break;
+    case ULX_DEADLOCK_IGNORE: options.on_deadlock = deadlock_action::ignore; break;
+    default:
+      throw std::invalid_argument("ulx_runtime_options::on_deadlock is " + std::to_string(given.on_deadlock));
+  }
+  options.on_thread_start = [hooks, self](std::size_t) {
+    runtime_of_worker = self->made;
+    if (hooks.thread_start) hooks.thread_start(hooks.user, true);
+  };
+  options.on_thread_stop = [hooks](std::size_t) {
+    if (hooks.thread_stop) hooks.thread_stop(hooks.user, true);
+    runtime_of_worker = nullptr;
+  };
+  if (hooks.thread_idle)
+    options.on_thread_idle = [hooks](void (*sleep)(void*), void* data) { hooks.thread_idle(hooks.user, sleep, data); };
+  if (hooks.thread_start)
+    options.on_blocking_thread_start = [hooks] { hooks.thread_start(hooks.user, false); };
+  if (hooks.thread_stop)
+    options.on_blocking_thread_stop = [hooks] { hooks.thread_stop(hooks.user, false); };
+  return options;
+}
+
+// A copy of what lies in the calling thread's own, which a fiber may leave.
+[[gnu::noinline]] const ulx_runtime* of_worker() noexcept {
+  const ulx_runtime* const* address = &runtime_of_worker;
+  asm volatile("" : "+r"(address));
+  return *address;
+}
+
+int write_all(int fd, const std::string& text) noexcept {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) done += static_cast<std::size_t>(written);
+  }
+  return 0;
+}
+
+}  // namespace
+
+const ulx_hooks* hooks_of_worker() noexcept {
+  const ulx_runtime* const here = in_fiber() ? of_worker() : nullptr;
+  return here ? &here->hooks : nullptr;
+}
+
+announced_fiber::announced_fiber() {
+  const ulx_hooks* const hooks = hooks_of_worker();
+  if (hooks && hooks->fiber_start) hooks->fiber_start(hooks->user, this_fiber::id(), this_fiber::user_data());
+}
+
+announced_fiber::~announced_fiber() {
+  const ulx_hooks* const hooks = hooks_of_worker();
+  if (hooks && hooks->fiber_end) hooks->fiber_end(hooks->user, this_fiber::id(), this_fiber::user_data());
+}
+
+}  // namespace ulexite::c
+
+using namespace ulexite;
+using namespace ulexite::c;
+
+extern "C" {
+
+ulx_runtime* ulx_runtime_new(const ulx_runtime_options* given) noexcept {
+  return made([&] {
+    const ulx_runtime_options options = read_struct(given, "ulx_runtime_options");
+    const ulx_hooks hooks = read_struct(options.hooks, "ulx_hooks");
+    use_memory_of(hooks);
+    const auto self = std::make_shared<holder>();
+    self->made = new ulx_runtime(to_options(options, hooks, self), hooks);
+    return self->made;
+  });
+}
+
+int ulx_runtime_run(ulx_runtime* runtime, intptr_t (*main)(void*), void* data, intptr_t* result) noexcept {
+  return guarded([&] {
+    const std::intptr_t got = runtime->of.run([=] {
+      const announced_fiber announced;
+      return run_with_handle(main, data);
+    });
+    if (result) *result = got;
+    return 0;
+  });
+}
+
+void ulx_runtime_request_stop(ulx_runtime* runtime) noexcept { runtime->of.request_stop(); }
+
+int ulx_runtime_resize(ulx_runtime* runtime, size_t threads) noexcept {
+  return guarded([&] {
+    runtime->of.resize(threads);
+    return 0;
+  });
+}
+
+int ulx_runtime_destroy(ulx_runtime* runtime, int how, size_t* abandoned) noexcept {
+  return guarded([&] {
+    if (how < ULX_DRAIN || how > ULX_STOP)
+      throw std::invalid_argument("ulx_runtime_destroy: " + std::to_string(how) + " is no way to end");
+    constexpr shutdown_mode modes[] = {shutdown_mode::drain, shutdown_mode::cancel, shutdown_mode::stop};
+    const std::size_t left = runtime->of.shutdown(modes[how]);
+    if (abandoned) *abandoned = left;
+    delete runtime;
+    return 0;
+  });
+}
+
+ulx_runtime* ulx_runtime_here(void) noexcept { return in_fiber() ? const_cast<ulx_runtime*>(of_worker()) : nullptr; }
+
+int ulx_stop_world(ulx_runtime* runtime, int64_t patience, void (*late)(void*, uint64_t), void* user) noexcept {
+  return guarded([&] {
+    try {
+      auto stopped = std::make_unique<stopped_world>(runtime->of, std::chrono::nanoseconds(patience));
+      runtime->stopped = std::move(stopped);
+    } catch (const late_fibers& slow) {
+      if (late)
+        for (const std::uint64_t id : slow.ids()) late(user, id);
+      return int{ULX_ETIMEDOUT};
+    }
+    return 0;
+  });
+}
+
+int ulx_start_world(ulx_runtime* runtime) noexcept {
+  return guarded([&] {
+    if (!runtime->stopped) throw usage_error("ulx_start_world: the world of this runtime is not stopped");
+    runtime->stopped.reset();
+    return 0;
+  });
+}
+
+int ulx_dump(ulx_runtime* runtime, int fd) noexcept {
+  return guarded([&] {
+    std::ostringstream text;
+    runtime->of.dump(text);
+    return write_all(fd, std::move(text).str());
+  });
+}
+
+int ulx_runtime_metrics(const ulx_runtime* runtime, ulx_metrics* into) noexcept {
+  return guarded([&] {
+    std::size_t size;
+    std::memcpy(&size, into, sizeof size);
+    if (size < sizeof size)
+      throw std::invalid_argument("ulx_metrics::size is " + std::to_string(size) + ": set it with ULX_INIT");
+    const runtime_metrics now = runtime->of.metrics();
+    const ulx_metrics all{.size = size,
+                          .workers = now.workers,
+                          .workers_sleeping = now.workers_sleeping,
+                          .fibers_live = now.fibers_live,
+                          .fibers_spawned = now.fibers_spawned,
+                          .fibers_ended = now.fibers_ended,
+                          .dispatches = now.dispatches,
+                          .steals = now.steals,
+                          .parks = now.parks,
+                          .wakes = now.wakes,
+                          .polls = now.polls,
+                          .events = now.events,
+                          .blocking_threads = now.blocking_threads,
+                          .stacks_refused = now.stacks_refused,
+                          .hogs_relieved = now.hogs_relieved,
+                          .rescued_wakeups = now.rescued_wakeups};
+    std::memcpy(into, &all, std::min(size, sizeof all));
+    return 0;
+  });
+}
+
+int ulx_trace_start(ulx_runtime* runtime, size_t events) noexcept {
+  return guarded([&] {
+    trace_options options;
+    if (events != 0) options.events_per_worker = events;
+    runtime->of.start_trace(options);
+    return 0;
+  });
+}
+
+int ulx_trace_stop(ulx_runtime* runtime, int fd) noexcept {
+  return guarded([&] {
+    runtime->of.stop_trace();
+    std::ostringstream text;
+    runtime->of.write_trace(text);
+    return write_all(fd, std::move(text).str());
+  });
+}
+}

@@ -1,0 +1,168 @@
+/* Fibers in C: spawn, join, park, cancel, deadlines, data, names, keys. */
+#include "check.h"
+
+static intptr_t twice(void* argument) { return 2 * *(int*)argument; }
+static void count(void* argument) { __atomic_add_fetch((int*)argument, 1, __ATOMIC_RELAXED); }
+
+static void spawn_and_join(void) {
+  int numbers[100];
+  ulx_fiber* fibers[100];
+  for (int i = 0; i < 100; ++i) {
+    numbers[i] = i;
+    CHECK(fibers[i] = ulx_spawn(twice, &numbers[i], NULL));
+  }
+  for (int i = 0; i < 100; ++i) {
+    intptr_t result = -1;
+    CHECK_EQ(ulx_join(fibers[i], ULX_FOREVER, &result), 0);
+    CHECK_EQ(result, 2 * i);
+    CHECK(ulx_done(fibers[i]));
+    CHECK_EQ(ulx_join(fibers[i], 0, NULL), 0); /* as often as one likes */
+    ulx_fiber_release(fibers[i]);
+  }
+  int counter = 0;
+  for (int i = 0; i < 1000; ++i) CHECK_EQ(ulx_go(count, &counter, NULL), 0);
+  while (__atomic_load_n(&counter, __ATOMIC_RELAXED) < 1000) ulx_yield();
+}
+
+static intptr_t own_things(void* argument) {
+  CHECK(ulx_data() == argument);
+  CHECK(ulx_self());
+  CHECK_EQ(ulx_id(), ulx_fiber_id(ulx_self()));
+  int other;
+  CHECK_EQ(ulx_set_data(&other), 0);
+  for (int i = 0; i < 20; ++i) {
+    ulx_yield();
+    CHECK(ulx_data() == &other);
+  }
+  const void *low, *high;
+  CHECK(ulx_stack_bounds(&low, &high));
+  CHECK((const char*)low < (const char*)&other && (const char*)&other < (const char*)high);
+  const void *same_low, *same_high;
+  CHECK(ulx_stack_around(&other, &same_low, &same_high));
+  CHECK(same_low == low && same_high == high);
+  CHECK_EQ(ulx_set_name("renamed"), 0);
+  return 1;
+}
+
+static void options(void) {
+  int data;
+  ulx_spawn_options how = ULX_INIT(ulx_spawn_options);
+  how.name = "named";
+  how.stack_size = 64 * 1024;
+  how.data = &data;
+  ulx_fiber* const fiber = ulx_spawn(own_things, &data, &how);
+  CHECK(fiber);
+  intptr_t result = 0;
+  CHECK_EQ(ulx_join(fiber, ULX_FOREVER, &result), 0);
+  CHECK_EQ(result, 1);
+  ulx_fiber_release(fiber);
+}
+
+static intptr_t park_often(void* argument) {
+  int taken = 0;
+  while (ulx_park(ULX_FOREVER) == 0) {
+    ++taken;
+    __atomic_add_fetch((int*)argument, 1, __ATOMIC_RELAXED);
+  }
+  CHECK_EQ(ulx_park(ULX_FOREVER), ULX_ECANCELED);
+  return taken;
+}
+
+static void parking(void) {
+  CHECK_EQ(ulx_park(0), ULX_ETIMEDOUT);
+  CHECK_EQ(ulx_park(ulx_now() + MILLISECONDS), ULX_ETIMEDOUT);
+  ulx_unpark(ulx_self());
+  ulx_unpark(ulx_self()); /* one permit is kept */
+  CHECK_EQ(ulx_park(ULX_FOREVER), 0);
+  CHECK_EQ(ulx_park(0), ULX_ETIMEDOUT);
+  int taken = 0;
+  ulx_fiber* const other = ulx_spawn(park_often, &taken, NULL);
+  for (int i = 1; i <= 100; ++i) {
+    ulx_unpark(other);
+    while (__atomic_load_n(&taken, __ATOMIC_RELAXED) < i) ulx_yield();
+  }
+  CHECK(ulx_cancel(other));
+  CHECK(!ulx_cancel(other));
+  intptr_t result = 0;
+  CHECK_EQ(ulx_join(other, ULX_FOREVER, &result), 0);
+  CHECK_EQ(result, 100);
+  ulx_fiber_release(other);
+}
+
+static intptr_t sleeps(void* argument) {
+  (void)argument;
+  CHECK_EQ(ulx_sleep(3600 * SECONDS), ULX_ECANCELED);
+  CHECK_EQ(ulx_check(), ULX_ECANCELED);
+  CHECK(!ulx_shield(true));
+  CHECK_EQ(ulx_check(), 0);
+  CHECK_EQ(ulx_sleep(1000), 0);
+  CHECK(ulx_shield(false));
+  CHECK_EQ(ulx_check(), ULX_ECANCELED);
+  return 7;
+}
+
+static void cancelling(void) {
+  ulx_fiber* const fiber = ulx_spawn(sleeps, NULL, NULL);
+  CHECK_EQ(ulx_join(fiber, ulx_now() + MILLISECONDS, NULL), ULX_ETIMEDOUT);
+  ulx_fiber* const again = ulx_fiber_retain(fiber);
+  ulx_fiber_release(fiber);
+  ulx_cancel(again);
+  intptr_t result = 0;
+  CHECK_EQ(ulx_join(again, ULX_FOREVER, &result), 0);
+  CHECK_EQ(result, 7);
+  ulx_fiber_release(again);
+
+  ulx_deadline outer, inner;
+  ulx_deadline_push(&outer, ulx_now() + 3600 * SECONDS);
+  ulx_deadline_push(&inner, ulx_now() + MILLISECONDS);
+  CHECK_EQ(ulx_sleep(3600 * SECONDS), ULX_EDEADLINE);
+  CHECK_EQ(ulx_check(), ULX_EDEADLINE);
+  ulx_deadline_pop(&inner);
+  CHECK_EQ(ulx_check(), 0);
+  ulx_deadline_pop(&outer);
+  const int64_t before = ulx_now();
+  CHECK_EQ(ulx_sleep_until(before + MILLISECONDS), 0);
+  CHECK(ulx_now() >= before + MILLISECONDS);
+}
+
+static int destroyed;
+static void destroy(void* value) { destroyed += *(int*)value; }
+static ulx_key key;
+static intptr_t uses_key(void* argument) {
+  CHECK(!ulx_get(key));
+  CHECK_EQ(ulx_set(key, argument), 0);
+  ulx_yield();
+  CHECK(ulx_get(key) == argument);
+  return 0;
+}
+
+static void keys(void) {
+  destroyed = 0;
+  CHECK(key = ulx_key_new(destroy));
+  int one = 1, two = 2;
+  CHECK_EQ(ulx_set(key, &two), 0);
+  ulx_fiber* const fiber = ulx_spawn(uses_key, &one, NULL);
+  CHECK_EQ(ulx_join(fiber, ULX_FOREVER, NULL), 0);
+  ulx_fiber_release(fiber);
+  CHECK(ulx_get(key) == &two);
+  CHECK_EQ(ulx_set(key, NULL), 0);
+}
+
+static intptr_t body(void* runtime) {
+  CHECK(ulx_runtime_here() == runtime);
+  spawn_and_join();
+  options();
+  parking();
+  cancelling();
+  keys();
+  ulx_safepoint();
+  return 42;
+}
+
+int main(void) {
+  CHECK_EQ(ulx_abi_version(), ULX_ABI_VERSION);
+  CHECK(strchr(ulx_version(), '.'));
+  CHECK(!ulx_runtime_here());
+  run_with_each_width(body);
+  puts("passed");
+}
