@@ -19,10 +19,16 @@
 #include <ulexite/os/standard_streams.hpp>
 #include <ulexite/os/walk.hpp>
 #include <ulexite/runtime/block_in_place.hpp>
+#include <ulexite/runtime/concurrent_context.hpp>
 #include <ulexite/runtime/jobs.hpp>
+#include <ulexite/runtime/migration_guard.hpp>
+#include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/runtime/no_yield.hpp>
+#include <ulexite/runtime/on_thread_stack.hpp>
+#include <ulexite/runtime/parallel_context.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/spawn.hpp>
+#include <ulexite/runtime/stopped_world.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/auto_reset_event.hpp>
 #include <ulexite/sync/barrier.hpp>
@@ -37,6 +43,7 @@
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/fiber_local.hpp>
 #include <ulexite/sync/future.hpp>
+#include <ulexite/sync/isolated_context.hpp>
 #include <ulexite/sync/join_set.hpp>
 #include <ulexite/sync/latch.hpp>
 #include <ulexite/sync/mutex.hpp>

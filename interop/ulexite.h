@@ -23,10 +23,17 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+namespace ulexite::detail {
+template <class T>
+T with_its_size() noexcept {
+  T made{};
+  made.size = sizeof made;
+  return made;
+}
+}  // namespace ulexite::detail
 extern "C" {
 #define ULX_NOEXCEPT noexcept
-#define ULX_INIT(type) \
-  type { sizeof(type) }
+#define ULX_INIT(type) (::ulexite::detail::with_its_size<type>())
 #else
 #define ULX_NOEXCEPT
 #define ULX_INIT(type) ((type){.size = sizeof(type)})

@@ -2,6 +2,8 @@
 
 #include "hang.hpp"
 
+#include <ulexite/interop/ulexite.h>
+
 namespace ulexite::hangs {
 namespace {
 
@@ -36,6 +38,25 @@ void wait_group_without_done(runtime& rt) {
     jobs.add(2);
     jobs.done();
     jobs.wait();
+  });
+}
+
+void context_keeps_a_fiber(runtime& rt) {
+  rt.run([] {
+    concurrent_context context("session");
+    event never;
+    context.spawn({.name = "member"}, [&] { never.wait(); }).detach();
+    context.wait();
+  });
+}
+
+void nobody_unparks(runtime& rt) {
+  rt.run([] {
+    ulx_spawn_options options = ULX_INIT(ulx_spawn_options);
+    options.name = "parked";
+    ulx_fiber* const parked = ulx_spawn([](void*) -> std::intptr_t { return ulx_park(ULX_FOREVER); }, nullptr, &options);
+    ulx_join(parked, ULX_FOREVER, nullptr);
+    ulx_fiber_release(parked);
   });
 }
 
@@ -82,6 +103,10 @@ std::initializer_list<hang> hangs_of_groups() {
        scope_waits_for_a_dead_partner,
        {"\"main\": waits", "for wait_group 0x", "\"consumer\": waits", "to receive"}},
       {"wait_group_without_done", wait_group_without_done, {"\"main\": waits", "for wait_group 0x"}},
+      {"context_keeps_a_fiber",
+       context_keeps_a_fiber,
+       {"\"main\": waits", "for the fibers of context 0x", "\"member\": waits", "for event 0x"}},
+      {"nobody_unparks", nobody_unparks, {"\"parked\": waits", "to be unparked at 0x", "for event 0x"}},
       {"latch_counts_too_high", latch_counts_too_high, {"\"main\": waits", "for latch 0x"}},
       {"barrier_lacks_one", barrier_lacks_one, {"\"early\" and 1 more alike", "at barrier 0x"}},
       {"branch_waits", branch_waits, {"deadlock", "waits", "for event 0x"}},

@@ -28,8 +28,16 @@ GROUPS = {
         "meeting": "semaphore latch barrier event auto_reset_event call_once future packaged_task",
         "parallel": "parallel_range parallel_for parallel_invoke parallel_reduce parallel_sort parallel_transform",
         "blocking": "blocking",
+        "contexts": "isolated_context",
     },
-    "runtime": {"calling": "this_fiber", "stopping": "time", "blocking": "block_in_place", "jobs": "jobs"},
+    "runtime": {
+        "calling": "this_fiber",
+        "stopping": "time",
+        "blocking": "block_in_place",
+        "jobs": "jobs",
+        "contexts": "concurrent_context parallel_context migration_guard no_suspend on_thread_stack",
+        "embedding": "stopped_world fiber_view",
+    },
     "base": {"jobs": "job"},
 }
 
