@@ -20,8 +20,10 @@ install(FILES
   ${PROJECT_BINARY_DIR}/ulexite-config.cmake
   ${PROJECT_BINARY_DIR}/ulexite-config-version.cmake
   cmake/FindLibevent.cmake
+  cmake/ulexite_check_tls.cmake
   DESTINATION ${package_dir})
 
+install(PROGRAMS tools/tls_check DESTINATION ${package_dir})
 install(FILES tools/gdb/ulexite.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ulexite/gdb)
 
 file(RELATIVE_PATH ULEXITE_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)

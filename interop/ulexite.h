@@ -65,10 +65,10 @@ ULX_API const char* ulx_strerror(int error) ULX_NOEXCEPT;
 /* Nanoseconds of the monotonic clock. */
 ULX_API int64_t ulx_now(void) ULX_NOEXCEPT;
 
-typedef struct ulx_runtime ulx_runtime;     /* workers, and the fibers on them */
-typedef struct ulx_strand ulx_strand;       /* fibers of which never two run at the same time */
-typedef struct ulx_fiber ulx_fiber;         /* a fiber's handle, counted */
-typedef struct ulx_channel ulx_channel;     /* passes elements of one size */
+typedef struct ulx_runtime ulx_runtime; /* workers, and the fibers on them */
+typedef struct ulx_strand ulx_strand;   /* fibers of which never two run at the same time */
+typedef struct ulx_fiber ulx_fiber;     /* a fiber's handle, counted */
+typedef struct ulx_channel ulx_channel; /* passes elements of one size */
 typedef struct ulx_mutex ulx_mutex;
 typedef struct ulx_condition ulx_condition; /* a condition variable */
 typedef struct ulx_group ulx_group;         /* counts what is to be waited for */
@@ -172,8 +172,8 @@ ULX_API bool ulx_stack_bounds(const void** low, const void** high) ULX_NOEXCEPT;
 
 /* Lets other fibers of this worker run first. */
 ULX_API void ulx_yield(void) ULX_NOEXCEPT;
-ULX_API int ulx_sleep(int64_t nanoseconds) ULX_NOEXCEPT;     /* ULX_ECANCELED */
-ULX_API int ulx_sleep_until(int64_t deadline) ULX_NOEXCEPT;  /* ULX_ECANCELED */
+ULX_API int ulx_sleep(int64_t nanoseconds) ULX_NOEXCEPT;    /* ULX_ECANCELED */
+ULX_API int ulx_sleep_until(int64_t deadline) ULX_NOEXCEPT; /* ULX_ECANCELED */
 /* For loops that compute, and for the hook of an interpreter: yields if others have waited for this worker for long, or the
  * world is to be stopped. Else a nanosecond. */
 ULX_API void ulx_safepoint(void) ULX_NOEXCEPT;
@@ -311,16 +311,16 @@ ULX_API int ulx_schedule(ulx_runtime* runtime, ulx_job* job) ULX_NOEXCEPT;
 enum { ULX_FRESH = 0, ULX_RUNNABLE, ULX_RUNNING, ULX_WAITING };
 typedef struct {
   size_t size;
-  uint64_t id;
-  const char* name;      /* cut to 31 bytes; "" if none. During the visit */
-  int state;             /* ULX_FRESH ... */
-  const char* waits;     /* in words: "to receive from channel"; NULL: it does not wait */
-  const void* object;    /* that it waits at; NULL: unknown */
-  uint64_t holder;       /* the fiber that holds the mutex or is joined; 0: none or unknown */
-  const char* file;      /* of the spawn; NULL: unknown, and `code` may tell */
+  uint64_t id; /* 0: it is just being spawned, and only its record counts */
+  const char* name;   /* cut to 31 bytes; "" if none. During the visit */
+  int state;          /* ULX_FRESH ... */
+  const char* waits;  /* in words: "to receive from channel"; NULL: it does not wait */
+  const void* object; /* that it waits at; NULL: unknown */
+  uint64_t holder;    /* the fiber that holds the mutex or is joined; 0: none or unknown */
+  const char* file;   /* of the spawn; NULL: unknown, and `code` may tell */
   uint32_t line;
-  const void* code;      /* the address that spawned it */
-  void* data;            /* ulx_data() */
+  const void* code; /* the address that spawned it */
+  void* data;       /* ulx_data() */
   /* What a collector scans: [sp, high) of its stack. All NULL: it has none yet. sp alone NULL: what the thread that stands
    * between low and high stands on; if no thread does, it was just being switched, and all of [low, high). */
   const void* low;
@@ -352,8 +352,8 @@ ULX_API int ulx_dump(ulx_runtime* runtime, int fd) ULX_NOEXCEPT;
 
 typedef struct {
   size_t size;
-  uint64_t workers, workers_sleeping, fibers_live, fibers_spawned, fibers_ended, dispatches, steals, parks, wakes, polls,
-      events, blocking_threads, stacks_refused, hogs_relieved, rescued_wakeups;
+  uint64_t workers, workers_sleeping, fibers_live, fibers_spawned, fibers_ended, dispatches, steals, parks, wakes,
+      polls, events, blocking_threads, stacks_refused, hogs_relieved, rescued_wakeups;
 } ulx_metrics;
 /* `metrics` begins with its size; fields beyond that are not written. */
 ULX_API int ulx_runtime_metrics(const ulx_runtime* runtime, ulx_metrics* metrics) ULX_NOEXCEPT;

@@ -39,7 +39,8 @@ scheduler& migrating_in(const runtime_state& home) {
 std::function<void(std::size_t)> name_threads(std::string name) {
   return [name = std::move(name)](std::size_t worker) {
     const std::string number = "/" + std::to_string(worker);
-    ::pthread_setname_np(::pthread_self(), (name.substr(0, 15 - std::min<std::size_t>(number.size(), 15)) + number).c_str());
+    ::pthread_setname_np(::pthread_self(),
+                         (name.substr(0, 15 - std::min<std::size_t>(number.size(), 15)) + number).c_str());
   };
 }
 
@@ -119,7 +120,8 @@ void this_fiber::migrate_to(runtime& runtime) {
 parallel_context::parallel_context(std::string_view name, std::size_t threads, std::size_t max_threads)
     : name_(name),
       runtime_({.threads = threads,
-                .max_threads = max_threads != 0 ? max_threads : std::max(threads, std::size_t{std::thread::hardware_concurrency()}),
+                .max_threads = max_threads != 0 ? max_threads
+                                                : std::max(threads, std::size_t{std::thread::hardware_concurrency()}),
                 .on_thread_start = detail::name_threads(name_)}) {}
 
 parallel_context::~parallel_context() {

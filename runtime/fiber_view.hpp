@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ulexite/base/standard.hpp>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -14,8 +16,8 @@ struct fiber_view {
     waiting,
   };
 
-  std::uint64_t id = 0;
-  char name[32] = {};  // cut; empty: none, or it could not be read
+  std::uint64_t id = 0;  // 0: it is just being spawned
+  char name[32] = {};    // cut; empty: none, or it could not be read
   status state = status::running;
   const char* waits = nullptr;   // if it waits: in words, "to receive from channel"
   const void* object = nullptr;  // that it waits at, or null

@@ -30,7 +30,9 @@ template <class Visit>
 void for_each_fiber(runtime& of, Visit&& visit) noexcept {
   detail::for_each_fiber(
       detail::state_of(of),
-      [](void* data, const fiber_view& fiber) { std::invoke(*static_cast<std::remove_reference_t<Visit>*>(data), fiber); },
+      [](void* data, const fiber_view& fiber) {
+        std::invoke(*static_cast<std::remove_reference_t<Visit>*>(data), fiber);
+      },
       const_cast<void*>(static_cast<const void*>(std::addressof(visit))));
 }
 

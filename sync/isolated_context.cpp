@@ -10,8 +10,8 @@ namespace ulexite {
 
 isolated_context::~isolated_context() {
   request_stop();
-  static_cast<void>(
-      done_.wait_quietly(detail::this_agent(), detail::cancellable::no, detail::no_deadline, detail::wait_kind::context));
+  static_cast<void>(done_.wait_quietly(detail::this_agent(), detail::cancellable::no, detail::no_deadline,
+                                       detail::wait_kind::context));
   thread_.join();
   if (!failure_ || failure_taken_) return;
   try {
@@ -29,8 +29,8 @@ void isolated_context::join() {
   if (std::this_thread::get_id() == thread_.get_id())
     throw usage_error("isolated_context::join was called on its own thread, and would wait for itself");
   detail::check_may_wait(detail::this_agent(), detail::wait_kind::context);
-  static_cast<void>(
-      done_.wait_quietly(detail::this_agent(), detail::cancellable::no, detail::no_deadline, detail::wait_kind::context));
+  static_cast<void>(done_.wait_quietly(detail::this_agent(), detail::cancellable::no, detail::no_deadline,
+                                       detail::wait_kind::context));
   if (!failure_) return;
   failure_taken_ = true;
   std::rethrow_exception(failure_);

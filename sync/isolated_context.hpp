@@ -74,9 +74,9 @@ class isolated_context {
   detail::runtime_state& home_;
   const std::string name_;
   std::stop_source stop_;
-  std::mutex guard_;                // guards who_
-  detail::agent* who_ = nullptr;    // the thread's, while it can be asked to stop
-  std::exception_ptr failure_;      // written before done_ is set
+  std::mutex guard_;              // guards who_
+  detail::agent* who_ = nullptr;  // the thread's, while it can be asked to stop
+  std::exception_ptr failure_;    // written before done_ is set
   bool failure_taken_ = false;
   event done_;
   std::thread thread_;

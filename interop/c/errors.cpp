@@ -35,7 +35,8 @@ void use_memory_of(const ulx_hooks& hooks) {
 }
 
 void* allocate(std::size_t bytes) {
-  void* const room = memory.allocate ? memory.allocate(memory.user, bytes) : std::malloc(std::max<std::size_t>(bytes, 1));
+  void* const room =
+      memory.allocate ? memory.allocate(memory.user, bytes) : std::malloc(std::max<std::size_t>(bytes, 1));
   if (!room) throw std::bad_alloc();
   return room;
 }

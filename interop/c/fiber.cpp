@@ -12,6 +12,9 @@
 namespace ulexite::c {
 namespace {
 
+// Until the fiber's record has it, a collector finds it here.
+void keep_alive(void* argument) noexcept { asm volatile("" : : "r"(argument) : "memory"); }
+
 void drop(ulx_fiber* fiber) noexcept {
   if (fiber && fiber->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete fiber;  // pairs with itself
 }
@@ -93,6 +96,7 @@ ulx_fiber* ulx_spawn(intptr_t (*function)(void*), void* argument, const ulx_spaw
           fiber->result = function(argument);
         },
         caller);
+    keep_alive(argument);
     return fresh.release();
   });
 }
@@ -117,6 +121,7 @@ int ulx_go(void (*function)(void*), void* argument, const ulx_spawn_options* giv
     } else {
       spawn_where(options, plain, caller).detach();
     }
+    keep_alive(argument);
     return 0;
   });
 }
@@ -204,7 +209,9 @@ int ulx_park(int64_t deadline) noexcept {
       return 0;
     }
     detail::wait_node node(agent);
-    return detail::wait_or_throw(mine->parked, mine->guard, node, detail::wait_kind::park, mine, deadline) ? 0 : int{ULX_ETIMEDOUT};
+    return detail::wait_or_throw(mine->parked, mine->guard, node, detail::wait_kind::park, mine, deadline)
+               ? 0
+               : int{ULX_ETIMEDOUT};
   });
 }
 
@@ -219,7 +226,9 @@ void ulx_unpark(ulx_fiber* fiber) noexcept {
 }
 
 bool ulx_cancel(ulx_fiber* fiber) noexcept {
-  { const std::lock_guard lock(fiber->guard); }  // its spawn is complete
+  {
+    const std::lock_guard lock(fiber->guard);
+  }  // its spawn is complete
   return fiber->handle.request_stop();
 }
 

@@ -2,9 +2,9 @@
 
 // What the handles of the C interface are, and how its functions turn exceptions into numbers.
 
+#include <ulexite/interop/ulexite.h>
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
-#include <ulexite/interop/ulexite.h>
 #include <ulexite/runtime/concurrent_context.hpp>
 #include <ulexite/runtime/stopped_world.hpp>
 #include <ulexite/sync/channel.hpp>
@@ -20,8 +20,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -49,7 +49,9 @@ class cell {
     if (size_ > sizeof place_) large() = allocate(size_);
     if (size_ > 0) std::memcpy(data(), from, size_);
   }
-  cell(cell&& other) noexcept : size_(std::exchange(other.size_, 0)) { std::memcpy(place_, other.place_, sizeof place_); }
+  cell(cell&& other) noexcept : size_(std::exchange(other.size_, 0)) {
+    std::memcpy(place_, other.place_, sizeof place_);
+  }
   cell& operator=(cell&& other) noexcept {
     std::swap(size_, other.size_);
     std::swap(place_, other.place_);

@@ -29,8 +29,7 @@ runtime_options to_options(const ulx_runtime_options& given, const ulx_hooks& ho
     case ULX_DEADLOCK_REPORT: options.on_deadlock = deadlock_action::report; break;
     case ULX_DEADLOCK_FAIL: options.on_deadlock = deadlock_action::fail; break;
     case ULX_DEADLOCK_IGNORE: options.on_deadlock = deadlock_action::ignore; break;
-    default:
-      throw std::invalid_argument("ulx_runtime_options::on_deadlock is " + std::to_string(given.on_deadlock));
+    default: throw std::invalid_argument("ulx_runtime_options::on_deadlock is " + std::to_string(given.on_deadlock));
   }
   options.on_thread_start = [hooks, self](std::size_t) {
     runtime_of_worker = self->made;
@@ -42,10 +41,8 @@ runtime_options to_options(const ulx_runtime_options& given, const ulx_hooks& ho
   };
   if (hooks.thread_idle)
     options.on_thread_idle = [hooks](void (*sleep)(void*), void* data) { hooks.thread_idle(hooks.user, sleep, data); };
-  if (hooks.thread_start)
-    options.on_blocking_thread_start = [hooks] { hooks.thread_start(hooks.user, false); };
-  if (hooks.thread_stop)
-    options.on_blocking_thread_stop = [hooks] { hooks.thread_stop(hooks.user, false); };
+  if (hooks.thread_start) options.on_blocking_thread_start = [hooks] { hooks.thread_start(hooks.user, false); };
+  if (hooks.thread_stop) options.on_blocking_thread_stop = [hooks] { hooks.thread_stop(hooks.user, false); };
   return options;
 }
 

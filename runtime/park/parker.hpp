@@ -52,6 +52,7 @@ struct basic_worker_slot : list_hook {
 //   void sleep_in_loop(worker_slot&)  blocks in the event loop until an event, a timer or wake_loop
 //   void wake_loop()           sticky
 //   bool start_worker()        starts one more thread, or recalls one from the bench; false: refused
+//   bool may_retire(worker_slot&)     can this worker be done without? It then retires instead of sleeping
 //   void surplus_changed(bool some)   there are now more workers than the limit, or no longer; mutex held
 //   void put_on_bench(worker_slot&)   this worker is counted no longer, until it is recalled; mutex held
 //   bool starts_suspended()    a start was refused just now: do not try again yet; mutex held
@@ -62,7 +63,7 @@ class parker {
  public:
   using worker_slot = basic_worker_slot<Policy>;
   enum class outcome : std::uint8_t {
-    work_seen,  // did not sleep, or was woken by a pusher: searching now
+    work_seen,  // did not sleep, or was woken by a pusher: searching now, unless it is to retire
     polled,     // was in the event loop: see what it brought
     stopping,   // the worker must end
   };
@@ -155,6 +156,7 @@ class parker {
     perturb();
     std::unique_lock lock(mutex_);
     if (stopping_) return outcome::stopping;
+    if (is_surplus() && host_.may_retire(worker_slot)) return outcome::work_seen;
     idle_.fall_asleep(worker_slot.searching);
     worker_slot.searching = false;
     perturb();
@@ -201,24 +203,28 @@ class parker {
     bool loop = false;
     {
       std::unique_lock lock(mutex_);
-      limit_.store(limit, Policy::relaxed);
-      const bool surplus = idle_.counts().started > limit;
+      limit_.store(limit, Policy::relaxed);  // published by the mutex
+      const bool surplus = is_surplus();
       host_.surplus_changed(surplus);
       loop = surplus && rouse_all();
     }
     if (loop) host_.wake_loop();
   }
-  [[nodiscard]] std::uint32_t limit() const noexcept { return limit_.load(Policy::relaxed); }  // hint; exact with mutex_
+  // Exact with the mutex; else a hint.
+  [[nodiscard]] std::uint32_t limit() const noexcept {
+    const std::uint32_t limit = limit_.load(Policy::relaxed);  // hint
+    return limit;
+  }
 
   // Takes a worker that is one too many out of the count, and hands it to the host. In one critical section: who then
   // wants one more worker finds this one, and starts no thread too many. False: it stays. The worker, not searching.
   [[nodiscard]] bool retire_if_surplus(worker_slot& worker_slot) noexcept {
     std::unique_lock lock(mutex_);
-    if (stopping_ || idle_.counts().started <= limit()) return false;
+    if (stopping_ || !is_surplus()) return false;
     idle_.retire();
     host_.put_on_bench(worker_slot);
     const idle_counts left = idle_.counts();
-    if (left.started <= limit()) host_.surplus_changed(false);
+    if (!is_surplus()) host_.surplus_changed(false);
     if (left.sleeping == left.started) host_.all_asleep();
     return true;
   }
@@ -227,6 +233,9 @@ class parker {
   typename Policy::mutex& mutex() noexcept { return mutex_; }
 
  private:
+  // Are there more workers than there may be? Mutex held.
+  [[nodiscard]] bool is_surplus() const noexcept { return idle_.counts().started > limit(); }
+
   // The searcher's role goes to a sleeper: it is handed over, never made anew. Mutex held.
   void hand_over_search(worker_slot& sleeper) noexcept {
     idle_.wake_into_search();

@@ -145,7 +145,7 @@ task_pool::task_pool(runtime_state& home, event_loop& loop, unhandled_handler ha
 
 task_pool::~task_pool() {
   remove_from_debug_table(*this);
-  for (slab* last = slabs_.load(std::memory_order_relaxed), *next; last; last = next) {  // nobody else refers to it
+  for (slab *last = slabs_.load(std::memory_order_relaxed), *next; last; last = next) {  // nobody else refers to it
     next = last->next;
 #if ULEXITE_ASAN
     __asan_unpoison_memory_region(last, slab_size);

@@ -112,8 +112,8 @@ class task_pool {
   // meanwhile. No lock, no allocation: a collector may call it while threads are stopped anywhere. Any thread.
   template <class Visit>
   void for_each_unlocked(Visit&& visit) const {
-    for (slab* s = slabs_.load(std::memory_order_acquire); s; s = s->next) {        // B
-      const std::size_t carved = s->carved.load(std::memory_order_acquire);  // B
+    for (slab* s = slabs_.load(std::memory_order_acquire); s; s = s->next) {  // B
+      const std::size_t carved = s->carved.load(std::memory_order_acquire);   // B
       for (std::size_t i = 0; i < carved; ++i) visit(s->block(i));
     }
   }
@@ -144,7 +144,7 @@ class task_pool {
     slab* next;
     std::size_t block_size;
     std::atomic<std::size_t> carved;  // written under the lock. B
-    bool begins_chunk;  // is what was allocated, perhaps with others behind it
+    bool begins_chunk;                // is what was allocated, perhaps with others behind it
 
     agent& block(std::size_t i) noexcept {
       return *reinterpret_cast<agent*>(reinterpret_cast<char*>(this) + granule + i * block_size);
@@ -196,8 +196,8 @@ class task_pool {
   event_loop& loop_;                                        // gone when the pool is retired
   const std::shared_ptr<const unhandled_handler> handler_;  // may outlive the pool
   spin_lock lock_;                                          // guards all below
-  std::atomic<slab*> slabs_{nullptr};  // the last one made. B
-  slab* open_[classes]{};  // the slab that blocks are carved from
+  std::atomic<slab*> slabs_{nullptr};                       // the last one made. B
+  slab* open_[classes]{};                                   // the slab that blocks are carved from
   unsigned slab_count_ = 0;
   std::size_t places_ = 0;     // for blocks, in all slabs
   char* next_slab_ = nullptr;  // in the chunk that was allocated last

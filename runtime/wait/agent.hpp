@@ -28,13 +28,13 @@ struct agent {
   std::uint8_t held_locks = 0;
 
   // The agent's own, below.
-  std::uint8_t budget = 0;      // operations that need not wait, until the next look at whether to yield
-  bool in_use : 1 = false;      // a task was made in its block, and is still there
-  bool shielded : 1 = false;    // it does not hear of a stop
-  bool expired : 1 = false;     // its deadline was over at some wait: sticky as long as that deadline holds
-  bool calls_back : 1 = false;  // it runs stop callbacks
+  std::uint8_t budget = 0;           // operations that need not wait, until the next look at whether to yield
+  bool in_use : 1 = false;           // a task was made in its block, and is still there
+  bool shielded : 1 = false;         // it does not hear of a stop
+  bool expired : 1 = false;          // its deadline was over at some wait: sticky as long as that deadline holds
+  bool calls_back : 1 = false;       // it runs stop callbacks
   bool waits_forbidden : 1 = false;  // by no_suspend: then it counts as a job
-  bool kept : 1 = false;        // its fiber was abandoned as it stood: the block is never given back
+  bool kept : 1 = false;             // its fiber was abandoned as it stood: the block is never given back
   union {
     agent* next_free;                     // task_pool's, while nobody uses the block
     std::int64_t deadline = no_deadline;  // of all that it does: its cancellation points do not wait beyond

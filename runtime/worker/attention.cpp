@@ -23,7 +23,7 @@ void runtime_state::call_for(attention what) noexcept {
   attention_.fetch_or(static_cast<unsigned>(what), std::memory_order_relaxed);  // runtime_state.hpp B
 }
 void runtime_state::call_off(attention what) noexcept {
-  attention_.fetch_and(~static_cast<unsigned>(what), std::memory_order_release);  // runtime_state.hpp B
+  attention_.fetch_and(~static_cast<unsigned>(what), std::memory_order_release);  // pairs with wants_attention
 }
 
 // What was chosen is run next if it is returned. Null: there was nothing, it was given to others, or the worker ends.
@@ -34,7 +34,7 @@ job* scheduler::attend(job* chosen, bool& stopping) noexcept {
     stopping = true;
     return nullptr;
   }
-  if (!home_.wants(attention::surplus) || pinned_here_ > 0 || !home_.parker.retire_if_surplus(*this)) return chosen;
+  if (!home_.wants(attention::surplus) || has_pins() || !home_.parker.retire_if_surplus(*this)) return chosen;
   if (chosen) home_.inject(*chosen, turn::woken);
   empty_queues();
   give_stacks_back();

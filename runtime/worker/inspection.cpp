@@ -98,9 +98,9 @@ bool view(agent& block, fiber_view& into) noexcept {
   copy_record(block, raw);
   const fiber& content = raw.content();
   const fiber_phase phase = content.state.phase();
-  if (!raw.owner().in_use || phase >= fiber_phase::dead || content.id == 0) return false;
+  if (!raw.owner().in_use || phase >= fiber_phase::dead) return false;
   const task& who = block.fiber();
-  into.id = content.id;
+  into.id = content.id;  // 0: it is just being spawned, and only its record is of interest
   copy_name(who, content.id, into.name);
   if (content.where.known() && content.where.in_source()) {
     into.file = content.where.source().file_name();

@@ -1,6 +1,7 @@
 // Fibers on a leash, beside the switch itself (scheduler.cpp): who may run them, and how they come to that worker.
 
 #include <ulexite/base/perturb.hpp>
+#include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
@@ -48,6 +49,21 @@ job* scheduler::take_pinned() noexcept {
   intrusive_queue<job> one;
   pinned_.take(1, one);
   return one.pop();
+}
+
+// ---- the thread's own stack ----
+
+void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexcept {
+  call_ = {function, data};
+  departed_.what = departed::calling;
+  static_cast<scheduler&>(switch_context(current_->saved, *thread_main_, *this)).complete_switch();
+}
+
+// The fiber is still the one that runs.
+switch_thread* scheduler::make_call(context& main) noexcept {
+  departed_.what = departed::nothing;
+  call_.function(call_.data);
+  return &switch_context(main, current_->saved, *this);
 }
 
 }  // namespace ulexite::detail

@@ -21,9 +21,9 @@ runtime_state::runtime_state(runtime_options given)
       loop(std::make_shared<event_loop>(workers)),
       owned_tasks(task_pool::make(*this, *loop, options.on_unhandled_exception)),
       tasks(*owned_tasks),
-      blocking(std::make_shared<blocking_pool>(*this, options.blocking_threads, options.blocking_keep_alive,
-                                               blocking_pool::thread_hooks{options.on_blocking_thread_start,
-                                                                           options.on_blocking_thread_stop})),
+      blocking(std::make_shared<blocking_pool>(
+          *this, options.blocking_threads, options.blocking_keep_alive,
+          blocking_pool::thread_hooks{options.on_blocking_thread_start, options.on_blocking_thread_stop})),
       parker(*this, static_cast<std::uint32_t>(worker_limit(options.threads))),
       seen_dispatches_(workers) {
   install_death_reports();

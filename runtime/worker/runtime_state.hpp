@@ -167,6 +167,9 @@ class runtime_state {
   [[nodiscard]] static bool has_work_for(const worker_slot& worker_slot) noexcept {
     return static_cast<const scheduler&>(worker_slot).has_pinned();
   }
+  [[nodiscard]] static bool may_retire(const worker_slot& worker_slot) noexcept {
+    return !static_cast<const scheduler&>(worker_slot).has_pins();
+  }
   void put_on_bench(worker_slot& surplus) noexcept;
   void surplus_changed(bool some) noexcept;
   void sleep_in_loop(worker_slot& worker_slot) noexcept;
@@ -228,7 +231,7 @@ class runtime_state {
   std::atomic<bool> has_worker_{false};
   std::atomic<std::size_t> in_hooks_{0};    // workers whose on_thread_start has not returned
   std::vector<std::thread> threads_;        // guarded by the parker's mutex
-  std::vector<worker_slot*> bench_;           // surplus workers, with room for all; guarded by the parker's mutex
+  std::vector<worker_slot*> bench_;         // surplus workers, with room for all; guarded by the parker's mutex
   std::size_t threads_started_ = 0;         // guarded by the parker's mutex
   thread_agent* monitor_asleep_ = nullptr;  // sleeps until a worker awakes; guarded by the parker's mutex
   thread_agent* quiet_waiter_ = nullptr;    // wants to know when all sleep; guarded by the parker's mutex

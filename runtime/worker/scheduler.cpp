@@ -97,8 +97,8 @@ void scheduler::begin_quantum(task* next) noexcept {
   }
   if (forks_.asked_for(request::visit)) {
     forks_.withdraw(request::visit);
-    visit_asked_ = true;
     until_housekeeping_ = 0;
+    visit_asked_ = true;
   }
   set_traced(forks_.asked_for(request::traced));
   if (traced()) record_dispatch();
@@ -299,26 +299,12 @@ void scheduler::run_on_leash(task& member) noexcept {
   complete_switch();
 }
 
-// It is dispatched anew.
 void scheduler::renew_leash() noexcept {
   task& self = *current_;
   if (!leashed_) self.run = run_leashed;
   departed_.what = departed::yielding;
   departed_.who = &self;
   arrive(leave(self.saved, nullptr, departure::returns));
-}
-
-void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexcept {
-  call_ = {function, data};
-  departed_.what = departed::calling;
-  arrive(&switch_context(current_->saved, *thread_main_, *this));
-}
-
-// The fiber is still the one that runs.
-switch_thread* scheduler::make_call(context& main) noexcept {
-  departed_.what = departed::nothing;
-  call_.function(call_.data);
-  return &switch_context(main, current_->saved, *this);
 }
 
 // ---- what to run next: this worker's own ----

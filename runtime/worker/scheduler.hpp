@@ -140,10 +140,11 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     if (forks_.yield_requested()) yield();
   }
   // May the running fiber leave this worker to another thread?
-  [[nodiscard]] bool may_hand_off() const noexcept { return !leashed_ && pinned_here_ == 0; }
+  [[nodiscard]] bool may_hand_off() const noexcept { return !leashed_ && !has_pins(); }
   // The running fiber is pinned here from now on, or no longer.
   void pin() noexcept { ++pinned_here_; }
   void unpin() noexcept { --pinned_here_; }
+  [[nodiscard]] bool has_pins() const noexcept { return pinned_here_ > 0; }
   [[nodiscard]] bool may_run(const task& member) const noexcept;
   [[nodiscard]] bool forward_if_pinned_elsewhere(task& member) noexcept;
   // Is a visit of the main stack due that another asked for?
@@ -314,8 +315,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     void* data;
   } call_{};  // that the fiber which left wants to be made on the thread's stack
   bool leashed_ = false;
-  bool visit_asked_ = false;   // by request::visit, since the last visit
-  unsigned pinned_here_ = 0;   // fibers
+  bool visit_asked_ = false;  // by request::visit, since the last visit
+  unsigned pinned_here_ = 0;  // fibers
   handoff_work handoff_work_{*this};
   departed departed_;
   job* launching_ = nullptr;         // what the stack that is being started is to run

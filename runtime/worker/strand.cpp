@@ -66,6 +66,33 @@ void strand::request_stop() noexcept {
   home_.inject(cancelled, turn::woken);
 }
 
+// While a fiber on a leash runs, its worker has no numbers at hand, so each spawn comes here by publish's slow way.
+void join_strand(task& task, scheduler* here) {
+  if (!here || !here->leashed()) return;
+  here->forget_ids();
+  const rare_task_state* const spawner = here->running()->rare_state_if_made();
+  const rare_task_state* const own = task.rare_state_if_made();
+  if (!spawner->member_of || (own && own->member_of)) return;
+  try {
+    spawner->member_of->adopt(task);
+  } catch (...) {
+    task.detach_at_birth();
+    task.abandon();
+    throw;
+  }
+}
+
+void task::leave_strand() noexcept {
+  rare_task_state& rare = *rare_state_.load(std::memory_order_acquire);  // pairs with rare_state
+  if (rare.member_of) rare.member_of->part_from(rare);
+}
+
+// Lock held.
+void task::relay_stops(rare_task_state& mine, const std::stop_source& source) {
+  mine.runtime_stop.emplace(home().stop_token(), rare_task_state::relay{source});
+  if (mine.member_of) mine.strand_stop.emplace(mine.member_of->stop_token(), rare_task_state::relay{source});
+}
+
 // ---- whose turn it is ----
 
 bool strand::enter(job& member) noexcept {

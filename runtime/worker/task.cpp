@@ -8,7 +8,6 @@
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
-#include <ulexite/runtime/worker/strand.hpp>
 
 #include <bit>
 #include <cstring>
@@ -101,22 +100,6 @@ scheduler* initialise(task& task) noexcept {
   return here;
 }
 
-// While a fiber on a leash runs, its worker has no numbers at hand, so each spawn comes here by publish's slow way.
-void join_strand(task& task, scheduler* here) {
-  if (!here || !here->leashed()) return;
-  here->forget_ids();
-  const rare_task_state* const spawner = here->running()->rare_state_if_made();
-  const rare_task_state* const own = task.rare_state_if_made();
-  if (!spawner->member_of || (own && own->member_of)) return;
-  try {
-    spawner->member_of->adopt(task);
-  } catch (...) {
-    task.detach_at_birth();
-    task.abandon();
-    throw;
-  }
-}
-
 void publish(task& task) {
   scheduler* const here = worker_of(task.home());
   if (!here || !here->has_ids()) [[unlikely]]
@@ -201,11 +184,6 @@ void task::end(scheduler* here) noexcept {
   if (rare_state_.load(std::memory_order_relaxed)) [[unlikely]]  // the fiber's own, or ordered by B
     leave_strand();
   home().count_end(here);
-}
-
-void task::leave_strand() noexcept {
-  rare_task_state& rare = *rare_state_.load(std::memory_order_acquire);  // A
-  if (rare.member_of) rare.member_of->part_from(rare);
 }
 
 [[gnu::always_inline]] inline bool task::is_detached() const noexcept {
@@ -367,12 +345,6 @@ rare_task_state& task::rare_state() {
   return *fresh.release();
 }
 
-// Lock held.
-void task::relay_stops(rare_task_state& mine, const std::stop_source& source) {
-  mine.runtime_stop.emplace(home().stop_token(), rare_task_state::relay{source});
-  if (mine.member_of) mine.strand_stop.emplace(mine.member_of->stop_token(), rare_task_state::relay{source});
-}
-
 std::stop_token task::get_stop_token() {
   rare_task_state& mine = rare_state();
   std::stop_source source;
@@ -380,8 +352,7 @@ std::stop_token task::get_stop_token() {
     const std::lock_guard lock(lock_);
     if (!mine.stop.stop_possible()) {
       mine.stop = source;
-      if (!done_)
-        relay_stops(mine, source);  // later the runtime may be gone
+      if (!done_) relay_stops(mine, source);  // later the runtime may be gone
     }
     source = mine.stop;
   }

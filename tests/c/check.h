@@ -10,22 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                          \
-  do {                                                                            \
-    if (!(condition)) {                                                           \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);   \
-      exit(1);                                                                    \
-    }                                                                             \
+#define CHECK(condition)                                                        \
+  do {                                                                          \
+    if (!(condition)) {                                                         \
+      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+      exit(1);                                                                  \
+    }                                                                           \
   } while (0)
 
-#define CHECK_EQ(left, right)                                                                                    \
-  do {                                                                                                           \
-    const int64_t left_value = (int64_t)(left), right_value = (int64_t)(right);                                  \
-    if (left_value != right_value) {                                                                             \
-      fprintf(stderr, "%s:%d: %s is %" PRId64 ", not %s, which is %" PRId64 "\n", __FILE__, __LINE__, #left,     \
-              left_value, #right, right_value);                                                                  \
-      exit(1);                                                                                                   \
-    }                                                                                                            \
+#define CHECK_EQ(left, right)                                                                                \
+  do {                                                                                                       \
+    const int64_t left_value = (int64_t)(left), right_value = (int64_t)(right);                              \
+    if (left_value != right_value) {                                                                         \
+      fprintf(stderr, "%s:%d: %s is %" PRId64 ", not %s, which is %" PRId64 "\n", __FILE__, __LINE__, #left, \
+              left_value, #right, right_value);                                                              \
+      exit(1);                                                                                               \
+    }                                                                                                        \
   } while (0)
 
 #define MILLISECONDS INT64_C(1000000)

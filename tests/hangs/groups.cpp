@@ -54,7 +54,8 @@ void nobody_unparks(runtime& rt) {
   rt.run([] {
     ulx_spawn_options options = ULX_INIT(ulx_spawn_options);
     options.name = "parked";
-    ulx_fiber* const parked = ulx_spawn([](void*) -> std::intptr_t { return ulx_park(ULX_FOREVER); }, nullptr, &options);
+    ulx_fiber* const parked =
+        ulx_spawn([](void*) -> std::intptr_t { return ulx_park(ULX_FOREVER); }, nullptr, &options);
     ulx_join(parked, ULX_FOREVER, nullptr);
     ulx_fiber_release(parked);
   });
@@ -106,7 +107,9 @@ std::initializer_list<hang> hangs_of_groups() {
       {"context_keeps_a_fiber",
        context_keeps_a_fiber,
        {"\"main\": waits", "for the fibers of context 0x", "\"member\": waits", "for event 0x"}},
-      {"nobody_unparks", nobody_unparks, {"\"parked\": waits", "to be unparked at 0x", "for event 0x"}},
+      {"nobody_unparks",
+       nobody_unparks,
+       {"\"parked\": waits", "to be unparked at 0x", "\"main\": waits", "for event 0x"}},
       {"latch_counts_too_high", latch_counts_too_high, {"\"main\": waits", "for latch 0x"}},
       {"barrier_lacks_one", barrier_lacks_one, {"\"early\" and 1 more alike", "at barrier 0x"}},
       {"branch_waits", branch_waits, {"deadlock", "waits", "for event 0x"}},

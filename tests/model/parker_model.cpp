@@ -11,6 +11,7 @@
 // MUTANT: UNANNOUNCED_MOVE    jobs go from queue to queue without a notify
 // MUTANT: WAKE_NOT_STICKY     a wake of the event loop is lost if nobody is in it yet
 // MUTANT: NO_OWN_RECHECK      a worker does not look once more for what only it can do
+// MUTANT: SURPLUS_SLEEPS      a worker that is one too many goes to sleep instead of leaving
 // MUTANT: SILENT_RETIREMENT   a worker that is one too many leaves its work to the others without a notify
 
 #include <ulexite/runtime/park/parker.hpp>
@@ -58,6 +59,11 @@ constexpr bool own_rechecks = false;
 #else
 constexpr bool own_rechecks = true;
 #endif
+#ifdef MUTANT_SURPLUS_SLEEPS
+constexpr bool retires_before_sleep = false;
+#else
+constexpr bool retires_before_sleep = true;
+#endif
 #ifdef MUTANT_SILENT_RETIREMENT
 constexpr bool announces_retirement = false;
 #else
@@ -83,8 +89,8 @@ struct worker : ulexite::detail::basic_worker_slot<policy> {
 #endif
   ulexite::detail::deque<job, 4, ulexite::detail::deque_order::first_in_first_out, ring_policy> ring;
   bool started = false;
-  bool recalled = false;  // from the bench
-  job* ready = nullptr;   // what the event loop brought
+  bool recalled = false;              // from the bench
+  job* ready = nullptr;               // what the event loop brought
   policy::atomic<job*> own{nullptr};  // what only it can do
 };
 
@@ -139,6 +145,7 @@ struct runtime_model {
   bool has_work_for(worker_slot& sleeper) {
     return own_rechecks && static_cast<worker&>(sleeper).own.load(policy::relaxed) != nullptr;
   }
+  bool may_retire(worker_slot&) { return retires_before_sleep; }
   void surplus_changed(bool some) { surplus.store(some, policy::relaxed); }
   void put_on_bench(worker_slot& retired) {
     RL_ASSERT(!bench);
@@ -178,6 +185,7 @@ struct runtime_model {
   void all_asleep() {
     const auto counts = parker.counts();
     RL_ASSERT(counts.started > 0 && counts.sleeping == counts.started);
+    RL_ASSERT(counts.started <= parker.limit());
   }
   void some_awake() { RL_ASSERT(parker.counts().started > 0); }
 

@@ -80,10 +80,12 @@ TEST_P(ConcurrentContext, TheNextRunsWhileOneWaits) {
       second.wait();
       return 7;
     });
-    context.spawn([&] {
-      first.wait();
-      second.set();
-    }).get();
+    context
+        .spawn([&] {
+          first.wait();
+          second.set();
+        })
+        .get();
     EXPECT_EQ(waiter.get(), 7);
   });
 }
@@ -115,18 +117,20 @@ TEST_P(ConcurrentContext, WhatIsSpawnedInsideStaysInside) {
         this_fiber::yield();
       }
     };
-    context.spawn([&] {
-      std::vector<join_handle<>> all;
-      for (int i = 0; i < 5; ++i) all.push_back(spawn(inside));
-      task_group group;
-      for (int i = 0; i < 5; ++i) group.spawn(inside);
-      wait_group counted;
-      counted.spawn_batch(5, [&](std::size_t) { inside(); });
-      inside();
-      for (auto& each : all) each.get();
-      group.wait();
-      counted.wait();
-    }).get();
+    context
+        .spawn([&] {
+          std::vector<join_handle<>> all;
+          for (int i = 0; i < 5; ++i) all.push_back(spawn(inside));
+          task_group group;
+          for (int i = 0; i < 5; ++i) group.spawn(inside);
+          wait_group counted;
+          counted.spawn_batch(5, [&](std::size_t) { inside(); });
+          inside();
+          for (auto& each : all) each.get();
+          group.wait();
+          counted.wait();
+        })
+        .get();
     context.wait();
   });
   EXPECT_EQ(ran, 16 * 50);

@@ -111,7 +111,8 @@ TEST_P(MigrationGuard, ItsWorkerIsNotHandedOff) {
     EXPECT_EQ(block_in_place([] { return here(); }), mine);
     EXPECT_EQ(here(), mine);
     std::vector<join_handle<>> others;
-    for (int i = 0; i < 8; ++i) others.push_back(spawn([] { block_in_place([] { std::this_thread::sleep_for(100us); }); }));
+    for (int i = 0; i < 8; ++i)
+      others.push_back(spawn([] { block_in_place([] { std::this_thread::sleep_for(100us); }); }));
     for (auto& each : others) each.get();
     EXPECT_EQ(here(), mine);
     std::size_t sum = 0;

@@ -126,7 +126,8 @@ int main(int argc, char** argv) {
       for (std::uint32_t i = 0, n = 1 + random.below(4); i < n; ++i) one.rooms.emplace_back(rt);
       const int count = 10 + static_cast<int>(random.below(100));
       for (std::uint32_t i = 0, n = 2 + random.below(20); i < n; ++i) {
-        room* const where = random.below(3) == 0 ? nullptr : &one.rooms[random.below(static_cast<std::uint32_t>(one.rooms.size()))];
+        room* const where =
+            random.below(3) == 0 ? nullptr : &one.rooms[random.below(static_cast<std::uint32_t>(one.rooms.size()))];
         const auto body = [&one, where, seed = random.next(), count] { one.wander(where, seed, count, 2); };
         fibers.push_back(where ? where->context.spawn(body) : rt.spawn(body));
       }

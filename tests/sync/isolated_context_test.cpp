@@ -43,9 +43,7 @@ TEST_P(IsolatedContext, TalksToFibersFromOneThread) {
 TEST_P(IsolatedContext, SpawnsIntoTheRuntime) {
   run([&] {
     runtime* const home = &current_runtime();
-    isolated_context loop("loop", [&] {
-      EXPECT_EQ(spawn([] { return &current_runtime(); }).get(), home);
-    });
+    isolated_context loop("loop", [&] { EXPECT_EQ(spawn([] { return &current_runtime(); }).get(), home); });
     loop.join();
   });
 }
@@ -66,14 +64,17 @@ TEST_P(IsolatedContext, ExceptionsComeBackAndAStopEndsWaits) {
           throw;
         }
       });
-      isolated_context sleeps("sleeps", [&](int) {
-        try {
-          this_fiber::sleep_for(1h);
-        } catch (const operation_cancelled&) {
-          EXPECT_TRUE(this_fiber::stop_requested());
-          ++stopped;
-        }
-      }, 1);
+      isolated_context sleeps(
+          "sleeps",
+          [&](int) {
+            try {
+              this_fiber::sleep_for(1h);
+            } catch (const operation_cancelled&) {
+              EXPECT_TRUE(this_fiber::stop_requested());
+              ++stopped;
+            }
+          },
+          1);
     }
     EXPECT_EQ(stopped, 2);
   });
