@@ -311,7 +311,7 @@ ULX_API int ulx_schedule(ulx_runtime* runtime, ulx_job* job) ULX_NOEXCEPT;
 enum { ULX_FRESH = 0, ULX_RUNNABLE, ULX_RUNNING, ULX_WAITING };
 typedef struct {
   size_t size;
-  uint64_t id; /* 0: it is just being spawned, and only its record counts */
+  uint64_t id;        /* 0: it is just being spawned, and only its record counts */
   const char* name;   /* cut to 31 bytes; "" if none. During the visit */
   int state;          /* ULX_FRESH ... */
   const char* waits;  /* in words: "to receive from channel"; NULL: it does not wait */

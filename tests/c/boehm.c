@@ -9,7 +9,7 @@ typedef struct node {
   uint64_t key, check;
 } node;
 
-enum { fibers = 1500, rounds = 12, wanderers = 20 };
+enum { fibers = 1500, rounds = 8, wanderers = 20 };
 static long lost, checks, collections;
 static ulx_channel* gates[fibers];
 static bool over;
