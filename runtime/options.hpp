@@ -20,7 +20,8 @@ enum class deadlock_action {
 // What a runtime is made with.
 struct runtime_options {
   // Most worker threads. 0: the environment variable ULEXITE_THREADS, else the processors that affinity and the quotas
-  // of the control group and of those above it allow when the runtime is made. They are started as work appears; a
+  // of the control group and of those above it allow when the runtime is made; a quota that is lowered later, or raised
+  // again, is followed within a minute. They are started as work appears; a
   // refused one is done without as long as one runs.
   std::size_t threads = 0;
   // Most worker threads that runtime::resize may ask for. Less than `threads`, or 0: as many as those.

@@ -121,6 +121,7 @@ void runtime::resize(std::size_t threads) {
   if (threads == 0 || threads > state_->workers)
     throw std::invalid_argument("runtime::resize(" + std::to_string(threads) + "): from 1 to " +
                                 std::to_string(state_->workers) + " workers are possible");
+  state_->forget_quota();
   state_->resize(threads);
 }
 

@@ -2,13 +2,15 @@
 // of workers.
 
 #include <ulexite/base/error.hpp>
-#include <ulexite/base/perturb.hpp>
+#include <ulexite/runtime/threads/cpus.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 namespace ulexite::detail {
@@ -53,6 +55,22 @@ void runtime_state::resize(std::size_t to) noexcept {
   } else if (any_work()) {
     parker.notify();
   }
+}
+
+void runtime_state::follow_quota(const std::string& process) {
+  const std::size_t granted = std::min(first_limit_, quota_processors(process));
+  if (granted != parker.limit()) resize(granted);
+}
+
+// Go 1.25 does so too, each second.
+void runtime_state::look_at_quota(std::int64_t now) noexcept try {
+  if (!quota_counts_ || was_resized_.load(std::memory_order_relaxed) ||  // hint
+      now - last_quota_ < tuning::quota_interval)
+    return;
+  last_quota_ = now;
+  follow_quota("/proc/self");
+} catch (const std::bad_alloc&) {
+  // The next time.
 }
 
 // Parker's mutex held, as in put_on_bench.

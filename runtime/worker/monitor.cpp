@@ -122,6 +122,7 @@ void runtime_state::tick() noexcept {
   relieve_hogs();
   retry_starved();
   quiet_ticks_ = quiet && lost_ticks_ == 0 ? quiet_ticks_ + 1 : 0;
+  if (!quiet) look_at_quota(now_ns());
   if (!quiet) trims_left_ = 2;  // the first marks what is unused, the second gives it back
   const std::int64_t now = now_ns();
   if (trims_left_ > 0 && now - last_trim_ >= tuning::trim_interval) {

@@ -9,6 +9,7 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,8 @@ runtime_state::runtime_state(runtime_options given)
           *this, options.blocking_threads, options.blocking_keep_alive,
           blocking_pool::thread_hooks{options.on_blocking_thread_start, options.on_blocking_thread_stop})),
       parker(*this, static_cast<std::uint32_t>(worker_limit(options.threads))),
+      first_limit_(worker_limit(options.threads)),
+      quota_counts_(options.threads == 0 && !std::getenv("ULEXITE_THREADS")),
       seen_dispatches_(workers) {
   install_death_reports();
   for (std::size_t i = 0; i < workers; ++i) schedulers.push_back(std::make_unique<scheduler>(*this, i));

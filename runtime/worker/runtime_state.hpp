@@ -125,6 +125,9 @@ class runtime_state {
 
   // Changes how many workers there may be, from 1 to `workers`. Never waits. Any thread.
   void resize(std::size_t to) noexcept;
+  // As many as the control groups of a process grant, but no more than at the start. See quota_processors, and throws
+  // what it throws.
+  void follow_quota(const std::string& process);
   // A worker of which there are too many waits until it is wanted again. False: it must end. Its own thread.
   [[nodiscard]] bool wait_on_bench(worker_slot& surplus) noexcept;
 
@@ -150,6 +153,8 @@ class runtime_state {
   std::size_t abandon_all() noexcept;
 
   [[nodiscard]] runtime_metrics metrics() const noexcept;
+  // The user has decided how many workers there may be: the quota counts no longer.
+  void forget_quota() noexcept { was_resized_.store(true, std::memory_order_relaxed); }  // hint
 
   // Makes the calling thread the worker of that number, until it is told to end or leaves that to another thread.
   // Returns a fiber that is to be made runnable, or null.
@@ -207,6 +212,7 @@ class runtime_state {
   void call_start_hook(std::size_t index);
   [[nodiscard]] std::vector<late_fiber> those_running(const scheduler* but);
   [[nodiscard]] std::size_t queued() const noexcept;
+  void look_at_quota(std::int64_t now) noexcept;
 
   // The monitor: sees to what no worker can see to itself. One thread at a time.
   class monitor_turn;
@@ -240,7 +246,12 @@ class runtime_state {
   bool monitor_stop_ = false;  // guarded by the parker's mutex
   thread_agent* monitor_agent_ = nullptr;
 
+  const std::size_t first_limit_;         // of workers, before any resize
+  const bool quota_counts_;               // nobody has said how many workers there are to be
+  std::atomic<bool> was_resized_{false};  // by the user, who then decides
+
   // the monitor's own
+  std::int64_t last_quota_ = now_ns();
   std::int64_t last_busy_ = 0;  // the last tick at which something had happened
   bool asked_ = false;          // when_quiet, since then
   unsigned quiet_ticks_ = 0, lost_ticks_ = 0, trims_left_ = 0;

@@ -110,7 +110,7 @@ job* scheduler::take_injected(std::size_t most) noexcept {
   }
 #endif
   intrusive_queue<job> taken, woken;
-  home_.injected.take(std::min(most, length / home_.workers + 1), taken, woken);
+  home_.injected.take(std::min(most, length / home_.parker.limit() + 1), taken, woken);
   job* const first = woken.empty() ? taken.pop() : woken.pop();
   if (!first) return nullptr;
   if (!taken.empty() || !woken.empty()) {

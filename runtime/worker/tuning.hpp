@@ -43,6 +43,7 @@ inline constexpr unsigned stacks_kept = 16, most_stacks_taken = 32;
 // The monitor. Two quiet ticks are enough for workers that wake up more often than that: so it need not be woken with
 // each of them. A retry that is refused takes about 1 us.
 inline constexpr ns tick_interval = 10'000'000, trim_interval = 5'000'000'000;
+inline constexpr ns quota_interval = 60'000'000'000;  // to the next look at the control group's quota
 inline constexpr unsigned quiet_ticks_before_sleep = 2;
 inline constexpr ns silence = 300'000'000;  // before it is asked whether that is a deadlock
 inline constexpr std::size_t retries_per_tick = 1024;

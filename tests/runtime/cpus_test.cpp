@@ -2,7 +2,9 @@
 
 #include "support/runtime_fixture.hpp"
 
+#include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/threads/cpus.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -31,6 +33,11 @@ class Quota : public testing::Test {
     append(groups_.string() + group + "/" + file, text + "\n");
   }
   std::size_t granted() { return quota_processors(folder_.string()); }
+  // Instead of what it was.
+  void change(const std::string& group, const std::string& file, const std::string& text) {
+    std::ofstream(groups_.string() + group + "/" + file) << text << "\n";
+  }
+  [[nodiscard]] std::string process() const { return folder_.string(); }
 
   static constexpr std::size_t unlimited = 1024;
 
@@ -50,6 +57,34 @@ TEST_F(Quota, IsThatOfANestedGroup) {
   limit("/system.slice/app.service", "cpu.max", "150000 100000");
   limit("/system.slice", "cpu.max", "max 100000");
   EXPECT_EQ(granted(), 2u) << "one and a half, rounded up";
+}
+
+// A running runtime has fewer workers when the quota is lowered, and more when it is raised again.
+TEST_F(Quota, IsFollowed) {
+  mount("cgroup2", "/", "rw");
+  join("0::/a");
+  limit("/a", "cpu.max", "max 100000");
+  runtime rt({.threads = 4});
+  detail::runtime_state& state = detail::state_of(rt);
+  const auto occupy = [&] {
+    rt.run([] {
+      std::vector<join_handle<>> all;
+      for (int i = 0; i < 12; ++i) all.push_back(spawn([] { std::this_thread::sleep_for(5ms); }));
+      for (auto& each : all) each.get();
+    });
+  };
+  occupy();
+  EXPECT_GT(rt.metrics().workers, 1u);
+  change("/a", "cpu.max", "100000 100000");
+  state.follow_quota(process());
+  wait_until([&] { return rt.metrics().workers == 1; });
+  occupy();
+  EXPECT_EQ(rt.metrics().workers, 1u);
+  change("/a", "cpu.max", "900000 100000");
+  state.follow_quota(process());
+  EXPECT_EQ(state.parker.limit(), 4u) << "no more than at the start";
+  occupy();
+  EXPECT_GT(rt.metrics().workers, 1u);
 }
 
 TEST_F(Quota, IsTheLeastOnTheWayUp) {
