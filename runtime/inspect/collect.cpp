@@ -119,7 +119,8 @@ runtime_report collect(runtime_state& home, const dump_options& options) {
   runtime_report report;
   report.metrics = home.metrics();
   for (const auto& worker : home.schedulers)
-    if (worker->runs_something() || worker->counters.parks.get() + worker->counters.dispatches.get() > 0) report.workers.push_back(look_at(*worker));
+    if (worker->runs_something() || worker->counters.parks.get() + worker->counters.dispatches.get() > 0)
+      report.workers.push_back(look_at(*worker));
   if (inspection::possible()) {
     collect_fibers(home, options, report);
   } else {
