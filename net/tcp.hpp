@@ -7,6 +7,7 @@
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/net/serve.hpp>
 #include <ulexite/net/socket_base.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 
 #include <sys/uio.h>
@@ -250,6 +251,18 @@ class tcp_listener {
       }
     };
     detail::server(*this, group, run_handler, options).run();
+  }
+  // The same in a context: a concurrent_context, so that the connections share data without locks, a parallel_context, so
+  // that they have workers of their own, or a runtime.
+  template <class Context, class Handler>
+    requires requires(Context& context) { context.spawn([] {}).get(); }
+  void serve(Context& context, Handler handler, const serve_options& options = {}) {
+    auto server = context.spawn([&] {
+      task_group group;
+      serve(group, std::move(handler), options);
+    });
+    const std::stop_callback passed_on(this_fiber::get_stop_token(), [&] { server.request_stop(); });
+    server.get();
   }
 
   // A token that is set when the listener is closed, just before connecting becomes impossible.

@@ -95,44 +95,22 @@ void task::relay_stops(rare_task_state& mine, const std::stop_source& source) {
 
 // ---- whose turn it is ----
 
-bool strand::enter(job& member) noexcept {
-  const std::lock_guard lock(lock_);
-  if (busy_ && taken_for_ != &member) {
-    waiting_.push(member);
-    return false;
-  }
-  taken_for_ = nullptr;
-  busy_ = true;
-  return true;
-}
-
-// The next to run, or null, and the strand is free.
-task* strand::leave() noexcept {
-  const std::lock_guard lock(lock_);
-  job* const next = waiting_.pop();
-  busy_ = next != nullptr;
-  return static_cast<task*>(next);
-}
-
-// It runs later, or elsewhere. The strand stays taken for it.
+// It runs later, or elsewhere.
 void strand::hand_on(task& member) noexcept {
-  {
-    const std::lock_guard lock(lock_);
-    taken_for_ = &member;
-  }
+  turn_.hand_on(member);
   perturb();
   scheduler& here = *this_scheduler();
   if (!here.forward_if_pinned_elsewhere(member)) here.add(member);
 }
 
 void strand::run(task& first) noexcept {
-  if (!enter(first)) return;
+  if (!turn_.enter(first)) return;
   retain();
   scheduler& here = *this_scheduler();  // which a leash does not leave
   task* member = &first;
   for (unsigned turns = 1;; ++turns) {
     here.run_on_leash(*member);
-    member = leave();
+    member = static_cast<task*>(turn_.leave());
     if (!member) break;
     if (turns == members_per_run || here.must_visit() || !here.may_run(*member)) {
       hand_on(*member);

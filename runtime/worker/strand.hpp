@@ -4,13 +4,11 @@
 // members of a concurrent_context. Named after Kohlhoff's strands in Boost.Asio.
 //
 // A member is on a leash (scheduler::run_on_leash), so each time it leaves its stack the worker comes back here, and the
-// strand goes to the next member. One that is dispatched while another runs waits in a queue of the strand.
+// strand goes to the next member. One that is dispatched while another runs waits (strand_turn.hpp).
 //
-// State, all guarded by lock_ but the references
-//   busy_        a member runs, or the strand is taken for one.
-//   taken_for_   the member that the strand is taken for while it is on its way to a worker; else null.
-//   waiting_     members that were dispatched meanwhile.
-//   members_     all that have not ended.
+// State
+//   references_   who may still use it.
+//   members_      all that have not ended. Guarded by lock_.
 //
 // Pairings
 //   A  release counts down, acq_rel  ->  the last one counts down, acq_rel: it sees what the others wrote.
@@ -19,6 +17,7 @@
 #include <ulexite/base/job.hpp>
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
+#include <ulexite/runtime/worker/strand_turn.hpp>
 
 #include <atomic>
 #include <mutex>
@@ -69,19 +68,15 @@ class strand {
  private:
   ~strand() = default;
 
-  [[nodiscard]] bool enter(job& member) noexcept;
-  [[nodiscard]] task* leave() noexcept;
   void hand_on(task& member) noexcept;
 
   runtime_state& home_;
   const std::string name_;
   std::atomic<int> references_{1};
+  strand_turn<job> turn_;
   std::stop_source stop_source_;  // for the members' tokens
   spin_lock lock_;                // guards all below
-  bool busy_ = false;
   bool stop_requested_ = false;
-  job* taken_for_ = nullptr;
-  intrusive_queue<job> waiting_;
   intrusive_list<rare_task_state> members_;
   agent* waiter_ = nullptr;  // for the last member's end
 };

@@ -1,0 +1,110 @@
+// Whose turn it is in a strand, under Relacy: the text that ships, with three workers that dispatch four members as
+// strand::run does. Never two run at the same time, each sees what the one before it wrote, and each has as many turns
+// as it wants: a member that is forgotten leaves its worker waiting for it, which Relacy reports as a deadlock.
+//
+// MUTANT: NOT_TAKEN           the strand is not taken for the member that is handed on
+// MUTANT: FREED_TOO_EARLY     the strand is free while the next member is on its way
+// MUTANT: A_NOT_RELEASED      the next member does not see what the last one wrote
+// MUTANT: A_NOT_ACQUIRED
+
+#include <ulexite/runtime/worker/strand_turn.hpp>
+
+#include "relacy_atomics.hpp"
+
+#if defined(MUTANT_A_NOT_RELEASED)
+using atomics = model::relacy_atomics<model::release_is_relaxed>;
+#elif defined(MUTANT_A_NOT_ACQUIRED)
+using atomics = model::relacy_atomics<model::acquire_is_relaxed>;
+#else
+using atomics = model::relacy_atomics<>;
+#endif
+
+constexpr int workers = 3, members = 4, turns_each = 2;
+
+struct member {
+  member* next = nullptr;
+  int turns = 0;
+};
+
+struct strand_of_three_workers : rl::test_suite<strand_of_three_workers, workers> {
+  ulexite::detail::strand_turn<member, atomics> turn;
+  member all[members];
+  rl::var<int> inside;  // written by whoever runs, without a lock: two at once are a data race
+
+  // The queue that the workers take from.
+  model::relacy_mutex mutex;
+  model::relacy_condition_variable changed;
+  ulexite::detail::intrusive_queue<member> runnable;
+  int left = members * turns_each;
+
+  void before() {
+    inside($) = 0;
+    for (member& each : all) runnable.push(each);
+  }
+  void after() {
+    RL_ASSERT(inside($) == members * turns_each);
+    for (const member& each : all) RL_ASSERT(each.turns == turns_each);
+  }
+
+  void add(member& one) {
+    std::unique_lock lock(mutex);
+    runnable.push(one);
+    changed.notify_one();
+  }
+
+  void run_on_leash(member& one) {
+    inside($) = inside($) + 1;
+    ++one.turns;
+  }
+
+  void finish(member& one) {
+    if (one.turns < turns_each) add(one);
+    std::unique_lock lock(mutex);
+    if (--left == 0) changed.notify_all();
+  }
+
+  // As strand::run.
+  void dispatch(member& first) {
+    if (!turn.enter(first)) return;
+    member* one = &first;
+    for (int turns = 1;; ++turns) {
+      run_on_leash(*one);
+      member& ran = *one;
+#ifdef MUTANT_FREED_TOO_EARLY
+      finish(ran);
+      one = turn.leave();
+      if (one) {
+        static_cast<void>(turn.leave());
+        static_cast<void>(turn.enter(*one));
+      }
+#else
+      // It is made runnable before the strand is given on, as by complete_switch.
+      finish(ran);
+      one = turn.leave();
+#endif
+      if (!one) return;
+      if (turns == 2 || rl::rand(2)) {
+#ifndef MUTANT_NOT_TAKEN
+        turn.hand_on(*one);
+#endif
+        add(*one);
+        return;
+      }
+    }
+  }
+
+  void thread(unsigned) {
+    for (;;) {
+      member* one = nullptr;
+      {
+        std::unique_lock lock(mutex);
+        while (left > 0 && runnable.empty()) changed.wait(lock);
+        if (left == 0) return;
+        one = runnable.pop();
+      }
+      dispatch(*one);
+    }
+  }
+};
+
+int main() { return model::holds<strand_of_three_workers>(200'000) ? 0 : 1; }
