@@ -26,8 +26,9 @@ void set_name(std::string_view name) {
 }
 
 void* user_data() noexcept {
-  const detail::task* const self = detail::this_task();
-  const detail::rare_task_state* const rare = self ? self->rare_state_if_made() : nullptr;
+  const detail::current_execution& here = detail::inlined_execution();
+  if (!here.scheduler || !here.scheduler->running()) return nullptr;
+  const detail::rare_task_state* const rare = here.scheduler->running()->rare_state_if_made();
   return rare ? rare->user_data : nullptr;
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <ulexite/runtime/task/rare_task_state.hpp>
+#include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/wait/locals.hpp>
 
 #include <atomic>
@@ -14,7 +17,16 @@ namespace detail {
 // One sequence for the fiber_locals of all types, whose values stand in the same list.
 inline std::uint64_t next_local_key() noexcept {
   static std::atomic<std::uint64_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;  // counter
+  return last.fetch_add(1, std::memory_order_relaxed);  // counter
+}
+
+// What the calling fiber has of that key; null if that is nothing, and for others than fibers. Without a call.
+[[gnu::always_inline]] inline local_value* find_local(std::uint64_t key) noexcept {
+  const current_execution& here = inlined_execution();
+  if (!here.agent || here.agent->kind != agent_kind::fiber) [[unlikely]]
+    return nullptr;
+  const rare_task_state* const rare = here.agent->fiber().rare_state_if_made();
+  return rare ? rare->locals.find(key) : nullptr;
 }
 
 }  // namespace detail
@@ -37,6 +49,8 @@ class fiber_local {
   // The caller's value. Never waits, unless make does. Throws what make throws, std::bad_alloc, and usage_error in a
   // job.
   T& get() {
+    if (auto* const found = detail::find_local(key_)) [[likely]]
+      return static_cast<value*>(found)->item;
     detail::local_values& mine = detail::this_agents_locals();
     if (auto* const found = mine.find(key_)) return static_cast<value*>(found)->item;
     auto made = std::make_unique<value>(key_, make_);

@@ -15,7 +15,8 @@ struct local_value {
   local_value* next = nullptr;
 };
 
-// All of them: a list, for there are few. Used by the agent only.
+// All of them: a list, for there are few, and places for those of the first fiber_locals of the process. Used by the agent
+// only.
 class local_values {
  public:
   local_values() = default;
@@ -24,6 +25,7 @@ class local_values {
   ~local_values() { clear(); }
 
   [[nodiscard]] local_value* find(std::uint64_t key) const noexcept {
+    if (key < at_once) return places_[key];
     local_value* value = first_;
     while (value && value->key != key) value = value->next;
     return value;
@@ -31,17 +33,22 @@ class local_values {
   void add(local_value& value) noexcept {
     value.next = first_;
     first_ = &value;
+    if (value.key < at_once) places_[value.key] = &value;
   }
   // Destroys them, youngest first, with those that the destructors make.
   void clear() noexcept {
     while (local_value* const youngest = first_) {
       first_ = youngest->next;
+      if (youngest->key < at_once) places_[youngest->key] = nullptr;
       delete youngest;
     }
   }
 
  private:
+  static constexpr std::uint64_t at_once = 8;  // keys that are found without a search
+
   local_value* first_ = nullptr;
+  local_value* places_[at_once] = {};
 };
 
 // The values of the calling fiber or thread. Throws std::bad_alloc, usage_error in a job.

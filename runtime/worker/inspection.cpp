@@ -13,7 +13,8 @@ namespace {
 // read is judged afterwards: so sanitizers, which object to both, do not look at it.
 struct raw_record {
   static_assert(sizeof(agent) % 8 == 0 && sizeof(fiber) % 8 == 0);
-  alignas(16) std::uint64_t words[(sizeof(agent) + sizeof(fiber)) / 8];
+  using word = std::uint64_t __attribute__((may_alias));  // it holds parts of other types
+  alignas(16) word words[(sizeof(agent) + sizeof(fiber)) / 8];
 
   [[nodiscard]] const agent& owner() const noexcept { return *reinterpret_cast<const agent*>(words); }
   [[nodiscard]] const fiber& content() const noexcept { return *reinterpret_cast<const fiber*>(&owner() + 1); }
@@ -23,8 +24,9 @@ struct raw_record {
 __attribute__((noinline, no_sanitize("address", "thread"))) void copy_record(const agent& block,
                                                                              raw_record& into) noexcept {
   std::atomic_thread_fence(std::memory_order_acquire);  // what was read before is older
-  const auto* const from = reinterpret_cast<const volatile std::uint64_t*>(&block);
-  for (std::size_t i = 0; i < std::size(into.words); ++i) into.words[i] = from[i];
+  const auto* const from = reinterpret_cast<const volatile raw_record::word*>(&block);
+  raw_record::word* const to = into.words;
+  for (std::size_t i = 0; i < std::size(into.words); ++i) to[i] = from[i];
   std::atomic_thread_fence(std::memory_order_acquire);  // what is read next is younger
 }
 
