@@ -24,7 +24,8 @@ job* scheduler::next() noexcept {
   if (job* const mine = next_local()) return mine;
   // Last: the fiber that forked takes them back for less, if it comes back soon.
   if (job* const forked = forks_.start_next(false)) return forked;
-  if (job* const pinned = take_pinned()) return pinned;
+  if (has_pinned()) [[unlikely]]
+    if (job* const pinned = take_pinned()) return pinned;
   const bool may_take = last_theft_.patience == 0 && last_theft_.count < tuning::smallest_batch;
   return may_take || few_injected() ? take_injected(tuning::inject_batch) : nullptr;
 }
@@ -45,7 +46,7 @@ job* scheduler::housekeeping() noexcept {
   const bool leave_forks = std::exchange(leave_forks_, false);
   forks_turn_ = !forks_turn_ && !leave_forks;  // neither starves the other
   visit_asked_ = false;
-  job* due = take_pinned();
+  job* due = has_pinned() ? take_pinned() : nullptr;
   if (!due && forks_turn_) due = forks_.start_next(true);
   if (due || (due = take_injected(tuning::visit_batch)) || (!leave_forks && (due = forks_.start_next(true))))
     return due;

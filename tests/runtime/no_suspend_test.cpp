@@ -151,12 +151,10 @@ TEST_P(OnThreadStack, HasRoom) {
     std::vector<join_handle<>> all;
     for (int i = 0; i < 20; ++i)
       all.push_back(spawn([] {
-        const char here = 0;
-        ASSERT_TRUE(stack_around(&here));
+        ASSERT_TRUE(stack_around(__builtin_frame_address(0)));
         for (int round = 0; round < 20; ++round) {
           const auto deep = on_thread_stack([] {
-            const char there = 0;
-            EXPECT_FALSE(stack_around(&there)) << "it stands on a fiber's stack";
+            EXPECT_FALSE(stack_around(__builtin_frame_address(0))) << "it stands on a fiber's stack";
             return depth_of(2000);  // 2 MiB
           });
           EXPECT_EQ(deep, 2000U);
@@ -190,10 +188,7 @@ TEST_P(OnThreadStack, InAContextAndPinned) {
       all.push_back(context.spawn([] {
         for (int round = 0; round < 20; ++round) {
           const migration_guard pinned;
-          on_thread_stack([] {
-            const char there = 0;
-            EXPECT_FALSE(stack_around(&there));
-          });
+          on_thread_stack([] { EXPECT_FALSE(stack_around(__builtin_frame_address(0))); });
           this_fiber::yield();
         }
       }));
