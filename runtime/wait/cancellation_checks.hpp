@@ -35,7 +35,11 @@ inline void check_cancelled(agent& self) {
 
 // Throws usage_error under no_suspend. For waits that are no cancellation points, before they link anything; the others
 // are refused where they begin.
-void check_may_wait(agent& self, wait_kind kind);
+[[noreturn, gnu::cold]] void throw_wait_forbidden(agent& self, wait_kind kind);
+inline void check_may_wait(agent& self, wait_kind kind) {
+  if (self.waits_forbidden) [[unlikely]]
+    throw_wait_forbidden(self, kind);
+}
 
 // Requests a stop, and so runs callbacks of the user's. A fiber may not wait in them: what holds for std::stop_callback
 // on threads, that the one who destroys it waits for a call under way elsewhere, is decided by the thread that made the

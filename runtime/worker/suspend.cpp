@@ -146,10 +146,7 @@ void throw_cancelled(std::error_code cause) {
   throw operation_cancelled();
 }
 
-void check_may_wait(agent& self, wait_kind kind) {
-  if (self.waits_forbidden) [[unlikely]]
-    throw usage_error(words_of_refusal(self, kind));
-}
+void throw_wait_forbidden(agent& self, wait_kind kind) { throw usage_error(words_of_refusal(self, kind)); }
 
 void throw_cancelled() { throw_cancelled(stop_cause(this_agent())); }
 
