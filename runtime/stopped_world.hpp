@@ -39,14 +39,15 @@ void for_each_fiber(runtime& of, Visit&& visit) noexcept {
 // The bounds of the fiber's stack in which `address` lies, of any runtime; nullopt if it lies in none. For a thread that a
 // collector has stopped: which fiber's stack it stands on. Async-signal-safe.
 struct stack_bounds {
-  const void* low;
-  const void* high;
+  const void* low;   // the lowest byte
+  const void* high;  // one past the highest
 };
 [[nodiscard]] std::optional<stack_bounds> stack_around(const void* address) noexcept;
 
 // Thrown when the world could not be stopped: std::errc::timed_out, with words that name those who did not come.
 class late_fibers : public std::system_error {
  public:
+  // For stopped_world only.
   late_fibers(std::vector<std::uint64_t> ids, const std::string& words)
       : std::system_error(std::make_error_code(std::errc::timed_out), words), ids_(std::move(ids)) {}
   // Their numbers; 0 for a worker between two fibers.
