@@ -29,3 +29,8 @@ set -x
 # shellcheck disable=SC2086
 "$compiler" -std=c++20 $flags "$source" -o "$folder/consume" $libraries
 "$folder/consume"
+
+# The same in C, as docs/embedding.md says.
+# shellcheck disable=SC2086
+gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror $flags "$(dirname "$0")/../c/fibers.c" -o "$folder/fibers" $libraries -lstdc++
+"$folder/fibers"
