@@ -5,7 +5,7 @@
 
 void channel_retain(shared_channel* channel) { atomic_fetch_add(&channel->references, 1); }
 
-/* The last one takes what nobody will receive with it. */
+/* The last release frees what was never received. */
 void channel_release(shared_channel* channel) {
   if (atomic_fetch_sub(&channel->references, 1) != 1) return;
   message* left;

@@ -65,7 +65,7 @@ void machine_leave(machine* left) {
   free(left);
 }
 
-/* On top: what lua_pcall has left, above `base`. An error of a fiber whose results nobody can ask for is told. */
+/* On top: what lua_pcall has left, above `base`. If there is no handle left to ask for an error, it is told. */
 static void keep_results(beginning* b, lua_State* lua, int base, int status) {
   lua_pushboolean(lua, status == LUA_OK);
   lua_insert(lua, base + 1);

@@ -33,7 +33,7 @@ class with_handle {
     mine.c_handle = fiber;
     mine.user_data = data;
   }
-  // The last: whoever waits for the end may free what the fiber was given.
+  // The last step: a caller that waits for the end may free what the fiber was given.
   ~with_handle() {
     detail::this_task()->rare_state().c_handle = nullptr;  // made above
     fiber_->ended.set();
@@ -69,7 +69,7 @@ join_handle<> spawn_where(const ulx_spawn_options& given, F body, const void* ca
 
 std::intptr_t run_with_handle(std::intptr_t (*main)(void*), void* data) {
   auto* const fiber = new ulx_fiber;
-  fiber->references.store(1, std::memory_order_relaxed);  // nobody else has it yet
+  fiber->references.store(1, std::memory_order_relaxed);  // no other thread has it yet
   const with_handle handle(fiber, nullptr);
   return main(data);
 }

@@ -142,7 +142,7 @@ struct ulx_runtime {
   ulx_runtime(ulexite::runtime_options options, const ulx_hooks& given) : hooks(given), of(std::move(options)) {}
   const ulx_hooks hooks;
   ulexite::runtime of;
-  std::unique_ptr<ulexite::stopped_world> stopped;  // by whoever has stopped it
+  std::unique_ptr<ulexite::stopped_world> stopped;  // while it is stopped; its stopper's
 };
 
 struct ulx_strand {

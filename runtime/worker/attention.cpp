@@ -16,7 +16,7 @@
 namespace ulexite::detail {
 namespace {
 
-// A request may come between a worker's look at it and the switch, and a worker to a stop while nobody listens.
+// A request may come between a worker's look at it and the switch, and a worker may come to a stop before the stopper waits.
 constexpr std::chrono::microseconds time_to_next_look{200};
 
 }  // namespace

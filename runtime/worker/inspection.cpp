@@ -94,7 +94,7 @@ void inspection::read_wait(const fiber& waiting, fiber_record& into) const {
 
 namespace {
 
-// As inspection::read, but of a fiber that nobody keeps where it is.
+// As inspection::read, but of a fiber that is not kept where it is.
 bool view(agent& block, fiber_view& into) noexcept {
   raw_record raw;
   copy_record(block, raw);

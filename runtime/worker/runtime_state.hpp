@@ -247,7 +247,7 @@ class runtime_state {
   thread_agent* monitor_agent_ = nullptr;
 
   const std::size_t first_limit_;         // of workers, before any resize
-  const bool quota_counts_;               // nobody has said how many workers there are to be
+  const bool quota_counts_;               // the number of workers was left to the machine
   std::atomic<bool> was_resized_{false};  // by the user, who then decides
 
   // the monitor's own

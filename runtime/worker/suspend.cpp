@@ -32,7 +32,7 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, b
   return self.word.reason();
 }
 
-// The waiter ends its own wait before it has begun, as cancelled, so that whoever called unlinks what it has linked.
+// The waiter ends its own wait before it has begun, as cancelled, so that the caller unlinks what it has linked.
 [[gnu::cold, gnu::noinline]] wake_reason refuse_wait(agent& self, spin_lock* held, bool prepared,
                                                      wait_mode mode) noexcept {
   if (!self.waits_forbidden)
