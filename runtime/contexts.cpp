@@ -72,8 +72,8 @@ concurrent_context::~concurrent_context() {
   strand_.request_stop();
   if (detail::strand_of_caller() == &strand_) {
     detail::warn("~concurrent_context was called by one of its own fibers: they run on");
-  } else {
-    strand_.wait_until_empty();
+  } else if (!strand_.wait_until_empty()) {
+    detail::panic("~concurrent_context was called while another waits for its end");
   }
   strand_.release();
 }
@@ -90,18 +90,22 @@ void concurrent_context::request_stop() noexcept { strand_.request_stop(); }
 void concurrent_context::wait() {
   if (detail::strand_of_caller() == &strand_)
     throw usage_error("concurrent_context::wait was called by one of its own fibers, and would wait for itself");
-  strand_.wait_until_empty();
+  if (!strand_.wait_until_empty()) throw usage_error("concurrent_context::wait: another waits already");
 }
 
 std::string_view concurrent_context::name() const noexcept { return strand_.name(); }
 
+// Tokens that the fiber has given away hear of the stops of where it is from now on.
 void migrate(concurrent_context& into) {
   detail::scheduler& here = detail::migrating_in(into.strand_.home());
   detail::task& self = *here.running();
   detail::rare_task_state& rare = self.rare_state();
   if (rare.member_of == &into.strand_) return;
+  rare.strand_stop.reset();
   if (detail::strand* const former = rare.member_of) former->part_from(rare);
   into.strand_.adopt(self);
+  if (const std::stop_source own = self.stop_source(); own.stop_possible())
+    rare.strand_stop.emplace(into.strand_.stop_token(), detail::rare_task_state::relay{own});
   here.renew_leash();
 }
 
@@ -111,6 +115,7 @@ void this_fiber::migrate_to(runtime& runtime) {
   detail::scheduler& here = detail::migrating_in(detail::state_of(runtime));
   detail::rare_task_state* const rare = here.running()->rare_state_if_made();
   if (!rare || !rare->member_of) return;
+  rare->strand_stop.reset();
   rare->member_of->part_from(*rare);
   here.renew_leash();
 }

@@ -26,7 +26,6 @@ void strand::adopt(task& fresh) {
 }
 
 void strand::part_from(rare_task_state& member) noexcept {
-  member.strand_stop.reset();
   member.member_of = nullptr;
   agent* waiter = nullptr;
   {
@@ -39,12 +38,17 @@ void strand::part_from(rare_task_state& member) noexcept {
   release();
 }
 
-void strand::wait_until_empty() noexcept {
+bool strand::wait_until_empty() noexcept {
   lock_.lock();
-  if (members_.empty()) return lock_.unlock();
+  const bool another_waits = waiter_ && !waiter_->word.abandoned();
+  if (members_.empty() || another_waits) {
+    lock_.unlock();
+    return !another_waits;
+  }
   agent& self = this_agent();
   waiter_ = &self;
   suspend(self, lock_, waiting_for(wait_kind::context, this, cancellable::no));
+  return true;
 }
 
 // As in runtime_state::request_stop: requests, then a heavy fence, then the ends of waits.

@@ -58,8 +58,8 @@ class strand {
 
   // Asks every member to stop, now and in future. Any thread.
   void request_stop() noexcept;
-  // Waits until it has no member. Not a cancellation point. One at a time, no member.
-  void wait_until_empty() noexcept;
+  // Waits until it has no member. Not a cancellation point. False at once while another waits. Not a member.
+  [[nodiscard]] bool wait_until_empty() noexcept;
   [[nodiscard]] bool empty() noexcept {
     const std::lock_guard lock(lock_);
     return members_.empty();

@@ -258,6 +258,42 @@ TEST_P(ConcurrentContext, MigrateTo) {
   });
 }
 
+TEST_P(ConcurrentContext, ATokenHearsOfWhereItsFiberIs) {
+  run([&] {
+    concurrent_context left, right;
+    event stopped_left, moved;
+    auto wanderer = left.spawn([&](std::stop_token token) {
+      this_fiber::migrate_to(right);
+      moved.set();
+      stopped_left.wait();
+      EXPECT_FALSE(token.stop_requested()) << "it has left";
+      right.request_stop();
+      EXPECT_TRUE(token.stop_requested());
+    });
+    moved.wait();
+    left.request_stop();
+    stopped_left.set();
+    wanderer.get();
+  });
+}
+
+// A callback of a token asks for the very fiber that ends meanwhile.
+TEST_P(ConcurrentContext, StopsRaceWithEnds) {
+  for (int round = 0; round < 50; ++round)
+    run([&] {
+      concurrent_context context;
+      std::vector<join_handle<>> all(8);
+      for (auto& each : all)
+        each = context.spawn([&each](std::stop_token token) {
+          const std::stop_callback asks(token, [&each] { static_cast<void>(each.done()); });
+          this_fiber::yield();
+        });
+      auto stopper = spawn([&] { context.request_stop(); });
+      stopper.get();
+      context.wait();
+    });
+}
+
 TEST_P(ConcurrentContext, MisuseIsTold) {
   runtime& other = make(1);
   run([&] {
@@ -265,6 +301,13 @@ TEST_P(ConcurrentContext, MisuseIsTold) {
     EXPECT_THROW(this_fiber::migrate_to(elsewhere), usage_error);
     EXPECT_THROW(context.spawn([&] { context.wait(); }).get(), usage_error);
     EXPECT_EQ(run_in(elsewhere, [] { return 5; }), 5);
+    event over;
+    context.spawn([&] { over.wait(); }).detach();
+    auto waiter = spawn([&] { context.wait(); });
+    wait_until_others_wait();
+    EXPECT_THROW(context.wait(), usage_error) << "another waits";
+    over.set();
+    waiter.get();
   });
   concurrent_context outside(rt());
   EXPECT_THROW(this_fiber::migrate_to(outside), usage_error) << "on a plain thread";
