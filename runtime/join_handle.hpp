@@ -97,11 +97,16 @@ class join_handle {
   detail::result_task<T>* task_ = nullptr;
 };
 
-// For select.
+// For select, and for the C interface.
 struct detail::handle_access {
   template <class T>
   static task& task_of(const join_handle<T>& handle, const char* operation) {
     return handle.checked(operation);
+  }
+  // Null: the handle has no fiber.
+  template <class T>
+  static task* task_if_any(const join_handle<T>& handle) noexcept {
+    return handle.task_;
   }
 };
 

@@ -21,16 +21,16 @@ void event::set_and_wake() noexcept {
   detail::resume_all(woken);
 }
 
-bool event::wait_until_ns(std::int64_t deadline, detail::wait_kind kind) {
+bool event::wait_until_ns(std::int64_t deadline, detail::wait_kind kind, const void* object) {
   detail::agent& self = detail::this_agent();
   detail::throw_if_stopped(self);
-  const detail::wake_reason reason = wait_quietly(self, detail::cancellable::yes, deadline, kind);
+  const detail::wake_reason reason = wait_quietly(self, detail::cancellable::yes, deadline, kind, object);
   if (reason == detail::wake_reason::cancelled) detail::throw_cancelled();
   return reason == detail::wake_reason::notified;
 }
 
 detail::wake_reason event::wait_quietly(detail::agent& self, detail::cancellable cancellable, std::int64_t deadline,
-                                        detail::wait_kind kind) noexcept {
+                                        detail::wait_kind kind, const void* object) noexcept {
   if (word_.load(std::memory_order_acquire) == set_bit) {  // A
     detail::spend_budget(self);
     return detail::wake_reason::notified;
@@ -42,7 +42,8 @@ detail::wake_reason event::wait_quietly(detail::agent& self, detail::cancellable
     return detail::wake_reason::notified;
   }
   detail::wait_node node(self);
-  return detail::wait_in(queue_, guard_, node, detail::waiting_for(kind, this, cancellable), deadline);
+  return detail::wait_in(queue_, guard_, node, detail::waiting_for(kind, object ? object : this, cancellable),
+                         deadline);
 }
 
 bool event::set_or_marked() noexcept {

@@ -22,6 +22,10 @@ namespace ulexite {
 class isolated_context;
 class latch;
 
+namespace c {
+class end_of_fiber;
+}  // namespace c
+
 namespace detail {
 class blocking_call;
 class event_case;
@@ -58,6 +62,7 @@ class event {
   }
 
  private:
+  friend class c::end_of_fiber;
   friend class detail::blocking_call;
   friend class detail::event_case;
   friend class detail::future_state_base;
@@ -66,10 +71,12 @@ class event {
 
   static constexpr std::uint8_t set_bit = 1, waited_bit = 2;
 
-  bool wait_until_ns(std::int64_t deadline, detail::wait_kind kind = detail::wait_kind::event);
+  // `object`: what a dump names as waited for; null: the event.
+  bool wait_until_ns(std::int64_t deadline, detail::wait_kind kind = detail::wait_kind::event,
+                     const void* object = nullptr);
   // Neither throws nor spends the budget: how the wait ended.
   detail::wake_reason wait_quietly(detail::agent& self, detail::cancellable cancellable, std::int64_t deadline,
-                                   detail::wait_kind kind) noexcept;
+                                   detail::wait_kind kind, const void* object = nullptr) noexcept;
   void set_and_wake() noexcept;
   // With guard_ held: whether it is set. If not, it cannot be set before the guard is released.
   [[nodiscard]] bool set_or_marked() noexcept;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What a fiber begins with, and ends with. */
 typedef struct {
@@ -14,10 +15,13 @@ typedef struct {
   int kept;           /* that entry */
   message* arguments; /* of go: the function, and its arguments */
   message* results;   /* at its end: true and its values, or false and an error */
+  char* untold;       /* that error in words, until a join has raised it; of a fiber that was not asked to stop */
 } beginning;
 
 static void release(beginning* b) {
   if (atomic_fetch_sub(&b->references, 1) != 1) return;
+  if (b->untold) fprintf(stderr, "lua: a fiber ended with an error: %s\n", b->untold);
+  free(b->untold);
   message_free(b->results);
   ulx_fiber_release(b->fiber);
   free(b);
@@ -65,12 +69,14 @@ void machine_leave(machine* left) {
   free(left);
 }
 
-/* On top: what lua_pcall has left, above `base`. If there is no handle left to ask for an error, it is told. */
+/* On top: what lua_pcall has left, above `base`. */
 static void keep_results(beginning* b, lua_State* lua, int base, int status) {
   lua_pushboolean(lua, status == LUA_OK);
   lua_insert(lua, base + 1);
-  if (status != LUA_OK && atomic_load(&b->references) == 1 && ulx_check() == 0)
-    fprintf(stderr, "lua: a fiber ended with an error: %s\n", luaL_tolstring(lua, base + 2, NULL));
+  if (status != LUA_OK && ulx_check() == 0) {
+    b->untold = strdup(luaL_tolstring(lua, base + 2, NULL));
+    lua_pop(lua, 1);
+  }
   b->results = message_of(lua, base + 1);
 }
 
@@ -170,6 +176,8 @@ static int fiber_join(lua_State* lua) {
   message* const results = b->results;
   if (!results) return luaL_error(lua, "the results of this fiber were taken already");
   b->results = NULL;
+  free(b->untold);
+  b->untold = NULL;
   const int count = message_push(lua, results);
   if (lua_toboolean(lua, -count)) return count - 1;
   lua_pushvalue(lua, -count + 1);

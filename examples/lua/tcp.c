@@ -29,8 +29,9 @@ static int port_at(lua_State* lua, int index) {
 /* tcp.listen(port [, host]) -> socket, port */
 static int lua_listen(lua_State* lua) {
   const int port = port_at(lua, 1);
+  const char* const host = luaL_optstring(lua, 2, "127.0.0.1");
   tcp_socket* const made = socket_push(lua);
-  check_tcp(lua, "listen", tcp_listen(luaL_optstring(lua, 2, "127.0.0.1"), port, made));
+  check_tcp(lua, "listen", tcp_listen(host, port, made));
   lua_pushinteger(lua, tcp_port(made));
   return 2;
 }
@@ -39,7 +40,7 @@ static int lua_listen(lua_State* lua) {
 static int lua_connect(lua_State* lua) {
   const char* const host = luaL_checkstring(lua, 1);
   const int port = port_at(lua, 2);
-  check_tcp(lua, host, tcp_connect(host, port, socket_push(lua)));
+  check_tcp(lua, lua_pushfstring(lua, "connect: %s", host), tcp_connect(host, port, socket_push(lua)));
   return 1;
 }
 
@@ -89,9 +90,9 @@ static int socket_close(lua_State* lua) {
 }
 
 void open_tcp(lua_State* lua) {
-  static const luaL_Reg methods[] = {{"accept", socket_accept}, {"read", socket_read},   {"line", socket_line},
-                                     {"write", socket_write},   {"close", socket_close}, {"__gc", socket_close},
-                                     {"__close", socket_close}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"accept", socket_accept}, {"read", socket_read},  {"line", socket_line},     {"write", socket_write},
+      {"close", socket_close},   {"__gc", socket_close}, {"__close", socket_close}, {NULL, NULL}};
   static const luaL_Reg functions[] = {{"listen", lua_listen}, {"connect", lua_connect}, {NULL, NULL}};
   luaL_newmetatable(lua, "socket");
   luaL_setfuncs(lua, methods, 0);

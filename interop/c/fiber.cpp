@@ -46,6 +46,12 @@ class with_handle {
   ulx_fiber* const fiber_;
 };
 
+// It stays as long as the caller has the handle. Null: the fiber of ulx_runtime_run.
+detail::task* task_of(const ulx_fiber* fiber) noexcept {
+  const std::lock_guard lock(fiber->guard);
+  return detail::handle_access::task_if_any(fiber->handle);
+}
+
 fiber_options to_options(const ulx_spawn_options& given) {
   fiber_options options;
   if (given.name) options.name = given.name;
@@ -129,11 +135,8 @@ int ulx_go(void (*function)(void*), void* argument, const ulx_spawn_options* giv
 int ulx_join(ulx_fiber* fiber, int64_t deadline, intptr_t* result) noexcept {
   return guarded([&] {
     if (fiber == self()) throw usage_error("ulx_join by the fiber itself");
-    if (deadline == ULX_FOREVER) {
-      fiber->ended.wait();
-    } else if (!fiber->ended.wait_until(to_time(deadline))) {
+    if (!fiber->ended.wait_until(deadline == ULX_FOREVER ? detail::no_deadline : deadline, task_of(fiber)))
       return int{ULX_ETIMEDOUT};
-    }
     if (result) *result = fiber->result;
     return 0;
   });
@@ -148,7 +151,10 @@ ulx_fiber* ulx_fiber_retain(ulx_fiber* fiber) noexcept {
 
 void ulx_fiber_release(ulx_fiber* fiber) noexcept { drop(fiber); }
 
-uint64_t ulx_fiber_id(const ulx_fiber* fiber) noexcept { return fiber->handle.id(); }
+uint64_t ulx_fiber_id(const ulx_fiber* fiber) noexcept {
+  const detail::task* const task = task_of(fiber);
+  return task ? task->id : 0;
+}
 
 ulx_fiber* ulx_self(void) noexcept { return self(); }
 
@@ -229,7 +235,8 @@ bool ulx_cancel(ulx_fiber* fiber) noexcept {
   {
     const std::lock_guard lock(fiber->guard);
   }  // its spawn is complete
-  return fiber->handle.request_stop();
+  detail::task* const task = task_of(fiber);
+  return task && task->request_stop();
 }
 
 int ulx_check(void) noexcept {

@@ -150,13 +150,30 @@ struct ulx_strand {
   ulexite::concurrent_context of;
 };
 
+namespace ulexite::c {
+// Set once, by the fiber. A wait for it is one for that fiber's end, to dumps and to the search for deadlocks.
+class end_of_fiber {
+ public:
+  void set() noexcept { event_.set(); }
+  [[nodiscard]] bool is_set() const noexcept { return event_.is_set(); }
+  // False: the deadline is over. `who` may be null: then it is a wait for an event.
+  bool wait_until(std::int64_t deadline, const detail::task* who) {
+    return event_.wait_until_ns(deadline, who ? detail::wait_kind::join : detail::wait_kind::event, who);
+  }
+  operator event&() noexcept { return event_; }  // for select
+
+ private:
+  event event_;
+};
+}  // namespace ulexite::c
+
 // The fiber holds a reference itself, as long as it runs.
 struct ulx_fiber : ulexite::c::in_embedders_memory {
   std::atomic<int> references{2};
-  ulexite::join_handle<> handle;
   std::intptr_t result = 0;  // written before `ended` is set
-  ulexite::event ended;
-  ulexite::detail::spin_lock guard;  // guards the rest
+  ulexite::c::end_of_fiber ended;
+  mutable ulexite::detail::spin_lock guard;  // guards the rest
+  ulexite::join_handle<> handle;             // without a fiber: that of ulx_runtime_run
   bool permit = false;
   ulexite::detail::wait_queue parked;
 };
