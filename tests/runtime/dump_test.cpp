@@ -130,7 +130,8 @@ TEST_P(Dump, TellsOfFibersThatHaveNotStarted) {
     const std::string text = dump(rt);
     if (GetParam() == 1) {
       EXPECT_TRUE(has(text, "\"fresh\": not started yet")) << text;
-      EXPECT_TRUE(has(text, "1 queued")) << text;
+      // A build that moves fibers about at every opportunity may have put it there.
+      EXPECT_TRUE(has(text, "1 queued") || has(text, "1 in the shared queue")) << text;
     }
     EXPECT_TRUE(has(text, "runs fiber #")) << text;
     enough = true;
