@@ -7,7 +7,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ulexite)
 
 get_target_property(layers ulexite ulexite_layers)
 list(TRANSFORM layers PREPEND "FILE_SET;")
-install(TARGETS ulexite EXPORT ulexite-targets
+install(TARGETS ulexite ulexite_mutex_check EXPORT ulexite-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET umbrella ${layers})

@@ -1,0 +1,193 @@
+// Linked into a program, or loaded before it by LD_PRELOAD, it reports a std::mutex that a fiber holds over a wait: such a
+// mutex belongs to the thread, and the fiber may come back on another, or another fiber of the worker may lock it again. Link
+// ulexite::mutex_check. It looks at what pthread_mutex_lock and its kin do, so std::mutex, std::shared_mutex and the like are seen.
+//
+// A fiber that was suspended between lock and unlock is found by the count of its worker's dispatches, which has grown, or
+// because the worker is another: nothing is asked of the switch. Found at the unlock; and by one who finds the mutex locked,
+// before it blocks the worker for ever.
+//
+// Each place of locking is told of once, on stderr. With ULEXITE_MUTEX_CHECK=abort in the environment the process then ends.
+
+#include <ulexite/runtime/inspect/report.hpp>
+#include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace ulexite::detail {
+namespace {
+
+// Who locked a mutex, where, and how far its worker was. Fields are written by the holder alone; another that finds the mutex
+// locked reads them as a hint.
+struct holding {
+  std::atomic<const void*> mutex{nullptr};
+  std::atomic<const scheduler*> worker{nullptr};
+  std::atomic<std::uint64_t> dispatches{0};
+  std::atomic<std::uint64_t> fiber{0};
+  std::atomic<const void*> caller{nullptr};
+};
+
+// Mutexes that fibers hold, by address. In a full bucket a mutex is not watched.
+constexpr std::size_t buckets = 4096, ways = 8;
+std::array<std::array<holding, ways>, buckets> held;  // NOLINT
+
+std::array<holding, ways>& bucket_of(const void* mutex) noexcept {
+  return held[(reinterpret_cast<std::uintptr_t>(mutex) >> 4) * 11400714819323198485U >> 52];
+}
+
+// A worker's count of dispatches only grows. Relaxed everywhere: each value is read by the fiber that wrote it, and the
+// scheduler takes it from worker to worker; else it is a hint.
+constexpr auto relaxed = std::memory_order_relaxed;
+
+bool was_suspended(const holding& h, const scheduler* worker) noexcept {
+  return h.worker.load(relaxed) != worker || h.dispatches.load(relaxed) != worker->counters.dispatches.get();
+}
+
+bool told_already(const void* caller) noexcept {
+  static std::array<std::atomic<const void*>, 64> told;
+  for (auto& place : told) {
+    const void* expected = nullptr;
+    if (place.compare_exchange_strong(expected, caller, relaxed, relaxed)) return false;
+    if (expected == caller) return true;
+  }
+  return true;
+}
+
+[[gnu::cold, gnu::noinline]] void report(const holding& h, const char* what, const void* caller) noexcept {
+  if (told_already(h.caller.load(relaxed))) return;
+  try {
+    const std::string text = "ulexite: a mutex that belongs to a thread was held over a wait: fiber #" +
+                             std::to_string(h.fiber.load(relaxed)) + " locked it at\n    " +
+                             describe_frame(h.caller.load(relaxed)) + "\n  " + what + "\n    " +
+                             describe_frame(caller) + "\n  ulexite::mutex may be held over a wait\n";
+    std::fputs(text.c_str(), stderr);
+  } catch (...) {
+    std::fputs("ulexite: a mutex that belongs to a thread was held over a wait\n", stderr);
+  }
+  const char* const wanted = std::getenv("ULEXITE_MUTEX_CHECK");
+  if (wanted && std::string_view(wanted) == "abort") std::abort();
+}
+
+// The worker that the caller's fiber runs on; null: a plain thread, or no fiber.
+const scheduler* fibers_worker() noexcept {
+  const scheduler* const here = this_scheduler();
+  return here && here->running() ? here : nullptr;
+}
+
+void note(const void* mutex, const void* caller) noexcept {
+  const scheduler* const worker = fibers_worker();
+  if (!worker) return;
+  for (holding& h : bucket_of(mutex)) {
+    const void* expected = nullptr;
+    if (!h.mutex.compare_exchange_strong(expected, mutex, relaxed, relaxed)) continue;
+    h.worker.store(worker, relaxed);
+    h.dispatches.store(worker->counters.dispatches.get(), relaxed);
+    h.fiber.store(worker->running()->id, relaxed);
+    h.caller.store(caller, relaxed);
+    return;
+  }
+}
+
+holding* find(const void* mutex) noexcept {
+  for (holding& h : bucket_of(mutex))
+    if (h.mutex.load(relaxed) == mutex) return &h;
+  return nullptr;
+}
+
+void forget(const void* mutex, const void* caller) noexcept {
+  holding* const h = find(mutex);
+  if (!h) return;
+  const scheduler* const worker = fibers_worker();
+  if (worker && was_suspended(*h, worker)) report(*h, "and after the wait unlocks it at", caller);
+  h->mutex.store(nullptr, relaxed);
+}
+
+// The caller is about to block. Its holder is suspended for certain if it ran on this very worker, which now runs the caller.
+void look_at_holder(const void* mutex, const void* caller) noexcept {
+  const scheduler* const worker = fibers_worker();
+  holding* const h = worker ? find(mutex) : nullptr;
+  if (h && h->worker.load(relaxed) == worker && h->fiber.load(relaxed) != worker->running()->id)
+    report(*h, "and another fiber of that worker would block it for ever at", caller);
+}
+
+template <class F>
+F* next(const char* name) noexcept {
+  return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+}  // namespace ulexite::detail
+
+// Each calls the C library's own. Its address is looked up at the first call.
+#define ULEXITE_NEXT(name) static const auto own = ulexite::detail::next<decltype(name)>(#name)
+
+extern "C" {
+
+int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  static int (*const try_own)(pthread_mutex_t*) = ulexite::detail::next<int(pthread_mutex_t*)>("pthread_mutex_trylock");
+  ULEXITE_NEXT(pthread_mutex_lock);
+  const void* const caller = __builtin_return_address(0);
+  int result = try_own(mutex);
+  if (result == EBUSY) {
+    ulexite::detail::look_at_holder(mutex, caller);
+    result = own(mutex);
+  } else if (result != 0) {
+    return own(mutex);  // whose error is the right one
+  }
+  if (result == 0) ulexite::detail::note(mutex, caller);
+  return result;
+}
+
+int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
+  ULEXITE_NEXT(pthread_mutex_trylock);
+  const int result = own(mutex);
+  if (result == 0) ulexite::detail::note(mutex, __builtin_return_address(0));
+  return result;
+}
+
+int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* until) noexcept {
+  ULEXITE_NEXT(pthread_mutex_timedlock);
+  const int result = own(mutex, until);
+  if (result == 0) ulexite::detail::note(mutex, __builtin_return_address(0));
+  return result;
+}
+
+int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* until) noexcept {
+  ULEXITE_NEXT(pthread_mutex_clocklock);
+  const int result = own(mutex, clock, until);
+  if (result == 0) ulexite::detail::note(mutex, __builtin_return_address(0));
+  return result;
+}
+
+int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
+  ULEXITE_NEXT(pthread_mutex_unlock);
+  ulexite::detail::forget(mutex, __builtin_return_address(0));
+  return own(mutex);
+}
+
+int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
+  ULEXITE_NEXT(pthread_rwlock_wrlock);
+  ulexite::detail::look_at_holder(lock, __builtin_return_address(0));
+  const int result = own(lock);
+  if (result == 0) ulexite::detail::note(lock, __builtin_return_address(0));
+  return result;
+}
+
+int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
+  ULEXITE_NEXT(pthread_rwlock_unlock);
+  ulexite::detail::forget(lock, __builtin_return_address(0));
+  return own(lock);
+}
+}
