@@ -109,7 +109,7 @@ std::initializer_list<hang> hangs_of_groups() {
        {"\"main\": waits", "for the fibers of context 0x", "\"member\": waits", "for event 0x"}},
       {"nobody_unparks",
        nobody_unparks,
-       {"\"parked\": waits", "to be unparked at 0x", "\"main\": waits", "for event 0x"}},
+       {"to be unparked at 0x", "\"main\": waits", "\"parked\"\n"}},  // and main for the end of "parked"
       {"latch_counts_too_high", latch_counts_too_high, {"\"main\": waits", "for latch 0x"}},
       {"barrier_lacks_one", barrier_lacks_one, {"\"early\" and 1 more alike", "at barrier 0x"}},
       {"branch_waits", branch_waits, {"deadlock", "waits", "for event 0x"}},
