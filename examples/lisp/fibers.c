@@ -45,9 +45,7 @@ static void check(fiber* by, const primitive* self, int error) {
 
 /* Seconds, exact or not, as nanoseconds. */
 static int64_t nanoseconds(fiber* by, const primitive* self, value v) {
-  if (!is_integer(v) && !is(v, t_real)) {
-    check_type(by, self, v, t_integer);
-  }
+  if (!is(v, t_real)) check_type(by, self, v, t_integer);
   const double seconds = is_integer(v) ? (double)to_integer(v) : ((real*)v)->number;
   return seconds <= 0 ? 0 : seconds >= 1e9 ? INT64_MAX / 4 : (int64_t)(seconds * 1e9);
 }

@@ -190,7 +190,7 @@ int main(int argc, char** argv) {
   const int error = ulx_runtime_run(runtime, start_deep, &given, &result);
   if (error) fprintf(stderr, "lisp: %s\n", ulx_strerror(error));
   fflush(stdout);
-  ulx_runtime_request_stop(runtime);
+  GC_disable(); /* fibers that are asked to stop now still run, and are no roots any longer */
   ulx_boehm_forget(runtime);
   ulx_runtime_destroy(runtime, ULX_CANCEL, NULL);
   return error ? 1 : (int)result;

@@ -232,9 +232,6 @@ void ulx_unpark(ulx_fiber* fiber) noexcept {
 }
 
 bool ulx_cancel(ulx_fiber* fiber) noexcept {
-  {
-    const std::lock_guard lock(fiber->guard);
-  }  // its spawn is complete
   detail::task* const task = task_of(fiber);
   return task && task->request_stop();
 }
