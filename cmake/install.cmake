@@ -5,9 +5,13 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ulexite)
 
-get_target_property(layers ulexite ulexite_layers)
+set(layers "")
+foreach(target IN ITEMS ulexite ulexite_testing_library)
+  get_target_property(layers_of_target ${target} ulexite_layers)
+  list(APPEND layers ${layers_of_target})
+endforeach()
 list(TRANSFORM layers PREPEND "FILE_SET;")
-install(TARGETS ulexite ulexite_mutex_check EXPORT ulexite-targets
+install(TARGETS ulexite ulexite_testing_library ulexite_mutex_check EXPORT ulexite-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET umbrella ${layers})

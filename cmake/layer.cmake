@@ -17,7 +17,7 @@ function(ulexite_headers_of result)
   set(${result} ${seen} PARENT_SCOPE)
 endfunction()
 
-# ulexite_layer(<layer> [NEEDS <layer>...] [HIDES <layer>...] [USES <header>...] [LIBRARIES <target>...])
+# ulexite_layer(<layer> [NEEDS <layer>...] [HIDES <layer>...] [USES <header>...] [LIBRARIES <target>...] [INTO <target>])
 #
 # A layer is a folder, or a room: a folder in a layer's folder, as runtime/wait. The layer sees its rooms if it NEEDS
 # them; a room sees of its layer only the headers that it USES.
@@ -29,9 +29,13 @@ endfunction()
 # docs/architecture.md is enforced here. Each header is also compiled alone against what its layer's users see (target
 # all_verify_interface_header_sets), so a header that includes a hidden layer does not pass either.
 #
-# LIBRARIES are the third-party targets that the layer's own sources may use.
+# LIBRARIES are the third-party targets that the layer's own sources may use. INTO is the library that the layer becomes a
+# part of: ulexite, unless another is named.
 function(ulexite_layer layer)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "NEEDS;HIDES;USES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "INTO" "NEEDS;HIDES;USES;LIBRARIES")
+  if(NOT arg_INTO)
+    set(arg_INTO ulexite)
+  endif()
   set(folder ${PROJECT_SOURCE_DIR}/${layer})
   string(REPLACE "/" "_" name ${layer})
   set(root ${PROJECT_BINARY_DIR}/include/${name})
@@ -73,8 +77,8 @@ function(ulexite_layer layer)
   ulexite_common_options(${target})
   target_link_libraries(${target} PUBLIC ${arg_NEEDS} PRIVATE ${arg_HIDES} ${arg_LIBRARIES})
 
-  target_sources(ulexite
+  target_sources(${arg_INTO}
     PRIVATE $<TARGET_OBJECTS:${target}>
     PUBLIC FILE_SET ${name} TYPE HEADERS BASE_DIRS ${root} FILES ${installed})
-  set_property(TARGET ulexite APPEND PROPERTY ulexite_layers ${name})
+  set_property(TARGET ${arg_INTO} APPEND PROPERTY ulexite_layers ${name})
 endfunction()

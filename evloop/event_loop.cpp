@@ -21,6 +21,7 @@
 // after a wait has seen and cleared the flag: then some later wait ends for nothing, which is allowed.
 
 #include <ulexite/base/cache_line.hpp>
+#include <ulexite/base/controller.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/evloop/event_loop.hpp>
@@ -182,6 +183,8 @@ std::int64_t event_loop::next_deadline() const noexcept { return state_->deadlin
 
 fd_source& event_loop::open(int fd) {
   const std::string attempt = "ulexite: registering fd ";
+  if (controlled())
+    throw std::system_error(ENOTSUP, std::system_category(), attempt + std::to_string(fd) + " in a deterministic run");
   if (fd < 0)
     throw std::system_error(EBADF, std::system_category(), attempt + std::to_string(fd));  // libevent: silence
   fd_source& source = state_->pool.take();

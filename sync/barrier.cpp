@@ -11,6 +11,7 @@ void barrier_core::refuse(std::ptrdiff_t expected) {
 }
 
 barrier_core::arrival barrier_core::arrive(std::ptrdiff_t n, bool& last) {
+  const yield_point at_exit;
   const std::lock_guard lock(guard_);
   if (n <= 0 || n > missing_)
     throw usage_error("barrier::arrive: " + std::to_string(n) + " of " + std::to_string(missing_) + " missing");
@@ -20,6 +21,7 @@ barrier_core::arrival barrier_core::arrive(std::ptrdiff_t n, bool& last) {
 }
 
 bool barrier_core::drop() {
+  const yield_point at_exit;
   const std::lock_guard lock(guard_);
   if (missing_ == 0) throw usage_error("barrier::arrive_and_drop: 0 missing");
   --expected_;
@@ -27,6 +29,7 @@ bool barrier_core::drop() {
 }
 
 void barrier_core::complete() noexcept {
+  const yield_point at_exit;
   intrusive_list<wait_node> woken;
   guard_.lock();
   ++phase_;

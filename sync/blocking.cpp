@@ -9,6 +9,7 @@ void blocking_call::run_and_wait() {
   check_may_wait(self, wait_kind::blocking);
   if (self.kind != agent_kind::fiber) return call();
   throw_if_stopped(self);
+  if (const yield_point at_exit; controlled()) return call();  // there is no other thread
   blocking_pool& pool = *this_runtime_state().blocking;
   pool.submit(*this);
   if (done_.wait_quietly(self, cancellable::yes, no_deadline, wait_kind::blocking) == wake_reason::cancelled) {

@@ -13,6 +13,7 @@ broadcast_core::broadcast_core(std::size_t capacity) : ring_(capacity) {
 
 // The value that is replaced is destroyed after the lock, because that runs code of the user's.
 bool broadcast_core::put(value next) noexcept {
+  const yield_point at_exit;
   intrusive_list<wait_node> woken;
   {
     const std::lock_guard lock(guard_);
@@ -25,6 +26,7 @@ bool broadcast_core::put(value next) noexcept {
 }
 
 bool broadcast_core::close() noexcept {
+  const yield_point at_exit;
   intrusive_list<wait_node> woken;
   {
     const std::lock_guard lock(guard_);
@@ -36,11 +38,13 @@ bool broadcast_core::close() noexcept {
 }
 
 bool broadcast_core::is_closed() const noexcept {
+  const yield_point at_exit;
   const std::lock_guard lock(guard_);
   return closed_;
 }
 
 broadcast_core::reader broadcast_core::subscribe() const noexcept {
+  const yield_point at_exit;
   const std::lock_guard lock(guard_);
   return {end_, 0};
 }
@@ -70,12 +74,14 @@ channel_status broadcast_core::read(reader& who, value& into, std::int64_t deadl
 }
 
 broadcast_core::value broadcast_core::last(reader* who) const noexcept {
+  const yield_point at_exit;
   const std::lock_guard lock(guard_);
   if (who) who->next = end_;
   return ring_[(end_ - 1) % ring_.size()];
 }
 
 bool broadcast_core::has_next(const reader& who) const noexcept {
+  const yield_point at_exit;
   const std::lock_guard lock(guard_);
   return who.next != end_;
 }

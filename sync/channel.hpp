@@ -105,6 +105,7 @@ class channel {
   // Ends the channel: values in it can still be received, waiting senders get channel_closed and keep their values,
   // waiting receivers get nullopt. True the first time. Never waits.
   bool close() noexcept {
+    const detail::yield_point at_exit;
     detail::intrusive_list<detail::wait_node> woken;
     {
       const auto lock = guard(detail::this_caller().worker);
@@ -122,11 +123,13 @@ class channel {
 
   // Whether the channel was closed. Never waits.
   [[nodiscard]] bool is_closed() const noexcept {
+    const detail::yield_point at_exit;
     const auto lock = guard(detail::this_caller().worker);
     return closed_;
   }
   // The number of values in the buffer. Never waits.
   [[nodiscard]] std::size_t size() const noexcept {
+    const detail::yield_point at_exit;
     const auto lock = guard(detail::this_caller().worker);
     return buffer_.size();
   }

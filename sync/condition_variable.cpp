@@ -5,6 +5,7 @@ namespace ulexite {
 
 // Who waits is not woken to find the mutex taken: it is sent to the mutex's queue, and wakes when its turn comes.
 void condition_variable::notify(bool all) noexcept {
+  const detail::yield_point at_exit;
   detail::deferred_resume wake(detail::this_caller().worker);
   detail::intrusive_list<detail::mutex_waiter> notified;
   const std::lock_guard lock(guard_);

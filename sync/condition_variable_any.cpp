@@ -3,6 +3,7 @@
 namespace ulexite {
 
 void condition_variable_any::notify_one() noexcept {
+  const detail::yield_point at_exit;
   detail::intrusive_list<detail::wait_node> woken;
   {
     const std::lock_guard lock(guard_);
@@ -12,6 +13,7 @@ void condition_variable_any::notify_one() noexcept {
 }
 
 void condition_variable_any::notify_all() noexcept {
+  const detail::yield_point at_exit;
   detail::intrusive_list<detail::wait_node> woken;
   {
     const std::lock_guard lock(guard_);

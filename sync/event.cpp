@@ -3,6 +3,7 @@
 namespace ulexite {
 
 void event::set() noexcept {
+  const detail::yield_point at_exit;
   std::uint8_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
   do {
     if (word & waited_bit) return set_and_wake();

@@ -9,6 +9,7 @@ void latch::refuse(std::ptrdiff_t count) { throw usage_error("latch: a count of 
 
 // Who makes it zero still needs the latch: nobody passes before the event is set.
 void latch::count_down(std::ptrdiff_t n) {
+  const detail::yield_point at_exit;
   std::ptrdiff_t count = count_.load(std::memory_order_relaxed);  // the exchange decides
   do {
     if (n < 0 || n > count)

@@ -14,6 +14,7 @@ constexpr unsigned most_passes = 30;
 }  // namespace
 
 bool mutex::try_lock() noexcept {
+  const detail::yield_point at_exit;
   detail::agent& self = detail::this_agent();
   std::uintptr_t word = word_.load(std::memory_order_relaxed);  // hint: the exchange decides
   while ((word & ~contended_bit) == 0) {
@@ -53,12 +54,16 @@ bool mutex::take_or_mark(std::uintptr_t self) noexcept {
 
 bool mutex::lock_until(std::int64_t deadline) {
   detail::agent& self = detail::this_agent();
-  return take_free(self) || lock_slow(self, deadline);
+  return take_free(self, detail::free_word.load(std::memory_order_relaxed)) || lock_slow(self, deadline);  // hint
 }
 
 bool mutex::lock_slow(detail::agent& self, std::int64_t deadline) {
   if (held_by(self)) throw usage_error("mutex::lock by its owner");
-  if (spin(self)) return true;
+  const detail::yield_point at_exit;
+  if (spin(self)) {
+    if (detail::controlled()) mark();
+    return true;
+  }
   detail::check_may_wait(self, detail::wait_kind::mutex);
   detail::mutex_waiter waiter(self);
   return wait_for_turn(waiter, false, deadline);
@@ -73,6 +78,7 @@ bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::
     guard_.lock();
     if (waiter.handed_over || take_or_mark(id(self))) {
       guard_.unlock();
+      if (detail::controlled()) mark();
       ++self.held_locks;
       return true;
     }
@@ -91,6 +97,12 @@ bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::
   }
 }
 
+// In a deterministic run the unlock takes the long way too, because it asks there.
+void mutex::mark() noexcept {
+  const std::lock_guard lock(guard_);
+  word_.fetch_or(contended_bit, std::memory_order_relaxed);  // the owner's
+}
+
 void mutex::forget(detail::mutex_waiter& waiter) noexcept {
   const std::lock_guard lock(guard_);
   detail::wait_queue::remove(waiter);
@@ -99,6 +111,7 @@ void mutex::forget(detail::mutex_waiter& waiter) noexcept {
 // Whoever gets the mutex next may destroy it at once. So unless the next is one that takes the guard first, the word is
 // given up last of all, with the guard free; and if somebody has come to the queue before that, all begins anew.
 void mutex::unlock_slow(detail::agent& self) {
+  const detail::yield_point at_exit;
   if (!held_by(self)) throw usage_error("mutex::unlock by another than its owner");
   --self.held_locks;
   detail::deferred_resume wake(detail::this_caller().worker);

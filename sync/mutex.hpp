@@ -41,7 +41,7 @@ class mutex {
   // Waits until the mutex is the caller's. Not a cancellation point.
   void lock() {
     detail::agent& self = *detail::inlined_caller().agent;
-    if (!take_free(self)) [[unlikely]]
+    if (!take_free(self, detail::free_word.load(std::memory_order_relaxed))) [[unlikely]]  // hint
       lock_slow(self, detail::no_deadline);
   }
 
@@ -70,8 +70,7 @@ class mutex {
     return (word_.load(std::memory_order_relaxed) & ~contended_bit) ==
            id(agent);  // only the caller could have put itself
   }
-  [[nodiscard]] bool take_free(detail::agent& self) noexcept {
-    std::uintptr_t expected = 0;
+  [[nodiscard]] bool take_free(detail::agent& self, std::uintptr_t expected = 0) noexcept {
     if (!word_.compare_exchange_strong(expected, id(self), std::memory_order_acquire,
                                        std::memory_order_relaxed))  // A
       return false;
@@ -81,6 +80,7 @@ class mutex {
 
   bool lock_until(std::int64_t deadline);
   bool lock_slow(detail::agent& self, std::int64_t deadline);
+  void mark() noexcept;
   void unlock_slow(detail::agent& self);
   [[nodiscard]] bool give_to(std::uintptr_t next, bool woken) noexcept;
   bool wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline = detail::no_deadline);

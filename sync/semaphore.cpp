@@ -44,11 +44,13 @@ void semaphore_core::serve_oldest(intrusive_list<wait_node>& woken) noexcept {
 }
 
 bool semaphore_core::try_acquire() noexcept {
+  const yield_point at_exit;
   const std::lock_guard lock(guard_);
   return take(1);
 }
 
 bool semaphore_core::try_acquire(std::ptrdiff_t n, std::ptrdiff_t max) {
+  const yield_point at_exit;
   check_request("try_acquire", n, max);
   const std::lock_guard lock(guard_);
   return take(n);
@@ -79,6 +81,7 @@ bool semaphore_core::acquire(std::ptrdiff_t n, std::ptrdiff_t max, std::int64_t 
 }
 
 void semaphore_core::release(std::ptrdiff_t n, std::ptrdiff_t max) {
+  const yield_point at_exit;
   intrusive_list<wait_node> woken;
   {
     const std::lock_guard lock(guard_);
@@ -92,6 +95,7 @@ void semaphore_core::release(std::ptrdiff_t n, std::ptrdiff_t max) {
 }
 
 void semaphore_core::release_one_of(std::ptrdiff_t max) noexcept {
+  const yield_point at_exit;
   intrusive_list<wait_node> woken;
   {
     const std::lock_guard lock(guard_);

@@ -38,6 +38,7 @@ void shared_mutex::unlock_and_let_in() noexcept {
 }
 
 bool shared_mutex::try_lock(kind as) noexcept {
+  const detail::yield_point at_exit;
   detail::agent& self = detail::this_agent();
   const std::lock_guard lock(guard_);
   if (!queue_.nobody_waits() || !admits(as)) return false;
@@ -47,6 +48,7 @@ bool shared_mutex::try_lock(kind as) noexcept {
 }
 
 bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
+  const detail::yield_point at_exit;
   detail::agent& self = detail::this_agent();
   guard_.lock();
   if (writer_ == &self) {
@@ -77,6 +79,7 @@ bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
 }
 
 void shared_mutex::unlock() {
+  const detail::yield_point at_exit;
   detail::agent& self = detail::this_agent();
   guard_.lock();
   if (writer_ != &self) {
@@ -89,6 +92,7 @@ void shared_mutex::unlock() {
 }
 
 void shared_mutex::unlock_shared() {
+  const detail::yield_point at_exit;
   guard_.lock();
   if (readers_ == 0) {
     guard_.unlock();

@@ -85,6 +85,7 @@ void task_group::interrupt_body() noexcept {
 // All are asked, then their tokens are told, one by one and without the lock, for that runs callbacks of the user's,
 // and then those that wait are woken.
 bool task_group::request_stop() noexcept {
+  const detail::yield_point at_exit;
   std::stop_source token(std::nostopstate);
   {
     const std::lock_guard lock(lock_);

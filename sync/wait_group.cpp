@@ -11,6 +11,7 @@ void wait_group::refuse(const std::string& count) {
 }
 
 void wait_group::change(std::int64_t by) {
+  const detail::yield_point at_exit;
   std::int64_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
   for (;;) {
     std::int64_t next;

@@ -10,6 +10,7 @@
 //                     the monitor, withdrawn by the owner at the next dispatch; a hint. inspected: asked and withdrawn
 //                     by inspection (runtime/worker/inspection.hpp). traced: each dispatch is recorded; a hint.
 //                     visit: come to the main stack; withdrawn by the owner, who finds there what it is for.
+//                     controlled: the owner asks after every operation which fiber goes on; its own.
 //
 // Pairings
 //   A  inspection.hpp A.
@@ -28,7 +29,7 @@ class scheduler;
 class task;
 
 // What others ask of a worker, as bits.
-enum class request : std::uint8_t { yield = 1, inspected = 2, traced = 4, visit = 8 };
+enum class request : std::uint8_t { yield = 1, inspected = 2, traced = 4, visit = 8, controlled = 16 };
 
 class fork_queue {
  public:
@@ -90,6 +91,7 @@ class fork_queue {
   };
 
   void notify_others() noexcept;
+  void let_thief_take() noexcept;
   bool take_back_below(branch& youngest, branch& forked) noexcept;
   void yield_slow() noexcept;
 

@@ -53,6 +53,8 @@ struct runtime_report {
 runtime_report collect(runtime_state& home, const dump_options& options);
 
 void write_text(std::ostream& out, const runtime_report& report);
+// Of that only what was found, and the fibers.
+void write_fibers(std::ostream& out, const runtime_report& report);
 void write_prometheus(std::ostream& out, const runtime_report& report);
 void write_json(std::ostream& out, const runtime_report& report);
 

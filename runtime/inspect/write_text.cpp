@@ -73,6 +73,10 @@ void write_text(std::ostream& out, const runtime_report& report) {
     out << " (" << m.blocking_queued << (m.blocking_queued == 1 ? " call waits for one)" : " calls wait for one)");
   out << '\n';
   for (const worker_report& worker : report.workers) print_worker(out, worker);
+  write_fibers(out, report);
+}
+
+void write_fibers(std::ostream& out, const runtime_report& report) {
   for (const std::string& finding : report.findings) out << "found: " << finding << '\n';
   if (report.fibers_unseen) out << "The fibers cannot be looked at: this kernel refuses membarrier(2).\n";
   for (const fiber_group& group : report.groups) print_group(out, group);

@@ -70,6 +70,12 @@ class parker {
 
   parker(Host& host, std::uint32_t limit) noexcept : host_(host), limit_(limit) {}
 
+  // For a deterministic run, whose one worker comes by itself: it counts as one that searches, so nobody is woken.
+  void expect_own_worker() noexcept {
+    std::unique_lock lock(mutex_);
+    idle_.start_into_search();
+  }
+
   // To be called after every publication of work. Any thread.
   void notify() noexcept {
     const idle_counts now = idle_.counts_after_publishing();  // A

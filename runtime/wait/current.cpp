@@ -1,3 +1,4 @@
+#include <ulexite/base/controller.hpp>
 #include <ulexite/base/random.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
@@ -24,6 +25,11 @@ namespace {
   thread_local thread_agent plain;
   this_thread_execution().agent = &plain;
   return plain;
+}
+
+// The least that gives `number`.
+std::uint32_t least_fraction(std::uint32_t number, std::uint32_t bound) noexcept {
+  return static_cast<std::uint32_t>(((std::uint64_t{number} << 32) + bound - 1) / bound);
 }
 
 constinit thread_local random dice{0};
@@ -64,11 +70,17 @@ ULEXITE_OPAQUE caller this_caller() noexcept {
   return {address->agent ? address->agent : &make_thread_agent(), address->scheduler};
 }
 
+std::uint32_t random_below(std::uint32_t bound) noexcept {
+  return static_cast<std::uint32_t>(std::uint64_t{random_fraction(bound)} * bound >> 32);
+}
+
 // A thread's own numbers, from wherever the thread happens to stand at first.
-ULEXITE_OPAQUE std::uint32_t random_below(std::uint32_t bound) noexcept {
+ULEXITE_OPAQUE std::uint32_t random_fraction(std::uint32_t bound) noexcept {
+  if (controlled_somewhere.load(std::memory_order_relaxed)) [[unlikely]]  // hint
+    if (controller* const own = this_controller()) return least_fraction(own->choose(bound), bound);
   random* address = &dice;
   asm volatile("" : "+r"(address));
-  return address->below(bound);
+  return static_cast<std::uint32_t>(address->next() >> 32);
 }
 
 }  // namespace ulexite::detail

@@ -65,5 +65,7 @@ caller this_caller() noexcept;
 
 // A number below `bound`, which is above 0. Any thread.
 std::uint32_t random_below(std::uint32_t bound) noexcept;
+// The same as a fraction of 2^32: `bound` times it, in whole 2^32ths, is the number; what is left can serve another.
+std::uint32_t random_fraction(std::uint32_t bound) noexcept;
 
 }  // namespace ulexite::detail

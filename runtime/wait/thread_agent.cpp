@@ -11,7 +11,7 @@ bool thread_agent::block(std::int64_t deadline) noexcept {
     count(!signalled());
     condition_.wait(lock, signalled);
   } else {
-    const auto until = steady_clock::time_point(std::chrono::nanoseconds(deadline));
+    const auto until = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
     if (!condition_.wait_until(lock, until, signalled)) return false;
   }
   poked_ = false;

@@ -2,21 +2,36 @@
 
 // Deadlines: points in time of the steady clock, in nanoseconds.
 
+#include <ulexite/base/controller.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <type_traits>
 
 namespace ulexite {
 
-// The clock of every deadline. Where a point in time is taken, those of other clocks do too.
-using steady_clock = std::chrono::steady_clock;
+// The clock of every deadline: std::chrono::steady_clock, with the same epoch, except in a test with a clock of its own
+// (testing/explore.hpp). Where a point in time is taken, those of other clocks do too.
+struct steady_clock {
+  using duration = std::chrono::steady_clock::duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<steady_clock>;
+  static constexpr bool is_steady = true;
+  // Any thread.
+  static time_point now() noexcept;
+};
 
 namespace detail {
 
 inline constexpr std::int64_t no_deadline = INT64_MAX;
 
-// Nanoseconds of the steady clock.
-inline std::int64_t now_ns() noexcept { return steady_clock::now().time_since_epoch().count(); }
+// Nanoseconds of that clock.
+inline std::int64_t now_ns() noexcept {
+  if (controlled_somewhere.load(std::memory_order_relaxed)) [[unlikely]]  // hint
+    return controlled_clock_ns();
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
 
 // A deadline `time` from now. Negative is now; what does not fit means never.
 template <class Rep, class Period>
@@ -32,7 +47,10 @@ std::int64_t deadline_after(std::chrono::duration<Rep, Period> time) noexcept {
 // The same for a point in time. Another clock is read once, here: what happens to it during the wait is not noticed.
 template <class Clock, class Duration>
 std::int64_t deadline_at(std::chrono::time_point<Clock, Duration> time) noexcept {
-  if constexpr (std::is_same_v<Clock, steady_clock>) {
+  if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
+    if (!controlled()) return deadline_at(std::chrono::time_point<steady_clock, Duration>(time.time_since_epoch()));
+    return deadline_after(time - Clock::now());
+  } else if constexpr (std::is_same_v<Clock, steady_clock>) {
     using nanoseconds = std::chrono::duration<double, std::nano>;
     const auto span = time.time_since_epoch();
     if (!(span > span.zero())) return 0;
@@ -45,4 +63,7 @@ std::int64_t deadline_at(std::chrono::time_point<Clock, Duration> time) noexcept
 }
 
 }  // namespace detail
+
+inline steady_clock::time_point steady_clock::now() noexcept { return time_point(duration(detail::now_ns())); }
+
 }  // namespace ulexite

@@ -31,6 +31,8 @@ bool fork_queue::take_back_below(branch& youngest, branch& forked) noexcept {
 // Called when there was no fork before. If no thief has taken those of the last time, the next is likely to be taken
 // back as soon, and a wake-up costs its caller as much as a thousand forks: so there is a pause, longer each time.
 void fork_queue::notify_others() noexcept {
+  if (owner_.is_controlled()) [[unlikely]]
+    return let_thief_take();
   if (!owner_.others_may_be_woken()) return;
   auto& last = last_notification_;
   const std::int64_t time = now_ns();
@@ -40,6 +42,12 @@ void fork_queue::notify_others() noexcept {
   last.time = time;
   last.taken = taken;
   owner_.home().parker.wake_one();
+}
+
+// In a deterministic run there is no other worker, but one could have taken it.
+void fork_queue::let_thief_take() noexcept {
+  if (random_below(2) == 0) return;
+  if (task* const started = start_next(true)) owner_.add(*started);
 }
 
 void fork_queue::yield_slow() noexcept { owner_.yield_after_request(); }

@@ -4,6 +4,7 @@
 #include <ulexite/fiber/valgrind.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
+#include <ulexite/runtime/worker/controlled_run.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 
@@ -100,11 +101,14 @@ void scheduler::begin_quantum(task* next) noexcept {
     until_housekeeping_ = 0;
     visit_asked_ = true;
   }
+  if (controlled_ && current_) current_->agent().budget = 1;
   set_traced(forks_.asked_for(request::traced));
   if (traced()) record_dispatch();
 }
 
 bool scheduler::budget_is_spent() noexcept {
+  if (controlled_) [[unlikely]]
+    return controlled_->another_goes_first();
   current_->agent().budget = tuning::operations_per_round;
   ++budget_rounds_;
   if (current_->agent().held_locks != 0) return false;  // others would wait for its lock, or it is in a no_yield scope

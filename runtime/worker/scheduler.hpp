@@ -37,6 +37,8 @@
 
 namespace ulexite::detail {
 
+class controlled_run;
+class controller;
 class runtime_state;
 enum class departure : bool;
 class worker_handoff;
@@ -72,6 +74,9 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // The worker's life on the calling thread, until the runtime ends it, or the thread leaves it to another
   // (begin_handoff) and the fiber for which it did that wants to come back: then that, to be made runnable.
   task* run() noexcept;
+  // The same in a deterministic run, on the calling thread, until nothing can run any more.
+  void run_controlled(controller& by) noexcept;
+  [[nodiscard]] bool is_controlled() const noexcept { return controlled_ != nullptr; }
   // The stacks that this worker keeps for its next fibers go back. Owner only; after the last run, the
   // thread that ends the runtime.
   void give_stacks_back() noexcept;
@@ -84,10 +89,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   task_pool::cache& blocks() noexcept { return blocks_; }
   // A number for a new fiber, unique in the process.
   [[nodiscard]] bool has_ids() const noexcept { return next_id_ != last_id_; }
-  std::uint64_t next_id() noexcept {
-    if (!has_ids()) last_id_ = (next_id_ = take_ids(128)) + 128;
-    return next_id_++;
-  }
+  std::uint64_t next_id() noexcept { return has_ids() ? next_id_++ : next_id_slow(); }
   // The first of `count` numbers that nobody else gets. Any thread.
   static std::uint64_t take_ids(std::uint64_t count) noexcept;
 
@@ -236,6 +238,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void recycle(stack& left, stack_pool& pool) noexcept;
 
   static task* fiber_of(switch_thread& on_leave) noexcept;
+  std::uint64_t next_id_slow() noexcept;
   switch_thread* make_call(context& main) noexcept;
   [[nodiscard]] job* attend(job* chosen, bool& stopping) noexcept;
   void empty_queues() noexcept;
@@ -346,6 +349,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   intrusive_queue<event>* ready_ = nullptr;           // what the event loop brought
   task_pool::cache blocks_;
   std::uint64_t next_id_ = 0, last_id_ = 0;
+  controlled_run* controlled_ = nullptr;
 
   // shared
   deque<job, tuning::ring_size, deque_order::first_in_first_out> ring_;
@@ -358,6 +362,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   std::atomic<recorder*> recorder_{nullptr};
   std::atomic<const agent*> running_{nullptr};
 
+  friend class controlled_run;
   friend class fork_queue;
   friend class runtime_state;
 };

@@ -150,6 +150,13 @@ void throw_wait_forbidden(agent& self, wait_kind kind) { throw usage_error(words
 
 void throw_cancelled() { throw_cancelled(stop_cause(this_agent())); }
 
+// What runs under no_suspend is one step: it may hold a lock of the thread's.
+void yield_point::pass() noexcept {
+  if (!this_controller() || !this_scheduler()) return;
+  agent& self = this_agent();
+  if (!self.waits_forbidden) yield_if_budget_spent(self);
+}
+
 void yield_if_budget_spent(agent& self) noexcept {
   if (self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent()) this_scheduler()->yield_to_woken();
 }

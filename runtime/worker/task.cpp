@@ -53,6 +53,7 @@ void inherit(task& task) noexcept {
 }
 
 [[gnu::noinline]] void publish_slow(task& task) {
+  const yield_point at_exit;
   scheduler* const here = initialise(task);
   join_strand(task, here);
   if (here) {
@@ -278,6 +279,7 @@ void task::check_joiner() const {
 }
 
 bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
+  const yield_point at_exit;
   detail::agent& self = this_agent();
   {
     std::unique_lock lock(lock_);
@@ -294,6 +296,7 @@ bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
 }
 
 bool task::done() noexcept {
+  const yield_point at_exit;
   const std::lock_guard lock(lock_);
   return done_;
 }
@@ -311,6 +314,7 @@ void task::release() noexcept {
 // The request is made before the lock is taken: whoever asks for a token later finds it. The fiber is woken last, so
 // that it finds its token told.
 bool task::request_stop() noexcept {
+  const yield_point at_exit;
   const bool first = agent().word.request_stop();
   run_stop_callbacks(stop_source());
   std_atomics::heavy_fence();  // wait_word.hpp C

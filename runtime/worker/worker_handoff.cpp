@@ -9,7 +9,8 @@ namespace ulexite::detail {
 
 worker_handoff::worker_handoff() noexcept {
   scheduler* const here = this_scheduler();
-  if (!here || this_agent().kind != agent_kind::fiber || !here->may_hand_off() || !here->begin_handoff(*this)) return;
+  if (!here || this_agent().kind != agent_kind::fiber || !here->may_hand_off() || here->is_controlled()) return;
+  if (!here->begin_handoff(*this)) return;
   static_cast<thread_agent&>(this_agent()).handed_off_fiber = who_;
 }
 

@@ -16,7 +16,7 @@ class shuffle {
  public:
   // Moves any of `rest` to its front.
   void step(std::span<select_case*> rest) noexcept {
-    if (rest.size() >= 8 || !begun_) fraction_ = random_below(UINT32_MAX);
+    if (rest.size() >= 8 || !begun_) fraction_ = random_fraction(static_cast<std::uint32_t>(rest.size()));
     begun_ = true;
     const std::uint64_t choice = std::uint64_t{fraction_} * rest.size();
     std::swap(rest.front(), rest[choice >> 32]);

@@ -1,0 +1,49 @@
+#pragma once
+
+// The worker of a deterministic run (base/controller.hpp): the only one of its runtime, on the thread that calls.
+//
+// No fiber finds a next one by itself, because until_housekeeping_ stays 0: each switch goes to the main stack, which
+// asks the controller. The fibers' budgets are 1, so that every operation asks too. Nobody is woken, because for the
+// parker the worker is one that searches.
+
+#include <ulexite/base/controller.hpp>
+#include <ulexite/base/job.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ulexite::detail {
+
+class scheduler;
+
+class controlled_run {
+ public:
+  controlled_run(scheduler& worker, controller& by) noexcept : worker_(worker), by_(by) {}
+  controlled_run(const controlled_run&) = delete;
+  controlled_run& operator=(const controlled_run&) = delete;
+
+  // The next to run, or null when nothing can run any more.
+  job* next() noexcept;
+  // The running fiber has done something: true if it must let another go first, which is then the next.
+  [[nodiscard]] bool another_goes_first() noexcept;
+  // The fiber that has left its stack has only let others go first.
+  void note_yield(std::uint64_t fiber) noexcept {
+    if (!picked_) by_.yielded(fiber);
+  }
+  std::uint64_t next_id() noexcept { return ++by_.fibers; }
+
+ private:
+  void gather() noexcept;
+  bool let_time_pass() noexcept;
+  std::size_t ask(controller::moment moment) noexcept;
+  job* take(std::size_t which) noexcept;
+
+  scheduler& worker_;
+  controller& by_;
+  std::vector<job*> runnable_;  // in the order in which they became so
+  std::vector<std::uint64_t> candidates_;
+  job* picked_ = nullptr;  // at an operation of another fiber, to go on now
+};
+
+}  // namespace ulexite::detail

@@ -1,0 +1,60 @@
+#pragma once
+
+// The controller of a run: has a strategy choose, counts, moves the clock, and keeps what failed.
+
+#include <ulexite/base/controller.hpp>
+#include <ulexite/testing/explore.hpp>
+#include <ulexite/testing/strategy.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ulexite::testing {
+
+class driver final : public detail::controller {
+ public:
+  explicit driver(const explore_options& options) noexcept : options_(options) {}
+
+  // Begins a run. The strategy has begun it too.
+  void begin(strategy& how) noexcept;
+
+  // From the fibers. The first reason counts.
+  void fail(const std::string& reason) {
+    if (reason_.empty()) reason_ = reason.empty() ? "fail()" : reason;
+  }
+  void mix(std::uint64_t value) noexcept { digest_ = (digest_ ^ value) * 1099511628211U; }  // FNV-1a
+  // The body has returned: time stands still from now on.
+  void body_returned() noexcept { body_returned_ = true; }
+
+  [[nodiscard]] bool has_body_returned() const noexcept { return body_returned_; }
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+  [[nodiscard]] std::uint64_t digest() const noexcept { return digest_; }
+  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+  [[nodiscard]] std::uint64_t points() const noexcept { return points_; }
+  [[nodiscard]] std::size_t choices_made() const noexcept { return made_.size(); }
+  [[nodiscard]] choice_list choices() const;
+
+  std::size_t pick(std::span<const std::uint64_t> candidates, moment moment) noexcept override;
+  std::uint32_t choose(std::uint32_t bound) noexcept override;
+  void yielded(std::uint64_t fiber) noexcept override;
+  bool idle(std::int64_t next) noexcept override;
+
+ private:
+  bool count_step() noexcept;
+  std::size_t decide(std::span<const std::uint64_t> candidates, moment moment);
+  std::size_t decide_without_yielder(std::span<const std::uint64_t> candidates, moment moment);
+
+  const explore_options& options_;
+  strategy* how_ = nullptr;
+  std::string reason_;
+  std::vector<std::uint32_t> made_;
+  std::vector<std::uint64_t> others_;
+  std::uint64_t steps_ = 0, points_ = 0, digest_ = 0;
+  std::uint64_t yielder_ = 0;  // has let others go first just now
+  bool body_returned_ = false;
+};
+
+}  // namespace ulexite::testing

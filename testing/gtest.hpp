@@ -1,0 +1,43 @@
+#pragma once
+
+// Included in one file of a test program, it makes failed assertions of GoogleTest fail the run that they happen in:
+// EXPECT and ASSERT in the function that is explored, and in its fibers. As everywhere, ASSERT leaves only the function
+// that it stands in.
+
+#include <ulexite/testing/failure_source.hpp>
+
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+namespace ulexite::testing::detail {
+
+// Keeps what the test framework would report; most runs of an exploration are not what the user wants to read about.
+class gtest_failures final : public failure_source {
+ public:
+  gtest_failures() noexcept { install(this); }
+  void begin() override {
+    results_.emplace();
+    reporter_.emplace(::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &*results_);
+  }
+  std::string end() override {
+    reporter_.reset();
+    for (int i = 0; i < results_->size(); ++i) {
+      const auto& part = results_->GetTestPartResult(i);
+      if (part.failed())
+        return std::string(part.file_name() ? part.file_name() : "?") + ":" + std::to_string(part.line_number()) +
+               ": " + part.message();
+    }
+    return {};
+  }
+
+ private:
+  std::optional<::testing::TestPartResultArray> results_;
+  std::optional<::testing::ScopedFakeTestPartResultReporter> reporter_;
+};
+
+inline gtest_failures the_gtest_failures;
+
+}  // namespace ulexite::testing::detail

@@ -1,0 +1,106 @@
+#include <ulexite/runtime/inspect/report.hpp>
+#include <ulexite/runtime/task/task.hpp>
+#include <ulexite/testing/failure_source.hpp>
+#include <ulexite/testing/world.hpp>
+
+#include <sstream>
+#include <utility>
+
+namespace ulexite::testing {
+namespace {
+
+std::string words_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+// "1 fiber waits", "3 fibers wait".
+std::string count(std::size_t fibers, const char* one, const char* many) {
+  return std::to_string(fibers) + (fibers == 1 ? std::string(" fiber ") + one : std::string(" fibers ") + many);
+}
+
+// While it lives, the calling thread is in a run.
+struct controlled_thread {
+  explicit controlled_thread(detail::controller& by) noexcept { detail::set_this_controller(&by); }
+  controlled_thread(const controlled_thread&) = delete;
+  controlled_thread& operator=(const controlled_thread&) = delete;
+  ~controlled_thread() { detail::set_this_controller(nullptr); }
+};
+
+}  // namespace
+
+void world::begin() {
+  if (home_) return;
+  runtime_options options = options_.runtime;
+  options.threads = 1;
+  options.max_threads = 2;  // of which the second never starts; so ranges are split
+  options.on_unhandled_exception = [this](std::string_view, std::exception_ptr thrown) {
+    driver_.fail("an exception that no fiber took: " + words_of(thrown));
+  };
+  home_.emplace(std::move(options));
+  home_->parker.expect_own_worker();
+}
+
+void world::end() noexcept {
+  if (home_ && home_->stop_workers() != 0) home_->abandon_all();
+  home_.reset();
+}
+
+outcome world::run(strategy& how, const std::function<void()>& body) {
+  begin();
+  driver_.begin(how);
+  failure_source* const also = failure_source::installed();
+  if (also) also->begin();
+  outcome result;
+  bool clean = false;
+  {
+    const controlled_thread here(driver_);
+    auto& main = detail::make_task(*home_, [&] {
+      try {
+        body();
+      } catch (...) {
+        driver_.fail("an exception of the function: " + words_of(std::current_exception()));
+      }
+      driver_.body_returned();
+    });
+    main.detach_at_birth();
+    detail::apply_options(main, {.name = "main"});
+    home_->ensure_worker();
+    detail::publish(main);
+    main.id = ++driver_.fibers;
+    home_->schedulers.front()->run_controlled(driver_);
+    if (also) {
+      if (const std::string failed = also->end(); !failed.empty()) driver_.fail(failed);
+    }
+    judge();
+    clean = home_->live() == 0;
+    result.reason = driver_.reason();
+    if (!result.reason.empty()) result.fibers = describe_fibers();
+  }
+  if (!clean) end();
+  return result;
+}
+
+void world::judge() {
+  const std::size_t left = home_->live();
+  if (driver_.over) {
+    driver_.fail("no end after " + std::to_string(options_.most_steps) + " steps");
+  } else if (left != 0 && !driver_.has_body_returned()) {
+    driver_.fail("deadlock: " + count(left, "waits", "wait") + ", no fiber can run, and no timer is set");
+  } else if (left != 0 && options_.leaks_fail) {
+    driver_.fail("leak: the function has returned, and " + count(left, "still lives", "still live"));
+  }
+}
+
+std::string world::describe_fibers() {
+  std::ostringstream text;
+  detail::write_fibers(text, detail::collect(*home_, {}));
+  return std::move(text).str();
+}
+
+}  // namespace ulexite::testing
