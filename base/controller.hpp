@@ -21,6 +21,8 @@
 
 namespace ulexite::detail {
 
+class simulated_network;
+
 // Who decides in a deterministic run. Its functions are called on the thread of the run.
 class controller {
  public:
@@ -45,6 +47,7 @@ class controller {
   std::int64_t overtake_until = 0;  // timers until then may fire although fibers can run: passing_time is a candidate
   std::uint64_t fibers = 0;         // numbers that were given
   bool over = false;                // the run is to be left as it stands
+  simulated_network* network = nullptr;  // of which the run's sockets are, if there is one
 
  protected:
   ~controller() = default;

@@ -21,7 +21,7 @@
 // after a wait has seen and cleared the flag: then some later wait ends for nothing, which is allowed.
 
 #include <ulexite/base/cache_line.hpp>
-#include <ulexite/base/controller.hpp>
+#include <ulexite/base/kernel.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/evloop/event_loop.hpp>
@@ -39,6 +39,7 @@
 #include <cerrno>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace ulexite::detail {
 namespace {
@@ -75,6 +76,7 @@ class fd_source {
  public:
   fd_source* next = nullptr;  // in fd_pool
   event_loop::state* owner = nullptr;
+  simulated_network* network = nullptr;  // that its descriptor is of
   readiness status;
   struct ::event registration{};
 };
@@ -183,8 +185,8 @@ std::int64_t event_loop::next_deadline() const noexcept { return state_->deadlin
 
 fd_source& event_loop::open(int fd) {
   const std::string attempt = "ulexite: registering fd ";
-  if (controlled())
-    throw std::system_error(ENOTSUP, std::system_category(), attempt + std::to_string(fd) + " in a deterministic run");
+  if (controlled()) [[unlikely]]
+    return open_simulated(fd);
   if (fd < 0)
     throw std::system_error(EBADF, std::system_category(), attempt + std::to_string(fd));  // libevent: silence
   fd_source& source = state_->pool.take();
@@ -203,10 +205,29 @@ fd_source& event_loop::open(int fd) {
   throw std::system_error(error, std::system_category(), attempt + std::to_string(fd));
 }
 
+fd_source& event_loop::open_simulated(int fd) {
+  simulated_network* const network = network_of(fd);
+  if (!network)
+    throw std::system_error(ENOTSUP, std::system_category(),
+                            "ulexite: fd " + std::to_string(fd) + " of the kernel in a deterministic run");
+  fd_source& source = state_->pool.take();
+  source.network = network;
+  source.status.open(fd, 0);
+  state_->opened.fetch_add(1, std::memory_order_relaxed);  // counter
+  network->watch(fd, source);
+  return source;
+}
+
+void event_loop::fire(fd_source& source, bool readable, bool writable, bool hung_up, event_list& ready) noexcept {
+  source.status.fire(readable, writable, hung_up, 1, ready);
+}
+
 void event_loop::close(fd_source& source, event_list& woken) noexcept {
   source.status.close(woken);
   perturb();
-  {
+  if (simulated_network* const network = std::exchange(source.network, nullptr)) [[unlikely]] {
+    network->unwatch(source);
+  } else {
     const quiet_scope quiet;
     event_del(&source.registration);
   }

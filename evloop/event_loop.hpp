@@ -58,6 +58,10 @@ class event_loop {
   // Takes `event` back, whether or not it fired. After the return the loop does not touch it. Any thread.
   static void disarm(fd_source& source, direction direction, event& event) noexcept;
 
+  // An edge of a descriptor of a simulated network, which the loop does not see: appends to `ready` the events that it
+  // ends. On the thread of the run.
+  static void fire(fd_source& source, bool readable, bool writable, bool hung_up, event_list& ready) noexcept;
+
   // Open descriptors plus armed timers: what may make the loop's wait return by itself. Any thread; a hint unless
   // quiet.
   std::size_t registrations() const noexcept;
@@ -65,6 +69,7 @@ class event_loop {
  private:
   friend fd_source;
   struct state;
+  fd_source& open_simulated(int fd);
   std::unique_ptr<state> state_;
 };
 

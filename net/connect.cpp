@@ -47,7 +47,7 @@ class race {
     if (error_) return outcome::failed;
     detail::socket_handle made(fd, detail::is_plain_tcp(to, SOCK_STREAM));
     made.get()->set_peer(to);
-    const int result = detail::or_errno(::connect(fd, to.data(), to.size()));
+    const int result = detail::kernel::connect(fd, to.data(), to.size());
     if (result == -EINPROGRESS) {
       fds_.push_back({fd, interest::write});
       runners_.push_back({std::move(made), to});
@@ -70,7 +70,7 @@ class race {
       }
       int number = 0;
       socklen_t size = sizeof number;
-      ::getsockopt(fds_[i].fd, SOL_SOCKET, SO_ERROR, &number, &size);
+      detail::kernel::getsockopt(fds_[i].fd, SOL_SOCKET, SO_ERROR, &number, &size);
       const endpoint to = runners_[i].to;
       winner_ = std::move(runners_[i].socket);
       fds_.erase(fds_.begin() + static_cast<std::ptrdiff_t>(i));

@@ -2,7 +2,7 @@
 
 // How a fiber waits for an edge of a descriptor's source. The library's own: nothing for users.
 
-#include <ulexite/base/standard.hpp>
+#include <ulexite/base/kernel.hpp>
 
 #include <cstdint>
 #include <system_error>
@@ -15,15 +15,6 @@ enum class direction : std::uint8_t;
 
 // The runtime whose worker the caller runs on, or null on a plain thread.
 runtime_state* calling_runtime() noexcept;
-
-// errno, read where no compiler can have kept its address from before a switch of threads.
-int last_errno() noexcept;
-
-// What a system call returned, or -errno.
-template <class Integer>
-Integer or_errno(Integer returned) noexcept {
-  return returned >= 0 ? returned : -last_errno();
-}
 
 // One direction of one source, as a wait needs it: see event_loop's functions of these names.
 class fd_arm {

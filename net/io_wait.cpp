@@ -40,7 +40,9 @@ class poll_query {
 
   // Null: waits as long as it takes.
   std::error_code ask(const timespec* patience) noexcept {
-    const int result = or_errno(::ppoll(queries_.data(), queries_.size(), patience, nullptr));
+    auto* const network = network_of_run();
+    const int result = network ? network->poll(queries_.data(), queries_.size())
+                               : or_errno(::ppoll(queries_.data(), queries_.size(), patience, nullptr));
     ready_ = static_cast<std::size_t>(std::max(result, 0));
     if (result < 0 && result != -EINTR) return {-result, std::system_category()};
     return result > 0 ? note_answers() : std::error_code();
@@ -193,16 +195,6 @@ std::string list_of(std::span<const fd_interest> fds) {
 runtime_state* calling_runtime() noexcept {
   scheduler* const here = this_scheduler();
   return here ? &here->home() : nullptr;
-}
-
-#if defined(__GNUC__) && !defined(__clang__)
-[[gnu::noipa]]
-#endif
-[[gnu::noinline]] int
-last_errno() noexcept {
-  int* address = &errno;
-  asm volatile("" : "+r"(address));
-  return *address;
 }
 
 // The order is: prepare the word, arm, suspend. From the prepare on the edge may claim the wait, before the fiber has

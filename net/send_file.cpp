@@ -7,9 +7,11 @@
 #include <fcntl.h>
 #include <sys/sendfile.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <vector>
 
 namespace ulexite::net {
 namespace {
@@ -34,6 +36,13 @@ void bring_into_memory(int file, off_t at, std::size_t size) {
   });
 }
 
+// To a simulated socket.
+ssize_t send_copy(int fd, int file, off_t at, std::size_t size) {
+  std::vector<char> part(size);
+  const ssize_t got = detail::or_errno(::pread(file, part.data(), size, at));
+  return got <= 0 ? got : detail::kernel::send(fd, part.data(), static_cast<std::size_t>(got), 0);
+}
+
 }  // namespace
 
 std::size_t tcp_stream::send_file(int file, std::uint64_t offset, std::size_t size, std::error_code& error) {
@@ -47,6 +56,7 @@ std::size_t tcp_stream::send_file(int file, std::uint64_t offset, std::size_t si
     bring_into_memory(file, at, part);
     const std::size_t done = to->send(error, [&](int fd) {
       off_t from = at;
+      if (detail::network_of(fd)) return send_copy(fd, file, at, part);
       return detail::write_quietly([&] { return ::sendfile(fd, file, &from, part); });
     });
     if (done == 0) break;

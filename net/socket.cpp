@@ -80,7 +80,7 @@ void socket::leave(direction towards) noexcept {
       last_of_all = orphaned_;
     }
   }
-  if (last_fd >= 0) ::close(last_fd);
+  if (last_fd >= 0) kernel::close(last_fd);
   if (last_of_all) delete this;
 }
 
@@ -104,16 +104,16 @@ bool socket::close(bool at_once, int* kept) noexcept {
       owns_path_ = false;
     }
     closed_ = true;
-    if (owns_path_) ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
+    if (owns_path_) kernel::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
     if (source_) loop_->close(*std::exchange(source_, nullptr), woken);
     if (!in_use()) {
       last_fd = std::exchange(fd_, -1);
     } else if (at_once || foreign_waiters_ > 0) {
-      ::shutdown(fd_, SHUT_RDWR);
+      kernel::shutdown(fd_, SHUT_RDWR);
     }
   }
   while (event* const edge = woken.pop()) resume(*static_cast<agent*>(edge->waiter));
-  if (last_fd >= 0) ::close(last_fd);
+  if (last_fd >= 0) kernel::close(last_fd);
   if (bound.sun_path[0] != '\0') ::unlink(bound.sun_path);
   return true;
 }

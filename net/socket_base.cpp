@@ -15,7 +15,7 @@ namespace ulexite {
 
 detail::socket_handle::socket_handle(int fd, bool plain_tcp) : socket_(new(std::nothrow) socket(fd, plain_tcp)) {
   if (socket_) return;
-  ::close(fd);
+  kernel::close(fd);
   throw std::bad_alloc();
 }
 
@@ -63,9 +63,9 @@ void socket_base::set_send_buffer(std::size_t bytes) {
   set_named_option(SOL_SOCKET, SO_SNDBUF, as_int(bytes), "SO_SNDBUF");
 }
 
-endpoint socket_base::local_endpoint() const { return detail::name_of(socket_, ::getsockname); }
+endpoint socket_base::local_endpoint() const { return detail::name_of(socket_, detail::kernel::getsockname); }
 
-endpoint socket_base::remote_endpoint() const { return detail::name_of(socket_, ::getpeername); }
+endpoint socket_base::remote_endpoint() const { return detail::name_of(socket_, detail::kernel::getpeername); }
 
 void socket_base::fail(const std::error_code& error, const char* doing) const {
   detail::fail(error, std::string("ulexite: ") + doing + " " + detail::peer_text(socket_));
@@ -80,7 +80,7 @@ void socket_base::set_named_option(int level, int name, int value, const char* w
 void socket_base::set_option_bytes(int level, int name, const void* value, std::size_t size) {
   std::error_code error;
   detail::at_once(socket_, error, [&](int fd) {
-    return detail::or_errno(::setsockopt(fd, level, name, value, static_cast<socklen_t>(size)));
+    return detail::kernel::setsockopt(fd, level, name, value, static_cast<socklen_t>(size));
   });
   if (error) fail(error, ("setting option " + option_text(level, name) + " for").c_str());
 }
@@ -89,7 +89,7 @@ void socket_base::option_bytes(int level, int name, void* value, std::size_t siz
   std::error_code error;
   auto length = static_cast<socklen_t>(size);
   detail::at_once(socket_, error, [&](int fd) {
-    const int result = detail::or_errno(::getsockopt(fd, level, name, value, &length));
+    const int result = detail::kernel::getsockopt(fd, level, name, value, &length);
     return result == 0 && length != size ? -EINVAL : result;  // the value is of another type
   });
   if (error) fail(error, ("asking for option " + option_text(level, name) + " of").c_str());

@@ -42,13 +42,13 @@ std::error_code pause_before_retry(std::int64_t deadline) {
 
 int make_socket(const net::endpoint& at, int type, std::error_code& error) noexcept {
   error.clear();
-  const int fd = or_errno(::socket(at.data()->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int fd = kernel::socket(at.data()->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC);
   assign(error, fd);
   if (error || !is_plain_tcp(at, type)) return fd;
   assign(error, set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1));
   set_option(fd, IPPROTO_TCP, TCP_INQ, 1);  // where it is missing, reads ask once more than they must
   if (!error) return fd;
-  ::close(fd);
+  kernel::close(fd);
   return -1;
 }
 
@@ -60,14 +60,15 @@ int make_socket(const net::endpoint& to, int type, std::error_code& error,
   int result = local->family() == to.family() ? 0 : -EAFNOSUPPORT;
   if (result == 0 && local->family() != net::address_family::local && local->port() == 0)
     set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // where it is missing, a port is taken at once
-  if (result == 0) result = or_errno(::bind(fd, local->data(), local->size()));
+  if (result == 0) result = kernel::bind(fd, local->data(), local->size());
   assign(error, result);
   if (!error) return fd;
-  ::close(fd);
+  kernel::close(fd);
   return -1;
 }
 
 void make_non_blocking(int fd) {
+  if (network_of(fd)) return;  // as all of them are
   const int flags = or_errno(::fcntl(fd, F_GETFL));
   const int result = flags < 0 ? flags : or_errno(::fcntl(fd, F_SETFL, flags | O_NONBLOCK));
   if (result < 0)
@@ -77,7 +78,7 @@ void make_non_blocking(int fd) {
 int bind(socket& made, const net::endpoint& at, bool reuse_port) noexcept {
   const int fd = made.fd();
   int result = reuse_port ? set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1) : 0;
-  if (result >= 0) result = or_errno(::bind(fd, at.data(), at.size()));
+  if (result >= 0) result = kernel::bind(fd, at.data(), at.size());
   if (result >= 0 && at.family() == net::address_family::local) made.owns_path();
   return result;
 }
@@ -87,7 +88,7 @@ int bind(socket& made, const net::endpoint& at, bool reuse_port) noexcept {
 // there is room.
 void connect(socket& from, const net::endpoint& to, std::int64_t deadline, std::error_code& error) {
   const auto connect_once = [&](int fd) -> ssize_t {
-    const int result = or_errno(::connect(fd, to.data(), to.size()));
+    const int result = kernel::connect(fd, to.data(), to.size());
     return result == -EISCONN ? 0 : result;
   };
   if (to.family() == net::address_family::local)
@@ -100,8 +101,8 @@ void connect(socket& from, const net::endpoint& to, std::int64_t deadline, std::
 void refuse_itself(const socket_handle& made, const net::endpoint& to, std::error_code& error) {
   if (to.port() == 0) return;  // a Unix socket
   try {
-    const net::endpoint local = name_of(made, ::getsockname);
-    if (local.port() != to.port() || local != name_of(made, ::getpeername)) return;
+    const net::endpoint local = name_of(made, kernel::getsockname);
+    if (local.port() != to.port() || local != name_of(made, kernel::getpeername)) return;
   } catch (const std::system_error&) {
     return;  // it has ended
   }
@@ -110,7 +111,7 @@ void refuse_itself(const socket_handle& made, const net::endpoint& to, std::erro
 }
 
 void learn_peer(const socket_handle& whose) noexcept try {
-  whose.get()->set_peer(name_of(whose, ::getpeername));
+  whose.get()->set_peer(name_of(whose, kernel::getpeername));
 } catch (const std::exception&) {  // it has none, or one of a family that is no endpoint's
 }
 
@@ -119,7 +120,7 @@ std::string peer_text(const socket_handle& whose) {
   if (const net::endpoint peer = whose.get()->peer(); is_named(peer)) return peer.str();
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  const auto ask = [&](int fd) { return or_errno(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size)); };
+  const auto ask = [&](int fd) { return kernel::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size); };
   if (whose.get()->at_once(ask) < 0) return "a closed socket";
   try {
     const auto local = net::endpoint::from(reinterpret_cast<const sockaddr*>(&address), size);
@@ -136,11 +137,11 @@ void reset(const socket_handle& whose) noexcept {
   if (whose.get()) whose.get()->close();
 }
 
-net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, socklen_t*)) {
+net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, socklen_t*) noexcept) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   std::error_code error;
-  at_once(whose, error, [&](int fd) { return or_errno(ask(fd, reinterpret_cast<sockaddr*>(&address), &size)); });
+  at_once(whose, error, [&](int fd) { return ask(fd, reinterpret_cast<sockaddr*>(&address), &size); });
   if (error)
     throw std::system_error(error, "ulexite: asking for an endpoint of the connection with " + peer_text(whose));
   return net::endpoint::from(reinterpret_cast<const sockaddr*>(&address), size);

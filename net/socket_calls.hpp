@@ -71,8 +71,8 @@ void refuse_itself(const socket_handle& made, const net::endpoint& to, std::erro
 // Closes it by a reset, if it is of TCP.
 void reset(const socket_handle& whose) noexcept;
 
-// Its own or its peer's endpoint, by getsockname or getpeername. Throws std::system_error.
-net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, socklen_t*));
+// Its own or its peer's endpoint, by kernel::getsockname or kernel::getpeername. Throws std::system_error.
+net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, socklen_t*) noexcept);
 
 // Asks the system for the peer of a socket that was made elsewhere, and keeps it for messages.
 void learn_peer(const socket_handle& whose) noexcept;
@@ -83,7 +83,7 @@ std::string peer_text(const socket_handle& whose);
 // setsockopt. -errno on an error.
 template <class Value>
 int set_option(int fd, int level, int name, const Value& value) noexcept {
-  return or_errno(::setsockopt(fd, level, name, &value, sizeof value));
+  return kernel::setsockopt(fd, level, name, &value, sizeof value);
 }
 
 // socket::at_once for a socket that may be none. Returns what `call` did; the error is that of -errno.

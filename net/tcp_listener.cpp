@@ -21,7 +21,7 @@ int bind_and_listen(detail::socket& made, const endpoint& at, const listen_optio
   const bool ip = at.family() != address_family::local;
   int result = ip ? detail::set_option(made.fd(), SOL_SOCKET, SO_REUSEADDR, 1) : 0;
   if (result >= 0) result = detail::bind(made, at, options.reuse_port);
-  if (result >= 0) result = or_errno(::listen(made.fd(), options.backlog));
+  if (result >= 0) result = detail::kernel::listen(made.fd(), options.backlog);
   return result;
 }
 
@@ -51,8 +51,7 @@ bool is_scarcity(const std::error_code& error) noexcept {
 ssize_t accept_one(int fd, sockaddr_storage& peer, socklen_t& peer_size) noexcept {
   for (;;) {
     peer_size = sizeof peer;
-    const int result =
-        or_errno(::accept4(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    const int result = detail::kernel::accept(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size);
     if (result >= 0 || !is_of_one_connection(-result)) return result;
   }
 }
@@ -62,13 +61,13 @@ endpoint endpoint_of_listening(int fd) {
   const auto ask = [&](int name) {
     int value = 0;
     socklen_t size = sizeof value;
-    const int result = or_errno(::getsockopt(fd, SOL_SOCKET, name, &value, &size));
+    const int result = detail::kernel::getsockopt(fd, SOL_SOCKET, name, &value, &size);
     return result < 0 ? result : value;
   };
   sockaddr_storage at{};
   socklen_t size = sizeof at;
   const int type = ask(SO_TYPE);
-  int result = type < 0 ? type : or_errno(::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size));
+  int result = type < 0 ? type : detail::kernel::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size);
   if (result == 0 && (type != SOCK_STREAM || ask(SO_ACCEPTCONN) != 1)) result = -EINVAL;
   if (result < 0)
     throw std::system_error(-result, std::system_category(),
@@ -86,7 +85,7 @@ endpoint endpoint_of_listening(int fd) {
 tcp_listener::tcp_listener(const endpoint& at, listen_options options)
     : socket_(detail::make_bound(at, SOCK_STREAM, "listening at",
                                  [&](detail::socket& made) { return bind_and_listen(made, at, options); })),
-      local_(detail::name_of(socket_, ::getsockname)),
+      local_(detail::name_of(socket_, detail::kernel::getsockname)),
       closing_(std::stop_source()) {}
 
 tcp_listener tcp_listener::adopt(int fd) {

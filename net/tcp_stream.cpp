@@ -41,7 +41,7 @@ ssize_t receive_plain_tcp(int fd, msghdr into, bool& nothing_left) noexcept {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
   into.msg_control = control;
   into.msg_controllen = sizeof control;
-  const ssize_t got = or_errno(::recvmsg(fd, &into, 0));
+  const ssize_t got = detail::kernel::recvmsg(fd, &into, 0);
   const cmsghdr* const told = got > 0 ? CMSG_FIRSTHDR(&into) : nullptr;
   int left = 1;
   if (told && told->cmsg_level == IPPROTO_TCP && told->cmsg_type == TCP_CM_INQ)
@@ -59,10 +59,11 @@ int as_int(std::chrono::seconds time) noexcept {
 bool made_to_tell(int fd) noexcept {
   int protocol = 0;
   socklen_t size = sizeof protocol;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0 || protocol != IPPROTO_TCP) return false;
+  if (detail::kernel::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0 || protocol != IPPROTO_TCP)
+    return false;
   char upper[16] = "";
   size = sizeof upper;
-  return ::getsockopt(fd, IPPROTO_TCP, TCP_ULP, upper, &size) == 0 && size == 0 &&
+  return detail::kernel::getsockopt(fd, IPPROTO_TCP, TCP_ULP, upper, &size) == 0 && size == 0 &&
          detail::set_option(fd, IPPROTO_TCP, TCP_INQ, 1) == 0;
 }
 
@@ -124,14 +125,14 @@ std::size_t tcp_stream::read_some(std::span<const iovec> buffers, std::error_cod
   if (!from || total(buffers) == 0) return 0;
   msghdr into = message(buffers);
   return from->receive(error, [&](int fd, bool& nothing_left) {
-    return from->is_plain_tcp() ? receive_plain_tcp(fd, into, nothing_left) : or_errno(::recvmsg(fd, &into, 0));
+    return from->is_plain_tcp() ? receive_plain_tcp(fd, into, nothing_left) : detail::kernel::recvmsg(fd, &into, 0);
   });
 }
 
 std::size_t tcp_stream::peek(void* data, std::size_t size, std::error_code& error) {
   socket* const from = socket_.get(error);
   if (!from || size == 0) return 0;
-  return from->receive(error, [&](int fd, bool&) { return or_errno(::recv(fd, data, size, MSG_PEEK)); });
+  return from->receive(error, [&](int fd, bool&) { return detail::kernel::recv(fd, data, size, MSG_PEEK); });
 }
 
 std::size_t tcp_stream::peek(void* data, std::size_t size) {
@@ -171,14 +172,14 @@ std::size_t tcp_stream::read(void* data, std::size_t size) {
 std::size_t tcp_stream::write_some(const void* data, std::size_t size, std::error_code& error) {
   socket* const to = socket_.get(error);
   if (!to || size == 0) return 0;
-  return to->send(error, [&](int fd) { return or_errno(::send(fd, data, size, MSG_NOSIGNAL)); });
+  return to->send(error, [&](int fd) { return detail::kernel::send(fd, data, size, MSG_NOSIGNAL); });
 }
 
 std::size_t tcp_stream::write_some(std::span<const iovec> buffers, std::error_code& error) {
   socket* const to = socket_.get(error);
   if (!to || total(buffers) == 0) return 0;
   const msghdr from = message(buffers);
-  return to->send(error, [&](int fd) { return or_errno(::sendmsg(fd, &from, MSG_NOSIGNAL)); });
+  return to->send(error, [&](int fd) { return detail::kernel::sendmsg(fd, &from, MSG_NOSIGNAL); });
 }
 
 std::size_t tcp_stream::write_some(const void* data, std::size_t size) {
@@ -222,7 +223,7 @@ void tcp_stream::writev(std::span<const iovec> buffers) {
 // ---- the rest ----
 
 void tcp_stream::shutdown_write(std::error_code& error) noexcept {
-  detail::at_once(socket_, error, [](int fd) { return or_errno(::shutdown(fd, SHUT_WR)); });
+  detail::at_once(socket_, error, [](int fd) { return detail::kernel::shutdown(fd, SHUT_WR); });
 }
 
 void tcp_stream::shutdown_write() {
@@ -233,7 +234,7 @@ void tcp_stream::shutdown_write() {
 
 void tcp_stream::shutdown_read() noexcept {
   std::error_code ignored;
-  detail::at_once(socket_, ignored, [](int fd) { return or_errno(::shutdown(fd, SHUT_RD)); });
+  detail::at_once(socket_, ignored, [](int fd) { return detail::kernel::shutdown(fd, SHUT_RD); });
 }
 
 void tcp_stream::abort() noexcept { detail::reset(socket_); }

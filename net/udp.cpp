@@ -32,7 +32,7 @@ std::size_t receive_into(const detail::socket_handle& handle, void* data, std::s
     message.msg_namelen = name_size;
     message.msg_iov = &buffer;
     message.msg_iovlen = 1;
-    return or_errno(::recvmsg(fd, &message, 0));
+    return detail::kernel::recvmsg(fd, &message, 0);
   });
   name_size = error ? 0 : message.msg_namelen;
   if (error) return 0;
@@ -62,7 +62,7 @@ void udp_socket::connect(const endpoint& to, std::error_code& error) {
     fresh = detail::socket_handle(fd);
   }
   const detail::socket_handle& used = socket_.get() ? socket_ : fresh;
-  detail::at_once(used, error, [&](int fd) { return or_errno(::connect(fd, to.data(), to.size())); });
+  detail::at_once(used, error, [&](int fd) { return detail::kernel::connect(fd, to.data(), to.size()); });
   if (!error) used.get()->set_peer(to);
   if (!error && fresh.get()) socket_ = std::move(fresh);
 }
@@ -93,7 +93,7 @@ void udp_socket::send_to(const void* data, std::size_t size, const endpoint& to)
 void udp_socket::send(const void* data, std::size_t size, std::error_code& error) {
   if (socket* const used = socket_.get(error))
     used->perform(socket::write_side, used->expiry(socket::write_side), error,
-                  [&](int fd) { return or_errno(::send(fd, data, size, MSG_NOSIGNAL)); });
+                  [&](int fd) { return detail::kernel::send(fd, data, size, MSG_NOSIGNAL); });
 }
 
 void udp_socket::send(const void* data, std::size_t size) {

@@ -13,6 +13,7 @@ constexpr std::int64_t epoch = std::int64_t{1'000'000} * 1'000'000'000;
 
 void driver::begin(strategy& how) noexcept {
   how_ = &how;
+  sockets_.clear();
   now = epoch;
   overtake_until = options_.slowness.count() > 0 ? now + options_.slowness.count() : 0;
   fibers = 0;

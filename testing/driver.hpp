@@ -4,6 +4,7 @@
 
 #include <ulexite/base/controller.hpp>
 #include <ulexite/testing/explore.hpp>
+#include <ulexite/testing/memory_network.hpp>
 #include <ulexite/testing/strategy.hpp>
 
 #include <cstddef>
@@ -16,7 +17,9 @@ namespace ulexite::testing {
 
 class driver final : public detail::controller {
  public:
-  explicit driver(const explore_options& options) noexcept : options_(options) {}
+  explicit driver(const explore_options& options) noexcept : options_(options), sockets_(options.network, *this) {
+    network = &sockets_;
+  }
 
   // Begins a run. The strategy has begun it too.
   void begin(strategy& how) noexcept;
@@ -36,6 +39,7 @@ class driver final : public detail::controller {
   [[nodiscard]] std::uint64_t points() const noexcept { return points_; }
   [[nodiscard]] std::size_t choices_made() const noexcept { return made_.size(); }
   [[nodiscard]] choice_list choices() const;
+  [[nodiscard]] memory_network& sockets() noexcept { return sockets_; }
 
   std::size_t pick(std::span<const std::uint64_t> candidates, moment moment) noexcept override;
   std::uint32_t choose(std::uint32_t bound) noexcept override;
@@ -48,6 +52,7 @@ class driver final : public detail::controller {
   std::size_t decide_without_yielder(std::span<const std::uint64_t> candidates, moment moment);
 
   const explore_options& options_;
+  memory_network sockets_;
   strategy* how_ = nullptr;
   std::string reason_;
   std::vector<std::uint32_t> made_;

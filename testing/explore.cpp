@@ -148,4 +148,17 @@ void note(std::uint64_t value) {
   if (auto* const own = static_cast<driver*>(detail::this_controller())) own->mix(value);
 }
 
+std::pair<net::tcp_stream, net::tcp_stream> stream_pair() {
+  const auto [one, two] = driver_of_caller("stream_pair").sockets().make_pair();
+  return {net::tcp_stream::adopt(one), net::tcp_stream::adopt(two)};
+}
+
+void partition(const net::endpoint& server) { driver_of_caller("partition").sockets().partition(server); }
+
+void heal(const net::endpoint& server) { driver_of_caller("heal").sockets().heal(server); }
+
+std::size_t reset_connections(const net::endpoint& server) {
+  return driver_of_caller("reset_connections").sockets().reset_connections(server);
+}
+
 }  // namespace ulexite::testing

@@ -16,6 +16,7 @@
 // docs/testing.md explains it. Link ulexite::testing.
 
 #include <ulexite/runtime/options.hpp>
+#include <ulexite/testing/network.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -48,7 +49,8 @@ struct explore_options {
   // How long the simulated machine may let a runnable fiber wait. 0: a timer fires only when no fiber can run. With 1 ms,
   // timers of the next millisecond may also fire while fibers can run, so that time limits race with what they limit.
   std::chrono::nanoseconds slowness{0};
-  // Is it a failure if fibers still live when the function has returned, and only time could end them?
+  // Is it a failure if fibers still live when the function has returned, and only time could end them? Or if sockets
+  // are still open then?
   bool leaks_fail = true;
   // Steps of one run, at which it counts as endless. A step is an operation or a switch.
   std::size_t most_steps = 200'000;
@@ -56,6 +58,8 @@ struct explore_options {
   std::chrono::nanoseconds real_time{0};
   // The failing schedule is repeated with fewer switches, as long as it still fails: up to 2,000 times.
   bool shorten = true;
+  // Of the simulated network: sockets exist in the run only.
+  network_options network{};
   // Of the runtime that the function runs in. It has one worker, whatever they say.
   runtime_options runtime{};
 };
@@ -98,14 +102,15 @@ class schedule_failed : public std::runtime_error {
 //   - by fail() or an expect() that does not hold,
 //   - by an exception that leaves `body`, or a fiber whose result nobody takes,
 //   - by a deadlock: no fiber can run, and no timer is set,
-//   - by fibers that still live at the end (explore_options::leaks_fail),
+//   - by fibers that still live, or sockets that are still open, at the end (explore_options::leaks_fail),
 //   - by more than most_steps steps.
 // Throws schedule_failed for the first. Throws std::invalid_argument for a strategy or a replay that it does not know,
 // usage_error if the caller is a fiber.
 //
 // `body` should create all that it uses, because the next run begins in the same process. Only operations of this library
 // are seen; atomic variables, locks of the standard library and other threads are not. blocking() and block_in_place()
-// call their function on the spot. A wait for a file descriptor fails with ENOTSUP.
+// call their function on the spot. Sockets are those of a simulated network, which lives as long as the run. A wait for
+// another file descriptor fails with ENOTSUP.
 exploration explore(const explore_options& options, const std::function<void()>& body);
 inline exploration explore(const std::function<void()>& body) { return explore({}, body); }
 

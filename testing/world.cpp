@@ -94,6 +94,8 @@ void world::judge() {
     driver_.fail("deadlock: " + count(left, "waits", "wait") + ", no fiber can run, and no timer is set");
   } else if (left != 0 && options_.leaks_fail) {
     driver_.fail("leak: the function has returned, and " + count(left, "still lives", "still live"));
+  } else if (const std::size_t open = driver_.sockets().open_sockets(); open != 0 && options_.leaks_fail) {
+    driver_.fail("leak: the function has returned, and sockets are open: " + std::to_string(open));
   }
 }
 

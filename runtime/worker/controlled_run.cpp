@@ -1,3 +1,4 @@
+#include <ulexite/base/kernel.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/fiber/switch.hpp>
@@ -6,6 +7,7 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace ulexite::detail {
@@ -22,13 +24,20 @@ void controlled_run::gather() noexcept {
   while (job* const next = outside.pop()) runnable_.push_back(next);
 }
 
-// To the next timer.
+// The next timer, or what the simulated network brings.
+std::int64_t controlled_run::next_event() const noexcept {
+  const std::int64_t timer = worker_.home_.loop->next_deadline();
+  return by_.network ? std::min(timer, by_.network->next_arrival()) : timer;
+}
+
 bool controlled_run::let_time_pass() noexcept {
-  if (!by_.idle(worker_.home_.loop->next_deadline())) return false;
+  if (!by_.idle(next_event())) return false;
   worker_.note_time(by_.now);
   event_list ready;
   worker_.home_.loop->fire_timers(ready);
   while (event* const fired = ready.pop()) runnable_.push_back(&task_of(*fired));
+  if (by_.network) by_.network->arrive(by_.now);
+  gather();
   return true;
 }
 
@@ -39,7 +48,7 @@ std::size_t controlled_run::ask(controller::moment moment) noexcept {
     if (moment == controller::moment::operation) candidates_.push_back(worker_.current_->id);
     for (const job* const each : runnable_)
       candidates_.push_back(fiber::is_fiber(*each) ? static_cast<const task*>(each)->id : 0);
-    if (worker_.home_.loop->next_deadline() <= by_.overtake_until) candidates_.push_back(controller::passing_time);
+    if (next_event() <= by_.overtake_until) candidates_.push_back(controller::passing_time);
     const std::size_t picked = by_.pick(candidates_, moment);
     if (by_.over || candidates_[picked] != controller::passing_time) return picked;
     let_time_pass();
@@ -96,7 +105,7 @@ void scheduler::run_controlled(controller& by) noexcept {
   forget_ids();
   note_time(by.now);
   while (job* const next = by.over ? nullptr : run.next()) {
-    switch_thread* here = leave(main, next, departure::returns);
+    switch_thread* here = leave_main(main, *next);
     while (here == this && departed_.what == departed::calling) here = make_call(main);
     if (departed_.what == departed::yielding) run.note_yield(departed_.who->id);
     complete_switch();

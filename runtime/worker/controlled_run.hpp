@@ -35,6 +35,7 @@ class controlled_run {
 
  private:
   void gather() noexcept;
+  [[nodiscard]] std::int64_t next_event() const noexcept;
   bool let_time_pass() noexcept;
   std::size_t ask(controller::moment moment) noexcept;
   job* take(std::size_t which) noexcept;

@@ -161,6 +161,11 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
   return arrived;
 }
 
+// For the main stack of a deterministic run.
+[[gnu::noinline]] switch_thread* scheduler::leave_main(context& main, job& next) noexcept {
+  return leave(main, &next, departure::returns);
+}
+
 // A fiber always goes on on a worker.
 [[gnu::always_inline]] inline void scheduler::arrive(switch_thread* thread) noexcept {
   static_cast<scheduler*>(thread)->complete_switch();

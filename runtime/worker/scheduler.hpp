@@ -237,6 +237,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   stack* take_stack(stack_pool& pool) noexcept;
   void recycle(stack& left, stack_pool& pool) noexcept;
 
+  switch_thread* leave_main(context& main, job& next) noexcept;
   static task* fiber_of(switch_thread& on_leave) noexcept;
   std::uint64_t next_id_slow() noexcept;
   switch_thread* make_call(context& main) noexcept;

@@ -279,11 +279,14 @@ void task::check_joiner() const {
 }
 
 bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
-  const yield_point at_exit;
   detail::agent& self = this_agent();
   {
     std::unique_lock lock(lock_);
-    if (done_) return true;
+    if (done_) {
+      lock.unlock();
+      const yield_point at_exit;
+      return true;
+    }
     check_joiner();
     joiner_ = &self;
     lock.release();

@@ -2,6 +2,9 @@
 #include <ulexite/testing/explore.hpp>
 #include <ulexite/testing/gtest.hpp>
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <memory>
 #include <set>
@@ -228,10 +231,11 @@ TEST(Explore, WrongOptionsAreRefused) {
   rt.run([&] { EXPECT_THROW(explore(nothing), usage_error); });
 }
 
-TEST(Explore, AFileDescriptorIsRefused) {
+TEST(Explore, ADescriptorOfTheKernelIsRefused) {
   const auto found = find_failure({}, [] {
-    net::tcp_listener listener(net::endpoint::ip("127.0.0.1", 0));
-    static_cast<void>(listener.accept());
+    const int of_the_kernel = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    const std::unique_ptr<const int, void (*)(const int*)> closing(&of_the_kernel, [](const int* fd) { ::close(*fd); });
+    net::wait_readable(of_the_kernel);
   });
   ASSERT_TRUE(found.failure);
   EXPECT_NE(found.failure->reason.find("Operation not supported"), std::string::npos) << found.failure->reason;

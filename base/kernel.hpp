@@ -1,0 +1,159 @@
+#pragma once
+
+// The system calls on sockets, through one seam: in a deterministic run they may go to a simulated network
+// (testing/network.hpp). Elsewhere each costs one predicted branch more than the call alone.
+//
+// All return what the call did, or -errno.
+
+#include <ulexite/base/controller.hpp>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <cstddef>
+
+namespace ulexite::detail {
+
+class fd_source;
+
+// errno, read where no compiler can have kept its address from before a switch of threads.
+int last_errno() noexcept;
+
+// What a system call returned, or -errno.
+template <class Integer>
+Integer or_errno(Integer returned) noexcept {
+  return returned >= 0 ? returned : -last_errno();
+}
+
+// Sockets that the kernel knows nothing of. Their descriptors are numbers that it never gives.
+class simulated_network {
+ public:
+  static constexpr int first_fd = 1 << 28;
+
+  virtual int socket(int family, int type) noexcept = 0;
+  virtual int bind(int fd, const sockaddr* at, socklen_t size) noexcept = 0;
+  virtual int listen(int fd, int backlog) noexcept = 0;
+  virtual int accept(int fd, sockaddr* peer, socklen_t* size) noexcept = 0;
+  virtual int connect(int fd, const sockaddr* to, socklen_t size) noexcept = 0;
+  virtual ssize_t receive(int fd, msghdr& into, int flags) noexcept = 0;
+  virtual ssize_t send(int fd, const msghdr& from) noexcept = 0;
+  virtual int shutdown(int fd, int how) noexcept = 0;
+  virtual int set_option(int fd, int level, int name, const void* value, socklen_t size) noexcept = 0;
+  virtual int get_option(int fd, int level, int name, void* value, socklen_t* size) noexcept = 0;
+  virtual int name_of(int fd, bool peer, sockaddr* name, socklen_t* size) noexcept = 0;
+  virtual int close(int fd) noexcept = 0;
+  // poll(2) of descriptors of this network, which never waits.
+  virtual int poll(pollfd* queries, nfds_t count) noexcept = 0;
+  // Edges of `fd` are told to `source` from now on, or no longer.
+  virtual void watch(int fd, fd_source& source) = 0;
+  virtual void unwatch(fd_source& source) noexcept = 0;
+
+  // The earliest time at which something arrives, or INT64_MAX.
+  virtual std::int64_t next_arrival() noexcept = 0;
+  // What has arrived by `now` is seen. Called on the main stack of the run.
+  virtual void arrive(std::int64_t now) noexcept = 0;
+
+ protected:
+  ~simulated_network() = default;
+};
+
+// Of the run that the calling thread is in, or null.
+inline simulated_network* network_of_run() noexcept {
+  if (!controlled_somewhere.load(std::memory_order_relaxed)) [[likely]]  // hint
+    return nullptr;
+  controller* const own = this_controller();
+  return own ? own->network : nullptr;
+}
+inline simulated_network* network_of(int fd) noexcept {
+  return fd >= simulated_network::first_fd ? network_of_run() : nullptr;
+}
+
+// The calls, named as in libc.
+namespace kernel {
+
+inline int socket(int family, int type) noexcept {
+  if (auto* const network = network_of_run()) [[unlikely]]
+    return network->socket(family, type);
+  return or_errno(::socket(family, type, 0));
+}
+inline int bind(int fd, const sockaddr* at, socklen_t size) noexcept {
+  if (auto* const network = network_of(fd)) [[unlikely]]
+    return network->bind(fd, at, size);
+  return or_errno(::bind(fd, at, size));
+}
+inline int listen(int fd, int backlog) noexcept {
+  if (auto* const network = network_of(fd)) [[unlikely]]
+    return network->listen(fd, backlog);
+  return or_errno(::listen(fd, backlog));
+}
+// Non-blocking, and closed in programs that the process starts.
+inline int accept(int fd, sockaddr* peer, socklen_t* size) noexcept {
+  if (auto* const network = network_of(fd)) [[unlikely]]
+    return network->accept(fd, peer, size);
+  return or_errno(::accept4(fd, peer, size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+inline int connect(int fd, const sockaddr* to, socklen_t size) noexcept {
+  if (auto* const network = network_of(fd)) [[unlikely]]
+    return network->connect(fd, to, size);
+  return or_errno(::connect(fd, to, size));
+}
+inline ssize_t recvmsg(int fd, msghdr* into, int flags) noexcept {
+  if (auto* const network = network_of(fd)) [[unlikely]]
+    return network->receive(fd, *into, flags);
+  return or_errno(::recvmsg(fd, into, flags));
+}
+inline ssize_t recv(int fd, void* data, std::size_t size, int flags) noexcept {
+  if (auto* const network = network_of(fd)) [[unlikely]] {
+    iovec buffer{data, size};
+    msghdr into{};
+    into.msg_iov = &buffer;
+    into.msg_iovlen = 1;
+    return network->receive(fd, into, flags);
+  }
+  return or_errno(::recv(fd, data, size, flags));
+}
+inline ssize_t sendmsg(int fd, const msghdr* from, int flags) noexcept {
+  if (auto* const network = network_of(fd)) [[unlikely]]
+    return network->send(fd, *from);
+  return or_errno(::sendmsg(fd, from, flags));
+}
+inline ssize_t send(int fd, const void* data, std::size_t size, int flags) noexcept {
+  if (auto* const network = network_of(fd)) [[unlikely]] {
+    iovec buffer{const_cast<void*>(data), size};
+    msghdr from{};
+    from.msg_iov = &buffer;
+    from.msg_iovlen = 1;
+    return network->send(fd, from);
+  }
+  return or_errno(::send(fd, data, size, flags));
+}
+inline int shutdown(int fd, int how) noexcept {
+  if (auto* const network = network_of(fd)) [[unlikely]]
+    return network->shutdown(fd, how);
+  return or_errno(::shutdown(fd, how));
+}
+inline int setsockopt(int fd, int level, int name, const void* value, socklen_t size) noexcept {
+  if (auto* const network = network_of(fd)) [[unlikely]]
+    return network->set_option(fd, level, name, value, size);
+  return or_errno(::setsockopt(fd, level, name, value, size));
+}
+inline int getsockopt(int fd, int level, int name, void* value, socklen_t* size) noexcept {
+  if (auto* const network = network_of(fd)) [[unlikely]]
+    return network->get_option(fd, level, name, value, size);
+  return or_errno(::getsockopt(fd, level, name, value, size));
+}
+inline int getsockname(int fd, sockaddr* name, socklen_t* size) noexcept {
+  if (auto* const network = network_of(fd)) [[unlikely]]
+    return network->name_of(fd, false, name, size);
+  return or_errno(::getsockname(fd, name, size));
+}
+inline int getpeername(int fd, sockaddr* name, socklen_t* size) noexcept {
+  if (auto* const network = network_of(fd)) [[unlikely]]
+    return network->name_of(fd, true, name, size);
+  return or_errno(::getpeername(fd, name, size));
+}
+void close(int fd) noexcept;
+
+}  // namespace kernel
+}  // namespace ulexite::detail

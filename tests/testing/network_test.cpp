@@ -1,0 +1,237 @@
+#include <ulexite.hpp>
+#include <ulexite/testing/explore.hpp>
+#include <ulexite/testing/gtest.hpp>
+
+#include <set>
+#include <string>
+
+namespace {
+
+using namespace ulexite;
+using namespace std::chrono_literals;
+namespace ut = ulexite::testing;
+using ut::explore;
+using ut::find_failure;
+
+const net::endpoint server_at = net::endpoint::ip("10.0.0.1", 7000);
+
+// Echoes on each connection until its end.
+void echo(net::tcp_stream& stream) {
+  char data[64];
+  std::error_code error;
+  for (std::size_t got; (got = stream.read_some(data, sizeof data, error)) > 0 && !error;)
+    stream.write(data, got, error);
+}
+
+std::string exchange(net::tcp_stream& stream, const std::string& text) {
+  stream.write(text.data(), text.size());
+  std::string answer(text.size(), '\0');
+  answer.resize(stream.read(answer.data(), answer.size()));
+  return answer;
+}
+
+TEST(Network, AServerAnswersItsClients) {
+  for (const ut::network_options& network : {ut::network_options{}, ut::network_options{.latency = 5ms, .jitter = 10ms},
+                                             ut::network_options{.short_reads = true},
+                                             ut::network_options{.latency = 1ms, .short_reads = true, .buffer = 16}}) {
+    explore({.schedules = 300, .network = network}, [] {
+      net::tcp_listener listener(server_at);
+      task_group server;
+      server.spawn([&] {
+        task_group connections;
+        listener.serve(connections, echo);
+      });
+      wait_group clients;
+      for (int i = 0; i < 2; ++i)
+        clients.spawn([&, i] {
+          auto stream = net::tcp_stream::connect(server_at);
+          EXPECT_EQ(stream.remote_endpoint(), server_at);
+          for (int k = 0; k < 2; ++k) {
+            const std::string text = "message " + std::to_string(10 * i + k);
+            EXPECT_EQ(exchange(stream, text), text);
+          }
+        });
+      clients.wait();
+      listener.close();
+      server.wait();
+    });
+  }
+}
+
+TEST(Network, LatencyIsVirtualTime) {
+  explore({.schedules = 50, .network = {.latency = 10s}}, [] {
+    auto [one, two] = ut::stream_pair();
+    const auto begin = steady_clock::now();
+    wait_group all;
+    all.spawn([&, &to = two] { EXPECT_EQ(exchange(to, "abc"), "xyz"); });
+    char data[3];
+    EXPECT_EQ(one.read(data, 3), 3u);
+    EXPECT_EQ(std::string(data, 3), "abc");
+    EXPECT_EQ(steady_clock::now() - begin, 10s);
+    one.write("xyz", 3);
+    all.wait();
+    EXPECT_EQ(steady_clock::now() - begin, 20s);
+  });
+}
+
+TEST(Network, AConnectionToNobodyIsRefused) {
+  explore({.schedules = 20}, [] {
+    std::error_code error;
+    static_cast<void>(net::tcp_stream::connect(server_at, error));
+    EXPECT_EQ(error, std::errc::connection_refused);
+  });
+}
+
+TEST(Network, AnEndIsSeenAfterTheDataBeforeIt) {
+  explore({.schedules = 200, .network = {.jitter = 1ms, .short_reads = true}}, [] {
+    auto [one, two] = ut::stream_pair();
+    wait_group all;
+    all.spawn([&, &from = one] {
+      from.write("all of it", 9);
+      from.close();
+    });
+    std::string got;
+    char data[4];
+    while (const std::size_t more = two.read_some(data, sizeof data)) got.append(data, more);
+    EXPECT_EQ(got, "all of it");
+    all.wait();
+  });
+}
+
+TEST(Network, AWriterWaitsForRoom) {
+  explore({.schedules = 100, .network = {.buffer = 10}}, [] {
+    auto [one, two] = ut::stream_pair();
+    bool written = false;
+    wait_group all;
+    all.spawn([&, &to = one] {
+      to.write(std::string(25, 'x').data(), 25);
+      written = true;
+    });
+    this_fiber::sleep_for(1s);
+    EXPECT_FALSE(written);
+    char data[25];
+    EXPECT_EQ(two.read(data, 25), 25u);
+    all.wait();
+  });
+}
+
+TEST(Network, UnreadDataMakesTheCloseAReset) {
+  explore({.schedules = 50}, [] {
+    auto [one, two] = ut::stream_pair();
+    one.write("x", 1);
+    two.close();
+    char data;
+    std::error_code error;
+    one.read_some(&data, 1, error);
+    EXPECT_EQ(error, std::errc::connection_reset);
+  });
+}
+
+TEST(Network, APartitionHoldsWhatIsSent) {
+  explore({.schedules = 100}, [] {
+    net::tcp_listener listener(server_at);
+    wait_group all;
+    all.spawn([&] {
+      auto accepted = listener.accept();
+      echo(accepted);
+    });
+    {
+      auto stream = net::tcp_stream::connect(server_at);
+      EXPECT_EQ(exchange(stream, "before"), "before");
+      ut::partition(server_at);
+      stream.write("during", 6);
+      stream.reads_expire_after(1min);
+      char data[6];
+      std::error_code error;
+      EXPECT_EQ(stream.read(data, 6, error), 0u);
+      EXPECT_EQ(error, std::errc::timed_out);
+      static_cast<void>(net::tcp_stream::connect(server_at, 1s, error));
+      EXPECT_EQ(error, std::errc::timed_out);
+      ut::heal(server_at);
+      stream.reads_expire_never();
+      EXPECT_EQ(stream.read(data, 6), 6u);
+      EXPECT_EQ(std::string(data, 6), "during");
+    }
+    all.wait();
+  });
+}
+
+TEST(Network, ConnectionsAreResetOnRequest) {
+  explore({.schedules = 100}, [] {
+    net::tcp_listener listener(server_at);
+    wait_group all;
+    all.spawn([&] {
+      auto accepted = listener.accept();
+      echo(accepted);
+    });
+    auto stream = net::tcp_stream::connect(server_at);
+    EXPECT_EQ(exchange(stream, "hello"), "hello");
+    EXPECT_EQ(ut::reset_connections(server_at), 1u);
+    char data;
+    std::error_code error;
+    stream.read_some(&data, 1, error);
+    EXPECT_EQ(error, std::errc::connection_reset);
+    all.wait();
+  });
+}
+
+// A client that believes a write to be an answer: only a reset shows it.
+TEST(Network, ResetsAreChosenByTheStrategy) {
+  const auto body = [] {
+    auto [one, two] = ut::stream_pair();
+    std::error_code error;
+    one.write("order", 5, error);
+    char data[5];
+    if (!error) ut::expect(two.read(data, 5, error) == 5, "what was written arrives");
+  };
+  EXPECT_FALSE(find_failure({.schedules = 300}, body).failure);
+  const auto found = find_failure({.schedules = 300, .network = {.resets = 20}}, body);
+  ASSERT_TRUE(found.failure);
+  EXPECT_LE(found.failure->switches, 2u);
+}
+
+TEST(Network, ASocketThatStaysOpenIsALeak) {
+  const auto body = [] {
+    static net::tcp_listener forgotten;
+    forgotten = net::tcp_listener(server_at);
+  };
+  const auto found = find_failure({.schedules = 1, .shorten = false}, body);
+  ASSERT_TRUE(found.failure);
+  EXPECT_EQ(found.failure->reason, "leak: the function has returned, and sockets are open: 1");
+}
+
+TEST(Network, UnixSocketsAndFreePortsWork) {
+  explore({.schedules = 20}, [] {
+    for (const net::endpoint& at : {net::endpoint::local("/nowhere/at/all"), net::endpoint::ip("127.0.0.1", 0),
+                                    net::endpoint::ip("0.0.0.0", 80), net::endpoint::ip("::1", 0)}) {
+      net::tcp_listener listener(at);
+      const auto bound = listener.local_endpoint();
+      const auto to = bound.str() == "0.0.0.0:80" ? net::endpoint::ip("192.0.2.7", 80) : bound;
+      wait_group all;
+      all.spawn([&] {
+        auto accepted = listener.accept();
+        echo(accepted);
+      });
+      {
+        auto stream = net::tcp_stream::connect(to);
+        EXPECT_EQ(exchange(stream, "x"), "x");
+      }
+      all.wait();
+    }
+  });
+}
+
+TEST(Network, TheSameSeedGivesTheSameNetwork) {
+  const auto body = [] {
+    auto [one, two] = ut::stream_pair();
+    wait_group all;
+    all.spawn([&, &to = one] { to.write("0123456789", 10); });
+    char data[10];
+    two.read(data, 10);
+    all.wait();
+  };
+  const ut::explore_options options{.schedules = 100, .network = {.jitter = 5ms, .short_reads = true}};
+  EXPECT_EQ(explore(options, body).digest, explore(options, body).digest);
+}
+
+}  // namespace
