@@ -85,6 +85,11 @@ void memory_network::clear() noexcept {
   next_port_ = first_port;
 }
 
+std::size_t memory_network::open_sockets() const noexcept {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(sockets_, [](const auto& each) { return each.second.accepted; }));
+}
+
 memory_network::socket_state* memory_network::find(int fd) noexcept {
   const auto at = sockets_.find(fd);
   return at == sockets_.end() ? nullptr : &at->second;
@@ -265,6 +270,7 @@ int memory_network::accept(int fd, sockaddr* peer, socklen_t* size) noexcept {
   if (listener->backlog.empty()) return -EAGAIN;
   const int accepted = listener->backlog.front();
   listener->backlog.pop_front();
+  sockets_[accepted].accepted = true;
   write_endpoint(sockets_[accepted].peer, peer, size);
   return accepted;
 }
@@ -292,6 +298,7 @@ int memory_network::connect(int fd, const sockaddr* to, socklen_t size) noexcept
     accepted.server = from->server = find(listener)->local;
     accepted.peer = from->local;
     accepted.other = fd;
+    accepted.accepted = false;
     const int other = add(std::move(accepted));
     from = find(fd);
     from->other = other;

@@ -22,7 +22,8 @@ class memory_network final : public detail::simulated_network {
 
   // Begins a run: no socket is open.
   void clear() noexcept;
-  [[nodiscard]] std::size_t open_sockets() const noexcept { return sockets_.size(); }
+  // Of those that the program has a descriptor of.
+  [[nodiscard]] std::size_t open_sockets() const noexcept;
 
   // See network.hpp. The descriptors of a connected pair.
   std::pair<int, int> make_pair();
@@ -64,6 +65,7 @@ class memory_network final : public detail::simulated_network {
     bool ended = false;      // nothing more comes
     bool was_reset = false;  // told by the next call
     bool end_sent = false;
+    bool accepted = true;  // else nobody has its descriptor yet
     bool close_resets = false;
   };
 

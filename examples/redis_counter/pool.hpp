@@ -52,7 +52,7 @@ class pool {
   [[nodiscard]] std::uint64_t connects() const;
 
  private:
-  using clock = std::chrono::steady_clock;
+  using clock = ulexite::steady_clock;
 
   std::unique_ptr<redis::connection> take();
   std::unique_ptr<redis::connection> take_idle();

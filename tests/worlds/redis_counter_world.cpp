@@ -1,0 +1,62 @@
+// redis_counter: its pool of connections and its counters, with kv_server as redis. What was counted is there; what it
+// does not know was counted once at most.
+#include "../../examples/kv_server/session.hpp"
+#include "../../examples/redis_counter/counters.hpp"
+#include "world.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <set>
+#include <string>
+
+namespace {
+
+using namespace worlds;
+
+const net::endpoint redis_at = net::endpoint::ip("10.0.0.1", 6379);
+
+void world() {
+  kv_server::database home;
+  const kv_server::session_limits limits;
+  long counted = 0, unknown = 0;
+  std::set<std::int64_t> answers;
+  net::tcp_listener listener(redis_at);
+  ux::wait_group server, visitors;
+  server.spawn([&] {
+    ux::task_group connections;
+    listener.serve(connections, [&](net::tcp_stream& client) { attend(client, home, limits); },
+                   {.drain_time = 2s, .on_error = [](const net::endpoint&, const std::exception_ptr&) {}});
+  });
+  {
+    redis_counter::pool pool(redis_at, 1 + choose(2), 2s);
+    redis_counter::counters counters(pool);
+    for (int i = 0; i < 3; ++i)
+      visitors.spawn([&] {
+        for (int turn = 0; turn < 2; ++turn) try {
+            const ux::deadline_scope patience(1s);
+            expect(answers.insert(counters.add("visits", 1)).second, "another number each time");
+            ++counted;
+          } catch (const redis_counter::failure& failed) {
+            using kind = redis_counter::failure;
+            expect(failed.what_kind != kind::refused && failed.what_kind != kind::unfit, "no refusal");
+            if (failed.what_kind == kind::broken || failed.what_kind == kind::late) ++unknown;
+          }
+      });
+    visitors.spawn([] { disturb(redis_at); });
+    visitors.wait();
+  }
+  listener.close();
+  server.wait();
+  kv_server::store::reader look(home.data, kv_server::store::shard_of("counter:visits"));
+  const auto* const entry = look.find("counter:visits");
+  const long last = entry ? std::stol(entry->value) : 0;
+  expect(last >= counted, "nothing that was counted is lost");
+  expect(last <= counted + unknown, "nothing is counted twice, and nothing that was said not to be");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  spdlog::set_level(spdlog::level::off);
+  return run(argc, argv, world);
+}
