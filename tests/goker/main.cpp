@@ -1,7 +1,10 @@
-// goker                      each bug is found within 1,000 schedules, and its mended twin passes them all
-// goker table [SECONDS] [WORKERS]   the table of docs/verification.md: by explore, by the deadlock report of one real run, and by
-//                            SECONDS (10) of real runs one after the other on WORKERS (2) workers
-// goker NAME                 the report of one
+// goker                               each bug is found within 1,000 schedules, and its mended twin passes them all
+// goker NAME                          the report of one
+// goker list                          the names
+// goker median NAME                   in which schedule one is found, in the median of some seeds
+// goker once NAME                     one real run, for the library's own report of a deadlock
+// goker stress SECONDS WORKERS NAME   in which real run it shows, one run after the other on WORKERS workers
+// table.py makes the table of docs/verification.md.
 #include "goker.hpp"
 
 #include <ulexite/testing/explore.hpp>
@@ -10,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -37,28 +41,47 @@ ux::testing::exploration explore(const bug& which, bool mended, std::uint64_t se
   return ux::testing::find_failure(options, [&] { which.run(mended); });
 }
 
-// One run on real workers: does it fail, or leave fibers? A deadlock is told by the library's own report.
+// One run on real workers: does it fail, hang or leave fibers? Then its runtime stays as it is: the process ends next.
 bool fails_for_real(const bug& which, std::size_t workers) {
   bool failed = false;
-  ux::runtime rt({.threads = workers,
-                  .on_unhandled_exception = [&](std::string_view, std::exception_ptr) { failed = true; },
-                  .on_deadlock = ux::deadlock_action::fail});
-  try {
-    rt.run([&] { which.run(false); });
-  } catch (const std::exception&) {
-    failed = true;
-  }
-  for (int i = 0; i < 20 && !failed && rt.metrics().fibers_live > 0; ++i) std::this_thread::sleep_for(1ms);
-  failed = failed || rt.metrics().fibers_live > 0;
-  rt.shutdown(ux::shutdown_mode::cancel);
-  return failed;
+  auto rt = std::make_unique<ux::runtime>(ux::runtime_options{
+      .threads = workers, .on_unhandled_exception = [&](std::string_view, std::exception_ptr) { failed = true; }});
+  auto main = rt->spawn([&] { which.run(false); });
+  if (!main.wait_for(2s)) failed = true;  // long enough for a report of the deadlock
+  if (!failed) try {
+      main.get();
+    } catch (const std::exception&) {
+      failed = true;
+    }
+  for (int i = 0; i < 20 && !failed && rt->metrics().fibers_live > 0; ++i) std::this_thread::sleep_for(1ms);
+  if (!failed && rt->metrics().fibers_live == 0) return false;
+  std::this_thread::sleep_for(500ms);
+  static_cast<void>(rt.release());
+  return true;
 }
 
-// The number of the run that failed, or 0.
-std::size_t stress(const bug& which, std::chrono::seconds time, std::size_t workers) {
+// Real runs one after the other. Prints the number of the one that failed, or 0.
+int stress(const bug& which, std::chrono::seconds time, std::size_t workers) {
   const auto begin = std::chrono::steady_clock::now();
   for (std::size_t runs = 1; std::chrono::steady_clock::now() - begin < time; ++runs)
-    if (fails_for_real(which, workers)) return runs;
+    if (fails_for_real(which, workers)) {
+      std::printf("%zu\n", runs);
+      std::fflush(stdout);
+      std::_Exit(0);
+    }
+  std::puts("0");
+  return 0;
+}
+
+// The number of the schedule that fails, in the median of 11 seeds; 0: more than there may be.
+int median(const bug& which) {
+  std::vector<std::size_t> numbers;
+  for (std::uint64_t seed = 1; seed <= 11; ++seed) {
+    const auto result = explore(which, false, seed);
+    numbers.push_back(result.failure ? result.failure->number : most_schedules + 1);
+  }
+  std::ranges::sort(numbers);
+  std::printf("%zu\n", numbers[5] > most_schedules ? 0 : numbers[5]);
   return 0;
 }
 
@@ -78,42 +101,26 @@ int check_all() {
   return wrong != 0 || 100 * found < 95 * bugs;
 }
 
-int print_table(std::chrono::seconds time, std::size_t workers) {
-  std::printf(
-      "| bug | schedules, median of 11 seeds | one real run | real runs in %lld s, %zu workers |\n| --- | --- | --- | "
-      "--- |\n",
-      static_cast<long long>(time.count()), workers);
-  for (const bug& each : all_bugs()) {
-    std::vector<std::size_t> numbers;
-    for (std::uint64_t seed = 1; seed <= 11; ++seed) {
-      const auto result = explore(each, false, seed);
-      numbers.push_back(result.failure ? result.failure->number : most_schedules + 1);
-    }
-    std::sort(numbers.begin(), numbers.end());
-    const bool at_once = fails_for_real(each, workers);
-    const std::size_t runs = at_once ? 1 : stress(each, time, workers);
-    std::printf("| %s | %s | %s | %s |\n", each.name,
-                numbers[5] > most_schedules ? "-" : std::to_string(numbers[5]).c_str(), at_once ? "yes" : "-",
-                runs == 0 ? "-" : std::to_string(runs).c_str());
-    std::fflush(stdout);
-  }
-  return 0;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc == 1) return check_all();
-  const std::string_view word = argv[1];
-  if (word == "table")
-    return print_table(std::chrono::seconds(argc > 2 ? std::atoi(argv[2]) : 10),
-                       argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 2);
-  for (const bug& each : all_bugs())
-    if (word == each.name) {
-      const auto result = explore(each, false, 1);
-      std::puts(result.failure ? result.failure->report.c_str() : "it was not found");
-      return !result.failure;
+  const std::string_view word = argv[1], name = argv[argc - 1];
+  for (const bug& each : all_bugs()) {
+    if (word == "list") std::puts(each.name);
+    if (name != each.name) continue;
+    if (word == "median") return median(each);
+    if (word == "once") {
+      ux::runtime({.threads = 2}).run([&] { each.run(false); });
+      return 0;
     }
-  std::fprintf(stderr, "goker: no bug of the name %s\n", argv[1]);
+    if (word == "stress" && argc == 5)
+      return stress(each, std::chrono::seconds(std::atoi(argv[2])), std::strtoull(argv[3], nullptr, 10));
+    const auto result = explore(each, false, 1);
+    std::puts(result.failure ? result.failure->report.c_str() : "it was not found");
+    return !result.failure;
+  }
+  if (word == "list") return 0;
+  std::fprintf(stderr, "goker: no bug of the name %s\n", argv[argc - 1]);
   return 2;
 }

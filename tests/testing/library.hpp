@@ -3,6 +3,7 @@
 // What the tests share that explore the library's own primitives. The shape of each run (modes, times, which fiber is
 // cancelled) is chosen by its strategy too.
 
+#include <ulexite/base/atomics.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/testing/explore.hpp>
 #include <ulexite/testing/gtest.hpp>
@@ -14,11 +15,17 @@
 
 namespace ulexite::test {
 
+#if ULEXITE_TSAN || defined(__SANITIZE_ADDRESS__)
+inline constexpr std::size_t usual_schedules = 500;
+#else
+inline constexpr std::size_t usual_schedules = 10'000;
+#endif
+
 // ULEXITE_SCHEDULES in the environment: how many schedules of each.
 inline void explore_library(const std::function<void()>& scenario) {
   const char* const wanted = std::getenv("ULEXITE_SCHEDULES");
   const char* const seed = std::getenv("ULEXITE_SEED");
-  testing::explore({.schedules = wanted ? std::strtoull(wanted, nullptr, 10) : 10'000,
+  testing::explore({.schedules = wanted ? std::strtoull(wanted, nullptr, 10) : usual_schedules,
                     .seed = seed ? std::strtoull(seed, nullptr, 10) : 1,
                     .slowness = std::chrono::milliseconds(3)},
                    scenario);

@@ -62,7 +62,7 @@ void talk(count& counted) {
   }
 }
 
-void world() {
+void world(bool bad_network) {
   kv_server::database home;
   const kv_server::session_limits limits;
   count counted;
@@ -77,7 +77,10 @@ void world() {
     clients.spawn([&] {
       for (int turn = 0; turn < 2; ++turn) talk(counted);
     });
-  clients.spawn([] { disturb(server_at); });
+  const bool disturbed = choose(2) != 0;
+  clients.spawn([&] {
+    if (disturbed) disturb(server_at);
+  });
   clients.wait();
   listener.close();
   server.wait();
@@ -86,6 +89,8 @@ void world() {
   const long last = entry ? std::stol(entry->value) : 0;
   expect(last >= static_cast<long>(counted.answered.size()), "no answered increment is lost");
   expect(last <= counted.asked, "no increment is done twice");
+  if (!bad_network && !disturbed)
+    expect(static_cast<long>(counted.answered.size()) == counted.asked, "every request is answered");
   expect(counted.answered.empty() || *counted.answered.rbegin() <= last, "no answer is of the future");
 }
 
@@ -93,5 +98,5 @@ void world() {
 
 int main(int argc, char** argv) {
   spdlog::set_level(spdlog::level::off);
-  return run(argc, argv, world);
+  return run(argc, argv, [] { world(false); }, [] { world(true); });
 }

@@ -15,7 +15,7 @@ using namespace worlds;
 
 const net::endpoint redis_at = net::endpoint::ip("10.0.0.1", 6379);
 
-void world() {
+void world(bool bad_network) {
   kv_server::database home;
   const kv_server::session_limits limits;
   long counted = 0, unknown = 0;
@@ -42,8 +42,12 @@ void world() {
             if (failed.what_kind == kind::broken || failed.what_kind == kind::late) ++unknown;
           }
       });
-    visitors.spawn([] { disturb(redis_at); });
+    const bool disturbed = choose(2) != 0;
+    visitors.spawn([&] {
+      if (disturbed) disturb(redis_at);
+    });
     visitors.wait();
+    if (!bad_network && !disturbed) expect(counted == 6, "every visit is counted");
   }
   listener.close();
   server.wait();
@@ -58,5 +62,5 @@ void world() {
 
 int main(int argc, char** argv) {
   spdlog::set_level(spdlog::level::off);
-  return run(argc, argv, world);
+  return run(argc, argv, [] { world(false); }, [] { world(true); });
 }

@@ -39,6 +39,7 @@ void ask(const std::string& text, bool& failed) {
     }
   }
   expect((text + text).starts_with(answer), "what comes out is what went in");
+  expect(error || answer.empty() || answer.size() == 2 * text.size(), "what was cut is not taken for the whole");
   failed = error || answer.size() != 2 * text.size();
 }
 
