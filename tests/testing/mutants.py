@@ -22,8 +22,6 @@ MUTANTS = [
      "if (node.linked()) intrusive_list<wait_node>::remove(node);", "static_cast<void>(node);", LIBRARY),
     ("close wakes receivers only", "sync/channel.hpp",
      "{&senders_, &receivers_}", "{&receivers_, &receivers_}", LIBRARY),
-    ("the mutex forgets its mark while others wait", "sync/mutex.cpp",
-     "if (queue_.empty()) word_.fetch_and(~contended_bit", "word_.fetch_and(~contended_bit", LIBRARY),
     ("a waiter that gives up the mutex stays there", "sync/mutex.cpp",
      "    if (detail::suspend(self, guard_, mode, deadline) != detail::wake_reason::notified) {\n      forget(waiter);",
      "    if (detail::suspend(self, guard_, mode, deadline) != detail::wake_reason::notified) {", LIBRARY),
@@ -116,7 +114,7 @@ def main():
     files = run("git", "-C", str(ROOT), "ls-files", "-z").stdout.split("\0")
     run("rsync", "-a", "--delete", "--exclude=/build", "--files-from=-", "--from0", f"{ROOT}/", f"{COPY}/",
         input="\0".join(name for name in files if name))
-    run("cmake", "--preset", "dev", cwd=COPY)
+    run("cmake", "--preset", "dev", "-DULEXITE_WERROR=OFF", cwd=COPY)
     missed = 0
     for name, file, text, instead, program in MUTANTS:
         if program is None or (wanted and name not in wanted):
