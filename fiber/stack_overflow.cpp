@@ -4,6 +4,7 @@
 //   A  whoever puts a fiber on a stack stores owner, release  ->  the report loads it, acquire: it sees the identity
 //      complete. (Most often both are one thread; but any thread can hit the guard of a foreign stack.)
 
+#include <ulexite/base/panic.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
 
 #include <ulexite/fiber/stack_guard.hpp>
@@ -162,10 +163,6 @@ std::size_t signal_stack_size() noexcept {
   return (size + page_size() - 1) / page_size() * page_size();
 }
 
-[[noreturn]] void refuse_signal_stack() {
-  throw std::system_error(errno, std::system_category(), "cannot make a signal stack");
-}
-
 }  // namespace
 
 void install_death_reports() {
@@ -178,16 +175,20 @@ void install_death_reports() {
   }();
 }
 
-signal_stack::signal_stack() {
+// A worker without one still runs fibers.
+signal_stack::signal_stack() noexcept {
+  if (!make())
+    warn("a thread has no signal stack (errno %d): a stack overflow of its fibers would not be reported", errno);
+}
+
+bool signal_stack::make() noexcept {
   stack_t present{};
-  if (::sigaltstack(nullptr, &present) != 0) refuse_signal_stack();
-  if (!(present.ss_flags & SS_DISABLE)) return;
+  if (::sigaltstack(nullptr, &present) != 0) return false;
+  if (!(present.ss_flags & SS_DISABLE)) return true;
 
   size_ = signal_stack_size() + page_size();
   void* const memory = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) refuse_signal_stack();
-  memory_ = memory;
-
+  if (memory == MAP_FAILED) return false;
   stack_t ours{};
   ours.ss_sp = static_cast<char*>(memory) + page_size();
   ours.ss_size = size_ - page_size();
@@ -195,8 +196,10 @@ signal_stack::signal_stack() {
     const int error = errno;
     ::munmap(memory, size_);
     errno = error;
-    refuse_signal_stack();
+    return false;
   }
+  memory_ = memory;
+  return true;
 }
 
 // Somebody may have put another one in its place meanwhile: that stays.

@@ -19,17 +19,19 @@ namespace ulexite::detail {
 void install_death_reports();
 
 // Gives the calling thread, for its own life, a signal stack for that handler: a fault on a full stack cannot be
-// handled on it. A thread that already has one keeps it. Throws std::system_error when the system refuses. Created and
-// destroyed by the same thread.
+// handled on it. A thread that already has one keeps it. Where the system refuses, one line says so, and an overflow on
+// this thread ends the process without a report. Created and destroyed by the same thread.
 class signal_stack {
  public:
-  signal_stack();
+  signal_stack() noexcept;
   ~signal_stack();
   signal_stack(const signal_stack&) = delete;
   signal_stack& operator=(const signal_stack&) = delete;
 
  private:
-  void* memory_ = nullptr;  // null: the thread had one
+  [[nodiscard]] bool make() noexcept;
+
+  void* memory_ = nullptr;  // null: the thread had one, or has none
   std::size_t size_ = 0;    // of memory_, its guard page included
 };
 
