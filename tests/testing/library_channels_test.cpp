@@ -315,6 +315,7 @@ void tickers() {
     }
     other.get();
   }
+  expect(ticks <= 3, "a tick for each receive");
 }
 
 TEST(Library, Ticker) { explore_library(tickers); }

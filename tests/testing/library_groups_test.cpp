@@ -114,7 +114,7 @@ void scopes() {  // the waiter is cancelled, or its deadline is over, while chil
           group.spawn([&] {
             struct count {
               int& n;
-              explicit count(int& n) : n(n) { ++n; }
+              explicit count(int& of) : n(of) { ++n; }
               ~count() { --n; }
             } here{live};
             for (int k = 0; k < 3; ++k) ux::this_fiber::sleep_for(some_time());
@@ -151,7 +151,7 @@ void joins() {
   // A detached one whose handle goes at any time, with a result that must be destroyed once.
   struct probe {
     int& n;
-    explicit probe(int& n) : n(n) { ++n; }
+    explicit probe(int& of) : n(of) { ++n; }
     probe(const probe& o) : n(o.n) { ++n; }
     ~probe() { --n; }
   };
