@@ -33,7 +33,7 @@ struct runtime_metrics {
   std::uint64_t thread_starts_refused = 0;  // times that the machine gave no thread
   std::uint64_t stacks_refused = 0;   // times that the machine had no memory for a stack: the fiber waits, 10 ms a time
   std::uint64_t hogs_relieved = 0;    // times that the monitor moved a fiber away from a worker that did not switch
-  std::uint64_t polls_rescued = 0;    // times that the monitor woke a worker to watch the event loop
+  std::uint64_t polls_rescued = 0;    // times that the monitor woke or started a worker to watch the event loop
   std::uint64_t rescued_wakeups = 0;  // work found lying while every worker slept: always 0, or there is a defect
 };
 

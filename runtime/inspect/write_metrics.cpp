@@ -34,7 +34,7 @@ constexpr metric all_metrics[] = {
     {"stacks_refused", &runtime_metrics::stacks_refused, "counter", "stacks that the machine refused"},
     {"hogs_relieved", &runtime_metrics::hogs_relieved, "counter",
      "fibers moved away from a worker that did not switch"},
-    {"polls_rescued", &runtime_metrics::polls_rescued, "counter", "workers woken to watch the event loop"},
+    {"polls_rescued", &runtime_metrics::polls_rescued, "counter", "workers woken or started to watch the event loop"},
     {"rescued_wakeups", &runtime_metrics::rescued_wakeups, "counter", "lost wake-ups: always 0, or there is a defect"},
 };
 

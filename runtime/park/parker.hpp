@@ -150,10 +150,11 @@ class parker {
     return idle_.end_search();
   }
 
-  // Nobody watches the event loop although a worker sleeps that could. A hint.
+  // Nobody watches the event loop although a worker could, which sleeps or is not started yet. A hint.
   [[nodiscard]] bool nobody_polls() const noexcept {
     const idle_counts now = idle_.counts();
-    return now.sleeping > 0 && now.searching == 0 && !poller_.load(Policy::relaxed);  // hint
+    const bool one_could = now.sleeping > 0 || now.started < limit();
+    return one_could && now.searching == 0 && !poller_.load(Policy::relaxed);  // hint
   }
 
   // Sleeps until there is something to do. Called when the worker has found nothing; it looks once more after having

@@ -20,6 +20,7 @@
  *   MOVED     notify after jobs went from the shared to an own queue
  *   SURPLUS   notify after one turn of the loop brought several
  *   STICKY    a wake of the loop is not lost if nobody is in it yet
+ *   STARTS    nobody watches the loop, if all are busy and one more could be started
  *
  * When nothing can move any more, no job and no event may be left while a worker sleeps, or could be started, that
  * would take it; if all sleep, one of them is in the event loop; and nobody counts as searching.
@@ -30,6 +31,7 @@
 /* RUN: -DN=2 -DSTARTED=1 -DREFUSALS=1 -DOUTSIDE=2 -DJOBS=1 -DPUSHES=0 */
 /* RUN: -DN=2 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=0 -DEVENTS=1 -DEAGER=2 -DMONITOR=1 */
 /* RUN: -DN=2 -DOUTSIDE=0 -DPUSHES=0 -DEVENTS=2 -DEAGER=2 -DMONITOR=1 */
+/* RUN: -DN=2 -DSTARTED=1 -DREFUSALS=1 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=0 -DEVENTS=1 -DEAGER=2 -DMONITOR=1 */
 /* RUN: -DN=2 -DOUTSIDE=2 -DJOBS=2 -DPUSHES=1 */
 /* RUN: -DN=3 -DOUTSIDE=1 -DJOBS=2 -DPUSHES=1 */
 /* RUN: -DN=3 -DSTARTED=1 -DREFUSALS=1 -DOUTSIDE=1 -DJOBS=2 -DPUSHES=1 */
@@ -43,6 +45,7 @@
 /* MUTANT: -DSTICKY=0 */
 /* MUTANT: -DEVENTS=1 -DPUSHES=0 -DEAGER=0 -DMONITOR=0 */
 /* MUTANT: -DOUTSIDE=0 -DEVENTS=2 -DPUSHES=0 -DEAGER=1 -DMONITOR=0 */
+/* MUTANT: -DSTARTS=0 -DSTARTED=1 -DEVENTS=1 -DPUSHES=0 -DEAGER=2 -DMONITOR=1 */
 
 #ifndef N
 #define N 2
@@ -95,6 +98,9 @@
 #ifndef STICKY
 #define STICKY 1
 #endif
+#ifndef STARTS
+#define STARTS 1
+#endif
 
 #define NOBODY 9
 #define OUTSIDER N /* the number of all who are no workers; its queue stays empty */
@@ -126,7 +132,7 @@ bit suspended; /* a start was refused: none is tried again */
 /* the event loop */
 byte poller = NOBODY, event, events_to_come = EVENTS;
 bit loop_woken, blocked;
-#define nobody_polls (sleeping > 0 && searching == 0 && poller == NOBODY)
+#define nobody_polls ((sleeping > 0 || (STARTS && startable)) && searching == 0 && poller == NOBODY)
 
 byte threads_started = STARTED, refusals = REFUSALS, pushes = PUSHES;
 bit go[N];
@@ -382,7 +388,7 @@ end: do
 proctype at_rest() {
 end: timeout;
   assert(!(any_work && (sleeping > 0 || startable)));
-  assert(!(event > 0 && sleeping > 0));
+  assert(!(event > 0 && (sleeping > 0 || startable)));
   assert(!(started > 0 && sleeping == started) || (in_loop != NOBODY && poller == in_loop));
   assert(searching == 0)
 }
