@@ -150,11 +150,17 @@ class parker {
     return idle_.end_search();
   }
 
-  // Nobody watches the event loop although a worker could, which sleeps or is not started yet. A hint.
+  // Whether no worker watches the event loop although one sleeps that could. A hint.
   [[nodiscard]] bool nobody_polls() const noexcept {
     const idle_counts now = idle_.counts();
-    const bool one_could = now.sleeping > 0 || now.started < limit();
-    return one_could && now.searching == 0 && !poller_.load(Policy::relaxed);  // hint
+    return now.sleeping > 0 && is_unwatched(now);
+  }
+
+  // Whether no worker watches the event loop although one could be started. A hint, for the monitor: a worker that begins
+  // to run fibers does not start a thread for events that may never come.
+  [[nodiscard]] bool unstarted_could_poll() const noexcept {
+    const idle_counts now = idle_.counts();
+    return now.started < limit() && is_unwatched(now);
   }
 
   // Sleeps until there is something to do. Called when the worker has found nothing; it looks once more after having
@@ -240,6 +246,10 @@ class parker {
   typename Policy::mutex& mutex() noexcept { return mutex_; }
 
  private:
+  [[nodiscard]] bool is_unwatched(const idle_counts& now) const noexcept {
+    return now.searching == 0 && !poller_.load(Policy::relaxed);  // hint
+  }
+
   // Are there more workers than there may be? Mutex held.
   [[nodiscard]] bool is_surplus() const noexcept { return idle_.counts().started > limit(); }
 

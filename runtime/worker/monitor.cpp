@@ -178,7 +178,7 @@ void runtime_state::retry_starved() noexcept {
 }
 
 void runtime_state::rescue() noexcept {
-  if (parker.nobody_polls() && loop->registrations() > 0) {
+  if ((parker.nobody_polls() || parker.unstarted_could_poll()) && loop->registrations() > 0) {
     polls_rescued_.fetch_add(1, std::memory_order_relaxed);  // counter
     parker.wake_one();
   }

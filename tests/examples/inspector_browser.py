@@ -65,23 +65,26 @@ def the_page_shows_fibers_that_come_and_go():
     driver = browser(profile, "1240,1000")
     try:
         driver.get(server.page)
-        text = lambda place: driver.find_element(By.ID, place).text
+        # The page draws its rows again each second, so a row that was found may be gone: a script reads them in one step.
+        read = lambda script: driver.execute_script("return " + script)
+        text = lambda place: read(f"document.getElementById('{place}').innerText")
+        rows = lambda: read("Array.from(document.querySelectorAll('#groups tr'), row => row.innerText)")
         wait = WebDriverWait(driver, BOUND)
         wait.until(lambda _: "waits to read descriptor" in text("groups"))
-        wait.until(lambda _: any(row.text.startswith("20 ") for row in driver.find_elements(By.CSS_SELECTOR, "#groups tr")))
+        wait.until(lambda _: any(row.split()[:1] == ["20"] for row in rows()))
         assert text("state") == "live"
         assert "sleeps" in text("workers") or "runs" in text("workers"), text("workers")
         assert "No fiber waits for another" in text("graph")
         driver.find_element(By.ID, "search").send_keys("serve.cpp")
-        wait.until(lambda _: len(driver.find_elements(By.CSS_SELECTOR, "#groups tr")) <= 2)
-        driver.find_element(By.CSS_SELECTOR, "#groups summary").click()
+        wait.until(lambda _: len(rows()) <= 2)
+        read("document.querySelector('#groups summary').click()")
         wait.until(lambda _: "read" in text("groups"))
         driver.save_screenshot(str(programs / "inspector.png"))
         for client in clients:
             client.close()
         driver.find_element(By.ID, "search").clear()
         driver.find_element(By.ID, "search").send_keys("descriptor")
-        wait.until(lambda _: not any(row.text.startswith("20 ") for row in driver.find_elements(By.CSS_SELECTOR, "#groups tr")))
+        wait.until(lambda _: not any(row.split()[:1] == ["20"] for row in rows()))
         server.end()
         wait.until(lambda _: text("state").startswith("no answer"))
         errors = [entry for entry in driver.get_log("browser") if "favicon" not in entry["message"] and "dump.json" not in entry["message"]]

@@ -20,7 +20,7 @@
  *   MOVED     notify after jobs went from the shared to an own queue
  *   SURPLUS   notify after one turn of the loop brought several
  *   STICKY    a wake of the loop is not lost if nobody is in it yet
- *   STARTS    nobody watches the loop, if all are busy and one more could be started
+ *   STARTS    the monitor starts a worker if all are busy and none watches the loop
  *
  * When nothing can move any more, no job and no event may be left while a worker sleeps, or could be started, that
  * would take it; if all sleep, one of them is in the event loop; and nobody counts as searching.
@@ -132,7 +132,8 @@ bit suspended; /* a start was refused: none is tried again */
 /* the event loop */
 byte poller = NOBODY, event, events_to_come = EVENTS;
 bit loop_woken, blocked;
-#define nobody_polls ((sleeping > 0 || (STARTS && startable)) && searching == 0 && poller == NOBODY)
+#define nobody_polls (sleeping > 0 && searching == 0 && poller == NOBODY)
+#define unstarted_could_poll (STARTS && startable && searching == 0 && poller == NOBODY)
 
 byte threads_started = STARTED, refusals = REFUSALS, pushes = PUSHES;
 bit go[N];
@@ -381,7 +382,7 @@ proctype monitor() {
   byte me = OUTSIDER;
   bit loop, start, last;
 end: do
-  :: nobody_polls -> wake_one()
+  :: nobody_polls || unstarted_could_poll -> wake_one()
   od
 }
 
