@@ -41,7 +41,7 @@ inline std::error_code last_tls_error() noexcept {
   const unsigned long code = ERR_get_error();
   ERR_clear_error();
   if (code == 0) return std::make_error_code(std::errc::protocol_error);
-  if (ERR_SYSTEM_ERROR(code)) return {static_cast<int>(ERR_GET_REASON(code)), std::system_category()};
+  if (ERR_SYSTEM_ERROR(code)) return {ERR_GET_REASON(code), std::system_category()};
   return {static_cast<int>(code), tls_category()};
 }
 
