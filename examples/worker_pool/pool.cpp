@@ -15,7 +15,7 @@ namespace ux = ulexite;
 
 namespace {
 
-// Whole lines, while other fibers run. stderr may be closed; nothing hangs on that.
+// Writes a whole line. Its errors are ignored, because stderr may be closed.
 void say(const std::string& line) {
   std::error_code ignored;
   ux::standard_error().write("worker_pool: " + line + "\n", ignored);
