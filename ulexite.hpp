@@ -6,6 +6,7 @@
 #include <ulexite/net/address.hpp>
 #include <ulexite/net/buffered.hpp>
 #include <ulexite/net/endpoint.hpp>
+#include <ulexite/net/inherited.hpp>
 #include <ulexite/net/io_wait.hpp>
 #include <ulexite/net/resolve.hpp>
 #include <ulexite/net/tcp.hpp>

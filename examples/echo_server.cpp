@@ -3,10 +3,12 @@
 //   echo_server --port 7777
 //   printf 'hello\n' | nc -q1 127.0.0.1 7777
 //
-// It stops on SIGINT or SIGTERM, and then says what it has served.
+// As a service of systemd with a .socket unit it takes the socket of that, and --bind and --port do not count. It stops
+// on SIGINT or SIGTERM, and then says what it has served.
 
 #include "program.hpp"
 
+#include <ulexite/net/inherited.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/sync/task_group.hpp>
@@ -41,8 +43,14 @@ void echo(ulexite::net::tcp_stream& peer, totals& served) {
   }
 }
 
+ulexite::net::tcp_listener listen(const arguments& given) {
+  const auto inherited = ulexite::net::inherited_descriptors();
+  if (!inherited.empty()) return ulexite::net::tcp_listener::adopt(inherited.front());
+  return ulexite::net::tcp_listener(ulexite::net::endpoint::ip(given.bind, given.port));
+}
+
 void serve(const arguments& given, examples::stop_signals& signals, totals& served) {
-  ulexite::net::tcp_listener listener(ulexite::net::endpoint::ip(given.bind, given.port));
+  auto listener = listen(given);
   std::printf("listening on %s\n", listener.local_endpoint().str().c_str());
   std::fflush(stdout);
   auto stopper = ulexite::spawn([&] {

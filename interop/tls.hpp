@@ -21,6 +21,7 @@
 #include <ulexite/base/nul.hpp>
 #include <ulexite/interop/tls_context.hpp>
 #include <ulexite/net/buffered.hpp>
+#include <ulexite/runtime/on_thread_stack.hpp>
 #include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/sync/mutex.hpp>
 
@@ -83,8 +84,6 @@ class tls_session {
   [[nodiscard]] std::error_code failure() const noexcept { return failure_; }
 
  private:
-  static constexpr std::size_t kept = 1024;  // bytes of an empty buffer
-
   struct deleter {
     void operator()(SSL* ssl) const noexcept { SSL_free(ssl); }
   };
@@ -128,8 +127,7 @@ class tls_session {
     read_ += length;
     if (read_ == in_.size()) {
       read_ = 0;
-      in_.clear();
-      if (in_.capacity() > kept) in_.shrink_to_fit();
+      in_ = {};  // an idle connection keeps no buffer
     }
     return static_cast<int>(length);
   }
@@ -150,8 +148,9 @@ class tls_session {
 
 // A stream that is TLS over `Stream`, which must outlive it and is used by nothing else meanwhile: a tcp_stream, or any
 // class with read_some and write_some in both forms. One fiber or thread may read while another writes. The handshake is
-// made by the first operation, or by handshake(). An idle connection keeps some 17 KB, most of them OpenSSL's, beside
-// the stream below and the pages of the stack that the handshake has touched.
+// made by the first operation, or by handshake(). An idle connection keeps some 17 KiB, of which 14 are OpenSSL's, beside
+// the stream below and its fiber. OpenSSL runs on the stack of the worker's thread (on_thread_stack), so the fiber's stack
+// stays small. So callbacks of yours that OpenSSL calls must not wait.
 template <class Stream>
   requires net::readable_stream<Stream> && net::writable_stream<Stream>
 class tls_stream {
@@ -177,7 +176,7 @@ class tls_stream {
         const std::lock_guard lock(state_);
         if ((error = session_->failure())) return;
         ERR_clear_error();
-        const int result = SSL_do_handshake(session_->ssl());
+        const int result = on_thread_stack([this] { return SSL_do_handshake(session_->ssl()); });
         more = result != 1 && session_->wants_more(result, error);
         if (result != 1 && !more && !error) error = session_->failure();
         if (result == 1) done_.store(true, std::memory_order_release);  // pairs with the load above
@@ -203,7 +202,7 @@ class tls_stream {
         const std::lock_guard lock(state_);
         if ((error = session_->failure())) return 0;
         ERR_clear_error();
-        const int result = SSL_read_ex(session_->ssl(), data, size, &got);
+        const int result = on_thread_stack([&] { return SSL_read_ex(session_->ssl(), data, size, &got); });
         if (result == 1) return got;
         if (!session_->wants_more(result, error)) break;
       }
@@ -233,7 +232,8 @@ class tls_stream {
       const std::lock_guard lock(state_);
       if ((error = session_->failure())) return 0;
       ERR_clear_error();
-      const int result = SSL_write_ex(session_->ssl(), data, std::min<std::size_t>(size, 16'384), &taken);
+      const std::size_t most = std::min<std::size_t>(size, 16'384);
+      const int result = on_thread_stack([&] { return SSL_write_ex(session_->ssl(), data, most, &taken); });
       if (result != 1) {
         static_cast<void>(session_->wants_more(result, error));
         if (!error) error = std::make_error_code(std::errc::broken_pipe);  // after shutdown_write
@@ -272,7 +272,7 @@ class tls_stream {
       const std::lock_guard lock(state_);
       if ((error = session_->failure())) return;
       ERR_clear_error();
-      SSL_shutdown(session_->ssl());
+      on_thread_stack([this] { static_cast<void>(SSL_shutdown(session_->ssl())); });
       ERR_clear_error();
     }
     flush(error);

@@ -14,13 +14,20 @@
 
 namespace ulexite {
 
-// The category of the errors of OpenSSL; the values are those of ERR_get_error.
+// The category of the errors of OpenSSL; the values are those of ERR_get_error. A connection that ends without the end of
+// TLS equals std::errc::connection_aborted, because its peer, or the network, has cut it.
 inline const std::error_category& tls_category() noexcept {
   struct category final : std::error_category {
     [[nodiscard]] const char* name() const noexcept override { return "tls"; }
     [[nodiscard]] std::string message(int value) const override {
       const char* const reason = ERR_reason_error_string(static_cast<unsigned>(value));
       return reason ? reason : "error " + std::to_string(value);
+    }
+    [[nodiscard]] std::error_condition default_error_condition(int value) const noexcept override {
+      const auto code = static_cast<unsigned long>(value);
+      if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING)
+        return std::errc::connection_aborted;
+      return {value, *this};
     }
   };
   static const category only;
@@ -34,7 +41,7 @@ inline std::error_code last_tls_error() noexcept {
   const unsigned long code = ERR_get_error();
   ERR_clear_error();
   if (code == 0) return std::make_error_code(std::errc::protocol_error);
-  if (ERR_SYSTEM_ERROR(code)) return {static_cast<int>(ERR_GET_REASON(code)), std::system_category()};
+  if (ERR_SYSTEM_ERROR(code)) return {ERR_GET_REASON(code), std::system_category()};
   return {static_cast<int>(code), tls_category()};
 }
 

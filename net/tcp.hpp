@@ -211,6 +211,9 @@ class tcp_listener {
   [[nodiscard]] static tcp_listener listen(const endpoint& at, listen_options options = {}) {
     return tcp_listener(at, options);
   }
+  // Listens where a user said: at the first endpoint of the address at which it can. Waits for a name, and is a
+  // cancellation point then. Throws as address::resolve does, or the error of the last endpoint.
+  [[nodiscard]] static tcp_listener listen(const address& at, listen_options options = {});
 
   // Waits for the next connection, and returns it with TCP_NODELAY on. One caller at a time. Connections that were
   // given up before are skipped. While the process or the system is out of descriptors or memory it waits for them: it

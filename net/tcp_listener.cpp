@@ -10,7 +10,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 namespace ulexite::net {
 namespace {
@@ -87,6 +89,17 @@ tcp_listener::tcp_listener(const endpoint& at, listen_options options)
                                  [&](detail::socket& made) { return bind_and_listen(made, at, options); })),
       local_(detail::name_of(socket_, detail::kernel::getsockname)),
       closing_(std::stop_source()) {}
+
+tcp_listener tcp_listener::listen(const address& at, listen_options options) {
+  const std::vector<endpoint> endpoints = at.resolve();
+  for (auto each = endpoints.begin();;) {
+    try {
+      return tcp_listener(*each, options);
+    } catch (const std::system_error&) {
+      if (++each == endpoints.end()) throw;
+    }
+  }
+}
 
 tcp_listener tcp_listener::adopt(int fd) {
   tcp_listener made;

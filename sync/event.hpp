@@ -45,7 +45,7 @@ class event {
   // Sets it and so ends all waits under way, and later ones at once, until the reset. Never waits.
   void set() noexcept;
   // Makes later waits wait again. Waits that a set() has ended return all the same. Never waits.
-  void reset() noexcept { word_.fetch_and(~set_bit, std::memory_order_acquire); }  // A
+  void reset() noexcept { word_.fetch_and(static_cast<std::uint8_t>(~set_bit), std::memory_order_acquire); }  // A
   // Whether it is set. Never waits. True does not mean that the event may be destroyed; that needs a wait.
   [[nodiscard]] bool is_set() const noexcept { return (word_.load(std::memory_order_acquire) & set_bit) != 0; }  // A
 

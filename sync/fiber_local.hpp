@@ -64,7 +64,7 @@ class fiber_local {
 
  private:
   struct value final : detail::local_value {
-    value(std::uint64_t key, const std::function<T()>& make) : local_value(key), item(make()) {}
+    value(std::uint64_t of, const std::function<T()>& make) : local_value(of), item(make()) {}
     T item;
   };
 

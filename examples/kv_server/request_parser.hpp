@@ -4,6 +4,9 @@
 //
 //   *2\r\n$3\r\nGET\r\n$3\r\nkey\r\n    the number of arguments, each with its length: they may hold any bytes
 //   GET key\r\n                         inline: words between spaces; quotes mean nothing
+//
+// It uses no buffered_reader, because a request is many lines and texts: their views must stay valid together until the
+// whole request is there, and a view of that reader is valid until its next call.
 
 #include <algorithm>
 #include <charconv>

@@ -89,10 +89,12 @@ class proxy {
     asked.set("X-Forwarded-For", from.substr(0, from.rfind(':')));
     asked.keep_alive(true);
     asked.prepare_payload();
+    // A connection that was kept may have been closed by the backend meanwhile. Mostly that is seen here; else the
+    // backend may have had the request, and only one that changes nothing is sent again.
+    if (upstream.stream.is_open() && ux::net::wait_readable_for(upstream.stream.native_handle(), 0s)) drop(upstream);
     const bool had_one = upstream.stream.is_open();
     auto answer = attempt(asked, upstream);
-    // A connection that was kept may have been closed by the backend meanwhile.
-    if (!answer && had_one) answer = attempt(asked, upstream);
+    if (!answer && had_one && changes_nothing(asked.method())) answer = attempt(asked, upstream);
     if (answer) return std::move(*answer);
     response failure(http::status::bad_gateway, 11);
     failure.body() = "no backend answers\n";
@@ -111,10 +113,7 @@ class proxy {
     if (asked.method() == http::verb::head) parser.skip(true);
     if (!error) http::read(stream, upstream.buffer, parser, error);
     ux::this_fiber::check();
-    if (error || !parser.get().keep_alive()) {
-      upstream.stream = {};
-      upstream.buffer.clear();
-    }
+    if (error || !parser.get().keep_alive()) drop(upstream);
     if (error) return std::nullopt;
     response answer = parser.release();
     answer.erase(http::field::connection);
@@ -122,6 +121,16 @@ class proxy {
     if (answer.chunked()) answer.chunked(false);
     if (asked.method() != http::verb::head) answer.prepare_payload();
     return answer;
+  }
+
+  static void drop(backend& upstream) {
+    upstream.stream = {};
+    upstream.buffer.clear();
+  }
+
+  static bool changes_nothing(http::verb method) {
+    return method == http::verb::get || method == http::verb::head || method == http::verb::options ||
+           method == http::verb::trace;
   }
 
   // To the next backend that accepts.
@@ -142,11 +151,11 @@ class proxy {
 
 // The listener of the process before, which then waits for a word; or a new one.
 ux::net::tcp_listener find_listener(const arguments& given, ux::net::unix_stream& before) {
-  const auto at = ux::net::address::parse(given.listen).resolve().front();
-  if (given.control.empty()) return ux::net::tcp_listener(at);
+  const auto at = ux::net::address::parse(given.listen);
+  if (given.control.empty()) return ux::net::tcp_listener::listen(at);
   std::error_code none;
   before = ux::net::unix_stream::connect(ux::net::endpoint::local(given.control), none);
-  if (none) return ux::net::tcp_listener(at);
+  if (none) return ux::net::tcp_listener::listen(at);
   before.expires_after(10s);
   char word;
   std::vector<int> descriptors;

@@ -36,7 +36,7 @@ struct arguments {
 class limiter {
  public:
   explicit limiter(const arguments& given) : given_(given), bucket_(given.rate, given.burst) {
-    for (const std::string& path : given.files) files_.emplace_back(std::filesystem::path(path));
+    for (const std::string& path : given.files) files_.emplace_back(path);
   }
 
   // Until all inputs have ended.

@@ -42,7 +42,7 @@ struct arguments {
 
 void describe(CLI::App& app, arguments& given) {
   const CLI::Range seconds(0, 86400), positive(1, 86400);
-  app.add_option("--listen", given.listen, "Where to listen: ADDRESS:PORT, port 0 takes a free one, or unix:PATH")
+  app.add_option("--listen", given.listen, "Where to listen: HOST:PORT, port 0 takes a free one, or unix:PATH")
       ->capture_default_str();
   app.add_option("--to", given.to, "Upstream: HOST:PORT or unix:PATH; a name is resolved once, at the start")
       ->required();
@@ -67,7 +67,7 @@ void log_failure(const ux::net::endpoint& peer, const std::exception_ptr& failur
 }
 
 void serve(const arguments& given, const settings& settings, examples::stop_signals& signals, totals& served) {
-  ux::net::tcp_listener listener(ux::net::endpoint::parse(given.listen));
+  auto listener = ux::net::tcp_listener::listen(ux::net::address::parse(given.listen));
   std::printf("listening on %s\n", listener.local_endpoint().str().c_str());
   std::fflush(stdout);
   ux::task_group connections;

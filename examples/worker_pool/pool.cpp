@@ -5,12 +5,23 @@
 #include <ulexite/net/buffered.hpp>
 #include <ulexite/os/standard_streams.hpp>
 
-#include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace ux = ulexite;
+
+namespace {
+
+// Writes a whole line. Its errors are ignored, because stderr may be closed.
+void say(const std::string& line) {
+  std::error_code ignored;
+  ux::standard_error().write("worker_pool: " + line + "\n", ignored);
+}
+
+}  // namespace
 
 pool_summary pool::run(examples::stop_signals& signals) {
   ux::task_group group;
@@ -42,7 +53,7 @@ void pool::work() {
 void pool::attempt(job& mine) const try {
   ++mine.attempts;
   mine.error.clear();
-  std::fprintf(stderr, "worker_pool: begin %s\n", mine.path.c_str());
+  say("begin " + mine.path);
   const auto name = std::filesystem::path(mine.path).filename().string() + ".gz";
   const gzip_result sizes = gzip_file(mine.path, given_.output + "/" + name);
   mine.read = sizes.read;
@@ -99,8 +110,8 @@ void pool::finish(ux::task_group& group, job ended) {
     summary_.written += ended.written;
     return;
   }
-  std::fprintf(stderr, "worker_pool: attempt %u of %u failed: %s\n", ended.attempts, given_.attempts,
-               ended.error.c_str());
+  say("attempt " + std::to_string(ended.attempts) + " of " + std::to_string(given_.attempts) +
+      " failed: " + ended.error);
   if (ended.attempts == given_.attempts || phase_ != phase::running) {
     ++summary_.failed;
     return;
@@ -115,15 +126,15 @@ void pool::finish(ux::task_group& group, job ended) {
 
 void pool::stop(int signal) {
   phase_ = phase_ == phase::running ? phase::draining : phase::cancelled;
-  std::fprintf(stderr, "worker_pool: %s: %s\n", examples::name_of(signal),
-               phase_ == phase::draining ? "finishing what was begun" : "cancelling");
+  say(std::string(examples::name_of(signal)) +
+      (phase_ == phase::draining ? ": finishing what was begun" : ": cancelling"));
 }
 
 // After a stop. What waits for another attempt has failed before.
 void pool::count_what_is_left() {
   const auto not_begun = [&](const std::string& path) {
     ++summary_.not_begun;
-    std::fprintf(stderr, "worker_pool: not begun: %s\n", path.c_str());
+    say("not begun: " + path);
   };
   summary_.cancelled = under_way_;
   summary_.failed += waiting_for_retry_;

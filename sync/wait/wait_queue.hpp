@@ -37,7 +37,7 @@ struct deferred_resume {
   scheduler* const worker;
   agent* who = nullptr;
 
-  explicit deferred_resume(scheduler* worker) noexcept : worker(worker) {}
+  explicit deferred_resume(scheduler* callers) noexcept : worker(callers) {}
   deferred_resume(const deferred_resume&) = delete;
   deferred_resume& operator=(const deferred_resume&) = delete;
   ~deferred_resume() {

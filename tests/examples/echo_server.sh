@@ -96,6 +96,23 @@ stop TERM
 wait $client || fail "the open connection was not closed"
 expect_text "stop with an open connection" "$scratch/out" "served 1 connections, 1 bytes"
 
+# As systemd would start it: the socket is there before the program, and so is a client that waits.
+python3 - "$programs/echo_server" "$scratch/out" <<'PYTHON' || fail "the socket of systemd"
+import os, signal, socket, subprocess, sys
+
+listening = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(listening.getsockname(), timeout=30)
+os.dup2(listening.fileno(), 3, inheritable=True)
+start = ["sh", "-c", 'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$0"', sys.argv[1]]
+with open(sys.argv[2], "w") as out:
+    server = subprocess.Popen(start, stdout=out, pass_fds=[3])
+client.sendall(b"first")
+assert client.recv(5, socket.MSG_WAITALL) == b"first"
+server.send_signal(signal.SIGTERM)
+assert server.wait() == 0
+PYTHON
+expect_text "the socket of systemd" "$scratch/out" "served 1 connections, 5 bytes"
+
 start
 expect_refusal "port in use" "127.0.0.1:$port: Address already in use" --port "$port"
 stop INT

@@ -5,6 +5,7 @@ import http.server
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -75,6 +76,48 @@ def get(port, path="/x", method="GET", body=None):
         return answer.status, answer.read().decode(), answer
     finally:
         connection.close()
+
+
+class Rude(threading.Thread):
+    """A backend that closes each connection when the second request on it has come, and answers only the first."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.port, self.asked = self.listening.getsockname()[1], []
+
+    def run(self):
+        while True:
+            connection, _ = self.listening.accept()
+            with connection, connection.makefile("rb") as lines:
+                for answers in (True, False):
+                    self.asked.append(lines.readline().decode().rsplit(" ", 1)[0])
+                    size = 0
+                    while (line := lines.readline().strip()):
+                        name, value = line.lower().split(b":", 1)
+                        size = int(value) if name == b"content-length" else size
+                    lines.read(size)
+                    if answers:
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+
+
+def check_repetition():
+    """What changes something is not sent twice."""
+    backend = Rude()
+    backend.start()
+    index = len(started)
+    start("--listen", "127.0.0.1:0", "--to", f"127.0.0.1:{backend.port}")
+    port = int(await_said(index, "listening on").split("listening on ")[1].split()[0].rsplit(":", 1)[1])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    for method, path, status in (("GET", "/1", 200), ("POST", "/2", 502), ("GET", "/3", 200), ("GET", "/4", 200)):
+        connection.request(method, path, "text" if method == "POST" else None)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == status, (method, path, answer.status)
+    connection.close()
+    assert backend.asked[:5] == ["GET /1", "POST /2", "GET /3", "GET /4", "GET /4"], backend.asked
+    started[index][0].send_signal(signal.SIGTERM)
+    assert started[index][0].wait(60) == 0
 
 
 class Client(threading.Thread):
@@ -156,6 +199,8 @@ def main():
     assert "stopping" in said(3) and not os.path.exists(control), said(3)
     answered = sum(int(said(index).split("answered ")[1].split()[0]) for index in range(4))
     assert answered >= asked, (answered, asked)
+
+    check_repetition()
 
     for arguments, words in ((["--to", "nonsense"], '"nonsense" is no address'), ([], "--to is required"),
                              (["--to", "127.0.0.1:1", "--listen", "192.0.2.1:1"], "listening at 192.0.2.1:1")):

@@ -62,7 +62,7 @@ refuses() {
   expect_text "$*" err "$text"
 }
 refuses "--to is required" --listen 127.0.0.1:0
-refuses '"nonsense" is no endpoint' --listen nonsense --to 127.0.0.1:1
+refuses '"nonsense" is no address' --listen nonsense --to 127.0.0.1:1
 refuses '"127.0.0.1" is no endpoint' --listen 127.0.0.1:0 --to 127.0.0.1
 refuses '"nowhere" is no address' --listen 127.0.0.1:0 --to nowhere
 refuses '"70000" is no number from 0 to 65535' --listen 127.0.0.1:0 --to localhost:70000

@@ -8,6 +8,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace ulexite::test {
 namespace {
@@ -98,6 +99,25 @@ TEST_P(AddressTest, ResolvesNamesAndNumbers) {
     EXPECT_FALSE(error);
     static_cast<void>(address::parse("no-such-host.invalid:80").resolve(error));
     EXPECT_TRUE(error);
+  });
+}
+
+TEST_P(AddressTest, IsWhereAListenerListens) {
+  in_runtime([] {
+    auto listener = net::tcp_listener::listen(address::parse("localhost:0"));
+    auto client = net::tcp_stream::connect(listener.local_endpoint(), bound);
+    EXPECT_TRUE(listener.accept().is_open());
+    EXPECT_TRUE(net::tcp_listener::listen(address::parse("127.0.0.1:0")).is_open());
+    try {
+      static_cast<void>(net::tcp_listener::listen(address(listener.local_endpoint())));
+      ADD_FAILURE() << "the port is in use";
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code(), std::errc::address_in_use);
+      EXPECT_NE(std::string(error.what()).find(listener.local_endpoint().str()), std::string::npos) << error.what();
+    }
+    EXPECT_THROW(static_cast<void>(net::tcp_listener::listen(address::parse("no-such-host.invalid:80"))),
+                 std::system_error);
+    this_fiber::check();
   });
 }
 

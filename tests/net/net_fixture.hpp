@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of net share: each runs on 1, 2, 4 and 8 workers, leaves no descriptor open, and no wake-up was lost.
+// What the tests of net share: each runs on 1, 2, 4 and 16 workers, leaves no descriptor open, and no wake-up was lost.
 
 #include "support/clean_runtime.hpp"
 
@@ -44,7 +44,7 @@ inline std::string worker_count(const testing::TestParamInfo<std::size_t>& info)
   return std::to_string(info.param) + (info.param == 1 ? "Worker" : "Workers");
 }
 #define ULEXITE_ON_ALL_WORKER_COUNTS(Suite) \
-  INSTANTIATE_TEST_SUITE_P(Net, Suite, testing::Values(1, 2, 4, 8), worker_count)
+  INSTANTIATE_TEST_SUITE_P(Net, Suite, testing::Values(1, 2, 4, 16), worker_count)
 
 inline std::string scratch_path(const char* name) {
   return "/tmp/ulexite_net_test." + std::to_string(::getpid()) + "." + name;

@@ -2,6 +2,8 @@
 
 #include "net_fixture.hpp"
 
+#include "support/watchdog.hpp"
+
 #include <ulexite/interop/tls.hpp>
 #include <ulexite/net/buffered.hpp>
 #include <ulexite/os/process.hpp>
@@ -253,12 +255,36 @@ TEST_P(Tls, AConnectionThatIsCutIsAnError) {
     std::error_code error;
     EXPECT_EQ(client.read_some(part, sizeof part, error), 0U);
     EXPECT_EQ(error.category(), tls_category());
+    EXPECT_EQ(error, std::errc::connection_aborted);
     EXPECT_NE(error.message().find("unexpected eof"), std::string::npos);
 
     auto plain = stream_pair::tcp();  // whose peer does not speak TLS
     plain.right.write("HTTP/1.0 400 What?\r\n\r\n");
     stream confused(plain.left, client_side, "localhost");
     EXPECT_THROW(confused.handshake(), std::system_error);
+    confused.handshake(error);
+    EXPECT_NE(error, std::errc::connection_aborted);
+  });
+}
+
+// OpenSSL would touch a third page. No other fiber has used a stack of this size.
+TEST_P(Tls, LeavesTheStackOfItsFiberAlone) {
+  if (sanitized) GTEST_SKIP() << "frames are larger";
+  in_runtime([] {
+    auto pair = stream_pair::tcp();
+    const auto server_side = serving(), client_side = trusting();
+    const auto talk = [](stream& secure) {
+      secure.write("hello");
+      char part[5];
+      EXPECT_EQ(secure.read_some(part, sizeof part), 5U);
+      secure.shutdown_write();
+      EXPECT_EQ(secure.read_some(part, sizeof part), 0U);
+      EXPECT_LE(this_fiber::stack().high_water, 8192U);
+    };
+    stream client(pair.left, client_side, "localhost"), server(pair.right, server_side);
+    auto other = spawn({.stack_size = 16384}, [&] { talk(server); });
+    spawn({.stack_size = 16384}, [&] { talk(client); }).get();
+    other.get();
   });
 }
 

@@ -10,6 +10,8 @@ namespace {
 using namespace ulexite;
 using namespace ulexite::test;
 
+[[maybe_unused]] constinit barrier<> made_at_compile_time(2);  // compiles
+
 class Barrier : public WorkersTest {};
 ULEXITE_TEST_WORKERS(Barrier);
 

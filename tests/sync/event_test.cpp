@@ -9,6 +9,8 @@ namespace {
 using namespace ulexite;
 using namespace ulexite::test;
 
+[[maybe_unused]] constinit event made_at_compile_time;  // compiles
+
 class Event : public WorkersTest {};
 ULEXITE_TEST_WORKERS(Event);
 

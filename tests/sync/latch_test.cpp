@@ -9,6 +9,8 @@ namespace {
 using namespace ulexite;
 using namespace ulexite::test;
 
+[[maybe_unused]] constinit latch made_at_compile_time(1);  // compiles
+
 class Latch : public WorkersTest {};
 ULEXITE_TEST_WORKERS(Latch);
 

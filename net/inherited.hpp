@@ -1,0 +1,19 @@
+#pragma once
+
+// Sockets that were opened for the process before it was started, as systemd does (socket activation).
+//
+//   const std::vector<int> given = net::inherited_descriptors();
+//   auto listener = given.empty() ? net::tcp_listener(at) : net::tcp_listener::adopt(given.front());
+
+#include <vector>
+
+namespace ulexite::net {
+
+// The descriptors that systemd passes to this process, or a program that follows its protocol (LISTEN_PID and
+// LISTEN_FDS in the environment): the sockets of the unit, in the order of its lines. Empty if there are none, or if
+// they are another process's. They are the caller's: give each to the adopt of its type. They are made close-on-exec.
+// Reads the environment, and leaves it as it is; so call it once, because every call returns the same numbers. Any
+// thread. Never waits. Throws std::system_error if one of them is not open.
+[[nodiscard]] std::vector<int> inherited_descriptors();
+
+}  // namespace ulexite::net
