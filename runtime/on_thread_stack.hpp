@@ -31,7 +31,7 @@ template <class F>
 std::invoke_result_t<F> on_thread_stack(F&& function) {
   using result = std::invoke_result_t<F>;
   if (!detail::can_leave_for_thread_stack()) return std::invoke(std::forward<F>(function));
-  const no_suspend stays;
+  const no_suspend stays("on_thread_stack");
   struct call {
     F& function;
     std::exception_ptr failure{};

@@ -1,4 +1,5 @@
 #include <ulexite/interop/c/handles.hpp>
+#include <ulexite/runtime/no_suspend.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -34,15 +35,22 @@ void use_memory_of(const ulx_hooks& hooks) {
   set = true;
 }
 
+// A lock of the library's may be held here, so a hook that waited would block its worker.
 void* allocate(std::size_t bytes) {
-  void* const room =
-      memory.allocate ? memory.allocate(memory.user, bytes) : std::malloc(std::max<std::size_t>(bytes, 1));
+  void* room;
+  if (memory.allocate) {
+    const no_suspend stays("the hook allocate");
+    room = memory.allocate(memory.user, bytes);
+  } else {
+    room = std::malloc(std::max<std::size_t>(bytes, 1));
+  }
   if (!room) throw std::bad_alloc();
   return room;
 }
 
 void release(void* room) noexcept {
   if (memory.release) {
+    const no_suspend stays("the hook release");
     memory.release(memory.user, room);
   } else {
     std::free(room);

@@ -14,9 +14,10 @@ namespace {
 
 std::string words_of_refusal(agent& self, wait_kind kind) {
   const rare_task_state* const rare = self.fiber().rare_state_if_made();
+  const std::string wait = "fiber #" + std::to_string(self.fiber().id) + " waits " + to_string(kind) + " under ";
+  if (rare->waits_forbidden_by) return wait + rare->waits_forbidden_by;
   const std::source_location& where = rare->waits_forbidden_at;
-  return "fiber #" + std::to_string(self.fiber().id) + " waits " + to_string(kind) + " under the no_suspend of " +
-         where.file_name() + ":" + std::to_string(where.line());
+  return wait + "the no_suspend of " + where.file_name() + ":" + std::to_string(where.line());
 }
 
 // Always prepared, because the thread itself is a claimer without the lock: after its deadline, and when it is poked.
