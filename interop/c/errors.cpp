@@ -72,6 +72,10 @@ void read_sized(void* into, std::size_t size, const void* given, const char* nam
   std::memcpy(into, given, std::min(size, given_size));
 }
 
+void report_call_in_handler() noexcept {
+  detail::warn("a function of the C interface was called in a signal handler, which may only call ulx_stack_around");
+}
+
 // In the handler.
 int error_of_exception() noexcept {
   try {

@@ -113,7 +113,9 @@ int ulx_runtime_run(ulx_runtime* runtime, intptr_t (*main)(void*), void* data, i
   });
 }
 
-void ulx_runtime_request_stop(ulx_runtime* runtime) noexcept { runtime->of.request_stop(); }
+void ulx_runtime_request_stop(ulx_runtime* runtime) noexcept {
+  if (!refused_in_handler()) runtime->of.request_stop();
+}
 
 int ulx_runtime_resize(ulx_runtime* runtime, size_t threads) noexcept {
   return guarded([&] {
