@@ -84,7 +84,7 @@ typedef struct {
 
   /* Memory that may hold the embedder's pointers: what lies in channels, handles, results. NULL: malloc and free. A
    * collector gives memory that it scans and does not collect. Of the whole process: the first runtime that is made with
-   * them sets them, another that differs is refused with EINVAL. `allocate` may return NULL. */
+   * them sets them, another that differs is refused with EINVAL. `allocate` aligns as malloc, and may return NULL. */
   void* (*allocate)(void* user, size_t bytes);
   void (*release)(void* user, void* memory);
 
