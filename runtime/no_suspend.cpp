@@ -11,9 +11,12 @@ using detail::agent_kind;
 no_suspend::no_suspend(std::source_location where, const char* by) {
   detail::agent& self = detail::this_agent();
   if (self.kind != agent_kind::fiber) return;
-  detail::rare_task_state& rare = self.fiber().rare_state();
-  rare.waits_forbidden_at = where;
-  rare.waits_forbidden_by = by;
+  detail::rare_task_state* rare = self.fiber().rare_state_if_made();
+  if (!rare && !by) rare = &self.fiber().rare_state();  // with words only, a wait is refused in general ones
+  if (rare) {
+    rare->waits_forbidden_at = where;
+    rare->waits_forbidden_by = by;
+  }
   self.waits_forbidden = true;
   self.kind = agent_kind::job;
   forbidden_ = &self;

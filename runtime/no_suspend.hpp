@@ -16,8 +16,9 @@ class [[nodiscard]] no_suspend {
   // Throws std::bad_alloc.
   [[nodiscard]] explicit no_suspend(std::source_location where = std::source_location::current())
       : no_suspend(where, nullptr) {}
-  // The same for code that calls a function of another, as a hook: what is thrown names `by`, a literal.
-  [[nodiscard]] explicit no_suspend(const char* by) : no_suspend(std::source_location(), by) {}
+  // The same for code that calls a function of another, as a hook. What is thrown names `by`, a literal, if the fiber has
+  // room for it; nothing is allocated.
+  [[nodiscard]] explicit no_suspend(const char* by) noexcept : no_suspend(std::source_location(), by) {}
   // By the fiber that made it.
   ~no_suspend();
   no_suspend(const no_suspend&) = delete;

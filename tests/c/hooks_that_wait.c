@@ -113,9 +113,11 @@ int main(void) {
   CHECK(refused_in_allocate > 100);
   CHECK(refused_in_release > 100);
   hear(fileno(file));
-  const char* const words[] = {
-      "waits in a sleep under the hook fiber_start", "waits in a sleep under the hook fiber_end",
-      "waits to receive from channel under the hook allocate", "waits for mutex under the hook release"};
+  const char* const words[] = {"waits in a sleep under the hook fiber_start",
+                               "waits in a sleep under a hook, on_thread_stack or a stopped_world",
+                               /* of ulx_go */ "waits in a sleep under the hook fiber_end",
+                               "waits to receive from channel under the hook allocate",
+                               "waits for mutex under the hook release"};
   for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
     if (!strstr(said, words[i])) {
       fprintf(stderr, "not said: %s\nbut: %.2000s\n", words[i], said);
