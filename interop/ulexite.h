@@ -14,7 +14,7 @@
  *   - A callback must not leave by longjmp or an exception. setjmp and longjmp within one fiber's own calls are fine.
  *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that says so: it returns, nothing is unwound.
  *   - Every function may be called by any thread, unless it says otherwise. None may be called in a signal handler but
- *     ulx_stack_around; a program that is linked with ulexite::signal_check is told of it.
+ *     ulx_stack_around; ulexite::signal_check finds such calls.
  */
 #ifndef ULEXITE_H
 #define ULEXITE_H

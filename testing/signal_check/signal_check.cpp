@@ -10,23 +10,20 @@
 
 #include <array>
 #include <atomic>
-#include <cerrno>
+#include <cstddef>
 
 namespace {
 
-constexpr auto relaxed =
-    std::memory_order_relaxed;  // each number's handler is set by one thread, before its signal comes
+// Each number's handler is set by one thread, before its signal comes.
+constexpr auto relaxed = std::memory_order_relaxed;
 
 using action = void (*)(int, siginfo_t*, void*);
-struct handler {
-  std::atomic<action> function{nullptr};  // the program's; a sa_handler takes only the number
-};
-constinit std::array<handler, NSIG> handlers;
+constinit std::array<std::atomic<action>, NSIG> handlers;  // the program's, by number
 constinit thread_local int depth = 0;
 
 void run(int number, siginfo_t* info, void* context) {
   ++depth;
-  handlers[static_cast<std::size_t>(number)].function.load(relaxed)(number, info, context);
+  handlers[static_cast<std::size_t>(number)].load(relaxed)(number, info, context);
   --depth;
 }
 
@@ -49,7 +46,7 @@ extern "C" {
 int sigaction(int number, const struct sigaction* wanted, struct sigaction* former) noexcept {
   static const auto own = reinterpret_cast<decltype(&sigaction)>(::dlsym(RTLD_NEXT, "sigaction"));
   if (number <= 0 || number >= NSIG || may_jump(number)) return own(number, wanted, former);
-  std::atomic<action>& function = handlers[static_cast<std::size_t>(number)].function;
+  std::atomic<action>& function = handlers[static_cast<std::size_t>(number)];
   const action before = function.load(relaxed);
   struct sigaction around;
   if (wanted) {
