@@ -19,6 +19,12 @@ for flags in (["-O2", "-no-pie"], ["-O3", "-fPIC", "-shared"], ["-O1"]):
     places = re.findall(r"computed at 0x\w+ \(cases.cpp:\d+\), is used at 0x\w+ \(cases.cpp:\d+\)", done.stdout)
     if len(places) != len(re.findall(r": an address", done.stdout)):
         sys.exit(f"{flags}: a finding without its lines\n{done.stdout}")
+    named = dict(re.findall(r"^  (\w+)(?:\(.*?\))?: an address of the thread's \((\w+)\)", done.stdout, re.M))
+    for case in found:
+        wanted = {"broken_loop": "table", "broken_two_names": "table", "broken_errno": "errno", "broken_reference": "seed",
+                  "broken_allocator_cache": "thread_cache"}.get(case, "counter")
+        if named.get(case) != wanted:
+            sys.exit(f"{flags}: {case} is of {wanted}, not of {named.get(case)}\n{done.stdout}")
     print(" ".join(flags), "found", len(found))
 done = subprocess.run([sys.executable, tool, "/dev/null"], capture_output=True, text=True)
 assert done.returncode != 0 and done.stderr, done
