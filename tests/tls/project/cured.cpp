@@ -1,4 +1,4 @@
-// The address is computed anew behind a wall that no compiler looks through.
+// The address is computed again behind a wall that no compiler looks through.
 thread_local int counter;
 
 extern "C" __attribute__((noinline)) void waits_for_something() { asm volatile("" : : : "memory"); }
