@@ -11,7 +11,7 @@ foreach(target IN ITEMS ulexite ulexite_testing_library)
   list(APPEND layers ${layers_of_target})
 endforeach()
 list(TRANSFORM layers PREPEND "FILE_SET;")
-install(TARGETS ulexite ulexite_testing_library ulexite_faults ulexite_mutex_check EXPORT ulexite-targets
+install(TARGETS ulexite ulexite_testing_library ulexite_faults ulexite_mutex_check ulexite_signal_check EXPORT ulexite-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET umbrella ${layers})

@@ -1,5 +1,5 @@
 /* Boehm's collector beside Ulexite, for C and C++, on Linux: nothing is paid at a switch. Include it in one source file, with
- * <gc/gc.h> (8.2 or later) to be had, and link with -lgc.
+ * <gc/gc.h> (8.2 or later) to be had, and link with -lgc. C is compiled with -D_GNU_SOURCE.
  *
  *   ulx_boehm_start();                      // first in main, instead of GC_INIT
  *   ulx_hooks hooks = ULX_INIT(ulx_hooks);
@@ -31,6 +31,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
+
+#if defined(__x86_64__) && !defined(REG_RSP)
+#error "boehm.h reads the registers of a signal's context: in C, compile with -D_GNU_SOURCE"
+#endif
 
 enum { ulx_boehm_most_threads = 1024, ulx_boehm_most_runtimes = 64 };
 

@@ -9,11 +9,12 @@
  *   - A time is a number of nanoseconds; a deadline is a time of ulx_now(). ULX_FOREVER never comes; a deadline that is
  *     over lets a call do what it can without waiting.
  *   - "Waits" means that a fiber leaves its worker to others; a plain thread really blocks. Hooks, visits and jobs must
- *     not wait.
+ *     not wait. A wait in a hook of memory or of fibers, or in a stopped world, returns ULX_EUSAGE. One in a job or in
+ *     thread_idle ends the process, with a message.
  *   - A callback must not leave by longjmp or an exception. setjmp and longjmp within one fiber's own calls are fine.
  *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that says so: it returns, nothing is unwound.
  *   - Every function may be called by any thread, unless it says otherwise. None may be called in a signal handler but
- *     ulx_stack_around.
+ *     ulx_stack_around; ulexite::signal_check finds such calls.
  */
 #ifndef ULEXITE_H
 #define ULEXITE_H
@@ -23,14 +24,16 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
-namespace ulexite::detail {
+namespace ulexite { /* C++11 has no shorter form */
+namespace detail {
 template <class T>
 T with_its_size() noexcept {
   T made{};
   made.size = sizeof made;
   return made;
 }
-}  // namespace ulexite::detail
+}  // namespace detail
+}  // namespace ulexite
 extern "C" {
 #define ULX_NOEXCEPT noexcept
 #define ULX_INIT(type) (::ulexite::detail::with_its_size<type>())
@@ -81,7 +84,7 @@ typedef struct {
 
   /* Memory that may hold the embedder's pointers: what lies in channels, handles, results. NULL: malloc and free. A
    * collector gives memory that it scans and does not collect. Of the whole process: the first runtime that is made with
-   * them sets them, another that differs is refused with EINVAL. `allocate` may return NULL. */
+   * them sets them, another that differs is refused with EINVAL. `allocate` aligns as malloc, and may return NULL. */
   void* (*allocate)(void* user, size_t bytes);
   void (*release)(void* user, void* memory);
 
@@ -321,8 +324,9 @@ typedef struct {
   uint32_t line;
   const void* code; /* the address that spawned it */
   void* data;       /* ulx_data() */
-  /* What a collector scans: [sp, high) of its stack. All NULL: it has none yet. sp alone NULL: what the thread that stands
-   * between low and high stands on; if no thread does, it was just being switched, and all of [low, high). */
+  /* What a collector scans: [sp, high) of its stack. All NULL: it has none yet. sp alone NULL: it runs. Then `low` is
+   * replaced by the stack pointer of the thread that stands there, which in a stopped world is the visitor's own. If no
+   * thread stands there, it was just being switched, and all of [low, high) counts. */
   const void* low;
   const void* sp;
   const void* high;
@@ -341,8 +345,9 @@ ULX_API size_t ulx_backtrace(const ulx_fiber_info* fiber, void** addresses, size
 
 /* Brings every worker but the caller's to a stop between two fibers. ULX_ETIMEDOUT after `patience` nanoseconds with
  * nothing stopped; late(user, fiber), if not NULL, is called for those that did not come. ULX_EUSAGE while it is stopped
- * already, or another is about to. Plain threads, ulx_blocking and ulx_block_enter are not stopped. The caller must not
- * wait before ulx_start_world, which it calls itself. */
+ * already, or another is about to: fibers that may want it at the same time lock a ulx_mutex before. Plain threads,
+ * ulx_blocking and ulx_block_enter are not stopped. The caller must not wait before ulx_start_world, which it calls
+ * itself. */
 ULX_API int ulx_stop_world(ulx_runtime* runtime, int64_t patience, void (*late)(void* user, uint64_t fiber),
                            void* user) ULX_NOEXCEPT;
 ULX_API int ulx_start_world(ulx_runtime* runtime) ULX_NOEXCEPT;

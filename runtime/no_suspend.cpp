@@ -8,10 +8,15 @@ namespace ulexite {
 using detail::agent_kind;
 
 // As a job it is sent the long way by whatever waits (suspend.cpp), and otherwise left in peace.
-no_suspend::no_suspend(std::source_location where) {
+no_suspend::no_suspend(std::source_location where, const char* by) {
   detail::agent& self = detail::this_agent();
   if (self.kind != agent_kind::fiber) return;
-  self.fiber().rare_state().waits_forbidden_at = where;
+  detail::rare_task_state* rare = self.fiber().rare_state_if_made();
+  if (!rare && !by) rare = &self.fiber().rare_state();  // with words only, a wait is refused in general ones
+  if (rare) {
+    rare->waits_forbidden_at = where;
+    rare->waits_forbidden_by = by;
+  }
   self.waits_forbidden = true;
   self.kind = agent_kind::job;
   forbidden_ = &self;

@@ -14,13 +14,19 @@ namespace ulexite {
 class [[nodiscard]] no_suspend {
  public:
   // Throws std::bad_alloc.
-  [[nodiscard]] explicit no_suspend(std::source_location where = std::source_location::current());
+  [[nodiscard]] explicit no_suspend(std::source_location where = std::source_location::current())
+      : no_suspend(where, nullptr) {}
+  // The same for code that calls a function of another, as a hook. What is thrown names `by`, a literal, if the fiber has
+  // room for it; nothing is allocated.
+  [[nodiscard]] explicit no_suspend(const char* by) noexcept : no_suspend(std::source_location(), by) {}
   // By the fiber that made it.
   ~no_suspend();
   no_suspend(const no_suspend&) = delete;
   no_suspend& operator=(const no_suspend&) = delete;
 
  private:
+  no_suspend(std::source_location where, const char* by);
+
   detail::agent* forbidden_ = nullptr;  // null: nothing was changed
 };
 

@@ -25,13 +25,13 @@ void call_on_thread_stack(void (*function)(void*), void* data) noexcept;
 // Calls `function` on the stack of the worker's thread, and returns its result or throws its exception: for deep
 // recursion (a thread's stack has 8 MiB or what ulimit -s says) and for libraries that check the bounds of their stack. The
 // fiber does not leave its worker meanwhile, so the function must not wait: no_suspend holds in it. An ordinary call on a
-// plain thread, in a job and under no_suspend. Not a cancellation point. Throws std::bad_alloc.
+// plain thread, in a job and under no_suspend. Not a cancellation point.
 template <class F>
   requires std::is_invocable_v<F>
 std::invoke_result_t<F> on_thread_stack(F&& function) {
   using result = std::invoke_result_t<F>;
   if (!detail::can_leave_for_thread_stack()) return std::invoke(std::forward<F>(function));
-  const no_suspend stays;
+  const no_suspend stays("on_thread_stack");
   struct call {
     F& function;
     std::exception_ptr failure{};

@@ -75,7 +75,7 @@ class [[nodiscard]] stopped_world {
   stopped_world& operator=(const stopped_world&) = delete;
 
  private:
-  const no_suspend stays_;
+  const no_suspend stays_{"a stopped_world"};
   detail::runtime_state& home_;
 };
 

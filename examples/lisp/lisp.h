@@ -1,7 +1,7 @@
 /* A small Scheme on fibers and Boehm's collector. Its fibers run in parallel on all cores and share one heap.
  *
- * Of the library only <ulexite/interop/ulexite.h> and <ulexite/interop/boehm.h> are used. docs/embedding.md tells how the parts
- * stand to each other.
+ * Of the library only <ulexite/interop/ulexite.h> and <ulexite/interop/boehm.h> are used. docs/embedding-lisp.md tells how the
+ * parts stand to each other.
  *
  * A value is a pointer to an object, or a small integer or a character in the pointer's low bits. What several fibers share is
  * read and written whole, so a race between two gives one of their values, and never harms the interpreter. */

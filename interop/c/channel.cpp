@@ -151,7 +151,7 @@ int ulx_try_receive(ulx_channel* channel, void* element) noexcept {
   });
 }
 
-bool ulx_close(ulx_channel* channel) noexcept { return channel->of.close(); }
+bool ulx_close(ulx_channel* channel) noexcept { return !refused_in_handler() && channel->of.close(); }
 
 size_t ulx_channel_length(const ulx_channel* channel) noexcept { return channel->of.size(); }
 

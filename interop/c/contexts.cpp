@@ -38,7 +38,7 @@ struct guards {
 };
 
 struct waits_are_refused : no_suspend {
-  waits_are_refused() : no_suspend(std::source_location()) {}
+  waits_are_refused() : no_suspend("ulx_forbid_waiting") {}
 };
 
 fiber_local<guards<migration_guard>>& pins() {

@@ -1,4 +1,5 @@
 #include <ulexite/interop/c/handles.hpp>
+#include <ulexite/runtime/no_suspend.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -34,15 +35,22 @@ void use_memory_of(const ulx_hooks& hooks) {
   set = true;
 }
 
+// A lock of the library's may be held here, so a hook that waited would block its worker.
 void* allocate(std::size_t bytes) {
-  void* const room =
-      memory.allocate ? memory.allocate(memory.user, bytes) : std::malloc(std::max<std::size_t>(bytes, 1));
+  void* room;
+  if (memory.allocate) {
+    const no_suspend stays("the hook allocate");
+    room = memory.allocate(memory.user, bytes);
+  } else {
+    room = std::malloc(std::max<std::size_t>(bytes, 1));
+  }
   if (!room) throw std::bad_alloc();
   return room;
 }
 
 void release(void* room) noexcept {
   if (memory.release) {
+    const no_suspend stays("the hook release");
     memory.release(memory.user, room);
   } else {
     std::free(room);
@@ -62,6 +70,10 @@ void read_sized(void* into, std::size_t size, const void* given, const char* nam
                                 " bytes has fields that this library, which knows " + std::to_string(size) +
                                 ", does not know");
   std::memcpy(into, given, std::min(size, given_size));
+}
+
+void report_call_in_handler() noexcept {
+  detail::warn("a function of the C interface was called in a signal handler, which may only call ulx_stack_around");
 }
 
 // In the handler.

@@ -185,7 +185,9 @@ bool ulx_stack_bounds(const void** low, const void** high) noexcept {
   return true;
 }
 
-void ulx_yield(void) noexcept { this_fiber::yield(); }
+void ulx_yield(void) noexcept {
+  if (!refused_in_handler()) this_fiber::yield();
+}
 
 int ulx_sleep(int64_t nanoseconds) noexcept {
   return guarded([&] {
@@ -222,6 +224,7 @@ int ulx_park(int64_t deadline) noexcept {
 }
 
 void ulx_unpark(ulx_fiber* fiber) noexcept {
+  if (refused_in_handler()) return;
   detail::deferred_resume wake(detail::this_caller().worker);
   const std::lock_guard lock(fiber->guard);
   if (const detail::claimed_wait claimed = fiber->parked.claim_oldest()) {
@@ -232,6 +235,7 @@ void ulx_unpark(ulx_fiber* fiber) noexcept {
 }
 
 bool ulx_cancel(ulx_fiber* fiber) noexcept {
+  if (refused_in_handler()) return false;
   detail::task* const task = task_of(fiber);
   return task && task->request_stop();
 }

@@ -5,6 +5,7 @@
 #include <ulexite/interop/ulexite.h>
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
+#include <ulexite/interop/c/in_handler.hpp>
 #include <ulexite/runtime/concurrent_context.hpp>
 #include <ulexite/runtime/stopped_world.hpp>
 #include <ulexite/sync/channel.hpp>
@@ -79,6 +80,7 @@ int error_of_exception() noexcept;
 // Calls the function, which returns an error, and turns what it throws into one.
 template <class F>
 int guarded(F&& function) noexcept {
+  if (refused_in_handler()) return ULX_EUSAGE;
   try {
     return function();
   } catch (...) {

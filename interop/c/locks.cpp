@@ -48,7 +48,7 @@ int ulx_mutex_lock(ulx_mutex* mutex) noexcept {
     return 0;
   });
 }
-bool ulx_mutex_try_lock(ulx_mutex* mutex) noexcept { return mutex->of.try_lock(); }
+bool ulx_mutex_try_lock(ulx_mutex* mutex) noexcept { return !refused_in_handler() && mutex->of.try_lock(); }
 int ulx_mutex_unlock(ulx_mutex* mutex) noexcept {
   return guarded([&] {
     mutex->of.unlock();
@@ -73,6 +73,7 @@ int ulx_condition_wait(ulx_condition* condition, ulx_mutex* mutex, int64_t deadl
   });
 }
 void ulx_condition_signal(ulx_condition* condition, bool all) noexcept {
+  if (refused_in_handler()) return;
   if (all) {
     condition->of.notify_all();
   } else {

@@ -1,5 +1,6 @@
 #include <ulexite/interop/c/handles.hpp>
 
+#include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 
 #include <algorithm>
@@ -71,12 +72,16 @@ const ulx_hooks* hooks_of_worker() noexcept {
 
 announced_fiber::announced_fiber() {
   const ulx_hooks* const hooks = hooks_of_worker();
-  if (hooks && hooks->fiber_start) hooks->fiber_start(hooks->user, this_fiber::id(), this_fiber::user_data());
+  if (!hooks || !hooks->fiber_start) return;
+  const no_suspend stays("the hook fiber_start");
+  hooks->fiber_start(hooks->user, this_fiber::id(), this_fiber::user_data());
 }
 
 announced_fiber::~announced_fiber() {
   const ulx_hooks* const hooks = hooks_of_worker();
-  if (hooks && hooks->fiber_end) hooks->fiber_end(hooks->user, this_fiber::id(), this_fiber::user_data());
+  if (!hooks || !hooks->fiber_end) return;
+  const no_suspend stays("the hook fiber_end");
+  hooks->fiber_end(hooks->user, this_fiber::id(), this_fiber::user_data());
 }
 
 }  // namespace ulexite::c
@@ -108,7 +113,9 @@ int ulx_runtime_run(ulx_runtime* runtime, intptr_t (*main)(void*), void* data, i
   });
 }
 
-void ulx_runtime_request_stop(ulx_runtime* runtime) noexcept { runtime->of.request_stop(); }
+void ulx_runtime_request_stop(ulx_runtime* runtime) noexcept {
+  if (!refused_in_handler()) runtime->of.request_stop();
+}
 
 int ulx_runtime_resize(ulx_runtime* runtime, size_t threads) noexcept {
   return guarded([&] {

@@ -30,6 +30,7 @@ struct rare_task_state : list_hook {
   std::optional<std::stop_callback<relay>> runtime_stop;  // a stop of the whole runtime reaches the token too
   std::optional<std::stop_callback<relay>> strand_stop;   // and of the strand
   std::source_location waits_forbidden_at;                // by no_suspend
+  const char* waits_forbidden_by = nullptr;               // the same in words; null: only the place is known
   wait_kind refused = wait_kind::none;                    // the last wait that it has refused
   void* user_data = nullptr;                              // the fiber's own
   void* c_handle = nullptr;                               // the C interface's

@@ -14,9 +14,11 @@ namespace {
 
 std::string words_of_refusal(agent& self, wait_kind kind) {
   const rare_task_state* const rare = self.fiber().rare_state_if_made();
-  const std::source_location& where = rare->waits_forbidden_at;
-  return "fiber #" + std::to_string(self.fiber().id) + " waits " + to_string(kind) + " under the no_suspend of " +
-         where.file_name() + ":" + std::to_string(where.line());
+  const std::string wait = "fiber #" + std::to_string(self.fiber().id) + " waits " + to_string(kind) + " under ";
+  if (rare && rare->waits_forbidden_by) return wait + rare->waits_forbidden_by;
+  const std::source_location where = rare ? rare->waits_forbidden_at : std::source_location();
+  if (where.line() == 0) return wait + "a hook, on_thread_stack or a stopped_world";
+  return wait + "the no_suspend of " + where.file_name() + ":" + std::to_string(where.line());
 }
 
 // Always prepared, because the thread itself is a claimer without the lock: after its deadline, and when it is poked.
@@ -40,7 +42,7 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, b
         "a job or a stop callback waits for something: only fibers and plain threads may (a job can become_fiber() "
         "first)");
   if (!mode.is_cancellable()) panic("%s", words_of_refusal(self, wait_mode::kind_of(mode.bits)).c_str());
-  self.fiber().rare_state_if_made()->refused = wait_mode::kind_of(mode.bits);
+  self.fiber().rare_state().refused = wait_mode::kind_of(mode.bits);
   if (!prepared) self.word.prepare();
   static_cast<void>(self.word.claim(wake_reason::cancelled));
   static_cast<void>(self.word.commit(true, true));  // claimed already, by this or another

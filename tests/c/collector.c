@@ -1,6 +1,7 @@
 /* What a collector uses: hooks for memory, threads and fibers, a stopped world, the stacks and records of all fibers. */
 #include "check.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 static int hooks_user, threads, idles, fibers_started, fibers_ended, blocks;
@@ -61,7 +62,8 @@ struct search {
   int on_stacks, in_records, fibers, frames, running;
 };
 
-__attribute__((no_sanitize("address", "thread"))) static int holds(const void* low, const void* high, const void* what) {
+__attribute__((no_sanitize("address", "thread"))) static int holds(const void* low, const void* high,
+                                                                   const void* what) {
   int found = 0;
   for (uintptr_t at = (uintptr_t)low; at + sizeof(void*) <= (uintptr_t)high; at += sizeof(void*))
     found += *(void* const*)at == what;
@@ -88,6 +90,8 @@ static void visit(void* user, const ulx_fiber_info* fiber) {
   }
 }
 
+static void* stops_too(void* runtime) { return (void*)(intptr_t)ulx_stop_world(runtime, SECONDS, NULL, NULL); }
+
 static intptr_t one(void* argument) {
   (void)argument;
   return 1;
@@ -112,6 +116,12 @@ static intptr_t body(void* argument) {
     struct search search = {.objects = objects};
     CHECK_EQ(ulx_stop_world(runtime, 20 * SECONDS, NULL, NULL), 0);
     CHECK_EQ(ulx_stop_world(runtime, SECONDS, NULL, NULL), ULX_EUSAGE);
+    pthread_t second;
+    void* refused;
+    CHECK_EQ(pthread_create(&second, NULL, stops_too, runtime), 0);
+    CHECK_EQ(pthread_join(second, &refused), 0);
+    CHECK_EQ((intptr_t)refused, ULX_EUSAGE);
+    CHECK_EQ(ulx_sleep(MILLISECONDS), ULX_EUSAGE);
     ulx_for_each_fiber(runtime, visit, &search);
     CHECK_EQ(ulx_start_world(runtime), 0);
     CHECK_EQ(search.fibers, waiters + 1);

@@ -36,7 +36,46 @@ static intptr_t member(void* argument) {
 static intptr_t destroys_its_own(void* argument) {
   (void)argument;
   CHECK_EQ(ulx_strand_wait(strand), ULX_EUSAGE);
+  CHECK_EQ(ulx_strand_destroy(strand), ULX_EUSAGE); /* which asks its fibers to stop all the same */
+  CHECK_EQ(ulx_check(), ULX_ECANCELED);
   return 0;
+}
+
+static int cancelled;
+static intptr_t waits_for_its_end(void* argument) {
+  (void)argument;
+  CHECK_EQ(ulx_park(ULX_FOREVER), ULX_ECANCELED);
+  ulx_yield();
+  ++cancelled;
+  return 0;
+}
+
+/* Who destroys a strand with members waits until they have ended. */
+static void end_with_members(void) {
+  cancelled = 0;
+  ulx_spawn_options there = ULX_INIT(ulx_spawn_options);
+  CHECK(there.strand = ulx_strand_new(NULL, "full"));
+  ulx_fiber* all[10];
+  for (int i = 0; i < 10; ++i) CHECK(all[i] = ulx_spawn(waits_for_its_end, NULL, &there));
+  ulx_yield();
+  CHECK_EQ(ulx_strand_destroy(there.strand), 0);
+  CHECK_EQ(cancelled, 10);
+  for (int i = 0; i < 10; ++i) ulx_fiber_release(all[i]);
+}
+
+/* A fiber stays in its runtime, and a strand of another runtime gets its own fibers only. */
+static void stay_at_home(void) {
+  ulx_runtime* const other = ulx_runtime_new(NULL);
+  ulx_strand* const elsewhere = ulx_strand_new(other, "elsewhere");
+  CHECK(other && elsewhere);
+  CHECK_EQ(ulx_migrate_to(elsewhere), ULX_EUSAGE);
+  ulx_spawn_options there = ULX_INIT(ulx_spawn_options);
+  there.strand = elsewhere;
+  ulx_fiber* const spawned = ulx_spawn(child, NULL, &there);
+  CHECK_EQ(ulx_join(spawned, ULX_FOREVER, NULL), 0);
+  ulx_fiber_release(spawned);
+  CHECK_EQ(ulx_strand_destroy(elsewhere), 0);
+  CHECK_EQ(ulx_runtime_destroy(other, ULX_DRAIN, NULL), 0);
 }
 
 static void strands(void) {
@@ -92,6 +131,8 @@ static intptr_t pinned(void* argument) {
 static intptr_t body(void* runtime) {
   (void)runtime;
   strands();
+  end_with_members();
+  stay_at_home();
   ulx_fiber* all[6];
   for (int i = 0; i < 6; ++i) CHECK(all[i] = ulx_spawn(pinned, NULL, NULL));
   for (int i = 0; i < 6; ++i) {

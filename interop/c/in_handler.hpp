@@ -1,0 +1,24 @@
+#pragma once
+
+// Calls of the C interface in a signal handler, where a lock of the library may be held by what the signal has interrupted.
+// ulexite::signal_check knows where handlers run; without it the question costs a load.
+
+#include <atomic>
+
+namespace ulexite::c {
+
+// Whether the calling thread runs a signal handler. Null: not known. Set before main.
+inline constinit std::atomic<bool (*)() noexcept> runs_handler{nullptr};
+
+// Says on stderr what is wrong.
+[[gnu::cold, gnu::noinline]] void report_call_in_handler() noexcept;
+
+inline bool refused_in_handler() noexcept {
+  const auto ask = runs_handler.load(std::memory_order_relaxed);  // hint
+  if (!ask || !ask()) [[likely]]
+    return false;
+  report_call_in_handler();
+  return true;
+}
+
+}  // namespace ulexite::c
