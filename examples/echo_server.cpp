@@ -34,13 +34,23 @@ struct totals {
   std::atomic<std::uint64_t> connections{0}, bytes{0};
 };
 
+// Sends back what comes, up to `size` bytes. Returns how many; 0 at the end.
+template <std::size_t size>
+[[gnu::noinline]] std::size_t send_back(ulexite::net::tcp_stream& peer, totals& served) {
+  std::array<char, size> buffer;
+  const std::size_t got = peer.read_some(buffer.data(), size);
+  peer.write(buffer.data(), got);
+  served.bytes.fetch_add(got, std::memory_order_relaxed);
+  return got;
+}
+
+// Waits with a small buffer, because an idle connection keeps each page that its stack has touched. A peer that fills it
+// gets a large one.
 void echo(ulexite::net::tcp_stream& peer, totals& served) {
   served.connections.fetch_add(1, std::memory_order_relaxed);
-  std::array<char, 16 * 1024> buffer;
-  while (const std::size_t got = peer.read_some(buffer.data(), buffer.size())) {
-    peer.write(buffer.data(), got);
-    served.bytes.fetch_add(got, std::memory_order_relaxed);
-  }
+  constexpr std::size_t small = 512, large = 16 * 1024;
+  for (std::size_t last = 1; last > 0;)
+    last = last < small ? send_back<small>(peer, served) : send_back<large>(peer, served);
 }
 
 ulexite::net::tcp_listener listen(const arguments& given) {

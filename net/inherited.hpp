@@ -5,6 +5,8 @@
 //   const std::vector<int> given = net::inherited_descriptors();
 //   auto listener = given.empty() ? net::tcp_listener(at) : net::tcp_listener::adopt(given.front());
 
+#include <ulexite/base/standard.hpp>
+
 #include <vector>
 
 namespace ulexite::net {

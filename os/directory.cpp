@@ -92,7 +92,7 @@ file directory::open(const fs::path& below, open_mode mode, fs::perms permission
       return opened >= 0 || opened == -ENOENT ? opened : open_without_links(below, flags, allowed);
     });
   }
-  return error ? file() : file::adopt(fd, (path_ / below).native());
+  return error ? file() : file::adopt(fd, path_.native() + '/' + below.native());
 }
 
 file directory::open(const fs::path& below, open_mode mode, fs::perms permissions) const {

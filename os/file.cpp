@@ -5,8 +5,12 @@
 #include <ulexite/sync/cancellation.hpp>
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,30 +21,55 @@ namespace ulexite {
 namespace {
 
 using detail::flags_of;
+using detail::in_parts;
 using detail::on_pool;
+using detail::open_now;
 using detail::or_errno;
 using detail::throw_if;
 using detail::until_not_interrupted;
+using detail::unwaiting_calls;
 
 constexpr auto any_offset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
 
 bool has(open_mode set, open_mode one) noexcept { return (set & one) != open_mode{}; }
 
-int open_now(const std::string& path, int flags, mode_t permissions) noexcept {
-  if (detail::has_nul(path)) return -EINVAL;  // open would take what stands before it
-  return until_not_interrupted([&] { return ::open(path.c_str(), flags, permissions); });
+int open_cached(const std::string& path, int flags) noexcept {
+  open_how how{};
+  how.flags = static_cast<unsigned>(flags);
+  how.resolve = RESOLVE_CACHED;
+  return static_cast<int>(
+      until_not_interrupted([&] { return ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how); }));
 }
 
-// Calls part(done) until `size` bytes are done, or there are no more. 0 or -errno.
-template <class Part>
-int in_parts(std::size_t size, std::size_t& done, Part&& part) noexcept {
-  while (done < size) {
-    const ssize_t more = until_not_interrupted([&] { return part(done); });
-    if (more < 0) return static_cast<int>(more);
-    if (more == 0) break;
-    done += static_cast<std::size_t>(more);
-  }
-  return 0;
+// Whether the opening waits for nothing but the way there: a pipe waits for its other end, and a file system without a
+// disk of its own perhaps for another machine or process.
+bool opens_without_wait(int seen) noexcept {
+  struct statx status{};
+  return ::statx(seen, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 && S_ISREG(status.stx_mode) &&
+         status.stx_dev_major != 0;
+}
+
+// Opens an existing file on this worker, or says -ENOENT, or -EAGAIN if that might wait. What takes the file's place
+// after the look at it must not wait either: hence O_NONBLOCK, which regular files ignore.
+int look_and_open(const std::string& path, int flags) noexcept {
+  const int seen = open_cached(path, O_PATH | O_CLOEXEC);
+  if (seen < 0) return seen;
+  const int fd = opens_without_wait(seen) ? open_cached(path, flags | O_NONBLOCK | O_NOCTTY) : -EAGAIN;
+  ::close(seen);
+  return fd;
+}
+
+// The same, for any mode. A look that is of no use costs a fifth of the trip to the pool. So after one the next opens go
+// there without a look.
+int open_at_once(const std::string& path, int flags) noexcept {
+  static constinit std::atomic<int> looks_left_out{0};
+  if ((flags & (O_CREAT | O_TRUNC)) != 0 || detail::has_nul(path)) return -EAGAIN;
+  const int left_out = looks_left_out.load(std::memory_order_relaxed);  // hint
+  const int result = left_out > 0 ? -EAGAIN : look_and_open(path, flags);
+  const bool answers = result >= 0 || result == -ENOENT;
+  if (!answers || left_out > 0)
+    looks_left_out.store(left_out > 0 ? left_out - 1 : 15, std::memory_order_relaxed);  // hint
+  return answers ? result : -EAGAIN;
 }
 
 // Is there a place for the bytes in any file?
@@ -48,26 +77,30 @@ bool fits(std::size_t size, std::uint64_t offset) noexcept {
   return offset <= any_offset && size <= any_offset - offset;
 }
 
-int read_to_end(int fd, std::string& into) {
-  constexpr std::size_t least_room = 4096;
-  struct stat status;
-  std::size_t room = least_room;
-  if (::fstat(fd, &status) == 0 && status.st_size > 0) room += static_cast<std::size_t>(status.st_size);
-  for (std::size_t done = 0;;) {
-    into.resize(done + room);
-    const ssize_t got = until_not_interrupted([&] { return ::read(fd, into.data() + done, room); });
-    done += static_cast<std::size_t>(got > 0 ? got : 0);
-    if (got <= 0) {
-      into.resize(done);
-      return static_cast<int>(got);
-    }
-    room = std::max(least_room, done);
-  }
+// Makes call(part, offset, flags) on this worker, as far as it needs no wait. False: the rest, or the error, is the
+// pool's. So are data of such a size that even copying it would hold up the worker.
+template <class Call>
+bool at_once(unwaiting_calls& calls, const void* data, std::size_t size, std::uint64_t offset, std::size_t& done,
+             Call&& call) noexcept {
+  constexpr std::size_t largest_copy = 256 * 1024;
+  const auto known = calls.known();
+  if (size > largest_copy || !fits(size, offset)) return false;
+  if (known == unwaiting_calls::unknown || known == unwaiting_calls::refused) return false;
+  const int result = in_parts(size, done, [&](std::size_t at) {
+    const iovec part{const_cast<char*>(static_cast<const char*>(data)) + at, size - at};
+    return call(part, static_cast<off_t>(offset + at), known == unwaiting_calls::taken ? RWF_NOWAIT : 0);
+  });
+  if (result == -EOPNOTSUPP && known == unwaiting_calls::taken) calls.learn(unwaiting_calls::unknown);
+  if (result == 0) detail::spend_budget();
+  return result == 0;
 }
 
-int write_from_start(int fd, std::string_view data) noexcept {
-  std::size_t done = 0;
-  return in_parts(data.size(), done, [&](std::size_t at) { return ::write(fd, data.data() + at, data.size() - at); });
+// On the pool, because a file system of another machine or process is asked there.
+void find_out(int fd, unwaiting_calls& calls) noexcept {
+  if (calls.known() != unwaiting_calls::unknown) return;
+  struct statfs status{};
+  const bool in_memory = ::fstatfs(fd, &status) == 0 && (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
+  calls.learn(in_memory ? unwaiting_calls::needless : unwaiting_calls::refused);
 }
 
 }  // namespace
@@ -90,7 +123,15 @@ file::file(const std::filesystem::path& path, open_mode mode, std::filesystem::p
            std::error_code& error)
     : name_(path) {
   const int flags = flags_of(mode);
-  fd_ = on_pool(error, [&] { return open_now(name_, flags, static_cast<mode_t>(permissions)); });
+  error = detail::stop_cause(detail::this_agent());
+  if (error) return;
+  fd_ = open_at_once(name_, flags);
+  if (fd_ == -EAGAIN) {
+    fd_ = on_pool(error, [&] { return open_now(name_, flags, static_cast<mode_t>(permissions)); });
+    return;
+  }
+  detail::spend_budget();
+  if (fd_ < 0) error.assign(-std::exchange(fd_, -1), std::system_category());
 }
 
 file::file(const std::filesystem::path& path, open_mode mode, std::filesystem::perms permissions) {
@@ -112,23 +153,15 @@ file::~file() {
 
 void file::check(std::error_code error, const char* what) const { throw_if(error, what, name_); }
 
-// What lies in the page cache is taken at once, unless it is so much that even copying it would hold up the worker.
+// What lies in the page cache is taken at once.
 std::size_t file::read_at(void* data, std::size_t size, std::uint64_t offset, std::error_code& error) {
-  constexpr std::size_t largest_copy = 256 * 1024;
   std::size_t done = 0;
   error = detail::stop_cause(detail::this_agent());
   if (error) return 0;
-  if (size <= largest_copy && fits(size, offset)) {
-    const int result = in_parts(size, done, [&](std::size_t at) {
-      const iovec part{static_cast<char*>(data) + at, size - at};
-      return ::preadv2(fd_, &part, 1, static_cast<off_t>(offset + at), RWF_NOWAIT);
-    });
-    if (result == 0) {
-      detail::spend_budget();
-      return done;
-    }
-  }
+  const auto read = [&](const iovec& part, off_t at, int flags) { return ::preadv2(fd_, &part, 1, at, flags); };
+  if (at_once(reads_, data, size, offset, done, read)) return done;
   on_pool(error, [&] {
+    find_out(fd_, reads_);
     if (!fits(size, offset)) return -EINVAL;
     return in_parts(size, done, [&](std::size_t at) {
       return ::pread(fd_, static_cast<char*>(data) + at, size - at, static_cast<off_t>(offset + at));
@@ -146,7 +179,12 @@ std::size_t file::read_at(void* data, std::size_t size, std::uint64_t offset) {
 
 std::size_t file::write_at(const void* data, std::size_t size, std::uint64_t offset, std::error_code& error) {
   std::size_t done = 0;
+  error = detail::stop_cause(detail::this_agent());
+  if (error) return 0;
+  const auto write = [&](const iovec& part, off_t at, int flags) { return ::pwritev2(fd_, &part, 1, at, flags); };
+  if (at_once(writes_, data, size, offset, done, write)) return done;
   on_pool(error, [&] {
+    find_out(fd_, writes_);
     if (!fits(size, offset)) return -EFBIG;
     return in_parts(size, done, [&](std::size_t at) {
       return ::pwrite(fd_, static_cast<const char*>(data) + at, size - at, static_cast<off_t>(offset + at));
@@ -164,7 +202,14 @@ void file::write_at(const void* data, std::size_t size, std::uint64_t offset) {
 // RWF_APPEND does for one call what O_APPEND does for the file.
 std::size_t file::append(const void* data, std::size_t size, std::error_code& error) {
   std::size_t done = 0;
+  error = detail::stop_cause(detail::this_agent());
+  if (error) return 0;
+  const auto write = [&](const iovec& part, off_t, int flags) {
+    return ::pwritev2(fd_, &part, 1, 0, flags | RWF_APPEND);
+  };
+  if (at_once(writes_, data, size, 0, done, write)) return done;
   on_pool(error, [&] {
+    find_out(fd_, writes_);
     return in_parts(size, done, [&](std::size_t at) {
       const iovec part{const_cast<char*>(static_cast<const char*>(data)) + at, size - at};
       return ::pwritev2(fd_, &part, 1, 0, RWF_APPEND);
@@ -235,110 +280,6 @@ void file::close() {
   std::error_code error;
   close(error);
   check(error, "closing");
-}
-
-std::string read_all(const std::filesystem::path& path, std::error_code& error) {
-  std::string content;
-  on_pool(error, [&] {
-    const file from = file::adopt(open_now(path.native(), O_RDONLY | O_CLOEXEC, 0), {});
-    return from.is_open() ? read_to_end(from.native_handle(), content) : from.native_handle();
-  });
-  return content;
-}
-
-std::string read_all(const std::filesystem::path& path) {
-  std::error_code error;
-  std::string content = read_all(path, error);
-  throw_if(error, "reading", path);
-  return content;
-}
-
-void write_all(const std::filesystem::path& path, std::string_view data, std::error_code& error) {
-  on_pool(error, [&] {
-    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-    file to = file::adopt(open_now(path.native(), flags, static_cast<mode_t>(default_permissions)), {});
-    if (!to.is_open()) return to.native_handle();
-    const int written = write_from_start(to.native_handle(), data);
-    const int closed = or_errno(::close(to.release()));
-    return written < 0 ? written : closed == -EINTR ? 0 : closed;
-  });
-}
-
-void write_all(const std::filesystem::path& path, std::string_view data) {
-  std::error_code error;
-  write_all(path, data, error);
-  throw_if(error, "writing", path);
-}
-
-namespace {
-
-// The content of a file that is to take the place of another, until the rename. Its functions return -errno on an error.
-class replacement {
- public:
-  explicit replacement(const std::string& path) : path_(path) {}
-  replacement(const replacement&) = delete;
-  replacement& operator=(const replacement&) = delete;
-  ~replacement() {
-    if (file_.is_open()) ::unlink(name_.c_str());
-  }
-
-  int write(std::string_view data) {
-    if (detail::has_nul(path_)) return -EINVAL;
-    if (const int fd = make(); fd < 0) return fd;
-    struct stat old{};
-    const bool replaces = ::lstat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode);
-    int result = replaces ? or_errno(::fchmod(file_.native_handle(), old.st_mode & 07777)) : 0;
-    if (result == 0) result = write_from_start(file_.native_handle(), data);
-    if (result == 0) result = until_not_interrupted([&] { return ::fsync(file_.native_handle()); });
-    return result;
-  }
-  int put_in_place() {
-    const int result = or_errno(::rename(name_.c_str(), path_.c_str()));
-    if (result < 0) return result;
-    file_ = file();
-    return sync_directory();
-  }
-
- private:
-  // A name that no other file has. Not mkstemp, because the new file is to have the permissions of any other.
-  int make() {
-    for (int attempt = 0;; ++attempt) {
-      name_ = path_ + '.' + std::to_string(detail::random_below(UINT32_MAX));
-      const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-      const int fd = open_now(name_, flags, static_cast<mode_t>(default_permissions));
-      if (fd == -EEXIST && attempt < 100) continue;
-      file_ = file::adopt(fd, {});
-      return fd;
-    }
-  }
-  int sync_directory() const {
-    const auto parent = std::filesystem::path(path_).parent_path();
-    const int fd = open_now(parent.empty() ? "." : parent.native(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    if (fd < 0) return fd;
-    const file directory = file::adopt(fd, {});
-    const int result = until_not_interrupted([&] { return ::fsync(fd); });
-    return result == -EINVAL ? 0 : result;  // there are file systems that know no such thing
-  }
-
-  const std::string& path_;
-  std::string name_;
-  file file_;
-};
-
-}  // namespace
-
-void replace_file(const std::filesystem::path& path, std::string_view data, std::error_code& error) {
-  on_pool(error, [&] {
-    replacement made(path.native());
-    const int result = made.write(data);
-    return result < 0 ? result : made.put_in_place();
-  });
-}
-
-void replace_file(const std::filesystem::path& path, std::string_view data) {
-  std::error_code error;
-  replace_file(path, data, error);
-  throw_if(error, "replacing", path);
 }
 
 }  // namespace ulexite

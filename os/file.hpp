@@ -1,9 +1,11 @@
 #pragma once
 
 // Files of a file system. Each call is made on a thread that may block, by one trip of ulexite::blocking, in which it
-// loops as often as it takes: so a slow disk holds no worker. Only a read of what lies in memory already is done at
-// once, and the size is asked for at once. What waits is a cancellation point until that thread has begun; what has
-// begun is waited for, so nothing is ever half told. On a plain thread: ordinary calls.
+// loops as often as it takes: so a slow disk holds no worker. Some calls need no such trip: the size; a read of what
+// lies in memory; a write that the file system takes without a wait (XFS does, ext4 does not); any read and write in
+// tmpfs; the opening of an existing file of a local disk whose path lies in memory. What waits is a cancellation point
+// until that thread has begun; what has begun is waited for, so nothing is ever half told. On a plain thread: ordinary
+// calls.
 //
 // Each operation has two forms: one throws std::system_error that says what was done with which file (and
 // operation_cancelled when the fiber was asked to stop), one sets a std::error_code: the system's own code,
@@ -16,6 +18,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -45,6 +48,34 @@ constexpr open_mode operator&(open_mode a, open_mode b) noexcept {
   return static_cast<open_mode>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
 }
 
+namespace detail {
+
+// What a file system was found to say to calls that must not wait, for reads or for writes. Any thread.
+class unwaiting_calls {
+ public:
+  enum answer : std::uint8_t {
+    taken,    // by RWF_NOWAIT; or not asked yet
+    unknown,  // it knows no RWF_NOWAIT; the pool finds out more
+    refused,  // each call may wait
+    needless  // no call waits, because it keeps its files in memory
+  };
+
+  constexpr unwaiting_calls() noexcept = default;
+  unwaiting_calls(const unwaiting_calls& other) noexcept : answer_(other.known()) {}
+  unwaiting_calls& operator=(const unwaiting_calls& other) noexcept {
+    learn(other.known());
+    return *this;
+  }
+
+  [[nodiscard]] answer known() const noexcept { return answer_.load(std::memory_order_relaxed); }  // hint
+  void learn(answer found) noexcept { answer_.store(found, std::memory_order_relaxed); }           // hint
+
+ private:
+  std::atomic<answer> answer_{taken};
+};
+
+}  // namespace detail
+
 // The permissions of a new file, from which the process's umask is taken.
 inline constexpr std::filesystem::perms default_permissions = static_cast<std::filesystem::perms>(0666);
 
@@ -61,9 +92,15 @@ class file {
   file(const std::filesystem::path& path, open_mode mode, std::filesystem::perms permissions, std::error_code& error);
   // Takes over a descriptor that was opened elsewhere; errors name it `name`.
   [[nodiscard]] static file adopt(int fd, std::string name);
-  file(file&& other) noexcept : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
+  file(file&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)),
+        reads_(other.reads_),
+        writes_(other.writes_),
+        name_(std::move(other.name_)) {}
   file& operator=(file&& other) noexcept {
     std::swap(fd_, other.fd_);
+    std::swap(reads_, other.reads_);
+    std::swap(writes_, other.writes_);
     std::swap(name_, other.name_);
     return *this;  // the former file is closed with `other`
   }
@@ -115,6 +152,7 @@ class file {
   void check(std::error_code error, const char* what) const;
 
   int fd_ = -1;
+  detail::unwaiting_calls reads_, writes_;
   std::string name_;
 };
 

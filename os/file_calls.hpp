@@ -8,9 +8,11 @@
 #include <ulexite/os/file.hpp>
 #include <ulexite/sync/blocking.hpp>
 
+#include <fcntl.h>
 #include <sys/types.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <string>
 #include <system_error>
 
@@ -36,6 +38,24 @@ template <class Call>
 auto until_not_interrupted(Call&& call) noexcept -> decltype(call()) {
   for (;;)
     if (const auto result = or_errno(call()); result != -EINTR) return result;
+}
+
+// Opens `path`. The descriptor or -errno.
+inline int open_now(const std::string& path, int flags, mode_t permissions) noexcept {
+  if (has_nul(path)) return -EINVAL;  // open would take what stands before it
+  return until_not_interrupted([&] { return ::open(path.c_str(), flags, permissions); });
+}
+
+// Calls part(done) until `size` bytes are done, or there are no more. 0 or -errno.
+template <class Part>
+int in_parts(std::size_t size, std::size_t& done, Part&& part) noexcept {
+  while (done < size) {
+    const ssize_t more = until_not_interrupted([&] { return part(done); });
+    if (more < 0) return static_cast<int>(more);
+    if (more == 0) break;
+    done += static_cast<std::size_t>(more);
+  }
+  return 0;
 }
 
 // Throws what an operation on `which` has met, if anything: "ulexite: " + what + its name.

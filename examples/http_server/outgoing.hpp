@@ -11,8 +11,9 @@
 namespace http_server {
 
 // The answer as it goes out. What sends throws as wire::fail does when the connection fails, or the client does not
-// take a block of 64 KiB in the write time. Nor may all writes together take longer than the write time and the time
-// of the answer at the least rate: else a client that takes a block now and then would hold its connection for hours.
+// take a block in the write time: 64 KiB, or 512 KiB of a file that the system sends. Nor may all writes together take
+// longer than the write time and the time of the answer at the least rate: else a client that takes a block now and
+// then would hold its connection for hours.
 class outgoing {
  public:
   outgoing(wire& to, const limits& limits) : wire_(to), limits_(limits) {}
@@ -36,7 +37,11 @@ class outgoing {
   template <class Send>
   std::size_t timed(std::size_t size, Send&& send);
   void write(std::string_view block, std::size_t of_body);
+  // `block` is the header.
   void send_file(std::string block, open_file& file, const byte_range& part);
+  void copy_file(std::string block, open_file& file, const byte_range& part);
+  template <class Send>
+  static void in_blocks(const byte_range& part, std::size_t block_size, Send&& send);
   [[nodiscard]] std::chrono::nanoseconds time_for(std::size_t block) const;
 
   wire& wire_;

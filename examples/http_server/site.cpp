@@ -1,5 +1,7 @@
 #include "site.hpp"
 
+#include <ulexite/base/error.hpp>
+
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -74,7 +76,8 @@ bool decode_target(std::string_view target, std::string& path) {
 }
 
 lookup site::open(const fs::path& wanted, bool as_directory) const {
-  lookup result{.outcome = lookup::found, .file = open_file(root_.open(wanted)), .type = std::string(type_of(wanted))};
+  lookup result{
+      .outcome = lookup::found, .file = open_file(root_.open(wanted)), .type = std::string(type_of(wanted.native()))};
   if (result.file.is_directory() && !as_directory) result.outcome = lookup::moved;
   if (result.file.is_directory() && as_directory) return open(wanted / "index.html", false);
   if (result.file.is_regular() && as_directory) result.outcome = lookup::missing;
@@ -101,7 +104,7 @@ lookup site::find(std::string_view target) const {
   }
 }
 
-std::string_view type_of(const fs::path& file) {
+std::string_view type_of(std::string_view file) {
   static constexpr std::pair<std::string_view, std::string_view> types[] = {
       {".css", "text/css; charset=utf-8"},
       {".csv", "text/csv; charset=utf-8"},
@@ -128,7 +131,9 @@ std::string_view type_of(const fs::path& file) {
       {".woff2", "font/woff2"},
       {".xml", "application/xml"},
   };
-  std::string extension = file.extension().string();
+  const std::string_view name = file.substr(file.rfind('/') + 1);
+  const auto dot = name.rfind('.');
+  std::string extension(name.substr(dot == name.npos || dot == 0 ? name.size() : dot));
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
   for (const auto& [ending, type] : types)

@@ -71,6 +71,6 @@ class site {
 [[nodiscard]] bool decode_target(std::string_view target, std::string& path);
 
 // The Content-Type that goes with a file's name.
-[[nodiscard]] std::string_view type_of(const std::filesystem::path& file);
+[[nodiscard]] std::string_view type_of(std::string_view file);
 
 }  // namespace http_server

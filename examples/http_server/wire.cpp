@@ -7,7 +7,8 @@
 #include <ulexite/runtime/this_fiber.hpp>
 
 #include <boost/asio/error.hpp>
-#include <boost/asio/write.hpp>
+
+#include <sys/socket.h>
 
 #include <stdexcept>
 #include <system_error>
@@ -33,11 +34,18 @@ class bare_wire final : public wire {
     return stream_.read_some(into, error);
   }
   void write(std::string_view bytes) override {
-    error_code error;
-    boost::asio::write(stream_, boost::asio::buffer(bytes), error);
-    if (error) fail(error);
+    std::error_code error;
+    tcp_.write(bytes.data(), bytes.size(), error);
+    if (error) fail(translated(error));
   }
   [[nodiscard]] bool sends_files() const noexcept override { return true; }
+  // At once, as far as the system takes it. What it refuses, and an error, meets the write.
+  void write_before_file(std::string_view bytes) override {
+    const ssize_t sent =
+        ::send(tcp_.native_handle(), bytes.data(), bytes.size(), MSG_MORE | MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
+    if (!bytes.empty()) write(bytes);
+  }
   std::size_t send_file(int file, std::uint64_t offset, std::size_t size) override {
     std::error_code error;
     const std::size_t sent = tcp_.send_file(file, offset, size, error);

@@ -45,8 +45,10 @@ class wire {
   virtual void write(std::string_view bytes) = 0;
 
   // Whether the system can send a file's bytes as they are. Then send_file sends up to `size` of them from `offset` on;
-  // returns how many, fewer only at the end of the file. Throws as write does.
+  // returns how many, fewer only at the end of the file. write_before_file writes what leaves together with the file
+  // that is sent next. Both throw as write does.
   [[nodiscard]] virtual bool sends_files() const noexcept { return false; }
+  virtual void write_before_file(std::string_view bytes) { write(bytes); }
   virtual std::size_t send_file(int, std::uint64_t, std::size_t) { return 0; }
 
   // Ends the connection in order, after the last answer, so that the client does not lose that: see last_words.hpp. In

@@ -8,7 +8,10 @@
 #include <ulexite/sync/wait_group.hpp>
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <semaphore>
@@ -219,10 +222,11 @@ TEST_P(File, ACancelledCallIsNotMade) {
       });
     });
     wait_until([&] { return begun.try_acquire(); });
-    auto writer = spawn([&] { both.write_at("x", 0); });
+    const std::string much(1'000'000, 'x');  // no file system takes so much on the worker
+    auto writer = spawn([&] { both.write_at(much, 0); });
     auto quiet = spawn([&] {
       std::error_code error;
-      EXPECT_EQ(both.write_at("x", 1, 0, error), 0u);
+      EXPECT_EQ(both.write_at(much.data(), much.size(), 0, error), 0u);
       return error;
     });
     auto opener = spawn([&] { file(scratch_ / "b", write | create); });
@@ -240,6 +244,73 @@ TEST_P(File, ACancelledCallIsNotMade) {
     EXPECT_FALSE(both.is_open());
     EXPECT_EQ(read_all(scratch_ / "a"), "");
     EXPECT_FALSE(std::filesystem::exists(scratch_ / "b"));
+  });
+}
+
+// The pool's one thread is taken until the end of the body. So what the body does needs no thread of the pool.
+template <class Body>
+void without_the_pool(Body&& body) {
+  std::binary_semaphore begun(0), gate(0);
+  auto busy = spawn([&] {
+    blocking([&] {
+      begun.release();
+      gate.acquire();
+    });
+  });
+  wait_until([&] { return begun.try_acquire(); });
+  body();
+  gate.release();
+  busy.join();
+}
+
+TEST_P(File, WhatLiesInMemoryNeedsNoThread) {
+  struct statfs status{};
+  if (::statfs("/dev/shm", &status) != 0 || status.f_type != TMPFS_MAGIC) GTEST_SKIP() << "/dev/shm is no tmpfs";
+  in_runtime({.threads = GetParam(), .blocking_threads = 1}, [&] {
+    file both = file::adopt(::open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), "a file in memory");
+    char text[100] = {};
+    both.write_at("a", 0);  // finds out that these calls need no wait
+    EXPECT_EQ(both.read_at(text, 1, 0), 1u);
+    file moved = std::move(both);
+    without_the_pool([&] {
+      moved.write_at("hello", 0);
+      moved.append(" world");
+      EXPECT_EQ(moved.read_at(text, sizeof text, 0), 11u);
+    });
+    EXPECT_STREQ(text, "hello world");
+  });
+}
+
+// The first look may find that the path is not in memory, and some opens after a look of no use go without one.
+TEST_P(File, AnExistingFileIsOpenedWithoutAThread) {
+  struct stat status{};
+  ASSERT_EQ(::stat(scratch_.path().c_str(), &status), 0);
+  if (major(status.st_dev) == 0) GTEST_SKIP() << "the directory for temporary files is on no disk";
+  in_runtime({.threads = GetParam(), .blocking_threads = 1}, [&] {
+    write_all(scratch_ / "a", "content");
+    char text[100] = {};
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(file(scratch_ / "a").read_at(text, sizeof text, 0), 7u);
+    without_the_pool([&] {
+      EXPECT_EQ(file(scratch_ / "a").read_at(text, sizeof text, 0), 7u);
+      EXPECT_TRUE(file(scratch_ / "a", write).is_open());
+    });
+    EXPECT_STREQ(text, "content");
+  });
+}
+
+TEST_P(File, APipeIsOpenedWithItsOtherEnd) {
+  in_runtime([&] {
+    const std::string path = scratch_ / "pipe";
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    auto reader = spawn([&] { return file(path).release(); });
+    const int written = file(path, write).release();
+    const int read = reader.get();
+    EXPECT_EQ(::fcntl(read, F_GETFL) & O_NONBLOCK, 0);
+    EXPECT_EQ(::write(written, "x", 1), 1);
+    char letter = 0;
+    EXPECT_EQ(::read(read, &letter, 1), 1);
+    ::close(read);
+    ::close(written);
   });
 }
 
