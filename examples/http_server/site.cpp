@@ -1,5 +1,7 @@
 #include "site.hpp"
 
+#include <ulexite/base/error.hpp>
+
 #include <sys/stat.h>
 
 #include <algorithm>
