@@ -186,24 +186,26 @@ TEST_P(KnownBugs, AShutdownInTheMidstOfTenThousandWaits) {
   of->busy.add();
   constexpr int fibers = 10'000;
   for (int i = 0; i < fibers; ++i)
-    ending.spawn([&, of, i] {
-        const frame mine(begun, ended);
-        switch (i % 9) {
-          case 0: of->empty.receive(); break;
-          case 1: of->full.send(1); break;
-          case 2: of->none.acquire(); break;
-          case 3: of->unset.wait(); break;
-          case 4: of->closed.wait(); break;
-          case 5: of->busy.wait(); break;
-          case 6: this_fiber::sleep_for(std::chrono::hours(1)); break;
-          case 7: select(on_receive(of->empty), on_send(of->full, 1), after(std::chrono::hours(1))); break;
-          case 8: {
-            std::unique_lock lock(of->locked);
-            of->never.wait_for(lock, std::chrono::hours(1));
-            break;
+    ending
+        .spawn([&, of, i] {
+          const frame mine(begun, ended);
+          switch (i % 9) {
+            case 0: of->empty.receive(); break;
+            case 1: of->full.send(1); break;
+            case 2: of->none.acquire(); break;
+            case 3: of->unset.wait(); break;
+            case 4: of->closed.wait(); break;
+            case 5: of->busy.wait(); break;
+            case 6: this_fiber::sleep_for(std::chrono::hours(1)); break;
+            case 7: select(on_receive(of->empty), on_send(of->full, 1), after(std::chrono::hours(1))); break;
+            case 8: {
+              std::unique_lock lock(of->locked);
+              of->never.wait_for(lock, std::chrono::hours(1));
+              break;
+            }
           }
-        }
-      }).detach();
+        })
+        .detach();
   wait_until([&] { return begun == fibers; });
   end(ending, shutdown_mode::cancel);
   EXPECT_EQ(ended.load(), fibers);
