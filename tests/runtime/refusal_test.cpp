@@ -9,6 +9,7 @@
 #include <ulexite/sync/blocking.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -227,8 +228,8 @@ TEST_F(Refusal, OfAStackDoesNotKeepARuntimeFromItsEnd) {
 class no_more_threads {
  public:
   no_more_threads() {
-    const auto nobodys = static_cast<uid_t>(1'000'000 + ::getpid());
-    if (::geteuid() == 0 && ::setresuid(nobodys, nobodys, nobodys) != 0) std::_Exit(77);
+    const auto another = static_cast<uid_t>(1'000'000 + ::getpid());
+    if (::geteuid() == 0 && ::setresuid(another, another, another) != 0) std::_Exit(77);
     set(1);
   }
   ~no_more_threads() { set(RLIM_INFINITY); }
