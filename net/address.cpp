@@ -25,6 +25,7 @@ std::string number_of(const endpoint& at) {
 
 void check_name(std::string_view text, std::string_view host) {
   if (host.empty()) refuse_address(text, "the host is missing");
+  if (host == "unix") refuse_address(text, "a host cannot be called that, because \"unix:\" begins a path");
   for (const char c : host)
     if (static_cast<unsigned char>(c) <= ' ' || c == 127 ||
         std::string_view("/:[]@?#\\").find(c) != std::string_view::npos)
@@ -38,10 +39,12 @@ address::address(const endpoint& at) : host_(number_of(at)), port_(at.port()), a
 }
 
 address::address(std::string_view host, std::uint16_t port) : host_(host), port_(port) {
-  if (host.find(':') != host.npos || (is_v4_like(host) && !host.empty()))
+  if (host.find(':') != host.npos || (is_v4_like(host) && !host.empty())) {
     at_ = endpoint::ip(host, port);
-  else
+    host_ = number_of(at_);  // a number has one spelling, however it was written
+  } else {
     check_name(host, host);
+  }
 }
 
 address address::parse(std::string_view text, std::optional<std::uint16_t> default_port) {
@@ -49,10 +52,8 @@ address address::parse(std::string_view text, std::optional<std::uint16_t> defau
   if (text.starts_with("unix:")) return endpoint::parse(text);
   const bool bracket = text.starts_with('[');
   const auto colon = text.find(':', bracket ? std::min(text.find(']'), text.size()) : 0);
-  if (colon == text.npos && default_port) {
-    const std::string port = ":" + std::to_string(*default_port);
-    return parse(std::string(text) + port);
-  }
+  if (colon == text.npos && default_port)
+    return bracket ? parse(std::string(text) + ":" + std::to_string(*default_port)) : address(text, *default_port);
   const std::string_view host = text.substr(0, colon);
   if (bracket || (is_v4_like(host) && !host.empty())) return endpoint::parse(text);
   check_name(text, host);

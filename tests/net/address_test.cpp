@@ -52,6 +52,7 @@ TEST(Address, TakesADefaultPort) {
 TEST(Address, IsMadeOfHostAndPortOrOfAnEndpoint) {
   EXPECT_EQ(address("example.org", 80), address::parse("example.org:80"));
   EXPECT_EQ(address("::1", 80), address::parse("[::1]:80"));
+  EXPECT_EQ(address("A::0", 80), address::parse("[A::0]:80"));
   EXPECT_EQ(address("127.0.0.1", 80), address::parse("127.0.0.1:80"));
   EXPECT_EQ(address(net::endpoint::parse("[::1]:80")), address::parse("[::1]:80"));
   EXPECT_EQ(address("m\xc3\xbcller.example", 80), address::parse("m\xc3\xbcller.example:80"));
@@ -60,6 +61,8 @@ TEST(Address, IsMadeOfHostAndPortOrOfAnEndpoint) {
   EXPECT_THROW(address{net::endpoint{}}, std::invalid_argument);
   EXPECT_THROW(address("", 80), std::invalid_argument);
   EXPECT_THROW(address("a b", 80), std::invalid_argument);
+  EXPECT_THROW(address("unix", 80), std::invalid_argument);  // "unix:80" is a path
+  EXPECT_THROW(static_cast<void>(address::parse("unix", 80)), std::invalid_argument);
 }
 
 TEST(Address, RefusesWithTheTextAndTheReason) {

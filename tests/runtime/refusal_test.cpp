@@ -1,4 +1,4 @@
-// A machine that refuses threads or stacks. In processes of their own, whose address space is limited.
+// A machine that refuses threads, stacks or memory. In processes of their own, with limits of their own.
 
 #include "support/runtime_fixture.hpp"
 
@@ -6,8 +6,15 @@
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/spawn.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/blocking.hpp>
+#include <ulexite/sync/wait_group.hpp>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <system_error>
 
 #include <sys/resource.h>
@@ -209,6 +216,113 @@ TEST_F(Refusal, OfAStackDoesNotKeepARuntimeFromItsEnd) {
             rt.spawn({.stack_size = large}, [] {}).detach();
             wait_until_one_is_refused(rt);
             DEMAND(rt.shutdown(mode) == (mode == shutdown_mode::stop ? 1u : 0u));
+          }
+        });
+        std::_Exit(0);
+      },
+      ExitedWithCode(0), "");
+}
+
+// While it lives, the user of the process gets no more threads. Root has no such limit, so the process becomes another
+// user; 77 if it cannot.
+class no_more_threads {
+ public:
+  no_more_threads() {
+    const auto another = static_cast<uid_t>(1'000'000 + ::getpid());
+    if (::geteuid() == 0 && ::setresuid(another, another, another) != 0) std::_Exit(77);
+    set(1);
+  }
+  ~no_more_threads() { set(RLIM_INFINITY); }
+  no_more_threads(const no_more_threads&) = delete;
+  no_more_threads& operator=(const no_more_threads&) = delete;
+
+ private:
+  static void set(rlim_t threads) {
+    rlimit limit{};
+    DEMAND(::getrlimit(RLIMIT_NPROC, &limit) == 0);
+    limit.rlim_cur = std::min(threads, limit.rlim_max);
+    DEMAND(::setrlimit(RLIMIT_NPROC, &limit) == 0);
+  }
+};
+
+bool passed_or_skipped(int status) { return ExitedWithCode(0)(status) || ExitedWithCode(77)(status); }
+
+TEST_F(Refusal, OfThreadsToTheUserIsASystemError) {
+  EXPECT_EXIT(
+      {
+        const watchdog dog("OfThreadsToTheUser");
+        runtime rt({.threads = 2});
+        {
+          const no_more_threads limit;
+          DEMAND(is_refused([&] { rt.run([] {}); }, std::errc::resource_unavailable_try_again));
+        }
+        DEMAND(rt.run([] { return 5; }) == 5);
+        std::_Exit(0);
+      },
+      passed_or_skipped, "");
+}
+
+TEST_F(Refusal, OfFurtherThreadsToTheUserLeavesTheFirstToDoItAll) {
+  EXPECT_EXIT(
+      {
+        const watchdog dog("LeavesTheFirst");
+        runtime rt({.threads = 8});
+        rt.run([] {
+          const no_more_threads limit;
+          int ran = 0;  // by one worker
+          wait_group all;
+          for (int i = 0; i < 1000; ++i)
+            all.spawn([&] {
+              this_fiber::yield();
+              ++ran;
+            });
+          all.wait();
+          DEMAND(ran == 1000);
+          DEMAND(is_refused([] { blocking([] {}); }, std::errc::resource_unavailable_try_again));
+        });
+        rt.run([] { DEMAND(blocking([] { return 5; }) == 5); });
+        std::_Exit(0);
+      },
+      passed_or_skipped, "");
+}
+
+// Makes the process a member of the control group `group`, which may have so much memory.
+void join_group(const std::filesystem::path& group, std::size_t bytes) {
+  const auto write = [&](const char* name, const std::string& text) {
+    std::ofstream file(group / name);
+    file << text << std::endl;
+    DEMAND(file.good());
+  };
+  const bool second = std::filesystem::exists(group / "memory.max");  // of the two versions of control groups
+  write(second ? "memory.max" : "memory.limit_in_bytes", std::to_string(bytes));
+  write("cgroup.procs", std::to_string(::getpid()));
+}
+
+// Touches so much of the stack of the calling fiber.
+template <std::size_t Size>
+[[gnu::noinline]] void use_stack() {
+  char used[Size];
+  for (std::size_t i = 0; i < Size; i += 1024) const_cast<volatile char&>(used[i]) = 1;
+}
+
+// The kernel ends a process that needs more than its group may have, so the stacks of a crowd must serve the next one.
+TEST_F(Refusal, OfMemoryToAControlGroupIsNotMetByOneCrowdAfterTheOther) {
+  const char* const group = std::getenv("ULEXITE_TEST_CGROUP");
+  if (!group) GTEST_SKIP() << "ULEXITE_TEST_CGROUP names no control group that the test may use";
+  EXPECT_EXIT(
+      {
+        const watchdog dog("OfMemoryToAControlGroup");
+        join_group(group, 96 * mebibyte);
+        runtime rt({.threads = 2});
+        rt.run([] {
+          for (int crowd = 0; crowd < 40; ++crowd) {
+            wait_group all;
+            for (int i = 0; i < 1000; ++i)
+              all.spawn([] {
+                use_stack<32 * 1024>();
+                this_fiber::yield();
+              });
+            all.wait();
           }
         });
         std::_Exit(0);

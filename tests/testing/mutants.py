@@ -82,6 +82,12 @@ MUTANTS = [
      "  to.shutdown_write(error);\n", "", "world_tcp_proxy"),
     ("tcp_proxy takes a transfer that was cut for a whole one", "examples/tcp_proxy/session.cpp",
      "    if (error) return fail(from, error);\n    if (got == 0) break;", "    if (error || got == 0) break;", "world_tcp_proxy"),
+    ("worker_pool ends while a job waits for another attempt", "examples/worker_pool/pool.cpp",
+     "under_way_ > 0 || waiting_for_retry_ > 0 || has_next_", "under_way_ > 0 || has_next_", "world_worker_pool"),
+    ("worker_pool accepts a retry while a job waits for a worker", "examples/worker_pool/pool.cpp",
+     "running && !has_next_, ux::on_receive(again_", "running, ux::on_receive(again_", "world_worker_pool"),
+    ("worker_pool cancels at the first signal", "examples/worker_pool/pool.cpp",
+     "return phase_ == phase::draining && under_way_ > 0;", "return false;", "world_worker_pool"),
 ]
 
 

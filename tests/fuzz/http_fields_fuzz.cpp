@@ -1,0 +1,28 @@
+// What http_server reads out of a request: the path, ranges and dates.
+#include "../../examples/http_server/condition.hpp"
+#include "../../examples/http_server/range.hpp"
+#include "../../examples/http_server/site.hpp"
+#include "fuzz.hpp"
+
+#include <string>
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::input from(data, size);
+  const std::string text(from.text);  // in a block of its own
+  std::string path;
+  if (http_server::decode_target(text, path)) {
+    fuzz::require(path.starts_with('/') && path.find('\0') == path.npos, "a path of a file");
+    fuzz::require(!http_server::type_of(path).empty(), "a file has a type");
+  }
+  const std::size_t file_size = from.choose(256) * (from.choose(2) == 0 ? 1 : std::size_t{1} << 55);
+  const auto asked = http_server::parse_range(text, file_size);
+  if (asked.kind == http_server::range_request::part)
+    fuzz::require(
+        asked.range.size > 0 && asked.range.offset < file_size && asked.range.size <= file_size - asked.range.offset,
+        "a range lies in the file");
+  if (const auto time = http_server::parse_http_date(text)) {
+    const std::string printed = http_server::http_date(*time);
+    fuzz::require(http_server::parse_http_date(printed) == time, "a date is printed as it is read");
+  }
+  return 0;
+}

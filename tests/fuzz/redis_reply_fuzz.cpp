@@ -1,0 +1,55 @@
+// Any bytes as the replies of a redis server, in portions: the client takes them, or throws what it says it does.
+#include "../../examples/redis/connection.hpp"
+#include "fuzz.hpp"
+
+#include <ulexite.hpp>
+#include <ulexite/testing/explore.hpp>
+
+#include <system_error>
+
+namespace {
+
+namespace ux = ulexite;
+namespace net = ulexite::net;
+
+const net::endpoint server_at = net::endpoint::ip("10.0.0.1", 6379);
+
+void answer(fuzz::input& from, net::tcp_listener& listener) {
+  net::tcp_stream client = listener.accept();
+  while (!from.text.empty()) {
+    const std::string_view portion = from.text.substr(0, from.choices.empty() ? 4096 : 1 + from.choose(64));
+    from.text.remove_prefix(portion.size());
+    std::error_code error;
+    client.write(portion, error);
+    if (error) return;  // the client has gone
+  }
+}
+
+void read_all(const redisReply& reply) {
+  if (reply.str) fuzz::require(reply.str[reply.len] == '\0', "a text has an end");
+  for (std::size_t i = 0; i < reply.elements; ++i)
+    if (reply.element[i]) read_all(*reply.element[i]);
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::input from(data, size);
+  ux::testing::run_with_virtual_time([&] {
+    net::tcp_listener listener(server_at);
+    ux::wait_group server;
+    server.spawn([&] { answer(from, listener); });
+    {
+      redis::connection db(server_at);
+      try {
+        for (;;) {
+          if (const redis::reply reply = db.receive()) read_all(*reply);
+        }
+      } catch (const redis::error&) {
+      } catch (const std::system_error&) {
+      }
+    }
+    server.wait();
+  });
+  return 0;
+}
