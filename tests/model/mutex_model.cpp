@@ -2,23 +2,26 @@
 // sleeps for ever, and no notification is lost. Both are mutex.cpp and condition_variable.cpp written over again, step
 // by step; what those decide by the clock is decided by chance.
 //
-// MUTANT: A_NOT_RELEASED      the next owner does not see what the last one wrote (of the word alone)
-// MUTANT: A_NOT_ACQUIRED
-// MUTANT: A_NOT_EXCHANGED     two take the free mutex
-// MUTANT: MARKED_LATE         admit looks whether the mutex is free, and sets the mark when it has queued the others
-// MUTANT: HAND_OVER_UNGUARDED handed_over is read without the guard, by one who is claimed and not asleep
-// MUTANT: QUEUE_FORGOTTEN     a contended unlock does not look at the queue
-// MUTANT: MARK_FORGOTTEN      nor does an unlock after one that woke one of two
-// MUTANT: LEFT_LINKED         a waiter whose time is over does not unlink its node
-// MUTANT: NOTIFICATION_LOST   a wait that a notification and the timer end forgets the notification
-// MUTANT: GIVEN_UP_EARLY      a mutex that was given up is still touched, when its next owner may have destroyed it
-// MUTANT: AWAKE_COUNTED       a waiter that was claimed while awake is taken for one that was woken
-// MUTANT: WAIT_NOT_PREPARED   who notifies before the switch finds nobody to claim
+// MUTANT: a_not_released      the next owner does not see what the last one wrote (of the word alone)
+// MUTANT: a_not_acquired
+// MUTANT: a_not_exchanged     two take the free mutex
+// MUTANT: marked_late         admit looks whether the mutex is free, and sets the mark when it has queued the others
+// MUTANT: hand_over_unguarded handed_over is read without the guard, by one who is claimed and not asleep
+// MUTANT: queue_forgotten     a contended unlock does not look at the queue
+// MUTANT: mark_forgotten      nor does an unlock after one that woke one of two
+// MUTANT: left_linked         a waiter whose time is over does not unlink its node
+// MUTANT: notification_lost   a wait that a notification and the timer end forgets the notification
+// MUTANT: given_up_early      a mutex that was given up is still touched, when its next owner may have destroyed it
+// MUTANT: awake_counted       a waiter that was claimed while awake is taken for one that was woken
+// MUTANT: wait_not_prepared   who notifies before the switch finds nobody to claim
 
 #include "relacy_fibers.hpp"
 
 enum class mutation {
   none,
+  a_not_released,
+  a_not_acquired,
+  a_not_exchanged,
   marked_late,
   hand_over_unguarded,
   queue_forgotten,
@@ -29,38 +32,13 @@ enum class mutation {
   awake_counted,
   wait_not_prepared
 };
-#if defined(MUTANT_MARKED_LATE)
-constexpr auto mutant = mutation::marked_late;
-#elif defined(MUTANT_HAND_OVER_UNGUARDED)
-constexpr auto mutant = mutation::hand_over_unguarded;
-#elif defined(MUTANT_QUEUE_FORGOTTEN)
-constexpr auto mutant = mutation::queue_forgotten;
-#elif defined(MUTANT_MARK_FORGOTTEN)
-constexpr auto mutant = mutation::mark_forgotten;
-#elif defined(MUTANT_LEFT_LINKED)
-constexpr auto mutant = mutation::left_linked;
-#elif defined(MUTANT_NOTIFICATION_LOST)
-constexpr auto mutant = mutation::notification_lost;
-#elif defined(MUTANT_GIVEN_UP_EARLY)
-constexpr auto mutant = mutation::given_up_early;
-#elif defined(MUTANT_AWAKE_COUNTED)
-constexpr auto mutant = mutation::awake_counted;
-#elif defined(MUTANT_WAIT_NOT_PREPARED)
-constexpr auto mutant = mutation::wait_not_prepared;
-#else
-constexpr auto mutant = mutation::none;
-#endif
+constexpr auto mutant = mutation::ULEXITE_MUTANT;
 
 using fibers = model::fibers<model::relacy_atomics<>>;
-#if defined(MUTANT_A_NOT_RELEASED)
-using word_atomics = model::relacy_atomics<model::release_is_relaxed>;
-#elif defined(MUTANT_A_NOT_ACQUIRED)
-using word_atomics = model::relacy_atomics<model::acquire_is_relaxed>;
-#elif defined(MUTANT_A_NOT_EXCHANGED)
-using word_atomics = model::relacy_atomics<model::exchange_is_load_and_store>;
-#else
-using word_atomics = model::relacy_atomics<>;
-#endif
+using word_atomics =
+    model::relacy_atomics<model::orders_of<mutant, model::by<mutation::a_not_released, model::release_is_relaxed>,
+                                           model::by<mutation::a_not_acquired, model::acquire_is_relaxed>,
+                                           model::by<mutation::a_not_exchanged, model::exchange_is_load_and_store>>>;
 
 using agent = fibers::agent;
 using model::cancellable, model::timed, model::wake_reason, model::claim_result;

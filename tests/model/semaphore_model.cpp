@@ -1,15 +1,15 @@
 // The counting semaphore under Relacy: each permit is in one place, a time-out and a cancellation take none, and nobody
 // sleeps for ever while there is one. It is semaphore.cpp written over again, step by step.
 //
-// MUTANT: LEFT_LINKED         a waiter whose time is over does not unlink its node: a release ends its next wait, which
+// MUTANT: left_linked         a waiter whose time is over does not unlink its node: a release ends its next wait, which
 //                             is for something else
-// MUTANT: LOST_CLAIM_SERVED   a release gives a permit to one whose wait is over
-// MUTANT: UNLOCKED_EARLY      the lock is released before the wait can be claimed
-// MUTANT: PERMIT_TAKEN_TWICE  who is given a permit takes another
-// MUTANT: LEAVES_SILENTLY     a waiter for two permits gives up, and does not serve those behind it that want one
-// MUTANT: PASSED_OVER         a later caller takes the permit that an older waiter for two has to wait for
-// MUTANT: A_NOT_RELEASED      the next to get a permit does not see what the last one wrote
-// MUTANT: A_NOT_ACQUIRED
+// MUTANT: lost_claim_served   a release gives a permit to one whose wait is over
+// MUTANT: unlocked_early      the lock is released before the wait can be claimed
+// MUTANT: permit_taken_twice  who is given a permit takes another
+// MUTANT: leaves_silently     a waiter for two permits gives up, and does not serve those behind it that want one
+// MUTANT: passed_over         a later caller takes the permit that an older waiter for two has to wait for
+// MUTANT: a_not_released      the next to get a permit does not see what the last one wrote
+// MUTANT: a_not_acquired
 
 #include "relacy_fibers.hpp"
 
@@ -20,31 +20,15 @@ enum class mutation {
   unlocked_early,
   permit_taken_twice,
   leaves_silently,
-  passed_over
+  passed_over,
+  a_not_released,
+  a_not_acquired
 };
-#if defined(MUTANT_LEFT_LINKED)
-constexpr auto mutant = mutation::left_linked;
-#elif defined(MUTANT_LOST_CLAIM_SERVED)
-constexpr auto mutant = mutation::lost_claim_served;
-#elif defined(MUTANT_UNLOCKED_EARLY)
-constexpr auto mutant = mutation::unlocked_early;
-#elif defined(MUTANT_PERMIT_TAKEN_TWICE)
-constexpr auto mutant = mutation::permit_taken_twice;
-#elif defined(MUTANT_LEAVES_SILENTLY)
-constexpr auto mutant = mutation::leaves_silently;
-#elif defined(MUTANT_PASSED_OVER)
-constexpr auto mutant = mutation::passed_over;
-#else
-constexpr auto mutant = mutation::none;
-#endif
+constexpr auto mutant = mutation::ULEXITE_MUTANT;
 
-#if defined(MUTANT_A_NOT_RELEASED)
-using fibers = model::fibers<model::relacy_atomics<model::release_is_relaxed>>;
-#elif defined(MUTANT_A_NOT_ACQUIRED)
-using fibers = model::fibers<model::relacy_atomics<model::acquire_is_relaxed>>;
-#else
-using fibers = model::fibers<model::relacy_atomics<>>;
-#endif
+using fibers = model::fibers<
+    model::relacy_atomics<model::orders_of<mutant, model::by<mutation::a_not_released, model::release_is_relaxed>,
+                                           model::by<mutation::a_not_acquired, model::acquire_is_relaxed>>>>;
 using agent = fibers::agent;
 using wait_node = fibers::wait_node;
 using model::cancellable, model::timed, model::wake_reason, model::claim_result;
