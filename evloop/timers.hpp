@@ -26,6 +26,8 @@
 // What must not happen is a thread blocked beyond a deadline. Setting the timerfd is elided when it stands at or before
 // the wanted time and still in the future: it then fires too early, once, and the next wait sets it. That makes
 // timeouts that are armed and cancelled for each request cost one system call per timeout length, not one per wait.
+//
+// Checked by tests/model/timers_model.cpp.
 
 #include <ulexite/base/cache_line.hpp>
 #include <ulexite/base/spin_lock.hpp>

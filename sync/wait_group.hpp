@@ -14,6 +14,8 @@
 //      was written before each done.
 //   B  the destructor sets ending_, then changes word_, release  ->  a done that finds the count too low loads word_,
 //      acquire, then ending_: it sees that its share was given up.
+//
+// A is checked by tests/model/wait_group_model.cpp; B rests on the argument.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/spawn.hpp>
