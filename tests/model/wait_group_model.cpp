@@ -1,5 +1,6 @@
-// The wait group under Relacy: the text that ships. A wait ends when the count is zero, sees what was written before each
-// done(), and the group may be destroyed then, though the done() that ended the wait has not returned.
+// The wait group under Relacy: the text that ships. A wait ends when the count is zero, sees what was written before
+// each done(), and the group may be destroyed then, though the done() that ended the wait has not returned. That a wait
+// must not trust zero while waited_bit is there rests on the argument, as with the event.
 //
 // MUTANT: a_not_released   a wait does not see what was written before done
 // MUTANT: a_not_acquired   the same from the other end
@@ -9,27 +10,13 @@
 //   sync/wait_group.cpp: if (next == waited_bit) { => if (false) {
 // MUTANT: not_marked       a waiter does not announce itself
 //   sync/wait_group.cpp: !word_.compare_exchange_weak(word, word | waited_bit, => !word_.compare_exchange_weak(word, word,
-// MUTANT: taken_for_over   a wait that finds zero leaves, although the last done is still inside
-//   sync/wait_group.cpp: if (word_.load(std::memory_order_acquire) == 0) {  // A => if (word_.load(std::memory_order_acquire) / one == 0) {
-// MUTANT: mark_cleared     the last done clears the mark, so a wait that comes takes the zero for one that needs no guard
-//   sync/wait_group.cpp: word_.compare_exchange_strong(word, waited_bit, => word_.compare_exchange_strong(word, 0,
 // MUTANT: left_linked      a waiter whose time is over leaves its node in the queue
 //   sync/wait/wait_queue.hpp: if (node.linked()) intrusive_list<wait_node>::remove(node); =>
 //   sync/wait_group.cpp: detail::wait_node node(self); => auto& node = model::left_behind<detail::wait_node>(self);
 
 #include "relacy_library.hpp"
 
-enum class mutation {
-  none,
-  a_not_released,
-  a_not_acquired,
-  silent_done,
-  done_unguarded,
-  not_marked,
-  taken_for_over,
-  mark_cleared,
-  left_linked
-};
+enum class mutation { none, a_not_released, a_not_acquired, silent_done, done_unguarded, not_marked, left_linked };
 constexpr auto mutant = mutation::ULEXITE_MUTANT;
 
 using class_orders = model::orders_of<mutant, model::by<mutation::a_not_released, model::release_is_relaxed>,
