@@ -1,20 +1,10 @@
 #pragma once
 
 #include <ulexite/base/fences.hpp>
+#include <ulexite/base/sanitizers.hpp>
 
 #include <atomic>
 #include <thread>
-
-#if defined(__SANITIZE_THREAD__)
-#define ULEXITE_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define ULEXITE_TSAN 1
-#endif
-#endif
-#ifndef ULEXITE_TSAN
-#define ULEXITE_TSAN 0
-#endif
 
 namespace ulexite::detail {
 

@@ -20,8 +20,8 @@
 //   A  the favoured worker locks mine_, then loads favoured_; another resets favoured_, then looks at mine_. With a
 //      light fence between the first and a heavy one between the second, either the worker sees that it is favoured no
 //      more, and gives mine_ back, or the other sees mine_ locked, and waits.
-//   B  mine_.unlock, release  ->  the other looks at mine_, acquire: it sees what the favoured worker wrote. What
-//      others wrote, that worker saw when it took shared_, in which nobody else has been since.
+//   B  mine_.unlock, release (spin_lock.hpp A)  ->  the other looks at mine_, acquire: it sees what the favoured worker
+//      wrote. What others wrote, that worker saw when it took shared_, in which nobody else has been since.
 //
 // Checked by tests/model/biased_lock_model.cpp.
 

@@ -19,6 +19,8 @@
 // so the edge ends it. Let a wake find the flag set: some wait has not cleared it yet, is or will be ended by the
 // above, and clears the flag after this wake: this is "the present or the next wait". The write of a wake may come
 // after a wait has seen and cleared the flag: then some later wait ends for nothing, which is allowed.
+//
+// Checked by tests/model/event_loop_model.cpp.
 
 #include <ulexite/base/cache_line.hpp>
 #include <ulexite/base/kernel.hpp>

@@ -5,9 +5,8 @@
 // not wake the blocked thread now, only in time.
 //
 // State
-//   shard::earliest  the deadline on top of the heap; INT64_MAX: it is empty. Written under the shard's lock. Stale
-//   low:
-//                    a wait ends too early and is repeated. Stale high: excluded by A and B, the armer helps.
+//   shard::earliest  the deadline on top of the heap; INT64_MAX: it is empty. Written under the shard's lock.
+//                    Stale low: a wait ends too early and is repeated. Stale high: excluded by A and B, the armer helps.
 //   shard::armed     the size of the heap. Written under the shard's lock. A counter.
 //   wake_at_         nobody: no thread is blocked. Else the latest time at which the blocked thread wakes by itself;
 //                    INT64_MAX: not before something else wakes it. Written under alarm_lock_.
@@ -27,6 +26,8 @@
 // What must not happen is a thread blocked beyond a deadline. Setting the timerfd is elided when it stands at or before
 // the wanted time and still in the future: it then fires too early, once, and the next wait sets it. That makes
 // timeouts that are armed and cancelled for each request cost one system call per timeout length, not one per wait.
+//
+// Checked by tests/model/timers_model.cpp.
 
 #include <ulexite/base/cache_line.hpp>
 #include <ulexite/base/spin_lock.hpp>

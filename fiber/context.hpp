@@ -1,19 +1,9 @@
 #pragma once
 
 #include <ulexite/base/atomics.hpp>
+#include <ulexite/base/sanitizers.hpp>
 #include <ulexite/fiber/floating_controls.hpp>
 #include <ulexite/fiber/stack.hpp>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define ULEXITE_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ULEXITE_ASAN 1
-#endif
-#endif
-#ifndef ULEXITE_ASAN
-#define ULEXITE_ASAN 0
-#endif
 
 // A sanitizer changes the layout of what follows, so a program must be built like its library: if it is not, it does
 // not link, for want of one of these.

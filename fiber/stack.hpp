@@ -3,8 +3,8 @@
 // Stacks and who stands on them.
 //
 // Pairings
-//   A  whoever puts a fiber on a stack stores owner, release  ->  the overflow handler, on whichever thread faulted,
-//      loads it, acquire: it sees the identity complete.
+//   A  the worker that puts a fiber on a stack (scheduler.cpp) stores owner, release  ->  the overflow handler, on
+//      whichever thread faulted, loads it (stack_overflow.cpp), acquire: it sees the identity complete.
 
 #include <ulexite/base/cache_line.hpp>
 #include <ulexite/fiber/spawn_place.hpp>
@@ -24,11 +24,15 @@ struct fiber_identity {
 
 // One stack, described apart from its memory so that unused stacks can be given back whole. A descriptor, once made,
 // lives as long as the process. A cache line of its own: neighbours serve different workers.
+//
+// State
+//   owner   the fiber that is on the stack; null: none. Written by the worker that runs that fiber. Another thread may
+//           see it late, but the overflow handler runs on the worker's own thread.
 struct alignas(cache_line) stack {
   stack* next = nullptr;                              // link in a pool or cache
   char* low = nullptr;                                // lowest usable byte, just above the guard
   char* high = nullptr;                               // one past the highest byte
-  std::atomic<const fiber_identity*> owner{nullptr};  // who stands on it; null: nobody. A
+  std::atomic<const fiber_identity*> owner{nullptr};  // A
   void* sanitizer = nullptr;                          // context.cpp's, for ThreadSanitizer
   std::uint32_t guard = 0;                            // bytes of the guard, which ends at `low`
   bool dirty = false;                                 // memory may be committed

@@ -24,6 +24,8 @@ struct guard_policy {
   std::size_t budget;  // guards by mprotect
 };
 
+// State
+//   installed, protected_, canaries   how many guards of each kind were made. Counters, written by any thread.
 struct guard_counters {
   std::atomic<std::size_t> installed{0};
   std::atomic<std::size_t> protected_{0};

@@ -382,9 +382,9 @@ class tls_stream {
   Stream& under_;
   mutex state_;  // guards what is in session_, and left_over_
   std::unique_ptr<detail::tls_session> session_;
-  mutex handshake_;  // held by the one that makes it
-  std::atomic<bool> done_{false};
-  mutex sending_;  // held by the one that sends; guards chunk_
+  mutex handshake_;                // held by the one that makes it
+  std::atomic<bool> done_{false};  // State: the handshake is over; set once, with handshake_ held
+  mutex sending_;                  // held by the one that sends; guards chunk_
   std::string chunk_;
   bool left_over_ = false;          // chunk_ has something, and its sender has gone
   std::size_t reads_ = small_read;  // the reader's

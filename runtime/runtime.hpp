@@ -158,7 +158,7 @@ class runtime {
   std::unique_ptr<detail::runtime_state> state_;
   std::unique_ptr<detail::signal_dump> signal_dump_;
   std::unique_ptr<detail::trace_file> trace_file_;
-  std::atomic<bool> ended_{false};
+  std::atomic<bool> ended_{false};  // State: shutdown has begun; set once by the caller that does it, a hint to others
 };
 
 // The runtime of the calling fiber, for its metrics, dumps and traces. It lives at least as long as the fiber. Throws

@@ -2,6 +2,11 @@
 
 // Initialisation by whoever comes first, with std::call_once's interface.
 //
+// State
+//   done_         the initialiser has returned. Set once, with guard_ held.
+//   initialiser_  the agent that calls its function now, or null. Written by that agent with guard_ held; another agent
+//                 may read any value except itself.
+//
 // Pairings
 //   A  call_once stores done_, release, when the initialiser has returned  ->  every call_once loads it, acquire: it
 //      sees all that the initialiser wrote.
@@ -47,8 +52,8 @@ class once_flag {
   };
 
   std::atomic<bool> done_{false};
-  std::atomic<detail::agent*> initialiser_{nullptr};  // who calls its function now
-  mutex guard_;                                       // held by the initialiser
+  std::atomic<detail::agent*> initialiser_{nullptr};
+  mutex guard_;  // held by the initialiser
 };
 
 // Calls function(args...) unless a call with this flag has returned before. Waits while another calls it; if that call

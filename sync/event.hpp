@@ -10,6 +10,8 @@
 // Pairings
 //   A  set changes word_, release  ->  a wait, or is_set, that finds set_bit, and the reset that clears it, read it,
 //      acquire: they see all that was written before. Therefore set() also writes what is set already.
+//
+// Checked by tests/model/event_model.cpp.
 
 #include <ulexite/sync/wait/wait_queue.hpp>
 

@@ -54,7 +54,7 @@ class future_state_base {
   ulexite::event ready_;  // set once what follows and the value are final
   std::exception_ptr failure_;
   bool broken_ = false;
-  std::atomic<bool> retrieved_{false};
+  std::atomic<bool> retrieved_{false};  // State: the future was given out; set once, by the caller that gets it
 };
 
 template <class T>

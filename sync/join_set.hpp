@@ -127,9 +127,9 @@ class join_set {
     return done_.list.pop_front();
   }
 
-  std::atomic<std::size_t> size_{0};
-  counting_semaphore<> ended_{0};  // a permit for each in done_
-  detail::spin_lock guard_;        // guards done_
+  std::atomic<std::size_t> size_{0};  // State: fibers that were not taken yet, a counter
+  counting_semaphore<> ended_{0};     // a permit for each in done_
+  detail::spin_lock guard_;           // guards done_
   endings done_;
   task_group children_;  // ends first
 };

@@ -3,6 +3,8 @@
 // Counting semaphores, with std's interface.
 //
 // Invariant, under the lock: the oldest waiter wants more permits than there are.
+//
+// Checked by tests/model/semaphore_model.cpp.
 
 #include <ulexite/sync/wait/wait_queue.hpp>
 

@@ -3,17 +3,19 @@
 // A count of things to wait for, after Go's sync.WaitGroup.
 //
 // State
-//   word_   the count in its upper half; below it, how many of that are fibers of spawn(); and waited_bit since
-//   somebody
-//           came to the queue. If that is set, the last done changes the count with guard_ held, and the next wait that
-//           finds zero, with guard_ held too, clears it: so zero without the bit means that no done() is under way.
-//   ending_ the destructor waits for the fibers: it has given up the rest of the count. Set once, by the destructor.
+//   word_     the count in its upper half; below it, how many of that are fibers of spawn(); and waited_bit since a
+//             waiter came to the queue. If that is set, the last done changes the count with guard_ held, and the next
+//             wait that finds zero, with guard_ held too, clears it: so zero without the bit means that no done() is
+//             under way.
+//   ending_   the destructor waits for the fibers: it has given up the rest of the count. Set once, by the destructor.
 //
 // Pairings
 //   A  add and done change word_, release  ->  wait, or the last done, reads zero, acquire: the waiter sees all that
 //      was written before each done.
 //   B  the destructor sets ending_, then changes word_, release  ->  a done that finds the count too low loads word_,
 //      acquire, then ending_: it sees that its share was given up.
+//
+// A is checked by tests/model/wait_group_model.cpp; B rests on the argument.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/spawn.hpp>

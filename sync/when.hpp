@@ -232,8 +232,8 @@ class race {
 
   std::optional<Result> first_;
   std::exception_ptr failure_;
-  std::atomic<bool> decided_{false};
-  task_group group_;  // ends before what its fibers refer to, also when a spawn throws
+  std::atomic<bool> decided_{false};  // State: a function has ended; set once, by the first that does
+  task_group group_;                  // ends before what its fibers refer to, also when a spawn throws
 };
 
 }  // namespace detail

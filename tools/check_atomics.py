@@ -11,7 +11,13 @@ In the sources of the library (base fiber evloop runtime sync net os interop), e
                            head comment (for x.cpp also in that of x.hpp), or `// pairs with ...`;
        relaxed operations: a reason in words, or a letter as above.
 
-Prints file:line of each operation that does not, and exits with 1. There is no way to opt out.
+x.hpp and x.cpp share their pairings. Each of those letters must stand on both of its sides: at two operations, fences or
+other lines of these files at least, or at one if the letter's text names the file of the other side.
+
+Each atomic data member of a class must have a line `//   name  ...` in a State block of the file or of its header, or
+a comment `// State: ...` on its own line or just above.
+
+Prints file:line of each operation, letter or member that does not, and exits with 1. There is no way to opt out.
 
   check_atomics.py [FILE...]      these files instead of the library's
   check_atomics.py --self-test    checks the checker
@@ -33,6 +39,10 @@ LETTERS = re.compile(r"^([A-Z][0-9]?)(?:(?:\s*,\s*|\s+(?:and|to)\s+)([A-Z][0-9]?
 LETTER = re.compile(r"\b[A-Z][0-9]?\b")
 CONSTANT = re.compile(r"\bconst(?:expr)?\s+(?:auto|std::memory_order)\s+(\w+)\s*=([^;]*);")
 PAIRING_LINE = re.compile(r"^\s*//\s{2,}([A-Z][0-9]?)\s{2,}\S")
+STATE_LINE = re.compile(r"^\s*//\s{2,}((?:\w+(?:::|\.))?\w+(?:, (?:\w+(?:::|\.))?\w+)*)(?:\s{2,}|$)")
+# A type with atomic in it, and the names that it declares.
+DECLARATION = re.compile(r"\b(?:atomic|atomic_flag)\b\s*(<[^;(){}=]*>)?(?:\[\]>)?\s+(\w+)([^;()]*);")
+FILE_NAME = re.compile(r"\b(\w+)\.(?:hpp|cpp|h)\b")
 
 
 class Source:
@@ -43,7 +53,8 @@ class Source:
         self.comments = [""] * len(self.lines)
         self.code = self._split(text)
         self.code_lines = self.code.split("\n")
-        self.letters = self._pairings()
+        self.pairings = self._pairings()
+        self.letters = set(self.pairings)
         self.constants = {
             name: orders for name, value in CONSTANT.findall(self.code) if (orders := set(ORDER.findall(value)))
             if not OPERATION.search(value)
@@ -71,17 +82,74 @@ class Source:
         return "".join(code)
 
     def _pairings(self):
-        """The letters of the head comment: what stands before the first line of code that is not preprocessing."""
-        letters, inside = set(), False
+        """Line and text of each letter of the head comment: what is before the first line of code, except preprocessing."""
+        found, inside, letter = {}, False, None
         for number, line in enumerate(self.lines):
             code = self.code_lines[number].strip()
             if code and not code.startswith("#"):
                 break
             if re.match(r"^\s*//\s*Pairings\b", line):
                 inside = True
+            elif not re.match(r"^\s*//\s{2,}\S", line):
+                letter = None
             elif inside and (match := PAIRING_LINE.match(line)):
-                letters.add(match.group(1))
-        return letters
+                letter = match.group(1)
+                found[letter] = (number, line)
+            elif letter:
+                found[letter] = (found[letter][0], found[letter][1] + line)
+        return found
+
+    def sides(self):
+        """How often each letter is named in the code."""
+        named = {}
+        for number, comment in enumerate(self.comments):
+            if not comment or (not self.code_lines[number].strip() and not self._above_code(number)):
+                continue
+            for letter in {*(letters_of(comment) or []), *(letters_of(re.split(r"[.:;] ", comment)[-1]) or [])}:
+                named[letter] = named.get(letter, 0) + 1
+        return named
+
+    def _above_code(self, number):
+        return number + 1 < len(self.lines) and self.code_lines[number + 1].strip() != ""
+
+    def state(self):
+        """The names in the State blocks."""
+        names, inside = set(), False
+        for line in self.lines:
+            if re.match(r"^\s*// State\b", line):
+                inside = True
+            elif not re.match(r"^\s*//\s{2,}\S", line):
+                inside = inside and line.strip() == "//" and False
+            elif inside and (match := STATE_LINE.match(line)):
+                names |= {re.split(r"::|\.", name)[-1] for name in match.group(1).split(", ")}
+        return names
+
+    def atomic_members(self):
+        """(line, name) of each atomic data member of a class that has no State comment of its own; not of static ones."""
+        scopes, start = [], 0
+        for offset, character in enumerate(self.code):
+            if character not in ";{}":
+                continue
+            text = self.code[start : offset + 1]
+            if character == "{":
+                if re.search(r"\b(?:class|struct|union)\s", text) and not re.search(r"\benum\b|\)\s*\{$", text):
+                    scopes.append("class")
+                elif scopes and scopes[-1] == "class" and DECLARATION.search(text[:-1].rstrip() + ";"):
+                    scopes.append("initialiser")
+                    continue
+                else:
+                    scopes.append("other")
+            elif character == "}":
+                if scopes and scopes.pop() == "initialiser":
+                    continue
+            elif scopes and scopes[-1] == "class" and not re.search(r"\bstatic\b|\busing\b|\bfriend\b", text):
+                plain = re.sub(r"\{[^{}]*\}", "", text)
+                if match := DECLARATION.search(plain):
+                    names = [match.group(2)] + re.findall(r",\s*(\w+)", match.group(3))
+                    line = self.line_of(offset)
+                    if not any(re.match(r"State:\s+\S", about) for about in self.comments_about(line, line)):
+                        yield from ((line, name) for name in names)
+            start = offset + 1
 
     def line_of(self, offset):
         return self.code.count("\n", 0, offset)
@@ -176,6 +244,28 @@ def check_text(text, header=None):
             yield first + 1, f"{name} {complaint}"
 
 
+def check_pairings(text, others=(), stem=None):
+    """Yields (line, message) for each letter that is not on both of its sides. `others`: texts that share the block."""
+    source = Source(text)
+    named = {}
+    for each in [source] + [Source(other) for other in others]:
+        for letter, count in each.sides().items():
+            named[letter] = named.get(letter, 0) + count
+    for letter, (line, words) in source.pairings.items():
+        wanted = 1 if set(FILE_NAME.findall(words)) - {stem} else 2
+        if named.get(letter, 0) < wanted:
+            yield line + 1, f"{letter} is at {named.get(letter, 0)} lines of code, and must be at {wanted}"
+
+
+def check_state(text, header=None):
+    """Yields (line, message) for each atomic member without a line in a State block."""
+    source = Source(text)
+    names = source.state() | (Source(header).state() if header is not None else set())
+    for line, name in source.atomic_members():
+        if name not in names:
+            yield line + 1, f"{name} is an atomic without a line in a State block"
+
+
 def library_files(root):
     for layer in LAYERS:
         for pattern in ("*.hpp", "*.cpp", "*.h"):
@@ -231,6 +321,36 @@ SELF_TEST = [
     (False, "x.store(1, std::memory_order_release);\nf();  // A"),
 ]
 
+SELF_TEST_LETTER = "// Pairings\n//   A  push stores, release  ->  steal loads, acquire"
+SELF_TEST_SIDES = [
+    # (accepted, text behind the head)
+    (True, ".\n\na.load(o);  // A\nb.store(1, o);  // A\n"),
+    (True, ".\n\nlight_fence();  // A\nb.store(1, o);  // B: late. A\n"),
+    (True, ", in y.cpp.\n\na.load(o);  // A\n"),
+    (True, ",\n//      and y.cpp does.\n\na.load(o);  // A\n"),
+    (False, ".\n\na.load(o);  // A\n"),
+    (False, ".\n\na.load(o);  // A\n// A\n"),
+    (False, ", in x.cpp.\n\na.load(o);  // A\n"),
+    (False, ", in y.cpp.\n\na.load(o);  // B\n"),
+    (False, ".\n//   B  in y.cpp.\n\na.load(o);  // A\nb.load(o);  // B\n"),
+]
+
+SELF_TEST_STATE = [
+    (True, "// State\n//   word_  its owner.\nclass x {\n  std::atomic<int> word_{0};\n};"),
+    (True, "class x {\n  // State\n  //   a_, b_\n  //     counters\n  std::atomic<int> a_{0}, b_{0};\n};"),
+    (True, "struct x {\n  std::atomic<int> word{0};  // State: a counter\n};"),
+    (True, "struct x {\n  // State: a counter\n  typename Atomics::template atomic<int> word{0};\n};"),
+    (True, "std::atomic<int> a;\nstruct x {\n  static std::atomic<int> b;\n  int f() {\n    std::atomic<int> c;\n  }\n};"),
+    (True, "// State\n//   shard::word  its owner.\nstruct shard {\n  std::atomic<int> word;\n};"),
+    (False, "class x {\n  std::atomic<int> word_{0};\n};"),
+    (False, "class x : y<z> {\n  void f() const {}\n  alignas(64) std::atomic<T*> word_;\n};"),
+    (False, "struct x {\n  typename Atomics::template atomic<int> word_[4]{};\n};"),
+    (False, "struct x {\n  std::atomic_flag word_;\n};"),
+    (False, "// State\n//   a_  its owner.\nclass x {\n  std::atomic<int> a_{0}, b_{0};\n};"),
+    (False, "// State\n//   a_  its owner, not of\n//   word_\n\n// Another.\n//   b_  thing.\nclass x {\n  std::atomic<int> b_;\n};"),
+    (False, "class x {\n  std::atomic<int> word_{0};  // a counter\n};"),
+]
+
 
 def self_test():
     failures = 0
@@ -246,7 +366,19 @@ def self_test():
     if list(check_text("x.load(Atomics::acquire);  // A\n", SELF_TEST_HEAD)):
         failures += 1
         print("self-test: a pairing of the header was refused")
-    print(f"self-test: {len(SELF_TEST) + 2} cases, {failures} failures")
+    for accepted, text in SELF_TEST_SIDES:
+        if (not list(check_pairings(SELF_TEST_LETTER + text, (), "x"))) != accepted:
+            failures += 1
+            print(f"self-test: sides: should be {'accepted' if accepted else 'refused'}: {text!r}")
+    for accepted, text in SELF_TEST_STATE:
+        if (not list(check_state(text))) != accepted:
+            failures += 1
+            print(f"self-test: state: should be {'accepted' if accepted else 'refused'}: {text!r}: {list(check_state(text))}")
+    if list(check_pairings(SELF_TEST_LETTER + ".\n\na.load(o);  // A\n", ["b.store(1, o);  // A\n"], "x")):
+        failures += 1
+        print("self-test: a letter with its other side in x.cpp was refused")
+    cases = len(SELF_TEST) + len(SELF_TEST_SIDES) + len(SELF_TEST_STATE) + 3
+    print(f"self-test: {cases} cases, {failures} failures")
     return 1 if failures else 0
 
 
@@ -256,6 +388,14 @@ def header_of(root, source):
         return None
     found = list((root / source.relative_to(root).parts[0]).rglob(source.stem + ".hpp"))
     return found[0].read_text(encoding="utf-8") if found else None
+
+
+def sources_of(root, header):
+    """The texts of the x.cpp for x.hpp, in whatever room of the layer they are."""
+    if header.suffix != ".hpp" or not header.resolve().is_relative_to(root):
+        return []
+    layer = root / header.resolve().relative_to(root).parts[0]
+    return [file.read_text(encoding="utf-8") for file in layer.rglob(header.stem + ".cpp")]
 
 
 def main(arguments):
@@ -270,7 +410,9 @@ def main(arguments):
         name = file.resolve()
         name = name.relative_to(root) if name.is_relative_to(root) else file
         beside = header_of(root, file)
-        for line, message in check_text(text, beside):
+        found = list(check_text(text, beside)) + list(check_state(text, beside))
+        found += check_pairings(text, sources_of(root, file), file.stem)
+        for line, message in sorted(found):
             complaints += 1
             print(f"{name}:{line}: {message}")
     print(f"{len(files)} files, {operations} atomic operations, {complaints} complaints")

@@ -171,8 +171,8 @@ class end_of_fiber {
 
 // The fiber holds a reference itself, as long as it runs.
 struct ulx_fiber : ulexite::c::in_embedders_memory {
-  std::atomic<int> references{2};
-  std::intptr_t result = 0;  // written before `ended` is set
+  std::atomic<int> references{2};  // State: one for the handle, one while the fiber runs
+  std::intptr_t result = 0;        // written before `ended` is set
   ulexite::c::end_of_fiber ended;
   mutable ulexite::detail::spin_lock guard;  // guards the rest
   ulexite::join_handle<> handle;             // without a fiber: that of ulx_runtime_run

@@ -31,6 +31,10 @@ void ring(int) noexcept {
 }
 
 // What the process has for this.
+//
+// State
+//   over     the thread must end. Written with `turn` held, read by that thread.
+//   threads  how many threads there are for this: one or none. A hint.
 struct shared {
   std::mutex turn;  // one comes or goes at a time
   std::mutex list;  // guards the runtimes; held over a dump

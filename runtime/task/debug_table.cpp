@@ -58,7 +58,7 @@ struct debug_table {
   std::uint32_t saved_pc = 0xa0, saved_fp = 0x90, resumed_sp = 0xb0;
 #endif
   const char* kind_names[kinds] = {};
-  std::atomic<task_pool*> pools[most_pools] = {};
+  std::atomic<task_pool*> pools[most_pools] = {};  // State: null, or a pool, written when that is made and retired
 
   constexpr debug_table() noexcept {
     for (std::size_t i = 0; i < kinds; ++i) kind_names[i] = to_string(static_cast<wait_kind>(i));

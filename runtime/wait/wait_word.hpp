@@ -32,7 +32,8 @@
 //   B  commit changes phase_, release  ->  a claimer changes it, acq_rel: a claimer that resumes the waiter comes after
 //      all that was done before the commit.
 //   C  commit changes phase_, then loads stop_; a canceller sets stop_, then changes phase_. Between the two, the first
-//      has a light fence and the second a heavy one: either the waiter sees the request, or the canceller the wait.
+//      has a light fence and the second a heavy one (task.cpp): either the waiter sees the request, or the canceller
+//      the wait.
 //   D  a claimer of a guarded wait sets claiming_, then loads stop_; a canceller sets stop_, then loads claiming_. With
 //      the same fences as in C either the claimer sees the request, and then exchanges phase_ like the canceller, or
 //      the canceller sees the claimer, and gives way.

@@ -6,7 +6,7 @@
 // a few hundred fibers at a time.
 //
 // Pairings
-//   A  the worker marks a fiber as running, then loads requests_ (begin_quantum)  ->  the inspection sets
+//   A  the worker marks a fiber as running, then loads requests_ (scheduler.cpp)  ->  the inspection sets
 //      request::inspected, executes a heavy fence, then loads the fiber's phase: either it sees the fiber running, and
 //      leaves it alone, or the worker sees the request, and waits. And: the inspection withdraws it, release  ->  the
 //      worker loads requests_, acquire: what it does with the fiber comes after what was read.

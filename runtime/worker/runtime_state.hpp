@@ -5,9 +5,27 @@
 // Pairings
 //   A  whoever has given a block to a new fiber: light fence, loads stop_requested_ (inherit, in task.cpp)  ->
 //      request_stop: stores stop_requested_, heavy fence, asks every block's fiber. One of them asks the new fiber.
-//   B  call_for sets a bit of attention_ before the parker's mutex is taken  ->  a worker that has left its sleep, and so
-//      held that mutex later, loads it: sees the bit. And: call_off clears it, release  ->  the worker that finds it
-//      clear, acquire, comes after all that was done while it was set.
+//   B  call_for (attention.cpp) sets a bit of attention_ before the parker's mutex is taken  ->  a worker that has left
+//      its sleep, and so held that mutex later, loads it: sees the bit. And: call_off clears it, release  ->  the worker
+//      that finds it clear, acquire, comes after all that was done while it was set.
+//
+// State
+//   stop_requested_        all fibers were asked to stop. Set once, by any thread.
+//   attention_             the kinds of attention for which workers must leave their fibers. Bits are set and cleared by
+//                          the thread that wants attention, so a worker may see one late.
+//   deadlocked             the monitor has found that no fiber can go on. Set once, by the monitor.
+//   running_main           run() is under way. Written by the thread that calls it.
+//   world_stop::taken      one thread has stopped the world. Taken and given back by that thread.
+//   has_worker_            the first worker runs. Set once, by the thread that starts it.
+//   monitored_             a thread has the monitor's turn. Taken and given back by that thread.
+//   was_resized_           the user has set the number of workers, so the monitor no longer does. Set once.
+//   in_hooks_              workers whose on_thread_start has not returned. A counter.
+//   starts_refused_until_  no thread is started before that time. Written after a refusal.
+//   live_limit_count_      fibers that live, counted only if there is a limit. Written by any thread.
+//   spawned_outside_, ended_outside_
+//                          fibers that plain threads made, and that ended there. Counters.
+//   wakes_, starts_refused_, hogs_relieved_, polls_rescued_, rescued_
+//                          for the metrics. Counters.
 
 #include <ulexite/fiber/stack_pool.hpp>
 #include <ulexite/runtime/metrics.hpp>

@@ -55,7 +55,7 @@ class counter {
   [[nodiscard]] std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }  // counter
 
  private:
-  std::atomic<std::uint64_t> value_{0};
+  std::atomic<std::uint64_t> value_{0};  // State: a counter, written by its worker
 };
 
 // Does every fiber change its worker whenever it can? For tests.
@@ -175,7 +175,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] std::size_t queued() const noexcept { return in_deques() + has_slot(); }  // hint
   // Records what happens here from now on, until request::traced is withdrawn.
   void start_recording(recorder& into) noexcept;
-  // Since when the monitor has seen it change nothing; 0: it does change. Written by the monitor.
+  // State: since when the monitor has seen it change nothing; 0: it does change. Written by the monitor.
   std::atomic<std::int64_t> unswitched_since{0};
   void ask(request what) noexcept { forks_.ask(what); }
   void withdraw(request what) noexcept { forks_.withdraw(what); }
@@ -360,7 +360,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   alignas(cache_line) next_slot<job> slot_;
   fork_queue forks_;
   alignas(cache_line) std::atomic<bool> busy_{false};
-  std::atomic<recorder*> recorder_{nullptr};
+  std::atomic<recorder*> recorder_{nullptr};  // State: null, or where it records; written by the tracing thread
   std::atomic<const agent*> running_{nullptr};
 
   friend class controlled_run;

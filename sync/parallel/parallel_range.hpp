@@ -53,10 +53,14 @@ decltype(auto) range_at(const I& first, std::size_t i) {
 }
 
 // What all parts of a loop share.
+//
+// State
+//   active   parts under way; a limit to the fibers of a loop whose calls wait. A counter.
+//   over     a part has thrown: the others need not go on. Set once; a part may see it late.
 struct range_state {
   std::size_t grain = 1;
-  std::atomic<std::size_t> active{1};  // parts under way; a limit to the fibers of a loop whose calls wait
-  std::atomic<bool> over{false};       // a part has thrown: the others need not go on
+  std::atomic<std::size_t> active{1};
+  std::atomic<bool> over{false};
 };
 
 // Would another worker take half of the range? Between two chunks, where a loop can be cancelled too, and lets others

@@ -1,3 +1,4 @@
+#include <ulexite/base/sanitizers.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
 #include <ulexite/fiber/stack_pool.hpp>
 
@@ -14,17 +15,6 @@
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 namespace {
 
@@ -169,7 +159,7 @@ TEST_F(StackOverflow, OfARealRecursionIsReported) {
         makecontext(&deep, recurse_for_ever, 0);
         swapcontext(&back, &deep);
       },
-      KilledBySignal(SIGSEGV), report("in fiber #7 'recursive'", here).substr(SANITIZED));
+      KilledBySignal(SIGSEGV), report("in fiber #7 'recursive'", here).substr(ULEXITE_ASAN || ULEXITE_TSAN));
 }
 
 TEST_F(StackOverflow, GuardsSurviveATrim) {
@@ -187,14 +177,14 @@ TEST_F(StackOverflow, GuardsSurviveATrim) {
 // The other faults.
 
 bool dies_of_the_fault(int status) {
-#if SANITIZED
+#if ULEXITE_ASAN || ULEXITE_TSAN
   // The sanitizer's handler was there before ours: it writes a long report and exits.
   return WIFEXITED(status) && WEXITSTATUS(status) != 0;
 #else
   return KilledBySignal(SIGSEGV)(status);
 #endif
 }
-const char* const no_line = SANITIZED ? "Sanitizer.*SEGV" : "^$";
+const char* const no_line = ULEXITE_ASAN || ULEXITE_TSAN ? "Sanitizer.*SEGV" : "^$";
 
 TEST_F(StackOverflow, OtherFaultsKillWithoutALineOfOurs) {
   EXPECT_EXIT(

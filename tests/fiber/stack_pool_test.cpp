@@ -1,3 +1,4 @@
+#include <ulexite/base/sanitizers.hpp>
 #include <ulexite/fiber/stack_pool.hpp>
 
 #include <gtest/gtest.h>
@@ -14,14 +15,7 @@
 
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define UNDER_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define UNDER_ASAN 1
-#endif
-#endif
-#if defined(UNDER_ASAN)
+#if ULEXITE_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -167,7 +161,7 @@ TEST(StackPool, GivingForgetsTheOwner) {
   EXPECT_EQ(one->owner.load(), nullptr);
 }
 
-#if defined(UNDER_ASAN)
+#if ULEXITE_ASAN
 TEST(StackPool, ForgetsTheRedZonesOfFramesThatNeverReturned) {
   stack_pool& pool = stack_pool::of_size(64 * kib);
   stack* const one = pool.take();

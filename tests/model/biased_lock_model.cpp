@@ -1,29 +1,25 @@
 // The biased lock under Relacy: one holder at a time, who sees what the last one wrote, while a worker comes by its
 // bias and loses it again.
 //
-// MUTANT: A_NO_LIGHT_FENCE    the favoured worker does not see that its bias was taken away
-// MUTANT: A_NO_HEAVY_FENCE    the other does not see the favoured worker inside
-// MUTANT: B_NOT_RELEASED      the next holder does not see what the last one wrote
-// MUTANT: B_NOT_ACQUIRED
-// MUTANT: NOT_EXCHANGED       two others are inside
+// MUTANT: a_no_light_fence    the favoured worker does not see that its bias was taken away
+// MUTANT: a_no_heavy_fence    the other does not see the favoured worker inside
+// MUTANT: b_not_released      the next holder does not see what the last one wrote
+// MUTANT: b_not_acquired
+// MUTANT: not_exchanged       two others are inside
 
 #include <ulexite/base/biased_lock.hpp>
 
 #include "relacy_atomics.hpp"
 
-#if defined(MUTANT_A_NO_LIGHT_FENCE)
-using atomics = model::relacy_atomics<model::no_light_fence>;
-#elif defined(MUTANT_A_NO_HEAVY_FENCE)
-using atomics = model::relacy_atomics<model::no_heavy_fence>;
-#elif defined(MUTANT_B_NOT_RELEASED)
-using atomics = model::relacy_atomics<model::release_is_relaxed>;
-#elif defined(MUTANT_B_NOT_ACQUIRED)
-using atomics = model::relacy_atomics<model::acquire_is_relaxed>;
-#elif defined(MUTANT_NOT_EXCHANGED)
-using atomics = model::relacy_atomics<model::exchange_is_load_and_store>;
-#else
-using atomics = model::relacy_atomics<>;
-#endif
+enum class mutation { none, a_no_light_fence, a_no_heavy_fence, b_not_released, b_not_acquired, not_exchanged };
+constexpr auto mutant = mutation::ULEXITE_MUTANT;
+
+using atomics =
+    model::relacy_atomics<model::orders_of<mutant, model::by<mutation::a_no_light_fence, model::no_light_fence>,
+                                           model::by<mutation::a_no_heavy_fence, model::no_heavy_fence>,
+                                           model::by<mutation::b_not_released, model::release_is_relaxed>,
+                                           model::by<mutation::b_not_acquired, model::acquire_is_relaxed>,
+                                           model::by<mutation::not_exchanged, model::exchange_is_load_and_store>>>;
 
 // The bias is given after two times in a row, to two workers in turn; a plain thread never gets it.
 struct biases_come_and_go : rl::test_suite<biases_come_and_go, 3> {

@@ -2,39 +2,43 @@
 // before; that fiber goes on only when it has been called, and nobody looks at the branch then. Deque, news and wait
 // word are those that ship.
 //
-// MUTANT: A_NOT_RELEASED       the fiber that forked does not see the new fiber
-// MUTANT: A_NOT_ACQUIRED       the same from the other end
-// MUTANT: NOT_EXCHANGED        taker and waiter miss each other
-// MUTANT: NO_LIGHT_FENCE       owner and thief both take the branch
-// MUTANT: NO_HEAVY_FENCE       the same
-// MUTANT: TOLD_TOO_EARLY       the new fiber is told of before it is made
-// MUTANT: LOOKED_AT_AFTERWARDS the taker looks at the branch after it has told
-// MUTANT: NOT_PREPARED         the wait is entered before the word is prepared
+// MUTANT: a_not_released       the fiber that forked does not see the new fiber
+// MUTANT: a_not_acquired       the same from the other end
+// MUTANT: not_exchanged        taker and waiter miss each other
+// MUTANT: no_light_fence       owner and thief both take the branch
+// MUTANT: no_heavy_fence       the same
+// MUTANT: told_too_early       the new fiber is told of before it is made
+// MUTANT: looked_at_afterwards the taker looks at the branch after it has told
+// MUTANT: not_prepared         the wait is entered before the word is prepared
 
 #include <ulexite/runtime/fork/branch_fate.hpp>
 #include <ulexite/runtime/queue/deque.hpp>
 
 #include "relacy_fibers.hpp"
 
+enum class mutation {
+  none,
+  a_not_released,
+  a_not_acquired,
+  not_exchanged,
+  no_light_fence,
+  no_heavy_fence,
+  told_too_early,
+  looked_at_afterwards,
+  not_prepared
+};
+constexpr auto mutant = mutation::ULEXITE_MUTANT;
+
 using atomics = model::relacy_atomics<>;
 
-#if defined(MUTANT_A_NOT_RELEASED)
-using news_atomics = model::relacy_atomics<model::release_is_relaxed>;
-#elif defined(MUTANT_A_NOT_ACQUIRED)
-using news_atomics = model::relacy_atomics<model::acquire_is_relaxed>;
-#elif defined(MUTANT_NOT_EXCHANGED)
-using news_atomics = model::relacy_atomics<model::exchange_is_load_and_store>;
-#else
-using news_atomics = atomics;
-#endif
+using news_atomics =
+    model::relacy_atomics<model::orders_of<mutant, model::by<mutation::a_not_released, model::release_is_relaxed>,
+                                           model::by<mutation::a_not_acquired, model::acquire_is_relaxed>,
+                                           model::by<mutation::not_exchanged, model::exchange_is_load_and_store>>>;
 
-#if defined(MUTANT_NO_LIGHT_FENCE)
-using deque_atomics = model::relacy_atomics<model::no_light_fence>;
-#elif defined(MUTANT_NO_HEAVY_FENCE)
-using deque_atomics = model::relacy_atomics<model::no_heavy_fence>;
-#else
-using deque_atomics = atomics;
-#endif
+using deque_atomics =
+    model::relacy_atomics<model::orders_of<mutant, model::by<mutation::no_light_fence, model::no_light_fence>,
+                                           model::by<mutation::no_heavy_fence, model::no_heavy_fence>>>;
 
 using agent = model::fibers<atomics>::agent;
 using ulexite::detail::deque_order;
@@ -53,19 +57,13 @@ struct branch {
   void start() {
     RL_ASSERT(int(frame($)) == 1);
     const bool room = rl::rand(3) != 0;
-#if defined(MUTANT_TOLD_TOO_EARLY)
-    publish(room ? as_fiber : given_back);
-    if (room) fiber($) = 1;
-#else
+    if (mutant == mutation::told_too_early) publish(room ? as_fiber : given_back);
     if (room) {
       fiber($) = 1;
-      call();
+      if (mutant != mutation::told_too_early) call();
     }
-    publish(room ? as_fiber : given_back);
-#endif
-#if defined(MUTANT_LOOKED_AT_AFTERWARDS)
-    RL_ASSERT(int(frame($)) != 7);
-#endif
+    if (mutant != mutation::told_too_early) publish(room ? as_fiber : given_back);
+    if (mutant == mutation::looked_at_afterwards) RL_ASSERT(int(frame($)) != 7);
   }
   void publish(std::uintptr_t what) {
     if (agent* const waiter = fate.publish(what)) waiter->resume();
@@ -74,9 +72,7 @@ struct branch {
   // The fiber that forked, when it could not take the branch back.
   void wait(agent& self) {
     const bool waits = fate.known() == 0 && fate.wait_for(self);
-#if defined(MUTANT_NOT_PREPARED)
-    if (waits) self.word.prepare();
-#endif
+    if (waits && mutant == mutation::not_prepared) self.word.prepare();
     if (waits) self.suspend(nullptr, model::cancellable::no, model::timed::no);
     const std::uintptr_t told = fate.known();
     RL_ASSERT(told == given_back || told == as_fiber);

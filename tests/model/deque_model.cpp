@@ -4,41 +4,43 @@
 // C++20 a taker's load of the slot is sequenced before its release of top_, which the push that reuses the slot
 // acquires.
 //
-// MUTANT: A_NOT_RELEASED     bottom_ is stored relaxed
-// MUTANT: A_NOT_ACQUIRED     top_ and bottom_ are loaded relaxed
-// MUTANT: B_NO_LIGHT_FENCE   owner and thief both take the last fork
-// MUTANT: B_NO_HEAVY_FENCE   the same
-// MUTANT: C_NOT_EXCHANGED    two takers succeed
-// MUTANT: F_NOT_FENCED       the pusher of an item does not see the sleeper that does not see the item
-// MUTANT: F_NOT_SEQ_CST      the sleeper's look at the deque is not ordered after its announcement
+// MUTANT: a_not_released     bottom_ is stored relaxed
+// MUTANT: a_not_acquired     top_ and bottom_ are loaded relaxed
+// MUTANT: b_no_light_fence   owner and thief both take the last fork
+// MUTANT: b_no_heavy_fence   the same
+// MUTANT: c_not_exchanged    two takers succeed
+// MUTANT: f_not_fenced       the pusher of an item does not see the sleeper that does not see the item
+// MUTANT: f_not_seq_cst      the sleeper's look at the deque is not ordered after its announcement
 
 #include <ulexite/runtime/queue/deque.hpp>
 
 #include "relacy_atomics.hpp"
 
+enum class mutation {
+  none,
+  a_not_released,
+  a_not_acquired,
+  b_no_light_fence,
+  b_no_heavy_fence,
+  c_not_exchanged,
+  f_not_fenced,
+  f_not_seq_cst
+};
+constexpr auto mutant = mutation::ULEXITE_MUTANT;
+
 using ulexite::detail::deque_order;
 
-#if defined(MUTANT_A_NOT_RELEASED)
-using atomics = model::relacy_atomics<model::release_is_relaxed>;
-#elif defined(MUTANT_A_NOT_ACQUIRED)
-using atomics = model::relacy_atomics<model::acquire_is_relaxed>;
-#elif defined(MUTANT_B_NO_LIGHT_FENCE)
-using atomics = model::relacy_atomics<model::no_light_fence>;
-#elif defined(MUTANT_B_NO_HEAVY_FENCE)
-using atomics = model::relacy_atomics<model::no_heavy_fence>;
-#elif defined(MUTANT_C_NOT_EXCHANGED)
-using atomics = model::relacy_atomics<model::exchange_is_load_and_store>;
-#else
-using atomics = model::relacy_atomics<>;
-#endif
+using atomics =
+    model::relacy_atomics<model::orders_of<mutant, model::by<mutation::a_not_released, model::release_is_relaxed>,
+                                           model::by<mutation::a_not_acquired, model::acquire_is_relaxed>,
+                                           model::by<mutation::b_no_light_fence, model::no_light_fence>,
+                                           model::by<mutation::b_no_heavy_fence, model::no_heavy_fence>,
+                                           model::by<mutation::c_not_exchanged, model::exchange_is_load_and_store>>>;
 
-#if defined(MUTANT_F_NOT_FENCED)
-using fencing_atomics = model::relacy_atomics<model::no_fence, true>;
-#elif defined(MUTANT_F_NOT_SEQ_CST)
-using fencing_atomics = model::relacy_atomics<model::seq_cst_is_acq_rel, true>;
-#else
-using fencing_atomics = model::relacy_atomics<model::orders, true>;
-#endif
+using fencing_atomics =
+    model::relacy_atomics<model::orders_of<mutant, model::by<mutation::f_not_fenced, model::no_fence>,
+                                           model::by<mutation::f_not_seq_cst, model::seq_cst_is_acq_rel>>,
+                          true>;
 
 struct item {
   rl::var<int> content;

@@ -1,20 +1,19 @@
 // The flag around the switch under Relacy: whoever resumes a fiber sees its saved context, and nobody resumes it twice.
 //
-// MUTANT: A_NOT_RELEASED     saved does not publish the context
-// MUTANT: A_NOT_ACQUIRED     resume does not see it
-// MUTANT: SAVED_TOO_EARLY    the fiber is called resumable before its context is saved
+// MUTANT: a_not_released     saved does not publish the context
+// MUTANT: a_not_acquired     resume does not see it
+// MUTANT: saved_too_early    the fiber is called resumable before its context is saved
 
 #include <ulexite/fiber/fiber_state.hpp>
 
 #include "relacy_atomics.hpp"
 
-#if defined(MUTANT_A_NOT_RELEASED)
-using atomics = model::relacy_atomics<model::release_is_relaxed>;
-#elif defined(MUTANT_A_NOT_ACQUIRED)
-using atomics = model::relacy_atomics<model::acquire_is_relaxed>;
-#else
-using atomics = model::relacy_atomics<>;
-#endif
+enum class mutation { none, a_not_released, a_not_acquired, saved_too_early };
+constexpr auto mutant = mutation::ULEXITE_MUTANT;
+
+using atomics =
+    model::relacy_atomics<model::orders_of<mutant, model::by<mutation::a_not_released, model::release_is_relaxed>,
+                                           model::by<mutation::a_not_acquired, model::acquire_is_relaxed>>>;
 
 using ulexite::detail::fiber_phase;
 
@@ -26,13 +25,9 @@ struct fiber {
   // The fiber's next run, by the thread that has just made it `running`; it ends at a switch.
   void run() {
     ++runs;
-#if defined(MUTANT_SAVED_TOO_EARLY)
-    state.saved();
+    if (mutant == mutation::saved_too_early) state.saved();
     context($) = runs;
-#else
-    context($) = runs;
-    state.saved();
-#endif
+    if (mutant != mutation::saved_too_early) state.saved();
   }
   void see_context() { RL_ASSERT(int(context($)) == runs); }
 };

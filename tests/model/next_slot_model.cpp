@@ -1,28 +1,24 @@
 // The run slot under Relacy: each item that was put there is taken exactly once, by one that sees it.
 //
-// MUTANT: A_NOT_RELEASED     a raider does not see the item
-// MUTANT: B_NO_LIGHT_FENCE   the owner does not see the raid
-// MUTANT: B_NO_HEAVY_FENCE   the raider does not see the owner's taking
-// MUTANT: NOT_ACQUIRED
-// MUTANT: NOT_EXCHANGED      two raid at once
+// MUTANT: a_not_released     a raider does not see the item
+// MUTANT: b_no_light_fence   the owner does not see the raid
+// MUTANT: b_no_heavy_fence   the raider does not see the owner's taking
+// MUTANT: not_acquired
+// MUTANT: not_exchanged      two raid at once
 
 #include <ulexite/runtime/queue/next_slot.hpp>
 
 #include "relacy_atomics.hpp"
 
-#if defined(MUTANT_A_NOT_RELEASED)
-using atomics = model::relacy_atomics<model::release_is_relaxed>;
-#elif defined(MUTANT_B_NO_LIGHT_FENCE)
-using atomics = model::relacy_atomics<model::no_light_fence>;
-#elif defined(MUTANT_B_NO_HEAVY_FENCE)
-using atomics = model::relacy_atomics<model::no_heavy_fence>;
-#elif defined(MUTANT_NOT_ACQUIRED)
-using atomics = model::relacy_atomics<model::acquire_is_relaxed>;
-#elif defined(MUTANT_NOT_EXCHANGED)
-using atomics = model::relacy_atomics<model::exchange_is_load_and_store>;
-#else
-using atomics = model::relacy_atomics<>;
-#endif
+enum class mutation { none, a_not_released, b_no_light_fence, b_no_heavy_fence, not_acquired, not_exchanged };
+constexpr auto mutant = mutation::ULEXITE_MUTANT;
+
+using atomics =
+    model::relacy_atomics<model::orders_of<mutant, model::by<mutation::a_not_released, model::release_is_relaxed>,
+                                           model::by<mutation::b_no_light_fence, model::no_light_fence>,
+                                           model::by<mutation::b_no_heavy_fence, model::no_heavy_fence>,
+                                           model::by<mutation::not_acquired, model::acquire_is_relaxed>,
+                                           model::by<mutation::not_exchanged, model::exchange_is_load_and_store>>>;
 
 struct item {
   rl::var<int> content;

@@ -1,19 +1,18 @@
 // The gate of a runtime under Relacy: nobody publishes in a runtime that has gone, and its end sees what was published.
 //
-// MUTANT: SEQ_CST_IS_ACQ_REL  a thread does not see the gate shut, and is not seen inside
-// MUTANT: RELEASE_IS_RELAXED  the runtime ends while it does not see what was published
+// MUTANT: seq_cst_is_acq_rel  a thread does not see the gate shut, and is not seen inside
+// MUTANT: release_is_relaxed  the runtime ends while it does not see what was published
 
 #include <ulexite/runtime/task/outside_gate.hpp>
 
 #include "relacy_atomics.hpp"
 
-#if defined(MUTANT_SEQ_CST_IS_ACQ_REL)
-using atomics = model::relacy_atomics<model::seq_cst_is_acq_rel>;
-#elif defined(MUTANT_RELEASE_IS_RELAXED)
-using atomics = model::relacy_atomics<model::release_is_relaxed>;
-#else
-using atomics = model::relacy_atomics<>;
-#endif
+enum class mutation { none, seq_cst_is_acq_rel, release_is_relaxed };
+constexpr auto mutant = mutation::ULEXITE_MUTANT;
+
+using atomics =
+    model::relacy_atomics<model::orders_of<mutant, model::by<mutation::seq_cst_is_acq_rel, model::seq_cst_is_acq_rel>,
+                                           model::by<mutation::release_is_relaxed, model::release_is_relaxed>>>;
 
 struct publish_and_end : rl::test_suite<publish_and_end, 3> {
   ulexite::detail::basic_outside_gate<atomics> gate;

@@ -3,16 +3,16 @@
 // that could take it, all block, which Relacy reports as a deadlock. The last job stops the workers, and all must get
 // out.
 //
-// MUTANT: NO_FENCE            a publisher reads the idle word without a fence
-// MUTANT: RING_NOT_SEQ_CST    the sleeper's look at the queues is not ordered after its announcement
-// MUTANT: NO_RECHECK          a worker does not look once more before it sleeps
-// MUTANT: NO_LAST_CHECK       the last searcher does not look once more
-// MUTANT: NO_FAILED_START_CHECK   nobody looks once more after a refused start
-// MUTANT: UNANNOUNCED_MOVE    jobs go from queue to queue without a notify
-// MUTANT: WAKE_NOT_STICKY     a wake of the event loop is lost if nobody is in it yet
-// MUTANT: NO_OWN_RECHECK      a worker does not look once more for what only it can do
-// MUTANT: SURPLUS_SLEEPS      a worker that is one too many goes to sleep instead of leaving
-// MUTANT: SILENT_RETIREMENT   a worker that is one too many leaves its work to the others without a notify
+// MUTANT: no_fence            a publisher reads the idle word without a fence
+// MUTANT: ring_not_seq_cst    the sleeper's look at the queues is not ordered after its announcement
+// MUTANT: no_recheck          a worker does not look once more before it sleeps
+// MUTANT: no_last_check       the last searcher does not look once more
+// MUTANT: no_failed_start_check   nobody looks once more after a refused start
+// MUTANT: unannounced_move    jobs go from queue to queue without a notify
+// MUTANT: wake_not_sticky     a wake of the event loop is lost if nobody is in it yet
+// MUTANT: no_own_recheck      a worker does not look once more for what only it can do
+// MUTANT: surplus_sleeps      a worker that is one too many goes to sleep instead of leaving
+// MUTANT: silent_retirement   a worker that is one too many leaves its work to the others without a notify
 
 #include <ulexite/runtime/park/parker.hpp>
 #include <ulexite/runtime/queue/deque.hpp>
@@ -22,53 +22,32 @@
 
 #include "relacy_atomics.hpp"
 
-#if defined(MUTANT_NO_FENCE)
-using policy = model::relacy_parking<model::no_fence>;
-#else
-using policy = model::relacy_parking<>;
-#endif
+enum class mutation {
+  none,
+  no_fence,
+  ring_not_seq_cst,
+  no_recheck,
+  no_last_check,
+  no_failed_start_check,
+  unannounced_move,
+  wake_not_sticky,
+  no_own_recheck,
+  surplus_sleeps,
+  silent_retirement
+};
+constexpr auto mutant = mutation::ULEXITE_MUTANT;
+
+using policy = model::relacy_parking<model::orders_of<mutant, model::by<mutation::no_fence, model::no_fence>>>;
 
 // What a mutant takes away.
-#ifdef MUTANT_NO_RECHECK
-constexpr bool rechecks = false;
-#else
-constexpr bool rechecks = true;
-#endif
-#ifdef MUTANT_NO_LAST_CHECK
-constexpr bool last_checks = false;
-#else
-constexpr bool last_checks = true;
-#endif
-#ifdef MUTANT_NO_FAILED_START_CHECK
-constexpr bool failed_start_checks = false;
-#else
-constexpr bool failed_start_checks = true;
-#endif
-#ifdef MUTANT_UNANNOUNCED_MOVE
-constexpr bool announces_moves = false;
-#else
-constexpr bool announces_moves = true;
-#endif
-#ifdef MUTANT_WAKE_NOT_STICKY
-constexpr bool sticky = false;
-#else
-constexpr bool sticky = true;
-#endif
-#ifdef MUTANT_NO_OWN_RECHECK
-constexpr bool own_rechecks = false;
-#else
-constexpr bool own_rechecks = true;
-#endif
-#ifdef MUTANT_SURPLUS_SLEEPS
-constexpr bool retires_before_sleep = false;
-#else
-constexpr bool retires_before_sleep = true;
-#endif
-#ifdef MUTANT_SILENT_RETIREMENT
-constexpr bool announces_retirement = false;
-#else
-constexpr bool announces_retirement = true;
-#endif
+constexpr bool rechecks = mutant != mutation::no_recheck;
+constexpr bool last_checks = mutant != mutation::no_last_check;
+constexpr bool failed_start_checks = mutant != mutation::no_failed_start_check;
+constexpr bool announces_moves = mutant != mutation::unannounced_move;
+constexpr bool sticky = mutant != mutation::wake_not_sticky;
+constexpr bool own_rechecks = mutant != mutation::no_own_recheck;
+constexpr bool retires_before_sleep = mutant != mutation::surplus_sleeps;
+constexpr bool announces_retirement = mutant != mutation::silent_retirement;
 
 constexpr int workers = 2, threads = 4;
 
@@ -82,11 +61,8 @@ struct job {
 
 // A worker's part.
 struct worker : ulexite::detail::basic_worker_slot<policy> {
-#if defined(MUTANT_RING_NOT_SEQ_CST)
-  using ring_policy = model::relacy_atomics<>;  // here nothing orders a load after the idle word's change
-#else
-  using ring_policy = policy;
-#endif
+  // In relacy_atomics nothing orders a load after the idle word's change.
+  using ring_policy = std::conditional_t<mutant == mutation::ring_not_seq_cst, model::relacy_atomics<>, policy>;
   ulexite::detail::deque<job, 4, ulexite::detail::deque_order::first_in_first_out, ring_policy> ring;
   bool started = false;
   bool recalled = false;              // from the bench

@@ -7,8 +7,7 @@
 //
 // Include it after everything else: Relacy redefines new, delete, malloc, assert and more as macros.
 //
-// A mutant is a policy: relacy_atomics<ORDERS> with an order weakened, so that the checked text stays the one that
-// ships.
+// A mutant that weakens an order is a policy, relacy_atomics<ORDERS>, so that the checked text stays the one that ships.
 //
 // What Relacy cannot see: a load that returns a value stored later in the interleaving (so an argument that rests on a
 // load not being delayed beyond a later store needs another proof), and C++20's release sequences, which a later plain
@@ -20,6 +19,11 @@
 #include <type_traits>
 
 #include <relacy/relacy.hpp>
+
+// The mutant of this build: a name from the model's lines `// MUTANT: name`, which is an enumerator of the model.
+#ifndef ULEXITE_MUTANT
+#define ULEXITE_MUTANT none
+#endif
 
 namespace model {
 
@@ -65,6 +69,17 @@ struct no_light_fence : orders {
 struct no_heavy_fence : orders {
   static constexpr bool heavy_fences = false;
 };
+
+// The orders that belong to a mutant: orders_of<mutant, by<mutation::a_not_released, release_is_relaxed>, ...>.
+template <auto Mutation, class Orders>
+struct by {};
+template <auto Mutant, class... By>
+struct find_orders : std::type_identity<orders> {};
+template <auto Mutant, auto Mutation, class Orders, class... Others>
+struct find_orders<Mutant, by<Mutation, Orders>, Others...>
+    : std::conditional_t<Mutant == Mutation, std::type_identity<Orders>, find_orders<Mutant, Others...>> {};
+template <auto Mutant, class... By>
+using orders_of = typename find_orders<Mutant, By...>::type;
 
 // The part of an order that makes sense for a load, a store, a failed exchange.
 constexpr rl::memory_order for_load(rl::memory_order order) {

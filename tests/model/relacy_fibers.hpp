@@ -1,6 +1,6 @@
 #pragma once
 
-// What the models of channels, select, mutexes and semaphores stand on: fibers that wait, as suspend.cpp has them, and
+// What the models of channels, select and forks stand on: fibers that wait, as suspend.cpp has them, and
 // queues of them, as wait_queue.hpp. Wait word and spin lock are those that ship. A fiber is a thread of Relacy's that
 // blocks while it is suspended, so one that nobody resumes is a deadlock, which Relacy reports.
 //
@@ -107,7 +107,6 @@ struct fibers {
     agent* who = nullptr;
     rl::var<int>* slot = nullptr;
     rl::var<int> result;
-    int wanted = 1;  // permits, of a semaphore
 
     // For the next wait. The one before must have left its queue.
     void begin(agent& waiter, rl::var<int>* value = nullptr) {

@@ -1,13 +1,13 @@
 // Channels and select under Relacy: a wait ends for exactly one reason, a value is in exactly one place, nobody sleeps
 // for ever. choose() and the channel are channel.hpp and select_case.cpp written over again, step by step.
 //
-// MUTANT: PREPARED_LATE       the word is prepared after the locks are released: who comes between finds nobody
-// MUTANT: LEFT_WITHOUT_LOCK   the case leaves its queue while a partner serves it
-// MUTANT: LOCKED_ONE_BY_ONE   each case is tried and entered under its own lock alone: a select that stands somewhere
+// MUTANT: prepared_late       the word is prepared after the locks are released: who comes between finds nobody
+// MUTANT: left_without_lock   the case leaves its queue while a partner serves it
+// MUTANT: locked_one_by_one   each case is tried and entered under its own lock alone: a select that stands somewhere
 //                             serves another
-// MUTANT: LOCKS_UNORDERED     each select takes the locks in the order of its cases
-// MUTANT: SERVED_AFTER_UNLOCK a claimer writes the node of one who is not asleep, and may have left
-// MUTANT: TAKEN_UNCLAIMED     a close ends a wait that it has not claimed
+// MUTANT: locks_unordered     each select takes the locks in the order of its cases
+// MUTANT: served_after_unlock a claimer writes the node of one who is not asleep, and may have left
+// MUTANT: taken_unclaimed     a close ends a wait that it has not claimed
 
 #include <algorithm>
 #include <span>
@@ -23,21 +23,7 @@ enum class mutation {
   served_after_unlock,
   taken_unclaimed
 };
-#if defined(MUTANT_PREPARED_LATE)
-constexpr auto mutant = mutation::prepared_late;
-#elif defined(MUTANT_LEFT_WITHOUT_LOCK)
-constexpr auto mutant = mutation::left_without_lock;
-#elif defined(MUTANT_LOCKED_ONE_BY_ONE)
-constexpr auto mutant = mutation::locked_one_by_one;
-#elif defined(MUTANT_LOCKS_UNORDERED)
-constexpr auto mutant = mutation::locks_unordered;
-#elif defined(MUTANT_SERVED_AFTER_UNLOCK)
-constexpr auto mutant = mutation::served_after_unlock;
-#elif defined(MUTANT_TAKEN_UNCLAIMED)
-constexpr auto mutant = mutation::taken_unclaimed;
-#else
-constexpr auto mutant = mutation::none;
-#endif
+constexpr auto mutant = mutation::ULEXITE_MUTANT;
 
 using fibers = model::fibers<model::relacy_atomics<>>;
 using agent = fibers::agent;

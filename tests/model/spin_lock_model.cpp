@@ -1,23 +1,21 @@
 // The spin lock under Relacy: one holder at a time, who sees what the last one wrote. And what stands on it in
 // task.hpp: whoever finds a flag that was set with the lock held, and then the lock free, comes after its holder.
 //
-// MUTANT: A_NOT_RELEASED
-// MUTANT: A_NOT_ACQUIRED
-// MUTANT: A_NOT_EXCHANGED
+// MUTANT: a_not_released
+// MUTANT: a_not_acquired
+// MUTANT: a_not_exchanged
 
 #include <ulexite/base/spin_lock.hpp>
 
 #include "relacy_atomics.hpp"
 
-#if defined(MUTANT_A_NOT_RELEASED)
-using atomics = model::relacy_atomics<model::release_is_relaxed>;
-#elif defined(MUTANT_A_NOT_ACQUIRED)
-using atomics = model::relacy_atomics<model::acquire_is_relaxed>;
-#elif defined(MUTANT_A_NOT_EXCHANGED)
-using atomics = model::relacy_atomics<model::exchange_is_load_and_store>;
-#else
-using atomics = model::relacy_atomics<>;
-#endif
+enum class mutation { none, a_not_released, a_not_acquired, a_not_exchanged };
+constexpr auto mutant = mutation::ULEXITE_MUTANT;
+
+using atomics =
+    model::relacy_atomics<model::orders_of<mutant, model::by<mutation::a_not_released, model::release_is_relaxed>,
+                                           model::by<mutation::a_not_acquired, model::acquire_is_relaxed>,
+                                           model::by<mutation::a_not_exchanged, model::exchange_is_load_and_store>>>;
 
 struct one_holder_at_a_time : rl::test_suite<one_holder_at_a_time, 3> {
   ulexite::detail::basic_spin_lock<atomics> lock;

@@ -2,22 +2,21 @@
 // strand::run does. Never two run at the same time, each sees what the one before it wrote, and each has as many turns
 // as it wants: a member that is forgotten leaves its worker waiting for it, which Relacy reports as a deadlock.
 //
-// MUTANT: NOT_TAKEN           the strand is not taken for the member that is handed on
-// MUTANT: FREED_TOO_EARLY     the strand is free while the next member is on its way
-// MUTANT: A_NOT_RELEASED      the next member does not see what the last one wrote
-// MUTANT: A_NOT_ACQUIRED
+// MUTANT: not_taken           the strand is not taken for the member that is handed on
+// MUTANT: freed_too_early     the strand is free while the next member is on its way
+// MUTANT: a_not_released      the next member does not see what the last one wrote
+// MUTANT: a_not_acquired
 
 #include <ulexite/runtime/worker/strand_turn.hpp>
 
 #include "relacy_atomics.hpp"
 
-#if defined(MUTANT_A_NOT_RELEASED)
-using atomics = model::relacy_atomics<model::release_is_relaxed>;
-#elif defined(MUTANT_A_NOT_ACQUIRED)
-using atomics = model::relacy_atomics<model::acquire_is_relaxed>;
-#else
-using atomics = model::relacy_atomics<>;
-#endif
+enum class mutation { none, not_taken, freed_too_early, a_not_released, a_not_acquired };
+constexpr auto mutant = mutation::ULEXITE_MUTANT;
+
+using atomics =
+    model::relacy_atomics<model::orders_of<mutant, model::by<mutation::a_not_released, model::release_is_relaxed>,
+                                           model::by<mutation::a_not_acquired, model::acquire_is_relaxed>>>;
 
 constexpr int workers = 3, members = 4, turns_each = 2;
 
@@ -70,23 +69,16 @@ struct strand_of_three_workers : rl::test_suite<strand_of_three_workers, workers
     for (int turns = 1;; ++turns) {
       run_on_leash(*one);
       member& ran = *one;
-#ifdef MUTANT_FREED_TOO_EARLY
-      finish(ran);
-      one = turn.leave();
-      if (one) {
-        static_cast<void>(turn.leave());
-        static_cast<void>(turn.enter(*one));
-      }
-#else
       // It is made runnable before the strand is given on, as by complete_switch.
       finish(ran);
       one = turn.leave();
-#endif
+      if (one && mutant == mutation::freed_too_early) {
+        static_cast<void>(turn.leave());
+        static_cast<void>(turn.enter(*one));
+      }
       if (!one) return;
       if (turns == 2 || rl::rand(2)) {
-#ifndef MUTANT_NOT_TAKEN
-        turn.hand_on(*one);
-#endif
+        if (mutant != mutation::not_taken) turn.hand_on(*one);
         add(*one);
         return;
       }

@@ -1,49 +1,48 @@
 // One wait under Relacy: it ends for exactly one reason, the waiter is resumed exactly once, by a thread that sees the
 // saved context, and sees what the one that ended its wait wrote before.
 //
-// MUTANT: A_NOT_RELEASED      a claim does not publish what was written before it
-// MUTANT: A_NOT_ACQUIRED      neither side sees what the other published
-// MUTANT: C_NO_LIGHT_FENCE    a waiter does not see the request of a canceller that does not see it wait
-// MUTANT: C_NO_HEAVY_FENCE    the same from the other end
-// MUTANT: NOT_EXCHANGED       two claims succeed
-// MUTANT: EARLY_IS_RESUMED    a claimer resumes a waiter that is not yet saved
-// MUTANT: COMMIT_BEFORE_SAVE
-// MUTANT: POKED_UNPREPARED    a thread that may be poked does not prepare its wait: it and a notifier both end it
-// MUTANT: INTERRUPT_STAYS     the end of a scope does not take the interrupt of its failed child back
+// MUTANT: a_not_released      a claim does not publish what was written before it
+// MUTANT: a_not_acquired      neither side sees what the other published
+// MUTANT: c_no_light_fence    a waiter does not see the request of a canceller that does not see it wait
+// MUTANT: c_no_heavy_fence    the same from the other end
+// MUTANT: not_exchanged       two claims succeed
+// MUTANT: early_is_resumed    a claimer resumes a waiter that is not yet saved
+// MUTANT: commit_before_save
+// MUTANT: poked_unprepared    a thread that may be poked does not prepare its wait: it and a notifier both end it
+// MUTANT: interrupt_stays     the end of a scope does not take the interrupt of its failed child back
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/runtime/wait/wait_word.hpp>
 
 #include "relacy_atomics.hpp"
 
-#if defined(MUTANT_A_NOT_RELEASED)
-using atomics = model::relacy_atomics<model::release_is_relaxed>;
-#elif defined(MUTANT_A_NOT_ACQUIRED)
-using atomics = model::relacy_atomics<model::acquire_is_relaxed>;
-#elif defined(MUTANT_C_NO_LIGHT_FENCE)
-using atomics = model::relacy_atomics<model::no_light_fence>;
-#elif defined(MUTANT_C_NO_HEAVY_FENCE)
-using atomics = model::relacy_atomics<model::no_heavy_fence>;
-#elif defined(MUTANT_NOT_EXCHANGED)
-using atomics = model::relacy_atomics<model::exchange_is_load_and_store>;
-#else
-using atomics = model::relacy_atomics<>;
-#endif
+enum class mutation {
+  none,
+  a_not_released,
+  a_not_acquired,
+  c_no_light_fence,
+  c_no_heavy_fence,
+  not_exchanged,
+  early_is_resumed,
+  commit_before_save,
+  poked_unprepared,
+  interrupt_stays
+};
+constexpr auto mutant = mutation::ULEXITE_MUTANT;
+
+using atomics =
+    model::relacy_atomics<model::orders_of<mutant, model::by<mutation::a_not_released, model::release_is_relaxed>,
+                                           model::by<mutation::a_not_acquired, model::acquire_is_relaxed>,
+                                           model::by<mutation::c_no_light_fence, model::no_light_fence>,
+                                           model::by<mutation::c_no_heavy_fence, model::no_heavy_fence>,
+                                           model::by<mutation::not_exchanged, model::exchange_is_load_and_store>>>;
 
 using ulexite::detail::claim_result;
 using ulexite::detail::wake_reason;
 
-#if defined(MUTANT_COMMIT_BEFORE_SAVE)
-constexpr bool save_first = false;
-#else
-constexpr bool save_first = true;
-#endif
+constexpr bool save_first = mutant != mutation::commit_before_save;
 
-#if defined(MUTANT_POKED_UNPREPARED)
-constexpr bool threads_prepare = false;
-#else
-constexpr bool threads_prepare = true;
-#endif
+constexpr bool threads_prepare = mutant != mutation::poked_unprepared;
 
 // A fiber that waits once. What it does after the wait is done by whoever resumes it.
 struct waiter {
@@ -74,11 +73,7 @@ struct waiter {
     const auto result = word.claim(reason);
     if (result == claim_result::lost) return false;
     RL_ASSERT(++ends == 1);
-#if defined(MUTANT_EARLY_IS_RESUMED)
-    resume();
-#else
-    if (result == claim_result::won) resume();
-#endif
+    if (result == claim_result::won || mutant == mutation::early_is_resumed) resume();
     return true;
   }
 
@@ -281,9 +276,7 @@ struct interrupted_scope : rl::test_suite<interrupted_scope, 4> {
 
   void after() {
     RL_ASSERT(self.resumes == 1);
-#if !defined(MUTANT_INTERRUPT_STAYS)
-    self.word.end_interrupt();
-#endif
+    if (mutant != mutation::interrupt_stays) self.word.end_interrupt();
     RL_ASSERT(self.word.stop_requested() == stops);
     RL_ASSERT(self.word.commit(false, true) != stops);
     if (!stops) RL_ASSERT(self.word.claim(wake_reason::notified) == claim_result::won);

@@ -3,7 +3,7 @@
 // What the tests share that explore the library's own primitives. The shape of each run (modes, times, which fiber is
 // cancelled) is chosen by its strategy too.
 
-#include <ulexite/base/atomics.hpp>
+#include <ulexite/base/sanitizers.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/testing/explore.hpp>
 #include <ulexite/testing/gtest.hpp>
@@ -15,7 +15,7 @@
 
 namespace ulexite::test {
 
-#if ULEXITE_TSAN || defined(__SANITIZE_ADDRESS__)
+#if ULEXITE_TSAN || ULEXITE_ASAN
 inline constexpr std::size_t usual_schedules = 500;
 #else
 inline constexpr std::size_t usual_schedules = 10'000;

@@ -1,0 +1,191 @@
+#pragma once
+
+// The second half, see relacy_library.hpp: std::atomic inside the library, and fibers that wait. A fiber is a thread of
+// Relacy's that blocks while it is suspended. One that no thread resumes is a deadlock, which Relacy reports.
+//
+// Shipped: spin lock, wait word, wait queue, and what they include. Defined here: the functions of suspend.cpp and
+// current.cpp that those declare, step by step. The clock and the kernel are replaced by chance.
+//
+// EDIT: the links of a list, which a lock guards
+//   base/intrusive_list.hpp: list_hook* before = nullptr; => model::checked<list_hook*> before = nullptr;
+//   base/intrusive_list.hpp: list_hook* after = nullptr; => model::checked<list_hook*> after = nullptr;
+
+namespace ulexite {
+namespace std {
+using namespace ::std;
+template <class T = int>
+using atomic = model::library_atomic<T, class_orders>;
+}  // namespace std
+namespace detail::std {
+using namespace ::std;
+template <class T = int>
+using atomic = model::library_atomic<T, detail_orders>;
+
+inline void atomic_signal_fence(memory_order) {}
+inline void atomic_thread_fence(memory_order) { rl::atomic_thread_fence(rl::mo_seq_cst, $); }
+namespace this_thread {
+inline void yield() { rl::yield(1, $); }
+}  // namespace this_thread
+}  // namespace detail::std
+}  // namespace ulexite
+
+#include <ulexite/runtime/wait/suspend.hpp>
+#include <ulexite/sync/wait/wait_queue.hpp>
+
+namespace model {
+
+using ulexite::detail::claim_result;
+using ulexite::detail::spin_lock;
+using ulexite::detail::wake_reason;
+
+// A node that outlives its frame, for a mutant that leaves it in a queue: the queue stays whole.
+template <class Node>
+Node& left_behind(ulexite::detail::agent& waiter) {
+  return *::new (std::malloc(sizeof(Node))) Node(waiter);
+}
+
+// The clock: by chance more than a mutex's patience goes by. A model may have one of its own.
+inline std::int64_t time_by_chance() { return 1'000'000'000 + 2'000'000 * std::int64_t(rl::rand(2)); }
+inline std::int64_t (*clock)() = time_by_chance;
+
+// A thread of Relacy's becomes a fiber by `begin`.
+class fiber : public ulexite::detail::agent {
+ public:
+  fiber() { context_($) = 0; }
+
+  void begin() { of_thread[rl::thread_index()] = this; }
+  static fiber& current() { return *of_thread[rl::thread_index()]; }
+
+  // The timer's thread: ends the wait with a time limit that is under way, or the next one; none after finish.
+  void fire() {
+    bool wake = false;
+    {
+      std::unique_lock lock(timer_mutex_);
+      while (!armed_ && !finished_) timer_changed_.wait(lock);
+      if (std::exchange(armed_, false)) wake = word.claim(wake_reason::timed_out) == claim_result::won;
+    }
+    if (wake) resume();
+  }
+  // The end of the fiber.
+  void finish() {
+    std::unique_lock lock(timer_mutex_);
+    finished_ = true;
+    timer_changed_.notify_all();
+  }
+  // Any thread, once.
+  void stop() {
+    RL_ASSERT(word.request_stop());
+    rl::atomic_thread_fence(rl::mo_seq_cst, $);
+    if (word.cancel()) resume();
+  }
+  // By the claimer that won, once.
+  void resume() {
+    RL_ASSERT(int(context_($)) == 1);
+    std::unique_lock lock(mutex_);
+    RL_ASSERT(!runnable_);
+    runnable_ = true;
+    changed_.notify_one();
+  }
+  // The fiber itself.
+  wake_reason suspend(spin_lock* held, bool prepared, bool cancellable, bool timed) {
+    cancellable = cancellable && !shielded;
+    if (timed) {
+      if (!prepared) word.prepare();
+      prepared = true;
+      set_timer(true);
+    }
+    context_($) = 1;
+    const bool waits = word.commit(prepared, cancellable);
+    if (held) held->unlock();
+    if (waits) block();
+    context_($) = 0;
+    if (timed) set_timer(false);
+    return word.reason();
+  }
+
+ private:
+  static inline fiber* of_thread[16] = {};
+
+  void block() {
+    std::unique_lock lock(mutex_);
+    while (!runnable_) changed_.wait(lock);
+    runnable_ = false;
+  }
+  void set_timer(bool armed) {
+    std::unique_lock lock(timer_mutex_);
+    armed_ = armed;
+    timer_changed_.notify_all();
+  }
+
+  rl::var<int> context_;  // 1 while it is saved
+  relacy_mutex mutex_, timer_mutex_;
+  relacy_condition_variable changed_, timer_changed_;
+  bool runnable_ = false, armed_ = false, finished_ = false;
+};
+
+}  // namespace model
+
+namespace ulexite {
+
+// Without text, because Relacy replaces operator new in the program but not in the standard library.
+class silent_category : public std::error_category {
+ public:
+  const char* name() const noexcept override { return ""; }
+  std::string message(int) const override { return {}; }
+};
+const std::error_category& error_category() noexcept {
+  static const silent_category category;
+  return category;
+}
+
+namespace detail {
+
+// Both are full fences.
+extern const bool fences_are_asymmetric = false;
+void heavy_fence() noexcept { rl::atomic_thread_fence(rl::mo_seq_cst, $); }
+
+void panic(const char*, ...) noexcept {
+  RL_ASSERT(false);
+  std::abort();
+}
+#if defined(ULEXITE_CHAOS) && ULEXITE_CHAOS
+void perturb() noexcept {}
+#endif
+void yield_point::pass() noexcept {}
+controller* this_controller() noexcept { return nullptr; }
+std::int64_t controlled_clock_ns() noexcept { return model::clock(); }
+inline const bool clock_is_the_models = [] {
+  controlled_somewhere.store(true, ::std::memory_order_relaxed);
+  return true;
+}();
+
+constinit thread_local current_execution own_execution asm("ulexite_current_execution");
+current_execution& this_thread_execution() noexcept { return own_execution; }
+agent& this_agent() noexcept { return model::fiber::current(); }
+caller this_caller() noexcept { return {&this_agent(), nullptr}; }
+bool runs_on_a_worker(const agent*) noexcept { return rl::rand(2); }
+void yield_if_budget_spent(agent&) noexcept {}
+
+std::error_code stop_cause(const agent& self) noexcept {
+  return self.word.stop_requested() && !self.shielded ? make_error_code(errc::cancelled) : std::error_code();
+}
+void throw_cancelled() { throw operation_cancelled(); }
+void throw_stop_cause(const agent& self) {
+  if (stop_cause(self)) throw_cancelled();
+}
+void throw_wait_forbidden(agent&, wait_kind) { RL_ASSERT(false); }
+
+void resume(agent& agent) noexcept { static_cast<model::fiber&>(agent).resume(); }
+void resume(agent& agent, scheduler*) noexcept { resume(agent); }
+wake_reason suspend(agent& self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
+  return static_cast<model::fiber&>(self).suspend(&held, false, mode.is_cancellable(), deadline != no_deadline);
+}
+wake_reason suspend(caller self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
+  return suspend(*self.agent, held, mode, deadline);
+}
+wake_reason suspend_prepared(agent& self, wait_mode mode, std::int64_t deadline) noexcept {
+  return static_cast<model::fiber&>(self).suspend(nullptr, true, mode.is_cancellable(), deadline != no_deadline);
+}
+
+}  // namespace detail
+}  // namespace ulexite
