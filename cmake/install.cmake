@@ -28,7 +28,8 @@ install(FILES
   DESTINATION ${package_dir})
 
 install(PROGRAMS tools/tls_check DESTINATION ${package_dir})
-install(FILES tools/gdb/ulexite.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ulexite/gdb)
+install(FILES tools/gdb/ulexite.py tools/gdb/ulexite_layout.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ulexite/gdb)
+install(FILES tools/lldb/ulexite_lldb.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ulexite/lldb)
 
 file(RELATIVE_PATH ULEXITE_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" ULEXITE_PC_PREFIX ${ULEXITE_PC_PREFIX})

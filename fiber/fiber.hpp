@@ -17,6 +17,22 @@ struct resumable_job : job {
     wait_bits = bits;
     wait_since = since;
   }
+  // While times are measured: it waits for a worker since then, a stamp of the measurer's. What it did before its wait
+  // is over is no longer of interest then.
+  void note_runnable(std::uint32_t stamp) noexcept {
+    wait_bits = wait_bits == 0 || wait_bits == fresh_runnable ? fresh_runnable : runnable;
+    wait_since = stamp;
+  }
+  // Whether that was noted, once; then `stamp` is that.
+  [[nodiscard]] bool take_runnable(std::uint32_t& stamp) noexcept {
+    if (wait_bits < fresh_runnable) return false;
+    wait_bits = wait_bits == fresh_runnable ? 0 : has_waited;
+    stamp = wait_since;
+    return true;
+  }
+
+  // In wait_bits; no waits have these.
+  static constexpr std::uint8_t has_waited = 0xf4, fresh_runnable = 0xf8, runnable = 0xfc;
 
   context saved;  // while it is resumable
   fiber_state state;

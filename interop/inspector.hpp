@@ -44,7 +44,8 @@ struct inspector_options {
 // Serves the page of one runtime, on a thread of its own, so it answers when all of that runtime's workers are stuck.
 // Because of this thread the runtime no longer finds that all its fibers wait for ever (runtime_options::on_deadlock);
 // it still finds circles. The page shows both. Beside the page, GET /dump.txt, /dump.json and /metrics (Prometheus)
-// give what runtime::dump, dump_json and write_prometheus write, and /trace?ms=N records for so long.
+// give what runtime::dump, dump_json and write_prometheus write, the last with /metrics?long_wait_ms=N also the waits that are
+// longer, and /trace?ms=N records for so long.
 class inspector {
  public:
   // The runtime must outlive the inspector, and not be shut down before. Throws std::invalid_argument for an address
@@ -133,19 +134,31 @@ class inspector {
     if (path == "/") return give("text/html; charset=utf-8", std::string(detail::inspector_page));
     if (path == "/dump.json") return write("application/json", [&](std::ostream& out) { watched_.dump_json(out); });
     if (path == "/dump.txt") return write("text/plain; charset=utf-8", [&](std::ostream& out) { watched_.dump(out); });
-    if (path == "/metrics")
-      return write("text/plain; version=0.0.4", [&](std::ostream& out) { watched_.write_prometheus(out); });
+    if (path == "/metrics") return metrics(query);
     if (path == "/trace") return trace(query);
     return refuse(status::not_found, "there is no such page");
   }
 
-  [[nodiscard]] response trace(std::string_view query) const {
-    constexpr std::string_view name = "?ms=";
-    std::int64_t time = 0;
+  // The number behind that name, if it is all of the query; else 0.
+  static std::int64_t number_in(std::string_view query, std::string_view name) {
+    std::int64_t number = 0;
+    if (!query.starts_with(name)) return 0;
     const char* const end = query.data() + query.size();
-    const bool given = query.starts_with(name);
-    const auto parsed = std::from_chars(query.data() + (given ? name.size() : 0), end, time);
-    if (!given || parsed.ec != std::errc() || parsed.ptr != end || time < 1 || time > longest_trace.count())
+    const auto parsed = std::from_chars(query.data() + name.size(), end, number);
+    return parsed.ec == std::errc() && parsed.ptr == end && number > 0 ? number : 0;
+  }
+
+  [[nodiscard]] response metrics(std::string_view query) const {
+    const std::int64_t time = number_in(query, "?long_wait_ms=");
+    if (!query.empty() && time == 0)
+      return refuse(status::bad_request, "/metrics?long_wait_ms=N also counts waits of more than N milliseconds");
+    const prometheus_options options{.long_wait = std::chrono::milliseconds(time)};
+    return write("text/plain; version=0.0.4", [&](std::ostream& out) { watched_.write_prometheus(out, options); });
+  }
+
+  [[nodiscard]] response trace(std::string_view query) const {
+    const std::int64_t time = number_in(query, "?ms=");
+    if (time == 0 || time > longest_trace.count())
       return refuse(status::bad_request, "/trace?ms=N records N milliseconds, from 1 to 10000");
     try {
       watched_.start_trace();

@@ -2,6 +2,8 @@
 
 #include <ulexite/base/standard.hpp>
 
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -39,5 +41,44 @@ struct runtime_metrics {
 
 // The counters as "name value", a line each.
 std::string to_string(const runtime_metrics& metrics);
+
+// How often something took how long.
+struct duration_histogram {
+  static constexpr std::size_t size = 28;  // buckets
+  // The longest time that a bucket counts: 128 ns, 256 ns and so on to 8.6 s. The last one counts all that is longer.
+  static constexpr std::chrono::nanoseconds bound(std::size_t bucket) noexcept {
+    return std::chrono::nanoseconds(std::int64_t{128} << bucket);
+  }
+
+  std::array<std::uint64_t, size>
+      counts{};                     // by bucket: how often it was longer than the bound before, and not than its own
+  std::chrono::nanoseconds sum{0};  // of all times
+
+  // How often it was.
+  [[nodiscard]] std::uint64_t count() const noexcept;
+  // The least bound that so great a part of the times kept, from 0 to 1; 0 ns if there are none, and the largest bound if
+  // no bound was kept.
+  [[nodiscard]] std::chrono::nanoseconds within(double part) const noexcept;
+};
+
+// How long fibers had to wait for a worker, and then ran. Counted while runtime_options::measure is set, or a trace is
+// recorded, on all workers together.
+struct runtime_times {
+  duration_histogram queue_delay;  // from being made runnable to running; above 69 s it counts as less
+  duration_histogram run;          // until the fiber, or job, let go of its worker
+};
+
+// As "name value", a line each: how many, their sum, and within which bound half, 90, 99 and 99.9 per cent were. In
+// nanoseconds.
+std::string to_string(const runtime_times& times);
+
+// What runtime::write_prometheus writes besides the counters.
+struct prometheus_options {
+  // How many fibers have waited for longer than this, by place of spawn and place of wait: what grows there leaks. It
+  // takes the backtrace of each fiber that waits, some us each. 0: nothing of that.
+  std::chrono::milliseconds long_wait{0};
+  // Most such pairs of places, those with the most fibers. The others count as one, "other".
+  std::size_t most_places = 50;
+};
 
 }  // namespace ulexite

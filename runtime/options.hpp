@@ -44,8 +44,16 @@ struct runtime_options {
   // A fiber that waits for a mutex hears of no stop, so with fail such a runtime still cannot end.
   deadlock_action on_deadlock = deadlock_action::report;
   // At this signal the runtime is dumped (runtime::dump) to stderr, or appended to the file that the environment names in
-  // ULEXITE_DUMP. 0: no signal, or SIGQUIT if the environment has ULEXITE_DUMP. It costs a thread.
+  // ULEXITE_DUMP, as JSON (runtime::dump_json) if that name ends in .json. 0: no signal, or SIGQUIT if the environment has ULEXITE_DUMP. It costs a thread.
   int dump_signal = 0;
+  // A worker that runs the same fiber for so long is reported, once each time: the fiber, and its backtrace. For that its
+  // thread gets SIGURG, unless the program handles that, and so a system call in which it waits may return early. 0: not
+  // at all, because a fiber may have good reason to compute for long; or ten seconds if the environment has
+  // ULEXITE_DUMP, and then the report goes to that file.
+  std::chrono::milliseconds stuck_after{0};
+  // Measures how long fibers wait for a worker and then run: see runtime::times. It costs some 20 ns a dispatch.
+  // The environment variable ULEXITE_MEASURE has the same effect.
+  bool measure = false;
   // Called on each worker thread, first and last, with the worker's number. With block_in_place a thread passes its
   // number to another, and the start there may be called before the stop here. They may take long, and wait for a fiber
   // as any plain thread may. The fiber runs on another worker, so not every worker may wait at the same time. They must

@@ -4,11 +4,14 @@
 #include <ulexite/runtime/inspect/deadlock.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/inspect/signal_dump.hpp>
+#include <ulexite/runtime/inspect/stuck.hpp>
 #include <ulexite/runtime/inspect/trace.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/runtime/worker/probes.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -21,8 +24,14 @@ using detail::this_scheduler;
 runtime::runtime(runtime_options options) : state_(std::make_unique<detail::runtime_state>(std::move(options))) {
   state_->handle = this;
   if (state_->options.on_deadlock != deadlock_action::ignore) state_->when_quiet = detail::look_for_deadlock;
+  if (detail::stuck_after(state_->options).count() != 0) state_->when_stuck = detail::look_at_stuck_worker;
   if (const int signal = detail::signal_dump::wanted(state_->options.dump_signal); signal != 0)
     signal_dump_ = std::make_unique<detail::signal_dump>(*state_, signal);
+  if (state_->options.measure || std::getenv("ULEXITE_MEASURE")) detail::measure_times(*state_);
+  if (detail::has_probes) {
+    state_->at_tick = detail::follow_probes;
+    detail::follow_probes(*state_);
+  }
   trace_file_ = detail::trace_file::of_environment(*state_);
 }
 
@@ -100,9 +109,13 @@ void runtime::dump_json(std::ostream& out, const dump_options& options) const {
   write_json(out, collect(*state_, options));
 }
 
-void runtime::write_prometheus(std::ostream& out) const {
+void runtime::write_prometheus(std::ostream& out, const prometheus_options& options) const {
   if (ended()) throw usage_error("runtime::write_prometheus was called after shutdown");
-  detail::write_prometheus(out, collect(*state_, {.backtraces = false}));
+  const auto long_wait = static_cast<std::uint32_t>(options.long_wait.count());
+  const detail::runtime_report report = collect(*state_, {.backtraces = long_wait != 0}, long_wait);
+  detail::write_prometheus(out, report);
+  if (long_wait != 0) detail::write_long_waits(out, report, options.most_places);
+  detail::write_prometheus(out, times());
 }
 
 void runtime::start_trace(const trace_options& options) {
@@ -128,6 +141,8 @@ void runtime::resize(std::size_t threads) {
 detail::runtime_state& detail::state_of(runtime& runtime) noexcept { return *runtime.state_; }
 
 runtime_metrics runtime::metrics() const noexcept { return state_->metrics(); }
+
+runtime_times runtime::times() const noexcept { return detail::times_of(*state_); }
 
 bool in_fiber() noexcept {
   scheduler* const here = this_scheduler();

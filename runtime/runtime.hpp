@@ -101,6 +101,9 @@ class runtime {
 
   // One snapshot of the counters. Any thread.
   [[nodiscard]] runtime_metrics metrics() const noexcept;
+  // How long fibers waited for a worker, and ran, as far as that was measured: with runtime_options::measure, and while
+  // a trace was recorded. Any thread.
+  [[nodiscard]] runtime_times times() const noexcept;
 
   // Records from now on what happens on each worker: which fiber runs, how it left and what it waited for, which fiber
   // wakes which, steals, sleep, trace_span. It costs some 10 ns a dispatch. Any thread. Throws usage_error if a trace is
@@ -113,9 +116,10 @@ class runtime {
   // nothing was ever recorded, std::bad_alloc, and what `out` throws.
   void write_trace(std::ostream& out) const;
 
-  // Writes the counters in the text format of Prometheus, with those of each worker and the number of fibers that wait
-  // for each kind of thing, for which all fibers are looked at: some 0.1 us each. Otherwise like dump.
-  void write_prometheus(std::ostream& out) const;
+  // Writes the counters in the text format of Prometheus, with those of each worker, the times if some were measured, and
+  // the number of fibers that wait for each kind of thing, for which all fibers are looked at: some 0.1 us each. Otherwise
+  // like dump.
+  void write_prometheus(std::ostream& out, const prometheus_options& options = {}) const;
 
   // Writes what the workers run, and every fiber: what it waits for and since when, where it was spawned, its backtrace.
   // Fibers at the same place are one group, the oldest wait first. It names fibers that wait for each other in a

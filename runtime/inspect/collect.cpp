@@ -14,17 +14,12 @@ namespace {
 
 // A worker waits for as much at most: a block of the pool counts 1, with a fiber in it 8.
 constexpr std::size_t most_at_a_time = 1024;
-constexpr std::size_t most_frames = 64;
 constexpr std::size_t most_edges = 200;
-
-// Without the three outermost frames, which are the runtime's own and the same on all stacks: stack_main,
-// ulexite_context_main, ulexite_context_entry.
-std::size_t without_entry(std::size_t depth) noexcept { return depth > 3 && depth < most_frames ? depth - 3 : depth; }
 
 // Puts fibers into groups.
 class grouping {
  public:
-  explicit grouping(const dump_options& options) : options_(options) {}
+  grouping(const dump_options& options, std::uint32_t long_wait) : options_(options), long_wait_(long_wait) {}
 
   void add(const fiber_record& fiber) {
     std::array<void*, most_frames> room;
@@ -37,6 +32,8 @@ class grouping {
       return;
     }
     fiber_group& group = at == groups_.end() ? groups_[std::move(k)] : at->second;
+    group.waited += fiber.waited;
+    group.long_waits += fiber.state == fiber_record::status::waiting && fiber.waited > long_wait_;
     if (group.count++ == 0) {
       group.oldest = fiber;
       group.least_waited = fiber.waited;
@@ -69,13 +66,14 @@ class grouping {
   using key = std::tuple<fiber_record::status, wait_kind, spawn_place, std::vector<void*>>;
 
   const dump_options& options_;
+  const std::uint32_t long_wait_;
   std::map<key, fiber_group> groups_;
   std::size_t left_out_ = 0;
 };
 
 // The fibers are kept where they are some at a time, so that no worker has to wait for long.
-void collect_fibers(runtime_state& home, const dump_options& options, runtime_report& into) {
-  grouping groups(options);
+void collect_fibers(runtime_state& home, const dump_options& options, std::uint32_t long_wait, runtime_report& into) {
+  grouping groups(options, long_wait);
   wait_graph graph;
   std::optional<inspection> look;
   std::size_t seen = 0;
@@ -115,14 +113,14 @@ worker_report look_at(const scheduler& worker) {
 
 }  // namespace
 
-runtime_report collect(runtime_state& home, const dump_options& options) {
+runtime_report collect(runtime_state& home, const dump_options& options, std::uint32_t long_wait) {
   runtime_report report;
   report.metrics = home.metrics();
   for (const auto& worker : home.schedulers)
     if (worker->runs_something() || worker->counters.parks.get() + worker->counters.dispatches.get() > 0)
       report.workers.push_back(look_at(*worker));
   if (inspection::possible()) {
-    collect_fibers(home, options, report);
+    collect_fibers(home, options, long_wait, report);
   } else {
     report.fibers_unseen = true;
   }

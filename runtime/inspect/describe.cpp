@@ -61,7 +61,9 @@ std::string describe_wait(const fiber_record& fiber) {
   const auto object = reinterpret_cast<std::uintptr_t>(fiber.object);
   switch (fiber.kind) {
     case wait_kind::read:
-    case wait_kind::write: text += ' ' + std::to_string(object); break;
+    case wait_kind::write:
+      text += ' ' + std::to_string(object) + " (" + describe_descriptor(static_cast<int>(object)) + ')';
+      break;
     case wait_kind::join:
       text += " #" + std::to_string(fiber.joined);
       if (!fiber.joined_name.empty()) text += " \"" + fiber.joined_name + '"';

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -51,11 +52,20 @@ shared& all() noexcept {
   return *one;
 }
 
+bool wants_json() noexcept {
+  const char* const name = std::getenv("ULEXITE_DUMP");
+  return name && std::string_view(name).ends_with(".json");
+}
+
 void write_all_dumps() try {
   const std::lock_guard lock(all().list);
   for (runtime_state* const each : all().runtimes) {
     std::ostringstream text;
-    write_text(text, collect(*each, {}));
+    if (wants_json()) {
+      write_json(text, collect(*each, {}));
+    } else {
+      write_text(text, collect(*each, {}));
+    }
     const std::string written = std::move(text).str();
     write_report(written.data(), written.size());
   }

@@ -18,39 +18,6 @@ namespace {
 
 constinit std::atomic<bool> taken{false};  // the file of the environment: by the first of several runtimes
 
-// Those of the last trace, if they are of that size: their older events are passed over. Others stay too, because a
-// worker may be about to write its last event into one.
-void provide_recorders(trace_state& trace, std::size_t workers, std::size_t events) {
-  if (!trace.recorders.empty() && trace.recorders.back()->holds(events)) return;
-  std::vector<std::unique_ptr<recorder>> fresh;
-  for (std::size_t i = 0; i < workers; ++i) fresh.push_back(std::make_unique<recorder>(events));
-  trace.recorders.reserve(trace.recorders.size() + fresh.size());
-  for (auto& each : fresh) trace.recorders.push_back(std::move(each));
-}
-
-}  // namespace
-
-bool start_trace(runtime_state& home, const trace_options& options) {
-  trace_state& trace = home.trace;
-  const std::lock_guard lock(trace.turn);
-  if (trace.on) return false;
-  provide_recorders(trace, home.workers, std::max<std::size_t>(options.events_per_worker, 2));
-  trace.first_time = now_ns();
-  trace.first_ticks = clock_ticks();
-  const std::size_t first = trace.recorders.size() - home.workers;
-  for (std::size_t i = 0; i < home.workers; ++i) home.schedulers[i]->start_recording(*trace.recorders[first + i]);
-  trace.on = true;
-  return true;
-}
-
-void stop_trace(runtime_state& home) noexcept {
-  const std::lock_guard lock(home.trace.turn);
-  for (const auto& worker : home.schedulers) worker->withdraw(request::traced);
-  home.trace.on = false;
-}
-
-namespace {
-
 struct place_in_time {
   trace_event event;
   std::size_t worker;
@@ -80,6 +47,7 @@ class trace_writer {
     std::uint64_t fiber = 0;
     for (const trace_event& each : of_worker) {
       if (each.kind == trace_kind::dispatch) fiber = each.value;
+      if (each.kind == trace_kind::spawn && fiber != 0) spawners_[each.value] = fiber;
       if (each.kind == trace_kind::place) places_[fiber] = spawn_place::of_bits(each.value);
       if (each.kind != trace_kind::name) continue;
       char part[7] = {};
@@ -118,6 +86,7 @@ class trace_writer {
       case trace_kind::queue: counter(event, worker); break;
       case trace_kind::span_begin: span("b", now.fiber, event, worker); break;
       case trace_kind::span_end: span("e", now.fiber, event, worker); break;
+      case trace_kind::spawn:
       case trace_kind::place:
       case trace_kind::name: break;
     }
@@ -166,6 +135,8 @@ class trace_writer {
     if (const std::string then = describe_departure(by.detail); !then.empty()) arguments.string("then", then);
     if (const auto place = places_.find(of.fiber); place != places_.end())
       arguments.string("spawned at", describe(place->second));
+    if (const auto spawner = spawners_.find(of.fiber); spawner != spawners_.end())
+      arguments.string("spawned by", name_of_fiber(spawner->second));
   }
   void arrow(const char* phase, std::uint64_t number, const trace_event& at, std::size_t worker) {
     json event(events_.next(), '{', '}');
@@ -205,6 +176,7 @@ class trace_writer {
   std::uint64_t arrows_ = 0;
   std::unordered_map<std::uint64_t, std::string> names_;
   std::unordered_map<std::uint64_t, spawn_place> places_;
+  std::unordered_map<std::uint64_t, std::uint64_t> spawners_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ulexite/runtime/metrics.hpp>
 #include <ulexite/runtime/trace.hpp>
 
 #include <fstream>
@@ -9,6 +10,13 @@
 namespace ulexite::detail {
 
 class runtime_state;
+
+// From now on how long fibers wait for a worker, and run, is counted. Once, before any worker runs. Throws std::bad_alloc.
+void measure_times(runtime_state& home);
+// The same while a tool looks at the probes. The monitor, or before there is one.
+void follow_probes(runtime_state& home) noexcept;
+// What was counted so far.
+runtime_times times_of(runtime_state& home) noexcept;
 
 // False: a trace is being recorded already. Throws std::bad_alloc.
 bool start_trace(runtime_state& home, const trace_options& options);

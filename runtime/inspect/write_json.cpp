@@ -45,6 +45,7 @@ void write_group(std::ostream& out, const fiber_group& group) {
     object.string("waits", describe_wait(fiber));
     object.number("waited_ms", fiber.waited);
     object.number("least_waited_ms", group.least_waited);
+    object.number("total_waited_ms", group.waited);
   }
   object.number("held_locks", fiber.held_locks);
   object.flag("stop_requested", fiber.stop_requested);

@@ -1,6 +1,10 @@
 #include <ulexite/runtime/inspect/report.hpp>
 
+#include <algorithm>
+#include <map>
+#include <numeric>
 #include <ostream>
+#include <utility>
 
 namespace ulexite {
 namespace {
@@ -51,6 +55,36 @@ std::string to_string(const runtime_metrics& metrics) {
   return text;
 }
 
+std::uint64_t duration_histogram::count() const noexcept {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+std::chrono::nanoseconds duration_histogram::within(double part) const noexcept {
+  const std::uint64_t all = count();
+  if (all == 0) return {};
+  std::uint64_t kept = 0;
+  std::size_t bucket = 0;
+  while (bucket + 2 < size && static_cast<double>(kept += counts[bucket]) < part * static_cast<double>(all)) ++bucket;
+  return bound(bucket);
+}
+
+std::string to_string(const runtime_times& times) {
+  std::string text;
+  const auto write = [&](const std::string& name, const duration_histogram& of) {
+    const auto line = [&](const char* what, std::uint64_t value) {
+      text += name + what + ' ' + std::to_string(value) + '\n';
+    };
+    line("_count", of.count());
+    line("_sum_ns", static_cast<std::uint64_t>(of.sum.count()));
+    for (const auto& [what, part] :
+         {std::pair("_p50_ns", 0.5), {"_p90_ns", 0.9}, {"_p99_ns", 0.99}, {"_p999_ns", 0.999}})
+      line(what, static_cast<std::uint64_t>(of.within(part).count()));
+  };
+  write("queue_delay", times.queue_delay);
+  write("run", times.run);
+  return text;
+}
+
 namespace detail {
 
 void write_prometheus(std::ostream& out, const runtime_report& report) {
@@ -70,6 +104,75 @@ void write_prometheus(std::ostream& out, const runtime_report& report) {
   for (std::size_t i = 1; i < wait_kinds; ++i)
     out << "ulexite_fibers_waiting{kind=\"" << name_of(static_cast<wait_kind>(i)) << "\"} " << report.waiting[i]
         << '\n';
+}
+
+namespace {
+
+std::string seconds(std::chrono::nanoseconds time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9f", std::chrono::duration<double>(time).count());
+  return text;
+}
+
+void print_histogram(std::ostream& out, const std::string& name, const char* help, const duration_histogram& of) {
+  print_type(out, name, "histogram", help);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i + 1 < duration_histogram::size; ++i)
+    out << name << "_bucket{le=\"" << seconds(duration_histogram::bound(i)) << "\"} " << (sum += of.counts[i]) << '\n';
+  sum += of.counts.back();
+  out << name << "_bucket{le=\"+Inf\"} " << sum << '\n'
+      << name << "_sum " << seconds(of.sum) << '\n'
+      << name << "_count " << sum << '\n';
+}
+
+// As a label's value.
+std::string label_text(std::string_view text) {
+  std::string value = "\"";
+  for (const char c : text)
+    value += c == '\n' ? std::string("\\n") : c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  return value + '"';
+}
+
+// The innermost frame that is not the library's own.
+std::string place_of_wait(const fiber_group& group) {
+  std::string frame;
+  for (const void* const each : group.frames) {
+    frame = describe_frame(each);
+    const std::size_t own = frame.find("ulexite::");  // there may be a type in front
+    if (own == std::string::npos || own > frame.find('(')) break;
+  }
+  return frame.substr(0, 200);
+}
+
+}  // namespace
+
+void write_prometheus(std::ostream& out, const runtime_times& times) {
+  if (times.run.count() == 0) return;
+  print_histogram(out, "ulexite_queue_delay_seconds", "how long fibers waited for a worker", times.queue_delay);
+  print_histogram(out, "ulexite_run_seconds", "how long fibers and jobs ran until they let go of their worker",
+                  times.run);
+}
+
+void write_long_waits(std::ostream& out, const runtime_report& report, std::size_t most_places) {
+  std::map<std::string, std::size_t> by_place;
+  for (const fiber_group& group : report.groups)
+    if (group.long_waits != 0)
+      by_place["spawned_at=" + label_text(describe(group.oldest.where)) + ",waits=\"" + name_of(group.oldest.kind) +
+               "\",waits_in=" + label_text(place_of_wait(group))] += group.long_waits;
+  std::vector<std::pair<std::size_t, std::string>> places;
+  for (auto& [place, count] : by_place) places.emplace_back(count, place);
+  std::ranges::sort(places, std::greater());
+  print_type(out, "ulexite_fibers_waiting_long", "gauge", "fibers that have waited for long, by place");
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (i >= most_places) {
+      others += places[i].first;
+    } else {
+      out << "ulexite_fibers_waiting_long{" << places[i].second << "} " << places[i].first << '\n';
+    }
+  }
+  if (others != 0)
+    out << "ulexite_fibers_waiting_long{spawned_at=\"other\",waits=\"other\",waits_in=\"other\"} " << others << '\n';
 }
 
 }  // namespace detail

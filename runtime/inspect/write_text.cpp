@@ -30,20 +30,6 @@ void print_state(std::ostream& out, const fiber_group& group) {
   }
 }
 
-// Without the innermost frames that are the library's own way into a wait, and without endless names.
-void print_frames(std::ostream& out, const fiber_group& group) {
-  constexpr std::size_t longest = 160;
-  bool own = true;
-  for (std::size_t i = 0; i < group.frames.size(); ++i) {
-    std::string text = describe_frame(group.frames[i]);
-    own = own && text.starts_with("ulexite::detail::") && i + 1 < group.frames.size();
-    if (own) continue;
-    if (const std::size_t place = text.rfind(" ("); text.size() > longest && place != std::string::npos)
-      text.replace(longest - 40, place - (longest - 40), "...");
-    out << "    " << i << "  " << text << '\n';
-  }
-}
-
 void print_group(std::ostream& out, const fiber_group& group) {
   const fiber_record& fiber = group.oldest;
   out << '\n' << describe(fiber);
@@ -59,10 +45,24 @@ void print_group(std::ostream& out, const fiber_group& group) {
   if (fiber.held_locks != 0) out << "  holds " << fiber.held_locks << (fiber.held_locks == 1 ? " lock\n" : " locks\n");
   if (fiber.stop_requested) out << "  was asked to stop\n";
   if (fiber.frame) out << "  stack: " << fiber.stack_depth << " of " << fiber.stack_size << " bytes deep\n";
-  print_frames(out, group);
+  write_frames(out, group.frames);
 }
 
 }  // namespace
+
+// Also without endless names.
+void write_frames(std::ostream& out, std::span<void* const> frames) {
+  constexpr std::size_t longest = 160;
+  bool own = true;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    std::string text = describe_frame(frames[i]);
+    own = own && text.starts_with("ulexite::detail::") && i + 1 < frames.size();
+    if (own) continue;
+    if (const std::size_t place = text.rfind(" ("); text.size() > longest && place != std::string::npos)
+      text.replace(longest - 40, place - (longest - 40), "...");
+    out << "    " << i << "  " << text << '\n';
+  }
+}
 
 void write_text(std::ostream& out, const runtime_report& report) {
   const runtime_metrics& m = report.metrics;

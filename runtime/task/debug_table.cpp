@@ -15,6 +15,7 @@ namespace ulexite::detail {
 namespace {
 
 constexpr std::size_t most_pools = 256;  // those of more runtimes are not found
+constexpr std::size_t most_rings = 256;  // nor more recorders
 constexpr std::size_t kinds = 32;
 
 }  // namespace
@@ -28,7 +29,7 @@ struct task_pool::layout {
 // Read by a debugger while nothing runs. The order of the numbers is the script's; a change of it, or of their meaning,
 // is a new version.
 struct debug_table {
-  std::uint32_t version = 1;
+  std::uint32_t version = 2;
   std::uint32_t slab_size = task_pool::layout::slab_bytes;
   std::uint32_t pool_slabs = task_pool::layout::slabs;
   std::uint32_t slab_next = task_pool::layout::next;
@@ -57,8 +58,14 @@ struct debug_table {
 #else
   std::uint32_t saved_pc = 0xa0, saved_fp = 0x90, resumed_sp = 0xb0;
 #endif
+  std::uint32_t ring_words = offsetof(recorder_ring, words);
+  std::uint32_t ring_mask = offsetof(recorder_ring, mask);
+  std::uint32_t ring_next = offsetof(recorder_ring, next);
+  std::uint32_t ring_worker = offsetof(recorder_ring, worker);
+  std::uint32_t ring_scale = offsetof(recorder_ring, scale);
   const char* kind_names[kinds] = {};
   std::atomic<task_pool*> pools[most_pools] = {};  // State: null, or a pool, written when that is made and retired
+  std::atomic<const recorder_ring*> rings[most_rings] = {};  // State: null, or a ring that is recorded into
 
   constexpr debug_table() noexcept {
     for (std::size_t i = 0; i < kinds; ++i) kind_names[i] = to_string(static_cast<wait_kind>(i));
@@ -84,16 +91,22 @@ asm(R"(
 namespace ulexite::detail {
 namespace {
 
-void exchange(task_pool* from, task_pool* to) noexcept {
-  for (auto& place : ulexite_debug.pools)
-    if (task_pool* expected = from;
-        place.compare_exchange_strong(expected, to, std::memory_order_relaxed))  // a debugger's
+template <class T, std::size_t most>
+void exchange(std::atomic<T*> (&places)[most], T* from, T* to) noexcept {
+  for (auto& place : places)
+    if (T* expected = from; place.compare_exchange_strong(expected, to, std::memory_order_relaxed))  // a debugger's
       return;
 }
 
 }  // namespace
 
-void enter_in_debug_table(task_pool& pool) noexcept { exchange(nullptr, &pool); }
-void remove_from_debug_table(task_pool& pool) noexcept { exchange(&pool, nullptr); }
+void enter_in_debug_table(task_pool& pool) noexcept { exchange<task_pool>(ulexite_debug.pools, nullptr, &pool); }
+void remove_from_debug_table(task_pool& pool) noexcept { exchange<task_pool>(ulexite_debug.pools, &pool, nullptr); }
+void enter_in_debug_table(const recorder_ring& ring) noexcept {
+  exchange<const recorder_ring>(ulexite_debug.rings, nullptr, &ring);
+}
+void remove_from_debug_table(const recorder_ring& ring) noexcept {
+  exchange<const recorder_ring>(ulexite_debug.rings, &ring, nullptr);
+}
 
 }  // namespace ulexite::detail

@@ -88,6 +88,7 @@ bool controlled_run::another_goes_first() noexcept {
 // A run of its own numbers its fibers from 1, so that its reports are the same each time.
 std::uint64_t scheduler::next_id_slow() noexcept {
   if (controlled_) return controlled_->next_id();
+  if (traced()) return take_ids(1);  // one at a time, because each spawn is looked at
   last_id_ = (next_id_ = take_ids(128)) + 128;
   return next_id_++;
 }

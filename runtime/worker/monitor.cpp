@@ -118,6 +118,7 @@ void runtime_state::tick() noexcept {
   const std::uint64_t wakes = wakes_.load(std::memory_order_relaxed);  // counter
   const bool all_sleep = idle.sleeping == idle.started;
   const bool quiet = std::exchange(seen_wakes_, wakes) == wakes && all_sleep;
+  if (at_tick) at_tick(*this);
   rescue();
   relieve_hogs();
   retry_starved();
@@ -150,6 +151,7 @@ void runtime_state::relieve_hogs() noexcept {
     }
     if (s.unswitched_since.load(std::memory_order_relaxed) == 0)      // hint
       s.unswitched_since.store(now_ns(), std::memory_order_relaxed);  // hint
+    if (when_stuck) when_stuck(*this, s);
     s.ask(request::yield);
     job* const waiting = workers > 1 && s.has_slot() ? s.raid_slot() : nullptr;
     if (waiting) {

@@ -105,7 +105,10 @@ void scheduler::wake(task& woken) noexcept {
 
 // The record comes first: once the woken fiber lies in the slot, another worker may take it.
 [[gnu::noinline]] void scheduler::wake_with_notice(task& woken) noexcept {
-  if (traced()) record(trace_kind::wake, woken.id);
+  if (traced()) {
+    record(trace_kind::wake, woken.id);
+    note_runnable(woken);
+  }
   if (migrating) return add(woken);
   if (job* const displaced = put_into_slot(woken)) return add(*displaced);
   if (wake_notice_ & slot_due) announce_slot();

@@ -66,7 +66,10 @@ void runtime_state::inject(intrusive_queue<job>& runnables, turn which) noexcept
 
 void runtime_state::resume_from_outside(task& fiber) noexcept {
   outside_gate& gate = task_pool::of(&fiber).gate;
-  if (gate.enter()) fiber.home().inject(fiber, turn::woken);
+  if (gate.enter()) {
+    if (fiber.home().trace.recording.load(std::memory_order_relaxed)) note_runnable(fiber);  // hint
+    fiber.home().inject(fiber, turn::woken);
+  }
   gate.leave();
 }
 

@@ -61,6 +61,11 @@ class event_loop;
 struct trace_state {
   std::mutex turn;  // guards the rest
   bool on = false;
+  bool measured = false;                             // the program wants the times, always
+  bool probed = false;                               // a tool looks; written by the monitor only
+  std::atomic<bool> recording{false};                // a trace, or only times
+  std::vector<std::unique_ptr<run_times>> times;     // one for each worker, if some were ever measured
+  std::vector<std::unique_ptr<recorder>> measurers;  // of the times only
   std::vector<std::unique_ptr<recorder>> recorders;  // of all traces, the last one's at the end, one for each worker
   std::uint64_t first_ticks = 0;                     // at the start of the last one
   std::int64_t first_time = 0;
@@ -183,6 +188,10 @@ class runtime_state {
   [[nodiscard]] std::size_t threads_if_quiet() noexcept;
   // Called by the monitor when nothing has happened for a while: once until something happens.
   void (*when_quiet)(runtime_state&) = nullptr;
+  // Called by the monitor at each tick for a worker that changes nothing.
+  void (*when_stuck)(runtime_state&, scheduler&) = nullptr;
+  // Called by the monitor at each tick.
+  void (*at_tick)(runtime_state&) = nullptr;
   std::atomic<bool> deadlocked{false};  // and its fibers were asked to stop for that
 
   // For the parker, see parker.hpp.

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <unistd.h>
+
 namespace ulexite::detail {
 scheduler::scheduler(runtime_state& home, std::size_t index) noexcept
     : home_(home),
@@ -103,7 +105,10 @@ void scheduler::begin_quantum(task* next) noexcept {
   }
   if (controlled_ && current_) current_->agent().budget = 1;
   set_traced(forks_.asked_for(request::traced));
-  if (traced()) record_dispatch();
+  if (traced()) {
+    forget_ids();
+    record_dispatch();
+  }
 }
 
 bool scheduler::budget_is_spent() noexcept {
@@ -176,8 +181,10 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
   const bool waits = who.agent().word.commit(departed_.prepared, departed_.cancellable);
   // From here on the fiber may run, and end, elsewhere, unless its wait is over already.
   if (held) held->unlock();
-  if (!waits) [[unlikely]]
+  if (!waits) [[unlikely]] {
+    if (traced()) note_runnable(who);
     add(who);
+  }
 }
 
 // What could not be done on the stack that was left: only now may others see the fiber that stood on it.
@@ -243,6 +250,8 @@ void scheduler::stack_main(switch_thread& thread) {
   stack& standing = *here->launch_stack_;
   job* next = here->launching_;
   stack_pool& pool = here->pool_for(*next);
+  if (here->traced()) [[unlikely]]
+    here->record_left();
   here->complete_switch();
   for (;;) {
     if (fiber::is_fiber(*next)) {
@@ -377,7 +386,8 @@ task* scheduler::run() noexcept {
   static_cast<switch_thread&>(*this) = switch_thread{};
   execution_ = &this_thread_execution();
   *execution_ = {this, &job_agent_, &forks_};
-  busy_.store(true, std::memory_order_relaxed);  // hint
+  thread_number.store(::gettid(), std::memory_order_relaxed);  // hint
+  busy_.store(true, std::memory_order_relaxed);                // hint
   note_time(now_ns());
   bool stopping = false;
   while (!stopping) {

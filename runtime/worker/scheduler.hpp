@@ -177,6 +177,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void start_recording(recorder& into) noexcept;
   // State: since when the monitor has seen it change nothing; 0: it does change. Written by the monitor.
   std::atomic<std::int64_t> unswitched_since{0};
+  std::int64_t told_of = 0;           // the monitor's own: of which such time it has told, see when_stuck
+  std::atomic<int> thread_number{0};  // the kernel's, of the thread that runs this worker; a hint
   void ask(request what) noexcept { forks_.ask(what); }
   void withdraw(request what) noexcept { forks_.withdraw(what); }
 
@@ -294,6 +296,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   }
   void record_dispatch() noexcept;
   void record_left() noexcept;
+  void note_waits(run_times& into, std::uint32_t now, task* next) const noexcept;
   [[nodiscard]] std::uint8_t how_it_left() const noexcept;
   [[nodiscard]] bool others_may_be_woken() const noexcept;
   void judge_last_slot_wake(std::int64_t now) noexcept;

@@ -230,12 +230,17 @@ job* scheduler::poll_events(bool run_first) noexcept {
 job* scheduler::distribute(bool run_first) noexcept {
   if (!ready_ || ready_->empty()) return nullptr;
   counters.events.add(ready_->size());
+  const auto next = [this]() -> task& {
+    task& woken = task_of(*ready_->pop());
+    if (home_.trace.recording.load(std::memory_order_relaxed)) note_runnable(woken);  // hint
+    return woken;
+  };
   job* first = nullptr;
-  if (run_first) first = &task_of(*ready_->pop());
+  if (run_first) first = &next();
   if (ready_->empty()) return first;
   intrusive_queue<job> surplus;
-  while (event* const ready = ready_->pop()) {
-    task& woken = task_of(*ready);
+  while (!ready_->empty()) {
+    task& woken = next();
     if (!surplus.empty() || !push_woken(woken)) surplus.push(woken);
   }
   if (!surplus.empty()) home_.injected.push(surplus, turn::woken);

@@ -98,6 +98,12 @@ scheduler* initialise(task& task) noexcept {
   scheduler* const here = worker_of(task.home());
   task.id = here ? here->next_id() : scheduler::take_ids(1);
   inherit(task);
+  if (!here && task.home().trace.recording.load(std::memory_order_relaxed)) note_runnable(task);  // hint
+  if (here && here->traced()) {
+    here->record(trace_kind::spawn, task.id);
+    note_runnable(task);
+    here->forget_ids();
+  }
   return here;
 }
 

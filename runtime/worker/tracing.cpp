@@ -2,6 +2,7 @@
 // others ask of the worker, and at a wake that at whether the slot is due.
 
 #include <ulexite/runtime/trace.hpp>
+#include <ulexite/runtime/worker/probes.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 
@@ -16,8 +17,25 @@ void scheduler::start_recording(recorder& into) noexcept {
 
 // The worker learns of a start with its next dispatch (answer_requests), and of the end here.
 void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail) noexcept {
-  if (!forks_.asked_for(request::traced)) return set_traced(false);
-  recorder_.load(std::memory_order_acquire)->add(kind, value, detail);  // pairs with start_recording
+  recorder& into = *recorder_.load(std::memory_order_acquire);  // pairs with start_recording
+  if (!forks_.asked_for(request::traced)) {
+    into.times.stop();
+    return set_traced(false);
+  }
+  const std::uint64_t now = clock_ticks();
+  if (kind == trace_kind::dispatch || kind == trace_kind::left) {
+    into.times.switched(now, kind == trace_kind::dispatch);
+    note_waits(into.times, time_stamp(now), kind == trace_kind::dispatch ? current_ : nullptr);
+  }
+  into.add(now, kind, value, detail);
+  fire_probe(kind, index_, current_ ? current_->id : 0, value, detail);
+}
+
+// What yielded waits for a worker again, and `next` no longer does.
+void scheduler::note_waits(run_times& into, std::uint32_t now, task* next) const noexcept {
+  if (departed_.what == departed::yielding || departed_.what == departed::yielding_to_woken)
+    departed_.who->note_runnable(now);
+  if (std::uint32_t since; next && next->take_runnable(since)) into.waited(nanoseconds_between(since, now));
 }
 
 // Before what it left is seen to.

@@ -41,10 +41,15 @@ def look(*arguments):
     expect(trace, r"#1 ", r"#5 ")
     assert "Backtrace stopped" not in trace, trace
     expect(gdb([f"fiber {number_of('hog', listed)}"], *arguments), r'"hog": runs', r"#0 ")
+    for name in ("hog", "blocked"):  # the entry frame ends the chain, also for perf
+        chain = gdb([f"fiber {number_of(name, listed)}"], *arguments)
+        assert "Backtrace stopped" not in chain, chain
     expect(gdb(["fiber apply all frame 1"], *arguments), *[rf'"{name}"' for name in ("main", "reader", "joiner")])
+    expect(gdb(["info fiber-events 1000"], *arguments), r"(?m)^worker 0\n", r" us  runs #" + reader,
+           r" us  spawns #" + reader, r"(leaves it: it|the one before) waits to receive from channel", r"(?m)^ +0\.000 us  ")
     expect(gdb(["fiber 999999"], *arguments), "there is no fiber 999999")
     expect(gdb(["fiber"], *arguments), "N is a number of info fibers")
-    expect(gdb(["python Table.find = staticmethod(lambda of=Table.find(): of - 4)", "info fibers"], *arguments),
+    expect(gdb(["python Process.find_table = staticmethod(lambda of=Process.find_table(): of - 4)", "info fibers"], *arguments),
            r"this script is for version \d+ of ulexite's table, the program has version \d+")
 
 

@@ -1,4 +1,4 @@
-// waiting N: N fibers that wait, and one that runs, for a debugger to look at. Says "ready" once they do.
+// waiting N [unrecorded]: N fibers that wait, and one that runs, for a debugger to look at. Says "ready" once they do.
 
 #include <ulexite.hpp>
 
@@ -7,9 +7,10 @@
 #include <cstdlib>
 #include <mutex>
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
   using namespace ulexite;
   runtime rt({.threads = 2});
+  if (argc == 2) rt.start_trace({.events_per_worker = 4096});
   rt.run([&] {
     channel<int> values;
     mutex guard;

@@ -75,6 +75,24 @@ TEST_F(SignalDump, IsSigquitIfTheEnvironmentNamesAFile) {
   EXPECT_EQ(handler_of(SIGQUIT), SIG_DFL);
 }
 
+TEST_F(SignalDump, IsJsonIfTheNameOfTheFileSaysSo) {
+  const std::string file = file_ + ".json";
+  ::setenv("ULEXITE_DUMP", file.c_str(), 1);
+  {
+    const runtime only({.threads = 1});
+    std::string text;
+    while (!text.ends_with("}\n")) {
+      ::kill(::getpid(), SIGQUIT);
+      std::this_thread::sleep_for(5ms);
+      std::ostringstream read;
+      read << std::ifstream(file).rdbuf();
+      text = read.str();
+    }
+    EXPECT_TRUE(text.starts_with("{\"fibers_live\":0,")) << text;
+  }
+  std::filesystem::remove(file);
+}
+
 TEST_F(SignalDump, RefusesASignalThatCannotBeHandled) {
   try {
     const runtime none({.dump_signal = SIGKILL});

@@ -61,6 +61,7 @@ TEST_P(Trace, ShowsRunsSpansAndWhoWokeWhom) {
   EXPECT_GE(count(text, R"("then":"waits to receive from channel")"), 1U);
   EXPECT_GE(count(text, R"("then":"ended")"), 1U);
   EXPECT_GE(count(text, R"("spawned at":"[^"]*trace_test.cpp:\d+ in )"), 1U);
+  EXPECT_GE(count(text, R"("name":"the patient reader #[^}]*"spawned by":"main #\d+")"), 1U);
   EXPECT_EQ(count(text, R"("ph":"b"[^}]*"name":"parse")"), 100U);
   EXPECT_EQ(count(text, R"("ph":"e"[^}]*"name":"parse")"), 100U);
   EXPECT_EQ(count(text, R"("name":"thread_name")"), GetParam());

@@ -8,152 +8,56 @@ information.
   (gdb) fiber 12                     the backtrace of fiber 12
   (gdb) fiber 12 COMMAND             COMMAND, as if fiber 12 were the current thread
   (gdb) fiber apply all COMMAND      for each fiber
+  (gdb) info fiber-events [N]        the last N events (20) of each worker, if a trace was being recorded
 
 A fiber that waits runs on no thread. Its frames are shown as the callers of the current thread's frame 0, which is not
 the fiber's: its own begin at 1. Nothing is written to the process.
 """
 
-import collections
+import os
 import re
-import struct
+import sys
 
 import gdb
 import gdb.unwinder
 
-VERSION = 1
-KINDS, POOLS = 32, 256
-NUMBERS = """version slab_size pool_slabs slab_next slab_block_size slab_carved first_block agent_size agent_phase
-agent_in_use task_object task_frame task_state task_wait_bits task_wait_since task_standing task_id task_name task_where
-stack_low stack_high saved_pc saved_fp resumed_sp""".split()
-FRESH, RUNNING, RESUMABLE, DEAD = range(4)
-WAITING_PHASES = range(2, 6)  # wait_word.hpp: waiting, shielded, guarded, bare
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from ulexite_layout import RESUMABLE, RUNNING, Table, find_fiber, list_events, list_fibers
 
 
-def read(address, size):
-    return gdb.selected_inferior().read_memory(address, size).tobytes()
-
-
-def word_at(memory, offset):
-    return struct.unpack_from("<Q", memory, offset)[0]
-
-
-def read_word(address):
-    return word_at(read(address, 8), 0)
-
-
-def read_text(address):
-    text = b""
-    while address and b"\0" not in text and len(text) < 4096:
-        # Not over the end of a page, behind which there may be nothing.
-        text += read(address + len(text), 64 - (address + len(text)) % 64)
-    return text.split(b"\0")[0].decode(errors="replace")
-
-
-class Table:
-    """What the library tells of its layout, with the texts that many fibers share read once."""
-
-    def __init__(self):
-        address = self.find()
-        numbers = struct.unpack("<%dI" % len(NUMBERS), read(address, 4 * len(NUMBERS)))
-        for name, number in zip(NUMBERS, numbers):
-            setattr(self, name, number)
-        if self.version != VERSION:
-            raise gdb.GdbError(
-                "this script is for version %d of ulexite's table, the program has version %d: "
-                "use the script that was installed with its library" % (VERSION, self.version))
-        pointers = address + (4 * len(NUMBERS) + 7) // 8 * 8
-        self.kinds = [read_text(word) for word in struct.unpack("<%dQ" % KINDS, read(pointers, 8 * KINDS))]
-        self.pools = [pool for pool in struct.unpack("<%dQ" % POOLS, read(pointers + 8 * KINDS, 8 * POOLS)) if pool]
-        self.places = {}
-        self.now = None
+class Process:
+    error = gdb.GdbError
 
     @staticmethod
-    def find():
+    def read(address, size):
+        return gdb.selected_inferior().read_memory(address, size).tobytes()
+
+    @staticmethod
+    def find_table():
         """By the note .note.ulexite, whose description is the distance from itself to the table."""
         found = re.search(r"(0x[0-9a-f]+) - 0x[0-9a-f]+ is \.note\.ulexite", gdb.execute("info files", to_string=True))
         if not found:
             raise gdb.GdbError("no ulexite in this program: it has no section .note.ulexite")
         description = int(found.group(1), 16) + 20
-        return description + struct.unpack("<q", read(description, 8))[0]
+        return description + int.from_bytes(Process.read(description, 8), "little", signed=True)
 
-    def place(self, where):
-        if where not in self.places:
-            self.places[where] = self.describe_place(where)
-        return self.places[where]
-
-    def describe_place(self, where):
-        if where == 0:
-            return "an unknown place"
-        if where & 1:
-            symbol = gdb.execute("info symbol 0x%x" % (where >> 1), to_string=True).strip().split(" in section")[0]
-            return "0x%x" % (where >> 1) if symbol.startswith("No symbol") else symbol
-        file, _, line = struct.unpack("<QQI", read(where, 20))  # libstdc++'s source_location
-        return "%s:%d" % (read_text(file), line)
-
-    def fibers(self):
-        for pool in self.pools:
-            slab = read_word(pool + self.pool_slabs)
-            while slab:
-                header = read(slab, self.first_block)
-                size, count = word_at(header, self.slab_block_size), word_at(header, self.slab_carved)
-                blocks = read(slab + self.first_block, size * count) if count else b""
-                for i in range(count):
-                    if blocks[i * size + self.agent_in_use] & 1:
-                        fiber = Fiber(self, slab + self.first_block + i * size, blocks[i * size:(i + 1) * size])
-                        if fiber.phase != DEAD and fiber.id:
-                            yield fiber
-                slab = word_at(header, self.slab_next)
+    @staticmethod
+    def symbol(address):
+        symbol = gdb.execute("info symbol 0x%x" % address, to_string=True).strip().split(" in section")[0]
+        return None if symbol.startswith("No symbol") else symbol
 
 
-class Fiber:
-    def __init__(self, table, address, block):
-        task = table.agent_size
-        self.table = table
-        self.phase = block[task + table.task_state] & 3
-        self.waits = self.phase == RESUMABLE and block[table.agent_phase] in WAITING_PHASES
-        self.kind = table.kinds[min(block[task + table.task_wait_bits] >> 2, KINDS - 1)]
-        self.object = word_at(block, task + table.task_object)
-        self.frame = word_at(block, task + table.task_frame)
-        self.standing = word_at(block, task + table.task_standing)
-        self.id = word_at(block, task + table.task_id)
-        self.name_address = word_at(block, task + table.task_name)
-        self.where = word_at(block, task + table.task_where)
-        self.since = struct.unpack_from("<I", block, task + table.task_wait_since)[0]
+process = Process()
 
-    @property
-    def name(self):
-        return read_text(self.name_address)
 
-    @property
-    def state(self):
-        if self.waits:
-            return "waits " + self.kind
-        return {FRESH: "not started", RUNNING: "runs"}.get(self.phase, "could run")
-
-    def line(self):
-        state = self.state
-        if self.waits and self.object:
-            state += " " + self.describe_object()
-        name = ' "%s"' % self.name if self.name_address else ""
-        return "#%d%s: %s; spawned at %s" % (self.id, name, state, self.table.place(self.where))
-
-    def describe_object(self):
-        if self.kind.endswith("of fiber"):
-            return "#%d" % read_word(self.object + self.table.task_id)
-        return "0x%x" % self.object if self.object > 0xffff else "%d" % self.object  # a descriptor
-
-    def stack(self):
-        descriptor = read(self.standing, 64)
-        return word_at(descriptor, self.table.stack_low), word_at(descriptor, self.table.stack_high)
-
-    def thread(self):
-        """The thread that stands on the stack of a running fiber."""
-        low, high = self.stack()
-        for thread in gdb.selected_inferior().threads():
-            thread.switch()
-            if low <= int(gdb.parse_and_eval("(unsigned long)$sp")) < high:
-                return thread
-        return None
+def thread_of(fiber):
+    """The thread that stands on the stack of a running fiber."""
+    low, high = fiber.stack()
+    for thread in gdb.selected_inferior().threads():
+        thread.switch()
+        if low <= int(gdb.parse_and_eval("(unsigned long)$sp")) < high:
+            return thread
+    return None
 
 
 class FrameId:
@@ -184,7 +88,7 @@ class FiberUnwinder(gdb.unwinder.Unwinder):
         # The id lies below the fiber's frames, or gdb takes the step onto another stack for a corrupt one.
         info = pending.create_unwind_info(FrameId(gdb.Value(sp - 256).cast(number), pending.read_register("pc")))
         names = ("pc", "x29", "sp") if arm else ("rip", "rbp", "rsp")
-        values = (read_word(frame + table.saved_pc), read_word(frame + table.saved_fp), sp)
+        values = (table.read_word(frame + table.saved_pc), table.read_word(frame + table.saved_fp), sp)
         for name, value in zip(names, values):
             info.add_saved_register(name, gdb.Value(value).cast(number))
         return info
@@ -203,7 +107,7 @@ def run_in(fiber, command):
             gdb.execute("frame 1", to_string=True)
             gdb.execute(command)
         elif fiber.phase == RUNNING:
-            if fiber.thread():
+            if thread_of(fiber):
                 gdb.execute(command)
             else:
                 print("no thread stands on its stack: it is about to be resumed, or to wait")
@@ -219,21 +123,7 @@ class InfoFibers(gdb.Command):
         super().__init__("info fibers", gdb.COMMAND_STATUS)
 
     def invoke(self, argument, tty):
-        table = Table()
-        if argument == "where":
-            groups = collections.Counter((fiber.state, table.place(fiber.where)) for fiber in table.fibers())
-            for (state, place), count in groups.most_common():
-                print("%6d  %s; spawned at %s" % (count, state, place))
-            return
-        count = shown = 0
-        lines = []
-        for fiber in table.fibers():
-            count += 1
-            line = fiber.line()
-            if argument in line:
-                shown += 1
-                lines.append(line)
-        print("\n".join(lines + ["%d of %d fibers" % (shown, count)]))
+        print("\n".join(list_fibers(Table(process), argument)))
 
 
 class FiberCommand(gdb.Command):
@@ -243,7 +133,7 @@ class FiberCommand(gdb.Command):
         super().__init__("fiber", gdb.COMMAND_STACK)
 
     def invoke(self, argument, tty):
-        table = Table()
+        table = Table(process)
         every = re.match(r"apply\s+all\b\s*(.*)", argument)
         if every:
             for fiber in table.fibers():
@@ -252,11 +142,19 @@ class FiberCommand(gdb.Command):
         one = re.match(r"#?(\d+)\s*(.*)", argument)
         if not one:
             raise gdb.GdbError("fiber N [COMMAND], or fiber apply all [COMMAND]; N is a number of info fibers")
-        for fiber in table.fibers():
-            if fiber.id == int(one.group(1)):
-                return run_in(fiber, one.group(2) or "bt")
-        raise gdb.GdbError("there is no fiber %s" % one.group(1))
+        run_in(find_fiber(table, int(one.group(1))), one.group(2) or "bt")
+
+
+class InfoFiberEvents(gdb.Command):
+    """The last events of each worker, as far as a trace was being recorded: info fiber-events [N]."""
+
+    def __init__(self):
+        super().__init__("info fiber-events", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument, tty):
+        print("\n".join(list_events(Table(process), int(argument or 20))))
 
 
 InfoFibers()
 FiberCommand()
+InfoFiberEvents()

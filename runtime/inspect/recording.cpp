@@ -1,0 +1,95 @@
+// When the workers record, and into what: a trace, or the times only.
+
+#include <ulexite/runtime/inspect/trace.hpp>
+#include <ulexite/runtime/worker/probes.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+
+#include <algorithm>
+
+namespace ulexite::detail {
+namespace {
+
+// Those of the last trace, if they are of that size: their older events are passed over. Others stay too, because a
+// worker may be about to write its last event into one.
+void provide_recorders(trace_state& trace, std::size_t workers, std::size_t events) {
+  if (!trace.recorders.empty() && trace.recorders.back()->holds(events)) return;
+  std::vector<std::unique_ptr<recorder>> fresh;
+  for (std::size_t i = 0; i < workers; ++i) fresh.push_back(std::make_unique<recorder>(i, events, *trace.times[i]));
+  trace.recorders.reserve(trace.recorders.size() + fresh.size());
+  for (auto& each : fresh) trace.recorders.push_back(std::move(each));
+}
+
+// The times are those of the runtime's life, whatever has them measured.
+void provide_times(trace_state& trace, std::size_t workers) {
+  if (!trace.measurers.empty()) return;
+  measure_clock();
+  std::vector<std::unique_ptr<recorder>> fresh;
+  while (trace.times.size() < workers) trace.times.push_back(std::make_unique<run_times>());
+  for (std::size_t i = 0; i < workers; ++i) fresh.push_back(std::make_unique<recorder>(i, 0, *trace.times[i]));
+  trace.measurers = std::move(fresh);
+}
+
+// Turn held.
+void follow_wishes(runtime_state& home) noexcept {
+  trace_state& trace = home.trace;
+  const bool times_only = !trace.on && (trace.measured || trace.probed);
+  trace.recording.store(trace.on || times_only, std::memory_order_relaxed);  // hint
+  for (std::size_t i = 0; i < home.workers; ++i) {
+    if (trace.on) {
+      home.schedulers[i]->start_recording(*trace.recorders[trace.recorders.size() - home.workers + i]);
+    } else if (times_only) {
+      home.schedulers[i]->start_recording(*trace.measurers[i]);
+    } else {
+      home.schedulers[i]->withdraw(request::traced);
+    }
+  }
+}
+
+}  // namespace
+
+void measure_times(runtime_state& home) {
+  const std::lock_guard lock(home.trace.turn);
+  provide_times(home.trace, home.workers);
+  home.trace.measured = true;
+  follow_wishes(home);
+}
+
+runtime_times times_of(runtime_state& home) noexcept {
+  runtime_times total;
+  const std::lock_guard lock(home.trace.turn);
+  for (const auto& each : home.trace.times) each->add_to(total);
+  return total;
+}
+
+void follow_probes(runtime_state& home) noexcept try {
+  trace_state& trace = home.trace;
+  const bool wanted = probes_wanted();
+  if (wanted == trace.probed) return;  // this thread's
+  const std::lock_guard lock(trace.turn);
+  provide_times(trace, home.workers);
+  trace.probed = wanted;
+  follow_wishes(home);
+} catch (const std::bad_alloc&) {
+  // At the next tick.
+}
+
+bool start_trace(runtime_state& home, const trace_options& options) {
+  trace_state& trace = home.trace;
+  const std::lock_guard lock(trace.turn);
+  if (trace.on) return false;
+  provide_times(trace, home.workers);
+  provide_recorders(trace, home.workers, std::max<std::size_t>(options.events_per_worker, 2));
+  trace.first_time = now_ns();
+  trace.first_ticks = clock_ticks();
+  trace.on = true;
+  follow_wishes(home);
+  return true;
+}
+
+void stop_trace(runtime_state& home) noexcept {
+  const std::lock_guard lock(home.trace.turn);
+  home.trace.on = false;
+  follow_wishes(home);
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,50 @@
+#include <ulexite/base/panic.hpp>
+#include <ulexite/runtime/inspect/interrupt.hpp>
+#include <ulexite/runtime/inspect/report.hpp>
+#include <ulexite/runtime/inspect/signal_dump.hpp>
+#include <ulexite/runtime/inspect/stuck.hpp>
+
+#include <array>
+#include <cstdlib>
+#include <exception>
+#include <sstream>
+
+namespace ulexite::detail {
+namespace {
+
+constexpr std::chrono::milliseconds usual_limit{10'000};
+
+void tell_of_stuck(const scheduler& worker, std::uint32_t milliseconds) {
+  const fiber_record runs = running_on(worker);
+  std::array<void*, 64> frames;
+  const std::size_t depth =
+      without_entry(unwind_running(worker.thread_number.load(std::memory_order_relaxed), frames));  // hint
+  std::ostringstream text;
+  text << "ulexite: worker " << worker.index() << " has not switched for " << describe_time(milliseconds)
+       << ": it runs " << (runs.id != 0 ? describe(runs) : "a job");
+  if (const std::string where = describe(runs.where); !where.empty()) text << ", spawned at " << where;
+  text << "; " << worker.queued() << " queued behind it\n";
+  write_frames(text, std::span(frames).first(depth));
+  if (depth == 0) text << "    no backtrace: its thread does not answer SIGURG, or the program handles that\n";
+  const std::string written = std::move(text).str();
+  write_report(written.data(), written.size());
+}
+
+}  // namespace
+
+std::chrono::milliseconds stuck_after(const runtime_options& options) noexcept {
+  if (options.stuck_after.count() != 0) return options.stuck_after;
+  return std::getenv("ULEXITE_DUMP") ? usual_limit : std::chrono::milliseconds(0);
+}
+
+void look_at_stuck_worker(runtime_state& home, scheduler& worker) noexcept try {
+  const std::int64_t since = worker.unswitched_since.load(std::memory_order_relaxed);  // this thread's
+  const std::int64_t milliseconds = (now_ns() - since) / 1'000'000;
+  if (worker.told_of == since || milliseconds < stuck_after(home.options).count()) return;
+  worker.told_of = since;
+  tell_of_stuck(worker, static_cast<std::uint32_t>(milliseconds));
+} catch (const std::exception& refused) {
+  warn("a stuck worker could not be reported: %s", refused.what());
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <chrono>
+
+namespace ulexite {
+struct runtime_options;
+}
+
+namespace ulexite::detail {
+
+class runtime_state;
+class scheduler;
+
+// What the options and the environment ask for.
+std::chrono::milliseconds stuck_after(const runtime_options& options) noexcept;
+
+// Reports what the worker runs if it has done so for that long, and was not reported since it last changed anything. The
+// monitor, without any lock.
+void look_at_stuck_worker(runtime_state& home, scheduler& worker) noexcept;
+
+}  // namespace ulexite::detail

@@ -1,0 +1,92 @@
+#pragma once
+
+// How long fibers waited for one worker, and how long each then ran there. Counted only while the worker records.
+//
+// State
+//   buckets_, sum_   counters: written by the worker, read by any thread.
+//   since_           the worker's own: when what runs began to.
+
+#include <ulexite/fiber/fiber.hpp>
+#include <ulexite/runtime/metrics.hpp>
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace ulexite::detail {
+
+// The processor's clock, which a dispatch can afford.
+inline std::uint64_t clock_ticks() noexcept {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#else
+  std::uint64_t ticks;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+#endif
+}
+
+// Its rate. The first call in a process measures that for a millisecond.
+void measure_clock() noexcept;
+// After measure_clock: 2^32 times the nanoseconds of a tick.
+std::uint64_t clock_scale() noexcept;
+std::uint64_t nanoseconds_of(std::uint64_t ticks) noexcept;
+// A time in 32 bits, for differences of less than a minute.
+inline std::uint32_t time_stamp(std::uint64_t ticks) noexcept {
+  return static_cast<std::uint32_t>(nanoseconds_of(ticks) >> 4);
+}
+inline std::uint64_t nanoseconds_between(std::uint32_t earlier, std::uint32_t later) noexcept {
+  return std::uint64_t{later - earlier} << 4;
+}
+
+inline void note_runnable(resumable_job& fiber) noexcept { fiber.note_runnable(time_stamp(clock_ticks())); }
+
+class time_counter {
+ public:
+  // The worker.
+  void add(std::uint64_t nanoseconds) noexcept {
+    const auto first = static_cast<std::uint64_t>(duration_histogram::bound(0).count());
+    const auto bucket = static_cast<std::size_t>(std::bit_width((nanoseconds - (nanoseconds != 0)) / first));
+    increase(buckets_[bucket < duration_histogram::size ? bucket : duration_histogram::size - 1], 1);
+    increase(sum_, nanoseconds);
+  }
+  // Any thread.
+  void add_to(duration_histogram& total) const noexcept {
+    for (std::size_t i = 0; i < duration_histogram::size; ++i)
+      total.counts[i] += buckets_[i].load(std::memory_order_relaxed);             // counter
+    total.sum += std::chrono::nanoseconds(sum_.load(std::memory_order_relaxed));  // counter
+  }
+
+ private:
+  static void increase(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
+    counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);  // counter, owner-written
+  }
+
+  std::atomic<std::uint64_t> buckets_[duration_histogram::size]{};
+  std::atomic<std::uint64_t> sum_{0};
+};
+
+class run_times {
+ public:
+  // The worker: it leaves what it runs, and if `next`, runs something else from now on.
+  void switched(std::uint64_t ticks, bool next) noexcept {
+    if (since_ != 0) run_.add(nanoseconds_of(ticks - since_));
+    since_ = next ? ticks : 0;
+  }
+  void waited(std::uint64_t nanoseconds) noexcept { queue_delay_.add(nanoseconds); }
+  // The worker: what happens from now on is not recorded.
+  void stop() noexcept { since_ = 0; }
+
+  // Any thread.
+  void add_to(runtime_times& total) const noexcept {
+    queue_delay_.add_to(total.queue_delay);
+    run_.add_to(total.run);
+  }
+
+ private:
+  time_counter queue_delay_, run_;
+  std::uint64_t since_ = 0;
+};
+
+}  // namespace ulexite::detail

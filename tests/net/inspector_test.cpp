@@ -1,0 +1,53 @@
+// The inspector's answers and refusals. Its page is seen by tests/examples/inspector_browser.py.
+
+#include "net_fixture.hpp"
+
+#include <ulexite/interop/inspector.hpp>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class Inspector : public testing::Test {
+ protected:
+  // What the inspector sends for that path, head and all.
+  static std::string get(const inspector& from, const std::string& path) {
+    std::string answer;
+    run([&] {
+      auto stream = net::tcp_stream::connect(from.endpoint());
+      stream.write("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+      char part[4096];
+      for (std::size_t got; (got = stream.read_some(part, sizeof part)) > 0;) answer.append(part, got);
+    });
+    return answer;
+  }
+
+  runtime watched_{{.threads = 1}};
+};
+
+TEST_F(Inspector, TellsThatItsPortIsTaken) {
+  const inspector first(watched_, {.port = 0});
+  const std::uint16_t taken = first.endpoint().port();
+  try {
+    const inspector second(watched_, {.port = taken});
+    FAIL() << "no error";
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code(), std::errc::address_in_use);
+    EXPECT_NE(std::string(error.what()).find("127.0.0.1:" + std::to_string(taken)), std::string::npos) << error.what();
+  }
+  EXPECT_NE(get(first, "/dump.json").find("\"fibers_live\":0"), std::string::npos);
+}
+
+TEST_F(Inspector, RefusesOtherAddressesThanLoopback) {
+  EXPECT_THROW(inspector(watched_, {.address = "0.0.0.0", .port = 0}), std::invalid_argument);
+}
+
+TEST_F(Inspector, CountsLongWaitsIfItIsAsked) {
+  const inspector page(watched_, {.port = 0});
+  EXPECT_EQ(get(page, "/metrics").find("ulexite_fibers_waiting_long"), std::string::npos);
+  EXPECT_NE(get(page, "/metrics?long_wait_ms=60000").find("# TYPE ulexite_fibers_waiting_long gauge"),
+            std::string::npos);
+}
+
+}  // namespace

@@ -1,0 +1,63 @@
+"""tools/offcpu on a program that waits: offcpu_test.py PROGRAM TOOL"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+program, tool = sys.argv[1:3]
+FIBERS = 20
+BOUND = 120  # seconds
+
+
+def offcpu(*arguments):
+    done = subprocess.run([tool, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=BOUND)
+    return done.returncode, done.stdout, done.stderr
+
+
+def stacks(text):
+    """By stack its weight; each line is one of the format."""
+    found = {}
+    for line in text.splitlines():
+        stack, weight = re.fullmatch(r"(.+) (\d+)", line).groups()
+        assert stack not in found, line
+        found[stack] = int(weight)
+    return found
+
+
+def only(found, pattern):
+    matching = [stack for stack in found if re.search(pattern, stack)]
+    assert len(matching) == 1, f"{pattern}: {matching} of\n" + "\n".join(found)
+    return found[matching[0]]
+
+
+with tempfile.TemporaryDirectory() as folder:
+    file = pathlib.Path(folder) / "dump.json"
+    running = subprocess.Popen([program, str(FIBERS)], stdout=subprocess.PIPE, text=True,
+                               env=dict(os.environ, ULEXITE_DUMP=str(file)))
+    try:
+        assert running.stdout.readline() == "ready\n"
+        status, text, error = offcpu("--count", "--pid", running.pid, file)
+        assert status == 0, error
+        counts = stacks(text)
+        receive = r"^spawned at .*waiting\.cpp:\d+ in main.*;.*main.*;.*channel<int>::receive.*;to receive from channel$"
+        assert FIBERS in [weight for stack, weight in counts.items() if re.search(receive, stack)], text
+        assert only(counts, r";for mutex$") == 1, text
+        assert only(counts, r";for the end of fiber$") == 1, text
+        assert "0x" not in "".join(re.sub(r"spawned at [^;]*", "", stack) for stack in counts), text
+        times = []
+        while not times or times[-1] == 0 or times[-1] <= times[0]:  # the bound is the test's own
+            status, text, error = offcpu("--pid", running.pid, file)
+            assert status == 0, error
+            times.append(only(stacks(text), r";for mutex$"))
+        assert stacks(text).keys() == counts.keys(), text
+        assert offcpu(file)[1] == text  # the last dump counts
+        assert "ends in .json" in offcpu("--pid", running.pid, "/tmp/dump.txt")[2]
+    finally:
+        running.kill()
+        running.wait()
+    assert "there is no dump in JSON" in offcpu("/dev/null")[2]
+print("offcpu: by signal and from a file")

@@ -1,0 +1,78 @@
+// A worker that does not switch is reported by itself. That the backtrace has the right frames is seen by tests/hangs.
+
+#include "support/runtime_fixture.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include <signal.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class StuckWorker : public RuntimeTest {
+ protected:
+  StuckWorker() { ::setenv("ULEXITE_DUMP", file_.c_str(), 1); }
+  ~StuckWorker() override {
+    ::unsetenv("ULEXITE_DUMP");
+    std::filesystem::remove(file_);
+  }
+
+  [[nodiscard]] std::size_t reports() const {
+    const std::string text = written();
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find("has not switched for", at)) != std::string::npos; ++at) ++count;
+    return count;
+  }
+  [[nodiscard]] std::string written() const {
+    std::ostringstream text;
+    text << std::ifstream(file_).rdbuf();
+    return text.str();
+  }
+  // Does not switch until so many reports were written; the watchdog bounds it.
+  void compute_until(std::size_t wanted) const {
+    while (reports() < wanted) {
+    }
+  }
+
+  const std::string file_ =
+      (std::filesystem::temp_directory_path() / ("ulexite_stuck_" + std::to_string(::getpid()))).string();
+};
+
+TEST_F(StuckWorker, IsReportedOnceEachTime) {
+  runtime& rt = make({.threads = 1, .stuck_after = 30ms});
+  rt.run([&] {
+    compute_until(1);
+    for (const auto until = std::chrono::steady_clock::now() + 100ms; std::chrono::steady_clock::now() < until;) {
+    }
+    EXPECT_EQ(reports(), 1U) << written();
+    this_fiber::sleep_for(1ms);
+    compute_until(2);
+  });
+  EXPECT_NE(written().find("\"main\", spawned at "), std::string::npos) << written();
+}
+
+TEST_F(StuckWorker, HasNoBacktraceIfTheProgramHandlesTheSignal) {
+  ::signal(SIGURG, [](int) {});
+  runtime& rt = make({.threads = 1, .stuck_after = 30ms});
+  rt.run([&] { compute_until(1); });
+  EXPECT_NE(written().find("no backtrace: "), std::string::npos) << written();
+  ::signal(SIGURG, SIG_DFL);
+}
+
+TEST_F(StuckWorker, LeavesTheSignalAsItWas) {
+  runtime& rt = make({.threads = 1, .stuck_after = 30ms});
+  rt.run([&] { compute_until(1); });
+  end(rt, shutdown_mode::drain);  // so that the report is over
+  struct sigaction now{};
+  ::sigaction(SIGURG, nullptr, &now);
+  EXPECT_EQ(now.sa_handler, SIG_DFL);
+}
+
+}  // namespace
