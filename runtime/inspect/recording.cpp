@@ -34,9 +34,9 @@ void follow_wishes(runtime_state& home) noexcept {
   trace_state& trace = home.trace;
   const bool times_only = !trace.on && (trace.measured || trace.probed);
   trace.recording.store(trace.on || times_only, std::memory_order_relaxed);  // hint
-  for (std::size_t i = 0; i < home.workers; ++i) {
+  for (std::size_t i = 0; i < home.threads.most(); ++i) {
     if (trace.on) {
-      home.schedulers[i]->start_recording(*trace.recorders[trace.recorders.size() - home.workers + i]);
+      home.schedulers[i]->start_recording(*trace.recorders[trace.recorders.size() - home.threads.most() + i]);
     } else if (times_only) {
       home.schedulers[i]->start_recording(*trace.measurers[i]);
     } else {
@@ -49,7 +49,7 @@ void follow_wishes(runtime_state& home) noexcept {
 
 void measure_times(runtime_state& home) {
   const std::lock_guard lock(home.trace.turn);
-  provide_times(home.trace, home.workers);
+  provide_times(home.trace, home.threads.most());
   home.trace.measured = true;
   follow_wishes(home);
 }
@@ -66,7 +66,7 @@ void follow_probes(runtime_state& home) noexcept try {
   const bool wanted = probes_wanted();
   if (wanted == trace.probed) return;  // this thread's
   const std::lock_guard lock(trace.turn);
-  provide_times(trace, home.workers);
+  provide_times(trace, home.threads.most());
   trace.probed = wanted;
   follow_wishes(home);
 } catch (const std::bad_alloc&) {
@@ -77,8 +77,8 @@ bool start_trace(runtime_state& home, const trace_options& options) {
   trace_state& trace = home.trace;
   const std::lock_guard lock(trace.turn);
   if (trace.on) return false;
-  provide_times(trace, home.workers);
-  provide_recorders(trace, home.workers, std::max<std::size_t>(options.events_per_worker, 2));
+  provide_times(trace, home.threads.most());
+  provide_recorders(trace, home.threads.most(), std::max<std::size_t>(options.events_per_worker, 2));
   trace.first_time = now_ns();
   trace.first_ticks = clock_ticks();
   trace.on = true;

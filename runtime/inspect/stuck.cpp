@@ -18,7 +18,7 @@ void tell_of_stuck(const scheduler& worker, std::uint32_t milliseconds) {
   const fiber_record runs = running_on(worker);
   std::array<void*, 64> frames;
   const std::size_t depth =
-      without_entry(unwind_running(worker.thread_number.load(std::memory_order_relaxed), frames));  // hint
+      without_entry(unwind_running(worker.activity().thread(), frames));
   std::ostringstream text;
   text << "ulexite: worker " << worker.index() << " has not switched for " << describe_time(milliseconds)
        << ": it runs " << (runs.id != 0 ? describe(runs) : "a job");
@@ -38,10 +38,10 @@ std::chrono::milliseconds stuck_after(const runtime_options& options) noexcept {
 }
 
 void look_at_stuck_worker(runtime_state& home, scheduler& worker) noexcept try {
-  const std::int64_t since = worker.unswitched_since.load(std::memory_order_relaxed);  // this thread's
+  const std::int64_t since = worker.activity().unswitched_since();
   const std::int64_t milliseconds = (now_ns() - since) / 1'000'000;
-  if (worker.told_of == since || milliseconds < stuck_after(home.options).count()) return;
-  worker.told_of = since;
+  if (worker.activity().reported_since == since || milliseconds < stuck_after(home.options).count()) return;
+  worker.activity().reported_since = since;
   tell_of_stuck(worker, static_cast<std::uint32_t>(milliseconds));
 } catch (const std::exception& refused) {
   warn("a stuck worker could not be reported: %s", refused.what());

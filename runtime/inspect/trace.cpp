@@ -185,12 +185,12 @@ bool write_trace(std::ostream& out, runtime_state& home) {
   trace_state& trace = home.trace;
   const std::lock_guard lock(trace.turn);
   if (trace.recorders.empty()) return false;
-  const std::size_t first = trace.recorders.size() - home.workers;
+  const std::size_t first = trace.recorders.size() - home.threads.most();
   std::vector<place_in_time> all;
   out << std::fixed << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":";
   {
-    trace_writer writer(out, trace, home.workers);
-    for (std::size_t i = 0; i < home.workers; ++i) {
+    trace_writer writer(out, trace, home.threads.most());
+    for (std::size_t i = 0; i < home.threads.most(); ++i) {
       std::vector<trace_event> events = trace.recorders[first + i]->read();
       std::erase_if(events, [&](const trace_event& each) { return each.ticks < trace.first_ticks; });
       writer.learn(events);

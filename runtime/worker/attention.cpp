@@ -2,7 +2,6 @@
 // of workers.
 
 #include <ulexite/base/error.hpp>
-#include <ulexite/runtime/threads/cpus.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
@@ -10,105 +9,62 @@
 
 #include <algorithm>
 #include <chrono>
-#include <new>
 #include <utility>
 
 namespace ulexite::detail {
 namespace {
 
-// A request may come between a worker's look at it and the switch, and a worker may come to a stop before the stopper waits.
+// How long stop_world waits before it asks again.
 constexpr std::chrono::microseconds time_to_next_look{200};
 
 }  // namespace
 
-void runtime_state::call_for(attention what) noexcept {
-  attention_.fetch_or(static_cast<unsigned>(what), std::memory_order_relaxed);  // runtime_state.hpp B
-}
-void runtime_state::call_off(attention what) noexcept {
-  attention_.fetch_and(~static_cast<unsigned>(what), std::memory_order_release);  // pairs with wants_attention
-}
-
-// What was chosen is run next if it is returned. Null: there was nothing, it was given to others, or the worker ends.
+// Called in each turn of the loop in which a flag is set. What was chosen is run next if it is returned. Null: there
+// was nothing, it was given to others, or the worker ends. The worker leaves the search first, because it may wait
+// here, and others would rely on a searcher. A worker that is surplus gives all away, and waits on the bench until it
+// is recalled.
 job* scheduler::attend(job* chosen, bool& stopping) noexcept {
   home_.parker.end_search(*this, eager());
-  if (home_.wants(attention::halt)) home_.stand_still(*this);
-  if (home_.ending()) {
+  if (home_.attention.wants(attention::halt)) home_.stand_still(*this);
+  if (home_.attention.ending()) {
     stopping = true;
     return nullptr;
   }
-  if (!home_.wants(attention::surplus) || has_pins() || !home_.parker.retire_if_surplus(*this)) return chosen;
+  if (!home_.attention.wants(attention::surplus) || has_pins() || !home_.parker.retire_if_surplus(*this)) return chosen;
   if (chosen) home_.inject(*chosen, turn::woken);
   empty_queues();
   give_stacks_back();
-  busy_.store(false, std::memory_order_relaxed);  // hint
-  stopping = !home_.wait_on_bench(*this);
-  busy_.store(!stopping, std::memory_order_relaxed);  // hint
+  activity_.set_busy(false);
+  stopping = !home_.threads.wait_on_bench(*this);
+  activity_.set_busy(!stopping);
   return nullptr;
 }
 
 // ---- the number of workers ----
 
+// Workers that are too many retire when they have nothing to run, or at a visit, which they are asked for. If more are
+// allowed now, one is woken or started for work that is published already; each wakes the next.
 void runtime_state::resize(std::size_t to) noexcept {
   parker.set_limit(static_cast<std::uint32_t>(to));
-  if (wants(attention::surplus)) {
+  if (attention.wants(attention::surplus)) {
     for (const auto& s : schedulers) s->ask(request::visit);
   } else if (any_work()) {
     parker.notify();
   }
 }
 
-void runtime_state::follow_quota(const std::string& process) {
-  const std::size_t granted = std::min(first_limit_, quota_processors(process));
-  if (granted != parker.limit()) resize(granted);
-}
-
-// Go 1.25 does so too, each second.
-void runtime_state::look_at_quota(std::int64_t now) noexcept try {
-  if (!quota_counts_ || was_resized_.load(std::memory_order_relaxed) ||  // hint
-      now - last_quota_ < tuning::quota_interval)
-    return;
-  last_quota_ = now;
-  follow_quota("/proc/self");
-} catch (const std::bad_alloc&) {
-  // The next time.
-}
-
-// Parker's mutex held, as in put_on_bench.
-void runtime_state::surplus_changed(bool some) noexcept {
-  if (some) {
-    call_for(attention::surplus);
-  } else {
-    call_off(attention::surplus);
-  }
-}
-
-void runtime_state::put_on_bench(worker_slot& surplus) noexcept { bench_.push_back(&surplus); }
-
-// What is left goes where others take it. What this worker offers of its forks too: they become fibers.
+// Moves all to the shared queue, where others take it. The forks that it offers become fibers for that.
 void scheduler::empty_queues() noexcept {
   intrusive_queue<job> woken, others;
-  if (job* const next = has_slot() ? slot_.take() : nullptr) woken.push(*next);
-  while (job* const mine = pop_woken()) woken.push(*mine);
-  while (job* const mine = ring_.pop_top()) others.push(*mine);
-  while (job* const mine = pop_jobs()) others.push(*mine);
+  queues_.drain([&](job& mine, turn which) { (which == turn::woken ? woken : others).push(mine); });
   while (job* const forked = forks_.start_next(true)) others.push(*forked);
-  sides_empty_ = true;
   home_.inject(woken, turn::woken);
   home_.inject(others);
 }
 
-// It comes back as a searcher, as any worker that is started.
-bool runtime_state::wait_on_bench(worker_slot& surplus) noexcept {
-  std::unique_lock lock(parker.mutex());
-  surplus.wake.wait(lock, [&] { return surplus.notified || ending(); });
-  if (!surplus.notified) return false;
-  surplus.notified = false;
-  surplus.searching = true;
-  return !ending();
-}
-
 // ---- the stop of the world ----
 
+// The flag may be old: whether the world is being stopped is asked again with the mutex held.
 void runtime_state::stand_still(scheduler& worker) noexcept {
   std::unique_lock lock(world.mutex);
   if (!world.halting) return;
@@ -120,10 +76,12 @@ void runtime_state::stand_still(scheduler& worker) noexcept {
   world.stands[worker.index()] = false;
 }
 
-// A worker that sleeps takes the parker's mutex before it goes on, and then sees the call. So those that sleep or stand
-// still, counted with both mutexes held, do not run before the world is started.
+// Sets the flag, and asks each worker to visit its main stack, and its fiber to yield, until all stand still. A request
+// may be lost between a worker's check and its switch, so they are repeated. A worker that sleeps takes the parker's
+// mutex before it goes on, and then sees the flag. So those that sleep or stand still, counted with both mutexes held,
+// do not run before the world is started. The caller may be a fiber: then its own worker counts too.
 bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& late) {
-  if (world.taken.exchange(true, std::memory_order_acquire))  // pairs with start_world
+  if (world.taken.exchange(true, std::memory_order_acquire))  // pairs with start_world, world_stop.hpp A
     throw usage_error("the world of this runtime is stopped already, or about to be");
   scheduler* const here = this_scheduler();
   const std::size_t own = here && &here->home() == this ? 1 : 0;
@@ -131,7 +89,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
     const std::lock_guard lock(world.mutex);
     world.halting = true;
   }
-  call_for(attention::halt);
+  attention.call_for(attention::halt);
   const auto all_stand = [&] {
     const std::lock_guard idle_lock(parker.mutex());
     const std::lock_guard lock(world.mutex);
@@ -155,12 +113,13 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
   return true;
 }
 
+// For the report, after the time is over: workers that still run something, and what. A hint.
 std::vector<late_fiber> runtime_state::those_running(const scheduler* but) {
   std::vector<late_fiber> found;
   for (const auto& s : schedulers) {
     {
       const std::lock_guard lock(world.mutex);
-      if (s.get() == but || !s->runs_something() || world.stands[s->index()]) continue;
+      if (s.get() == but || !s->activity().busy() || world.stands[s->index()]) continue;
     }
     fiber_record runs = running_on(*s);
     found.push_back({.id = runs.id, .name = std::move(runs.name), .where = runs.where, .worker = s->index()});
@@ -168,14 +127,15 @@ std::vector<late_fiber> runtime_state::those_running(const scheduler* but) {
   return found;
 }
 
+// The flag is cleared first, so that a worker which goes on does not come here again.
 void runtime_state::start_world() noexcept {
-  call_off(attention::halt);
+  attention.call_off(attention::halt);
   {
     const std::lock_guard lock(world.mutex);
     world.halting = false;
     world.over.notify_all();
   }
-  world.taken.store(false, std::memory_order_release);  // pairs with stop_world
+  world.taken.store(false, std::memory_order_release);  // pairs with stop_world, world_stop.hpp A
 }
 
 }  // namespace ulexite::detail

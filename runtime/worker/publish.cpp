@@ -1,5 +1,8 @@
-// What makes work visible to other workers, and wakes them: a scheduler's queues as their owner fills them, and takes
-// back what it has only offered.
+// How a worker makes work visible to others, and wakes them. Owner only.
+//
+// The rule: publish first, then notify. notify reads the idle word after the push, and a worker that falls asleep
+// checks the queues after it has changed that word. So one of the two sees the other (parker.hpp). The slot is the
+// exception: its fiber runs next here, and another worker is woken for it only now and then.
 
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -7,42 +10,35 @@
 #include <ulexite/runtime/worker/scheduler.hpp>
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 
 namespace ulexite::detail {
-namespace {
 
-// Nanoseconds that the calling thread has computed. A system call.
-std::int64_t thread_time() noexcept {
-  timespec time;
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
-}
-
-}  // namespace
-
-// A full ring moves its oldest, and the newcomer behind them, to the queue that all share.
+// A full ring moves its oldest, and the newcomer behind them, to the queue that all share. So the ring keeps room for
+// the next pushes, and the lock is taken once for many. A worker with that much work is no thief of tiny fibers any
+// longer.
 [[gnu::cold, gnu::noinline]] void scheduler::overflow(job& runnable) noexcept {
-  while (!ring_.push(runnable)) {
+  while (!queues_.push(runnable)) {
     intrusive_queue<job> evicted;
-    if (!ring_.evict<tuning::ring_overflow>([&](job& old) { evicted.push(old); })) continue;
+    if (!queues_.evict_oldest(evicted)) continue;
     evicted.push(runnable);
-    last_theft_ = {};  // the work is this worker's own now
-    counters.overflows.add();
+    thefts_.forget();
+    counters().overflows.add();
     home_.injected.push(evicted);
     return;
   }
 }
 
-// A hint: does a worker sleep, or is one not started yet, and none searches?
+// Whether a worker sleeps or is not started yet, and none searches. A hint: it decides only whether a wake may pay.
 bool scheduler::others_may_be_woken() const noexcept {
   const idle_counts now = home_.parker.counts();
   return now.searching == 0 && (now.sleeping > 0 || now.started < home_.parker.limit());
 }
 
+// Out of line, because add() is inlined into every spawn, and a lone worker never comes here.
 void scheduler::notify_others() noexcept { home_.parker.notify(); }
 
+// The ring is full. Or, for tests, every fiber goes where any worker takes it.
 void scheduler::enqueue_slow(job& runnable) noexcept {
   if (migrating) {
     home_.injected.push(runnable);
@@ -52,18 +48,19 @@ void scheduler::enqueue_slow(job& runnable) noexcept {
   notify_others_after_publishing();
 }
 
-// The surplus goes behind what is in the shared queue, so that these start in about their order too.
+// A batch is published by one notify. The surplus goes behind what is in the shared queue, so that these fibers start
+// in about their order too.
 void scheduler::add(intrusive_queue<job>& fibers) noexcept {
   perturb();
 #ifndef ULEXITE_DEBUG_MIGRATE
   while (job* const next = fibers.pop()) {
-    if (ring_.push(*next)) continue;
+    if (queues_.push(*next)) continue;
     intrusive_queue<job> surplus;
     surplus.push(*next);
     surplus.splice(fibers);
     fibers.splice(surplus);
-    last_theft_ = {};  // the work is this worker's own now
-    counters.overflows.add();
+    thefts_.forget();
+    counters().overflows.add();
     break;
   }
 #endif
@@ -77,68 +74,55 @@ void scheduler::enqueue_job(job& job) noexcept {
   notify_others_after_publishing();
 }
 
+// Jobs have a deque of their own, because a stale hint of the ring is read as a fiber (prefetch_ring).
 void scheduler::push_job(job& job) noexcept {
-  if (!jobs_.push(job)) home_.injected.push(job);
-  sides_empty_ = false;
+  if (!queues_.push_job(job)) home_.injected.push(job);
 }
 
 void scheduler::enqueue_jobs(intrusive_queue<job>& jobs) noexcept {
   perturb();
-  sides_empty_ = false;
   while (job* const job = jobs.pop()) {
-    if (jobs_.push(*job)) continue;
+    if (queues_.push_job(*job)) continue;
     home_.injected.push(*job);
+    // All behind it follow, so that they start in their order.
     home_.injected.push(jobs);
   }
   home_.parker.notify();
 }
 
-// The woken fiber runs next here; the fiber that was to run next waits its turn, where thieves can take it. Another
-// worker is woken for the former now and then only, because this one is likely to take it at once.
+// The woken fiber runs next here, because its data is in this processor's caches. The fiber that was to run next goes
+// to the ring, where thieves can take it. For the woken fiber another worker is woken only now and then, because this
+// worker is likely to run it at once.
 void scheduler::wake(task& woken) noexcept {
   perturb();
-  if (wake_notice_ != 0) [[unlikely]]
+  if (notice_.any()) [[unlikely]]
     return wake_with_notice(woken);
   if (migrating) return add(woken);
-  if (job* const displaced = put_into_slot(woken)) add(*displaced);
+  if (job* const displaced = queues_.put_into_slot(woken)) add(*displaced);
 }
 
-// The record comes first: once the woken fiber lies in the slot, another worker may take it.
+// Rare: the wake is recorded, or the slot is announced. The record comes first, because another worker may take the
+// fiber as soon as it is in the slot.
 [[gnu::noinline]] void scheduler::wake_with_notice(task& woken) noexcept {
   if (traced()) {
     record(trace_kind::wake, woken.id);
     note_runnable(woken);
   }
   if (migrating) return add(woken);
-  if (job* const displaced = put_into_slot(woken)) return add(*displaced);
-  if (wake_notice_ & slot_due) announce_slot();
+  if (job* const displaced = queues_.put_into_slot(woken)) return add(*displaced);
+  if (notice_.slot_due()) announce_slot();
 }
 
-// The fiber that fills the slot may compute on for long, and then another worker should take what lies there. Whether
-// it does shows when it lets go, or wakes the next: so a visit is due then. If it did not, there is a pause, twice as
-// long each time. What counts is the time that the thread has computed, not the clock's: a worker whose processor was
-// taken away, perhaps by the one that it woke, stands still too, and its fibers lose by being parted.
+// Wakes another worker for the fiber in the slot, if that may pay (wake_notice.hpp). A visit is due when the running
+// fiber leaves, because that judges this wake.
 void scheduler::announce_slot() noexcept {
-  auto& last = last_slot_wake_;
-  if (last.to_be_judged && thread_time() - last.computed < tuning::worthwhile) return;
+  if (notice_.too_soon()) return;
   const bool useful = others_may_be_woken();
-  set_slot_due(useful);
+  notice_.set_slot_due(useful);
   if (!useful) return;
   home_.parker.wake_one();
-  last.to_be_judged = true;
-  last.computed = thread_time();
-  quanta_per_visit_ = std::max(quanta_per_visit_ - until_housekeeping_, 1U);
-  until_housekeeping_ = 0;
-}
-
-void scheduler::judge_last_slot_wake(std::int64_t now) noexcept {
-  auto& last = last_slot_wake_;
-  if (std::exchange(last.to_be_judged, false)) {
-    const bool was_worth_it = thread_time() - last.computed >= tuning::worthwhile;
-    last.pause = tuning::next_pause(was_worth_it, last.pause, tuning::shortest_pause, tuning::longest_slot_pause);
-    last.judged = now;
-  }
-  set_slot_due(!alone() && now - last.judged >= last.pause);
+  notice_.note_slot_wake();
+  pace_.visit_early();
 }
 
 }  // namespace ulexite::detail

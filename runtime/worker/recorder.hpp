@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace ulexite::detail {
@@ -111,6 +112,23 @@ class recorder {
  private:
   const std::unique_ptr<std::atomic<std::uint64_t>[]> words_;
   recorder_ring ring_;
+};
+
+// The recording of all workers of a runtime.
+//
+// State
+//   recording   a trace, or only times. Written with the turn held; a hint for those who make fibers runnable.
+struct trace_state {
+  std::mutex turn;  // guards the rest
+  bool on = false;
+  bool measured = false;                             // the program wants the times, always
+  bool probed = false;                               // a tool looks; written by the monitor only
+  std::atomic<bool> recording{false};
+  std::vector<std::unique_ptr<run_times>> times;     // one for each worker, if some were ever measured
+  std::vector<std::unique_ptr<recorder>> measurers;  // of the times only
+  std::vector<std::unique_ptr<recorder>> recorders;  // of all traces, the last one's at the end, one for each worker
+  std::uint64_t first_ticks = 0;                     // at the start of the last one
+  std::int64_t first_time = 0;
 };
 
 }  // namespace ulexite::detail

@@ -1,5 +1,9 @@
 // What a worker does on its thread's own stack when its queues give nothing, or when something is due that takes locks
-// or time: the shared queue, the event loop, other workers' queues, sleep.
+// or time: the shared queue, the event loop, other workers' queues, sleep. Owner only, except the thief's half of a
+// theft.
+//
+// The order of the sources is a compromise. Own work is in this processor's caches. The shared queue costs a lock. A
+// theft costs the transfer of the fibers' memory, and a poll is a system call.
 
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/evloop/event_loop.hpp>
@@ -13,99 +17,86 @@
 #include <utility>
 
 namespace ulexite::detail {
-// The main stack's choice, which never blocks either.
+// The main stack's first choice: own work, or what is due besides it. It never blocks, and it takes nothing from
+// another worker, except at a visit from one that is stuck.
 job* scheduler::next() noexcept {
-  if (until_housekeeping_ == 0)
+  if (pace_.visit_due())
     if (job* const due = housekeeping()) return due;
-  if (has_slot() && slot_streak_ >= tuning::slot_streak_limit && may_have_work()) {
-    slot_streak_ = 0;
-    if (job* const patient = slot_.take()) add(*patient);
+  // next_local has left the slot to the others that wait. Its fiber goes behind them, and the streak begins again.
+  if (has_slot() && queues_.slot_had_its_share() && may_have_work()) {
+    queues_.end_slot_streak();
+    if (job* const patient = queues_.take_slot()) add(*patient);
   }
   if (job* const mine = next_local()) return mine;
-  // Last: the fiber that forked takes them back for less, if it comes back soon.
+  // Forks come last: if the forking fiber resumes soon, it takes them back more cheaply.
   if (job* const forked = forks_.start_next(false)) return forked;
   if (has_pinned()) [[unlikely]]
     if (job* const pinned = take_pinned()) return pinned;
-  const bool may_take = last_theft_.patience == 0 && last_theft_.count < tuning::smallest_batch;
-  return may_take || few_injected() ? take_injected(tuning::inject_batch) : nullptr;
+  // Without a search, which would make this worker a searcher. A thief that has become patient does not take a batch of
+  // tiny fibers by this way either.
+  return thefts_.may_take() || few_injected() ? take_injected(tuning::inject_batch) : nullptr;
 }
 
-// Every so many dispatches: the event loop gets its turn, the shared queue and the forks too, and a victim that does
-// not get on.
+// A visit. A worker with endless work of its own polls the event loop here, takes a few from the shared queue, and
+// starts a fork, so that none of these starves. It also helps a worker that is stuck. Returns what to run first, or
+// null.
 job* scheduler::housekeeping() noexcept {
   const std::int64_t now = now_ns();
-  pace(now);
-  judge_last_slot_wake(now);
-  const bool polled = std::exchange(polled_, false);  // as a worker does that lives on events
-  if (!polled && now - last_poll_ >= tuning::poll_interval) {
-    last_poll_ = now;
+  pace_.begin_visit(now);
+  if (traced()) record(trace_kind::queue, queued());
+  notice_.judge_slot_wake(now, queues_.alone());
+  // The first of the fired fibers waits like the others: this worker has own work.
+  if (pace_.poll_due(now)) {
     poll_events(false);
-    polled_ = false;
+    pace_.forget_poll();
+    // A worker that visits rarely is no good poller: if none watches the loop now, another worker should.
     if (eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
   }
-  const bool leave_forks = std::exchange(leave_forks_, false);
-  forks_turn_ = !forks_turn_ && !leave_forks;  // neither starves the other
-  visit_asked_ = false;
+  const bool leave_forks = pace_.take_leave_forks();
+  const bool forks_first = pace_.forks_first(leave_forks);
+  pace_.visit_done();
+  // Fibers that only this worker can run come first: no other worker can help them.
   job* due = has_pinned() ? take_pinned() : nullptr;
-  if (!due && forks_turn_) due = forks_.start_next(true);
+  if (!due && forks_first) due = forks_.start_next(true);
   if (due || (due = take_injected(tuning::visit_batch)) || (!leave_forks && (due = forks_.start_next(true))))
     return due;
   return probe_stuck_victim();
 }
 
-// As many dispatches to the next visit as fit into a poll interval, by the last one's measure.
-void scheduler::pace(std::int64_t now) noexcept {
-  const std::int64_t elapsed = std::max<std::int64_t>(now - last_visit_, 1);
-  const std::int64_t fitting = tuning::poll_interval * quanta_per_visit_ / elapsed;
-  quanta_per_visit_ = static_cast<unsigned>(std::clamp<std::int64_t>(fitting, 1, tuning::dispatches_per_visit));
-  until_housekeeping_ = quanta_per_visit_;
-  last_visit_ = now;
-  note_time(now);
-  if (traced()) record(trace_kind::queue, queued());
-}
-
-// Do fibers run so long that the event loop must not wait for this worker?
-bool scheduler::eager() const noexcept { return quanta_per_visit_ <= tuning::eager_dispatches; }
-
-// Half of what was woken at another worker, or else of what is new there.
-job* scheduler::steal_fibers(scheduler& victim) noexcept {
-  job* const woken = victim.woken_.steal_half(woken_);
-  if (!woken) return victim.ring_.steal_half(ring_);
-  sides_empty_ = false;
-  return woken;
-}
-
-// A worker that did not dispatch between two of our looks at it is stuck in a long fiber: half of what waits behind
-// that comes here. One that gets on is left alone.
+// A worker that has dispatched nothing between two visits of this one is stuck in a long fiber: half of what waits
+// behind that fiber is moved here. A worker that makes progress is left alone. Each visit watches one other worker.
 job* scheduler::probe_stuck_victim() noexcept {
-  const std::size_t others = home_.schedulers.size() - 1;
-  if (others == 0) return nullptr;
-  scheduler& victim = *home_.schedulers[watched_victim_];
+  const std::size_t workers = home_.schedulers.size();
+  if (workers == 1) return nullptr;
+  scheduler& victim = *home_.schedulers[thefts_.watched()];
   job* stolen = nullptr;
-  if (&victim != this && victim.counters.dispatches.get() == watched_dispatches_) {
-    stolen = steal_fibers(victim);
+  if (&victim != this && victim.counters().dispatches.get() == thefts_.watched_dispatches()) {
+    stolen = queues_.steal_fibers(victim.queues_);
     if (stolen) {
-      counters.steals.add();
+      counters().steals.add();
       home_.parker.notify();
     }
   }
-  watched_victim_ = (index_ + 1 + random_.below(static_cast<std::uint32_t>(others))) % home_.schedulers.size();
-  watched_dispatches_ = home_.schedulers[watched_victim_]->counters.dispatches.get();
+  const scheduler& watched = *home_.schedulers[thefts_.watch_another(index_, workers)];
+  thefts_.note_watched(watched.counters().dispatches.get());
   return stolen;
 }
 
-// Up to `most` from the shared queue, of which this worker's share: the first is returned, the others go to its deques.
+// Takes this worker's share of the shared queue, but at most `most`, because the lock is held meanwhile. The first is
+// returned, the others go to this worker's deques, where thieves find them. Fibers that were woken go before the
+// others.
 job* scheduler::take_injected(std::size_t most) noexcept {
   const std::size_t length = home_.injected.size();
   if (length == 0) return nullptr;
 #ifdef ULEXITE_DEBUG_MIGRATE
-  // What ran here last is left to another worker, a few times.
+  // For tests: a fiber that ran here last is left to another worker, a few times.
   for (int attempt = 0; attempt < 8; ++attempt) {
     intrusive_queue<job> one, woken_one;
     home_.injected.take(1, one, woken_one);
     const turn which = one.empty() ? turn::woken : turn::ordinary;
     job* const only = one.empty() ? woken_one.pop() : one.pop();
-    if (!only || alone() || !fiber::is_fiber(*only) || static_cast<task*>(only)->last_worker != index_) return only;
+    if (!only || queues_.alone() || !fiber::is_fiber(*only) || static_cast<task*>(only)->last_worker != index_)
+      return only;
     home_.inject(*only, which);
     std::this_thread::yield();
   }
@@ -116,7 +107,7 @@ job* scheduler::take_injected(std::size_t most) noexcept {
   if (!first) return nullptr;
   if (!taken.empty() || !woken.empty()) {
     while (job* const other = woken.pop())
-      if (!push_woken(*other)) push_ring(*other);
+      if (!queues_.push_woken(*other)) push_ring(*other);
     while (job* const other = taken.pop()) {
       if (fiber::is_fiber(*other)) {
         push_ring(*other);
@@ -131,79 +122,78 @@ job* scheduler::take_injected(std::size_t most) noexcept {
 
 // ---- searching, polling, parking ----
 
+// One round over all workers, from a random one on, so that thieves do not meet at the same victim. The kinds are in
+// the order of their worth: fibers, then jobs, then the oldest fork, which is the largest part of its computation. One
+// slot is tried in a round, and only in the last round of a search, because it costs a heavy fence.
 job* scheduler::steal(bool slots_too) noexcept {
   const std::size_t n = home_.schedulers.size();
-  const std::size_t start = random_.below(static_cast<std::uint32_t>(n));
+  const std::size_t start = thefts_.first_victim(n);
   for (std::size_t i = 0; i < n; ++i) {
     scheduler& victim = *home_.schedulers[(start + i) % n];
     if (&victim == this) continue;
-    job* stolen = steal_fibers(victim);
-    if (!stolen && (stolen = victim.jobs_.steal_half(jobs_))) sides_empty_ = false;
+    job* stolen = queues_.steal_fibers(victim.queues_);
+    if (!stolen) stolen = queues_.steal_jobs(victim.queues_);
     if (!stolen) stolen = victim.forks_.steal(home_);
     if (!stolen && slots_too && victim.has_slot()) {
       slots_too = false;
       if (stands_still(victim)) stolen = victim.raid_slot();
     }
     if (!stolen) continue;
-    counters.steals.add();
+    counters().steals.add();
     return stolen;
   }
   return nullptr;
 }
 
-// What a worker woke last it runs next, and is better left to it: the two fibers are likely to go on waking each other,
-// and on two workers they would meet on the channel between them for each item. Unless it has to wait for longer than
-// it would travel. (As in Go, which waits 3 us before it steals what runs next.)
+// Whether the victim dispatches nothing for about 3 us, as in Go. The fiber in its slot and the one that woke it are
+// likely to wake each other again. On two workers they would contend for the channel between them for each item. So the
+// slot is left to the victim, unless the fiber there waits for longer than it would take to travel.
 bool scheduler::stands_still(const scheduler& victim) noexcept {
-  const auto before = victim.counters.dispatches.get();
+  const auto before = victim.counters().dispatches.get();
   for (int i = 0; i < 128 && victim.has_slot(); ++i) cpu_relax();
-  return victim.counters.dispatches.get() == before;
+  return victim.counters().dispatches.get() == before;
 }
 
-// Fibers that end faster than they travel between cores are better left to the worker that made them. Whether they do
-// shows in how soon after a theft of several this worker is out of work again. Then it waits before the next, longer
-// each time; meanwhile it still is a searcher, so that nobody else is woken for them either.
-void scheduler::judge_last_theft(std::int64_t now) noexcept {
-  if (last_theft_.count < tuning::smallest_batch) return;  // says little
-  const bool was_worth_it =
-      now - last_theft_.time >= static_cast<std::int64_t>(last_theft_.count) * tuning::transfer_cost;
-  last_theft_.patience =
-      tuning::next_pause(was_worth_it, last_theft_.patience, tuning::shortest_patience, tuning::longest_patience);
-  last_theft_.count = 0;
-}
-
-// A few in the shared queue are no batch of tiny ones: whoever put them there waits for a worker.
+// Whether the shared queue holds only a few. Then they are no batch of tiny fibers, for which patience would pay, and
+// the thread that has put them there waits for a worker.
 bool scheduler::few_injected() const noexcept { return home_.injected.size() < tuning::smallest_batch; }
 
+// The shared queue or a theft. How much it brought, and when, is noted for the judgement of the next search.
 job* scheduler::take_from_others(bool slots_too) noexcept {
-  const std::size_t before = in_deques();
+  const std::size_t before = queues_.size();
   job* const taken = take_injected(tuning::inject_batch);
   if (job* const first = taken ? taken : steal(slots_too)) {
-    last_theft_.time = now_ns();
+    const std::int64_t now = now_ns();
     if (traced()) record(trace_kind::steal);
-    last_theft_.count = in_deques() - before + 1;
+    thefts_.note(queues_.size() - before + 1, now);
     return first;
   }
   return nullptr;
 }
 
+// Looks for work for about as long as a sleep and a wake take, and then returns null. Only so many workers search at a
+// time (begin_search); the others go to sleep at once. A publisher wakes no worker while one searches. So a searcher
+// must not stop without a last check, which the parker makes. A patient thief searches on without taking, and so keeps
+// others from being woken for fibers that are not worth a theft.
 job* scheduler::search() noexcept {
-  if (home_.parker.counts().awake() <= 1) return take_injected(tuning::inject_batch);  // nobody to steal from
+  if (home_.parker.counts().awake() <= 1) return take_injected(tuning::inject_batch);  // no victim is awake
   if (!home_.parker.begin_search(*this)) return nullptr;
   const std::int64_t start = now_ns();
-  note_time(start);
-  judge_last_theft(start);
+  pace_.note_time(start);
+  // How soon it is out of work again tells whether the last theft was worth it.
+  thefts_.judge(start);
   for (std::int64_t now = start;; now = now_ns()) {
     perturb();
-    const bool last = now - start >= std::max(tuning::search_time, last_theft_.patience);
-    if (now - start >= last_theft_.patience) {
+    const bool last = now - start >= std::max(tuning::search_time, thefts_.patience());
+    if (now - start >= thefts_.patience()) {
       if (job* const taken = take_from_others(last)) return taken;
     } else if (few_injected()) {
       if (job* const injected = take_injected(tuning::inject_batch)) return injected;
     }
     if (job* const ready = poll_events(true)) return ready;
     if (last || home_.parker.counts().awake() <= 1) return nullptr;
-    if (home_.crowded) {
+    // A victim may need this processor to make progress.
+    if (home_.threads.crowded()) {
       std::this_thread::yield();
     } else {
       for (int i = 0; i < 64; ++i) cpu_relax();
@@ -211,43 +201,42 @@ job* scheduler::search() noexcept {
   }
 }
 
-// One turn of the event loop without blocking, unless somebody else is at it.
+// One turn of the event loop without blocking. Null at once if another worker polls it or sleeps in it.
 job* scheduler::poll_events(bool run_first) noexcept {
   if (!home_.parker.try_acquire_poller(*this)) return nullptr;
   event_list ready;
   home_.loop->poll(ready);
   home_.parker.release_poller();
-  counters.polls.add();
-  polled_ = true;
-  ready_ = &ready;
-  job* const first = distribute(run_first);
-  ready_ = nullptr;
-  return first;
+  counters().polls.add();
+  pace_.note_poll();
+  return distribute(ready, run_first);
 }
 
-// Makes the fibers of the events runnable, in their order, here, where others can take half of them; what has no room, for
-// all. With `run_first` the first is returned instead, to run at once, for which nobody need be woken.
-job* scheduler::distribute(bool run_first) noexcept {
-  if (!ready_ || ready_->empty()) return nullptr;
-  counters.events.add(ready_->size());
-  const auto next = [this]() -> task& {
-    task& woken = task_of(*ready_->pop());
+// Makes the fibers of the events runnable, in their order, in this worker's woken deque, where thieves take half of
+// them. Those that have no room go to the shared queue, with all behind them, so that their order stays. With
+// `run_first` the first is returned to run at once, so no other worker is woken for a single event.
+job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
+  if (ready.empty()) return nullptr;
+  counters().events.add(ready.size());
+  const auto next = [&]() -> task& {
+    task& woken = task_of(*ready.pop());
     if (home_.trace.recording.load(std::memory_order_relaxed)) note_runnable(woken);  // hint
     return woken;
   };
   job* first = nullptr;
   if (run_first) first = &next();
-  if (ready_->empty()) return first;
+  if (ready.empty()) return first;
   intrusive_queue<job> surplus;
-  while (!ready_->empty()) {
+  while (!ready.empty()) {
     task& woken = next();
-    if (!surplus.empty() || !push_woken(woken)) surplus.push(woken);
+    if (!surplus.empty() || !queues_.push_woken(woken)) surplus.push(woken);
   }
   if (!surplus.empty()) home_.injected.push(surplus, turn::woken);
   home_.parker.notify();
   return first;
 }
 
+// The user's hook gets the sleep as a function, which it must call once.
 scheduler::outcome scheduler::sleep() {
   if (!home_.options.on_thread_idle) return home_.parker.park(*this);
   struct {
@@ -263,36 +252,41 @@ scheduler::outcome scheduler::sleep() {
   return call.ended;
 }
 
+// The end of the search: checks all queues once more, with the sleep announced, and sleeps (parker.hpp). It sleeps on
+// the worker's condition variable, or in the event loop, and then brings the events that have ended the sleep. Returns
+// a fiber of those; null if the worker was woken, which makes it a searcher, or has seen work. `stopping`: it must end.
 job* scheduler::park(bool& stopping) noexcept {
   event_list ready;
   ready_ = &ready;
-  if (!home_.starved.empty()) give_stacks_back();  // others need them
-  busy_.store(false, std::memory_order_relaxed);   // hint
+  if (home_.monitor.any_starved()) give_stacks_back();  // others need them
+  activity_.set_busy(false);
   if (traced()) record(trace_kind::park);
   const outcome ended = sleep();
+  ready_ = nullptr;
   if (traced()) record(trace_kind::unpark);
-  counters.parks.add();
-  busy_.store(true, std::memory_order_relaxed);  // hint
+  counters().parks.add();
+  activity_.set_busy(true);
   const std::int64_t now = now_ns();
-  note_time(now);
-  judge_last_slot_wake(now);
+  pace_.note_time(now);
+  notice_.judge_slot_wake(now, queues_.alone());
   stopping = ended == outcome::stopping;
   job* first = nullptr;
   if (!ready.empty()) {
+    // A worker that has slept in the loop comes back as a searcher, and has found work.
     home_.parker.end_search(*this, eager());
-    first = distribute(true);
-    // Whoever watched the event loop goes to run a fiber, perhaps a long one.
+    first = distribute(ready, true);
+    // This worker has watched the event loop, and goes to run a fiber, perhaps a long one: another should watch.
     if (first && eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
   }
-  ready_ = nullptr;
   return first;
 }
 
+// Called by the parker, on the thread of the worker that watches the event loop.
 void runtime_state::sleep_in_loop(worker_slot& worker_slot) noexcept {
   auto& sleeper = static_cast<scheduler&>(worker_slot);
   loop->wait(*sleeper.ready_);
-  sleeper.counters.polls.add();
-  sleeper.polled_ = true;
+  sleeper.counters().polls.add();
+  sleeper.pace_.note_poll();
 }
 
 }  // namespace ulexite::detail

@@ -1,3 +1,7 @@
+// The record of a fiber, from its making to its destruction. This file is in runtime/worker, and not beside task.hpp,
+// because each step concerns the worker that it runs on: its blocks, its numbers and its counters are used without
+// locks.
+
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
@@ -10,7 +14,6 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <bit>
-#include <cstring>
 #include <mutex>
 #include <string>
 
@@ -23,9 +26,6 @@ scheduler* worker_of(const runtime_state& home) noexcept {
   return here && &here->home() == &home ? here : nullptr;
 }
 
-// Guards the names of all fibers, which few have, against those who look from outside.
-constinit spin_lock names_lock;
-
 // A million fibers are a million of these: with a detached fiber's agent and eight bytes of closure, two cache lines.
 #if !ULEXITE_ASAN && !ULEXITE_TSAN && !defined(ULEXITE_DEBUG_MIGRATE)
 static_assert(sizeof(agent) + sizeof(task) + 8 <= 2 * task_pool::granule);
@@ -33,25 +33,29 @@ static_assert(sizeof(agent) + sizeof(task) + 8 <= 2 * task_pool::granule);
 
 task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blocks() : nullptr; }
 
-// What is rare is called last, here and below, so that the rest need not save registers for it.
+// Counts the fiber, and takes a block from the pool. Here and below the slow path is called last, so that the fast path
+// saves no registers.
 [[gnu::noinline]] void* allocate_slow(runtime_state& home, unsigned size_class, scheduler* here) {
   home.count_spawn(here);
   try {
-    return home.tasks.allocate(size_class, blocks_of(here));
+    return home.tasks->allocate(size_class, blocks_of(here));
   } catch (...) {
     home.count_end(here);
     throw;
   }
 }
 
+// A fiber inherits its spawner's deadline, and a stop of the whole runtime. The fence pairs with the heavy one of
+// request_stop: either this fiber sees the request, or request_stop sees its block and asks it.
 void inherit(task& task) noexcept {
   const agent* const spawner = inlined_execution().agent;
   task.agent().deadline = spawner ? spawner->deadline : no_deadline;  // null: a plain thread that never waited
-  std_atomics::light_fence();                                         // runtime_state.hpp A
-  if (task.home().stop_requested()) [[unlikely]]
+  std_atomics::light_fence();                                         // population.hpp A
+  if (task.home().fibers.stop_requested()) [[unlikely]]
     task.agent().word.request_stop();
 }
 
+// Spawns by a thread outside, by a fiber on a leash, and every 128th spawn, for which new numbers are needed.
 [[gnu::noinline]] void publish_slow(task& task) {
   const yield_point at_exit;
   scheduler* const here = initialise(task);
@@ -65,17 +69,20 @@ void inherit(task& task) noexcept {
 
 }  // namespace
 
+// The fast path uses this worker's free list and counter, so it has no locked instruction. A block that was used for a
+// fiber before is an agent already, with its wait word in a valid state.
 void* allocate_task(runtime_state& home, unsigned size_class) {
   scheduler* const here = worker_of(home);
-  if (here && !home.counts_live()) [[likely]] {
+  if (here && !home.fibers.limited()) [[likely]] {
     if (void* const room = task_pool::allocate_kept(size_class, here->blocks())) [[likely]] {
-      here->counters.spawned.add();
+      here->counters().spawned.add();
       return room;
     }
   }
   return allocate_slow(home, size_class, here);
 }
 
+// The closure's constructor has thrown: the fiber counts as ended.
 void deallocate_task(void* room) noexcept {
   runtime_state& home = task_pool::home_of(room);
   scheduler* const here = worker_of(home);
@@ -83,6 +90,7 @@ void deallocate_task(void* room) noexcept {
   task_pool::deallocate(room, blocks_of(here));
 }
 
+// If a name or a stack is refused, the task ends without having been published, and without a handle.
 void apply_options(task& task, const task_options& options) {
   try {
     if (!options.name.empty()) task.set_name(options.name);
@@ -96,7 +104,7 @@ void apply_options(task& task, const task_options& options) {
 
 scheduler* initialise(task& task) noexcept {
   scheduler* const here = worker_of(task.home());
-  task.id = here ? here->next_id() : scheduler::take_ids(1);
+  task.id = here ? here->next_id() : fiber_ids::reserve(1);
   inherit(task);
   if (!here && task.home().trace.recording.load(std::memory_order_relaxed)) note_runnable(task);  // hint
   if (here && here->traced()) {
@@ -116,87 +124,43 @@ void publish(task& task) {
   here->add(task);
 }
 
+// Called by destroy() only. On the fast path of finish() it is left out, because it has nothing to do there.
 task::~task() {
   delete rare_state_.load(std::memory_order_relaxed);  // no other refers to the task
   if (name) replace_name(nullptr);
 }
 
-void task::replace_name(const char* with) noexcept {
-  {
-    const std::lock_guard lock(names_lock);
-    with = std::exchange(name, with);
-  }
-  delete[] with;
-}
-
-// The identity is read as it lies there, whatever has become of the fiber. Its memory stays, and while the lock is held
-// a name that stands there is one. Sanitizers object to the look at what may be gone.
-__attribute__((no_sanitize("address", "thread"))) std::string name_of(const fiber_identity& who, std::uint64_t id) {
-  const std::lock_guard lock(names_lock);
-  const volatile fiber_identity& identity = who;
-  const char* const name = identity.name;
-  return name && identity.id == id ? std::string(name) : std::string();
-}
-
-__attribute__((no_sanitize("address", "thread"))) void copy_name(const fiber_identity& who, std::uint64_t id,
-                                                                 char (&into)[32]) noexcept {
-  const std::unique_lock lock(names_lock, std::try_to_lock);
-  if (!lock) return;
-  const volatile fiber_identity& identity = who;
-  const char* const name = identity.name;
-  for (std::size_t i = 0; name && identity.id == id && i + 1 < sizeof into && name[i]; ++i) into[i] = name[i];
-}
-
-void task::set_name(std::string_view text) {
-  char* const copy = new char[text.size() + 1];
-  std::memcpy(copy, text.data(), text.size());
-  copy[text.size()] = '\0';
-  replace_name(copy);
-  if (standing) name_context(*standing, *this);
-}
-
+// Makes the pool of that size provide one stack now, so that the spawn throws, not the start of the fiber.
 void task::want_stack(std::size_t size) {
   stack_pool& pool = stack_pool::of_size(size);
   pool.provide();
   stack_bits_ = static_cast<std::uint8_t>(std::countr_zero(pool.stack_size()));
 }
 
-// Nothing of the user's is left in it. `here`: the calling worker, if it is one of the task's runtime. The runtime may
-// be gone: only the task's pool is sure to live.
-void task::give_back(scheduler* here) noexcept {
-  const bool keeps_address = holds_locks();  // the pool looks too, but a worker's cache does not
-  const bool kept = agent().kept;
-  this->~task();
-  if (!kept) [[likely]]
-    task_pool::deallocate(this, keeps_address ? nullptr : blocks_of(here));
-}
-
-// Destroys what is left, which may run code of the user's that waits, and so go on on another worker.
-void task::free() noexcept {
-  failure = nullptr;
-  drop_result();
-  clear_locals();  // those that the lines above have made
-  scheduler* const here = this_scheduler();
-  give_back(here && &here->home().tasks == &task_pool::of(this) ? here : nullptr);
-}
+// ---- its end ----
 
 // From here on it is no fiber any more, and must not wait.
-[[gnu::always_inline]] inline void task::end_standing() noexcept {
+[[gnu::always_inline]] inline void task::leave_stack() noexcept {
   if (standing) standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
   state.finish();
 }
-void task::end(scheduler* here) noexcept {
+// The same, and the runtime counts it no longer. `here`: the calling worker, if it is one of the task's runtime.
+void task::leave_runtime(scheduler* here) noexcept {
   if (standing) check_stack_canary(*standing);
-  end_standing();
+  leave_stack();
   if (rare_state_.load(std::memory_order_relaxed)) [[unlikely]]  // the fiber's own, or ordered by B
     leave_strand();
   home().count_end(here);
 }
 
-[[gnu::always_inline]] inline bool task::is_detached() const noexcept {
-  return detached_at_birth_ || (released_.load(std::memory_order_acquire) && lock_.is_free());  // B
+// Whether no owner refers to it any more, nor will again.
+[[gnu::always_inline]] inline bool task::is_detached() noexcept {
+  const task_ownership now = ownership().load(std::memory_order_acquire);  // B
+  return now == task_ownership::none || (now == task_ownership::released && lock_.is_free());
 }
 
+// Whether destroy() would have anything to do except to return the block: then finish() takes the slow path. A stack
+// with a canary is checked there too.
 [[gnu::always_inline]] inline bool task::has_something_left() noexcept {
   return holds_locks() || failure || name || operations_.drop ||
          rare_state_.load(std::memory_order_relaxed) ||  // ordered by B
@@ -205,27 +169,30 @@ void task::end(scheduler* here) noexcept {
 
 void task::clear_locals_slow() noexcept { rare_state_.load(std::memory_order_acquire)->locals.clear(); }  // A
 
-// Of a detached fiber that has nothing left in it there is nothing to do but to forget it. What is rare is called last,
-// so that the rest need not save registers for it.
+// The fast path: a detached fiber that leaves nothing only has to return its block. The rare path is called last, so
+// that the fast path saves no registers.
 scheduler* task::finish() noexcept {
   scheduler* const here = worker_of(home());
-  // In this order: what a handle has left in it is seen only after it is seen to have gone.
-  const bool simple = here && is_detached() && !has_something_left() && !home().counts_live();
+  // Check in this order: what the owner has left in it can be seen only after its release was seen.
+  const bool simple = here && is_detached() && !has_something_left() && !home().fibers.limited();
   if (!simple || !task_pool::may_keep(this, here->blocks())) return finish_slow();
-  end_standing();
-  here->counters.ended.add();
+  leave_stack();
+  here->counters().ended.add();
   task_pool::keep(this, here->blocks());  // its destructor has nothing to do
   return here;
 }
 
+// With an owner, the fiber ends under the lock, and the owner destroys the task later. The joiner's wait is claimed
+// under the lock, but it is resumed after that, because then the task may be destroyed at any moment. `early`: the
+// joiner has not left its stack yet, and finds the claim itself.
 scheduler* task::finish_slow() noexcept {
   clear_locals();  // those that the end of the closure has made
   if (holds_locks()) fail_for_locks();
-  if (!detached_at_birth_) {
+  if (ownership().load(std::memory_order_relaxed) != task_ownership::none) {  // its own, if it is that
     scheduler* const here = worker_of(home());
     lock_.lock();
-    if (!released_.load(std::memory_order_relaxed)) {  // lock_ held
-      end(here);
+    if (ownership().load(std::memory_order_relaxed) != task_ownership::released) {  // lock_ held
+      leave_runtime(here);
       done_ = true;
       detail::agent* joiner = nullptr;
       if (const auto claimed = joiner_ ? joiner_->word.claim(wake_reason::notified) : claim_result::lost;
@@ -233,24 +200,46 @@ scheduler* task::finish_slow() noexcept {
         joiner = std::exchange(joiner_, nullptr);
         if (claimed == claim_result::early) joiner = nullptr;
       }
-      lock_.unlock();  // the handle may free it now
+      lock_.unlock();  // the owner may destroy it now
       if (joiner) resume(*joiner);
       return here;
     }
     lock_.unlock();
   }
-  // Nobody else refers to it. What it leaves of the user's is destroyed while it is still a fiber, for that may wait.
+  return destroy();
+}
+
+// The lock decides which of the two is last: the fiber reads the ownership, and the owner reads done_, each under it.
+// The fast path of finish() reads the ownership without the lock, and therefore asks whether the lock is free.
+void task::release() noexcept {
+  lock_.lock();
+  ownership().store(task_ownership::released, std::memory_order_release);  // B
+  const bool last = done_;
+  lock_.unlock();
+  if (last) destroy();
+}
+
+// What is left of the user's is destroyed first. That may wait, and so continue on another worker; a fiber that
+// destroys itself is still a fiber until then. If an owner destroys the task, its runtime may be gone: only the pool is
+// sure to live. Returns the calling worker, if it is one of the task's runtime.
+scheduler* task::destroy() noexcept {
   report_failure();
   failure = nullptr;
   drop_result();
   clear_locals();  // those that the lines above have made
-  scheduler* const here = worker_of(home());
-  end(here);
-  give_back(here);
+  scheduler* here = inlined_execution().scheduler;
+  if (here && here->home().tasks.get() != &task_pool::of(this)) here = nullptr;
+  if (!done_) leave_runtime(here);
+  const bool keeps_address = holds_locks();  // the pool checks too, but a worker's cache does not
+  const bool kept = agent().kept;
+  this->~task();
+  if (!kept) [[likely]]
+    task_pool::deallocate(this, keeps_address ? nullptr : blocks_of(here));
   return here;
 }
 
-// What it holds can no longer be unlocked. Its address stays the owner's, and is given to no other fiber.
+// The locks that it holds can no longer be unlocked. Its block is not used again, because the locks know their holder
+// by its address.
 [[gnu::cold]] void task::fail_for_locks() noexcept {
   if (failure) return;
   try {
@@ -261,6 +250,9 @@ scheduler* task::finish_slow() noexcept {
   }
 }
 
+// Called when no worker runs, or before the task was published. A fresh fiber still has its closure, which is
+// destroyed. One that has run has a stack with objects that others may refer to: so the stack and the block are kept
+// for ever.
 void task::abandon() noexcept {
   agent().held_locks = 0;  // it is not at fault
   if (state.phase() == fiber_phase::fresh) {
@@ -271,11 +263,12 @@ void task::abandon() noexcept {
   }
   failure = std::make_exception_ptr(operation_cancelled());
   agent().word.request_stop();
-  returned();
+  closure_returned();
   forget_stop_callbacks();
   finish();
 }
 
+// A fiber that waits for its own end would wait for ever. In block_in_place it is a plain thread, so it is asked there.
 void task::check_joiner() const {
   if (has_joiner()) throw usage_error("join_handle: two wait for the end of one fiber");
   detail::agent& self = this_agent();
@@ -284,6 +277,9 @@ void task::check_joiner() const {
     throw usage_error("join_handle: a fiber waits in block_in_place for its own end");
 }
 
+// The joiner is entered under the lock, and suspends with the lock held, so the end cannot come in between. A wait that
+// was ended by its deadline or by a stop leaves the entry again; the fiber may have ended meanwhile, and then that
+// counts.
 bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
   detail::agent& self = this_agent();
   {
@@ -310,92 +306,13 @@ bool task::done() noexcept {
   return done_;
 }
 
-void task::release() noexcept {
-  lock_.lock();
-  released_.store(true, std::memory_order_release);  // B
-  const bool last = done_;
-  lock_.unlock();
-  if (!last) return;
-  report_failure();
-  free();
-}
-
-// The request is made before the lock is taken: whoever asks for a token later finds it. The fiber is woken last, so
-// that it finds its token told.
-bool task::request_stop() noexcept {
-  const yield_point at_exit;
-  const bool first = agent().word.request_stop();
-  run_stop_callbacks(stop_source());
-  std_atomics::heavy_fence();  // wait_word.hpp C
-  if (agent().word.cancel()) resume(agent());
-  return first;
-}
-
-// The callbacks stand on a stack that goes, and nobody is to call them.
-void task::forget_stop_callbacks() noexcept {
-  rare_task_state* const made = rare_state_.load(std::memory_order_acquire);  // A
-  if (!made) return;
-  made->runtime_stop.reset();
-  made->strand_stop.reset();
-  const std::lock_guard lock(lock_);
-  made->stop = std::stop_source(std::nostopstate);
-}
-
-std::stop_source task::stop_source() noexcept {
-  const std::lock_guard lock(lock_);
-  rare_task_state* const made = rare_state_.load(std::memory_order_relaxed);  // lock_ held
-  return made ? made->stop : std::stop_source(std::nostopstate);
-}
-
-local_values& task::locals() { return rare_state().locals; }
-
-rare_task_state& task::rare_state() {
-  if (rare_task_state* const made = rare_state_.load(std::memory_order_acquire)) return *made;  // A
-  auto fresh = std::make_unique<rare_task_state>(agent());
-  const std::lock_guard lock(lock_);
-  if (rare_task_state* const made = rare_state_.load(std::memory_order_relaxed)) return *made;  // lock_ held
-  rare_state_.store(fresh.get(), std::memory_order_release);                                    // A
-  return *fresh.release();
-}
-
-std::stop_token task::get_stop_token() {
-  rare_task_state& mine = rare_state();
-  std::stop_source source;
-  {
-    const std::lock_guard lock(lock_);
-    if (!mine.stop.stop_possible()) {
-      mine.stop = source;
-      if (!done_) relay_stops(mine, source);  // later the runtime may be gone
-    }
-    source = mine.stop;
-  }
-  if (agent().word.stop_requested()) run_stop_callbacks(source);
-  return source.get_token();
-}
-
-std::stop_token this_stop_token() {
-  task* const self = this_task();
-  return self ? self->get_stop_token() : std::stop_token{};
-}
-
-local_values& this_agents_locals() {
-  agent& self = this_agent();
-  switch (self.kind) {
-    case agent_kind::fiber: return self.fiber().locals();
-    case agent_kind::thread: return static_cast<thread_agent&>(self).locals;
-    case agent_kind::job: break;
-  }
-  if (task* const in_a_stop_callback = this_task()) return in_a_stop_callback->locals();
-  throw usage_error("a fiber_local was used in a job: only fibers and plain threads have values of their own");
-}
-
-// Not for a handle that has gone, if it was taken: its taker may rethrow it as soon as the closure is destroyed, and
-// must not find it going there while we still hold it here.
+// Keeps the exception for the handle. If it was taken already, and there is no owner, it is not kept: its taker may
+// rethrow it as soon as the closure is destroyed, and this task must not refer to it then.
 void task::keep_failure() noexcept {
   if (!failure_taken_ || !is_detached()) failure = std::current_exception();
 }
 
-// The last reference goes, and nobody took the exception.
+// Called when no other refers to the task: an exception that was not taken goes to the runtime's handler.
 void task::report_failure() noexcept {
   if (!failure || failure_taken_) return;
   try {
