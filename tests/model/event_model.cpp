@@ -1,6 +1,5 @@
 // The event under Relacy: the text that ships. A wait ends when the event is set, sees what was written before, and the
-// event may be destroyed then, though the set() that ended the wait has not returned. That a wait must not trust set_bit
-// while waited_bit is there too rests on the argument: the schedules that need it are too rare for a mutant to fail.
+// event may be destroyed then, though the set() that ended the wait has not returned.
 //
 // MUTANT: a_not_released   a wait does not see what was written before set
 // MUTANT: a_not_acquired   the same from the other end
@@ -10,13 +9,25 @@
 //   sync/event.cpp: if (word & waited_bit) return set_and_wake(); =>
 // MUTANT: not_marked       a waiter does not announce itself
 //   sync/event.cpp: !word_.compare_exchange_weak(word, word | waited_bit, => !word_.compare_exchange_weak(word, word,
+// MUTANT: taken_for_over   a wait that finds the event set leaves, although set is still inside
+//   sync/event.cpp: if (word_.load(std::memory_order_acquire) == set_bit) {  // A => if (is_set()) {
+//   sync/event.cpp: queue_.claim_all(woken); => queue_.claim_all(woken); model::pause_by_chance();
 // MUTANT: left_linked      a waiter whose time is over leaves its node in the queue
 //   sync/wait/wait_queue.hpp: if (node.linked()) intrusive_list<wait_node>::remove(node); =>
 //   sync/event.cpp: detail::wait_node node(self); => auto& node = model::left_behind<detail::wait_node>(self);
 
 #include "relacy_library.hpp"
 
-enum class mutation { none, a_not_released, a_not_acquired, silent_set, set_unguarded, not_marked, left_linked };
+enum class mutation {
+  none,
+  a_not_released,
+  a_not_acquired,
+  silent_set,
+  set_unguarded,
+  not_marked,
+  taken_for_over,
+  left_linked
+};
 constexpr auto mutant = mutation::ULEXITE_MUTANT;
 
 using class_orders = model::orders_of<mutant, model::by<mutation::a_not_released, model::release_is_relaxed>,

@@ -23,6 +23,7 @@
 //   sync/mutex.cpp: if (give_to(0, woken)) return; => if (give_to(0, woken)) return (void)word_.load(std::memory_order_relaxed);
 // MUTANT: awake_counted       a waiter that was claimed while awake is taken for one that was woken
 //   sync/mutex.cpp: woken = next.who != nullptr; => woken = true;
+//   sync/mutex.cpp: if (give_to(0, woken)) return; => model::pause_by_chance(); if (give_to(0, woken)) return;
 // MUTANT: wait_not_prepared   a notifier that comes before the switch finds no wait to claim
 //   sync/condition_variable.cpp: self.word.prepare();\n =>
 //   sync/condition_variable.cpp: of.unlock(); => of.unlock(); self.word.prepare();

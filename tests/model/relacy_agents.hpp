@@ -44,6 +44,11 @@ Node& left_behind(ulexite::detail::agent& waiter) {
   return *::new (std::malloc(sizeof(Node))) Node(waiter);
 }
 
+// For a mutant that few schedules break: lets others go on first.
+inline void pause_by_chance() {
+  for (unsigned turns = rl::rand(20); turns > 0; --turns) rl::yield(1, $);
+}
+
 // The clock: by chance more than a mutex's patience goes by. A model may have one of its own.
 inline std::int64_t time_by_chance() { return 1'000'000'000 + 2'000'000 * std::int64_t(rl::rand(2)); }
 inline std::int64_t (*clock)() = time_by_chance;

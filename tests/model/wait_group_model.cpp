@@ -1,6 +1,5 @@
 // The wait group under Relacy: the text that ships. A wait ends when the count is zero, sees what was written before
-// each done(), and the group may be destroyed then, though the done() that ended the wait has not returned. That a wait
-// must not trust zero while waited_bit is there rests on the argument, as with the event.
+// each done(), and the group may be destroyed then, though the done() that ended the wait has not returned.
 //
 // MUTANT: a_not_released   a wait does not see what was written before done
 // MUTANT: a_not_acquired   the same from the other end
@@ -10,13 +9,25 @@
 //   sync/wait_group.cpp: if (next == waited_bit) { => if (false) {
 // MUTANT: not_marked       a waiter does not announce itself
 //   sync/wait_group.cpp: !word_.compare_exchange_weak(word, word | waited_bit, => !word_.compare_exchange_weak(word, word,
+// MUTANT: taken_for_over   a wait that finds zero leaves, although the last done is still inside
+//   sync/wait_group.cpp: if (word_.load(std::memory_order_acquire) == 0) {  // A => if (word_.load(std::memory_order_acquire) / one == 0) {
+//   sync/wait_group.cpp: if (zero) queue_.claim_all(woken); => if (zero) queue_.claim_all(woken); model::pause_by_chance();
 // MUTANT: left_linked      a waiter whose time is over leaves its node in the queue
 //   sync/wait/wait_queue.hpp: if (node.linked()) intrusive_list<wait_node>::remove(node); =>
 //   sync/wait_group.cpp: detail::wait_node node(self); => auto& node = model::left_behind<detail::wait_node>(self);
 
 #include "relacy_library.hpp"
 
-enum class mutation { none, a_not_released, a_not_acquired, silent_done, done_unguarded, not_marked, left_linked };
+enum class mutation {
+  none,
+  a_not_released,
+  a_not_acquired,
+  silent_done,
+  done_unguarded,
+  not_marked,
+  taken_for_over,
+  left_linked
+};
 constexpr auto mutant = mutation::ULEXITE_MUTANT;
 
 using class_orders = model::orders_of<mutant, model::by<mutation::a_not_released, model::release_is_relaxed>,
@@ -105,4 +116,4 @@ struct done_twice : rl::test_suite<done_twice, 3> {
   void after() { RL_ASSERT(shares.count() == 0); }
 };
 
-int main() { return model::holds<done_once>(50'000) && model::holds<done_twice>(50'000) ? 0 : 1; }
+int main() { return model::holds<done_once>(150'000) && model::holds<done_twice>(50'000) ? 0 : 1; }
