@@ -71,7 +71,7 @@ class unwaiting_calls {
   void learn(answer found) noexcept { answer_.store(found, std::memory_order_relaxed); }           // hint
 
  private:
-  std::atomic<answer> answer_{taken};
+  std::atomic<answer> answer_{taken};  // State: what the file system has answered last. A hint, written by any thread.
 };
 
 }  // namespace detail

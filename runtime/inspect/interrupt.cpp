@@ -41,7 +41,7 @@ enum class stage : int { idle, asked, taking, taken };
 struct interruption {
   std::mutex one_at_a_time;
   std::atomic<stage> at{stage::idle};
-  std::atomic<int> thread{0};
+  std::atomic<int> thread{0};  // State: the thread that is asked. Written with one_at_a_time held.
   std::array<void*, 64> frames{};
   std::size_t count = 0;
   bool in_handler = true;  // the frames that come are the handler's

@@ -11,7 +11,7 @@ class task_pool;
 struct recorder_ring {
   std::atomic<std::uint64_t>* words = nullptr;  // null: only times are recorded
   std::uint64_t mask = 0;
-  std::atomic<std::uint64_t> next{0};
+  std::atomic<std::uint64_t> next{0};  // State: see recorder.hpp
   std::uint64_t worker = 0;
   std::uint64_t scale = 0;  // 2^32 times the nanoseconds of a tick
 };

@@ -65,6 +65,7 @@ class monitor {
   [[nodiscard]] bool has_other_thread() const noexcept;
 
   struct counts {
+    // State: counters. wakes is written with the parker's mutex held, the others by the monitor.
     std::atomic<std::uint64_t> wakes{0}, hogs_relieved{0}, polls_rescued{0}, rescued{0};
   } counts;
 

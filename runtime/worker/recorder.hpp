@@ -110,7 +110,7 @@ class recorder {
   run_times& times;
 
  private:
-  const std::unique_ptr<std::atomic<std::uint64_t>[]> words_;
+  const std::unique_ptr<std::atomic<std::uint64_t>[]> words_;  // State: see words above
   recorder_ring ring_;
 };
 

@@ -6,7 +6,8 @@
 //   taken   a thread stops the world, or has stopped it. One does so at a time.
 //
 // Pairings
-//   A  start_world stores taken, release  ->  the next stop_world exchanges it, acquire: it sees the world started.
+//   A  start_world stores taken, release  ->  the next stop_world exchanges it, acquire: it sees the world started. Both
+//      are in attention.cpp.
 
 #include <ulexite/base/job.hpp>
 #include <ulexite/fiber/fiber.hpp>
