@@ -181,10 +181,8 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
   const bool waits = who.agent().word.commit(departed_.prepared, departed_.cancellable);
   // From here on the fiber may run, and end, elsewhere, unless its wait is over already.
   if (held) held->unlock();
-  if (!waits) [[unlikely]] {
-    if (traced()) note_runnable(who);
+  if (!waits) [[unlikely]]
     add(who);
-  }
 }
 
 // What could not be done on the stack that was left: only now may others see the fiber that stood on it.
