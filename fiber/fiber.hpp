@@ -17,13 +17,13 @@ struct resumable_job : job {
     wait_bits = bits;
     wait_since = since;
   }
-  // While times are measured: it waits for a worker since then, a stamp of the measurer's. What it did before its wait
-  // is over is no longer of interest then.
+  // While times are measured: it is runnable since `stamp`, a time of the measurer's. The note of its last wait goes,
+  // because that wait is over.
   void note_runnable(std::uint32_t stamp) noexcept {
     wait_bits = wait_bits == 0 || wait_bits == fresh_runnable ? fresh_runnable : runnable;
     wait_since = stamp;
   }
-  // Whether that was noted, once; then `stamp` is that.
+  // Whether that was noted since the last call; then `stamp` is that time.
   [[nodiscard]] bool take_runnable(std::uint32_t& stamp) noexcept {
     if (wait_bits < fresh_runnable) return false;
     wait_bits = wait_bits == fresh_runnable ? 0 : has_waited;

@@ -1,5 +1,6 @@
 #include <ulexite/fiber/unwind.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
+#include <ulexite/runtime/inspect/trace.hpp>
 #include <ulexite/runtime/inspect/wait_graph.hpp>
 
 #include <algorithm>
@@ -124,6 +125,10 @@ runtime_report collect(runtime_state& home, const dump_options& options, std::ui
   } else {
     report.fibers_unseen = true;
   }
+  const auto spawners = recorded_spawners(home);
+  for (fiber_group& group : report.groups)
+    if (const auto known = spawners.find(group.oldest.id); known != spawners.end())
+      group.oldest.spawner = known->second;
   return report;
 }
 

@@ -86,6 +86,19 @@ bool start_trace(runtime_state& home, const trace_options& options) {
   return true;
 }
 
+std::unordered_map<std::uint64_t, std::uint64_t> recorded_spawners(runtime_state& home) {
+  std::unordered_map<std::uint64_t, std::uint64_t> spawners;
+  const std::lock_guard lock(home.trace.turn);
+  for (const auto& each : home.trace.recorders) {
+    std::uint64_t running = 0;
+    for (const trace_event& event : each->read()) {
+      if (event.kind == trace_kind::dispatch) running = event.value;
+      if (event.kind == trace_kind::spawn && running != 0) spawners[event.value] = running;
+    }
+  }
+  return spawners;
+}
+
 void stop_trace(runtime_state& home) noexcept {
   const std::lock_guard lock(home.trace.turn);
   home.trace.on = false;

@@ -133,10 +133,10 @@ class trace_writer {
     json arguments(event.key("args"), '{', '}');
     arguments.number("fiber", of.fiber);
     if (const std::string then = describe_departure(by.detail); !then.empty()) arguments.string("then", then);
-    if (const auto place = places_.find(of.fiber); place != places_.end())
-      arguments.string("spawned at", describe(place->second));
     if (const auto spawner = spawners_.find(of.fiber); spawner != spawners_.end())
       arguments.string("spawned by", name_of_fiber(spawner->second));
+    if (const auto place = places_.find(of.fiber); place != places_.end())
+      arguments.string("spawned at", describe(place->second));
   }
   void arrow(const char* phase, std::uint64_t number, const trace_event& at, std::size_t worker) {
     json event(events_.next(), '{', '}');

@@ -3,9 +3,11 @@
 #include <ulexite/runtime/metrics.hpp>
 #include <ulexite/runtime/trace.hpp>
 
+#include <cstdint>
 #include <fstream>
 #include <iosfwd>
 #include <memory>
+#include <unordered_map>
 
 namespace ulexite::detail {
 
@@ -21,6 +23,8 @@ runtime_times times_of(runtime_state& home) noexcept;
 // False: a trace is being recorded already. Throws std::bad_alloc.
 bool start_trace(runtime_state& home, const trace_options& options);
 void stop_trace(runtime_state& home) noexcept;
+// Of the fibers whose spawn is in the trace: the number of the fiber that spawned them. Throws std::bad_alloc.
+std::unordered_map<std::uint64_t, std::uint64_t> recorded_spawners(runtime_state& home);
 // False: nothing was ever recorded.
 bool write_trace(std::ostream& out, runtime_state& home);
 

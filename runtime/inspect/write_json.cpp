@@ -40,6 +40,7 @@ void write_group(std::ostream& out, const fiber_group& group) {
   json object(out, '{', '}');
   object.number("count", group.count);
   write_identity(object, fiber);
+  if (fiber.spawner != 0) object.number("spawned_by", fiber.spawner);
   object.string("state", name_of_state(fiber.state));
   if (fiber.state == fiber_record::status::waiting) {
     object.string("waits", describe_wait(fiber));

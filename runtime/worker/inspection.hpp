@@ -31,6 +31,7 @@ struct fiber_record {
   std::uint64_t id = 0;
   std::string name;
   spawn_place where;
+  std::uint64_t spawner = 0;  // the number of the fiber that spawned it, if a trace has that
   status state = status::running;
   wait_kind kind = wait_kind::none;
   bool timed = false;            // a timer ends the wait at the latest

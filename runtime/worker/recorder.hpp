@@ -26,7 +26,7 @@
 
 namespace ulexite::detail {
 
-// In the order that tools/gdb/ulexite.py knows.
+// In the order that tools/gdb/ulexite_layout.py knows.
 enum class trace_kind : std::uint8_t {
   dispatch,  // value: the fiber's number, 0 for a job; detail: how the last one left
   left,      // for the worker's own stack; detail: as above

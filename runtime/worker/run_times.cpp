@@ -1,5 +1,6 @@
-#include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/runtime/worker/run_times.hpp>
+
+#include <chrono>
 
 namespace ulexite::detail {
 namespace {
@@ -7,14 +8,15 @@ namespace {
 // 2^32 times the nanoseconds of a tick.
 std::atomic<std::uint64_t> scale{0};
 
+// By the system's clock, because the runtime's own may stand still in an exploration.
 std::uint64_t measure() noexcept {
-  constexpr std::int64_t long_enough = 1'000'000;
-  const std::int64_t first_time = now_ns();
+  using std::chrono::steady_clock;
+  const steady_clock::time_point first_time = steady_clock::now();
   const std::uint64_t first_ticks = clock_ticks();
-  std::int64_t elapsed = 0;
-  while (elapsed < long_enough) elapsed = now_ns() - first_time;
+  std::chrono::nanoseconds elapsed{0};
+  while (elapsed < std::chrono::milliseconds(1)) elapsed = steady_clock::now() - first_time;
   const std::uint64_t ticks = clock_ticks() - first_ticks;
-  return (static_cast<std::uint64_t>(elapsed) << 32) / (ticks != 0 ? ticks : 1);
+  return (static_cast<std::uint64_t>(elapsed.count()) << 32) / (ticks != 0 ? ticks : 1);
 }
 
 }  // namespace

@@ -157,10 +157,8 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
   const bool waits = who.agent().word.commit(switch_.left.prepared, switch_.left.cancellable);
   // From here on the fiber may run, and end, elsewhere, unless its wait is over already.
   if (held) held->unlock();
-  if (!waits) [[unlikely]] {
-    if (traced()) note_runnable(who);
+  if (!waits) [[unlikely]]
     add(who);
-  }
 }
 
 // Does for the computation that has left what could not be done on its own stack. Only now may other threads see the

@@ -60,6 +60,9 @@ with tempfile.TemporaryDirectory() as folder:
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=BOUND, check=True)
         look(f"target create {stripped} --core {core}", listed)
         expect(lldb(f"target create {stripped}", "fibers"), "error: there is no process")
+        other = "script f = ulexite_lldb.Process.find_table; ulexite_lldb.Process.find_table = lambda self: f(self) - 4"
+        expect(lldb(f"target create {stripped} --core {core}", "script import ulexite_lldb", other, "fibers"),
+               r"error: this script is for version \d+ of ulexite's table, the program has version \d+")
     finally:
         running.kill()
         running.wait()

@@ -5,6 +5,7 @@
 #include "support/waiting.hpp"
 
 #include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/event.hpp>
 
 #include <cstdlib>
 #include <filesystem>
@@ -82,6 +83,24 @@ TEST_P(Trace, ShowsOnlyWhatWasWhileItWasOn) {
   exchange_values();
   EXPECT_EQ(count(trace_of(rt), R"("ph":"b")"), 100U);  // while it is on
   rt.stop_trace();
+}
+
+TEST_P(Trace, LetsADumpTellWhichFiberSpawnedAnother) {
+  runtime& rt = this->rt();
+  rt.start_trace();
+  rt.run([&] {
+    event enough;
+    auto waiter = spawn({.name = "waiter"}, [&] { enough.wait(); });
+    wait_until_others_wait();
+    const std::string self = std::to_string(this_fiber::id());
+    std::ostringstream text, json;
+    rt.dump(text);
+    rt.dump_json(json);
+    EXPECT_EQ(count(text.str(), "\n  spawned by fiber #" + self + "\n"), 1U) << text.str();
+    EXPECT_EQ(count(json.str(), "\"spawned_by\":" + self + "[^0-9]"), 1U) << json.str();
+    enough.set();
+    waiter.join();
+  });
 }
 
 TEST_P(Trace, KeepsTheLastEvents) {
