@@ -1,6 +1,6 @@
 #pragma once
 
-// Initialisation by whoever comes first, with std::call_once's interface.
+// Initialisation by the first caller, with std::call_once's interface.
 //
 // Pairings
 //   A  call_once stores done_, release, when the initialiser has returned  ->  every call_once loads it, acquire: it
@@ -31,7 +31,7 @@ class once_flag {
   template <class Function>
   void call(Function&& function) {
     detail::agent* const self = &detail::this_agent();
-    if (initialiser_.load(std::memory_order_relaxed) == self)  // only the caller could have put itself
+    if (initialiser_.load(std::memory_order_relaxed) == self)  // only the caller itself could have stored this value
       throw usage_error("call_once: by its own initialiser");
     const std::lock_guard lock(guard_);
     if (done_.load(std::memory_order_relaxed)) return;    // written with guard_ held
@@ -47,14 +47,14 @@ class once_flag {
   };
 
   std::atomic<bool> done_{false};
-  std::atomic<detail::agent*> initialiser_{nullptr};  // who calls its function now
+  std::atomic<detail::agent*> initialiser_{nullptr};  // the agent that calls its function now
   mutex guard_;                                       // held by the initialiser
 };
 
-// Calls function(args...) unless a call with this flag has returned before. Waits while another calls it; if that call
-// throws, its caller gets the exception and one of the waiting callers tries next. The function may wait. Not a
-// cancellation point itself. Throws the function's exception, and usage_error if the function calls call_once with the
-// same flag. Fibers and plain threads may use a flag at the same time.
+// Calls function(args...) unless a call with this flag has succeeded before. Waits while another caller's function
+// runs. If this function throws, its caller gets the exception, and one of the waiting callers tries next. The function
+// may wait. Not a cancellation point itself. Throws the function's exception, and usage_error if the function calls
+// call_once with its own flag. Fibers and plain threads may use a flag at the same time.
 template <class F, class... Args>
 void call_once(once_flag& flag, F&& function, Args&&... args) {
   if (flag.done_.load(std::memory_order_acquire)) [[likely]]  // A
