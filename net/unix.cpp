@@ -31,7 +31,7 @@ void put_descriptors(msghdr& message, control_room& room, std::span<const int> d
   std::memcpy(CMSG_DATA(head), descriptors.data(), descriptors.size_bytes());
 }
 
-// Closes what there is no memory for.
+// Takes the passed descriptors. Closes those for which there is no memory.
 void take_descriptors(msghdr& message, std::vector<int>& into) {
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
@@ -49,7 +49,7 @@ void take_descriptors(msghdr& message, std::vector<int>& into) {
 
 }  // namespace
 
-// What tcp_stream lets the functions below do with its socket.
+// Gives the functions below access to the socket of a tcp_stream.
 class descriptor_passing {
  public:
   static std::size_t send_first(unix_stream& to, std::string_view data, std::span<const int> descriptors,

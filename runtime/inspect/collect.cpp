@@ -12,13 +12,13 @@
 namespace ulexite::detail {
 namespace {
 
-// A worker waits for as much at most: a block of the pool counts 1, with a fiber in it 8.
+// The largest batch of an inspection, for which a worker may wait. A block of the pool counts 1, with a fiber in it 8.
 constexpr std::size_t most_at_a_time = 1024;
 constexpr std::size_t most_frames = 64;
 constexpr std::size_t most_edges = 200;
 
-// Without the three outermost frames, which are the runtime's own and the same on all stacks: stack_main,
-// ulexite_context_main, ulexite_context_entry.
+// The depth without the three outermost frames, which all stacks have: stack_main, ulexite_context_main,
+// ulexite_context_entry.
 std::size_t without_entry(std::size_t depth) noexcept { return depth > 3 && depth < most_frames ? depth - 3 : depth; }
 
 // Puts fibers into groups.
@@ -73,7 +73,7 @@ class grouping {
   std::size_t left_out_ = 0;
 };
 
-// The fibers are kept where they are some at a time, so that no worker has to wait for long.
+// Holds the fibers back in small batches, so that no worker waits for long.
 void collect_fibers(runtime_state& home, const dump_options& options, runtime_report& into) {
   grouping groups(options);
   wait_graph graph;
