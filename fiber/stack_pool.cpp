@@ -121,7 +121,7 @@ constinit stack_pool::table stack_pool::table::all{std::make_index_sequence<stac
 stack_pool& stack_pool::of_size(std::size_t size) {
   static_assert(std::is_trivially_destructible_v<table>);
   if (size > largest) {
-    throw std::invalid_argument("a stack of " + std::to_string(size) + " bytes is more than the largest, " +
+    throw std::invalid_argument("a stack of " + std::to_string(size) + " bytes is larger than the limit of " +
                                 std::to_string(largest) + " bytes");
   }
   const std::size_t rounded = std::bit_ceil(std::max({size, smallest, 4 * page_size()}));

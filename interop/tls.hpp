@@ -101,7 +101,7 @@ class tls_session {
                  const_cast<char*>(name.c_str())) != 1 ||
         SSL_set1_host(ssl_.get(), name.c_str()) != 1) {
       ERR_clear_error();
-      throw std::invalid_argument("tls_stream: " + shown(name) + " is no name of a server");
+      throw std::invalid_argument("tls_stream: " + shown(name) + " is not the name of a server");
     }
   }
 

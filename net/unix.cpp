@@ -100,7 +100,7 @@ peer_credentials credentials_of_peer(const unix_stream& stream) {
 
 void send_descriptors(unix_stream& to, std::string_view data, std::span<const int> descriptors,
                       std::error_code& error) {
-  if (data.empty()) throw std::invalid_argument("send_descriptors: no data, but descriptors travel with a byte");
+  if (data.empty()) throw std::invalid_argument("send_descriptors: no data, but descriptors need at least one byte");
   if (descriptors.size() > most_descriptors)
     throw std::invalid_argument("send_descriptors: " + std::to_string(descriptors.size()) +
                                 " descriptors, the most is " + std::to_string(most_descriptors));

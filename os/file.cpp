@@ -76,7 +76,7 @@ int detail::flags_of(open_mode mode) {
   const bool reads = has(mode, open_mode::read), writes = has(mode, open_mode::write);
   const bool changes = (static_cast<unsigned>(mode) & ~static_cast<unsigned>(open_mode::read)) != 0;
   if (!writes && (changes || !reads))
-    throw usage_error("a file is to be opened with mode " + std::to_string(static_cast<unsigned>(mode)) +
+    throw usage_error("a file cannot be opened with mode " + std::to_string(static_cast<unsigned>(mode)) +
                       (changes ? ", which lacks open_mode::write" : ", which neither reads nor writes"));
   int flags = O_CLOEXEC | (reads && writes ? O_RDWR : writes ? O_WRONLY : O_RDONLY);
   if (has(mode, open_mode::create)) flags |= O_CREAT;

@@ -95,7 +95,7 @@ class file_actions {
       case stdio::inherit: break;
       case stdio::descriptor:
         if (stream.fd() < 0)
-          throw usage_error("a program is to get fd " + std::to_string(stream.fd()) + " as a standard stream");
+          throw usage_error("a standard stream of a program cannot be fd " + std::to_string(stream.fd()));
         sources_[index] = stream.fd();
         break;
       case stdio::pipe: {

@@ -29,7 +29,7 @@ const strand* strand_of_caller() noexcept {
 scheduler& migrating_in(const runtime_state& home) {
   scheduler* const here = this_scheduler();
   if (!here || this_agent().kind != agent_kind::fiber)
-    throw usage_error("this_fiber::migrate_to was called by no fiber, or where it may not wait");
+    throw usage_error("this_fiber::migrate_to was called outside of a fiber, or where a wait is not allowed");
   if (&here->home() != &home)
     throw usage_error("this_fiber::migrate_to: the context is of another runtime; run_in calls a function there");
   return *here;
@@ -73,7 +73,7 @@ concurrent_context::~concurrent_context() {
   if (detail::strand_of_caller() == &strand_) {
     detail::warn("~concurrent_context was called by one of its own fibers: they run on");
   } else if (!strand_.wait_until_empty()) {
-    detail::panic("~concurrent_context was called while another waits for its end");
+    detail::panic("~concurrent_context was called while another caller waits for its end");
   }
   strand_.release();
 }
@@ -90,7 +90,7 @@ void concurrent_context::request_stop() noexcept { strand_.request_stop(); }
 void concurrent_context::wait() {
   if (detail::strand_of_caller() == &strand_)
     throw usage_error("concurrent_context::wait was called by one of its own fibers, and would wait for itself");
-  if (!strand_.wait_until_empty()) throw usage_error("concurrent_context::wait: another waits already");
+  if (!strand_.wait_until_empty()) throw usage_error("concurrent_context::wait: another caller waits already");
 }
 
 std::string_view concurrent_context::name() const noexcept { return strand_.name(); }

@@ -32,7 +32,7 @@ class once_flag {
   void call(Function&& function) {
     detail::agent* const self = &detail::this_agent();
     if (initialiser_.load(std::memory_order_relaxed) == self)  // only the caller itself could have stored this value
-      throw usage_error("call_once: by its own initialiser");
+      throw usage_error("call_once was called by its own initialiser");
     const std::lock_guard lock(guard_);
     if (done_.load(std::memory_order_relaxed)) return;    // written with guard_ held
     initialiser_.store(self, std::memory_order_relaxed);  // matters to the caller only

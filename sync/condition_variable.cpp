@@ -33,7 +33,7 @@ std::cv_status condition_variable::wait_until_ns(std::unique_lock<mutex>& lock, 
   {
     const std::lock_guard guard(guard_);
     if (!queue_.nobody_waits() && &static_cast<waiter&>(queue_.oldest()).of != &of)
-      throw usage_error("condition_variable::wait with another mutex than that of those who wait already");
+      throw usage_error("condition_variable::wait with another mutex than the present waiters use");
     self.word.prepare();
     queue_.push(node);
   }

@@ -251,7 +251,7 @@ std::size_t select_any(bool in_order, Case&... cases) {
     }
   };
   (add(cases), ...);
-  if (size == 0 && may_wait) throw usage_error("select without a case that could ever come about");
+  if (size == 0 && may_wait) throw usage_error("select without a case that can ever be ready");
   const select_case* const chosen =
       choose(std::span(enabled).first(size), std::span(by_source).first(size), in_order, may_wait);
   [[maybe_unused]] const auto is_chosen = [&]<class Each>(Each& each) {

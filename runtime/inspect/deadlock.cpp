@@ -60,7 +60,7 @@ void look_for_deadlock(runtime_state& home) try {
   home.deadlocked.store(true, std::memory_order_relaxed);  // published by the stop
   home.request_stop();
 } catch (const std::exception& refused) {
-  warn("it was not found out whether there is a deadlock: %s", refused.what());
+  warn("the search for a deadlock failed: %s", refused.what());
 }
 
 }  // namespace ulexite::detail
