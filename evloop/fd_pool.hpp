@@ -53,7 +53,7 @@ class fd_pool {
     for (std::size_t i = slab_size; i-- > 0;) push(free_, slabs_.back()[i]);
   }
 
-  spin_lock lock_;
+  spin_lock lock_;  // guards the rest
   Source* free_ = nullptr;
   std::vector<std::unique_ptr<Source[]>> slabs_;
 };

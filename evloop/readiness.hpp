@@ -100,11 +100,11 @@ class readiness {
     return true;
   }
 
-  spin_lock lock_;
-  bool closed_ = true;
-  bool hung_up_ = false;
-  int fd_ = -1;
-  std::uint64_t born_ = 0;
+  spin_lock lock_;          // guards the rest
+  bool closed_ = true;      // the source is unused: arm fails, and edges are dropped
+  bool hung_up_ = false;    // the end of the stream has been reported: reads are always ready
+  int fd_ = -1;             // to ask the kernel about a hang-up that may be old
+  std::uint64_t born_ = 0;  // the loop's turn in which this use began: its edges may be old
   side read_;
   side write_;
 };

@@ -42,9 +42,9 @@ class stack_slab {
   [[nodiscard]] const stack* holding_here(const char* address) const noexcept;
   [[nodiscard]] stack* descriptor(std::size_t index) const noexcept;
 
-  char* const stacks_;
-  const std::size_t stride_;  // a stack and its guard
-  const std::size_t count_;
+  char* const stacks_;        // the first guard
+  const std::size_t stride_;  // bytes of a stack and its guard
+  const std::size_t count_;   // stacks
   const std::size_t guard_size_;
 };
 

@@ -71,10 +71,10 @@ class server {
   task_group& group_;
   const handler handler_;
   const net::serve_options& options_;
-  const std::stop_token closing_;  // the listener's
-  std::stop_source ending_;        // notifies the connections
-  counting_semaphore<> slots_;
-  wait_group connections_;
+  const std::stop_token closing_;         // the listener's
+  std::stop_source ending_;               // notifies the connections
+  counting_semaphore<> slots_;            // a permit for each further connection
+  wait_group connections_;                // counts the connections that have not ended
   std::int64_t youngest_ = 0;             // when the last connection was accepted
   std::vector<net::tcp_stream> backlog_;  // left at the close; the closing thread fills it
   std::vector<net::tcp_stream> waiting_;  // accepted since

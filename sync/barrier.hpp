@@ -54,7 +54,7 @@ class barrier_core {
   spin_lock guard_;          // guards the rest
   std::ptrdiff_t expected_;  // arrivals in each phase, from the next one on
   std::ptrdiff_t missing_;   // arrivals in this phase
-  std::uint64_t phase_ = 0;
+  std::uint64_t phase_ = 0;  // tells a token of an ended phase from one of this phase
   wait_queue queue_;
 };
 

@@ -49,8 +49,8 @@ class deadline_scope {
   }
 
   detail::agent& self_;
-  const bool expired_;
-  const std::int64_t outer_, deadline_;
+  const bool expired_;                   // whether the outer deadline had been met
+  const std::int64_t outer_, deadline_;  // the deadline before this scope, and that of this scope
 };
 
 // Calls `function` in a deadline_scope of `time`, and returns its result. Throws deadline_exceeded if a cancellation
@@ -84,7 +84,7 @@ class shield {
   }
 
  private:
-  detail::agent& self_;
+  detail::agent& self_;  // its members before the shield follow
   const std::int64_t deadline_;
   const bool shielded_, expired_;
 };

@@ -74,12 +74,12 @@ class isolated_context {
 
   detail::runtime_state& home_;
   const std::string name_;
-  std::stop_source stop_;
+  std::stop_source stop_;         // for bodies that take a token
   std::mutex guard_;              // guards who_
   detail::agent* who_ = nullptr;  // the thread's, while it can be asked to stop
   std::exception_ptr failure_;    // written before done_ is set
-  bool failure_taken_ = false;
-  event done_;
+  bool failure_taken_ = false;    // join has thrown it: the destructor does not report it
+  event done_;                    // set when the body has ended
   std::thread thread_;
 };
 

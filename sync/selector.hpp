@@ -111,12 +111,12 @@ class selector {
   }
 
   const bool in_order_ = false;
-  std::deque<receive> receives_;
+  std::deque<receive> receives_;  // deques, because cases_ has pointers to their elements
   std::deque<send> sends_;
-  std::vector<entry> cases_;
-  timer timer_{detail::no_deadline};
-  std::vector<detail::select_case*> enabled_{nullptr};
-  std::vector<detail::select_case*> by_source_;
+  std::vector<entry> cases_;                            // by index
+  timer timer_{detail::no_deadline};                    // the time limit of a wait, as its first case
+  std::vector<detail::select_case*> enabled_{nullptr};  // of the present wait; with room for all cases
+  std::vector<detail::select_case*> by_source_;         // the enabled ones again, for choose()
 };
 
 }  // namespace ulexite

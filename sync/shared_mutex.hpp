@@ -73,9 +73,9 @@ class shared_mutex {
   void let_in(kind as, detail::agent& who) noexcept;
   void unlock_and_let_in() noexcept;
 
-  detail::spin_lock guard_;  // guards the rest
-  detail::agent* writer_ = nullptr;
-  std::size_t readers_ = 0;
+  detail::spin_lock guard_;          // guards the rest
+  detail::agent* writer_ = nullptr;  // the holder, if it is a writer
+  std::size_t readers_ = 0;          // the number of holders, if they are readers
   detail::wait_queue queue_;
 };
 

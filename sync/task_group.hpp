@@ -210,18 +210,19 @@ class task_group {
   };
 
   const on_error policy_;
-  const bool limited_;
-  const int exceptions_at_birth_ = std::uncaught_exceptions();
-  wait_group running_;
-  detail::semaphore_core room_;     // a permit for each further child, if there is a limit
-  mutable detail::spin_lock lock_;  // guards the members below
-  bool stop_ = false;
-  bool interrupted_ = false;       // whether the body was
-  detail::agent* body_ = nullptr;  // the fiber in the body of a scope, until the group ends
-  std::stop_source token_{std::nostopstate};
-  detail::intrusive_list<member> members_;
-  detail::intrusive_list<member> told_;  // children whose tokens have the request to stop
-  std::size_t failures_ = 0;
+  const bool limited_;                                          // whether spawn waits for room_
+  const int exceptions_at_birth_ = std::uncaught_exceptions();  // if there are more at the end, an exception destroys
+                                                                // the group
+  wait_group running_;                                          // counts the children
+  detail::semaphore_core room_;                                 // a permit for each further child, if there is a limit
+  mutable detail::spin_lock lock_;                              // guards the members below
+  bool stop_ = false;                                           // a stop was requested: later children start with it
+  bool interrupted_ = false;                                    // whether the body was
+  detail::agent* body_ = nullptr;             // the fiber in the body of a scope, until the group ends
+  std::stop_source token_{std::nostopstate};  // made by the first get_stop_token
+  detail::intrusive_list<member> members_;    // running children, except those in told_
+  detail::intrusive_list<member> told_;       // children whose tokens have the request to stop
+  std::size_t failures_ = 0;                  // all failures, also those that are not kept
   failure first_;
 };
 

@@ -233,7 +233,7 @@ class race {
 
   std::optional<Result> first_;
   std::exception_ptr failure_;
-  std::atomic<bool> decided_{false};
+  std::atomic<bool> decided_{false};  // set by the function that ends first; only it writes the result
   task_group group_;  // destroyed before the members to which its fibers refer, also when a spawn throws
 };
 

@@ -53,12 +53,12 @@ class driver final : public detail::controller {
 
   const explore_options& options_;
   memory_network sockets_;
-  strategy* how_ = nullptr;
-  std::string reason_;
-  std::vector<std::uint32_t> made_;
-  std::vector<std::uint64_t> others_;
-  std::uint64_t steps_ = 0, points_ = 0, digest_ = 0;
-  std::uint64_t yielder_ = 0;  // the fiber that has just yielded
+  strategy* how_ = nullptr;                            // of the present run
+  std::string reason_;                                 // of its first failure; empty: none
+  std::vector<std::uint32_t> made_;                    // all its choices, in order: a replay
+  std::vector<std::uint64_t> others_;                  // scratch of decide_without_yielder
+  std::uint64_t steps_ = 0, points_ = 0, digest_ = 0;  // steps bound a run; points are its scheduling points
+  std::uint64_t yielder_ = 0;                          // the fiber that has just yielded
   bool body_returned_ = false;
 };
 

@@ -96,9 +96,9 @@ class memory_network final : public detail::simulated_network {
   std::map<int, socket_state> sockets_;
   std::multimap<std::int64_t, std::pair<int, message>> under_way_;  // by time of arrival
   std::vector<std::pair<int, message>> held_;                       // by partitions
-  std::vector<net::endpoint> cut_;
-  int next_fd_ = first_fd;
-  std::uint16_t next_port_ = first_port;
+  std::vector<net::endpoint> cut_;                                  // the listeners behind a partition
+  int next_fd_ = first_fd;                // a run uses no number again, so a stale one meets no other socket
+  std::uint16_t next_port_ = first_port;  // for port 0, and for the client's end
 
   static constexpr std::uint16_t first_port = 49152;
 };

@@ -52,10 +52,10 @@ class branch {
   [[nodiscard]] std::uintptr_t wait_for_fate() noexcept;
   void publish_fate(runtime_state& home, std::uintptr_t fate) noexcept;
 
-  const maker make_;
-  agent* const forking_;
-  const std::int64_t deadline_;
-  const bool shielded_;
+  const maker make_;             // makes the fiber of a taken branch
+  agent* const forking_;         // null on a plain thread, where the branch is not offered
+  const std::int64_t deadline_;  // a copy of the forking fiber's, which the taker must not read
+  const bool shielded_;          // likewise
   branch_fate<agent> fate_;
 };
 

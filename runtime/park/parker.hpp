@@ -79,9 +79,7 @@ class parker {
   // Call it after every publication of work. Any thread.
   void notify() noexcept {
     const idle_counts now = idle_.counts_after_publishing();  // A
-    if (now.searching > 0)
-      return;  // the searcher, or a worker that it wakes, will see the
-               // work
+    if (now.searching > 0) return;                            // a searcher, or the next one, will see the work
     if (now.sleeping == 0 && now.started >= limit()) return;
     wake_one();
   }

@@ -64,7 +64,7 @@ class inject_queue {
   spin_lock lock_;  // guards the queues and turns_
   std::atomic<std::size_t> length_{0};
   intrusive_queue<job> ordinary_, woken_;
-  unsigned turns_ = 0;
+  unsigned turns_ = 0;  // choices between the two; every fourth is for ordinary_
 };
 
 }  // namespace ulexite::detail

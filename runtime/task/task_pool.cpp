@@ -110,9 +110,7 @@ void task_pool::give_from_outside(void* room) noexcept {
     const std::lock_guard lock(pool.lock_);
     block.in_use = false;
     block.next_free = nullptr;
-    if (block.held_locks == 0)
-      pool.push_chain(block, 1);  // otherwise its locks would take the next fiber for their
-                                  // holder
+    if (block.held_locks == 0) pool.push_chain(block, 1);  // otherwise the next fiber would seem to hold its locks
     last = pool.retired_ && --pool.orphans_ == 0;
   }
   if (last) delete &pool;

@@ -198,14 +198,14 @@ class task_pool {
   spin_lock lock_;                                          // guards the members below
   std::atomic<slab*> slabs_{nullptr};                       // the last one made. B
   slab* open_[classes]{};                                   // the slabs from which blocks are carved, by class
-  unsigned slab_count_ = 0;
-  std::size_t places_ = 0;     // for blocks, in all slabs
-  char* next_slab_ = nullptr;  // in the chunk that was allocated last
-  std::size_t left_in_chunk_ = 0;
-  agent* chains_[classes]{};
-  bool retired_ = false;
-  std::size_t orphans_ = 0;  // blocks in use after retire
-  task_pool* next_kept_ = nullptr;
+  unsigned slab_count_ = 0;                                 // decides between single slabs and chunks
+  std::size_t places_ = 0;                                  // for blocks, in all slabs
+  char* next_slab_ = nullptr;                               // in the chunk that was allocated last
+  std::size_t left_in_chunk_ = 0;   // bytes behind next_slab_; 0: the next slab needs an allocation
+  agent* chains_[classes]{};        // the first block of the last returned chain, by class; see chain
+  bool retired_ = false;            // the runtime has ended: the last orphan deletes the pool
+  std::size_t orphans_ = 0;         // blocks in use after retire
+  task_pool* next_kept_ = nullptr;  // in the list of pools that are kept for ever
 };
 
 }  // namespace ulexite::detail

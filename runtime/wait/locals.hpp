@@ -47,8 +47,8 @@ class local_values {
  private:
   static constexpr std::uint64_t at_once = 8;  // keys that are found without a search
 
-  local_value* first_ = nullptr;
-  local_value* places_[at_once] = {};
+  local_value* first_ = nullptr;       // all values, the youngest first
+  local_value* places_[at_once] = {};  // some of them, by key
 };
 
 // The values of the calling fiber or thread. Throws std::bad_alloc, usage_error in a job.

@@ -50,11 +50,11 @@ class thread_agent : public agent {
 
   static constinit inline std::atomic<std::size_t> blocked_{0};
 
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards the flags
   std::condition_variable condition_;
-  bool resumed_ = false;
-  bool poked_ = false;
-  bool counted_ = false;
+  bool resumed_ = false;  // block must return true
+  bool poked_ = false;    // block must return, and its caller must check its wait
+  bool counted_ = false;  // this thread is in blocked_
 
  public:
   const task* handed_off_fiber = nullptr;  // the fiber that is in block_in_place on this thread

@@ -51,7 +51,7 @@ class broadcast_core {
   channel_status read_now(reader& who, value& into) noexcept;
 
   mutable spin_lock guard_;  // guards the rest
-  bool closed_ = false;
+  bool closed_ = false;      // readers get the values that they have not read, then the end
   std::uint64_t end_ = 0;    // the number of the next value
   std::vector<value> ring_;  // number i is at i % size
   wait_queue queue_;
