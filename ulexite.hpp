@@ -1,6 +1,6 @@
 #pragma once
 
-// All of Ulexite but the bridges in <ulexite/interop/...>.
+// All public headers of Ulexite, except the bridges in <ulexite/interop/...>.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/net/address.hpp>

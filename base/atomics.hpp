@@ -17,8 +17,8 @@ inline void cpu_relax() noexcept {
 #endif
 }
 
-// The atomics a protocol class runs on. Production code uses this one; the model tests pass their own with the same
-// names, so the text that is checked is the text that ships.
+// The atomics policy of the protocol classes. Production code uses this one. The model tests pass a policy with the
+// same names, so they check the text that ships.
 struct std_atomics {
   template <class T>
   using atomic = std::atomic<T>;
@@ -29,10 +29,10 @@ struct std_atomics {
   static constexpr auto acq_rel = std::memory_order_acq_rel;
   static constexpr auto seq_cst = std::memory_order_seq_cst;
 
-  // What a thread does between two tries, the `turn`-th of them. Long, because every look takes the word from the cache
-  // of the one who works with it, and then everything else that the lock guards: two threads that fight over a channel
-  // for each item get 5 times less done than two that leave each other some microseconds. The other may have been put
-  // off this very core, so at last waiting gives way to yielding.
+  // Pauses between two tries; `turn` is the number of the try. Pauses are long: each read pulls the lock's cache line,
+  // and the data it guards, away from the holder. Two threads that contend for every item of a channel are 5 times
+  // slower than two that back off for some microseconds. Later turns yield, because the holder may have been preempted
+  // on this core.
   static void pause(unsigned turn) noexcept {
     if (turn >= 4) {
       std::this_thread::yield();
@@ -41,8 +41,8 @@ struct std_atomics {
     for (int i = 0; i < (turn == 0 ? 128 : 256); ++i) cpu_relax();
   }
 
-  // The two ends of a store-then-load race, see fences.hpp. ThreadSanitizer does not model fences; what they order are
-  // atomics, so its builds lose nothing to look at without them: every race it could report is still one.
+  // The two ends of a store-then-load race, see fences.hpp. ThreadSanitizer does not model fences. They order only
+  // atomics, so a build for ThreadSanitizer without them reports every race that it could report with them.
   static void light_fence() noexcept {
 #if ULEXITE_TSAN
     tsan_fence();
@@ -54,7 +54,7 @@ struct std_atomics {
     }
 #endif
   }
-  // The light one where the other side does without the heavy one if that is none (fences_are_asymmetric).
+  // The light fence, for pairs whose other side omits the heavy fence if the kernel has none (fences_are_asymmetric).
   static void compiler_fence() noexcept {
 #if ULEXITE_TSAN
     tsan_fence();
@@ -70,8 +70,8 @@ struct std_atomics {
 #endif
   }
 
-  // Orders everything before it against the load that follows: what was published is visible to whoever changed `word`
-  // later than the value returned. The full, symmetric form.
+  // Orders all earlier writes before the load of `word`. A thread that changes `word` after the returned value sees
+  // these writes. The full, symmetric form.
   template <class T>
   static T load_after_fence(std::atomic<T>& word) noexcept {
 #if ULEXITE_TSAN

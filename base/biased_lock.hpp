@@ -1,20 +1,21 @@
 #pragma once
 
-// A spin lock that one worker may have to itself: while it is biased to that one, who locks it with two plain stores,
-// no exchange; that is worth some 5 ns each time. Whoever else comes takes the bias away first, with a heavy fence,
-// which takes microseconds. So it is given only to one that has locked it often enough in a row to pay for that, and
-// the more often it was taken away, the later it is given again. After Dice, "Biased locking in HotSpot" (2006), and
-// Russell and Detlefs (2006), without a safepoint.
+// A spin lock that can be biased to one worker. The favoured worker locks and unlocks with plain stores, which saves
+// some 5 ns for the exchange. Any other thread first revokes the bias with a heavy fence, which takes microseconds. So
+// the bias is granted only after many locks in a row by one worker, and later after each revocation. After Dice,
+// "Biased locking in HotSpot" (2006), and Russell and Detlefs (2006), without a safepoint.
 //
-// A worker is told by its address, and is one thread at a time, with all that the last one did seen by the next.
+// A worker is identified by its address. It is one thread at a time, and the next thread sees all writes of the last
+// one.
 //
-//   mine_     the lock of its owner: the favoured worker, and after that still the same one until it has come to take
-//             shared_. Before, it might be about to lock and unlock mine_ in vain, while another is inside by it.
-//   shared_   the lock of all others, who hold it while they take the bias away and until they are done.
+//   mine_     only its owner locks it. The owner is the favoured worker, and stays the owner after a revocation until
+//             it next takes shared_. Until then it may still lock and unlock mine_ without effect, so mine_ must not
+//             get another owner.
+//   shared_   the lock of all other threads. They hold it while they revoke the bias and until they are done.
 //
 // State
-//   favoured_   the worker that the lock is biased to, or nobody. Changed with shared_ held: set by that worker itself,
-//               and reset by others, so what a worker reads of it may only wrongly still be itself.
+//   favoured_   the worker to which the lock is biased, or `nobody`. Changed with shared_ held: set by the worker
+//               itself, reset by others. So a stale value can only tell a worker that it is still favoured.
 //
 // Pairings
 //   A  the favoured worker locks mine_, then loads favoured_; another resets favoured_, then looks at mine_. With a
@@ -32,26 +33,26 @@
 
 namespace ulexite::detail {
 
-// `Needed`: how often one worker locks it in a row before it gets it to itself for the first time. With perturbation
-// points on, biases come and go all the time.
+// `Needed` is the number of locks in a row by one worker before the first bias. With perturbation points on, it is
+// small, so biases change all the time.
 template <class Atomics = std_atomics, std::uint32_t Needed = perturbed ? 2 : 1024>
 class basic_biased_lock {
  public:
   using part = basic_spin_lock<Atomics>;
 
-  // Locks, and returns what is to be unlocked, by the same thread. `worker`: the caller's, null if it is none.
+  // Locks, and returns the part that the calling thread must unlock. `worker` is the caller's, null on a plain thread.
   [[nodiscard]] part& lock(const void* worker) noexcept {
     if (favours(worker) && lock_mine(worker)) [[likely]]
       return mine_;
     return lock_shared(worker);
   }
 
-  // The same in two steps, for whoever has an easy way if the lock is its own. Is it biased to `worker`, the caller's?
-  // Never to null.
+  // Locking in two steps, for a caller with a fast path under the bias. Whether the lock is biased to `worker`, the
+  // caller's. False for null.
   [[nodiscard]] bool favours(const void* worker) const noexcept {
     return favoured_.load(Atomics::relaxed) == name_of(worker);  // hint
   }
-  // After that was true. Locks mine(); false if the bias has just been taken away.
+  // Locks mine(), after favours() was true. False if the bias has just been revoked.
   [[nodiscard]] bool lock_mine(const void* worker) noexcept {
     mine_.lock_alone();
     Atomics::light_fence();                                              // A
@@ -79,9 +80,9 @@ class basic_biased_lock {
     if (needed_ < most_needed) needed_ *= 2;
   }
 
-  // shared_ held. Does the same worker come time and again?
+  // shared_ held. Counts the locks in a row by one worker, and grants it the bias after enough of them.
   void count(const void* worker) noexcept {
-    if (worker == owner_) owner_ = nullptr;  // it has noticed that it is favoured no more, or it would not be here
+    if (worker == owner_) owner_ = nullptr;  // it takes shared_, so it knows that it is no longer favoured
     if (worker != last_ || !worker) {
       last_ = worker;
       in_a_row_ = 0;
@@ -96,7 +97,7 @@ class basic_biased_lock {
 
   static std::uintptr_t name_of(const void* worker) noexcept { return reinterpret_cast<std::uintptr_t>(worker); }
 
-  static constexpr std::uintptr_t nobody = 1;  // not null, which is what a plain thread has for a worker
+  static constexpr std::uintptr_t nobody = 1;  // not null, because null is the worker of a plain thread
 
   typename Atomics::template atomic<std::uintptr_t> favoured_{nobody};
   part mine_, shared_;
@@ -104,7 +105,7 @@ class basic_biased_lock {
   std::uint32_t needed_ = Needed;
   std::uint32_t in_a_row_ = 0;
   const void* last_ = nullptr;
-  const void* owner_ = nullptr;  // of mine_, null: nobody locks it
+  const void* owner_ = nullptr;  // of mine_; null: no worker may lock it
 };
 
 using biased_lock = basic_biased_lock<>;

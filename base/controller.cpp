@@ -12,7 +12,7 @@ constexpr std::uintptr_t never_free = 2;
 
 }  // namespace
 
-// A fiber of a deterministic run stays on its thread. Others find null, whatever thread they are on.
+// A fiber of a deterministic run stays on its thread. Other fibers get null on any thread.
 [[gnu::noinline]] controller* this_controller() noexcept {
   controller** address = &own_controller;
   asm volatile("" : "+r"(address));

@@ -1,16 +1,18 @@
 #pragma once
 
-// A deterministic run: one thread, of which another part of the program makes every choice and moves the clock. This is
-// the seam that all layers see; the strategies stand behind it (testing/explore.hpp).
+// A deterministic run has one thread. A controller makes every choice for it and moves its clock. All layers see this
+// seam; the strategies are behind it (testing/explore.hpp).
 //
-// Outside such a run the price is one load of controlled_somewhere, on ways that are long already. On the short ways it
-// is nothing: there a value that is loaded anyway sends a deterministic run the long way. Those values are the mutex's
-// free word, the worker's numbers for fibers, its dispatches until housekeeping, and the requests to it.
+// Outside a deterministic run the cost is one load of controlled_somewhere, on slow paths only. Fast paths have no
+// cost: a value that they load anyway sends a deterministic run to the slow path. These values are the mutex's free
+// word, the worker's numbers for fibers, its dispatches until housekeeping, and the requests to it.
 //
 // State
-//   controlled_somewhere   is there such a run in the process? A hint: it decides only whether to ask for the thread's.
-//   free_word              what lock expects in a free mutex: 0, or while there are such runs a word that is never
-//                          stored, so that each lock takes the long way, which asks. A hint.
+//   controlled_somewhere   whether the process has a deterministic run. A hint: it decides only whether to ask for the
+//                          thread's controller.
+//   free_word              the word that lock expects in a free mutex: 0. While there are deterministic runs it is a
+//                          word that is never stored, so each lock takes the slow path, which asks for the controller.
+//                          A hint.
 
 #include <ulexite/base/standard.hpp>
 
@@ -23,31 +25,32 @@ namespace ulexite::detail {
 
 class simulated_network;
 
-// Who decides in a deterministic run. Its functions are called on the thread of the run.
+// Makes the choices of a deterministic run. Its functions are called on the thread of the run.
 class controller {
  public:
-  // A candidate of pick that is no fiber: time passes until the next timer, although fibers could run.
+  // A candidate of pick that is not a fiber: time passes until the next timer, although fibers could run.
   static constexpr std::uint64_t passing_time = UINT64_MAX;
 
   enum class moment : std::uint8_t {
     operation,  // the running fiber, the first candidate, has done something and need not wait
-    left,       // it waits, has yielded or has ended; the candidates stand in the order in which they became runnable
+    left,       // it waits, has yielded or has ended; the candidates are in the order in which they became runnable
   };
 
-  // Which of these fibers, by number (0: a job), goes on.
+  // Picks the fiber, by number (0: a job), that continues.
   virtual std::size_t pick(std::span<const std::uint64_t> candidates, moment moment) noexcept = 0;
-  // Any other choice: a number below `bound`, which is above 0.
+  // Makes any other choice: a number below `bound`, which is above 0.
   virtual std::uint32_t choose(std::uint32_t bound) noexcept = 0;
-  // That fiber has let others go first of its own will.
+  // The fiber has yielded.
   virtual void yielded(std::uint64_t fiber) noexcept = 0;
-  // Nothing can run before `next` (INT64_MAX: nothing at all). True: `now` was put there, and the timers are to fire.
+  // Called when nothing can run before `next` (INT64_MAX: nothing at all). True: `now` was set to `next`, and the
+  // caller must fire the timers.
   virtual bool idle(std::int64_t next) noexcept = 0;
 
   std::int64_t now = 0;             // ns
   std::int64_t overtake_until = 0;  // timers until then may fire although fibers can run: passing_time is a candidate
-  std::uint64_t fibers = 0;         // numbers that were given
-  bool over = false;                // the run is to be left as it stands
-  simulated_network* network = nullptr;  // of which the run's sockets are, if there is one
+  std::uint64_t fibers = 0;         // assigned numbers
+  bool over = false;                // the run ends here, and its fibers are abandoned
+  simulated_network* network = nullptr;  // the network of the run's sockets, or null
 
  protected:
   ~controller() = default;
@@ -56,7 +59,7 @@ class controller {
 inline constinit std::atomic<bool> controlled_somewhere{false};
 inline constinit std::atomic<std::uintptr_t> free_word{0};
 
-// Of the run that the calling thread is in; null in none.
+// The controller of the calling thread's run; null if there is none.
 controller* this_controller() noexcept;
 void set_this_controller(controller* own) noexcept;
 
@@ -67,9 +70,9 @@ inline bool controlled() noexcept {
 // Nanoseconds of the steady clock, or of the run.
 std::int64_t controlled_clock_ns() noexcept;
 
-// Ends an operation that never waits, and so does not count down the fiber's budget: in a deterministic run others may
-// go first here. Declared before all else in a function, so that nothing of the operation's object is touched later,
-// and no spin lock is held.
+// Ends an operation that never waits, and so does not count down the fiber's budget. In a deterministic run other
+// fibers may run here. Declare it first in a function: its destructor then runs last, with no spin lock held, and the
+// operation's object is no longer touched.
 class yield_point {
  public:
   yield_point() = default;

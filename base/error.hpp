@@ -7,11 +7,11 @@
 
 namespace ulexite {
 
-// Errors of the operations of this library. Refusals of the machine (no memory map, no thread, no file descriptor) are
+// Errors of this library's operations. Refusals of the system (no memory map, no thread, no file descriptor) are
 // std::system_error with the system's own code instead.
 enum class errc {
   cancelled = 1,      // the fiber was asked to stop
-  deadline_exceeded,  // the fiber's deadline was over first
+  deadline_exceeded,  // the fiber's deadline passed first
   channel_closed,     // a send on a closed channel
   no_runtime,         // called outside any runtime
   limit_reached,      // runtime_options::max_fibers
@@ -24,7 +24,7 @@ const std::error_category& error_category() noexcept;
 // The code as a std::error_code.
 inline std::error_code make_error_code(errc code) noexcept { return {static_cast<int>(code), error_category()}; }
 
-// Thrown by a cancellation point in a fiber that was asked to stop. Sticky: each later cancellation point throws again.
+// Thrown by a cancellation point in a fiber that was asked to stop. Each later cancellation point throws again.
 class operation_cancelled : public std::system_error {
  public:
   operation_cancelled() : operation_cancelled(errc::cancelled) {}
@@ -33,8 +33,8 @@ class operation_cancelled : public std::system_error {
   explicit operation_cancelled(errc code) : std::system_error(make_error_code(code)) {}
 };
 
-// Thrown by a cancellation point of a fiber whose deadline (deadline_scope, timeout) is over. Sticky as long as that
-// deadline holds.
+// Thrown by a cancellation point of a fiber whose deadline (deadline_scope, timeout) has passed. Each later
+// cancellation point in the scope throws again.
 class deadline_exceeded : public operation_cancelled {
  public:
   deadline_exceeded() : operation_cancelled(errc::deadline_exceeded) {}

@@ -11,7 +11,8 @@
 
 namespace ulexite::detail {
 
-// Also in children: a fork keeps the registration. A thread that is not running needs no barrier: the switch was one.
+// This holds in child processes too, because fork keeps the registration. A thread that is not running needs no
+// barrier, because its switch was one.
 const bool fences_are_asymmetric =
     !ULEXITE_TSAN && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 

@@ -30,7 +30,7 @@ class intrusive_queue {
     return item;
   }
 
-  // Moves all of `other` behind what is here.
+  // Moves all items of `other` to the end of this list.
   void splice(intrusive_queue& other) noexcept {
     if (other.empty()) return;
     (head_ ? tail_->next : head_) = other.head_;

@@ -1,9 +1,9 @@
 #pragma once
 
-// The system calls on sockets, through one seam: in a deterministic run they may go to a simulated network
-// (testing/network.hpp). Elsewhere each costs one predicted branch more than the call alone.
+// The system calls on sockets. In a deterministic run they may go to a simulated network (testing/network.hpp).
+// Elsewhere each call costs one additional predicted branch.
 //
-// All return what the call did, or -errno.
+// All return the call's result, or -errno.
 
 #include <ulexite/base/controller.hpp>
 
@@ -17,16 +17,16 @@ namespace ulexite::detail {
 
 class fd_source;
 
-// errno, read where no compiler can have kept its address from before a switch of threads.
+// Returns errno. Not inlined, so a compiler cannot keep the address of errno over a switch of threads.
 int last_errno() noexcept;
 
-// What a system call returned, or -errno.
+// Returns the result of a system call, or -errno.
 template <class Integer>
 Integer or_errno(Integer returned) noexcept {
   return returned >= 0 ? returned : -last_errno();
 }
 
-// Sockets that the kernel knows nothing of. Their descriptors are numbers that it never gives.
+// Sockets that the kernel does not know. Their descriptors are numbers that the kernel never assigns.
 class simulated_network {
  public:
   static constexpr int first_fd = 1 << 28;
@@ -45,20 +45,20 @@ class simulated_network {
   virtual int close(int fd) noexcept = 0;
   // poll(2) of descriptors of this network, which never waits.
   virtual int poll(pollfd* queries, nfds_t count) noexcept = 0;
-  // Edges of `fd` are told to `source` from now on, or no longer.
+  // From now on edges of `fd` are reported to `source`, or no longer reported.
   virtual void watch(int fd, fd_source& source) = 0;
   virtual void unwatch(fd_source& source) noexcept = 0;
 
   // The earliest time at which something arrives, or INT64_MAX.
   virtual std::int64_t next_arrival() noexcept = 0;
-  // What has arrived by `now` is seen. Called on the main stack of the run.
+  // Delivers everything that has arrived by `now`. Called on the main stack of the run.
   virtual void arrive(std::int64_t now) noexcept = 0;
 
  protected:
   ~simulated_network() = default;
 };
 
-// Of the run that the calling thread is in, or null.
+// The network of the calling thread's run, or null.
 inline simulated_network* network_of_run() noexcept {
   if (!controlled_somewhere.load(std::memory_order_relaxed)) [[likely]]  // hint
     return nullptr;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Texts that go to the system, which takes each only up to its first NUL. The library's own: nothing for users.
+// Checks of texts for the system, which reads each text only up to its first NUL. Internal: not for users.
 
 #include <ulexite/base/standard.hpp>
 
@@ -11,14 +11,14 @@ namespace ulexite::detail {
 
 inline bool has_nul(std::string_view text) noexcept { return text.find('\0') != text.npos; }
 
-// With "\0" for each NUL, because what() of an exception ends at the first one.
+// The text with "\0" for each NUL, because what() of an exception ends at the first NUL.
 inline std::string escaped(std::string_view text) {
   std::string made;
   for (const char c : text) c == '\0' ? made += "\\0" : made += c;
   return made;
 }
 
-// A name for a message: as it is, or with a NUL in it escaped, and then it says so.
+// A name for a message. A NUL in it is escaped, and the message then says so.
 inline std::string shown(std::string_view name) {
   return has_nul(name) ? '"' + escaped(name) + "\", which contains a NUL" : std::string(name);
 }

@@ -10,7 +10,7 @@
 namespace ulexite::detail {
 namespace {
 
-// One write, no allocation: the process may be about to die of exactly that.
+// One write, and no allocation, because the process may be out of memory.
 void print_line(const char* prefix, const char* format, va_list arguments) noexcept {
   char line[1024];
   const auto room = static_cast<int>(sizeof line) - 1;

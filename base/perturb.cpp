@@ -13,7 +13,7 @@
 namespace ulexite::detail {
 namespace {
 
-// Threads are told apart by the order in which they came here, so one seed gives each thread the same decisions.
+// Threads are numbered by their first call here, so one seed gives each thread the same decisions.
 std::uint64_t thread_seed() noexcept {
   static std::atomic<std::uint64_t> threads{0};
   static const char* const given = std::getenv("ULEXITE_SEED");

@@ -4,9 +4,9 @@
 
 namespace ulexite::detail {
 
-// A perturbation point: in a build with ULEXITE_CHAOS, now and then a pause, a yield or a nap of some microseconds, so
-// that tests meet the interleavings that a quiet machine never shows. The schedule follows from the seed in the
-// environment variable ULEXITE_SEED. Compiled away otherwise.
+// A perturbation point. In a build with ULEXITE_CHAOS it sometimes pauses, yields or sleeps for some microseconds, so
+// tests meet interleavings that are rare on a quiet machine. The environment variable ULEXITE_SEED is the seed of these
+// choices. Other builds compile it away.
 #if defined(ULEXITE_CHAOS) && ULEXITE_CHAOS
 inline constexpr bool perturbed = true;
 void perturb() noexcept;

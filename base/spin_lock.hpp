@@ -1,14 +1,14 @@
 #pragma once
 
-// A lock for sections of a few instructions. Never held over a blocking call; it may be held over a switch of fibers,
-// whose successor then releases it (scheduler: publish after the switch), so it belongs to no thread.
+// A lock for sections of a few instructions. It is never held over a blocking call. It may be held over a switch of
+// fibers, and the successor then releases it (scheduler: publish after the switch). So it belongs to no thread.
 //
 // State
-//   held_   true while somebody is inside. Written by lock, try_lock and unlock.
+//   held_   true while a holder is inside. Written by lock, try_lock and unlock.
 //
 // Pairings
-//   A  unlock stores false, release  ->  lock or try_lock exchanges, or is_free loads, acquire: the next holder
-//      sees all that the last one wrote.
+//   A  unlock stores false, release  ->  lock or try_lock exchanges, or is_free loads, acquire: the next holder sees
+//      all writes of the last one.
 
 #include <ulexite/base/atomics.hpp>
 
@@ -27,10 +27,10 @@ class basic_spin_lock {
   [[nodiscard]] bool try_lock() noexcept { return !held_.exchange(true, Atomics::acquire); }  // A
   void unlock() noexcept { held_.store(false, Atomics::release); }                            // A
 
-  // Is nobody inside? The caller sees all that the last holder wrote.
+  // Whether there is no holder. If true, the caller sees all writes of the last one.
   [[nodiscard]] bool is_free() const noexcept { return !held_.load(Atomics::acquire); }  // A
 
-  // For a lock that nobody but the caller ever locks (biased_lock.hpp).
+  // For a lock that only the caller ever locks (biased_lock.hpp).
   void lock_alone() noexcept { held_.store(true, Atomics::relaxed); }  // published by the caller's fence
   // Waits for its holder without locking it.
   void wait_until_free() const noexcept {

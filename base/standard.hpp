@@ -1,7 +1,7 @@
 #pragma once
 
-// Included by every header that includes no other of ours, so that a compilation for an older standard ends with one
-// sentence, before the hundreds of errors that would follow.
+// Every header that includes no other header of ours includes this one. So a compilation for an older standard ends
+// with one sentence instead of hundreds of errors.
 
 #if __cplusplus < 202002L
 #error "Ulexite needs C++20 or later: compile with -std=c++20"

@@ -8,18 +8,18 @@
 
 namespace ulexite::detail {
 
-// Something that waits for a file descriptor or a time. The loop knows no more of it than this: whoever waits derives
-// from it. While armed it belongs to its source (a timer heap, an fd_source); the owner may take it back at any time
-// with cancel or disarm, after which the loop never touches it again.
+// A wait for a file descriptor or a time. This is all that the loop knows of it; waiters derive from it. While armed it
+// belongs to its source (a timer heap, an fd_source). The owner may take it back at any time with cancel or disarm.
+// After that the loop never touches it.
 struct event {
   event* next = nullptr;  // link in the list of ready events
 
-  // Called once, when the source fires, under the source's lock. True: the event is won, and the loop hands it out in
-  // its list of ready events. False: somebody else (a value, a cancellation) was first; the loop forgets it. Must be
-  // short, must not call into the loop.
+  // Called once, when the source fires, under the source's lock. True: the claim succeeded, and the loop returns the
+  // event in its list of ready events. False: another claimer (a value, a cancellation) was first; the loop drops the
+  // event. Must be short, and must not call into the loop.
   bool (*claim)(event&) noexcept = nullptr;
 
-  void* waiter = nullptr;  // whose event it is: the owner's own affair
+  void* waiter = nullptr;  // for the owner only
 };
 
 using event_list = intrusive_queue<event>;
@@ -29,8 +29,8 @@ struct timer_event : event {
   static constexpr std::uint32_t idle = UINT32_MAX;
 
   std::int64_t deadline = 0;      // steady clock, nanoseconds
-  std::uint32_t position = idle;  // where in its heap; idle: in none. Guarded by the heap's lock
-  std::uint32_t shard = 0;        // which heap
+  std::uint32_t position = idle;  // in its heap; idle: in none. Guarded by the heap's lock
+  std::uint32_t shard = 0;        // the number of its heap
 };
 
 enum class direction : std::uint8_t { read, write };

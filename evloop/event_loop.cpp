@@ -5,13 +5,14 @@
 // State
 //   wake_pending  a wake was called and no wait has returned since. Set by wake, cleared by wait as its last step.
 //   opened        descriptors registered. A counter.
-//   turns         number of turns begun. Written by the turning thread, read by open. libevent's lock orders them where
-//                 it matters: an edge of an old registration is fetched in a turn whose number was stored before the
-//                 event_del of that registration took the lock, and that was before the descriptor was opened again.
+//   turns         the number of turns begun. Written by the turning thread, read by open. Where the order matters,
+//                 libevent's lock gives it. A turn that fetches an edge of an old registration stored its number before
+//                 the event_del of this registration took the lock. And the event_del was before the descriptor was
+//                 opened again.
 //
 // Pairings
-//   A  wake exchanges wake_pending to true  ->  wait exchanges it to false: what was written before the wake is visible
-//      after the wait, even to a wake that found the flag set and wrote no eventfd.
+//   A  wake exchanges wake_pending to true  ->  wait exchanges it to false: writes before the wake are visible after
+//      the wait, even if the wake found the flag set and wrote no eventfd.
 //
 // No wake is lost. Let a wake find the flag clear: it sets it and writes the eventfd. Until a wait clears the flag, a
 // wait that begins sees it and does not block, though a poll may have consumed the edge: the kernel orders the write,
@@ -55,8 +56,9 @@ struct config_deleter {
   void operator()(event_config* config) const noexcept { event_config_free(config); }
 };
 
-// Not wanted: EVENT_BASE_FLAG_PRECISE_TIMER sets a timerfd at each turn; EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST keeps a
-// foreign event_add from a thread that is blocked. The user's environment could switch both on: it is ignored.
+// Two flags are unwanted. EVENT_BASE_FLAG_PRECISE_TIMER sets a timerfd at each turn.
+// EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST hides an event_add of another thread from a blocked thread. The user's
+// environment could set both, so it is ignored.
 base_pointer make_base() {
   set_up_libevent();
   const std::unique_ptr<event_config, config_deleter> config(event_config_new());
@@ -78,7 +80,7 @@ class fd_source {
  public:
   fd_source* next = nullptr;  // in fd_pool
   event_loop::state* owner = nullptr;
-  simulated_network* network = nullptr;  // that its descriptor is of
+  simulated_network* network = nullptr;  // the network of its descriptor, or null
   readiness status;
   struct ::event registration{};
 };
@@ -90,15 +92,15 @@ struct event_loop::state {
   void turn(int flags, event_list& ready) noexcept;
   static void on_edge(evutil_socket_t fd, short what, void* source) noexcept;
 
-  // The base is declared after all that its events lie in, and so freed before.
+  // The base is declared after the members that hold its events, so it is freed before them.
   timers deadlines;
   fd_pool<fd_source> pool;
   owned_fd wakefd;
   struct ::event wake_registration{};
   struct ::event alarm_registration{};
   base_pointer base;
-  short interest;                    // what a descriptor is registered for
-  event_list* collecting = nullptr;  // where on_edge puts the winners; set while a thread turns the loop
+  short interest;                    // the events for which a descriptor is registered
+  event_list* collecting = nullptr;  // the list to which on_edge adds claimed events; set while a thread turns the loop
   std::atomic<std::uint64_t> turns{0};
   std::atomic<std::size_t> opened{0};
   alignas(cache_line) std::atomic<bool> wake_pending{false};
@@ -115,8 +117,8 @@ event_loop::state::state(std::size_t shards)
   watch_own(alarm_registration, deadlines.descriptor());
 }
 
-// Registers a descriptor whose edge does nothing but end a blocking turn. It is never read: each write or expiry is a
-// new edge anyway.
+// Registers a descriptor whose edge only ends a blocking turn. It is never read, because each write or expiry is a new
+// edge anyway.
 void event_loop::state::watch_own(struct ::event& event, int fd) {
   event_assign(&event, base.get(), fd, EV_READ | EV_ET | EV_PERSIST, [](evutil_socket_t, short, void*) {}, nullptr);
   if (event_add(&event, nullptr) != 0) {
@@ -124,7 +126,7 @@ void event_loop::state::watch_own(struct ::event& event, int fd) {
   }
 }
 
-// EVLOOP_ONCE always: without it, EVLOOP_NONBLOCK asks the kernel again until nothing is ready.
+// Always with EVLOOP_ONCE: otherwise EVLOOP_NONBLOCK asks the kernel again until nothing is ready.
 void event_loop::state::turn(int flags, event_list& ready) noexcept {
   turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // owner-written
   const quiet_scope quiet;
@@ -190,9 +192,9 @@ fd_source& event_loop::open(int fd) {
   if (controlled()) [[unlikely]]
     return open_simulated(fd);
   if (fd < 0)
-    throw std::system_error(EBADF, std::system_category(), attempt + std::to_string(fd));  // libevent: silence
+    throw std::system_error(EBADF, std::system_category(), attempt + std::to_string(fd));  // libevent gives no error
   fd_source& source = state_->pool.take();
-  if (!source.owner) source.owner = state_.get();  // once: a callback of its former life may be reading it
+  if (!source.owner) source.owner = state_.get();  // once: a callback of its earlier registration may be reading it
   source.status.open(fd, state_->turns.load(std::memory_order_relaxed));  // ordered as said above
   event_assign(&source.registration, state_->base.get(), fd, state_->interest, state::on_edge, &source);
   state_->opened.fetch_add(1, std::memory_order_relaxed);  // counter

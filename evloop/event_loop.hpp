@@ -10,31 +10,31 @@ namespace ulexite::detail {
 
 class fd_source;
 
-// Readiness of file descriptors and deadlines, for opaque events. One loop serves a whole runtime: any thread arms and
-// disarms events; one thread at a time turns the loop, and gets the events that fired as a list.
+// Reports ready file descriptors and passed deadlines to events. One loop serves a whole runtime. Any thread arms and
+// disarms events. One thread at a time turns the loop, and gets the fired events as a list.
 class event_loop {
  public:
-  // `shards`: number of timer heaps, each with a lock of its own; one per worker keeps them apart.
-  // Throws std::system_error when the kernel refuses the descriptors it needs.
+  // `shards` is the number of timer heaps, each with its own lock; one per worker avoids contention. Throws
+  // std::system_error if the kernel refuses a descriptor.
   explicit event_loop(std::size_t shards);
   ~event_loop();
   event_loop(const event_loop&) = delete;
   event_loop& operator=(const event_loop&) = delete;
 
-  // Turning the loop: one thread at a time, the caller sees to that.
+  // Turning the loop: one thread at a time. The caller ensures this.
 
-  // Appends to `ready` what has fired, and never blocks.
+  // Appends the fired events to `ready`. Never blocks.
   void poll(event_list& ready) noexcept;
-  // The same, but blocks until something has fired or wake was called since the last return of wait.
+  // As poll, but blocks until an event has fired, or wake was called since the last return of wait.
   void wait(event_list& ready) noexcept;
-  // Fires only the timers that are due: no system call.
+  // Fires only the due timers. Makes no system call.
   void fire_timers(event_list& ready) noexcept;
 
-  // Makes the present or else the next wait return. Sticky: a wake before the wait is not lost. Any thread.
+  // Ends the present or the next wait: a wake before the wait is not lost. Any thread.
   void wake() noexcept;
 
-  // Makes room for `count` armed timers in all, in each heap: arming them takes no memory, and so cannot fail. Throws
-  // std::bad_alloc. Any thread.
+  // Makes room for `count` armed timers in total, in each heap. Then arming them allocates nothing and cannot fail.
+  // Throws std::bad_alloc. Any thread.
   void provide_timers(std::size_t count);
   // Arms `timer` at `deadline` (steady clock, nanoseconds) in heap `shard`. It must be idle, and there must be room or
   // memory for it. Any thread.
@@ -47,23 +47,23 @@ class event_loop {
   // Registers `fd`, non-blocking, once for its life. Throws std::system_error (EPERM: a file, always ready). Any
   // thread.
   fd_source& open(int fd);
-  // Ends the registration: both waiting events that can be claimed are appended to `woken`, later arms return false,
-  // and the source may be used again for another fd. Call before the fd is closed. Any thread.
+  // Ends the registration. Claims both waiting events and appends the claimed ones to `woken`; later arms return false.
+  // The source may be used again for another fd. Call it before the fd is closed. Any thread.
   void close(fd_source& source, event_list& woken) noexcept;
   // Waits for `event` to become ready in `direction`. False: it is ready already (or the source is closed), and the
-  // event was not taken. An earlier readiness that nobody consumed counts, so a false may be stale, and so may an event
-  // that fires (just after open, for the former use of the descriptor's number): try the system call, and on EAGAIN arm
-  // again. At most one event per direction; throws nothing; a second one is a panic. Any thread.
+  // event was not taken. An earlier readiness that was not consumed counts, so false may be stale. A fired event may be
+  // stale too (just after open, from the former use of the descriptor's number). So try the system call, and on EAGAIN
+  // arm again. At most one event per direction; a second one is a panic. Any thread.
   static bool arm(fd_source& source, direction direction, event& event) noexcept;
   // Takes `event` back, whether or not it fired. After the return the loop does not touch it. Any thread.
   static void disarm(fd_source& source, direction direction, event& event) noexcept;
 
-  // An edge of a descriptor of a simulated network, which the loop does not see: appends to `ready` the events that it
-  // ends. On the thread of the run.
+  // Delivers an edge of a simulated network's descriptor, which the loop does not see. Appends to `ready` the events
+  // that it ends. On the thread of the run.
   static void fire(fd_source& source, bool readable, bool writable, bool hung_up, event_list& ready) noexcept;
 
-  // Open descriptors plus armed timers: what may make the loop's wait return by itself. Any thread; a hint unless
-  // quiet.
+  // The number of open descriptors and armed timers, which may end the loop's wait by themselves. Any thread; a hint
+  // unless quiet.
   std::size_t registrations() const noexcept;
 
  private:

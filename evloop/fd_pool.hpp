@@ -10,9 +10,10 @@
 
 namespace ulexite::detail {
 
-// Memory for the sources of a loop, recycled but never given back while the loop lives: event_del does not wait for the
-// event's running callback (quiet_scope), which may so come to a source that was closed, or is open again for another
-// descriptor. It must find a source there (readiness says what it then does). `Source` needs a member `Source* next`.
+// Memory for the sources of a loop. It is recycled, but never freed while the loop exists, because event_del does not
+// wait for the event's running callback (quiet_scope). So a callback may reach a source that was closed, or that is
+// open again for another descriptor. It must find a source there (readiness says how it then acts). `Source` needs a
+// member `Source* next`.
 template <class Source>
 class fd_pool {
  public:
@@ -52,7 +53,7 @@ class fd_pool {
     for (std::size_t i = slab_size; i-- > 0;) push(free_, slabs_.back()[i]);
   }
 
-  spin_lock lock_;
+  spin_lock lock_;  // guards the rest
   Source* free_ = nullptr;
   std::vector<std::unique_ptr<Source[]>> slabs_;
 };

@@ -18,15 +18,14 @@ struct thread_mode {
 
 constinit thread_local thread_mode mode;
 
-// Fibers move between threads: the address of a thread_local must not be kept over a switch in a caller this might be
-// inlined into.
+// Not inlined, because fibers move between threads: a caller must not keep the address of a thread_local over a switch.
 [[gnu::noinline]] void set_mode(thread_mode value) noexcept {
   mode = value;
   asm volatile("" ::: "memory");
 }
 
 unsigned long thread_id() noexcept {
-  constexpr unsigned long quiet_id = 1;  // no pthread_t: those are addresses
+  constexpr unsigned long quiet_id = 1;  // not a pthread_t, because those are addresses
   return mode.quiet ? quiet_id : static_cast<unsigned long>(pthread_self());
 }
 
@@ -38,7 +37,7 @@ void report(int severity, const char* message) noexcept {
 }
 
 bool set_up_once() {
-  // Another user of libevent may have set up threads already: the same locks are accepted, others are not.
+  // Another user of libevent may have set up threads already. These locks are accepted, other locks are not.
   if (evthread_use_pthreads() != 0) {
     throw std::system_error(EBUSY, std::system_category(), "ulexite: setting up libevent's locks");
   }

@@ -9,10 +9,10 @@
 
 namespace ulexite::detail {
 
-// A descriptor of the loop's own, closed at the end of its life.
+// A descriptor of the loop. The destructor closes it.
 class owned_fd {
  public:
-  // Takes over `fd`, the result of a system call that was to do `what`. Throws std::system_error if it failed.
+  // Takes over `fd`, the result of a system call. Throws std::system_error that names `what` if the call failed.
   owned_fd(int fd, const char* what) : fd_(fd) {
     if (fd < 0) throw std::system_error(errno, std::system_category(), what);
   }

@@ -11,25 +11,25 @@
 
 namespace ulexite::detail {
 
-// What is known of one descriptor's readiness, and who waits for it. Readiness comes as edges: each is either
-// remembered (once, in `ready`) or handed to the event that waits, never both. All of it under one lock, the claims
-// too, so that an event taken back or claimed is not touched afterwards.
+// The readiness of one descriptor, and its waiters. Readiness arrives as edges. Each edge is either remembered (once,
+// in `ready`) or given to the waiting event, never both. One lock guards all of it, and claims too. So an event that
+// was taken back or claimed is not touched afterwards.
 //
-// Per direction: waiting implies !ready. Closed implies nobody waits.
+// Per direction: waiting implies !ready. Closed implies that no event waits.
 //
-// The end of the stream is remembered for good (`hung_up`): it can arrive in one edge with the last data, and a reader
-// who takes only that data would wait for an edge that never comes. libevent tells only of a shutdown (EPOLLRDHUP);
-// errors and the hang-up of a pipe come as plain edges of both directions. So a waiter may arm after a short read of a
-// stream socket that had no error, and after EAGAIN always.
+// The end of the stream is remembered for ever (`hung_up`). It can arrive in one edge with the last data, and a reader
+// that takes only this data would wait for an edge that never arrives. libevent reports only a shutdown (EPOLLRDHUP).
+// Errors, and the hang-up of a pipe, arrive as plain edges of both directions. So a waiter may arm after a short read
+// of a stream socket that had no error, and always after EAGAIN.
 //
-// An edge may be an old one, of the source's or the descriptor number's life before: a turn of the loop fetches edges
-// from the kernel, and while it comes to deliver them the source and the number can be closed and taken again. libevent
-// finds its events by number, so it then gives the old edge to the new life. Only in the turn in which that life began:
-// later turns fetch after the old registration was removed. An old edge makes a waiter try in vain, once, and that is
-// allowed. An old hang-up would last for good: in that turn the kernel is asked again.
+// An edge may be old, from an earlier use of the source or of the descriptor number. A turn of the loop fetches edges
+// from the kernel. Before it delivers them, the source and the number can be closed and opened again. libevent finds
+// its events by number, so it gives the old edge to the new use. This happens only in the turn in which the new use
+// began, because later turns fetch after the old registration was removed. An old edge causes one useless try, which is
+// allowed. An old hang-up would last for ever, so in that turn the kernel is asked again.
 class readiness {
  public:
-  // `fd` stays open until close is called. `turn`: the loop's present turn, or its last.
+  // `fd` stays open until close is called. `turn` is the loop's present turn, or its last.
   void open(int fd, std::uint64_t turn) noexcept {
     std::lock_guard guard(lock_);
     fd_ = fd;
@@ -38,7 +38,7 @@ class readiness {
     read_ = write_ = {};
   }
 
-  // Claims both waiting events; the winners are appended to `woken`.
+  // Claims both waiting events, and appends the claimed ones to `woken`.
   void close(event_list& woken) noexcept {
     std::lock_guard guard(lock_);
     if (closed_) panic("a descriptor's source was closed twice");
@@ -68,7 +68,7 @@ class readiness {
     if (here.waiting == &event) here.waiting = nullptr;
   }
 
-  // An edge came in `turn`. The events that win their claim are appended to `winners`.
+  // An edge has arrived in `turn`. Claims the waiting events, and appends the claimed ones to `winners`.
   void fire(bool readable, bool writable, bool hung_up, std::uint64_t turn, event_list& winners) noexcept {
     std::lock_guard guard(lock_);
     if (closed_) return;  // an old edge
@@ -91,7 +91,7 @@ class readiness {
     return ::poll(&query, 1, 0) == 1 && (query.revents & POLLRDHUP);
   }
 
-  // True: the one who waited took the edge.
+  // True: the waiting event took the edge.
   static bool hand_over(side& here, event_list& winners) noexcept {
     event* const waiting = here.waiting;
     here.waiting = nullptr;
@@ -100,11 +100,11 @@ class readiness {
     return true;
   }
 
-  spin_lock lock_;
-  bool closed_ = true;
-  bool hung_up_ = false;
-  int fd_ = -1;
-  std::uint64_t born_ = 0;
+  spin_lock lock_;          // guards the rest
+  bool closed_ = true;      // the source is unused: arm fails, and edges are dropped
+  bool hung_up_ = false;    // the end of the stream has been reported: reads are always ready
+  int fd_ = -1;             // to ask the kernel about a hang-up that may be old
+  std::uint64_t born_ = 0;  // the loop's turn in which this use began: its edges may be old
   side read_;
   side write_;
 };

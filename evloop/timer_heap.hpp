@@ -10,10 +10,10 @@
 
 namespace ulexite::detail {
 
-// Armed timers, the earliest on top: a heap of four children per node, half as deep as a binary one and with the
-// children side by side in memory. Each timer knows its position, so removing one costs O(log4 n) and no search.
-// Timers with the same deadline leave in no particular order. Not synchronised; only provide allocates, and
-// a push beyond what it was asked for.
+// Armed timers, the earliest on top, in a heap with four children per node. It is half as deep as a binary heap, and
+// the children are adjacent in memory. Each timer knows its position, so a removal costs O(log4 n) and no search.
+// Timers with equal deadlines leave in no particular order. Not synchronised. Only provide allocates, and a push beyond
+// the provided room.
 class timer_heap {
  public:
   timer_heap() { items_.reserve(64); }  // so that a few timers never allocate
@@ -24,7 +24,7 @@ class timer_heap {
   // The deadline on top, or INT64_MAX.
   [[nodiscard]] std::int64_t earliest() const noexcept { return empty() ? INT64_MAX : items_.front().deadline; }
 
-  // Makes room for `count` timers in all. Throws std::bad_alloc.
+  // Makes room for `count` timers in total. Throws std::bad_alloc.
   void provide(std::size_t count) {
     if (count > items_.capacity()) items_.reserve(std::max(count, 2 * items_.capacity()));
   }
@@ -72,7 +72,7 @@ class timer_heap {
     moved.timer->position = static_cast<std::uint32_t>(index);
   }
 
-  // Moves the hole at `index` up to where `moved` belongs, and puts it there.
+  // Moves the hole at `index` up to the place of `moved`, and puts `moved` there.
   void sift_up(std::size_t index, item moved) noexcept {
     while (index > 0 && moved.deadline < items_[parent(index)].deadline) {
       place(index, items_[parent(index)]);
@@ -91,7 +91,7 @@ class timer_heap {
     place(index, moved);
   }
 
-  // Of the brothers that begin at `first`, the one with the earliest deadline.
+  // The sibling with the earliest deadline, of those from `first` on.
   [[nodiscard]] std::size_t earliest_of(std::size_t first) const noexcept {
     const std::size_t end = std::min(first + arity, size());
     std::size_t best = first;

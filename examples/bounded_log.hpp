@@ -1,9 +1,9 @@
 #pragma once
 
-// A log that holds up nobody: a thread of its own writes it, and what nobody reads in time is dropped, and counted.
+// A log that delays no fiber. A separate thread writes it. Lines that are not read in time are dropped, and counted.
 //
-// spdlog's other loggers write where they are called, holding a std::mutex: with a slow disk, or a pipe that nobody
-// reads, each worker in turn would stand still there, and with it all of its fibers.
+// spdlog's other loggers write in the calling thread, and hold a std::mutex. With a slow disk, or a pipe that is not
+// read, they would block each worker in turn, with all of its fibers.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -27,12 +27,12 @@
 
 namespace examples {
 
-// Writes texts, and waits for their reader no longer than it is told to. For a thread: it blocks.
+// Writes texts, and waits for their reader up to a limit. For a plain thread, because it blocks.
 class bounded_output {
  public:
   using clock = std::chrono::steady_clock;
 
-  // Shares what `fd` is open for, and leaves that as it is. Throws std::system_error.
+  // Shares the open file of `fd`, and does not change it. Throws std::system_error.
   explicit bounded_output(int fd) : bounded_output(own(fd), "cannot write to descriptor " + std::to_string(fd)) {}
   // Appends to a file, whose folder is made if need be. Throws std::system_error naming the file.
   explicit bounded_output(const std::filesystem::path& path)
@@ -41,8 +41,8 @@ class bounded_output {
   bounded_output& operator=(const bounded_output&) = delete;
   ~bounded_output() { ::close(fd_); }
 
-  // Writes all of it. False: its reader has gone, or has not made room until the end, or the disk is full. Only a
-  // file's disk may take longer.
+  // Writes all of `text`. False if the reader has closed, or has not made room before the limit, or the disk is full.
+  // Only a file's disk may take longer than the limit.
   bool write(std::string_view text) {
     while (!text.empty()) {
       if (!await_room()) return false;
@@ -56,8 +56,8 @@ class bounded_output {
     return true;
   }
 
-  // From now on writes wait until then only. Any thread.
-  void end_at(clock::time_point end) { end_.store(end, std::memory_order_relaxed); }  // await_room looks again soon
+  // From now on writes wait at most until `end`. Any thread.
+  void end_at(clock::time_point end) { end_.store(end, std::memory_order_relaxed); }  // await_room checks again soon
 
  private:
   bounded_output(int fd, const std::string& failure) : fd_(fd) {
@@ -66,8 +66,8 @@ class bounded_output {
     is_socket_ = S_ISSOCK(about.st_mode);
   }
 
-  // Whether a write blocks belongs to what is open, which other processes may share. A pipe or a terminal can be opened
-  // once more; a file must not be, because it would be written from its beginning.
+  // Other processes may share the open file, so its O_NONBLOCK flag must not change. A pipe or a terminal can be opened
+  // once more. A file must not be, because it would be written from its beginning.
   static int own(int fd) {
     struct stat about{};
     if (::fstat(fd, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode))) {
@@ -79,7 +79,7 @@ class bounded_output {
   }
 
   static int opened(const std::filesystem::path& path) {
-    std::error_code ignored;  // without the folder the file cannot be opened, and that is told
+    std::error_code ignored;  // without the folder the open fails, and reports it
     if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
     return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
   }
@@ -114,12 +114,12 @@ class bounded_log {
   bounded_log& operator=(const bounded_log&) = delete;
   ~bounded_log() { finish(); }
 
-  // Its functions copy a line into a queue, under a std::mutex that is held for no longer than that, and never across a
-  // suspension. When the queue is full the oldest lines are lost. Any fiber.
+  // Its functions copy a line into a queue. They hold a std::mutex only for the copy, and never over a suspension. When
+  // the queue is full the oldest lines are lost. Any fiber.
   [[nodiscard]] const std::shared_ptr<spdlog::async_logger>& logger() const noexcept { return logger_; }
 
-  // Writes what is left, and returns how many lines were lost. Blocks the thread meanwhile: for a reader up to a
-  // second. Nothing may be logged any more.
+  // Writes the remaining lines, and returns the number of lost lines. Blocks the thread meanwhile, for a slow reader up
+  // to a second. Nothing may be logged after it.
   std::size_t finish() {
     if (!writer_) return lost_;
     sink_->output.end_at(bounded_output::clock::now() + std::chrono::seconds(1));
@@ -129,7 +129,7 @@ class bounded_log {
   }
 
  private:
-  // Only the thread uses it, which is over when `lost` is read.
+  // Only the log's thread uses it; it has ended when `lost` is read.
   struct output_sink final : spdlog::sinks::base_sink<spdlog::details::null_mutex> {
     template <class Where>
     explicit output_sink(const Where& where) : output(where) {}
@@ -150,8 +150,8 @@ class bounded_log {
   std::size_t lost_ = 0;
 };
 
-// What a program has to say at its end, on standard output, which may be the log that nobody reads. std::printf would
-// block there, if not before then in exit.
+// Prints a program's last message on standard output, which may be a log that is not read. std::printf would block
+// there, at the latest in exit.
 inline void say_at_the_end(std::string text, std::size_t lost_lines) try {
   if (lost_lines > 0) text += std::to_string(lost_lines) + " lines of the log were lost\n";
   bounded_output out(STDOUT_FILENO);

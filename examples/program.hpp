@@ -1,7 +1,6 @@
 #pragma once
 
-// What the mains of the examples have in common: options, signals, the number of workers, and one line for what went
-// wrong.
+// The common part of the examples' mains: options, signals, the number of workers, and one line for an error.
 
 #include "stop_signals.hpp"
 

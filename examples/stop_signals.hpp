@@ -1,7 +1,7 @@
 #pragma once
 
-// SIGINT and SIGTERM as something that a fiber waits for. The examples share it. SIGPIPE is ignored from then on: when
-// the reader of a log or of standard output has gone, the write fails, and that must not end a server.
+// Lets a fiber wait for SIGINT and SIGTERM. The examples share it. From then on SIGPIPE is ignored: if the reader of a
+// log or of standard output has closed, the write fails, but the server must not end.
 
 #include <ulexite/os/signal_set.hpp>
 

@@ -17,7 +17,7 @@ extern "C" {
 
 const char ULEXITE_BUILT_AS = 0;
 
-// The floating-point controls are the thread's, not those of whoever happened to start it.
+// A new computation has the thread's floating-point controls, not those of the computation that started it.
 [[noreturn, gnu::used]] void ulexite_context_main(void* frame, void* data) noexcept {
   using namespace ulexite::detail;
   const ulexite::detail::passage& passage = *static_cast<const ulexite::detail::passage*>(data);
@@ -28,8 +28,8 @@ const char ULEXITE_BUILT_AS = 0;
 }
 }
 
-// ulexite_context_entry, the outermost frame of every fiber: its return address is declared undefined, which is where
-// an unwinder stops. make_fcontext's own frame has no such mark in Boost 1.81, and unwinders ran off its end.
+// ulexite_context_entry is the outermost frame of every fiber. Its return address is declared undefined, so unwinders
+// stop there. make_fcontext's own frame has no such mark in Boost 1.81, and unwinders ran past its end.
 
 #if defined(__x86_64__)
 asm(R"(

@@ -20,21 +20,21 @@ namespace ulexite::detail {
 
 [[gnu::used]] inline const char* const built_as = &ULEXITE_BUILT_AS;
 
-// What belongs to a thread although C++ thinks of it as belonging to a computation: a switch takes it out of the thread
-// and puts it back where the computation goes on. One per thread that switches, made by that thread.
+// State that the C++ runtime keeps per thread, but that belongs to a computation. A switch saves it from the thread,
+// and restores it in the thread on which the computation continues. Each thread that switches makes one object.
 struct switch_thread {
   switch_thread() noexcept;
 
-  struct exception_globals {  // the Itanium C++ ABI's, of which every thread has one
+  struct exception_globals {  // of the Itanium C++ ABI; every thread has one
     void* caught;
     unsigned int uncaught;
   };
   exception_globals* exceptions;
   int* error;                  // errno
-  floating_controls floating;  // that every computation starts with
+  floating_controls floating;  // the initial ones of every computation
 };
 
-// Where a computation was left: its registers lie on its stack.
+// The saved state of a suspended computation. Its registers are on its stack.
 struct context {
   void* frame = nullptr;
 #if ULEXITE_ASAN

@@ -9,9 +9,10 @@
 
 namespace ulexite::detail {
 
-// What a switch touches of a fiber, kept together.
+// The members of a fiber that a switch touches, kept together.
 struct resumable_job : job {
-  // Before the switch, by the fiber. It is in no queue until its wait is claimed, so `next` is free for the object.
+  // Called by the fiber before the switch. The fiber is in no queue until its wait is claimed, so `next` may hold the
+  // object.
   void note_wait(const void* object, std::uint8_t bits, std::uint32_t since) noexcept {
     next = static_cast<job*>(const_cast<void*>(object));
     wait_bits = bits;
@@ -36,13 +37,13 @@ struct resumable_job : job {
 
   context saved;  // while it is resumable
   fiber_state state;
-  std::uint8_t wait_bits = 0;    // in this padding and in `next`: its last wait, see note_wait
-  std::uint32_t wait_since = 0;  // milliseconds of the steady clock, of its worker's last look at it
-  stack* standing = nullptr;     // while it is started
+  std::uint8_t wait_bits = 0;    // the last wait, in this padding and in `next`: see note_wait
+  std::uint32_t wait_since = 0;  // milliseconds of the steady clock, when its worker last read the clock
+  stack* standing = nullptr;     // its stack, while it is started
 };
 
-// A computation that can be left and resumed. It has no stack until it first runs, and gives it back when it ends. In a
-// queue it is told from a plain job by its `run`, which is null.
+// A computation that can be suspended and resumed. It has no stack until it first runs, and returns the stack when it
+// ends. In a queue its null `run` distinguishes it from a plain job.
 struct fiber : resumable_job, fiber_identity {
   [[nodiscard]] static bool is_fiber(const job& runnable) noexcept { return runnable.run == nullptr; }
 };

@@ -1,12 +1,12 @@
 #pragma once
 
-// Whether a fiber may be resumed: the flag around the switch. Nobody ever waits on it. A fiber is published to its
-// wakers only after its context was saved, so a resumer that meets another state than `resumable` has met a defect of
-// the runtime, and is told so.
+// Whether a fiber may be resumed: the flag around the switch. No thread ever waits on it. A fiber is published to its
+// wakers only after its context was saved. So a resumer that meets another state than `resumable` has met a defect of
+// the runtime, and the functions return false.
 //
 // State
 //   state_   fresh -> running <-> resumable, running -> dead. Written by the thread that runs the fiber, or that has
-//            just left it. A resumer, who holds the only reference that may be resumed, sees the latest value.
+//            just left it. A resumer holds the only reference that may be resumed, so it sees the latest value.
 //
 // Pairings
 //   A  saved stores resumable, release  ->  resume loads it, acquire: the resumer sees the saved context.
@@ -32,24 +32,24 @@ constexpr const char* to_string(fiber_phase phase) noexcept {
 template <class Atomics = std_atomics>
 class basic_fiber_state {
  public:
-  // Any thread; exact for the one that runs the fiber or may resume it, a hint for others.
+  // Any thread. Exact for the thread that runs the fiber or may resume it, a hint for others.
   [[nodiscard]] fiber_phase phase() const noexcept { return state_.load(Atomics::relaxed); }  // hint
 
-  // fresh -> running. False, and no change, from any other phase. The thread that is to run the fiber.
+  // fresh -> running. False, and no change, from any other phase. Called by the thread that is to run the fiber.
   [[nodiscard]] bool start() noexcept { return advance(fiber_phase::fresh); }
 
-  // running -> resumable, once the context is saved. The thread that has just left the fiber.
+  // running -> resumable, once the context is saved. Called by the thread that has just left the fiber.
   void saved() noexcept { state_.store(fiber_phase::resumable, Atomics::release); }  // A
 
-  // resumable -> running. False, and no change, from any other phase: somebody else runs it, or it is dead. The thread
-  // that is to run the fiber.
+  // resumable -> running. False, and no change, from any other phase: another thread runs it, or it is dead. Called by
+  // the thread that is to run the fiber.
   [[nodiscard]] bool resume() noexcept { return advance(fiber_phase::resumable); }
 
-  // running -> dead. The thread that runs the fiber.
+  // running -> dead. Called by the thread that runs the fiber.
   void finish() noexcept { state_.store(fiber_phase::dead, Atomics::relaxed); }  // nothing more to publish
 
  private:
-  // A load and a store: only one party may try at a time, and in chaos builds a second one is caught in the act.
+  // A load and a store, because only one thread may try at a time. Chaos builds detect a second one with an exchange.
   bool advance(fiber_phase from) noexcept {
 #if defined(ULEXITE_CHAOS) && ULEXITE_CHAOS
     return state_.compare_exchange_strong(from, fiber_phase::running, Atomics::acquire, Atomics::relaxed);  // A

@@ -12,12 +12,12 @@ namespace ulexite::detail {
 
 #if defined(__x86_64__)
 
-// The control words of the x87 and SSE units; their flags are nobody's across a call. One word, for it is stored and
+// The control words of the x87 and SSE units; calls do not preserve their flags. One word, because it is stored and
 // loaded at each switch.
 class floating_controls {
  public:
-  // Those of the running computation. The x87's are looked at only if SSE's are not the `usual` ones, for who changes
-  // the rounding (std::fesetround) changes both.
+  // The controls of the running computation. Reads the x87's only if SSE's are not the `usual` ones, because a change
+  // of the rounding (std::fesetround) changes both.
   static floating_controls current(floating_controls usual) noexcept {
     const std::uint64_t sse = sse_controls();
     return sse == static_cast<std::uint32_t>(usual.words_) ? usual : floating_controls(sse);
@@ -29,7 +29,7 @@ class floating_controls {
     asm volatile("fldcw %0" : : "m"(x87));
     _mm_setcsr(static_cast<std::uint32_t>(words_));
   }
-  // The same, where the running computation may have left others.
+  // As above, if the running computation may have changed the controls.
   void restore() const noexcept {
     if (!(current(*this) == *this)) [[unlikely]]
       apply();
@@ -49,7 +49,7 @@ class floating_controls {
 
 #elif defined(__aarch64__)
 
-// The control register, which Boost's jump leaves alone.
+// The control register, which Boost's jump does not save.
 class floating_controls {
  public:
   static floating_controls current(floating_controls) noexcept { return of_thread(); }

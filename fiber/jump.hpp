@@ -1,11 +1,11 @@
 #pragma once
 
-// The bare jump from one stack to another, with what the C++ ABI wants kept. Two ways:
+// The bare jump from one stack to another, which keeps the registers that the C++ ABI preserves. There are two kinds:
 //
-//   x86-64      a dozen instructions of our own, inlined: no call that the processor's return predictor takes for one
-//               that will return, and no saving and loading of the floating-point control words, which the switch only
-//               looks at (floating_controls.hpp). A yield takes half the time.
-//   elsewhere   Boost.Context's (Oliver Kowalke, 2009). ULEXITE_BOOST_SWITCH takes it on x86-64 too, for comparison.
+//   x86-64      a dozen instructions of our own, inlined. There is no call that the processor's return predictor
+//               expects to return. The floating-point control words are only read (floating_controls.hpp), not saved
+//               and loaded. A yield takes half the time.
+//   elsewhere   Boost.Context's (Oliver Kowalke, 2009). ULEXITE_BOOST_SWITCH uses it on x86-64 too, for comparison.
 
 #include <ulexite/base/standard.hpp>
 
@@ -18,21 +18,22 @@
 
 #include <cstddef>
 
-// The first frame of every started computation; in context.cpp. Calls ulexite_context_main(frame, data) of who left.
+// The first frame of every started computation; in context.cpp. Calls ulexite_context_main with the frame and the data
+// of the computation that left.
 extern "C" void ulexite_context_entry();
 
 namespace ulexite::detail {
 
-// The one that left: where its registers lie on its stack, and what it handed over.
+// The computation that left: the address of its registers on its stack, and the data that it passed.
 struct arrival {
   void* frame;
   void* data;
 };
 
-// Leaves this stack for the one whose frame is `target`; returns when somebody jumps to this one's frame.
+// Leaves this stack for the stack with frame `target`. Returns when a thread jumps to this stack's frame.
 #if ULEXITE_OWN_JUMP
 
-// A frame is the address to go on at, then rbp, on the stack.
+// A frame on the stack is the address at which to continue, then rbp.
 [[gnu::always_inline]] inline arrival jump(void* target, void* data) noexcept {
   asm volatile(
       "leaq -128(%%rsp), %%rsp\n\t"  // the red zone
@@ -54,10 +55,10 @@ struct arrival {
         "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
 #endif
         "cc", "memory");
-  return {target, data};  // of the one that jumped here
+  return {target, data};  // of the computation that jumped here
 }
 
-// The frame of a computation that starts on the stack that ends at `top`.
+// Makes the frame of a computation that starts on the stack with the end `top`.
 inline void* make_frame(char* top, std::size_t) noexcept {
   void** const frame = reinterpret_cast<void**>(top) - 2;
   frame[0] = reinterpret_cast<void*>(ulexite_context_entry);

@@ -13,10 +13,11 @@ namespace {
 
 constexpr int this_process = -10'000;  // PIDFD_SELF_THREAD; threads share their memory. Older headers do not name it
 
-// False once the kernel has refused such calls altogether. Valgrind does not know them, and would say so at length.
+// False once the kernel has refused such calls. Valgrind does not know them, and would print long messages.
 std::atomic<bool> takes_many{!under_valgrind()};
 
-// On how many of `ranges`, from the first on, the kernel took the advice in one call. It answers in bytes.
+// Returns the number of `ranges`, from the first on, for which the kernel took the advice in one call. The kernel
+// answers in bytes.
 std::size_t advise_at_once(std::span<const iovec> ranges, int advice) noexcept {
   if (ranges.size() < 2 || !takes_many.load(std::memory_order_relaxed)) return 0;  // hint
   long bytes = ::syscall(SYS_process_madvise, this_process, ranges.data(), ranges.size(), advice, 0);
@@ -32,7 +33,7 @@ std::size_t advise_at_once(std::span<const iovec> ranges, int advice) noexcept {
 
 }  // namespace
 
-// What was refused among others is tried alone: perhaps only the many were refused.
+// A range that was refused in a group is tried alone, because the kernel may have refused only the group.
 std::size_t advise(std::span<const iovec> ranges, int advice) noexcept {
   std::size_t done = 0;
   while (done < ranges.size()) {

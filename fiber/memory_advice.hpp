@@ -1,6 +1,6 @@
 #pragma once
 
-// Telling the kernel the same about many ranges of memory, with one system call where it can be.
+// Gives the kernel one advice on many ranges of memory, with one system call if possible.
 
 #include <ulexite/base/standard.hpp>
 
@@ -19,9 +19,10 @@
 
 namespace ulexite::detail {
 
-// Gives `advice` (madvise's) on each of up to 1024 `ranges` of whole pages, in their order. Returns on how many; the
-// kernel refused the next (errno says why). One system call from Linux 6.14 on (process_madvise on oneself); one for
-// each range before, and where that is forbidden. Any thread.
+// Gives `advice` (of madvise) on each of up to 1024 `ranges` of whole pages, in order. Returns the number of accepted
+// ranges; the kernel refused the next one, and errno is set. Makes one system call from Linux 6.14 on (process_madvise
+// on its own process). On older kernels, and where this call is forbidden, it makes one call for each range. Any
+// thread.
 std::size_t advise(std::span<const iovec> ranges, int advice) noexcept;
 
 }  // namespace ulexite::detail

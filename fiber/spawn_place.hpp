@@ -20,8 +20,9 @@ namespace ulexite::detail {
   return address;
 }
 
-// Where a fiber was spawned, in one word: a place in the source, or, because a function that takes any arguments has no
-// place for a default one, an address in the code that called it. Any thread may copy it at any time.
+// The place of a fiber's spawn, in one word. It is a place in the source, or an address in the calling code. Functions
+// with any number of arguments need the address, because they cannot have a default argument. Any thread may copy it at
+// any time.
 class spawn_place {
  public:
   constexpr spawn_place() noexcept = default;
@@ -29,12 +30,12 @@ class spawn_place {
   explicit spawn_place(const void* code) noexcept : bits_(reinterpret_cast<std::uintptr_t>(code) << 1 | 1) {}
 
   [[nodiscard]] bool known() const noexcept { return bits_ != 0; }
-  // Which of the two it is, if it is known.
+  // Whether it is a place in the source and not an address.
   [[nodiscard]] bool in_source() const noexcept { return (bits_ & 1) == 0; }
   [[nodiscard]] std::source_location source() const noexcept { return std::bit_cast<std::source_location>(bits_); }
   [[nodiscard]] const void* code() const noexcept { return reinterpret_cast<const void*>(bits_ >> 1); }
 
-  // For a trace: all of it, below 48 bits.
+  // The whole value, below 48 bits, for a trace.
   [[nodiscard]] std::uintptr_t bits() const noexcept { return bits_; }
   static spawn_place of_bits(std::uintptr_t bits) noexcept {
     spawn_place made;
@@ -49,7 +50,7 @@ class spawn_place {
   static_assert(sizeof(std::source_location) == sizeof(std::uintptr_t) &&
                 std::is_trivially_copyable_v<std::source_location>);
 
-  std::uintptr_t bits_ = 0;  // a source_location points to what is aligned, an address in user space has a bit to spare
+  std::uintptr_t bits_ = 0;  // a source_location is an aligned pointer, an address in user space has a spare bit
 };
 
 }  // namespace ulexite::detail

@@ -1,6 +1,6 @@
 #pragma once
 
-// Stacks and who stands on them.
+// Stacks and their owners.
 //
 // Pairings
 //   A  the worker that puts a fiber on a stack (scheduler.cpp) stores owner, release  ->  the overflow handler, on
@@ -15,7 +15,7 @@
 
 namespace ulexite::detail {
 
-// Who a fiber is, for reports. Read by the overflow handler on the faulting thread, hence plain and trivially readable.
+// The identity of a fiber, for reports. The overflow handler reads it on the faulting thread, so it is plain data.
 struct fiber_identity {
   std::uint64_t id = 0;
   const char* name = nullptr;  // null: unnamed
@@ -36,21 +36,22 @@ struct alignas(cache_line) stack {
   void* sanitizer = nullptr;                          // context.cpp's, for ThreadSanitizer
   std::uint32_t guard = 0;                            // bytes of the guard, which ends at `low`
   bool dirty = false;                                 // memory may be committed
-  bool canary = false;                                // no guard could be had: checked when given back
+  bool canary = false;                                // no guard was possible: checked when returned
 
   [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(high - low); }
 };
 
-// Bytes from the top of the stack down to the deepest page that was touched since the stack's memory was last given
-// back: the high-water mark, in whole pages. An estimate where memory was swapped out. A system call for each 4 MiB of
-// stack below that page. Any thread.
+// The high-water mark of a stack: the bytes from its top down to the deepest touched page. It counts from the last
+// return of the stack's memory. It is an estimate if memory was swapped out. Makes a system call for each 4 MiB of
+// untouched stack. Any thread.
 std::size_t stack_high_water(const stack& stack) noexcept;
 
-// How the guards of this process's stacks were made so far. Any thread; the three may be a moment apart.
+// The number of guards of each kind that this process has made. Any thread; the three numbers may be from slightly
+// different times.
 struct stack_guards {
   std::size_t installed = 0;   // by MADV_GUARD_INSTALL
   std::size_t protected_ = 0;  // by mprotect
-  std::size_t canaries = 0;    // no guard: an overflow is found when the stack is given back, if ever
+  std::size_t canaries = 0;    // no guard: an overflow is found when the stack is returned, or never
 };
 stack_guards count_stack_guards() noexcept;
 

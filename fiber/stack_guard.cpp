@@ -35,7 +35,7 @@ constinit guard_counters counters;
 
 // Two maps for each guard, and a quarter of all maps: an eighth.
 std::size_t default_budget() noexcept {
-  std::size_t maps = 65530;  // the kernel's default, when it does not tell
+  std::size_t maps = 65530;  // the kernel's default, if it cannot be read
   if (std::FILE* const file = std::fopen("/proc/sys/vm/max_map_count", "re")) {
     if (std::fscanf(file, "%zu", &maps) != 1) maps = 65530;
     std::fclose(file);
@@ -43,7 +43,7 @@ std::size_t default_budget() noexcept {
   return maps / 8;
 }
 
-// Old kernels refuse the advice; so do new ones for locked memory (mlockall), which the fresh page would be as well.
+// Old kernels refuse the advice. New ones refuse it for locked memory (mlockall); then the test page is locked too.
 bool kernel_installs_guards() noexcept {
   void* const page = ::mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return false;
@@ -52,7 +52,7 @@ bool kernel_installs_guards() noexcept {
   return installed;
 }
 
-// NOLINTBEGIN(concurrency-mt-unsafe): safe as long as nobody calls setenv meanwhile
+// NOLINTBEGIN(concurrency-mt-unsafe): safe as long as no thread calls setenv meanwhile
 guard_policy make_policy() noexcept {
   guard_policy policy{guard_kind::install, default_budget()};
   if (const char* const budget = std::getenv("ULEXITE_STACK_GUARD_BUDGET")) {
@@ -75,8 +75,8 @@ const guard_policy& policy() noexcept {
 
 char* guard_of(const stack& stack) noexcept { return stack.low - stack.guard; }
 
-// Guards as many of the list's stacks as one system call serves, or up to the first whose guard the kernel refuses.
-// Returns the rest of the list: all of it means that the first was refused.
+// Guards the list's stacks, up to the limit of one system call or the first guard that the kernel refuses. Returns the
+// rest of the list. If this is the whole list, the first guard was refused.
 stack* install(stack* list) noexcept {
   iovec ranges[64];
   std::size_t count = 0;
@@ -89,7 +89,7 @@ stack* install(stack* list) noexcept {
   return list;
 }
 
-// A guard is counted before it is made, so that threads together stay within the budget.
+// Counts a guard before it makes it, so that all threads together stay within the budget.
 bool protect(const stack& stack) noexcept {
   if (counters.protected_.fetch_add(1, std::memory_order_relaxed) < policy().budget &&  // counter
       ::mprotect(guard_of(stack), stack.guard, PROT_NONE) == 0) {

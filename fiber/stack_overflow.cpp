@@ -1,8 +1,8 @@
-// All that the handler does is async-signal-safe: it may have interrupted anything, malloc and printf included.
+// The handler makes only async-signal-safe calls, because it may have interrupted any function, even malloc or printf.
 //
 // Pairings
-//   A  whoever puts a fiber on a stack stores owner, release  ->  the report loads it, acquire: it sees the identity
-//      complete. (Most often both are one thread; but any thread can hit the guard of a foreign stack.)
+//   A  the thread that puts a fiber on a stack stores owner, release  ->  the report loads it, acquire: it sees the
+//      complete identity. (Usually both are one thread, but any thread can hit the guard of a foreign stack.)
 
 #include <ulexite/base/panic.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
@@ -27,7 +27,7 @@
 namespace ulexite::detail {
 namespace {
 
-// A line put together without printf, and cut where it becomes too long.
+// A line that is built without printf, and cut if it becomes too long.
 class report_line {
  public:
   report_line& text(const char* text) noexcept {
@@ -75,7 +75,7 @@ void describe(report_line& line, const stack& stack) noexcept {
 
 using action = struct sigaction;
 
-// What was installed before, written once before the handler can run.
+// The earlier actions, written once before the handler can run.
 action earlier_segv{};
 action earlier_bus{};
 
@@ -85,7 +85,7 @@ void set_default(int signal) noexcept {
   ::sigaction(signal, &plain, nullptr);
 }
 
-// Says in which fiber `what` came about, if the stack pointer `top` is that of one.
+// Reports the fiber in which `what` happened, if the stack pointer `top` is on a fiber's stack.
 bool name_fiber(report_line& line, const char* what, const void* top) noexcept {
   const stack* const standing = stack_slab::holding(top);
   if (!standing || !standing->owner.load(std::memory_order_acquire)) return false;  // A
@@ -103,11 +103,11 @@ const void* stack_pointer(const void* interrupted) noexcept {
 #endif
 }
 
-// A fault that is not ours. Should the earlier handler have asked for a signal mask of its own, it does without. It may
-// leave by an exception or a jump.
+// Passes a fault that is not ours to the earlier handler. It does not apply that handler's signal mask. The earlier
+// handler may leave by an exception or a jump.
 void pass_on(int signal, siginfo_t* info, void* context) {
   const action& earlier = signal == SIGSEGV ? earlier_segv : earlier_bus;
-  const bool sent = info->si_code <= 0;  // by kill(): no instruction that would fault again
+  const bool sent = info->si_code <= 0;  // sent by kill(): no instruction would fault again
   if (earlier.sa_handler == SIG_IGN && sent) return;
   if (earlier.sa_handler == SIG_DFL || earlier.sa_handler == SIG_IGN) {
     set_default(signal);
@@ -125,7 +125,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   }
 }
 
-// When it returns after a report, the instruction faults again and meets the default action.
+// After a report it returns. Then the instruction faults again and the default action runs.
 void on_fault(int signal, siginfo_t* info, void* context) {
   const stack* const overflown = info->si_code > 0 ? stack_slab::guarded(info->si_addr) : nullptr;
   if (!overflown) return pass_on(signal, info, context);
@@ -136,7 +136,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   set_default(signal);
 }
 
-// The earlier action is remembered before ours can run, hence the two calls.
+// Makes two calls, because the earlier action must be stored before our handler can run.
 void install_for(int signal, action& earlier) {
   action ours{};
   ours.sa_sigaction = on_fault;
@@ -155,7 +155,7 @@ std::terminate_handler earlier_terminate = nullptr;  // written once, before our
   std::abort();
 }
 
-// 64 KiB, or what the processor's registers need (they are saved there) with room for an earlier handler.
+// 64 KiB, or the space for the processor's registers, which are saved there, with room for an earlier handler.
 std::size_t signal_stack_size() noexcept {
   constexpr std::size_t kib = 1024;
   const auto smallest = static_cast<std::size_t>(::getauxval(AT_MINSIGSTKSZ)) + 32 * kib;
@@ -175,7 +175,7 @@ void install_death_reports() {
   }();
 }
 
-// A worker without one still runs fibers.
+// A worker without a signal stack still runs fibers.
 signal_stack::signal_stack() noexcept {
   if (!make())
     warn("a thread has no signal stack (errno %d): a stack overflow of its fibers would not be reported", errno);
@@ -202,7 +202,7 @@ bool signal_stack::make() noexcept {
   return true;
 }
 
-// Somebody may have put another one in its place meanwhile: that stays.
+// If other code has installed another signal stack meanwhile, that one stays.
 signal_stack::~signal_stack() {
   if (!memory_) return;
   stack_t present{};

@@ -6,21 +6,22 @@
 
 namespace ulexite::detail {
 
-// Installs, once per process, the handlers that name a fiber in which the process ends. Throws std::system_error when
+// Installs the handlers that name the fiber in which the process dies. Once per process. Throws std::system_error if
 // the system refuses. Any thread.
 //
-// That of SIGSEGV and SIGBUS tells a fault in a stack's guard from any other: it writes one line
+// The handler of SIGSEGV and SIGBUS detects a fault in a stack's guard. It writes one line
 //   ulexite: stack overflow in fiber #7 'name' (stack of 262144 bytes, spawned at file.cpp:12): address 0x...
 // to stderr and then lets the default action kill the process. Any other fault goes to the handler that was installed
-// before. If that is the default action and a fiber ran, a like line says so first: "ulexite: SIGSEGV in fiber #7 ...".
+// before. If that is the default action and a fiber ran, it first writes a similar line:
+// "ulexite: SIGSEGV in fiber #7 ...".
 //
-// That of std::terminate writes "ulexite: std::terminate in fiber #7 ...", if a fiber called it, and calls the handler
-// that was installed before.
+// The handler of std::terminate writes "ulexite: std::terminate in fiber #7 ...", if a fiber called it, and calls the
+// handler that was installed before.
 void install_death_reports();
 
-// Gives the calling thread, for its own life, a signal stack for that handler: a fault on a full stack cannot be
-// handled on it. A thread that already has one keeps it. Where the system refuses, one line says so, and an overflow on
-// this thread ends the process without a report. Created and destroyed by the same thread.
+// Gives the calling thread a signal stack while the object exists, because a fault on a full stack cannot be handled
+// there. A thread that already has a signal stack keeps it. If the system refuses, it prints one line, and an overflow
+// on this thread ends the process without a report. One thread must create and destroy it.
 class signal_stack {
  public:
   signal_stack() noexcept;
@@ -39,9 +40,9 @@ class signal_stack {
 [[noreturn, gnu::cold]] void report_broken_canary(const stack& stack) noexcept;
 [[gnu::cold]] bool canary_is_broken(const stack& stack) noexcept;
 
-// Ends the process, with a line like the handler's, when `stack` has a canary instead of a guard and it was
-// overwritten: whatever lies below may be damaged. The pool checks each stack it is given; whoever knows the owner for
-// a shorter time than that should check before. Any thread.
+// Ends the process, with a line like the handler's, if `stack` has an overwritten canary, because memory below may be
+// damaged. The pool checks each returned stack. A caller that knows the owner only earlier should check before. Any
+// thread.
 inline void check_stack_canary(const stack& stack) noexcept {
   if (stack.canary && canary_is_broken(stack)) report_broken_canary(stack);
 }

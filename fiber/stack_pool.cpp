@@ -29,8 +29,8 @@ namespace {
 constexpr std::size_t smallest = std::size_t{16} << 10;
 constexpr std::size_t largest = std::size_t{1} << 30;
 
-// Frames that were left without returning (a fiber abandoned, a longjmp) leave their red zones poisoned, into which the
-// stack's next user would run.
+// Frames that never returned (of an abandoned fiber, or by longjmp) leave poisoned red zones, which the stack's next
+// user would hit.
 void unpoison([[maybe_unused]] const stack& stack) noexcept {
 #if ULEXITE_ASAN
   ASAN_UNPOISON_MEMORY_REGION(stack.low, stack.size());
@@ -38,7 +38,7 @@ void unpoison([[maybe_unused]] const stack& stack) noexcept {
 }
 
 #if ULEXITE_ASAN
-// With detect_stack_use_after_return the variables lie on a fake stack, to whose frames only the real one points.
+// With detect_stack_use_after_return the variables are on a fake stack, and only the real stack points to its frames.
 __attribute__((no_sanitize("address"))) void register_fake_frames(const stack& stack, const context& left) noexcept {
   if (!left.fake_stack) return;
   for (auto* at = static_cast<void* const*>(left.frame); static_cast<const void*>(at) < stack.high; ++at) {
@@ -63,7 +63,8 @@ stack* merge(stack* a, stack* b) noexcept {
   return list;
 }
 
-// Sorts a list by address. In place, as there may be no memory. Bin i holds 2^i stacks or none, as in binary counting.
+// Sorts a list by address. In place, because there may be no memory. Bin i holds 2^i stacks or none, as in binary
+// counting.
 stack* sort(stack* list) noexcept {
   stack* bins[64] = {};
   while (list) {
@@ -77,8 +78,8 @@ stack* sort(stack* list) noexcept {
   return list;
 }
 
-// Commits the topmost page, which each fiber needs, of those that have no memory. For many at once this costs less than
-// the page faults (docs/memory.md).
+// Commits the topmost page, which each fiber needs, of stacks without memory. For many at once this costs less than
+// page faults (docs/memory.md).
 void prefault(stack* list) noexcept {
   iovec tops[64];
   while (list) {
@@ -88,14 +89,14 @@ void prefault(stack* list) noexcept {
       tops[count++] = {list->high - page_size(), page_size()};
       list->dirty = true;
     }
-    advise({tops, count}, MADV_POPULATE_WRITE);  // else they fault, as they would have
+    advise({tops, count}, MADV_POPULATE_WRITE);  // if it fails, the pages fault later
   }
 }
 
-// Where the memory that may be given back begins. Real guards survive MADV_DONTNEED, a canary does not.
+// The start of the memory that may be returned to the system. Real guards survive MADV_DONTNEED, a canary does not.
 char* memory_of(const stack& stack) noexcept { return stack.canary ? stack.low : stack.low - stack.guard; }
 
-// The last of the stacks from `first` on that follow each other in memory as they do in the list.
+// The last stack of the run from `first` on that is contiguous in memory and in the list.
 stack* end_of_run(stack* first) noexcept {
   while (first->next && memory_of(*first->next) == first->high) first = first->next;
   return first;
@@ -103,7 +104,7 @@ stack* end_of_run(stack* first) noexcept {
 
 }  // namespace
 
-// All pools there can be: 16 KiB to 1 GiB. Never destroyed: threads may use them to the very end of the process.
+// All possible pools: 16 KiB to 1 GiB. Never destroyed, because threads may use them until the process ends.
 struct stack_pool::table {
   static constexpr std::size_t count = std::bit_width(largest / smallest);
 
@@ -120,7 +121,7 @@ constinit stack_pool::table stack_pool::table::all{std::make_index_sequence<stac
 stack_pool& stack_pool::of_size(std::size_t size) {
   static_assert(std::is_trivially_destructible_v<table>);
   if (size > largest) {
-    throw std::invalid_argument("a stack of " + std::to_string(size) + " bytes is more than the largest, " +
+    throw std::invalid_argument("a stack of " + std::to_string(size) + " bytes is larger than the limit of " +
                                 std::to_string(largest) + " bytes");
   }
   const std::size_t rounded = std::bit_ceil(std::max({size, smallest, 4 * page_size()}));
@@ -178,7 +179,7 @@ std::size_t stack_pool::carve(std::size_t count, stack**& end) noexcept {
   return made;
 }
 
-// Sees to a slab with stacks left to make. False when the machine refuses one.
+// Ensures that the slab has stacks to carve. False if the system refuses a new slab.
 bool stack_pool::grow() noexcept {
   const std::lock_guard growing(growing_);
   {
@@ -229,13 +230,13 @@ std::size_t stack_pool::trim(bool all) noexcept {
     const std::lock_guard guard(lock_);
     std::swap(rested, rested_);
     std::swap(recent, recent_);
-    if (!all) std::swap(recent, rested_);  // they have until the next trim
+    if (!all) std::swap(recent, rested_);  // these stay until the next trim
   }
   return clean(merge(sort(rested), sort(recent)));
 }
 
-// Gives the memory of stacks back, neighbours with one system call, and puts them into the pool again, each run as soon
-// as it is done. `list` ascends by address and is in no layer.
+// Returns the memory of stacks to the system, neighbours with one system call. Puts each run of stacks into the pool
+// again as soon as it is done. `list` ascends by address and is in no layer.
 std::size_t stack_pool::clean(stack* list) noexcept {
   std::size_t cleaned = 0;
   while (list) {
@@ -246,7 +247,7 @@ std::size_t stack_pool::clean(stack* list) noexcept {
     char* const begin = memory_of(*first);
     if (::madvise(begin, static_cast<std::size_t>(last->high - begin), MADV_DONTNEED) == 0) {
       for (stack* each = first; each; each = each->next, ++cleaned) each->dirty = false;
-    }  // else the memory is locked, and will be the next time: no use in keeping them apart
+    }  // otherwise the memory is locked, and stays so: there is no use in trying again
 
     const std::lock_guard guard(lock_);
     last->next = clean_;

@@ -1,5 +1,6 @@
 // Pairings
-//   A  make stores the directory, release  ->  entry_of loads it, acquire: whoever sees the directory may read it.
+//   A  make stores the directory, release  ->  entry_of loads it, acquire: a thread that sees the directory may read
+//      it.
 //   B  publish stores a slab in the directory, release  ->  holding loads it, acquire: it sees the slab complete.
 
 #include <ulexite/fiber/stack_slab.hpp>
@@ -18,12 +19,12 @@
 namespace ulexite::detail {
 namespace {
 
-// The directory finds the slab of an address with two loads, which a signal handler may do, and which stays cheap for
-// programs that fault on purpose (a garbage collector's write barrier). It has an entry for each multiple of 64 MiB of
-// the address space and names there the slab that covers this multiple. A slab is no smaller than that, so it covers at
-// least one, and an address within a slab lies between two entries of which at least one names it.
+// The directory finds the slab of an address with two loads. A signal handler may do this, and it is cheap for programs
+// that fault on purpose (a garbage collector's write barrier). The directory has an entry for each multiple of 64 MiB
+// of the address space. The entry names the slab that covers this multiple. A slab has at least 64 MiB, so it covers at
+// least one multiple. An address within a slab is between two entries, and at least one of them names the slab.
 using entry = std::atomic<stack_slab*>;
-constexpr std::size_t address_bits = 48;  // mmap returns nothing above unless asked for it
+constexpr std::size_t address_bits = 48;  // mmap returns no higher address unless requested
 constexpr std::size_t granule = stack_slab::space;
 constexpr std::size_t entries = ((std::size_t{1} << address_bits) / granule) + 1;
 
@@ -33,7 +34,8 @@ char* map(std::size_t bytes) noexcept {
   void* const memory =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-  // A huge page under a stack would commit 2 MiB for the 4 KiB that it needs. Kernels without huge pages refuse.
+  // A huge page under a stack would commit 2 MiB instead of the 4 KiB that it needs. Kernels without huge pages refuse
+  // the advice.
   const int error = errno;
   if (::madvise(memory, bytes, MADV_NOHUGEPAGE) != 0) errno = error;
   return static_cast<char*>(memory);
@@ -72,7 +74,7 @@ stack_slab* stack_slab::make(std::size_t stack_size) noexcept {
   return nullptr;
 }
 
-// False when there is no directory, or it does not reach that far.
+// False if there is no directory, or the slab is beyond it.
 bool stack_slab::publish() noexcept {
   entry* const table = open_directory();
   const std::size_t begin = round_up(reinterpret_cast<std::uintptr_t>(stacks_), granule) / granule;

@@ -4,8 +4,8 @@
 //
 //   | slab, descriptors | guard, stack 0 | guard, stack 1 | ...
 //
-// All of it is untouched zero memory until it is used, so a slab costs next to nothing by itself. One map: the
-// descriptors have the flags of the stacks, and neighbouring slabs merge. Slabs are never unmapped.
+// All of it is untouched zero memory until it is used, so a slab by itself costs almost nothing. It is one memory map,
+// because the descriptors have the flags of the stacks; neighbouring slabs merge. Slabs are never unmapped.
 
 #include <ulexite/fiber/stack.hpp>
 
@@ -18,14 +18,14 @@ class stack_slab {
   // Least address space of the stacks in a slab.
   static constexpr std::size_t space = std::size_t{64} << 20;
 
-  // Maps a slab of stacks of `stack_size` bytes, a power of two, with a guard each. Null when the machine refuses
-  // (errno says why).
+  // Maps a slab of stacks of `stack_size` bytes, a power of two, with a guard each. Null if the system refuses; errno
+  // is set.
   static stack_slab* make(std::size_t stack_size) noexcept;
 
-  // The stack in whose space `address` lies, guard included, or null. Async-signal-safe, wait-free.
+  // The stack whose space, with its guard, contains `address`, or null. Async-signal-safe, wait-free.
   static const stack* holding(const void* address) noexcept;
-  // The stack in whose guard `address` lies, or null. Async-signal-safe, wait-free. A guard is where a guard would be:
-  // the answer means something only for an address that faulted.
+  // The stack whose guard contains `address`, or null. Async-signal-safe, wait-free. It does not check that the guard
+  // exists, so use it only for an address that faulted.
   static const stack* guarded(const void* address) noexcept;
 
   // Makes the stacks from `first` on ready for use, guards included: `count` of them, at least one, as a list through
@@ -42,9 +42,9 @@ class stack_slab {
   [[nodiscard]] const stack* holding_here(const char* address) const noexcept;
   [[nodiscard]] stack* descriptor(std::size_t index) const noexcept;
 
-  char* const stacks_;
-  const std::size_t stride_;  // a stack and its guard
-  const std::size_t count_;
+  char* const stacks_;        // the first guard
+  const std::size_t stride_;  // bytes of a stack and its guard
+  const std::size_t count_;   // stacks
   const std::size_t guard_size_;
 };
 

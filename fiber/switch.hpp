@@ -1,8 +1,8 @@
 #pragma once
 
-// The switch itself, in one piece. It is inlined into its few callers on purpose: after a switch the processor's
-// return-address predictor holds the other computation's calls, so each function that returns on the way out costs a
-// misprediction, and there were four of them, half of the whole switch.
+// The switch itself, in one piece. It is inlined into its few callers. After a switch the processor's return-address
+// predictor holds the other computation's calls. So each function that returns on the way out costs a misprediction.
+// Without inlining there were four, half of the cost of a switch.
 
 #include <ulexite/fiber/context.hpp>
 #include <ulexite/fiber/jump.hpp>
@@ -21,7 +21,7 @@ namespace ulexite::detail {
 
 enum class departure : bool { returns, final };
 
-// Handed from the computation that leaves to the one that arrives, on the stack of the former.
+// Passed from the leaving computation to the arriving one, on the stack of the leaving one.
 struct passage {
   context* from;
   switch_thread* thread;
@@ -29,7 +29,7 @@ struct passage {
   floating_controls floating;
 };
 
-// What both ends of a switch do on arrival: the one that left is described completely only now.
+// The steps of an arrival: only now is the description of the computation that left complete.
 inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unused]] void* own_fake_stack) noexcept {
   const passage& passage = *static_cast<detail::passage*>(arrival.data);
   passage.from->frame = arrival.frame;
@@ -42,8 +42,8 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
 }
 
 #if ULEXITE_ASAN
-// A final departure that was announced. The announcement has freed AddressSanitizer's fake stack
-// (detect_stack_use_after_return), where the frames of the callers lie; those of new calls lie on the real one.
+// A final departure, after its announcement. The announcement has freed AddressSanitizer's fake stack
+// (detect_stack_use_after_return), which has the frames of the callers. Frames of new calls are on the real stack.
 [[noreturn, gnu::noinline]] inline void depart_for_good(void* target, void (*entry)(switch_thread&),
                                                         switch_thread& thread) noexcept {
   context from;
@@ -53,7 +53,7 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
 }
 #endif
 
-// The departing side. Everything that the thread holds for this computation is kept in this frame meanwhile.
+// The departing side. This frame keeps the state that the thread holds for this computation.
 [[gnu::always_inline]] inline switch_thread& depart(context& from, void* target, void (*entry)(switch_thread&),
                                                     switch_thread& thread, departure departure) noexcept {
 #if ULEXITE_ASAN
@@ -75,13 +75,13 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
 #else
   switch_thread& now = arrive(arrival, passage.floating, nullptr);
 #endif
-  if (handling) *now.exceptions = exceptions;  // whoever left just now has left them empty
+  if (handling) *now.exceptions = exceptions;  // the computation that has just left has emptied them
   *now.error = error;
   return now;
 }
 
-// Tells the sanitizers what is about to happen. A final departure passes no place for the fake stack, which frees it.
-// Inlined, for a function's exit must be told to the same ThreadSanitizer fiber as its entry.
+// Announces a switch to the sanitizers. A final departure passes no place for the fake stack, which frees it. Inlined,
+// because a function's exit must be reported to the ThreadSanitizer fiber of its entry.
 [[gnu::always_inline]] inline void announce_switch([[maybe_unused]] context& from, [[maybe_unused]] const void* low,
                                                    [[maybe_unused]] std::size_t size, [[maybe_unused]] void* sanitizer,
                                                    [[maybe_unused]] departure departure) noexcept {
@@ -94,15 +94,15 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
 #endif
 }
 
-// Leaves the running computation in `from` and starts entry(thread) on `stack`. Computations whose stacks are all alike
-// fall on the same cache lines, so the top is shifted by `stack_colour`. `entry` must end in a final switch. Otherwise
-// like switch_context.
+// Saves the running computation in `from`, and starts entry(thread) on `stack`. Stacks with equal tops would use the
+// same cache lines, so the top is shifted by `stack_colour`. `entry` must end in a final switch. Otherwise as
+// switch_context.
 [[gnu::always_inline]] inline switch_thread& start_context(context& from, stack& stack, unsigned stack_colour,
                                                            void (*entry)(switch_thread&), switch_thread& thread,
                                                            departure departure = departure::returns) noexcept {
   char* const top = stack.high - (stack_colour % 16) * 128;
 #if ULEXITE_ASAN
-  __asan_unpoison_memory_region(stack.low, stack.size());  // of frames that its last user never returned from
+  __asan_unpoison_memory_region(stack.low, stack.size());  // of frames of its last user that never returned
 #endif
 #if ULEXITE_TSAN
   if (!stack.sanitizer) stack.sanitizer = __tsan_create_fiber(0);
@@ -112,9 +112,9 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
   return depart(from, frame, entry, thread, departure);
 }
 
-// Leaves the running computation in `from` and goes on in `to`. Returns when somebody switches to `from`, perhaps on
-// another thread: the one returned. errno, the exceptions being handled and the floating-point control words stay with
-// the computation. departure::final: `from` will never be resumed, and its stack is free once `to` runs.
+// Saves the running computation in `from`, and continues in `to`. Returns when a thread switches to `from`; returns
+// this thread, which may be another one. errno, the exceptions being handled and the floating-point control words stay
+// with the computation. departure::final means that `from` will never be resumed, and its stack is free once `to` runs.
 [[gnu::always_inline]] inline switch_thread& switch_context(context& from, context& to, switch_thread& thread,
                                                             departure departure = departure::returns) noexcept {
 #if ULEXITE_ASAN
@@ -125,7 +125,7 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
   return depart(from, to.frame, nullptr, thread, departure);
 }
 
-// To be called when a fiber begins to stand on `stack`, or has another name: ThreadSanitizer's reports show it.
+// Call it when a fiber gets `stack`, or another name: ThreadSanitizer's reports show the name.
 inline void name_context([[maybe_unused]] stack& stack, [[maybe_unused]] const fiber_identity& who) noexcept {
 #if ULEXITE_TSAN
   char text[64];
@@ -134,7 +134,7 @@ inline void name_context([[maybe_unused]] stack& stack, [[maybe_unused]] const f
 #endif
 }
 
-// To be called when `stack` goes out of use for now, by another computation than the one that used it.
+// Call it when `stack` becomes unused, from another computation than its last user.
 inline void forget_context([[maybe_unused]] stack& stack) noexcept {
 #if ULEXITE_TSAN
   if (stack.sanitizer) __tsan_destroy_fiber(stack.sanitizer);

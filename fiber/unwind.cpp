@@ -5,7 +5,7 @@
 
 #include <unwind.h>
 
-// The canonical frame address is where the stack pointer stands once the jump of what was left has returned.
+// The canonical frame address is the stack pointer after the jump of the suspended computation has returned.
 
 #if defined(__x86_64__)
 #if ULEXITE_OWN_JUMP

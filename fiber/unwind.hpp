@@ -1,20 +1,21 @@
 #pragma once
 
-// The frames of a computation that was left (switch.hpp), read without touching its stack or its thread.
+// Reads the frames of a suspended computation (switch.hpp), without changing its stack or its thread.
 
 #include <ulexite/base/standard.hpp>
 
 #include <cstddef>
 #include <span>
 
-// Calls visit(data) so that any unwinder takes it for called by the computation that was left in `frame`
-// (context::frame): _Unwind_Backtrace or backtrace(3), called there, gives that computation's frames behind two of
-// their own. It runs on the caller's stack. What was left must stay as it is meanwhile.
+// Calls visit(data) so that any unwinder takes it for a call of the computation that was suspended in `frame`
+// (context::frame). _Unwind_Backtrace or backtrace(3), called there, returns the computation's frames after two own
+// frames. visit runs on the caller's stack. The computation must stay suspended meanwhile.
 extern "C" void ulexite_call_below(void* frame, void (*visit)(void*), void* data);
 
 namespace ulexite::detail {
 
-// The return addresses of the computation that was left in `frame`, innermost first; how many. Any thread.
+// Writes the return addresses of the computation that was suspended in `frame`, innermost first. Returns their number.
+// Any thread.
 std::size_t unwind(void* frame, std::span<void*> addresses) noexcept;
 
 }  // namespace ulexite::detail

@@ -1,7 +1,7 @@
 #pragma once
 
-// What valgrind's memcheck must know of stacks, if its header was there when the library was built. The header needs no
-// library, and what it makes does nothing outside of valgrind.
+// Tells valgrind's memcheck about stacks, if its header was present when the library was built. The header needs no
+// library, and its requests do nothing outside of valgrind.
 
 #include <ulexite/base/standard.hpp>
 
@@ -14,7 +14,7 @@
 
 namespace ulexite::detail {
 
-// Does the process run under valgrind?
+// Whether the process runs under valgrind.
 inline bool under_valgrind() noexcept {
 #if ULEXITE_VALGRIND
   return RUNNING_ON_VALGRIND != 0;
@@ -23,7 +23,7 @@ inline bool under_valgrind() noexcept {
 #endif
 }
 
-// A jump to an address in [low, high) is a change of stacks, for ever. Else memcheck takes it for a large frame.
+// Registers [low, high) as a stack for ever. Otherwise memcheck takes a jump into it for a large frame.
 inline void register_with_valgrind([[maybe_unused]] char* low, [[maybe_unused]] char* high) noexcept {
 #if ULEXITE_VALGRIND
   static_cast<void>(VALGRIND_STACK_REGISTER(low, high - 1));

@@ -1,7 +1,8 @@
 #pragma once
 
-// A tcp_stream as Boost.Asio's synchronous streams are: Boost.Beast's http and websocket and boost::asio::ssl::stream
-// work on it, in a fiber, with no io_context ever run. The library itself does not need Boost.Asio; this header does.
+// Makes a tcp_stream a synchronous stream of Boost.Asio. Boost.Beast's http and websocket, and
+// boost::asio::ssl::stream, work on it in a fiber. No io_context runs. The library itself does not need Boost.Asio;
+// this header does.
 //
 //   ulexite::asio_stream stream(tcp);
 //   boost::beast::http::read(stream, buffer, request);
@@ -9,15 +10,15 @@
 //   boost::beast::websocket::stream<ulexite::asio_stream> socket(ulexite::asio_stream(tcp, guard));  // read and
 //   written
 //
-// A Boost error that leaves a handler of tcp_listener::serve is no std::system_error, so serve's default report does
-// not know which are the client's affair: catch it there. http::read_some of an eager parser waits for more than the
-// chunk in hand; to pass a body on as it comes, leave the parser as it is made, not eager.
+// A Boost error that leaves a handler of tcp_listener::serve is not a std::system_error. So serve's default report
+// cannot tell the errors that clients cause: catch Boost's errors in the handler. http::read_some of an eager parser
+// waits for more than the chunk in hand. To forward a body as it arrives, do not make the parser eager.
 //
 // Give each buffer that Beast reads into a maximum: `flat_buffer buffer(64 * 1024)`. header_limit and body_limit bound
 // neither the extension of a chunk nor a trailer, so without a maximum one request may fill the memory. Beyond it the
 // read ends with http::error::buffer_overflow.
 //
-// Boost's asynchronous operations do not work on it, and Boost's own time-outs do nothing: use the tcp_stream's expiry.
+// Boost's asynchronous operations do not work on it, and Boost's own time-outs do nothing. Use the tcp_stream's expiry.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/net/tcp.hpp>
@@ -44,11 +45,12 @@ namespace ulexite {
 // A stream for Boost.Asio and Boost.Beast over a tcp_stream, which must outlive it. Copies refer to the same
 // tcp_stream. Waits and threads: as tcp_stream.
 //
-// The forms with an error code report a cancellation as boost::asio::error::operation_aborted, the end of the stream as
-// eof, an expiry as timed_out, and other errors by their number. The throwing forms throw boost::system::system_error,
-// and operation_cancelled for a cancellation. Boost's own functions (beast::http::read and others) call the forms with
-// an error code. On a cancellation they throw a boost::system::system_error of operation_aborted, which a task_group
-// does not treat as a cancellation. So give them an error code, and call this_fiber::check() when they report one.
+// The forms with an error code report a cancellation as boost::asio::error::operation_aborted, and the end of the
+// stream as eof. They report an expiry as timed_out, and other errors by their number. The throwing forms throw
+// boost::system::system_error, and operation_cancelled for a cancellation. Boost's own functions (beast::http::read and
+// others) call the forms with an error code. On a cancellation they throw a boost::system::system_error of
+// operation_aborted, which a task_group does not treat as a cancellation. So give them an error code, and call
+// this_fiber::check() when they report one.
 class asio_stream {
  public:
   using lowest_layer_type = asio_stream;
@@ -57,24 +59,25 @@ class asio_stream {
   // A stream over `stream`, which must outlive it.
   explicit asio_stream(net::tcp_stream& stream) noexcept : stream_(&stream) {}
 
-  // For a beast::websocket::stream that one fiber reads and others write: each holds `guard`, which must outlive all of
-  // them, whenever it calls that. Here a read gives `guard` up while it waits for the peer, and takes it again. Two
-  // fibers must not read, so websocket's close(), which waits for the answer, is the reader's.
+  // For a beast::websocket::stream that one fiber reads and others write. Each fiber must hold `guard` whenever it
+  // calls the websocket; `guard` must outlive all of them. A read unlocks `guard` while it waits for the peer, and
+  // locks it again. Only one fiber may read. It must also make the call of websocket's close(), because close() reads
+  // the answer.
   //
-  // Without this, nobody may write to a websocket while another reads it, as a read writes too: it answers pings and
-  // closes. With it, a write begins and ends while a read waits for bytes in read_some. Beast allows that: in its
-  // asynchronous form a write may be under way while async_read is, and async_read then waits at the same places, with
-  // the same state in the stream. A write does not give `guard` up, so frames stay whole; the price is that nobody
-  // reads while a write waits for the peer to read. If both ends are like this, both may write more than the connection
-  // holds and wait for each other: limit the time of writes (tcp_stream::expires_after).
+  // Without a guard, no fiber may write to a websocket while another reads it, because a read writes too: it answers
+  // pings and closes. With a guard, a write begins and ends while a read waits for bytes in read_some. Beast allows
+  // that, because its asynchronous form allows a write during async_read, which waits at the same places with the same
+  // state in the stream. A write keeps `guard` locked, so frames stay whole. But then no fiber reads while a write
+  // waits for the peer to read. If both ends work like this, both may write more than the connection holds and wait for
+  // each other. So limit the time of writes (tcp_stream::expires_after).
   asio_stream(net::tcp_stream& stream, mutex& guard) noexcept : stream_(&stream), guard_(&guard) {}
 
   // The stream below.
   [[nodiscard]] net::tcp_stream& stream() const noexcept { return *stream_; }
-  // Itself, as Asio asks for it.
+  // Returns this stream. Asio requires the function.
   [[nodiscard]] lowest_layer_type& lowest_layer() noexcept { return *this; }
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return *this; }
-  // Of an io_context that nobody runs: layers above make timers of it, which they do not use here.
+  // The executor of an io_context that never runs. Layers above make timers with it, but do not use these timers here.
   [[nodiscard]] executor_type get_executor() const { return inert_context().get_executor(); }
 
   // Reads at least one byte, as tcp_stream::read_some does; waits while there is none.
@@ -168,13 +171,13 @@ class asio_stream {
   mutex* guard_ = nullptr;
 };
 
-// Ends the sending side. Beast finds it by its argument, and calls it at the end of a websocket connection.
+// Ends the sending side. Beast finds it by the type of its argument, and calls it at the end of a websocket connection.
 inline void teardown(boost::beast::role_type, asio_stream& stream, boost::system::error_code& error) {
   std::error_code failure;
   stream.stream().shutdown_write(failure);
   error = {failure.value(), boost::system::system_category()};
 }
-// The same for the asynchronous form of Beast; calls `handler` before it returns.
+// As above, for Beast's asynchronous form. Calls `handler` before it returns.
 template <class Handler>
 void async_teardown(boost::beast::role_type role, asio_stream& stream, Handler&& handler) {
   boost::system::error_code error;

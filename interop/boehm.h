@@ -10,11 +10,12 @@
  *   ...
  *   ulx_boehm_forget(runtime);              // before ulx_runtime_destroy
  *
- * How: the collector stops all threads by a signal, wherever they are. A wrapper around its handler notes the stack pointer of
- * each, which tells whether it stands on a fiber's stack, and on which. The stacks of fibers that do not run, and the records of
- * all, are pushed as roots. A stack that no thread stands on while its fiber runs was met in the midst of a switch, and is pushed
- * whole. A plain thread that holds pointers of the collector registers with it by ulx_boehm_enter_thread and
- * ulx_boehm_leave_thread, not by the collector's own functions. Give fibers 64 KiB of stack at least: the handler runs there. */
+ * How it works: the collector stops all threads by a signal, at any point. A wrapper around its handler notes the stack
+ * pointer of each thread, which shows the fiber's stack on which it runs, if any. The stacks of fibers that do not run,
+ * and the records of all fibers, are pushed as roots. If a fiber runs but no thread is on its stack, it is being
+ * switched, and its whole stack is pushed. A plain thread that holds pointers of the collector must register by
+ * ulx_boehm_enter_thread and ulx_boehm_leave_thread, not by the collector's own functions. Give fibers at least 64 KiB
+ * of stack, because the handler runs there. */
 #ifndef ULEXITE_BOEHM_H
 #define ULEXITE_BOEHM_H
 
@@ -40,10 +41,10 @@ enum { ulx_boehm_most_threads = 1024, ulx_boehm_most_runtimes = 64 };
 
 typedef struct {
   bool used;
-  void* handle;             /* the collector's, of the thread */
+  void* handle;             /* the collector's handle of the thread */
   struct GC_stack_base own; /* of the thread's own stack */
   const void* volatile sp;  /* where it was stopped */
-  const void *low, *high;   /* of the fiber's stack that it was found on, or null */
+  const void *low, *high;   /* of the fiber's stack on which it runs, or null */
 } ulx_boehm_thread;
 
 static ulx_boehm_thread ulx_boehm_threads[ulx_boehm_most_threads];
@@ -80,7 +81,7 @@ static inline void ulx_boehm_take_place(void) {
   abort();
 }
 
-/* First on a thread that holds pointers of the collector. */
+/* Registers the calling thread. Call it first on a thread that holds pointers of the collector. */
 static inline void ulx_boehm_enter_thread(void) {
   struct GC_stack_base base;
   GC_get_stack_base(&base);
@@ -88,7 +89,7 @@ static inline void ulx_boehm_enter_thread(void) {
   ulx_boehm_take_place();
 }
 
-/* Last on it. */
+/* Unregisters the calling thread. Call it last. */
 static inline void ulx_boehm_leave_thread(void) {
   ulx_boehm_thread* const place = ulx_boehm_mine;
   GC_set_stackbottom(place->handle, &place->own);
@@ -117,7 +118,7 @@ static inline void ulx_boehm_push_fiber(void* user, const ulx_fiber_info* fiber)
   if (!(ULX_BOEHM_LEAVE_OUT & 4)) GC_push_all_eager((char*)fiber->low, (char*)fiber->high);
 }
 
-/* With all other threads stopped. */
+/* Called with all other threads stopped. */
 static inline void GC_CALLBACK ulx_boehm_push_roots(void) {
   if (ulx_boehm_mine) ulx_boehm_mine->sp = __builtin_frame_address(0);
   for (int i = 0; i < ulx_boehm_most_threads; ++i) {
@@ -133,7 +134,7 @@ static inline void GC_CALLBACK ulx_boehm_push_roots(void) {
   if (ulx_boehm_other_roots) ulx_boehm_other_roots();
 }
 
-/* First in main, by its thread. */
+/* Starts the collector. Call it first in main, on its thread. */
 static inline void ulx_boehm_start(void) {
   GC_INIT();
   GC_allow_register_threads();
@@ -166,7 +167,7 @@ static inline void ulx_boehm_thread_stop(void* user, bool worker) {
   ulx_boehm_leave_thread();
 }
 
-/* Sets allocate, release, thread_start and thread_stop. */
+/* Sets the hooks allocate, release, thread_start and thread_stop. */
 static inline void ulx_boehm_fill(ulx_hooks* hooks) {
   hooks->allocate = ulx_boehm_allocate;
   hooks->release = ulx_boehm_release;
@@ -183,7 +184,7 @@ static inline void ulx_boehm_exchange(ulx_runtime* from, ulx_runtime* to) {
   fputs("ulexite: more than 64 runtimes with Boehm's collector, or one that was forgotten already\n", stderr);
   abort();
 }
-/* The fibers of that runtime are roots, until ulx_boehm_forget. */
+/* Makes the fibers of a runtime roots, until ulx_boehm_forget. */
 static inline void ulx_boehm_scan(ulx_runtime* runtime) { ulx_boehm_exchange(NULL, runtime); }
 static inline void ulx_boehm_forget(ulx_runtime* runtime) { ulx_boehm_exchange(runtime, NULL); }
 

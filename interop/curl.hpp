@@ -8,7 +8,7 @@
 //   const CURLcode result = transfers.perform(easy);
 //
 // The library itself does not need libcurl; a program that includes this header links it. Call curl_global_init before
-// the first transfer. Every transfer is made with CURLOPT_NOSIGNAL. libcurl looks names up on threads of its own, or by
+// the first transfer. Every transfer has CURLOPT_NOSIGNAL set. libcurl resolves names on threads of its own, or with
 // c-ares.
 
 #include <curl/curl.h>
@@ -27,8 +27,8 @@
 
 namespace ulexite {
 
-// Transfers that run at the same time, driven by the fiber (or plain thread) that calls next() or perform(); one at a
-// time may use it. Connections are kept for later transfers as long as it lives.
+// Transfers that run at the same time. They progress while a fiber or plain thread is in next() or perform(). One
+// caller at a time may use the object. It keeps connections for later transfers until it is destroyed.
 class curl_multi {
  public:
   // A transfer that has ended, and how.
@@ -53,8 +53,8 @@ class curl_multi {
     curl_multi_cleanup(multi_);
   }
 
-  // Begins a transfer; next() makes it go on. The handle must live until it has ended or is removed. Throws
-  // std::runtime_error if libcurl refuses it.
+  // Begins a transfer, which progresses in next(). The handle must live until the transfer has ended or is removed.
+  // Throws std::runtime_error if libcurl refuses the handle.
   void add(CURL* easy) {
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     check(curl_multi_add_handle(multi_, easy));
@@ -65,7 +65,7 @@ class curl_multi {
       throw;
     }
   }
-  // Gives a transfer up, in whatever state it is.
+  // Gives a transfer up, in any state.
   void remove(CURL* easy) noexcept {
     if (added_.erase(easy) != 0) curl_multi_remove_handle(multi_, easy);
   }
@@ -81,8 +81,8 @@ class curl_multi {
     return next_to_end();
   }
 
-  // Makes one transfer, as curl_easy_perform does. Others that were added go on meanwhile; what ends of them, next()
-  // gives later. A cancellation point: throws operation_cancelled, and the transfer is given up.
+  // Makes one transfer, as curl_easy_perform does. Waits until it has ended. Other added transfers progress meanwhile;
+  // next() returns those that end. A cancellation point: gives the transfer up and throws operation_cancelled.
   CURLcode perform(CURL* easy) {
     add(easy);
     try {
@@ -97,7 +97,8 @@ class curl_multi {
     }
   }
 
-  // For options of the whole, as CURLMOPT_MAX_HOST_CONNECTIONS. Not those of sockets and timers.
+  // For options of all transfers together, such as CURLMOPT_MAX_HOST_CONNECTIONS. Do not set those of sockets and
+  // timers.
   [[nodiscard]] CURLM* native_handle() const noexcept { return multi_; }
 
  private:
@@ -138,7 +139,7 @@ class curl_multi {
     return std::nullopt;
   }
 
-  // Waits for one of the descriptors or the time that libcurl has named, and tells it.
+  // Waits for one of libcurl's descriptors or its timer, and reports it to libcurl.
   void wait() {
     std::vector<net::fd_interest> fds;
     for (const auto& [fd, wanted] : wanted_) fds.push_back({fd, wanted});
@@ -157,7 +158,7 @@ class curl_multi {
   std::set<CURL*> added_;
   std::map<int, net::interest> wanted_;
   std::optional<steady_clock::time_point> timer_;
-  std::deque<result> ended_;  // while perform() waited for another
+  std::deque<result> ended_;  // they ended while perform() waited for another transfer
 };
 
 }  // namespace ulexite

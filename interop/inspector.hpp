@@ -1,6 +1,6 @@
 #pragma once
 
-// A page that shows a running program: its workers, its fibers in groups, who waits for whom, rates, traces.
+// A page that shows a running program: workers, fibers in groups, which fiber waits for which, rates, traces.
 //
 //   ulexite::runtime runtime;
 //   ulexite::inspector inspector(runtime, {.port = 7071});
@@ -34,9 +34,9 @@ namespace ulexite {
 // How to serve an inspector's page.
 struct inspector_options {
   std::string address = "127.0.0.1";  // an IPv4 or IPv6 address
-  std::uint16_t port = 0;             // 0: any that is free, see inspector::endpoint
-  // Whether the address may be another than loopback. The page has no password: everyone who reaches it sees the names of
-  // fibers and functions, and can record traces.
+  std::uint16_t port = 0;             // 0: a free port, see inspector::endpoint
+  // Whether the address may be other than loopback. The page has no password. Any client that reaches it sees the names
+  // of fibers and functions, and can record traces.
   bool allow_remote = false;
   std::size_t max_connections = 8;  // at a time
 };
@@ -48,8 +48,9 @@ struct inspector_options {
 // longer, and /trace?ms=N records for so long.
 class inspector {
  public:
-  // The runtime must outlive the inspector, and not be shut down before. Throws std::invalid_argument for an address
-  // that is none, or that is not loopback without allow_remote; std::system_error when the port cannot be had.
+  // Starts to serve the page of `watched`. The runtime must outlive the inspector, and must not be shut down earlier.
+  // Throws std::invalid_argument if the address is invalid, or is not loopback and allow_remote is false. Throws
+  // std::system_error if it cannot listen on the port.
   explicit inspector(runtime& watched, inspector_options options = {})
       : watched_(watched),
         options_(std::move(options)),
@@ -57,7 +58,7 @@ class inspector {
         listener_(checked_endpoint(options_)) {
     serving_ = own_.spawn({.name = "inspector"}, [this] { serve(); });
   }
-  // Ends the connections. Waits for them.
+  // Ends the connections, and waits until they have ended.
   ~inspector() {
     listener_.close();
     own_.request_stop();
@@ -66,7 +67,7 @@ class inspector {
   inspector(const inspector&) = delete;
   inspector& operator=(const inspector&) = delete;
 
-  // Where it listens.
+  // The address and port on which it listens.
   [[nodiscard]] net::endpoint endpoint() const { return listener_.local_endpoint(); }
 
  private:
@@ -103,7 +104,7 @@ class inspector {
       request asked;
       boost::system::error_code error;
       http::read(stream, buffer, asked, error);
-      if (error) return;  // the client has gone, or does not speak HTTP
+      if (error) return;  // the client has closed the connection, or does not speak HTTP
       response answer = answer_to(asked);
       answer.version(asked.version());
       answer.set("X-Content-Type-Options", "nosniff");
@@ -115,7 +116,8 @@ class inspector {
     }
   }
 
-  // A page of another site may make the browser ask here under a name of its own.
+  // Whether the request names this host. A page of another site can make the browser send requests here under the
+  // site's own name.
   [[nodiscard]] bool names_this_host(const request& asked) const {
     if (options_.allow_remote) return true;
     const auto field = asked[boost::beast::http::field::host];

@@ -10,9 +10,9 @@
 //
 // The library itself does not need OpenSSL; a program that includes this header links libssl and libcrypto.
 //
-// Errors: those of the stream below, and codes of tls_category() for those of TLS; after one of TLS every operation
-// fails with it again, but after a connection that was cut only reads do. Two forms as in net/tcp.hpp. The time limits
-// are those of the stream below. Nothing is lost by an expiry or a cancellation: the next call continues.
+// Errors: those of the stream below, and codes of tls_category(). After an error of TLS every operation fails with it
+// again. After a connection was cut, only reads fail. Operations have two forms as in net/tcp.hpp. The time limits are
+// those of the stream below. An expiry or a cancellation loses nothing: the next call continues.
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -42,7 +42,7 @@ namespace ulexite {
 
 namespace detail {
 
-// A connection's state of TLS, with the ciphertext that has come and that is to go.
+// A connection's TLS state, with the ciphertext that has arrived and that must be sent.
 class tls_session {
  public:
   // Throws std::system_error.
@@ -62,17 +62,18 @@ class tls_session {
 
   [[nodiscard]] SSL* ssl() const noexcept { return ssl_.get(); }
 
-  // Ciphertext that has come. Throws std::bad_alloc.
+  // Adds ciphertext that has arrived. Throws std::bad_alloc.
   void feed(const char* data, std::size_t size) { in_.append(data, size); }
-  // Ciphertext that is to go.
+  // Whether there is ciphertext to send.
   [[nodiscard]] bool has_output() const noexcept { return !out_.empty(); }
-  // Moves it to `into`, which is empty; false if there is none.
+  // Moves the ciphertext to send into `into`, which is empty. False if there is none.
   [[nodiscard]] bool take_output(std::string& into) noexcept {
     into.swap(out_);
     return !into.empty();
   }
 
-  // What a call of OpenSSL that returned `result` needs: true for more ciphertext. Otherwise `error`, or the peer's end.
+  // Whether a call of OpenSSL that returned `result` needs more ciphertext. If not, sets `error` if the call failed; no
+  // error means the peer's end.
   [[nodiscard]] bool wants_more(int result, std::error_code& error) {
     switch (SSL_get_error(ssl_.get(), result)) {
       case SSL_ERROR_WANT_READ: return true;
@@ -80,7 +81,7 @@ class tls_session {
       default: error = failure_ = last_tls_error(); return false;
     }
   }
-  // The error of TLS that has ended it, if one has.
+  // The TLS error that has ended the connection, if any.
   [[nodiscard]] std::error_code failure() const noexcept { return failure_; }
 
  private:
@@ -99,7 +100,7 @@ class tls_session {
                  const_cast<char*>(name.c_str())) != 1 ||
         SSL_set1_host(ssl_.get(), name.c_str()) != 1) {
       ERR_clear_error();
-      throw std::invalid_argument("tls_stream: " + shown(name) + " is no name of a server");
+      throw std::invalid_argument("tls_stream: " + shown(name) + " is not the name of a server");
     }
   }
 
@@ -158,14 +159,15 @@ class tls_stream {
   // The server's side, with a certificate in `context`. Throws std::system_error.
   tls_stream(Stream& under, const tls_context& context)
       : under_(under), session_(std::make_unique<detail::tls_session>(context.native_handle(), nullptr)) {}
-  // The client's side. The peer's certificate must be made out to `server_name`, a host name or a numeric address, and
-  // the name is sent to the server. Throws std::system_error, and std::invalid_argument for what is no name.
+  // The client's side. The peer's certificate must be issued for `server_name`, a host name or a numeric address. The
+  // name is sent to the server. Throws std::system_error, and std::invalid_argument if `server_name` is not a name.
   tls_stream(Stream& under, const tls_context& context, const std::string& server_name)
       : under_(under), session_(std::make_unique<detail::tls_session>(context.native_handle(), &server_name)) {}
   tls_stream(const tls_stream&) = delete;
   tls_stream& operator=(const tls_stream&) = delete;
 
-  // Agrees with the peer on keys, and checks its certificate. Waits. Once it is done, it does nothing.
+  // Makes the handshake: agrees with the peer on keys, and checks its certificate. Waits for the peer. A cancellation
+  // point. Does nothing after a handshake has succeeded.
   void handshake(std::error_code& error) {
     error.clear();
     if (done_.load(std::memory_order_acquire)) return;  // pairs with the store below
@@ -192,9 +194,9 @@ class tls_stream {
     throwing("the handshake of TLS", [&](std::error_code& error) { handshake(error); });
   }
 
-  // Reads what there is, at least one byte, at most `size`; waits while there is none. Returns the number of bytes, 0
-  // when the peer has ended TLS (or for size 0). A connection that ends without that is an error, because an attacker
-  // may have cut it.
+  // Reads the available bytes: at least one, at most `size`. Waits while there are none. Returns the number of bytes, 0
+  // when the peer has ended TLS (or for size 0). A connection that ends before the peer has ended TLS is an error,
+  // because an attacker may have cut it.
   std::size_t read_some(void* data, std::size_t size, std::error_code& error) {
     for (handshake(error); !error && size > 0;) {
       std::size_t got = 0;
@@ -221,8 +223,8 @@ class tls_stream {
     return got;
   }
 
-  // Takes up to 16 KiB, and sends it. Returns the number of bytes taken. What was taken is sent, if not by this call,
-  // because it met an error, then by the next one, which meets the error too.
+  // Takes up to 16 KiB, and sends it. Returns the number of bytes taken. If an error keeps this call from sending them,
+  // the next call sends them or fails with the same error.
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error) {
     handshake(error);
     if (!error) flush(error);
@@ -250,7 +252,8 @@ class tls_stream {
     return taken;
   }
 
-  // Writes everything, and returns when the stream below has it. The number of bytes taken, fewer only on an error.
+  // Writes everything. Returns the number of bytes taken, when the stream below has them all; fewer than `size` only on
+  // an error.
   std::size_t write(const void* data, std::size_t size, std::error_code& error) {
     std::size_t done = 0;
     error.clear();
@@ -281,21 +284,21 @@ class tls_stream {
     throwing("ending TLS", [&](std::error_code& error) { shutdown_write(error); });
   }
 
-  // The protocol of ALPN that was agreed on; empty without one. After the handshake.
+  // The ALPN protocol that both sides agreed on; empty if none. Call it after the handshake.
   [[nodiscard]] std::string_view alpn() const noexcept {
     const unsigned char* name = nullptr;
     unsigned size = 0;
     SSL_get0_alpn_selected(session_->ssl(), &name, &size);
     return {reinterpret_cast<const char*>(name), size};
   }
-  // "TLSv1.3" and the like. After the handshake.
+  // The TLS version, such as "TLSv1.3". Call it after the handshake.
   [[nodiscard]] std::string_view version() const noexcept { return SSL_get_version(session_->ssl()); }
-  // The name that the client has asked for, on the server's side; empty without one. After the handshake.
+  // On the server's side, the name that the client has asked for; empty if none. Call it after the handshake.
   [[nodiscard]] std::string_view server_name() const noexcept {
     const char* const name = SSL_get_servername(session_->ssl(), TLSEXT_NAMETYPE_host_name);
     return name ? name : "";
   }
-  // For what is not here: certificates, ciphers, sessions. Not during an operation.
+  // OpenSSL's object, for other features: certificates, ciphers, sessions. Do not use it during an operation.
   [[nodiscard]] SSL* native_handle() const noexcept { return session_->ssl(); }
   // The stream below.
   [[nodiscard]] Stream& next_layer() const noexcept { return under_; }
@@ -330,7 +333,8 @@ class tls_stream {
     const std::lock_guard turn(sending_);
     send_all(error);
   }
-  // For a reader, which must not wait for a writer that waits for the peer. That one sends it then.
+  // For a reader, which must not wait for a writer that waits for the peer. The writer then sends the reader's
+  // ciphertext.
   void flush_unless_busy(std::error_code& error) {
     while (has_output() && sending_.try_lock()) {
       const std::lock_guard turn(sending_, std::adopt_lock);
@@ -338,7 +342,7 @@ class tls_stream {
       if (error) return;
     }
   }
-  // With sending_ held. What an error leaves is sent first the next time.
+  // Called with sending_ held. Ciphertext that an error leaves is sent first by the next call.
   void send_all(std::error_code& error) {
     for (;;) {
       if (chunk_.empty()) {
@@ -360,7 +364,7 @@ class tls_stream {
     return left_over_ || session_->has_output();
   }
 
-  // The end of the stream below in the midst of TLS. It concerns what is read; what is written may still arrive.
+  // The stream below has ended before TLS did. Only reads fail, because written data may still arrive.
   static void fail_cut(std::error_code& error) {
     error =
         std::error_code(static_cast<int>(ERR_PACK(ERR_LIB_SSL, 0, SSL_R_UNEXPECTED_EOF_WHILE_READING)), tls_category());
@@ -380,13 +384,13 @@ class tls_stream {
   }
 
   Stream& under_;
-  mutex state_;  // guards what is in session_, and left_over_
+  mutex state_;  // guards the content of session_, and left_over_
   std::unique_ptr<detail::tls_session> session_;
   mutex handshake_;                // held by the one that makes it
   std::atomic<bool> done_{false};  // State: the handshake is over; set once, with handshake_ held
   mutex sending_;                  // held by the one that sends; guards chunk_
   std::string chunk_;
-  bool left_over_ = false;          // chunk_ has something, and its sender has gone
+  bool left_over_ = false;          // chunk_ has bytes that no sender will send
   std::size_t reads_ = small_read;  // the reader's
 };
 

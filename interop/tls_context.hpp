@@ -36,7 +36,7 @@ inline const std::error_category& tls_category() noexcept {
 
 namespace detail {
 
-// The oldest error that OpenSSL has noted on this thread, which forgets all of them.
+// The oldest error of OpenSSL's queue for this thread. Empties the queue.
 inline std::error_code last_tls_error() noexcept {
   const unsigned long code = ERR_get_error();
   ERR_clear_error();
@@ -47,20 +47,21 @@ inline std::error_code last_tls_error() noexcept {
 
 }  // namespace detail
 
-// What connections of TLS have in common: certificates, whom to trust, protocols. TLS 1.2 is the oldest version. Set it
-// up before the first connection; then any number of fibers and threads may make connections with it at the same time.
-// Connections keep what they need of it. Movable. Its functions block for as long as they read files. They throw
+// The settings that TLS connections share: certificates, trusted authorities, protocols. TLS 1.2 is the oldest version.
+// Set it up before the first connection. Then any number of fibers and threads may make connections with it at the same
+// time. Connections keep the parts that they need. Movable. Its functions block while they read files, and throw
 // std::system_error that names the file.
 class tls_context {
  public:
-  // For clients: a server needs a certificate that the system trusts and that is made out to its name.
+  // For clients. A server needs a certificate that the system trusts and that is issued for its name.
   [[nodiscard]] static tls_context client() {
     tls_context made(TLS_client_method());
     if (SSL_CTX_set_default_verify_paths(made.native_handle()) != 1) fail("reading the certificates that are trusted");
     SSL_CTX_set_verify(made.native_handle(), SSL_VERIFY_PEER, nullptr);
     return made;
   }
-  // For servers: with a chain of certificates, its own first, and its private key, both in PEM. Clients need none.
+  // For servers. `chain` has the server's certificate first, `key` its private key, both in PEM. Clients need no
+  // certificate.
   [[nodiscard]] static tls_context server(const std::filesystem::path& chain, const std::filesystem::path& key) {
     tls_context made(TLS_server_method());
     made.use_certificate(chain, key);
@@ -76,7 +77,7 @@ class tls_context {
     if (SSL_CTX_check_private_key(context_.get()) != 1)
       fail("using the key in \"" + key.string() + "\" for the certificate in \"" + chain.string() + '"');
   }
-  // Trusts the certificates in a file, in PEM, beside those that it trusts already.
+  // Also trusts the certificates in a file, in PEM.
   void trust(const std::filesystem::path& certificates) {
     if (SSL_CTX_load_verify_locations(context_.get(), certificates.c_str(), nullptr) != 1)
       fail("reading the certificates in \"" + certificates.string() + '"');
@@ -85,12 +86,13 @@ class tls_context {
   void require_client_certificates() noexcept {
     SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   }
-  // For clients: accepts any certificate. That keeps out listeners, not an attacker who answers in the server's place.
+  // For clients: accepts any certificate. This protects from eavesdroppers, but not from an attacker that poses as the
+  // server.
   void trust_everything() noexcept { SSL_CTX_set_verify(context_.get(), SSL_VERIFY_NONE, nullptr); }
 
-  // The protocols that ALPN offers or accepts, the best first, as {"h2", "http/1.1"}. A server takes the first of its
-  // own that the client has; a client that has none of them is refused. Throws std::invalid_argument for an empty or too
-  // long name.
+  // Sets the protocols that ALPN offers or accepts, the best first, such as {"h2", "http/1.1"}. A server takes the
+  // first of its protocols that the client has, and refuses a client that has none of them. Throws
+  // std::invalid_argument for an empty or too long name.
   void set_alpn(std::initializer_list<std::string_view> protocols) {
     auto wire = std::make_shared<std::string>();
     for (const std::string_view each : protocols) {
@@ -105,7 +107,7 @@ class tls_context {
     SSL_CTX_set_alpn_select_cb(context_.get(), &select_protocol, const_cast<std::string*>(alpn_.get()));
   }
 
-  // For what is not here. Valid as long as the context.
+  // OpenSSL's object, for other settings. Valid as long as the context.
   [[nodiscard]] SSL_CTX* native_handle() const noexcept { return context_.get(); }
 
  private:

@@ -1,5 +1,5 @@
-/* The C interface of Ulexite: C11, and C++. The library is linked as for C++ (pkg-config --libs ulexite, and libstdc++ if
- * the linker is not g++). docs/embedding.md leads through it.
+/* The C interface of Ulexite: C11, and C++. Link the library as for C++ (pkg-config --libs ulexite, and libstdc++ if
+ * the linker is not g++). docs/embedding.md is a guide.
  *
  * Rules for all of it
  *   - Nothing throws. A function that can fail returns 0 or an error: an errno value or one of ULX_E...; one that
@@ -12,7 +12,8 @@
  *     not wait. A wait in a hook of memory or of fibers, or in a stopped world, returns ULX_EUSAGE. One in a job or in
  *     thread_idle ends the process, with a message.
  *   - A callback must not leave by longjmp or an exception. setjmp and longjmp within one fiber's own calls are fine.
- *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that says so: it returns, nothing is unwound.
+ *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that lists it. The call returns; no stack is
+ *     unwound.
  *   - Every function may be called by any thread, unless it says otherwise. None may be called in a signal handler but
  *     ulx_stack_around; ulexite::signal_check finds such calls.
  */
@@ -43,41 +44,42 @@ extern "C" {
 #endif
 #define ULX_API __attribute__((visibility("default")))
 
-/* The interface that this header describes. Functions and fields are only added within one number. */
+/* The version of the interface in this header. Within one version, functions and fields are only added. */
 #define ULX_ABI_VERSION 1
-/* That of the library: a program compares them when it starts. */
+/* The version of the library's interface. A program should compare both at its start. */
 ULX_API uint32_t ulx_abi_version(void) ULX_NOEXCEPT;
-/* The library's own version, "0.1.0". */
+/* The version of the library, "0.1.0". */
 ULX_API const char* ulx_version(void) ULX_NOEXCEPT;
 
 #define ULX_FOREVER INT64_MAX
 
-/* Errors beside errno's. */
+/* Errors besides those of errno. */
 enum {
   ULX_ECANCELED = 4001, /* the fiber was asked to stop */
-  ULX_EDEADLINE,        /* its own deadline (ulx_deadline_push) is over */
+  ULX_EDEADLINE,        /* the fiber's deadline (ulx_deadline_push) has passed */
   ULX_ECLOSED,          /* the channel is closed and, for a receive, drained */
-  ULX_ETIMEDOUT,        /* the deadline of this call is over */
+  ULX_ETIMEDOUT,        /* the deadline of this call has passed */
   ULX_EWOULDBLOCK,      /* a try function would have had to wait */
-  ULX_EUSAGE,           /* called where or how it must not be; stderr says more */
+  ULX_EUSAGE,           /* a call that breaks a rule; the message is on stderr */
   ULX_ELIMIT,           /* max_fibers */
   ULX_EDEADLOCK         /* nothing can ever run again (ULX_DEADLOCK_FAIL) */
 };
-/* In words; errno's values too. The text stays. */
+/* The text of an error, also of errno's values. The text is static. */
 ULX_API const char* ulx_strerror(int error) ULX_NOEXCEPT;
 /* Nanoseconds of the monotonic clock. */
 ULX_API int64_t ulx_now(void) ULX_NOEXCEPT;
 
 typedef struct ulx_runtime ulx_runtime; /* workers, and the fibers on them */
-typedef struct ulx_strand ulx_strand;   /* fibers of which never two run at the same time */
+typedef struct ulx_strand ulx_strand;   /* fibers that never run at the same time */
 typedef struct ulx_fiber ulx_fiber;     /* a fiber's handle, counted */
 typedef struct ulx_channel ulx_channel; /* passes elements of one size */
 typedef struct ulx_mutex ulx_mutex;
 typedef struct ulx_condition ulx_condition; /* a condition variable */
-typedef struct ulx_group ulx_group;         /* counts what is to be waited for */
+typedef struct ulx_group ulx_group;         /* counts work under way */
 
 /* ---------------------------------------------------------------------------------------------------------------- hooks
- * For collectors and the like. All NULL by default, and then free. They are called on the threads they tell of. */
+ * For collectors and the like. All are NULL by default, and then cost nothing. Each hook is called on the thread that
+ * it concerns. */
 typedef struct {
   size_t size;
   void* user; /* the first argument of each */
@@ -88,15 +90,15 @@ typedef struct {
   void* (*allocate)(void* user, size_t bytes);
   void (*release)(void* user, void* memory);
 
-  /* First and last on each thread that runs fibers (worker) or calls of ulx_blocking. */
+  /* Called at the start and the end of each thread that runs fibers (worker) or calls of ulx_blocking. */
   void (*thread_start)(void* user, bool worker);
   void (*thread_stop)(void* user, bool worker);
-  /* A worker has nothing to do: calls sleep(data) exactly once, which returns when there is something, and may do so
-   * through a function of a collector that lets it go on without this thread. */
+  /* Called when a worker has nothing to do. It must call sleep(data) exactly once, which returns when there is work. It
+   * may call it through a function of a collector that need not stop this thread. */
   void (*thread_idle)(void* user, void (*sleep)(void*), void* data);
 
-  /* On the fiber's own stack, before its function and after it. `data` is ulx_spawn_options.data, or what the fiber has
-   * set since. Of fibers made by ulx_spawn, ulx_go and ulx_runtime_run. */
+  /* Called on the fiber's own stack, before and after its function. `data` is ulx_spawn_options.data, or the value that
+   * the fiber has set since. For fibers of ulx_spawn, ulx_go and ulx_runtime_run. */
   void (*fiber_start)(void* user, uint64_t id, void* data);
   void (*fiber_end)(void* user, uint64_t id, void* data);
 } ulx_hooks;
@@ -106,33 +108,33 @@ enum { ULX_DEADLOCK_REPORT = 0, ULX_DEADLOCK_FAIL, ULX_DEADLOCK_IGNORE };
 
 typedef struct {
   size_t size;
-  size_t threads;          /* most workers; 0: ULEXITE_THREADS, or the processors */
-  size_t max_threads;      /* most that ulx_runtime_resize may ask for; 0: as many as threads */
+  size_t threads;          /* largest number of workers; 0: ULEXITE_THREADS, or the processors */
+  size_t max_threads;      /* largest number for ulx_runtime_resize; 0: as threads */
   size_t stack_size;       /* bytes of a fiber's stack, address space until it is touched; 0: 256 KiB */
-  size_t max_fibers;       /* 0: bounded by memory */
-  size_t blocking_threads; /* most threads behind ulx_blocking; 0: 64 */
+  size_t max_fibers;       /* 0: limited by memory */
+  size_t blocking_threads; /* largest number of threads behind ulx_blocking; 0: 64 */
   int on_deadlock;         /* ULX_DEADLOCK_... */
-  int dump_signal;         /* at this signal the runtime is dumped to stderr; 0: none */
+  int dump_signal;         /* at this signal the runtime writes a dump to stderr; 0: none */
   const ulx_hooks* hooks;  /* copied; NULL: none */
 } ulx_runtime_options;
 
-/* `options` may be NULL. errno: EINVAL, EAGAIN, ENOMEM. */
+/* Makes a runtime. `options` may be NULL. errno: EINVAL, EAGAIN, ENOMEM. */
 ULX_API ulx_runtime* ulx_runtime_new(const ulx_runtime_options* options) ULX_NOEXCEPT;
-/* Runs main(data) as a fiber and waits for it; what it returns goes to *result, which may be NULL. One at a time; not from
- * a fiber of this runtime: ULX_EUSAGE. ULX_EDEADLOCK as on_deadlock tells. */
+/* Runs main(data) as a fiber and waits for its end. Its result goes to *result; `result` may be NULL. One call at a
+ * time; not from a fiber of this runtime: ULX_EUSAGE. ULX_EDEADLOCK: see on_deadlock. */
 ULX_API int ulx_runtime_run(ulx_runtime* runtime, intptr_t (*main)(void* data), void* data,
                             intptr_t* result) ULX_NOEXCEPT;
-/* Asks every fiber to stop, now and in future. Never waits. */
+/* Asks every fiber to stop, also later ones. Never waits. */
 ULX_API void ulx_runtime_request_stop(ulx_runtime* runtime) ULX_NOEXCEPT;
-/* How many workers there may be, from 1 to max_threads: EINVAL. No fiber is lost. Never waits. */
+/* Changes the largest number of workers, from 1 to max_threads; otherwise EINVAL. No fiber is lost. Never waits. */
 ULX_API int ulx_runtime_resize(ulx_runtime* runtime, size_t threads) ULX_NOEXCEPT;
 
 enum { ULX_DRAIN = 0, ULX_CANCEL, ULX_STOP };
-/* Ends the runtime and frees it: waits until all fibers have ended (ULX_DRAIN), asks them to stop before (ULX_CANCEL), or
- * leaves them as they stand (ULX_STOP), whose number goes to *abandoned if that is not NULL. Not from a fiber or a call of
- * this runtime: ULX_EUSAGE, and it lives on. */
+/* Ends the runtime and frees it. ULX_DRAIN waits until all fibers have ended. ULX_CANCEL asks them to stop first.
+ * ULX_STOP abandons them; their number goes to *abandoned, if that is not NULL. In a fiber or a call of this runtime:
+ * ULX_EUSAGE, and the runtime continues. */
 ULX_API int ulx_runtime_destroy(ulx_runtime* runtime, int how, size_t* abandoned) ULX_NOEXCEPT;
-/* The runtime of the calling fiber; NULL on a plain thread, and in one that C++ has made. */
+/* The runtime of the calling fiber; NULL on a plain thread, and in a runtime that C++ has made. */
 ULX_API ulx_runtime* ulx_runtime_here(void) ULX_NOEXCEPT;
 
 /* --------------------------------------------------------------------------------------------------------------- fibers */
@@ -145,28 +147,28 @@ typedef struct {
   ulx_strand* strand;   /* NULL: the caller's, if any. Not with `runtime` */
 } ulx_spawn_options;
 
-/* Starts a fiber that calls function(argument). Never waits. The caller gets a handle to release. `options` may be NULL.
- * errno: ULX_EUSAGE (a plain thread, and neither runtime nor strand), ULX_ELIMIT, ENOMEM, EINVAL. */
+/* Starts a fiber that calls function(argument). Never waits. Returns a handle, which the caller must release. `options`
+ * may be NULL. errno: ULX_EUSAGE (a plain thread, and neither runtime nor strand), ULX_ELIMIT, ENOMEM, EINVAL. */
 ULX_API ulx_fiber* ulx_spawn(intptr_t (*function)(void* argument), void* argument,
                              const ulx_spawn_options* options) ULX_NOEXCEPT;
-/* The same without a handle, and cheaper: nothing is allocated unless the options have data. */
+/* Starts a fiber without a handle. It is cheaper: it allocates nothing unless the options have data. */
 ULX_API int ulx_go(void (*function)(void* argument), void* argument, const ulx_spawn_options* options) ULX_NOEXCEPT;
-/* Waits for its end; what its function returned goes to *result, which may be NULL. Any number of times, by any number
- * of callers. ULX_ETIMEDOUT, ULX_ECANCELED, ULX_EUSAGE (by itself). */
+/* Waits for the end of a fiber. Its function's result goes to *result; `result` may be NULL. Any number of callers, any
+ * number of times. ULX_ETIMEDOUT, ULX_ECANCELED, ULX_EUSAGE (called by the fiber itself). */
 ULX_API int ulx_join(ulx_fiber* fiber, int64_t deadline, intptr_t* result) ULX_NOEXCEPT;
 ULX_API bool ulx_done(const ulx_fiber* fiber) ULX_NOEXCEPT;
-/* Counts the handle up; gives it back. */
+/* Increments the handle's count, and returns the handle. */
 ULX_API ulx_fiber* ulx_fiber_retain(ulx_fiber* fiber) ULX_NOEXCEPT;
-/* Counts it down. The fiber goes on. NULL: nothing. */
+/* Decrements the handle's count. The fiber continues. NULL: no effect. */
 ULX_API void ulx_fiber_release(ulx_fiber* fiber) ULX_NOEXCEPT;
 /* The fiber's number, unique in the process. */
 ULX_API uint64_t ulx_fiber_id(const ulx_fiber* fiber) ULX_NOEXCEPT;
 
 /* The calling fiber's handle, not counted; NULL on a plain thread and in a fiber of ulx_go. */
 ULX_API ulx_fiber* ulx_self(void) ULX_NOEXCEPT;
-/* Its number; 0 on a plain thread. */
+/* The calling fiber's number; 0 on a plain thread. */
 ULX_API uint64_t ulx_id(void) ULX_NOEXCEPT;
-/* One pointer for each fiber. On a plain thread: NULL, and ULX_EUSAGE. */
+/* A pointer for each fiber. On a plain thread the first returns NULL, the second ULX_EUSAGE. */
 ULX_API void* ulx_data(void) ULX_NOEXCEPT;
 ULX_API int ulx_set_data(void* data) ULX_NOEXCEPT;
 ULX_API int ulx_set_name(const char* name) ULX_NOEXCEPT;
@@ -177,24 +179,24 @@ ULX_API bool ulx_stack_bounds(const void** low, const void** high) ULX_NOEXCEPT;
 ULX_API void ulx_yield(void) ULX_NOEXCEPT;
 ULX_API int ulx_sleep(int64_t nanoseconds) ULX_NOEXCEPT;    /* ULX_ECANCELED */
 ULX_API int ulx_sleep_until(int64_t deadline) ULX_NOEXCEPT; /* ULX_ECANCELED */
-/* For loops that compute, and for the hook of an interpreter: yields if others have waited for this worker for long, or the
- * world is to be stopped. Else a nanosecond. */
+/* Yields if other fibers have waited for this worker for long, or the world must stop. Otherwise it costs a nanosecond.
+ * For loops that compute, and for the hook of an interpreter. */
 ULX_API void ulx_safepoint(void) ULX_NOEXCEPT;
 
-/* One permit per fiber: unpark gives it, at most one is kept; park takes it, or waits for it. ULX_ETIMEDOUT,
- * ULX_ECANCELED, ULX_EUSAGE without a handle (ulx_self). */
+/* Each fiber has at most one permit: unpark sets it; park takes it, or waits for it. ULX_ETIMEDOUT, ULX_ECANCELED,
+ * ULX_EUSAGE without a handle (ulx_self). */
 ULX_API int ulx_park(int64_t deadline) ULX_NOEXCEPT;
 ULX_API void ulx_unpark(ulx_fiber* fiber) ULX_NOEXCEPT;
 
-/* Asks a fiber to stop: the wait it is in, or its next, returns ULX_ECANCELED, and so does each later one. True the first
- * time. */
+/* Asks a fiber to stop: its present or next wait returns ULX_ECANCELED, and so does each later one. Returns true the
+ * first time. */
 ULX_API bool ulx_cancel(ulx_fiber* fiber) ULX_NOEXCEPT;
-/* 0, ULX_ECANCELED or ULX_EDEADLINE: a cancellation point without a wait. */
+/* A cancellation point without a wait. Returns 0, ULX_ECANCELED or ULX_EDEADLINE. */
 ULX_API int ulx_check(void) ULX_NOEXCEPT;
-/* While on, the calling fiber hears neither of requests to stop nor of its deadline. Returns what it was. */
+/* While on, the calling fiber ignores requests to stop and its deadline. Returns the former setting. */
 ULX_API bool ulx_shield(bool on) ULX_NOEXCEPT;
-/* A deadline for all that the caller does until the pop, and for what it spawns meanwhile: its waits return
- * ULX_EDEADLINE. Nested ones only shorten. The last pushed is popped first, by the same fiber. */
+/* A deadline for the caller until the pop, and for fibers that it spawns meanwhile: their waits return ULX_EDEADLINE. A
+ * nested deadline can only be nearer. The fiber that pushed pops, in reverse order. */
 typedef struct {
   int64_t outer;
   bool expired;
@@ -202,28 +204,28 @@ typedef struct {
 ULX_API void ulx_deadline_push(ulx_deadline* outer, int64_t deadline) ULX_NOEXCEPT;
 ULX_API void ulx_deadline_pop(const ulx_deadline* outer) ULX_NOEXCEPT;
 
-/* A value for each fiber and plain thread, NULL at first. `destroy`, if not NULL, gets each value that is not NULL at its
- * fiber's end. Keys are never given back. 0: no memory. */
+/* A value for each fiber and plain thread, NULL at first. `destroy`, if not NULL, is called with each value that is not
+ * NULL at its fiber's end. Keys are never freed. 0: no memory. */
 typedef uintptr_t ulx_key;
 ULX_API ulx_key ulx_key_new(void (*destroy)(void* value)) ULX_NOEXCEPT;
 ULX_API void* ulx_get(ulx_key key) ULX_NOEXCEPT;
 ULX_API int ulx_set(ulx_key key, void* value) ULX_NOEXCEPT;
 
 /* ------------------------------------------------------------------------------------------------------------- contexts */
-/* Over that runtime, or the caller's if NULL: fibers of which never two run at the same time, so what only they share needs
- * no lock. One interpreter with a global lock is a strand. What its fibers spawn belongs to it. */
+/* Makes a strand over a runtime, or the caller's if NULL. Its fibers never run at the same time, so data that only they
+ * share needs no lock. One interpreter with a global lock is a strand. Fibers that its fibers spawn belong to it. */
 ULX_API ulx_strand* ulx_strand_new(ulx_runtime* runtime, const char* name) ULX_NOEXCEPT;
-/* Asks its fibers to stop, waits until all have ended, frees it. By one of its own fibers: ULX_EUSAGE. */
+/* Asks its fibers to stop, waits until all have ended, and frees the strand. In one of its own fibers: ULX_EUSAGE. */
 ULX_API int ulx_strand_destroy(ulx_strand* strand) ULX_NOEXCEPT;
 /* Waits until it has no fiber. */
 ULX_API int ulx_strand_wait(ulx_strand* strand) ULX_NOEXCEPT;
-/* The calling fiber goes on in that strand of its own runtime, or in none if NULL. */
+/* Moves the calling fiber into a strand of its own runtime, or out of its strand if NULL. */
 ULX_API int ulx_migrate_to(ulx_strand* strand) ULX_NOEXCEPT;
 
-/* The calling fiber stays on its thread until as many unpins. It may wait. */
+/* Keeps the calling fiber on its thread until as many calls of unpin. It may wait meanwhile. */
 ULX_API int ulx_pin(void) ULX_NOEXCEPT;
 ULX_API int ulx_unpin(void) ULX_NOEXCEPT;
-/* Until as many allows, what would have to wait returns ULX_EUSAGE. */
+/* Until as many calls of allow, a call that would have to wait returns ULX_EUSAGE. */
 ULX_API int ulx_forbid_waiting(void) ULX_NOEXCEPT;
 ULX_API int ulx_allow_waiting(void) ULX_NOEXCEPT;
 /* Calls function(argument) on the stack of the worker's thread, for deep recursion. It must not wait. */
@@ -231,18 +233,18 @@ ULX_API int ulx_on_thread_stack(void (*function)(void* argument), void* argument
 
 /* ------------------------------------------------------------------------------------------------------------- channels */
 #define ULX_UNBOUNDED SIZE_MAX
-/* Elements of element_size bytes, which are copied. `capacity`: how many wait in it before a send does; 0: a send waits
- * for its receive. */
+/* Makes a channel of elements of element_size bytes, which are copied. Its buffer has room for `capacity` elements; 0:
+ * a send waits for its receive. */
 ULX_API ulx_channel* ulx_channel_new(size_t element_size, size_t capacity) ULX_NOEXCEPT;
-/* Once every call on it has returned. */
+/* Frees a channel. Every call on it must have returned. */
 ULX_API void ulx_channel_destroy(ulx_channel* channel) ULX_NOEXCEPT;
-/* ULX_ECLOSED, ULX_ETIMEDOUT, ULX_ECANCELED. */
+/* Send or receive an element, and wait until it is possible. ULX_ECLOSED, ULX_ETIMEDOUT, ULX_ECANCELED. */
 ULX_API int ulx_send(ulx_channel* channel, const void* element, int64_t deadline) ULX_NOEXCEPT;
 ULX_API int ulx_receive(ulx_channel* channel, void* element, int64_t deadline) ULX_NOEXCEPT;
-/* ULX_EWOULDBLOCK, ULX_ECLOSED, ULX_ECANCELED. */
+/* Send or receive an element without waiting. ULX_EWOULDBLOCK, ULX_ECLOSED, ULX_ECANCELED. */
 ULX_API int ulx_try_send(ulx_channel* channel, const void* element) ULX_NOEXCEPT;
 ULX_API int ulx_try_receive(ulx_channel* channel, void* element) ULX_NOEXCEPT;
-/* True the first time. What lies in it can still be received. */
+/* Closes the channel. Elements in it can still be received. Returns true the first time. */
 ULX_API bool ulx_close(ulx_channel* channel) ULX_NOEXCEPT;
 ULX_API size_t ulx_channel_length(const ulx_channel* channel) ULX_NOEXCEPT;
 
@@ -251,32 +253,33 @@ typedef struct {
   int what;             /* ULX_CASE_... */
   int error;            /* out, of the chosen case: 0 or ULX_ECLOSED */
   ulx_channel* channel; /* of a send or receive */
-  void* element;        /* from where, to where; a receive may have NULL */
+  void* element;        /* the source or the destination; may be NULL for a receive */
   ulx_fiber* fiber;     /* of a join */
 } ulx_case;
-/* Waits until one of the cases can be done, and does it: *chosen is its index. Several: one at random. ULX_ETIMEDOUT,
- * ULX_ECANCELED, ULX_EWOULDBLOCK for a deadline of 0, ULX_EUSAGE for no case and no deadline. */
+/* Waits until a case is ready, and takes it: *chosen is its index. Of several ready cases it takes one at random.
+ * ULX_ETIMEDOUT, ULX_ECANCELED, ULX_EWOULDBLOCK for a deadline of 0, ULX_EUSAGE for no case and no deadline. */
 ULX_API int ulx_select(ulx_case* cases, size_t count, int64_t deadline, size_t* chosen) ULX_NOEXCEPT;
 
 /* ---------------------------------------------------------------------------------------------------------------- locks */
 ULX_API ulx_mutex* ulx_mutex_new(void) ULX_NOEXCEPT;
 ULX_API void ulx_mutex_destroy(ulx_mutex* mutex) ULX_NOEXCEPT;
-/* No cancellation point. ULX_EUSAGE by its owner. */
+/* Waits for the mutex. Not a cancellation point. ULX_EUSAGE if the caller holds it already. */
 ULX_API int ulx_mutex_lock(ulx_mutex* mutex) ULX_NOEXCEPT;
 ULX_API bool ulx_mutex_try_lock(ulx_mutex* mutex) ULX_NOEXCEPT;
-/* ULX_EUSAGE by another than its owner. */
+/* ULX_EUSAGE if the caller does not hold it. */
 ULX_API int ulx_mutex_unlock(ulx_mutex* mutex) ULX_NOEXCEPT;
 ULX_API ulx_condition* ulx_condition_new(void) ULX_NOEXCEPT;
 ULX_API void ulx_condition_destroy(ulx_condition* condition) ULX_NOEXCEPT;
-/* The mutex is held again, whatever it returns: ULX_ETIMEDOUT, ULX_ECANCELED, ULX_EUSAGE. */
+/* Releases the mutex and waits for a signal. At the return the mutex is held again, also on an error: ULX_ETIMEDOUT,
+ * ULX_ECANCELED, ULX_EUSAGE. */
 ULX_API int ulx_condition_wait(ulx_condition* condition, ulx_mutex* mutex, int64_t deadline) ULX_NOEXCEPT;
 ULX_API void ulx_condition_signal(ulx_condition* condition, bool all) ULX_NOEXCEPT;
 ULX_API ulx_group* ulx_group_new(void) ULX_NOEXCEPT;
 ULX_API void ulx_group_destroy(ulx_group* group) ULX_NOEXCEPT;
-/* Below zero: ULX_EUSAGE, and the count is what it was. */
+/* Changes the count. Below zero: ULX_EUSAGE, and the count is unchanged. */
 ULX_API int ulx_group_add(ulx_group* group, ptrdiff_t count) ULX_NOEXCEPT;
 ULX_API int ulx_group_done(ulx_group* group) ULX_NOEXCEPT;
-/* Until the count is 0. ULX_ETIMEDOUT, ULX_ECANCELED. */
+/* Waits until the count is 0. ULX_ETIMEDOUT, ULX_ECANCELED. */
 ULX_API int ulx_group_wait(ulx_group* group, int64_t deadline) ULX_NOEXCEPT;
 
 /* ---------------------------------------------------------------------------------------------------- the world outside */
@@ -286,41 +289,43 @@ typedef struct {
   unsigned wanted; /* ULX_READ, ULX_WRITE or both */
   unsigned ready;  /* out */
 } ulx_poll;
-/* Waits until one of the descriptors is ready, and marks all that are. They should be non-blocking, and are not kept.
+/* Waits until one of the descriptors is ready, and marks all ready ones. They should be non-blocking, and are not kept.
  * ULX_ETIMEDOUT, ULX_ECANCELED, errno's values. */
 ULX_API int ulx_wait_fds(ulx_poll* descriptors, size_t count, int64_t deadline) ULX_NOEXCEPT;
-/* The same for one; what it is ready for goes to *ready, which may be NULL. */
+/* Waits for one descriptor. Its ready directions go to *ready; `ready` may be NULL. */
 ULX_API int ulx_wait_fd(int fd, unsigned wanted, int64_t deadline, unsigned* ready) ULX_NOEXCEPT;
-/* Calls function(argument) on a thread that may block; the fiber waits for it. ULX_ECANCELED if it has not begun. */
+/* Calls function(argument) on a thread that may block; the fiber waits for its end. ULX_ECANCELED before it
+ * has begun. */
 ULX_API int ulx_blocking(intptr_t (*function)(void* argument), void* argument, intptr_t* result) ULX_NOEXCEPT;
-/* Between the two the caller's thread is a plain one that may block, on the fiber's stack, and another works in its place.
- * In a strand, or pinned, the worker is kept. In one function. To a collector the fiber counts as running. */
+/* Between enter and leave the caller's thread is a plain thread that may block, on the fiber's stack. Another thread
+ * works in its place. A fiber of a strand, or a pinned fiber, keeps the worker. Call both in one function. For a
+ * collector the fiber counts as running. */
 typedef struct {
   void* opaque[8];
 } ulx_block;
 ULX_API void ulx_block_enter(ulx_block* block) ULX_NOEXCEPT;
 ULX_API void ulx_block_leave(ulx_block* block) ULX_NOEXCEPT;
 
-/* Work without a stack of its own: run(job) is called once on a worker, and must not wait. The memory is the caller's, until
- * run is entered. */
+/* Work without its own stack: a worker calls run(job) once. It must not wait. The caller owns the memory, which must
+ * stay valid until run is entered. */
 typedef struct ulx_job {
-  struct ulx_job* next; /* the library's, while the job is queued */
+  struct ulx_job* next; /* for the library, while the job is queued */
   void (*run)(struct ulx_job* job);
 } ulx_job;
-/* On that runtime, or the caller's if NULL: ULX_EUSAGE on a plain thread, or without a run. */
+/* Makes a job runnable in a runtime, or the caller's if NULL. ULX_EUSAGE on a plain thread, or without a run. */
 ULX_API int ulx_schedule(ulx_runtime* runtime, ulx_job* job) ULX_NOEXCEPT;
 
 /* -------------------------------------------------------------------------------------------------------- seeing inside */
 enum { ULX_FRESH = 0, ULX_RUNNABLE, ULX_RUNNING, ULX_WAITING };
 typedef struct {
   size_t size;
-  uint64_t id;        /* 0: it is just being spawned, and only its record counts */
-  const char* name;   /* cut to 31 bytes; "" if none. During the visit */
+  uint64_t id;        /* 0: it is being spawned, and only its record is valid */
+  const char* name;   /* cut to 31 bytes; "" if none. Valid during the visit */
   int state;          /* ULX_FRESH ... */
   const char* waits;  /* in words: "to receive from channel"; NULL: it does not wait */
-  const void* object; /* that it waits at; NULL: unknown */
+  const void* object; /* the object at which it waits; NULL: unknown */
   uint64_t holder;    /* the fiber that holds the mutex or is joined; 0: none or unknown */
-  const char* file;   /* of the spawn; NULL: unknown, and `code` may tell */
+  const char* file;   /* of the spawn; NULL: unknown, see `code` */
   uint32_t line;
   const void* code; /* the address that spawned it */
   void* data;       /* ulx_data() */
@@ -334,13 +339,16 @@ typedef struct {
   size_t record_size;
 } ulx_fiber_info;
 
-/* Calls visit(user, info) for every fiber. No lock, no allocation, no system call: a collector may call it while it has
- * stopped all threads anywhere. Exact while nothing runs; else only id, state and place are to be relied on. */
+/* Calls visit(user, info) for every fiber. It takes no lock, allocates nothing and makes no system call, so a collector
+ * may call it while it has stopped all threads at any point. Exact while nothing runs; otherwise only id, state and
+ * place are reliable. */
 ULX_API void ulx_for_each_fiber(ulx_runtime* runtime, void (*visit)(void* user, const ulx_fiber_info* fiber),
                                 void* user) ULX_NOEXCEPT;
-/* The stack on which `address` lies: whose fiber a stopped thread runs. False: none of ours. In signal handlers too. */
+/* The bounds of the fiber's stack that contains `address`. False if it is on no fiber's stack. May be called in signal
+ * handlers. */
 ULX_API bool ulx_stack_around(const void* address, const void** low, const void** high) ULX_NOEXCEPT;
-/* The return addresses of a fiber that does not run, innermost first; how many. During a visit of a stopped world. */
+/* Writes the return addresses of a fiber that does not run, innermost first. Returns their number. During a visit of a
+ * stopped world. */
 ULX_API size_t ulx_backtrace(const ulx_fiber_info* fiber, void** addresses, size_t most) ULX_NOEXCEPT;
 
 /* Brings every worker but the caller's to a stop between two fibers. ULX_ETIMEDOUT after `patience` nanoseconds with
@@ -352,7 +360,7 @@ ULX_API int ulx_stop_world(ulx_runtime* runtime, int64_t patience, void (*late)(
                            void* user) ULX_NOEXCEPT;
 ULX_API int ulx_start_world(ulx_runtime* runtime) ULX_NOEXCEPT;
 
-/* Every worker and fiber as text, to that descriptor. ENOMEM, errno of write. */
+/* Writes every worker and fiber as text to a descriptor. ENOMEM, errno of write. */
 ULX_API int ulx_dump(ulx_runtime* runtime, int fd) ULX_NOEXCEPT;
 
 typedef struct {
@@ -360,10 +368,10 @@ typedef struct {
   uint64_t workers, workers_sleeping, fibers_live, fibers_spawned, fibers_ended, dispatches, steals, parks, wakes,
       polls, events, blocking_threads, stacks_refused, hogs_relieved, rescued_wakeups;
 } ulx_metrics;
-/* `metrics` begins with its size; fields beyond that are not written. */
+/* Writes the counters. `metrics` begins with its size; fields beyond it are not written. */
 ULX_API int ulx_runtime_metrics(const ulx_runtime* runtime, ulx_metrics* metrics) ULX_NOEXCEPT;
 
-/* Records what happens on each worker, the last `events` of it; 0: a default. stop writes it to that descriptor as JSON for
+/* Records the last `events` events of each worker; 0: a default number. stop writes them to a descriptor as JSON for
  * ui.perfetto.dev. */
 ULX_API int ulx_trace_start(ulx_runtime* runtime, size_t events) ULX_NOEXCEPT;
 ULX_API int ulx_trace_stop(ulx_runtime* runtime, int fd) ULX_NOEXCEPT;

@@ -13,7 +13,7 @@ namespace {
   throw std::invalid_argument("\"" + detail::escaped(text) + "\" is no address: " + why);
 }
 
-// Numbers of the forms that endpoint::parse takes.
+// Whether a host is a number in a form that endpoint::parse takes.
 bool is_v4_like(std::string_view host) { return host.find_first_not_of("0123456789.") == host.npos; }
 
 std::string number_of(const endpoint& at) {

@@ -11,13 +11,13 @@
 
 namespace ulexite::net {
 
-// Where to connect or to listen, as users write it: a host name or a number, with a port; or the path of a Unix
-// socket. A value. Unlike an endpoint it may hold a name, so it becomes endpoints only by resolve().
+// A place to connect to, as users write it: a host name or a number, with a port; or the path of a Unix socket. A
+// value. Unlike an endpoint it may hold a name, so only resolve() turns it into endpoints.
 class address {
  public:
-  // "example.org:80", "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/path" or "unix:@name". With
-  // `default_port` the port may be missing: "example.org", "[::1]". Never blocks. Throws std::invalid_argument naming
-  // the text and what is wrong with it.
+  // Parses "example.org:80", "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/path" or "unix:@name". With
+  // `default_port` the port may be missing: "example.org", "[::1]". Never blocks. Throws std::invalid_argument that
+  // names the text and the error in it.
   [[nodiscard]] static address parse(std::string_view text, std::optional<std::uint16_t> default_port = std::nullopt);
 
   // A name or a numeric address without brackets ("example.org", "127.0.0.1", "::1"), and a port. Throws like parse.
@@ -27,15 +27,15 @@ class address {
 
   // The name, or the number without brackets; empty for a Unix socket.
   [[nodiscard]] const std::string& host() const noexcept { return host_; }
-  // 0 without one.
+  // The port; 0 if there is none.
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
-  // What parse takes.
+  // The address as text that parse accepts.
   [[nodiscard]] std::string str() const;
   // Whether it has a name, which resolve() must look up. If not, resolve() never waits.
   [[nodiscard]] bool has_name() const noexcept { return at_.family() == address_family::none; }
 
-  // Its endpoints for a stream, in the order in which to try them: see net::resolve, also for the errors. At least one,
-  // unless there is an error. Waits for a name. A cancellation point.
+  // Its endpoints for a stream, in the order to try them: see net::resolve, also for the errors. At least one, unless
+  // there is an error. Waits if it has a name. A cancellation point.
   [[nodiscard]] std::vector<endpoint> resolve() const;
   [[nodiscard]] std::vector<endpoint> resolve(std::error_code& error) const;
 

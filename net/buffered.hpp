@@ -13,8 +13,8 @@
 // They work over any stream with read_some or write_some in the two forms of net/tcp.hpp: tcp_stream, the ends of
 // pipes, or a class of yours. They do not own the stream, which must outlive them. Every operation has a throwing form
 // and one that sets a std::error_code, with the stream's errors. It waits, and is a cancellation point, only where it
-// uses the stream. Nothing is lost by an error, an expiry or a cancellation: what arrived stays in the reader's buffer,
-// what was not sent stays in the writer's, and the next call continues there.
+// uses the stream. An error, an expiry or a cancellation loses nothing: received bytes stay in the reader's buffer,
+// unsent bytes in the writer's. The next call continues there.
 //
 // Thread rule: one fiber or thread at a time may use a buffer. A reader and a writer over the same stream are
 // independent.
@@ -36,14 +36,14 @@
 
 namespace ulexite::net {
 
-// What a buffered_reader reads from. read_some returns at least one byte, or 0 at the end of the stream.
+// A stream for a buffered_reader. read_some returns at least one byte, or 0 at the end of the stream.
 template <class Stream>
 concept readable_stream = requires(Stream& from, void* data, std::size_t size, std::error_code& error) {
   { from.read_some(data, size) } -> std::same_as<std::size_t>;
   { from.read_some(data, size, error) } -> std::same_as<std::size_t>;
 };
 
-// What a buffered_writer writes to. write_some returns the number of bytes that it took, at least one.
+// A stream for a buffered_writer. write_some returns the number of bytes that it took, at least one.
 template <class Stream>
 concept writable_stream = requires(Stream& to, const void* data, std::size_t size, std::error_code& error) {
   { to.write_some(data, size) } -> std::same_as<std::size_t>;
@@ -61,7 +61,7 @@ class read_buffer {
 
   [[nodiscard]] std::string_view bytes() const noexcept { return {block_.get() + begin_, end_ - begin_}; }
 
-  // Forgets the first `size` bytes. An empty buffer gives back what it has grown by.
+  // Drops the first `size` bytes. A buffer that has grown and is empty returns to its first size.
   void consume(std::size_t size) noexcept {
     begin_ += size;
     if (begin_ != end_) return;
@@ -89,7 +89,7 @@ class read_buffer {
     return {block_.get() + end_, capacity_ - end_};
   }
 
-  // `size` bytes of room() were filled.
+  // Adds the first `size` bytes of room(), which the caller has filled.
   void commit(std::size_t size) noexcept { end_ += size; }
 
  private:
@@ -110,17 +110,17 @@ namespace ulexite::net {
 template <readable_stream Stream>
 class buffered_reader {
  public:
-  // The most that a line may have unless the call says otherwise, in bytes.
+  // The default limit of a line's length, in bytes.
   static constexpr std::size_t default_limit = 64 * 1024;
 
-  // `capacity`: bytes that it asks the stream for at once.
+  // `capacity` is the number of bytes that it requests from the stream at once.
   explicit buffered_reader(Stream& from, std::size_t capacity = 8192) noexcept : from_(from), buffer_(capacity) {}
   buffered_reader(const buffered_reader&) = delete;
   buffered_reader& operator=(const buffered_reader&) = delete;
 
-  // The next line without its end, "\n" or "\r\n". nullopt at the end of the stream; the last line need not have an
-  // end. A line that has more than `limit` bytes with its end is std::errc::message_size. It stays in the buffer: a
-  // call with a larger limit reads it. Throws std::system_error, and std::bad_alloc.
+  // Reads the next line, and returns it without its end, "\n" or "\r\n". nullopt at the end of the stream; the last
+  // line need not have an end. A line that has more than `limit` bytes with its end is std::errc::message_size. It
+  // stays in the buffer: a call with a larger limit reads it. Throws std::system_error, and std::bad_alloc.
   [[nodiscard]] std::optional<std::string_view> read_line(std::size_t limit = default_limit) {
     return line_of(until("\n", limit));
   }
@@ -131,9 +131,9 @@ class buffered_reader {
     return read_line(default_limit, error);
   }
 
-  // The bytes up to and including the next `delimiter`, which may have several bytes. At the end of the stream what is
-  // left, without the delimiter; nullopt if nothing is left. The limit, in bytes with the delimiter, is as above. Throws
-  // std::invalid_argument for an empty delimiter.
+  // Reads up to and including the next `delimiter`, which may have several bytes. At the end of the stream returns the
+  // rest, without a delimiter; nullopt if nothing is left. The limit, in bytes with the delimiter, works as for
+  // read_line. Throws std::invalid_argument for an empty delimiter.
   [[nodiscard]] std::optional<std::string_view> read_until(std::string_view delimiter,
                                                            std::size_t limit = default_limit) {
     return until(delimiter, limit);
@@ -143,23 +143,23 @@ class buffered_reader {
     return until(delimiter, limit, error);
   }
 
-  // As the stream's read_some, but bytes of the buffer first.
+  // Works as the stream's read_some, but takes the bytes of the buffer first.
   std::size_t read_some(void* data, std::size_t size) { return some(data, size); }
   std::size_t read_some(void* data, std::size_t size, std::error_code& error) { return some(data, size, error); }
 
-  // Exactly `size` bytes, or fewer at the end of the stream. With an error the bytes that came before it are in `data`,
-  // and the error_code form returns their number.
+  // Reads exactly `size` bytes, or fewer at the end of the stream. On an error `data` has the bytes that arrived before
+  // it, and the error_code form returns their number.
   std::size_t read(void* data, std::size_t size) { return exactly(data, size); }
   std::size_t read(void* data, std::size_t size, std::error_code& error) { return exactly(data, size, error); }
 
-  // Everything up to the end of the stream. More than `limit` bytes are std::errc::message_size; they stay in the
+  // Reads everything up to the end of the stream. More than `limit` bytes are std::errc::message_size; they stay in the
   // buffer.
   [[nodiscard]] std::string read_all(std::size_t limit) { return all(limit); }
   [[nodiscard]] std::string read_all(std::size_t limit, std::error_code& error) { return all(limit, error); }
 
-  // What is in the buffer, without reading. Never waits.
+  // The bytes in the buffer. Does not read. Never waits.
   [[nodiscard]] std::string_view buffered() const noexcept { return buffer_.bytes(); }
-  // Waits until the buffer has at least `size` bytes, and returns all of it. Less only at the end of the stream.
+  // Waits until the buffer has at least `size` bytes, and returns all its bytes. Fewer only at the end of the stream.
   [[nodiscard]] std::string_view peek(std::size_t size = 1) { return ahead(size); }
   [[nodiscard]] std::string_view peek(std::size_t size, std::error_code& error) { return ahead(size, error); }
   // Skips the first `size` bytes of buffered(), or all of it if it has fewer. Never waits.
@@ -263,12 +263,12 @@ class buffered_reader {
   detail::read_buffer buffer_;
 };
 
-// Collects small writes, and sends them together: when the buffer is full, or by flush. The destructor sends nothing,
-// because it must not wait: what was not flushed is dropped.
+// Collects small writes, and sends them together when the buffer is full, or by flush. The destructor must not wait, so
+// it drops bytes that were not flushed.
 template <writable_stream Stream>
 class buffered_writer {
  public:
-  // `capacity`: bytes that it collects.
+  // `capacity` is the number of bytes that it collects.
   explicit buffered_writer(Stream& to, std::size_t capacity = 8192) noexcept
       : to_(to), capacity_(std::max<std::size_t>(capacity, 1)) {}
   buffered_writer(const buffered_writer&) = delete;
@@ -283,7 +283,7 @@ class buffered_writer {
   std::size_t write(std::string_view text, std::error_code& error) { return put(text.data(), text.size(), error); }
   void write(std::span<const std::byte> data) { put(data.data(), data.size()); }
 
-  // The same for other templates, which expect a stream.
+  // As write. For templates that expect a stream.
   std::size_t write_some(const void* data, std::size_t size) { return put(data, size); }
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error) { return put(data, size, error); }
 

@@ -1,6 +1,6 @@
-// Connecting to the first of several endpoints that answers, after RFC 8305 (Happy Eyeballs, 2017): addresses of the
-// two families in turn, a new attempt whenever the last one has failed or had a quarter of a second, and the first that
-// is through wins. One fiber does it all: it waits for any of the sockets.
+// Connecting to the first of several endpoints that answers, after RFC 8305 (Happy Eyeballs, 2017): Addresses of the
+// two families alternate. A new attempt starts when the last one has failed, or after a quarter of a second. The first
+// that connects is the result. One fiber does this: it waits for any of the sockets.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/nul.hpp>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::int64_t head_start = 250'000'000;  // ns
 
-// The families in turn, beginning with that of the first; within each the order stays.
+// Alternates the families, beginning with that of the first endpoint. Keeps the order within each family.
 std::vector<endpoint> interleaved(std::span<const endpoint> given) {
   std::vector<endpoint> first, second, made;
   for (const endpoint& each : given) (each.family() == given.front().family() ? first : second).push_back(each);
@@ -34,14 +34,14 @@ std::vector<endpoint> interleaved(std::span<const endpoint> given) {
   return made;
 }
 
-// Connections under way, of which the first is wanted.
+// Connections under way. The first that succeeds is the result.
 class race {
  public:
   explicit race(const std::optional<endpoint>& local) : local_(local) {}
 
   enum class outcome { under_way, failed, through };
 
-  // Begins one more.
+  // Begins another connection.
   outcome start(const endpoint& to) {
     const int fd = detail::make_socket(to, SOCK_STREAM, error_, local_);
     if (error_) return outcome::failed;
@@ -60,7 +60,8 @@ class race {
     return outcome::through;
   }
 
-  // Waits until one is through or has failed, or the deadline is over. True: through; of several the one begun first.
+  // Waits until one has connected or failed, or the deadline has passed. True if one has connected; of several, the one
+  // begun first.
   bool wait(std::int64_t deadline) {
     detail::wait_for_fds(fds_, deadline);
     for (std::size_t i = 0; i < fds_.size();) {
@@ -93,7 +94,7 @@ class race {
   };
   const std::optional<endpoint>& local_;
   std::vector<fd_interest> fds_;
-  std::vector<runner> runners_;  // whose descriptors these are
+  std::vector<runner> runners_;  // the owners of these descriptors
   detail::socket_handle winner_;
   std::error_code error_ = std::make_error_code(std::errc::address_not_available);
 };

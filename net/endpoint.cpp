@@ -19,7 +19,7 @@ namespace {
   throw std::invalid_argument("\"" + detail::escaped(text) + "\" is no endpoint: " + why);
 }
 
-// The system's functions would take what stands before it.
+// Refuses a NUL, because the system's functions would take the text before it.
 void refuse_nul(std::string_view text) {
   if (detail::has_nul(text)) refuse(text, "it contains a NUL");
 }

@@ -24,9 +24,9 @@ class endpoint {
   // Nowhere: family none.
   endpoint() noexcept = default;
 
-  // "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/path", or "unix:@name" for an abstract one. Numbers only:
-  // for names there is resolve. Never blocks. Throws std::invalid_argument naming the text and what is wrong with it,
-  // as a NUL.
+  // Parses "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/path", or "unix:@name" for an abstract one. Takes
+  // numbers only: for names there is resolve. Never blocks. Throws std::invalid_argument that names the text and the
+  // error in it, such as a NUL.
   [[nodiscard]] static endpoint parse(std::string_view text);
 
   // A numeric address without brackets ("127.0.0.1", "::1") and a port. Throws like parse.
@@ -35,14 +35,14 @@ class endpoint {
   // The path of a Unix socket; a leading '@' makes it abstract. Throws like parse, when it is empty or too long.
   [[nodiscard]] static endpoint local(std::string_view path);
 
-  // As the system calls give it. Throws std::invalid_argument for another family or a wrong length.
+  // From an address of a system call. Throws std::invalid_argument for another family or a wrong length.
   [[nodiscard]] static endpoint from(const sockaddr* address, socklen_t size);
 
   // The kind of the endpoint.
   [[nodiscard]] address_family family() const noexcept;
-  // 0 without one.
+  // The port; 0 if there is none.
   [[nodiscard]] std::uint16_t port() const noexcept;
-  // What parse takes; "unix:" for a Unix socket without a name, "" for none.
+  // The endpoint as text that parse accepts; "unix:" for a Unix socket without a name, "" for no endpoint.
   [[nodiscard]] std::string str() const;
   // The path of a Unix socket in the file system; empty for any other.
   [[nodiscard]] std::string_view path() const noexcept;
@@ -52,7 +52,7 @@ class endpoint {
   // The length of data(), for system calls.
   [[nodiscard]] socklen_t size() const noexcept { return size_; }
 
-  // The same family, address, port and scope, or path.
+  // Whether both have the same family, address, port and scope, or the same path.
   friend bool operator==(const endpoint& a, const endpoint& b) noexcept;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// How a fiber waits for an edge of a descriptor's source. The library's own: nothing for users.
+// How a fiber waits for an edge of a descriptor's source. Internal: not for users.
 
 #include <ulexite/base/kernel.hpp>
 
@@ -26,11 +26,11 @@ class fd_arm {
   ~fd_arm() = default;
 };
 
-// Suspends the calling fiber until an edge of `fd` comes, or `deadline` is over. A cancellation point, reported as
-// errc::cancelled; the end of the time is reported as std::errc::timed_out. No error means: try again.
+// Suspends the calling fiber until an edge of `fd` arrives, or `deadline` has passed. Reports a cancellation as
+// errc::cancelled, and a passed deadline as std::errc::timed_out. No error means that the caller must try again.
 std::error_code wait_for_edge(fd_arm& side, int fd, direction direction, std::int64_t deadline) noexcept;
 
-// Waits for a descriptor that has no source of its own: a fiber opens one for the time of the wait, a plain thread
+// Waits for a descriptor that has no source of its own. A fiber opens one for the time of the wait; a plain thread
 // blocks in poll(2). Errors are those of wait_for_edge, of poll and of epoll.
 std::error_code wait_without_source(int fd, direction direction, std::int64_t deadline) noexcept;
 

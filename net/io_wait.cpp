@@ -26,7 +26,7 @@ using net::interest;
 
 bool has(interest set, interest one) noexcept { return (set & one) != interest::none; }
 
-// What the kernel says of the descriptors, at once or within a time.
+// Asks the kernel about the descriptors, at once or within a time.
 class poll_query {
  public:
   explicit poll_query(std::span<fd_interest> fds) : fds_(fds), queries_(fds.size()) {
@@ -38,7 +38,7 @@ class poll_query {
     }
   }
 
-  // Null: waits as long as it takes.
+  // With null it waits without limit.
   std::error_code ask(const timespec* patience) noexcept {
     auto* const network = network_of_run();
     const int result = network ? network->poll(queries_.data(), queries_.size())
@@ -52,7 +52,7 @@ class poll_query {
     return ask(&at_once);
   }
 
-  // How many of them the last answer found ready.
+  // The number of ready descriptors in the last answer.
   [[nodiscard]] std::size_t ready() const noexcept { return ready_; }
 
  private:
@@ -74,7 +74,7 @@ class poll_query {
   std::size_t ready_ = 0;
 };
 
-// A plain thread's wait. Its own deadline bounds it too, as in suspend.
+// A plain thread's wait. The thread's own deadline limits it too, as in suspend.
 std::error_code block_in_poll(poll_query& kernel, std::int64_t limit) noexcept {
   agent& self = this_agent();
   const std::int64_t deadline = std::min(limit, self.deadline);
@@ -131,8 +131,8 @@ class fd_watch {
   std::array<event, 2> edges_;
 };
 
-// The order is that of wait_for_edge. An edge that ended nothing stays remembered in its source, and the wait after it
-// is in vain, once.
+// The order of steps is that of wait_for_edge. An edge that ended no wait stays remembered in its source, and ends the
+// next wait early, once.
 std::error_code wait_for_edges(std::vector<fd_watch>& watches, std::int64_t deadline) noexcept {
   agent& self = this_agent();
   self.word.prepare();
@@ -145,9 +145,9 @@ std::error_code wait_for_edges(std::vector<fd_watch>& watches, std::int64_t dead
   return reason == wake_reason::cancelled ? stop_cause(self) : std::error_code();
 }
 
-// The kernel is asked before, which saves the registration of what is ready, and of what cannot be registered since it
-// always is: files. It is asked after the registration: a descriptor that is registered elsewhere too, as its owner's,
-// gives the new registration no edge for what is ready already. And after each edge, which may be a stale one.
+// Asks the kernel three times. Before the registration, because ready descriptors need none, and files, which are
+// always ready, cannot have one. After the registration: if the descriptor is registered elsewhere too, by its owner,
+// the new registration may get no edge for readiness that exists already. And after each edge, which may be stale.
 std::error_code wait_registered(event_loop& loop, std::span<fd_interest> fds, poll_query& kernel,
                                 std::int64_t deadline) {
   std::vector<fd_watch> watches;
@@ -168,7 +168,7 @@ std::error_code wait_registered(event_loop& loop, std::span<fd_interest> fds, po
 std::error_code wait_for_any_of(std::span<fd_interest> fds, std::int64_t deadline) noexcept {
   for (const fd_interest& each : fds)
     if (each.fd < 0 && each.wanted != interest::none)
-      return {EBADF, std::system_category()};  // poll would leave it out, and wait for ever
+      return {EBADF, std::system_category()};  // poll would ignore it, and wait for ever
   try {
     poll_query kernel(fds);
     runtime_state* const here = calling_runtime();
@@ -197,12 +197,12 @@ runtime_state* calling_runtime() noexcept {
   return here ? &here->home() : nullptr;
 }
 
-// The order is: prepare the word, arm, suspend. From the prepare on the edge may claim the wait, before the fiber has
-// left its stack: then the claim is early, the commit after the switch fails, and the fiber goes on at once. So no edge
-// between arm and suspend is lost. If arm says that the source is ready, it has not taken the event, nobody can have
-// claimed the word, and the wait is retracted. After a time-out or a cancellation the source may still hold the event,
-// which is taken back before its frame is left; an edge, or a close, let go of it before it claimed. An edge whose
-// claim fails, or is early, stays remembered in the source.
+// The order is: prepare the word, arm, suspend. From the prepare on, the edge may claim the wait, even before the fiber
+// has left its stack. Then the claim is early, the commit after the switch fails, and the fiber continues at once. So
+// no edge between arm and suspend is lost. If arm says that the source is ready, it has not taken the event. Then no
+// thread can have claimed the word, and the wait is retracted. After a time-out or a cancellation the source may still
+// hold the event, so it is taken back before its frame ends. An edge or a close releases the event before it claims. An
+// edge whose claim fails, or is early, stays remembered in the source.
 std::error_code wait_for_edge(fd_arm& side, int fd, direction direction, std::int64_t deadline) noexcept {
   agent& self = this_agent();
   event edge;

@@ -1,18 +1,20 @@
 #pragma once
 
-// Waiting for descriptors that somebody else owns: a pipe, an eventfd, the sockets of a client library. These are what
-// such libraries need of a runtime: libpq, libcurl's multi interface, c-ares and hiredis work over them as they are.
+// Waits for descriptors of other owners: a pipe, an eventfd, the sockets of a client library. A client library needs
+// nothing more from a runtime: libpq, libcurl's multi interface, c-ares and hiredis work with these functions
+// unchanged.
 //
-// A descriptor is watched for the duration of the call only, so it may be closed afterwards, and its number used again,
-// without telling anybody; not during the call. A fiber is suspended, a plain thread blocks in poll(2). Several may
-// wait for one descriptor; all are woken. A hang-up or an error of the descriptor counts as ready, so that the read or
-// write that follows tells of it. What cannot be watched, as a regular file, is always ready.
+// A call watches a descriptor only while it runs. So the descriptor may be closed after the call, and its number used
+// again, without notice. It must not be closed during the call. A fiber is suspended, a plain thread blocks in poll(2).
+// Several waiters may wait for one descriptor; all are woken. A hang-up or an error of the descriptor counts as ready,
+// so the read or write that follows reports it. A descriptor that cannot be watched, such as a regular file, is always
+// ready.
 //
-// It must be non-blocking, or at least ready descriptors must not block the worker in the call that follows: another
-// process may read first.
+// Make the descriptor non-blocking. Otherwise the call that follows may block the worker, because another process may
+// read first.
 //
-// All of these are cancellation points: they throw operation_cancelled. They throw std::system_error naming the
-// descriptors when one is not open, or the machine refuses to watch it. Points in time may be of any clock.
+// All functions here are cancellation points: they throw operation_cancelled. They throw std::system_error that names
+// the descriptors if one is not open, or if the system refuses to watch it. Points in time may be of any clock.
 
 #include <ulexite/runtime/wait/suspend.hpp>
 
@@ -39,14 +41,14 @@ constexpr interest operator&(interest a, interest b) noexcept {
 struct fd_interest {
   int fd = -1;                       // the descriptor
   interest wanted = interest::read;  // what to wait for
-  interest ready = interest::none;   // set by wait_any: what of it is ready
+  interest ready = interest::none;   // set by wait_any: the directions that are ready
 };
 
 }  // namespace ulexite::net
 
 namespace ulexite::detail {
 
-// False: the deadline was over first.
+// Returns false if the deadline passed first.
 bool wait_for_fds(std::span<net::fd_interest> fds, std::int64_t deadline);
 
 inline net::interest wait_for_fd(int fd, net::interest wanted, std::int64_t deadline) {
@@ -59,9 +61,9 @@ inline net::interest wait_for_fd(int fd, net::interest wanted, std::int64_t dead
 
 namespace ulexite::net {
 
-// Waits until one of the descriptors is ready, and marks all that are. Returns how many that is; 0 when `deadline` was
-// over first. A deadline that is over already asks once. A descriptor may occur several times. Without descriptors it
-// waits for the deadline. Wanting nothing of a descriptor leaves it out.
+// Waits until one of the descriptors is ready, and marks all ready ones. Returns their number; 0 if `deadline` passed
+// first. If the deadline has passed already, it checks once. A descriptor may occur several times. Without descriptors
+// it waits for the deadline. It skips a descriptor with interest::none.
 template <class Clock, class Duration>
 std::size_t wait_any(std::span<fd_interest> fds, std::chrono::time_point<Clock, Duration> deadline) {
   detail::wait_for_fds(fds, detail::deadline_at(deadline));
@@ -71,7 +73,7 @@ std::size_t wait_any(std::span<fd_interest> fds, std::chrono::time_point<Clock, 
 }
 inline std::size_t wait_any(std::span<fd_interest> fds) { return wait_any(fds, steady_clock::time_point::max()); }
 
-// The same for one descriptor. Returns what it is ready for; interest::none when `deadline` was over first.
+// Waits until one descriptor is ready. Returns its ready directions; interest::none if `deadline` passed first.
 template <class Clock, class Duration>
 interest wait_fd(int fd, interest wanted, std::chrono::time_point<Clock, Duration> deadline) {
   return detail::wait_for_fd(fd, wanted, detail::deadline_at(deadline));
@@ -82,7 +84,7 @@ inline interest wait_fd(int fd, interest wanted) { return wait_fd(fd, wanted, st
 inline void wait_readable(int fd) { wait_fd(fd, interest::read); }
 inline void wait_writable(int fd) { wait_fd(fd, interest::write); }
 
-// The same, but no longer than `time`, or until `time`. False when that was over first.
+// Waits as wait_readable or wait_writable, at most for `time`, or until `time`. Returns false if the time passed first.
 template <class Rep, class Period>
 [[nodiscard]] bool wait_readable_for(int fd, std::chrono::duration<Rep, Period> time) {
   return detail::wait_for_fd(fd, interest::read, detail::deadline_after(time)) != interest::none;

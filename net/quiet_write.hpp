@@ -10,9 +10,9 @@
 
 namespace ulexite::detail {
 
-// Makes a system call that may raise SIGPIPE in this thread, and returns what it did or -errno. The signal is blocked
-// for the call, and taken back if it came, because ignoring it would be for the whole process, and inherited by the
-// programs that it starts. The library's own: nothing for users.
+// Makes a system call that may raise SIGPIPE in this thread. Returns the call's result or -errno. Blocks the signal
+// during the call, and removes it if it was raised. To ignore the signal would affect the whole process, and the
+// programs that it starts. Internal: not for users.
 template <class Call>
 ssize_t write_quietly(Call&& call) noexcept {
   sigset_t broken_pipe, before;

@@ -28,14 +28,14 @@ struct list_deleter {
   void operator()(addrinfo* list) const noexcept { freeaddrinfo(list); }
 };
 
-// One question, with its answer.
+// One query with its answer.
 struct lookup {
   std::string host, service;
   std::error_code error{};
   std::vector<net::endpoint> found{};
 
-  // A number that is no port, and that getaddrinfo would cut to 16 bits: it reads numbers as strtoul does, which skips
-  // spaces and takes a sign.
+  // Whether the service is a number that is not a port. getaddrinfo would cut it to 16 bits. It reads numbers as
+  // strtoul does, which skips spaces and takes a sign.
   [[nodiscard]] bool is_no_port() const {
     const std::size_t begin = service.find_first_of("0123456789");
     if (begin == service.npos || service.find_first_not_of(" \t\n\v\f\r+-") < begin) return false;
@@ -51,9 +51,9 @@ struct lookup {
     return detail::shown(host + ":" + service) + (is_no_port() ? ", whose port is no number from 0 to 65535" : "");
   }
 
-  // Asks the system, and so may block, unless `flags` forbid names.
+  // Asks the system. May block, unless `flags` forbid names.
   void ask(int flags) {
-    if (has_nul()) {  // getaddrinfo would take what stands before it
+    if (has_nul()) {  // getaddrinfo would take the text before it
       error = std::make_error_code(std::errc::invalid_argument);
       return;
     }
@@ -77,13 +77,13 @@ struct lookup {
   }
 };
 
-// A question on the blocking pool. Both sides own it: the one who asked may leave before the answer comes.
+// A query on the blocking pool. Both sides own it, because the caller may leave before the answer arrives.
 class pooled_lookup final : public detail::blocking_work {
  public:
   pooled_lookup(lookup question, std::shared_ptr<detail::blocking_pool> pool)
       : question_(std::move(question)), pool_(std::move(pool)) {}
 
-  // False: the deadline was over first.
+  // False if the deadline passed first.
   static bool ask(const std::shared_ptr<pooled_lookup>& self, std::int64_t deadline, lookup& answer) {
     self->running_ = self;
     try {
@@ -99,7 +99,7 @@ class pooled_lookup final : public detail::blocking_work {
   }
 
  private:
-  // Somebody's waiting for the answer.
+  // A caller that waits for the answer.
   struct asker {
     pooled_lookup& asked;
     ~asker() { asked.leave(); }
@@ -144,7 +144,7 @@ class pooled_lookup final : public detail::blocking_work {
   bool given_up_ = false;
 };
 
-// Numbers never block. What the question becomes by being asked with names forbidden tells whether it has any.
+// Asks with names forbidden, which never blocks. The result tells whether the query has a name.
 bool is_of_numbers(lookup& question) {
   question.ask(AI_NUMERICHOST | AI_NUMERICSERV);
   if (question.error != std::error_code(EAI_NONAME, net::resolve_category())) return true;

@@ -19,15 +19,15 @@ namespace {
 // Each part costs a worker some 100 us, and five system calls.
 constexpr std::size_t part_size = 512 * 1024;
 
-// Whether the last byte of a part is in memory, as far as the system says. Then the others most likely are, too.
+// Whether the last byte of a part is in memory, according to the system. Then the other bytes most likely are too.
 bool is_in_memory(int file, off_t last) noexcept {
   char byte;
   const iovec into{&byte, 1};
   return ::preadv2(file, &into, 1, last, RWF_NOWAIT) >= 0 || detail::last_errno() != EAGAIN;
 }
 
-// sendfile waits for the disk, and would hold up the worker with all of its fibers. So the pool reads the part first,
-// where it is not in memory yet. An error is left to sendfile.
+// sendfile waits for the disk, and would block the worker with all of its fibers. So the pool first reads a part that
+// is not in memory. Errors are left to sendfile.
 void bring_into_memory(int file, off_t at, std::size_t size) {
   if (is_in_memory(file, at + static_cast<off_t>(size) - 1)) return;
   blocking([=] {
@@ -37,7 +37,7 @@ void bring_into_memory(int file, off_t at, std::size_t size) {
   });
 }
 
-// To a simulated socket.
+// Sends to a simulated socket.
 ssize_t send_copy(int fd, int file, off_t at, std::size_t size) {
   std::vector<char> part(size);
   const ssize_t got = detail::or_errno(::pread(file, part.data(), size, at));

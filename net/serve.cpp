@@ -46,7 +46,7 @@ std::size_t room_for_connections(std::size_t descriptors_each) noexcept {
   return std::max<std::size_t>(room / std::max<std::size_t>(descriptors_each, 1), 1);
 }
 
-// As many as there may be, with room for the one that a close gives.
+// The largest number of connections, with room for the slot that a close gives.
 std::ptrdiff_t slots_of(const net::serve_options& options) noexcept {
   constexpr std::size_t unlimited = PTRDIFF_MAX - 1;
   const std::size_t most =
@@ -56,7 +56,7 @@ std::ptrdiff_t slots_of(const net::serve_options& options) noexcept {
 
 }  // namespace
 
-// Lives as long as its fiber, then makes room for another. The group may end it before it has begun.
+// Exists as long as its fiber, then makes room for another connection. The group may end it before it has begun.
 struct server::connection {
   connection(server& server, net::tcp_stream accepted)
       : home(server), stream(std::move(accepted)), peer(stream.socket_.get()->peer()) {
@@ -96,8 +96,8 @@ void server::run() {
 }
 
 void server::accept_all() {
-  // A close must not wait for a connection to end: the slot that it gives lets accept fail. What is accepted after that
-  // gives the slot on.
+  // A close must not wait for the end of a connection. So it gives a slot, with which accept can fail. A connection
+  // that is accepted with this slot passes it on.
   const std::stop_callback at_close(closing_, [this]() noexcept {
     take_backlog();
     slots_.release();
@@ -118,9 +118,9 @@ void server::accept_all() {
   }
 }
 
-// Called by the thread that closes the listener, just before the close, which would reset what is in the backlog. A
-// want of descriptors or memory leaves the rest to that. There is a bound, because clients may come as fast as they are
-// taken.
+// Called by the thread that closes the listener, just before the close, which would reset the connections in the
+// backlog. If descriptors or memory run out, the close resets the rest. There is a limit, because clients may connect
+// as fast as they are accepted.
 void server::take_backlog() noexcept try {
   constexpr std::size_t most = 65'536;
   while (backlog_.size() < most) {
@@ -132,8 +132,8 @@ void server::take_backlog() noexcept try {
 } catch (const std::bad_alloc&) {
 }
 
-// While there is no room for another fiber the connection waits, and with it those behind it in the backlog. When the
-// listener is closed it shares their lot: else fibers that do not end could keep the drain from beginning.
+// While there is no room for another fiber the connection waits, and the backlog waits behind it. At the close the
+// connection is treated as the backlog: otherwise fibers that do not end could delay the start of the drain.
 void server::start(net::tcp_stream accepted) {
   for (std::shared_ptr<connection> made;;) {
     try {
@@ -154,26 +154,26 @@ void server::run_handler(connection& who) const {
     handler_(who.stream, ending_.get_token());
   } catch (const operation_cancelled&) {
     if (this_fiber::stop_requested()) throw;
-    report(who);  // it met a deadline of its own
+    report(who);  // it met its own deadline
   } catch (...) {
     report(who);
   }
 }
 
-// The exception that is being handled.
+// Reports the exception that is being handled.
 void server::report(const connection& who) const {
   const std::exception_ptr failure = std::current_exception();
   options_.on_error ? options_.on_error(who.peer, failure) : report_on_stderr(who.peer, failure);
 }
 
-// Of the connection that was accepted last.
+// The grace left for the connection that was accepted last.
 std::int64_t server::grace_left() const noexcept {
   if (!backlog_.empty()) return options_.grace.count();
   return std::max<std::int64_t>(options_.grace.count() - (now_ns() - youngest_), 0);
 }
 
-// The connections that were accepted at the close begin as there is room for them: most of it comes when the others are
-// told.
+// The connections that were accepted at the close begin as there is room. Most room appears when the other connections
+// are notified.
 void server::drain() {
   std::move(waiting_.begin(), waiting_.end(), std::back_inserter(backlog_));
   const auto at = [](std::int64_t time) { return steady_clock::time_point(std::chrono::nanoseconds(time)); };
@@ -184,7 +184,7 @@ void server::drain() {
     for (; next != backlog_.end() && slots_.try_acquire_until(time); ++next) start(std::move(*next));
   };
   start_until(told);
-  static_cast<void>(connections_.wait_until(told));  // or all have ended
+  static_cast<void>(connections_.wait_until(told));  // ends early if all have ended
   run_stop_callbacks(ending_);
   start_until(end);
   backlog_.clear();

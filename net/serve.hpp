@@ -1,6 +1,6 @@
 #pragma once
 
-// How a listener's connections are served: tcp_listener::serve.
+// Options and inner parts of tcp_listener::serve.
 
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/sync/semaphore.hpp>
@@ -22,20 +22,21 @@ class tcp_stream;
 
 // How tcp_listener::serve treats its connections.
 struct serve_options {
-  // Most connections at a time: others wait in the listener's backlog. 0: what RLIMIT_NOFILE allows when serve begins,
-  // less 64 descriptors (a quarter, if that is less) for files and the like. Several servers of one process have that
-  // limit in common: give each its part.
+  // The largest number of connections at a time; others wait in the listener's backlog. 0: the number that
+  // RLIMIT_NOFILE allows when serve begins, less 64 descriptors (or a quarter, if that is less) for other uses. Several
+  // servers of one process share this limit, so give each its part.
   std::size_t max_connections = 0;
-  // How many descriptors a connection takes, as 2 in a proxy. Counts where max_connections is 0.
+  // The number of descriptors that a connection needs: 2 in a proxy. Used only if max_connections is 0.
   std::size_t descriptors_per_connection = 1;
-  // Once the listener is closed, connections have this long to end by themselves.
+  // The time that connections have to end by themselves after the close of the listener.
   std::chrono::nanoseconds drain_time = std::chrono::seconds(10);
-  // A part of the drain time. While one of the connections is younger, none is told of the close, because the first
-  // request of the young one may still be on its way.
+  // A first part of the drain time. While one connection is younger than this, serve notifies none of the close,
+  // because the young connection's first request may still be on its way.
   std::chrono::nanoseconds grace = std::chrono::milliseconds(100);
-  // Told of an exception that left the handler, in the connection's fiber; it must not throw. Not told of the
-  // operation_cancelled of a fiber that was asked to stop. Default: nothing for what clients bring about
-  // (connection_reset, connection_aborted, broken_pipe, not_connected, timed_out), one line on stderr for the rest.
+  // Called with an exception that left the handler, in the connection's fiber. It must not throw. It is not called for
+  // the operation_cancelled of a fiber that was asked to stop. The default ignores errors that clients cause
+  // (connection_reset, connection_aborted, broken_pipe, not_connected, timed_out), and prints one line on stderr for
+  // others.
   std::function<void(const endpoint& peer, std::exception_ptr failure)> on_error{};
 };
 
@@ -43,7 +44,7 @@ struct serve_options {
 
 namespace ulexite::detail {
 
-// What tcp_listener::serve keeps in its frame; it outlives the fibers of the connections.
+// The state of one tcp_listener::serve, in its frame. It outlives the fibers of the connections.
 class server {
  public:
   using handler = std::function<void(net::tcp_stream&, const std::stop_token&)>;  // called by many fibers at a time
@@ -70,12 +71,12 @@ class server {
   task_group& group_;
   const handler handler_;
   const net::serve_options& options_;
-  const std::stop_token closing_;  // the listener's
-  std::stop_source ending_;        // tells the connections
-  counting_semaphore<> slots_;
-  wait_group connections_;
+  const std::stop_token closing_;         // the listener's
+  std::stop_source ending_;               // notifies the connections
+  counting_semaphore<> slots_;            // a permit for each further connection
+  wait_group connections_;                // counts the connections that have not ended
   std::int64_t youngest_ = 0;             // when the last connection was accepted
-  std::vector<net::tcp_stream> backlog_;  // of the close; its thread fills it
+  std::vector<net::tcp_stream> backlog_;  // left at the close; the closing thread fills it
   std::vector<net::tcp_stream> waiting_;  // accepted since
 };
 

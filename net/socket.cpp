@@ -25,7 +25,7 @@ const direction socket::read_side = direction::read;
 const direction socket::write_side = direction::write;
 const ssize_t socket::would_block = -EAGAIN;
 
-// One direction, as a waiting user sees it: under the lock, since a close takes the source away.
+// One direction, as a waiting user sees it. Under the lock, because a close removes the source.
 struct socket::side final : fd_arm {
   side(socket& s, direction d) noexcept : whose(s), towards(d) {}
   bool arm(event& edge) noexcept override {
@@ -42,7 +42,7 @@ struct socket::side final : fd_arm {
 
 // ---- inside and outside ----
 
-// Lock held. One that was abandoned with its runtime never leaves.
+// Lock held. A user that was abandoned with its runtime never leaves.
 agent*& socket::user_of(direction towards) noexcept {
   agent*& user = users_[static_cast<unsigned>(towards)];
   if (user && user->word.abandoned()) user = nullptr;
@@ -84,10 +84,10 @@ void socket::leave(direction towards) noexcept {
   if (last_of_all) delete this;
 }
 
-// The waiters are resumed, or woken by the shutdown, and find the socket closed. The descriptor's number stays taken
-// until the last of them has left, so none of them can meet a stranger under it.
+// The waiters are resumed, or woken by the shutdown, and find the socket closed. The descriptor stays open until the
+// last waiter has left, so no waiter can use its number for another file.
 //
-// While the path exists nobody else can bind there, so it is still this socket's when it is removed.
+// While the path exists no other socket can bind there. So the removed path is still this socket's.
 bool socket::close(bool at_once) noexcept { return close(at_once, nullptr); }
 
 bool socket::close(bool at_once, int* kept) noexcept {
@@ -163,15 +163,15 @@ net::endpoint socket::peer() const noexcept {
 
 // ---- waiting ----
 
-// Why an operation should not begin.
+// The reason why an operation must not begin, if any.
 std::error_code socket::refusal(std::int64_t deadline) noexcept {
   if (const std::error_code cause = stop_cause(this_agent())) return cause;
   if (deadline != no_deadline && deadline <= now_ns()) return std::make_error_code(std::errc::timed_out);
   return {};
 }
 
-// The error that a failed system call ends the operation with. None: try again. After a close it is always the same
-// one, whatever the shutdown of close made of the call.
+// The error with which a failed system call ends the operation. None: try again. After a close it is always
+// bad_file_descriptor, because the shutdown of close may cause other errors.
 std::error_code socket::after_failure(int number, direction towards, std::int64_t deadline) noexcept {
   if (number == EINTR) return {};
   const bool blocked = number == EAGAIN || number == EWOULDBLOCK || number == EINPROGRESS || number == EALREADY;
@@ -200,7 +200,8 @@ std::error_code socket::wait_as_guest(direction towards, std::int64_t deadline) 
   return error;
 }
 
-// The first time: opens the source. The lock makes reader and writer agree, at the price of a system call under it.
+// Opens the source at the first wait. The lock ensures that reader and writer open only one, at the cost of a system
+// call under the lock.
 std::error_code socket::register_in(const std::shared_ptr<event_loop>& loop) noexcept try {
   const std::lock_guard lock(lock_);
   if (loop_ || closed_) return {};
@@ -213,7 +214,7 @@ std::error_code socket::register_in(const std::shared_ptr<event_loop>& loop) noe
   return std::make_error_code(std::errc::not_enough_memory);
 }
 
-// ---- what a read tells of the next ----
+// ---- what is known about the next read ----
 
 bool socket::nothing_to_read() const noexcept {
   return (receive_state_.load(std::memory_order_acquire) & receive_state_mask) == quiet && calling_runtime();  // B

@@ -1,31 +1,31 @@
 #pragma once
 
-// A socket and who uses it: what streams, listeners and datagram sockets stand on. The library's own: nothing for
-// users.
+// A socket and its users: the base of streams, listeners and datagram sockets. Internal: not for users.
 //
-// One reader and one writer may use it at a time, and anybody may close it meanwhile. Invariants, under the lock:
-//   closed_           implies  source_ is null: nobody waits for an edge, and nobody will
+// One reader and one writer may use it at a time, and any thread may close it meanwhile. Invariants, under the lock:
+//   closed_           implies  source_ is null: no user waits for an edge, and none will
 //   a user is inside  implies  fd_ is open and its number is this socket's
-//   (one that was abandoned there is no user any more)
+//   (a fiber that was abandoned in an operation no longer counts as a user)
 //   orphaned_         implies  closed_: the last user to leave deletes the object
 //
 // The source is registered for life when a fiber first has to wait; it belongs to that fiber's runtime. Plain threads,
 // and fibers of other runtimes, wait without it (the `guests`): a close wakes them by shutting the connection down.
 //
-// When does a reader ask first, and when does it wait first? An edge stands for all there is at its time, so after a
-// read that left nothing behind it is pointless to ask again: what comes later makes a new edge. With one exception: an
-// error (a reset) that arrived in the same edge as the data, since libevent does not tell it from readiness. It would
-// be missed for good. But a send fails on such a socket; so once a send that began after that read has succeeded, there
-// was no error then, and an error from then on makes an edge. Hence a server that answers each request pays no read in
-// vain, and a mere reader pays one per wait.
+// A reader either calls read first, or waits for an edge first. An edge reports all data that is there at its time. So
+// after a read that left nothing, another read is useless: later data makes a new edge. There is one exception: an
+// error (a reset) that arrived in one edge with the data, because libevent does not distinguish it from readiness. A
+// reader that waited would never see this error. But a send fails on such a socket. So if a send that began after the
+// read has succeeded, there was no error then, and a later error makes an edge. Hence a server that answers each
+// request makes no useless read, and a pure reader makes one per wait.
 //
-// A short read alone does not tell that nothing is left. A read of a Unix socket ends at a message that carries
-// descriptors, and where another process goes on writing; one of TCP at the mark of urgent data; one over SCTP, or TLS
-// in the kernel, at the end of a record. But plain TCP tells with each read what it has left (TCP_INQ).
+// A short read alone does not prove that nothing is left. A read of a Unix socket ends at a message that carries
+// descriptors, and also where another process continues to write. A read of TCP ends at the mark of urgent data. A read
+// over SCTP, or TLS in the kernel, ends at the end of a record. But plain TCP reports with each read the number of
+// bytes left (TCP_INQ).
 //
 // State
-//   receive_state_   number of reads, and what is known of the receive queue: see `receive_state`. The reader writes it
-//                    after each read, the writer moves it from drained to quiet if the number is unchanged.
+//   receive_state_   the number of reads, and the knowledge about the receive queue: see `receive_state`. The reader
+//                    writes it after each read; the writer moves it from drained to quiet if the number is unchanged.
 //   expiry_          a setting; nothing else depends on it.
 //
 // Pairings
@@ -62,35 +62,36 @@ class socket {
   socket(const socket&) = delete;
   socket& operator=(const socket&) = delete;
 
-  // Ends the connection for whoever uses it. True the first time. With `at_once` the system ends it now, and not when
-  // the last user has left: what a connection has not sent yet may be lost. Any thread.
+  // Ends the connection for all its users. Returns true the first time. With `at_once` the system ends it now, and not
+  // when the last user has left: data that was not sent yet may be lost. Any thread.
   bool close(bool at_once = false) noexcept;
-  // Makes the system call `call(fd)`, one that never waits, beside whatever is under way, and keeps the descriptor open
-  // meanwhile. Returns what the call does: a number or -errno; -EBADF once closed. Any thread.
+  // Makes the system call `call(fd)`, which must never wait, beside operations under way. Keeps the descriptor open
+  // meanwhile. Returns the call's result, a number or -errno; -EBADF once closed. Any thread.
   template <class Call>
   int at_once(Call&& call) noexcept {
     const std::lock_guard lock(lock_);
     return closed_ ? -EBADF : call(fd_);
   }
-  // Who is at the other end, as far as it was told: what errors name, when the system has forgotten it. Any thread.
+  // Sets the peer's endpoint. Error messages name it when the system has forgotten it. Any thread.
   void set_peer(const net::endpoint& peer) noexcept;
   [[nodiscard]] net::endpoint peer() const noexcept;
-  // From now on a close removes the path that it is bound to.
+  // From now on a close removes the path to which it is bound.
   void owns_path() noexcept { owns_path_ = true; }
-  // Ends the owner's use: closes it, and deletes it as soon as nobody is inside.
+  // Ends the owner's use: closes the socket, and deletes it when no user is inside.
   void abandon() noexcept;
-  // Gives the descriptor away, and leaves the socket closed. Throws usage_error while somebody is inside.
+  // Returns the descriptor to the caller, and leaves the socket closed. Throws usage_error while a user is inside.
   int release();
-  // Closes as close does, and returns a duplicate of the descriptor. What is open stays as it is, for other processes
-  // too, and the path stays. -1 if it is closed already. Throws usage_error while a plain thread, or a fiber of another
-  // runtime, waits here, because only a shutdown could wake that; std::system_error if there is no descriptor.
+  // Closes as close does, and returns a duplicate of the descriptor. The system's socket stays open, for other
+  // processes too, and the path stays. Returns -1 if it is closed already. Throws usage_error while a plain thread, or
+  // a fiber of another runtime, waits here, because only a shutdown could wake it. Throws std::system_error if the
+  // system has no free descriptor.
   int close_and_keep();
 
   [[nodiscard]] int fd() const noexcept;
   [[nodiscard]] bool is_plain_tcp() const noexcept { return plain_tcp_; }
   [[nodiscard]] bool is_open() const noexcept { return fd() >= 0; }
 
-  // Nanoseconds of the steady clock, for the operations of that direction that begin later.
+  // Sets the limit of operations of one direction that begin later, in nanoseconds of the steady clock.
   void expires_at(direction towards, std::int64_t deadline) noexcept {
     expiry_[static_cast<unsigned>(towards)].store(deadline, std::memory_order_relaxed);  // a setting
   }
@@ -98,7 +99,7 @@ class socket {
     return expiry_[static_cast<unsigned>(towards)].load(std::memory_order_relaxed);  // a setting
   }
 
-  // Makes the system call `call(fd)`, which returns what it did or -errno, and waits as often as it would block. A
+  // Makes the system call `call(fd)`, which returns its result or -errno. Waits as often as the call would block. A
   // cancellation point. Errors: those of the call; bad_file_descriptor once closed; timed_out after the deadline;
   // errc::cancelled. Throws usage_error if another operation in this direction is under way.
   template <class Call>
@@ -108,8 +109,8 @@ class socket {
     return done;
   }
 
-  // The same up to the expiry, for a `call` that reads, and tells whether nothing was left: call(fd, drained); or one
-  // that sends.
+  // As perform, up to the expiry. receive takes a call that reads, call(fd, drained), and sets `drained` if nothing was
+  // left. send takes a call that sends.
   template <class Call>
   std::size_t receive(std::error_code& error, Call&& call) {
     bool may_be_in_vain = true;
@@ -135,16 +136,16 @@ class socket {
   static const direction read_side, write_side;
 
  private:
-  // What the last read tells of the next one.
+  // The knowledge about the next read.
   enum receive_state : std::uint32_t {
     unknown,  // there may be more
     drained,  // it left nothing
-    quiet,    // and a send has shown since that there was no error either: wait for an edge before asking
+    quiet,    // as drained, and a later send has proved that there was no error: wait for an edge before the next read
     receive_state_mask = 3,
     one_read = 4,
   };
 
-  // Somebody's being inside.
+  // One user inside the socket, as a scope.
   class user {
    public:
     user(socket& used, direction towards, std::error_code& error)
@@ -177,8 +178,7 @@ class socket {
     return 0;
   }
 
-  // `kept`: null, or where the duplicate of close_and_keep goes. A negative one is -errno, and the
-  // socket stays open.
+  // `kept` is null, or receives the duplicate of close_and_keep. If it receives -errno, the socket stays open.
   bool close(bool at_once, int* kept) noexcept;
   [[nodiscard]] agent*& user_of(direction towards) noexcept;
   [[nodiscard]] bool in_use() noexcept;

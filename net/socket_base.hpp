@@ -1,22 +1,22 @@
 #pragma once
 
-// What streams, listeners and datagram sockets have in common.
+// Common rules and functions of streams, listeners and datagram sockets.
 //
-// Operations wait: a fiber is suspended, a plain thread blocks. All that wait are cancellation points. Each has two
-// forms: one throws std::system_error, one sets a std::error_code. What they have in common:
+// Operations wait: a fiber is suspended, a plain thread blocks. All operations that wait are cancellation points. Each
+// has two forms: one throws std::system_error, one sets a std::error_code. Their common errors:
 //
 //   errc::cancelled                 the fiber was asked to stop; the throwing form throws operation_cancelled
-//   errc::deadline_exceeded         its deadline was over first; that throws deadline_exceeded. It compares equal to
-//                                   timed_out too, so ask for it first
-//   std::errc::timed_out            the socket's expiry was over first
-//   std::errc::bad_file_descriptor  it is closed, or was closed while the operation waited
-//   the system's own codes          as connection_reset, connection_refused
+//   errc::deadline_exceeded         the fiber's deadline passed first; the throwing form throws deadline_exceeded. It
+//                                   also compares equal to timed_out, so check for it first
+//   std::errc::timed_out            the socket's expiry passed first
+//   std::errc::bad_file_descriptor  the socket is closed, or was closed while the operation waited
+//   the system's own codes          such as connection_reset, connection_refused
 //
-// What the throwing forms say names the peer, also when the connection was reset.
+// The exceptions name the peer, also when the connection was reset.
 //
 // One fiber or thread may read, another write, and any close, at the same time. A second reader or writer gets a
-// usage_error. The object itself must outlive the calls on it. A socket belongs to the runtime in which a fiber first
-// waited on it; fibers of other runtimes may use it too, at a higher price. Objects may outlive the runtime.
+// usage_error. The object must outlive the calls on it. A socket belongs to the runtime whose fiber first waited on it.
+// Fibers of other runtimes may use it too, at a higher cost. Objects may outlive the runtime.
 
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -32,11 +32,11 @@ namespace ulexite::detail {
 
 class socket;
 
-// Owns a socket; null is none.
+// Owns a socket, or none.
 class socket_handle {
  public:
   socket_handle() noexcept = default;
-  // See socket. Closes fd if there is no memory for the rest, and throws std::bad_alloc.
+  // Takes over `fd`, see socket. If memory runs out, closes `fd` and throws std::bad_alloc.
   explicit socket_handle(int fd, bool plain_tcp = false);
   socket_handle(socket_handle&& other) noexcept : socket_(std::exchange(other.socket_, nullptr)) {}
   socket_handle& operator=(socket_handle&& other) noexcept {
@@ -48,7 +48,7 @@ class socket_handle {
 
   void reset() noexcept;
   [[nodiscard]] socket* get() const noexcept { return socket_; }
-  // The socket; where there is none null, and bad_file_descriptor.
+  // The socket. If there is none, returns null and sets bad_file_descriptor.
   [[nodiscard]] socket* get(std::error_code& error) const noexcept {
     error = socket_ ? std::error_code() : std::make_error_code(std::errc::bad_file_descriptor);
     return socket_;
@@ -65,16 +65,16 @@ namespace ulexite::net {
 // The common part of tcp_stream and udp_socket, which are the types to use. None of its functions waits.
 class socket_base {
  public:
-  // Ends it. Whoever waits in an operation of it is woken and fails with bad_file_descriptor; the descriptor is closed
-  // when the last of them has left. What was sent is still delivered. The path of a Unix socket that was bound here is
-  // removed. While a plain thread waits, or a fiber of another runtime, the socket is shut down too, for other
-  // processes that share it as well. Again: nothing. Any thread. No cancellation point.
+  // Closes the socket. Wakes its waiters, whose operations fail with bad_file_descriptor. The descriptor is closed when
+  // the last of these operations has returned. Sent data is still delivered. Removes the path of a Unix socket that was
+  // bound here. If a plain thread or a fiber of another runtime waits, also shuts the socket down, for other processes
+  // that share it too. A second call does nothing. Any thread. Not a cancellation point.
   void close() noexcept;
   // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept;
 
-  // Operations that begin, or are waiting anew, after that time fail with timed_out; those under way keep the expiry
-  // they began with. Every operation asks, even one that need not wait. A read or write of several parts asks for each.
+  // Limits the operations that start from now on; operations under way keep their limit. An operation past its limit
+  // fails with timed_out, even if it would not have to wait. Reads and writes of several parts check before each part.
   template <class Rep, class Period>
   void expires_after(std::chrono::duration<Rep, Period> time) noexcept {
     set_expiry(detail::deadline_after(time));
@@ -84,7 +84,7 @@ class socket_base {
     set_expiry(detail::deadline_at(time));
   }
   void expires_never() noexcept { set_expiry(detail::no_deadline); }
-  // The same for reads (receiving, peeking) or for writes (sending) alone. The other direction keeps its expiry.
+  // Sets the limit of reads (receiving, peeking) or of writes (sending) alone. The other direction keeps its limit.
   template <class Rep, class Period>
   void reads_expire_after(std::chrono::duration<Rep, Period> time) noexcept {
     set_read_expiry(detail::deadline_after(time));
@@ -104,21 +104,21 @@ class socket_base {
   }
   void writes_expire_never() noexcept { set_write_expiry(detail::no_deadline); }
 
-  // SO_RCVBUF and SO_SNDBUF: how much the system keeps of what arrives until it is read, and of what is written until
-  // it is sent. A request: the system has a least and a most, and counts its own overhead too. TCP adapts its buffers
-  // to the connection until they are set. Throw std::system_error. Any thread.
+  // Request the size of the system's buffers: for data that was not read yet (SO_RCVBUF), and not sent yet (SO_SNDBUF).
+  // The system has a lower and an upper limit, and counts its own overhead too. TCP adapts its buffers to the
+  // connection until they are set. Throw std::system_error. Any thread.
   void set_receive_buffer(std::size_t bytes);
   void set_send_buffer(std::size_t bytes);
 
-  // Any option of setsockopt(2) and getsockopt(2), by its level, its name and a value of the option's own type, as
-  // set_option(IPPROTO_TCP, TCP_USER_TIMEOUT, 5000) or option<linger>(SOL_SOCKET, SO_LINGER). Throw
-  // std::system_error naming level and name, with invalid_argument if the option has fewer bytes than Value. Any thread.
+  // Sets an option of setsockopt(2), given its level, its name and a value of its type: set_option(IPPROTO_TCP,
+  // TCP_USER_TIMEOUT, 5000). Throws std::system_error that names level and name. Any thread.
   template <class Value>
     requires std::is_trivially_copyable_v<Value>
   void set_option(int level, int name, const Value& value) {
     set_option_bytes(level, name, &value, sizeof value);
   }
-  // The value of an option, see set_option.
+  // The value of an option of getsockopt(2): option<linger>(SOL_SOCKET, SO_LINGER). Throws as set_option, with
+  // invalid_argument if the option has fewer bytes than Value. Any thread.
   template <class Value = int>
     requires std::is_trivially_copyable_v<Value>
   [[nodiscard]] Value option(int level, int name) const {
@@ -127,13 +127,14 @@ class socket_base {
     return value;
   }
 
-  // Its own and its peer's. Throw std::system_error, as for a connection that was reset (not_connected). Any thread.
+  // The endpoints of the socket and of its peer. Throw std::system_error, for example not_connected after a reset. Any
+  // thread.
   [[nodiscard]] endpoint local_endpoint() const;
   [[nodiscard]] endpoint remote_endpoint() const;
 
-  // The descriptor, -1 once closed. It stays this object's.
+  // The descriptor, which the object keeps; -1 once closed.
   [[nodiscard]] int native_handle() const noexcept;
-  // The descriptor, which is the caller's now, as is the path it is bound to; the socket is closed. Throws usage_error
+  // Gives the descriptor to the caller, with the path to which it is bound, and closes the object. Throws usage_error
   // while an operation is under way.
   [[nodiscard]] int release();
 
@@ -144,12 +145,12 @@ class socket_base {
   socket_base& operator=(socket_base&&) noexcept = default;
   ~socket_base() = default;
 
-  // Throws what `error` says, if anything, as met while `doing` this with the socket.
+  // Throws `error`, if it is one. The message says what the caller was `doing` with the socket.
   void throw_if(const std::error_code& error, const char* doing) const {
     if (error) [[unlikely]]
       fail(error, doing);
   }
-  // setsockopt. Throws std::system_error; `what` is the option's name.
+  // Calls setsockopt. Throws std::system_error; `what` is the option's name.
   void set_named_option(int level, int name, int value, const char* what);
 
   detail::socket_handle socket_;

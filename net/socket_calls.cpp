@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t retry_pause = 1'000'000;  // ns
 
-// Does its text say who that is? That of a Unix socket without a name is "unix:".
+// Whether its text names a socket. The text of a Unix socket without a name is "unix:".
 bool is_named(const net::endpoint& which) { return which.str().size() > sizeof "unix:" - 1; }
 
 void assign(std::error_code& error, int result) noexcept {
@@ -46,20 +46,20 @@ int make_socket(const net::endpoint& at, int type, std::error_code& error) noexc
   assign(error, fd);
   if (error || !is_plain_tcp(at, type)) return fd;
   assign(error, set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1));
-  set_option(fd, IPPROTO_TCP, TCP_INQ, 1);  // where it is missing, reads ask once more than they must
+  set_option(fd, IPPROTO_TCP, TCP_INQ, 1);  // without it, a reader makes one useless read
   if (!error) return fd;
   kernel::close(fd);
   return -1;
 }
 
-// Without a port the system chooses one when it connects, which then need be free for that peer only.
+// Without a port the system chooses one at connect, and this port need only be free for the peer.
 int make_socket(const net::endpoint& to, int type, std::error_code& error,
                 const std::optional<net::endpoint>& local) noexcept {
   const int fd = make_socket(to, type, error);
   if (error || !local) return fd;
   int result = local->family() == to.family() ? 0 : -EAFNOSUPPORT;
   if (result == 0 && local->family() != net::address_family::local && local->port() == 0)
-    set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // where it is missing, a port is taken at once
+    set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // without it, a port is taken at once
   if (result == 0) result = kernel::bind(fd, local->data(), local->size());
   assign(error, result);
   if (!error) return fd;
@@ -68,7 +68,7 @@ int make_socket(const net::endpoint& to, int type, std::error_code& error,
 }
 
 void make_non_blocking(int fd) {
-  if (network_of(fd)) return;  // as all of them are
+  if (network_of(fd)) return;  // these are always non-blocking
   const int flags = or_errno(::fcntl(fd, F_GETFL));
   const int result = flags < 0 ? flags : or_errno(::fcntl(fd, F_SETFL, flags | O_NONBLOCK));
   if (result < 0)
@@ -83,9 +83,9 @@ int bind(socket& made, const net::endpoint& at, bool reuse_port) noexcept {
   return result;
 }
 
-// An edge may be a stale one, so it is connect itself that is asked again: it says EALREADY until it is decided, and
-// then 0, or EISCONN, or why not. A Unix listener whose backlog is full neither queues the connection nor tells when
-// there is room.
+// An edge may be stale, so connect is called again. It fails with EALREADY until the result is known, and then returns
+// 0, EISCONN or the error. A Unix listener with a full backlog neither queues the connection nor reports when there is
+// room.
 void connect(socket& from, const net::endpoint& to, std::int64_t deadline, std::error_code& error) {
   const auto connect_once = [&](int fd) -> ssize_t {
     const int result = kernel::connect(fd, to.data(), to.size());
@@ -97,7 +97,7 @@ void connect(socket& from, const net::endpoint& to, std::int64_t deadline, std::
     from.perform(socket::write_side, deadline, error, connect_once);
 }
 
-// The end is a reset, which leaves the port to the server that it belongs to.
+// The end is a reset, which frees the port for the server that should listen there.
 void refuse_itself(const socket_handle& made, const net::endpoint& to, std::error_code& error) {
   if (to.port() == 0) return;  // a Unix socket
   try {
@@ -112,7 +112,7 @@ void refuse_itself(const socket_handle& made, const net::endpoint& to, std::erro
 
 void learn_peer(const socket_handle& whose) noexcept try {
   whose.get()->set_peer(name_of(whose, kernel::getpeername));
-} catch (const std::exception&) {  // it has none, or one of a family that is no endpoint's
+} catch (const std::exception&) {  // it has no peer, or one of a family without endpoints
 }
 
 std::string peer_text(const socket_handle& whose) {

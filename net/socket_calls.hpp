@@ -1,6 +1,6 @@
 #pragma once
 
-// What streams and listeners do with a socket before it is one of theirs. The library's own: nothing for users.
+// The calls by which streams and listeners set a socket up. Internal: not for users.
 
 #include <ulexite/net/fd_wait.hpp>
 #include <ulexite/net/socket.hpp>
@@ -17,38 +17,38 @@
 
 namespace ulexite::detail {
 
-// Throws `error` as what it is: operation_cancelled, or std::system_error saying `what` was being done.
+// Throws `error`: as operation_cancelled, or as std::system_error that says `what` was being done.
 [[noreturn]] void fail(std::error_code error, const std::string& what);
 
-// How long whoever lacks descriptors, memory or fibers waits before the next try, in nanoseconds.
+// The pause before the next try after a lack of descriptors, memory or fibers, in nanoseconds.
 inline constexpr std::int64_t scarcity_pause = 10'000'000;
 
-// Sleeps. A cancellation point, told as errc::cancelled.
+// Sleeps until `deadline`. A cancellation point, reported as errc::cancelled.
 std::error_code pause_until(std::int64_t deadline);
 
-// How long the next try of what nobody tells the readiness of is put off.
+// Pauses before the next try of a call that becomes ready without an edge.
 std::error_code pause_before_retry(std::int64_t deadline);
 
-// Does make_socket make one of TCP?
+// Whether make_socket makes a TCP socket.
 inline bool is_plain_tcp(const net::endpoint& at, int type) noexcept {
   return type == SOCK_STREAM && at.family() != net::address_family::local;
 }
 
-// A non-blocking socket of `type` for an endpoint of that family, with TCP_NODELAY and TCP_INQ on if it is of TCP. -1
-// on an error.
+// Makes a non-blocking socket of `type` for an endpoint's family. A TCP socket has TCP_NODELAY and TCP_INQ on. -1 on an
+// error.
 int make_socket(const net::endpoint& at, int type, std::error_code& error) noexcept;
-// The same, bound to `local` if there is one.
+// As above, and binds the socket to `local`, if given.
 int make_socket(const net::endpoint& to, int type, std::error_code& error,
                 const std::optional<net::endpoint>& local) noexcept;
 
-// Makes a descriptor of somebody else's ready to be a socket's. Throws std::system_error.
+// Prepares a descriptor that was opened elsewhere for a socket. Throws std::system_error.
 void make_non_blocking(int fd);
 
-// Binds, with SO_REUSEPORT if asked for; a path is removed when the socket is closed. -errno on an error.
+// Binds the socket, with SO_REUSEPORT if `reuse_port`. The socket's close removes a path. -errno on an error.
 int bind(socket& made, const net::endpoint& at, bool reuse_port) noexcept;
 
-// A socket of make_socket that `set_up(socket)` has bound; that returns -errno on an error. Throws std::system_error
-// that says what was being done ("listening at") and where.
+// Makes a socket by make_socket, and binds it by `set_up(socket)`, which returns -errno on an error. Throws
+// std::system_error that names the action ("listening at") and the endpoint.
 template <class SetUp>
 socket_handle make_bound(const net::endpoint& at, int type, const char* doing, SetUp&& set_up) {
   std::error_code error;
@@ -64,20 +64,21 @@ socket_handle make_bound(const net::endpoint& at, int type, const char* doing, S
 // Connects a stream socket of make_socket. Waits, until `deadline`.
 void connect(socket& from, const net::endpoint& to, std::int64_t deadline, std::error_code& error);
 
-// Ends a connection over TCP that was made to its own end, and sets connection_refused. That happens when nobody
-// listens at a port of this machine, and the system gives that very port to the socket that connects.
+// Ends a TCP connection of a socket to itself, and sets connection_refused. Such a connection arises if no socket
+// listens at a port of this machine, and the system gives this port to the connecting socket.
 void refuse_itself(const socket_handle& made, const net::endpoint& to, std::error_code& error);
 
-// Closes it by a reset, if it is of TCP.
+// Closes a TCP connection by a reset.
 void reset(const socket_handle& whose) noexcept;
 
-// Its own or its peer's endpoint, by kernel::getsockname or kernel::getpeername. Throws std::system_error.
+// The endpoint of the socket or of its peer, by kernel::getsockname or kernel::getpeername. Throws std::system_error.
 net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, socklen_t*) noexcept);
 
 // Asks the system for the peer of a socket that was made elsewhere, and keeps it for messages.
 void learn_peer(const socket_handle& whose) noexcept;
 
-// For messages: the peer, if it is known by a name; "a peer of" its own name; or else the descriptor's number.
+// For messages: the peer's endpoint, if known; otherwise "a peer of" the socket's own endpoint, or the descriptor's
+// number.
 std::string peer_text(const socket_handle& whose);
 
 // setsockopt. -errno on an error.
@@ -86,7 +87,7 @@ int set_option(int fd, int level, int name, const Value& value) noexcept {
   return kernel::setsockopt(fd, level, name, &value, sizeof value);
 }
 
-// socket::at_once for a socket that may be none. Returns what `call` did; the error is that of -errno.
+// Makes socket::at_once, or fails if there is no socket. Returns the result of `call`; sets `error` for -errno.
 template <class Call>
 int at_once(const socket_handle& handle, std::error_code& error, Call&& call) noexcept {
   socket* const used = handle.get(error);
@@ -95,8 +96,8 @@ int at_once(const socket_handle& handle, std::error_code& error, Call&& call) no
   return result;
 }
 
-// socket::perform for a `call` whose EAGAIN may come without an edge that ends it, as Unix sockets have it: instead of
-// waiting it is made again every millisecond.
+// As socket::perform, for a `call` that may fail with EAGAIN without a later edge, as on Unix sockets. Repeats the call
+// every millisecond instead of waiting for an edge.
 template <class Call>
 std::size_t perform_by_polling(socket& used, direction towards, std::int64_t deadline, std::error_code& error,
                                Call&& call) {

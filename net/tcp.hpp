@@ -1,7 +1,7 @@
 #pragma once
 
 // Streams and listeners, over TCP or over Unix sockets: the family of the endpoint decides.
-// What their operations have in common, errors and who may call them, is said in socket_base.hpp.
+// The rules of all operations (errors, threads, time limits) are in socket_base.hpp.
 
 #include <ulexite/net/address.hpp>
 #include <ulexite/net/endpoint.hpp>
@@ -27,9 +27,9 @@ namespace ulexite::net {
 
 // How to connect.
 struct connect_options {
-  std::optional<std::chrono::nanoseconds> timeout{};  // for all of it together; none: no limit but the fiber's deadline
-  // The address, and the port unless that is 0, that the connection comes from. Endpoints of another family are passed
-  // over. None: the system chooses.
+  std::optional<std::chrono::nanoseconds> timeout{};  // for all attempts together; none: only the fiber's deadline
+  // The local address of the connection, and its local port unless that is 0. Endpoints of another family are skipped.
+  // None: the system chooses.
   std::optional<endpoint> local{};
 };
 
@@ -39,16 +39,16 @@ class tcp_stream : public socket_base {
  public:
   // No connection: every operation fails with bad_file_descriptor.
   tcp_stream() noexcept = default;
-  // Takes over the descriptor of a connected stream socket, also of socketpair, and makes it non-blocking. A kernel
-  // protocol on top of TCP, such as TLS, must be set up before. Throws std::system_error, and then leaves the
-  // descriptor open.
+  // Takes over the descriptor of a connected stream socket, and makes it non-blocking. A socket of socketpair works
+  // too. A kernel protocol on top of TCP, such as TLS, must be set up before. Throws std::system_error, and then leaves
+  // the descriptor open.
   [[nodiscard]] static tcp_stream adopt(int fd);
   tcp_stream(tcp_stream&&) noexcept = default;
   tcp_stream& operator=(tcp_stream&&) noexcept = default;  // closes the former connection
   ~tcp_stream() = default;                                 // closes
 
-  // Connects, with TCP_NODELAY on. Waits, no longer than `timeout` where one is given. Errors: connection_refused and
-  // the like, also where the system has connected the socket to itself; what() names the endpoint.
+  // Connects, with TCP_NODELAY on. Waits, at most for `timeout` if given. Errors: connection_refused and others of the
+  // system; connection_refused also if the system has connected the socket to itself. what() names the endpoint.
   [[nodiscard]] static tcp_stream connect(const endpoint& to) { return connect_until(to, detail::no_deadline); }
   [[nodiscard]] static tcp_stream connect(const endpoint& to, std::error_code& error) {
     return connect_until(to, detail::no_deadline, error);
@@ -63,9 +63,9 @@ class tcp_stream : public socket_base {
     return connect_until(to, detail::deadline_after(timeout), error);
   }
 
-  // Connects to whichever of several endpoints answers first, in the manner of RFC 8305: the two address families in
-  // turn, the next attempt when the last one has failed or after 250 ms. When none answers, the error is the last
-  // one's.
+  // Connects to the first of several endpoints that answers, as in RFC 8305. Attempts alternate between the address
+  // families. The next attempt starts when the last one has failed, or after 250 ms. If none answers, the error is that
+  // of the last attempt.
   [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, std::error_code& error) {
     return connect_until(to, detail::no_deadline, error);
   }
@@ -75,8 +75,8 @@ class tcp_stream : public socket_base {
     return connect_until(to, detail::deadline_after(timeout), error);
   }
 
-  // Resolves `host` (see resolve) and connects to whichever of its endpoints answers first, as above. The timeout is
-  // for both together.
+  // Resolves `host` (see resolve), and connects to the first of its endpoints that answers. The timeout is for both
+  // together.
   [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port) {
     return connect_until(host, port, detail::no_deadline);
   }
@@ -94,17 +94,17 @@ class tcp_stream : public socket_base {
     return connect_until(host, port, detail::deadline_after(timeout), error);
   }
 
-  // Connects to an address, whose name it resolves, or to an endpoint, as above, with options. what() of an error names
-  // the address, and the local one.
+  // Connects to an address or an endpoint, with options. Resolves the name of the address. what() of an error names the
+  // address, and the local address.
   [[nodiscard]] static tcp_stream connect(const address& to, const connect_options& options = {});
   [[nodiscard]] static tcp_stream connect(const address& to, const connect_options& options, std::error_code& error);
 
-  // Reads what there is, at least one byte, at most `size`; waits while there is none. Returns the number of bytes, 0
+  // Reads the available bytes: at least one, at most `size`. Waits while there are none. Returns the number of bytes, 0
   // at the end of the stream (or for size 0, at once).
   std::size_t read_some(void* data, std::size_t size, std::error_code& error);
   std::size_t read_some(void* data, std::size_t size);
   std::size_t read_some(std::span<std::byte> data) { return read_some(data.data(), data.size()); }
-  // The same into several buffers, in their order. At most 1024 of them are used.
+  // Reads as above into several buffers, in their order. Uses at most 1024 of them.
   std::size_t read_some(std::span<const iovec> buffers, std::error_code& error);
 
   // Reads until `size` bytes have arrived or the stream ends. Returns the number of bytes. It is smaller only at the
@@ -113,18 +113,18 @@ class tcp_stream : public socket_base {
   std::size_t read(void* data, std::size_t size);
   std::size_t read(std::span<std::byte> data) { return read(data.data(), data.size()); }
 
-  // Copies what there is, at least one byte, at most `size`, and leaves it to be read; waits while there is none.
-  // Returns the number of bytes, 0 at the end of the stream. A second peek of the same bytes does not wait for more.
+  // Copies the available bytes, but leaves them to be read: at least one, at most `size`. Waits while there are none.
+  // Returns the number of bytes, 0 at the end of the stream. A second peek does not wait for more bytes.
   std::size_t peek(void* data, std::size_t size, std::error_code& error);
   std::size_t peek(void* data, std::size_t size);
 
-  // Writes what fits into the connection's buffer, at least one byte; waits while it is full. Returns the number of
-  // bytes taken. Never raises SIGPIPE.
+  // Writes as much as the connection's buffer takes, at least one byte. Waits while the buffer is full. Returns the
+  // number of bytes taken. Never raises SIGPIPE.
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error);
   std::size_t write_some(const void* data, std::size_t size);
   std::size_t write_some(std::span<const iovec> buffers, std::error_code& error);
 
-  // Writes everything; waits as often as needed. Returns the number of bytes written, less than `size` only on an
+  // Writes everything, and waits as often as needed. Returns the number of bytes written, less than `size` only on an
   // error.
   std::size_t write(const void* data, std::size_t size, std::error_code& error);
   void write(const void* data, std::size_t size);
@@ -132,19 +132,19 @@ class tcp_stream : public socket_base {
   void write(std::string_view text) { write(text.data(), text.size()); }
   void write(std::span<const std::byte> data) { write(data.data(), data.size()); }
 
-  // Writes all of several buffers, in their order, with as few system calls as it takes.
+  // Writes all of several buffers, in their order, with as few system calls as possible.
   std::size_t writev(std::span<const iovec> buffers, std::error_code& error);
   void writev(std::span<const iovec> buffers);
 
   // Sends `size` bytes of a file from `offset` on, without copying them into the process (sendfile). `file` is the
-  // descriptor of a regular file, as os's file::native_handle(). Returns the number of bytes sent, less than `size` only
-  // at the end of the file or on an error; the throwing form does not report them. Waits as write does. A part that is
-  // not in memory is read on the pool behind blocking() first, because the disk would hold up the worker. Never raises
-  // SIGPIPE. Errors: also those of sendfile(2), as invalid_argument for a pipe.
+  // descriptor of a regular file, for example file::native_handle(). Returns the number of bytes sent, less than `size`
+  // only at the end of the file or on an error. The throwing form does not report this number. Waits as write does.
+  // First reads parts that are not in memory on the pool behind blocking(), because the disk would block the worker.
+  // Never raises SIGPIPE. Errors: also those of sendfile(2), such as invalid_argument for a pipe.
   std::size_t send_file(int file, std::uint64_t offset, std::size_t size, std::error_code& error);
   std::size_t send_file(int file, std::uint64_t offset, std::size_t size);
 
-  // Ends the sending side: the peer reads to the end. Reads continue. Never waits.
+  // Ends the sending side: the peer reads the end of the stream. Reads continue. Never waits.
   void shutdown_write(std::error_code& error) noexcept;
   void shutdown_write();
 
@@ -155,7 +155,7 @@ class tcp_stream : public socket_base {
 
   // Ends the connection as close does, but by a reset. The peer's reads and writes fail with connection_reset, and data
   // that neither side has read yet is lost. Use it to drop a misbehaving peer; it leaves no TIME_WAIT. On a Unix socket
-  // the same as close.
+  // it works as close.
   void abort() noexcept;
 
   // TCP_NODELAY: send small writes at once. On in every connection made or accepted here. No effect on a Unix socket.
@@ -192,22 +192,22 @@ struct listen_options {
 // Accepts connections at an endpoint. Movable while it is not in use.
 class tcp_listener {
  public:
-  // None: every operation fails with bad_file_descriptor.
+  // No listener: every operation fails with bad_file_descriptor.
   tcp_listener() noexcept = default;
-  // Binds and listens. Port 0 takes a free one: see local_endpoint. A TCP address may be bound again while old
-  // connections linger (SO_REUSEADDR). The path of a Unix socket must not exist; it is removed at the close. Never
-  // waits. Throws std::system_error naming the endpoint.
+  // Binds and listens. Port 0 takes a free port: see local_endpoint. A TCP address may be bound again while old
+  // connections linger (SO_REUSEADDR). The path of a Unix socket must not exist; the close removes it. Never waits.
+  // Throws std::system_error that names the endpoint.
   explicit tcp_listener(const endpoint& at, listen_options options = {});
   tcp_listener(tcp_listener&& other) noexcept;
   tcp_listener& operator=(tcp_listener&& other) noexcept;  // closes the former listener
   ~tcp_listener() { close(); }
 
-  // Takes over the descriptor of a stream socket that listens, as from systemd (socket activation) or from an earlier
-  // process, and makes it non-blocking. The path of a Unix socket stays at the close. Throws std::system_error, with
-  // invalid_argument if it does not listen, and then leaves the descriptor open.
+  // Takes over the descriptor of a listening stream socket, and makes it non-blocking. It may come from systemd (socket
+  // activation) or from an earlier process. The path of a Unix socket stays at the close. Throws std::system_error,
+  // with invalid_argument if it does not listen, and then leaves the descriptor open.
   [[nodiscard]] static tcp_listener adopt(int fd);
 
-  // The same as a function.
+  // Makes a tcp_listener, as the constructor does.
   [[nodiscard]] static tcp_listener listen(const endpoint& at, listen_options options = {}) {
     return tcp_listener(at, options);
   }
@@ -215,13 +215,12 @@ class tcp_listener {
   // cancellation point then. Throws as address::resolve does, or the error of the last endpoint.
   [[nodiscard]] static tcp_listener listen(const address& at, listen_options options = {});
 
-  // Waits for the next connection, and returns it with TCP_NODELAY on. One caller at a time. Connections that were
-  // given up before are skipped. While the process or the system is out of descriptors or memory it waits for them: it
-  // tries again every 10 ms.
+  // Waits for the next connection, and returns it with TCP_NODELAY on. One caller at a time. Skips connections that
+  // clients have given up. While the process or the system lacks descriptors or memory, tries again every 10 ms.
   [[nodiscard]] tcp_stream accept();
   [[nodiscard]] tcp_stream accept(std::error_code& error);
-  // The same, and sets `peer` to the other end's endpoint, without a system call. It is known even if the connection
-  // has been reset since.
+  // As above, and sets `peer` to the peer's endpoint, without a system call. It is known even after a reset of the
+  // connection.
   [[nodiscard]] tcp_stream accept(endpoint& peer);
   [[nodiscard]] tcp_stream accept(endpoint& peer, std::error_code& error);
 
@@ -255,8 +254,8 @@ class tcp_listener {
     };
     detail::server(*this, group, run_handler, options).run();
   }
-  // The same in a context: a concurrent_context, so that the connections share data without locks, a parallel_context, so
-  // that they have workers of their own, or a runtime.
+  // Serves as above, in a context or a runtime. In a concurrent_context the connections share data without locks; in a
+  // parallel_context they have workers of their own.
   template <class Context, class Handler>
     requires requires(Context& context) { context.spawn([] {}).get(); }
   void serve(Context& context, Handler handler, const serve_options& options = {}) {
@@ -278,20 +277,20 @@ class tcp_listener {
   // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept;
 
-  // Closes the listener here, and returns its descriptor, which is the caller's: for another process, or for adopt. It
-  // goes on listening, so no connection is lost: those in the backlog stay there. As with close, accept and serve end.
-  // The path of a Unix socket stays. -1 if it is closed. Throws usage_error while a plain thread, or a fiber of another
-  // runtime, waits in accept; std::system_error for a lack of descriptors. Any thread. Not a cancellation point.
+  // Gives the descriptor to the caller, for another process or for adopt, and closes the object. The socket continues
+  // to listen: no connection is lost, and the backlog stays. As with close, accept and serve end. The path of a Unix
+  // socket stays. Returns -1 if the listener is closed. Throws usage_error while a plain thread, or a fiber of another
+  // runtime, waits in accept. Throws std::system_error for a lack of descriptors. Any thread. Not a cancellation point.
   [[nodiscard]] int release();
 
-  // Where it listens, with the chosen port. Valid after the close too.
+  // The endpoint on which it listens, with the chosen port. Valid after the close too.
   [[nodiscard]] const endpoint& local_endpoint() const noexcept { return local_; }
-  // The descriptor, -1 once closed. It stays this object's.
+  // The descriptor, which the object keeps; -1 once closed.
   [[nodiscard]] int native_handle() const noexcept;
 
  private:
   friend class detail::server;
-  // Fails with resource_unavailable_try_again when none waits. Any thread.
+  // Accepts without waiting. Fails with resource_unavailable_try_again if no connection waits. Any thread.
   tcp_stream accept_at_once(std::error_code& error);
   tcp_stream accepted(int fd, const sockaddr_storage& peer, socklen_t peer_size) const;
 

@@ -27,7 +27,7 @@ int bind_and_listen(detail::socket& made, const endpoint& at, const listen_optio
   return result;
 }
 
-// Does the error concern only the connection that was to be accepted? See accept(2).
+// Whether the error concerns only the connection that accept was to return. See accept(2).
 bool is_of_one_connection(int number) noexcept {
   switch (number) {
     case ECONNABORTED:
@@ -49,7 +49,7 @@ bool is_scarcity(const std::error_code& error) noexcept {
          (error.value() == EMFILE || error.value() == ENFILE || error.value() == ENOBUFS || error.value() == ENOMEM);
 }
 
-// TCP_NODELAY and TCP_INQ need no call: Linux hands the listener's down.
+// TCP_NODELAY and TCP_INQ need no call, because Linux copies the listener's options.
 ssize_t accept_one(int fd, sockaddr_storage& peer, socklen_t& peer_size) noexcept {
   for (;;) {
     peer_size = sizeof peer;
@@ -58,7 +58,7 @@ ssize_t accept_one(int fd, sockaddr_storage& peer, socklen_t& peer_size) noexcep
   }
 }
 
-// Of a stream socket that listens. Sets the options that make_socket sets. Throws std::system_error.
+// The endpoint of a listening stream socket. Sets the options that make_socket sets. Throws std::system_error.
 endpoint endpoint_of_listening(int fd) {
   const auto ask = [&](int name) {
     int value = 0;
@@ -171,9 +171,9 @@ tcp_stream tcp_listener::accept(endpoint& peer) {
   return accepted;
 }
 
-// Whoever waits in accept or serve may destroy the listener as soon as that returns. Nobody can connect any more when
-// this returns, though the waiter may still have the descriptor. The callbacks come first, because a server
-// takes its backlog in one.
+// A waiter in accept or serve may destroy the listener as soon as its call returns. When close returns, no client can
+// connect, though the waiter may still have the descriptor. The callbacks run first, because a server takes its backlog
+// in one of them.
 void tcp_listener::close() noexcept {
   if (!socket_.get()) return;
   if (!closing_.stop_requested()) detail::run_stop_callbacks(closing_);
@@ -182,7 +182,7 @@ void tcp_listener::close() noexcept {
 
 int tcp_listener::release() {
   if (!socket_.get()) return -1;
-  std::stop_source closing = closing_;  // the listener may be gone as soon as a waiter has left
+  std::stop_source closing = closing_;  // a copy: the listener may be destroyed as soon as a waiter has left
   const int fd = socket_.get()->close_and_keep();
   if (fd >= 0) detail::run_stop_callbacks(closing);
   return fd;

@@ -35,8 +35,8 @@ std::size_t total(std::span<const iovec> buffers) noexcept {
   return sum;
 }
 
-// Reads from plain TCP, which tells with the data what it has left. Other sockets would fill `control` with the
-// descriptors that are passed over them.
+// Reads from plain TCP, which reports with the data the number of bytes left. Other sockets would fill `control` with
+// passed descriptors.
 ssize_t receive_plain_tcp(int fd, msghdr into, bool& nothing_left) noexcept {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
   into.msg_control = control;
@@ -50,12 +50,12 @@ ssize_t receive_plain_tcp(int fd, msghdr into, bool& nothing_left) noexcept {
   return got;
 }
 
-// Out of range stays so.
+// Converts, and keeps a value that is out of range out of range.
 int as_int(std::chrono::seconds time) noexcept {
   return static_cast<int>(std::clamp<std::int64_t>(time.count(), 0, INT_MAX));
 }
 
-// Is it of TCP, with no protocol on top of it in the kernel, as TLS? Then it is to tell what its reads leave.
+// Whether it is TCP without a kernel protocol on top, such as TLS. If so, makes its reads report the bytes left.
 bool made_to_tell(int fd) noexcept {
   int protocol = 0;
   socklen_t size = sizeof protocol;
@@ -67,7 +67,7 @@ bool made_to_tell(int fd) noexcept {
          detail::set_option(fd, IPPROTO_TCP, TCP_INQ, 1) == 0;
 }
 
-// Sends what is left of `buffers` behind their first `done` bytes, as far as it goes in one call.
+// Sends the bytes of `buffers` after the first `done`, as many as one call takes.
 std::size_t write_behind(tcp_stream& stream, std::span<const iovec>& buffers, std::size_t& done,
                          std::error_code& error) {
   while (!buffers.empty() && done >= buffers.front().iov_len) {

@@ -73,7 +73,7 @@ void udp_socket::connect(const endpoint& to) {
   if (error) detail::fail(error, "ulexite: connecting to " + to.str());
 }
 
-// To a Unix socket that is not the peer, EAGAIN is not followed by an edge when there is room.
+// For a Unix socket that is not the peer, no edge follows EAGAIN when there is room.
 void udp_socket::send_to(const void* data, std::size_t size, const endpoint& to, std::error_code& error) {
   socket* const used = socket_.get(error);
   if (!used) return;

@@ -2,9 +2,9 @@
 
 // Datagrams, over UDP or over Unix sockets: the family of the endpoint decides.
 //
-// What the operations have in common, errors and who may call them, is said in socket_base.hpp. A datagram arrives
-// whole or not at all, and may be empty. Over UDP it may get lost, arrive twice, or overtake another; over Unix sockets
-// a sender waits while its receiver has too many unread.
+// The rules of all operations (errors, threads, time limits) are in socket_base.hpp. A datagram arrives whole or not at
+// all, and may be empty. Over UDP it may get lost, arrive twice, or overtake another. Over Unix sockets a sender waits
+// while its receiver has too many unread datagrams.
 
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/net/socket_base.hpp>
@@ -18,7 +18,7 @@ namespace ulexite::net {
 
 // How a udp_socket is bound.
 struct udp_options {
-  bool reuse_port = false;  // SO_REUSEPORT: several sockets share one port, and each peer keeps to one of them
+  bool reuse_port = false;  // SO_REUSEPORT: several sockets share one port; each peer's datagrams go to one of them
   bool broadcast = false;   // SO_BROADCAST: may send to broadcast addresses
 };
 
@@ -28,8 +28,8 @@ class udp_socket : public socket_base {
  public:
   // No socket: all operations except connect fail with bad_file_descriptor.
   udp_socket() noexcept = default;
-  // Binds. Port 0 takes a free one: see local_endpoint. The path of a Unix socket must not exist; it is removed at the
-  // close. Never waits. Throws std::system_error naming the endpoint.
+  // Binds to an endpoint. Port 0 takes a free port: see local_endpoint. The path of a Unix socket must not exist; the
+  // close removes it. Never waits. Throws std::system_error that names the endpoint.
   explicit udp_socket(const endpoint& at, udp_options options = {});
   // Takes over the descriptor of a datagram socket (of socketpair, too) and makes it non-blocking. Throws
   // std::system_error, and then leaves it open.
@@ -62,8 +62,9 @@ class udp_socket : public socket_base {
   void send(std::span<const std::byte> data) { send(data.data(), data.size()); }
 
   // Receives one datagram and its sender. The sender is no endpoint for a Unix socket without a name, or on an error.
-  // Waits while there is no datagram. Returns the size, which may be 0. If the datagram is longer than `size` the error
-  // is message_size: the buffer has its first bytes, their number is returned, and the rest is lost.
+  // Waits while there is no datagram. Returns the size, which may be 0. If the datagram is longer than `size`, the
+  // error is message_size. The buffer then has its first bytes, the error_code form returns their number, and the rest
+  // is lost.
   std::size_t receive_from(void* data, std::size_t size, endpoint& from, std::error_code& error);
   std::size_t receive_from(void* data, std::size_t size, endpoint& from);
   std::size_t receive_from(std::span<std::byte> data, endpoint& from) {

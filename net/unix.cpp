@@ -31,7 +31,7 @@ void put_descriptors(msghdr& message, control_room& room, std::span<const int> d
   std::memcpy(CMSG_DATA(head), descriptors.data(), descriptors.size_bytes());
 }
 
-// Closes what there is no memory for.
+// Takes the passed descriptors. Closes those for which there is no memory.
 void take_descriptors(msghdr& message, std::vector<int>& into) {
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
@@ -49,7 +49,7 @@ void take_descriptors(msghdr& message, std::vector<int>& into) {
 
 }  // namespace
 
-// What tcp_stream lets the functions below do with its socket.
+// Gives the functions below access to the socket of a tcp_stream.
 class descriptor_passing {
  public:
   static std::size_t send_first(unix_stream& to, std::string_view data, std::span<const int> descriptors,
@@ -100,7 +100,7 @@ peer_credentials credentials_of_peer(const unix_stream& stream) {
 
 void send_descriptors(unix_stream& to, std::string_view data, std::span<const int> descriptors,
                       std::error_code& error) {
-  if (data.empty()) throw std::invalid_argument("send_descriptors: no data, but descriptors travel with a byte");
+  if (data.empty()) throw std::invalid_argument("send_descriptors: no data, but descriptors need at least one byte");
   if (descriptors.size() > most_descriptors)
     throw std::invalid_argument("send_descriptors: " + std::to_string(descriptors.size()) +
                                 " descriptors, the most is " + std::to_string(most_descriptors));

@@ -1,8 +1,9 @@
 #pragma once
 
-// Unix sockets under names of their own. They are the same types: the family of the endpoint decides what a socket is,
-// so whatever serves TCP or UDP serves Unix sockets too, with endpoint::local(path) ("@name" for an abstract one), or
-// an endpoint::parse("unix:...") that the user gave. What is different is told at each operation.
+// Names for Unix sockets, and functions that only they have. The types are those of TCP and UDP, because the family of
+// the endpoint decides the kind of a socket. So code that serves TCP or UDP also serves Unix sockets, given
+// endpoint::local(path) ("@name" for an abstract one) or endpoint::parse("unix:..."). Each operation names its
+// differences for Unix sockets.
 
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/net/udp.hpp>
@@ -23,26 +24,27 @@ using unix_stream = tcp_stream;
 using unix_listener = tcp_listener;
 using unix_datagram = udp_socket;
 
-// Who is at the other end of a Unix socket: the process that connected or listened, as it was then (SO_PEERCRED).
+// The peer process of a Unix socket, as it was when it connected or listened (SO_PEERCRED).
 struct peer_credentials {
   pid_t process;  // its number
   uid_t user;     // effective
   gid_t group;    // effective
 };
-// Throws std::system_error, with not_supported if it is no Unix socket. Never waits. Any thread.
+// Returns the peer process of `stream`. Throws std::system_error, with not_supported if it is not a Unix socket. Never
+// waits. Any thread.
 [[nodiscard]] peer_credentials credentials_of_peer(const unix_stream& stream);
 
-// Writes all of `data`, at least one byte, and passes duplicates of `descriptors` with its first byte (SCM_RIGHTS). At
-// most 253. The caller keeps its own; they may be closed when this returns. Waits like write, and fails like it: with
-// an error before the first byte was sent, the descriptors were not passed. Throws std::invalid_argument for no data or
-// too many descriptors.
+// Writes all of `data`, and passes duplicates of `descriptors` with its first byte (SCM_RIGHTS). `data` has at least
+// one byte; there are at most 253 descriptors. The caller keeps its descriptors, and may close them when this returns.
+// Waits and fails as write. If an error occurs before the first byte was sent, no descriptor was passed. Throws
+// std::invalid_argument for no data or too many descriptors.
 void send_descriptors(unix_stream& to, std::string_view data, std::span<const int> descriptors);
 void send_descriptors(unix_stream& to, std::string_view data, std::span<const int> descriptors, std::error_code& error);
 
-// Reads as read_some, and appends the descriptors that came with the data, close-on-exec, to `descriptors`; they are
-// the caller's. A read ends where other descriptors follow, so those of two messages never mix. A plain read_some drops
-// descriptors. If the process has no room for all of them, the system drops the rest, and the error is
-// too_many_files_open; the data that was read is counted all the same.
+// Reads as read_some, and appends the received descriptors to `descriptors`. They are close-on-exec, and belong to the
+// caller. A read ends where other descriptors follow, so the descriptors of two messages never mix. A plain read_some
+// drops descriptors. If the process has no room for all of them, the system drops the rest, and the error is
+// too_many_files_open. The error_code form still returns the number of bytes read.
 std::size_t receive_descriptors(unix_stream& from, void* data, std::size_t size, std::vector<int>& descriptors);
 std::size_t receive_descriptors(unix_stream& from, void* data, std::size_t size, std::vector<int>& descriptors,
                                 std::error_code& error);

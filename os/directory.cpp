@@ -17,8 +17,8 @@ namespace {
 using detail::on_pool;
 using detail::until_not_interrupted;
 
-// The kernel sees to it that no step leads out. It refuses links that are absolute, and gives up when directories are
-// moved at that moment. Before Linux 5.6, and in some sandboxes, there is no such call.
+// The kernel ensures that no step leads outside. It refuses absolute links, and gives up when directories are moved at
+// that moment. Before Linux 5.6, and in some sandboxes, there is no such call.
 int open_beneath(int root, const std::string& below, int flags, unsigned permissions, unsigned resolve) noexcept {
   open_how how{};
   how.flags = static_cast<unsigned>(flags);
@@ -32,7 +32,7 @@ int open_step(int from, const fs::path& name, int flags, unsigned permissions) n
   return until_not_interrupted([&] { return ::openat(from, name.c_str(), flags | O_NOFOLLOW, permissions); });
 }
 
-// What may be made is not there yet: its directory is looked for without it.
+// A file to be created does not exist yet, so only its directory is resolved.
 fs::path real_path(const fs::path& path, bool creates, std::error_code& error) {
   fs::path real = fs::canonical(path, error);
   if (!creates || error != std::errc::no_such_file_or_directory) return real;
@@ -58,7 +58,7 @@ directory::directory(const fs::path& path) {
   detail::throw_if(error, "opening the directory", path);
 }
 
-// Asks for the path without links, and then goes it step by step: a link that stands there by now ends the way.
+// Resolves the links first, and then opens the path step by step. A link that has appeared meanwhile is an error.
 int directory::open_without_links(const fs::path& below, int flags, unsigned permissions) const {
   std::error_code error;
   const fs::path real = real_path(path_ / below, (flags & O_CREAT) != 0, error).lexically_relative(path_);

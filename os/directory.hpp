@@ -7,20 +7,20 @@
 
 namespace ulexite {
 
-// A directory below which files are opened by their paths, and never one outside, whatever links there are, and whatever
-// moves or links directories meanwhile: for servers whose users name the files. The kernel sees to it (openat2, Linux
-// 5.6; else each step is checked). Any number of fibers and threads may use it at the same time. What waits is a
-// cancellation point as in file; errors as there.
+// Opens files by their paths below one directory, and never a file outside. It is for servers whose users name the
+// files. Links do not lead outside, even if directories are moved or linked meanwhile. The kernel ensures this
+// (openat2, Linux 5.6); on older kernels each step is checked. Any number of fibers and threads may use it at the same
+// time. Functions that wait are cancellation points as in file; errors are as in file.
 class directory {
  public:
   // Opens the directory `path`, on the pool.
   explicit directory(const std::filesystem::path& path);
   directory(const std::filesystem::path& path, std::error_code& error);
 
-  // Opens the file `below`, a relative path. Links are followed as long as they stay inside; an absolute one leads
-  // outside unless it names something inside. What lies outside is not found. It waits for the pool, unless the kernel
-  // has the path in memory and the file is only to be read. A pipe is opened without a wait for its other end. Throws
-  // usage_error for a contradictory mode.
+  // Opens the file `below`, a relative path. Follows links that stay inside; an absolute link is followed only if it
+  // names something inside. A file outside is reported as not found. Waits for the pool, unless the kernel has the path
+  // in memory and the file is only to be read. Does not wait for the other end of a pipe. Throws usage_error for a
+  // contradictory mode.
   [[nodiscard]] file open(const std::filesystem::path& below, open_mode mode = open_mode::read,
                           std::filesystem::perms permissions = default_permissions) const;
   [[nodiscard]] file open(const std::filesystem::path& below, open_mode mode, std::error_code& error) const {
@@ -29,9 +29,9 @@ class directory {
   [[nodiscard]] file open(const std::filesystem::path& below, open_mode mode, std::filesystem::perms permissions,
                           std::error_code& error) const;
 
-  // Its path without links, as it was when it was opened.
+  // The directory's path without links, as of the opening.
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-  // Its descriptor, opened with O_PATH. It stays this object's.
+  // The descriptor, opened with O_PATH. The object keeps it.
   [[nodiscard]] int native_handle() const noexcept { return root_.native_handle(); }
 
  private:

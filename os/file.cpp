@@ -72,7 +72,7 @@ int open_at_once(const std::string& path, int flags) noexcept {
   return answers ? result : -EAGAIN;
 }
 
-// Is there a place for the bytes in any file?
+// Whether the bytes fit into any file.
 bool fits(std::size_t size, std::uint64_t offset) noexcept {
   return offset <= any_offset && size <= any_offset - offset;
 }
@@ -109,7 +109,7 @@ int detail::flags_of(open_mode mode) {
   const bool reads = has(mode, open_mode::read), writes = has(mode, open_mode::write);
   const bool changes = (static_cast<unsigned>(mode) & ~static_cast<unsigned>(open_mode::read)) != 0;
   if (!writes && (changes || !reads))
-    throw usage_error("a file is to be opened with mode " + std::to_string(static_cast<unsigned>(mode)) +
+    throw usage_error("a file cannot be opened with mode " + std::to_string(static_cast<unsigned>(mode)) +
                       (changes ? ", which lacks open_mode::write" : ", which neither reads nor writes"));
   int flags = O_CLOEXEC | (reads && writes ? O_RDWR : writes ? O_WRONLY : O_RDONLY);
   if (has(mode, open_mode::create)) flags |= O_CREAT;
@@ -261,7 +261,7 @@ void file::sync() {
   check(error, "syncing");
 }
 
-// Linux has closed the descriptor whatever close returns, EINTR too, so it is never closed twice.
+// Linux has closed the descriptor whatever close returns, even EINTR, so it must not be closed twice.
 void file::close(std::error_code& error) {
   error.clear();
   if (fd_ < 0) return;

@@ -7,12 +7,12 @@
 // until that thread has begun; what has begun is waited for, so nothing is ever half told. On a plain thread: ordinary
 // calls.
 //
-// Each operation has two forms: one throws std::system_error that says what was done with which file (and
-// operation_cancelled when the fiber was asked to stop), one sets a std::error_code: the system's own code,
-// errc::cancelled or errc::deadline_exceeded. A file that is closed gives bad_file_descriptor, a path with
-// a NUL invalid_argument. Sizes are in bytes.
+// Each operation has two forms. One throws std::system_error that names the operation and the file, or
+// operation_cancelled if the fiber was asked to stop. The other sets a std::error_code: the system's code,
+// errc::cancelled or errc::deadline_exceeded. A closed file fails with bad_file_descriptor, a path with a NUL with
+// invalid_argument. Sizes are in bytes.
 //
-// Any number of fibers and threads may use one file at the same time, but for close, release and a move.
+// Any number of fibers and threads may use one file at the same time, except for close, release and a move.
 
 #include <ulexite/base/standard.hpp>
 
@@ -33,10 +33,10 @@ namespace ulexite {
 enum class open_mode : std::uint8_t {
   read = 1,
   write = 2,
-  create = 4,     // make it if there is none
+  create = 4,     // create the file if it does not exist
   exclusive = 8,  // with create: fail with file_exists if there is one, a symbolic link too
   truncate = 16,  // empty it
-  append = 32,    // every write goes to the end, those of write_at too
+  append = 32,    // every write goes to the end, also of write_at
 };
 
 // Both sets together.
@@ -112,19 +112,19 @@ class file {
   std::size_t read_at(void* data, std::size_t size, std::uint64_t offset, std::error_code& error);
   std::size_t read_at(void* data, std::size_t size, std::uint64_t offset);
 
-  // Writes all of it at `offset`; the file grows as needed. Returns the number of bytes written, fewer only on an
+  // Writes all of the data at `offset`; the file grows as needed. Returns the number of bytes written, fewer only on an
   // error.
   std::size_t write_at(const void* data, std::size_t size, std::uint64_t offset, std::error_code& error);
   void write_at(const void* data, std::size_t size, std::uint64_t offset);
   void write_at(std::string_view data, std::uint64_t offset) { write_at(data.data(), data.size(), offset); }
 
   // Writes all of the data at the end of the file, even if the end has moved. Each system call appends one piece, so
-  // pieces of other writers may lie between them. Returns as write_at.
+  // pieces of other writers may be between them. Returns as write_at.
   std::size_t append(const void* data, std::size_t size, std::error_code& error);
   void append(const void* data, std::size_t size);
   void append(std::string_view data) { append(data.data(), data.size()); }
 
-  // The length of the file in bytes; of a file on another machine, as this one knows it. Never waits.
+  // The length of the file in bytes, for a network file as this machine knows it. Never waits.
   [[nodiscard]] std::uint64_t size(std::error_code& error) const;
   [[nodiscard]] std::uint64_t size() const;
 
@@ -136,14 +136,14 @@ class file {
   void sync(std::error_code& error);
   void sync();
 
-  // Closes it. Some file systems report only here that earlier data was lost. The file is closed in any case. A second
-  // close does nothing. Not a cancellation point.
+  // Closes the file. Some file systems report only here that earlier data was lost. The file is closed in any case. A
+  // second close does nothing. Not a cancellation point.
   void close(std::error_code& error);
   void close();
   // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
 
-  // The descriptor, -1 once closed. It stays this object's.
+  // The descriptor, which the object keeps; -1 once closed.
   [[nodiscard]] int native_handle() const noexcept { return fd_; }
   // Gives the descriptor to the caller; the file is closed.
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
@@ -156,19 +156,19 @@ class file {
   std::string name_;
 };
 
-// The content of a file, also of a file without a size, as in /proc, or of a pipe. One call on the pool.
+// Reads the whole content of a file, or of a pipe. The file need not have a size, as in /proc. One call on the pool.
 [[nodiscard]] std::string read_all(const std::filesystem::path& path, std::error_code& error);
 [[nodiscard]] std::string read_all(const std::filesystem::path& path);
 
 // Makes a file with this content, or replaces the content of an existing file. One call on the pool. An error or a
-// crash leaves part of the content; replace_file does not.
+// crash may leave part of the content, unlike with replace_file.
 void write_all(const std::filesystem::path& path, std::string_view data, std::error_code& error);
 void write_all(const std::filesystem::path& path, std::string_view data);
 
-// Makes a file with this content, or replaces a file as a whole: others see the old content or the new one, also after a
-// crash. It writes another file in the same directory, syncs it and renames it. A file that there was gives its
-// permissions, and a symbolic link is replaced, not what it leads to. On an error the old file stays. One call on the
-// pool; it takes as long as the disk needs to have the data.
+// Makes a file with this content, or replaces a file as a whole. Readers see the old content or the new one, also after
+// a crash. It writes another file in the same directory, syncs it and renames it. The new file gets the permissions of
+// the old one. A symbolic link is replaced itself, not its target. On an error the old file stays. One call on the
+// pool, which lasts until the disk has the data.
 void replace_file(const std::filesystem::path& path, std::string_view data, std::error_code& error);
 void replace_file(const std::filesystem::path& path, std::string_view data);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the calls of files have in common. The library's own: nothing for users.
+// Common parts of the calls on files. Internal: not for users.
 
 #include <ulexite/base/nul.hpp>
 #include <ulexite/net/fd_wait.hpp>
@@ -21,7 +21,7 @@ namespace ulexite::detail {
 // The flags of open for a mode. Throws usage_error for a contradictory one.
 int flags_of(open_mode mode);
 
-// Makes `call`, a system call that returns -errno, on the pool. -1 and the error if it fails or is not made.
+// Makes `call`, a system call that returns -errno, on the pool. Returns -1 and sets `error` if it fails or is not made.
 template <class Call>
 auto on_pool(std::error_code& error, Call&& call) -> decltype(call()) try {
   error.clear();
@@ -33,7 +33,7 @@ auto on_pool(std::error_code& error, Call&& call) -> decltype(call()) try {
   return -1;
 }
 
-// The system call again, as long as it was interrupted.
+// Makes the system call, and repeats it while it is interrupted.
 template <class Call>
 auto until_not_interrupted(Call&& call) noexcept -> decltype(call()) {
   for (;;)

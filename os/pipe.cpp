@@ -23,7 +23,7 @@ int made_non_blocking(int fd) {
   return fd;
 }
 
-// One operation of a pipe in one direction; `call(fd)` returns what it did or -errno.
+// One operation of a pipe in one direction; `call(fd)` returns its result or -errno.
 template <class Call>
 std::size_t perform(const detail::socket_handle& handle, detail::direction towards, std::error_code& error,
                     Call&& call) {

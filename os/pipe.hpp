@@ -2,9 +2,9 @@
 
 // The ends of pipes.
 //
-// Operations wait: a fiber is suspended, a plain thread blocks. All that wait are cancellation points. Each has two
-// forms: one throws std::system_error, one sets a std::error_code, with the codes of net/tcp.hpp; there is no expiry,
-// but a deadline_scope bounds it. A second reader or writer at the same time gets a usage_error.
+// Operations wait: a fiber is suspended, a plain thread blocks. All operations that wait are cancellation points. Each
+// has two forms: one throws std::system_error, one sets a std::error_code, with the codes of net/socket_base.hpp. There
+// is no expiry, but a deadline_scope limits the time. A second reader or writer at the same time gets a usage_error.
 
 #include <ulexite/net/tcp.hpp>
 
@@ -18,13 +18,13 @@ namespace ulexite {
 // An open end of a pipe: the common part of both ends. Movable while it is not in use.
 class pipe_end {
  public:
-  // Closes it; the other end meets the end, or broken_pipe. A fiber that waits in an operation on it is woken and fails
-  // with bad_file_descriptor. A plain thread, or a fiber of another runtime, is not woken. A second close does nothing.
-  // Any thread.
+  // Closes this end. The process at the other end reads the end, or its writes fail with broken_pipe. A fiber that
+  // waits in an operation on this end is woken, and the operation fails with bad_file_descriptor. A plain thread, or a
+  // fiber of another runtime, is not woken. A second close does nothing. Any thread.
   void close() noexcept;
   // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept { return native_handle() >= 0; }
-  // The descriptor, -1 once closed. It stays this object's.
+  // The descriptor, which the object keeps; -1 once closed.
   [[nodiscard]] int native_handle() const noexcept;
   // Gives the descriptor, non-blocking, to the caller; the end is closed. Throws usage_error during an operation.
   [[nodiscard]] int release();
@@ -45,12 +45,13 @@ class pipe_reader : public pipe_end {
   // Takes over a descriptor and makes it non-blocking. Throws std::system_error, and then leaves it open.
   [[nodiscard]] static pipe_reader adopt(int fd) { return pipe_reader(fd); }
 
-  // Reads what there is, at least one byte, at most `size`; waits while there is none. Returns the number of bytes, 0
-  // at the end: when every writer has closed (or for size 0, at once).
+  // Reads the available bytes: at least one, at most `size`. Waits while there are none. Returns the number of bytes, 0
+  // when every writer has closed (or for size 0, at once).
   std::size_t read_some(void* data, std::size_t size, std::error_code& error);
   std::size_t read_some(void* data, std::size_t size);
 
-  // Reads to the end. On an error the first returns what came before it.
+  // Reads to the end, which is when every writer has closed. On an error the first form returns the bytes that came
+  // before it.
   [[nodiscard]] std::string read_all(std::error_code& error);
   [[nodiscard]] std::string read_all();
 
@@ -58,8 +59,7 @@ class pipe_reader : public pipe_end {
   explicit pipe_reader(int fd) : pipe_end(fd) {}
 };
 
-// The end of a pipe that is written. A write never raises SIGPIPE, whatever its action: without a reader it fails with
-// broken_pipe.
+// The end of a pipe that is written. A write never raises SIGPIPE: without a reader it fails with broken_pipe.
 class pipe_writer : public pipe_end {
  public:
   // No pipe: every operation fails with bad_file_descriptor.
@@ -67,11 +67,12 @@ class pipe_writer : public pipe_end {
   // Takes over a descriptor and makes it non-blocking. Throws std::system_error, and then leaves it open.
   [[nodiscard]] static pipe_writer adopt(int fd) { return pipe_writer(fd); }
 
-  // Writes what fits into the pipe, at least one byte; waits while it is full. Returns the number of bytes taken.
+  // Writes as much as the pipe takes, at least one byte. Waits while the pipe is full. Returns the number of bytes
+  // taken.
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error);
   std::size_t write_some(const void* data, std::size_t size);
 
-  // Writes everything; waits as often as needed. Returns the number of bytes written, less than `size` only on an
+  // Writes everything, and waits as often as needed. Returns the number of bytes written, less than `size` only on an
   // error.
   std::size_t write(const void* data, std::size_t size, std::error_code& error);
   void write(const void* data, std::size_t size);

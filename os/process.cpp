@@ -38,8 +38,8 @@ std::string to_string(exit_status status) {
   return "signal " + std::to_string(status.signal) + (name ? std::string(" (SIG") + name + ")" : std::string());
 }
 
-// A process and its end. The lock keeps reaping apart from signalling: the number is this process's until it is reaped.
-// The pidfd stays open after that, for others may wait on it.
+// A process and its end. The lock separates reaping from signalling, because the process has its number only until it
+// is reaped. The pidfd stays open after that, because others may wait on it.
 class process::child {
  public:
   explicit child(pid_t number) noexcept : pid(number), pidfd_(static_cast<int>(::syscall(SYS_pidfd_open, number, 0))) {}
@@ -96,11 +96,11 @@ class process::child {
     try {
       if (!reap()) ::kill(pid, SIGKILL);
       while (!reap()) look_again();
-    } catch (const std::system_error&) {  // reaped by somebody else
+    } catch (const std::system_error&) {  // reaped by other code
     }
   }
 
-  // Where the machine refuses to watch the pidfd, looking has to do.
+  // Checks from time to time. Used if the system refuses to watch the pidfd.
   void look_again() {
     try {
       wait_for_news(detail::no_deadline);

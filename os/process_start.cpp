@@ -19,7 +19,7 @@ void check(int error, const char* what) {
   if (error != 0) throw std::system_error(error, std::system_category(), what);
 }
 
-// A descriptor of this process's for the time of the start.
+// A descriptor of this process during the start.
 class unique_fd {
  public:
   explicit unique_fd(int fd = -1) noexcept : fd_(fd) {}
@@ -58,8 +58,8 @@ class attributes {
   posix_spawnattr_t value_;
 };
 
-// What the new process does before it executes the program: its standard streams, its directory, and last it closes
-// everything else, what is not close-on-exec too.
+// The steps of the new process before it executes the program. It sets up its standard streams and its directory. Last,
+// it closes all other descriptors, also those that are not close-on-exec.
 class file_actions {
  public:
   explicit file_actions(const process_options& options) {
@@ -95,7 +95,7 @@ class file_actions {
       case stdio::inherit: break;
       case stdio::descriptor:
         if (stream.fd() < 0)
-          throw usage_error("a program is to get fd " + std::to_string(stream.fd()) + " as a standard stream");
+          throw usage_error("a standard stream of a program cannot be fd " + std::to_string(stream.fd()));
         sources_[index] = stream.fd();
         break;
       case stdio::pipe: {
@@ -114,7 +114,8 @@ class file_actions {
     }
   }
 
-  // A standard stream may be the source of another one, which must not find it replaced: so it moves out of the way.
+  // A standard stream may be the source of another one. So a source is moved to another number before it could be
+  // replaced.
   void add_duplicate(int target) {
     const auto index = static_cast<std::size_t>(target);
     int& source = sources_[index];
@@ -135,7 +136,7 @@ class file_actions {
   std::array<unique_fd, 3> ours_, theirs_;
 };
 
-// As exec wants them: pointers to the strings, and null.
+// The pointers to the strings and a final null, as exec needs them.
 std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
   std::vector<char*> result;
   for (const std::string& each : strings) result.push_back(const_cast<char*>(each.c_str()));
@@ -149,7 +150,7 @@ std::string name_of(const process_options& options) {
   return escaped(name);
 }
 
-// exec and chdir would take what stands before a NUL.
+// Refuses NULs, because exec and chdir would take the text before a NUL.
 void refuse_nuls(const process_options& options) {
   const auto check = [&](const std::string& text, const std::string& what) {
     if (has_nul(text))
@@ -168,13 +169,13 @@ template <class End>
 End taken(unique_fd& fd) {
   if (fd.get() < 0) return {};
   const int given = fd.get();
-  fd.release();  // first: whoever adopts it closes it on a failure
+  fd.release();  // first: adopt closes it on a failure
   return End::adopt(given);
 }
 
 }  // namespace
 
-// The pipes are adopted before there is a process that a failure would have to undo.
+// The pipes are adopted before the process exists, so a failure has no process to end.
 started_process start_process(const process_options& options) {
   refuse_nuls(options);
   const std::vector<char*> arguments = pointers_to(options.arguments);

@@ -1,6 +1,6 @@
 #pragma once
 
-// How a program is started. The layer's own: nothing for users.
+// How a program is started. Internal: not for users.
 
 #include <ulexite/os/process.hpp>
 
@@ -12,7 +12,7 @@ struct started_process {
   pipe_reader out, err;
 };
 
-// Blocks the thread until the program executes. Throws as the constructor of process.
+// Starts the program. Blocks the thread until the program executes. Throws as the constructor of process.
 started_process start_process(const process_options& options);
 
 }  // namespace ulexite::detail

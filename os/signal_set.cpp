@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t signal_numbers = _NSIG;  // one more than the highest
 
-// All that the handler touches: nothing of it is ever destroyed.
+// The data of the handler, which is never destroyed.
 std::array<std::atomic<bool>, signal_numbers> came;
 static_assert(std::atomic<bool>::is_always_lock_free);
 sem_t something_came;
@@ -91,22 +91,23 @@ class signal_hub {
 
   signal_hub() { ::sem_init(&something_came, 0, 0); }
 
-  // Mutex held. The thread blocks no signal that its maker does not: a worker that is started because of what it sends
-  // inherits this.
+  // Mutex held. The thread blocks no more signals than the caller, because a worker that starts as an effect of its
+  // sends inherits its mask.
   void start_thread() {
     if (started_) return;
     std::thread([this] { send_for_ever(); }).detach();
     started_ = true;
   }
 
-  // Mutex held. On the alternative stack where the thread has one, as workers do: a fiber's own may be small.
+  // Mutex held. The handler runs on the alternative stack if the thread has one, as workers have, because a fiber's
+  // stack may be small.
   void begin(int number) {
     action& mine = actions_[static_cast<std::size_t>(number)];
     struct sigaction handler{};
     handler.sa_handler = ulexite_note_signal;
     handler.sa_flags = SA_RESTART | SA_ONSTACK;
     if (mine.users == 0) {
-      // What came for an earlier set, and was not sent any more, is not for this one.
+      // A signal that arrived for an earlier set, and was not sent, is not for this set.
       came[static_cast<std::size_t>(number)].store(false, std::memory_order_relaxed);  // a hint to the sender
       if (::sigaction(number, &handler, &mine.before) != 0)
         throw std::system_error(last_errno(), std::system_category(), "ulexite: a signal_set of " + name_of(number));
@@ -114,9 +115,8 @@ class signal_hub {
     ++mine.users;
   }
 
-  // Mutex held. What was sent in the meantime, and has not reached a thread yet, must not meet the old action, which
-  // may end the process: to be ignored, for a moment, drops what is pending. (Of SIGCHLD it would drop the zombies
-  // too.)
+  // Mutex held. A pending signal must not meet the old action, which may end the process. So the signal is ignored for
+  // a moment, which drops pending ones. (Ignoring SIGCHLD would drop the zombies too.)
   void end(int number) noexcept {
     action& mine = actions_[static_cast<std::size_t>(number)];
     if (--mine.users > 0) return;
@@ -135,7 +135,7 @@ class signal_hub {
     }
   }
 
-  // Mutex held. A send to an unbounded channel waits for nobody.
+  // Mutex held. A send to an unbounded channel never waits.
   void send(int number) noexcept {
     for (signal_set* const each : sets_)
       if (std::ranges::count(each->signals_, number) > 0) send(number, each->channel());
@@ -149,7 +149,7 @@ class signal_hub {
       }
   }
 
-  std::mutex mutex_;  // guards the rest. Nobody waits for a fiber with it held
+  std::mutex mutex_;  // guards the rest. Its holder never waits for a fiber
   bool started_ = false;
   std::vector<signal_set*> sets_;
   std::array<action, signal_numbers> actions_;

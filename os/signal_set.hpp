@@ -2,10 +2,10 @@
 
 // Signals of the process as values on a channel.
 //
-// Why not signalfd: it wants the signals blocked in every thread, those that exist already and those of other libraries
-// too, and of several descriptors for one signal a single one gets it. So here a handler notes the signal, and a thread
-// of the library's own, started with the first set and kept to the end of the process, sends it to all sets that want
-// it. This works whatever threads and runtimes there are, or will be.
+// signalfd is not used. It requires the signals to be blocked in every thread, also in earlier threads and in those of
+// other libraries. And if several descriptors take one signal, only one of them receives it. Instead a handler notes
+// the signal. A thread of the library then sends it to all sets that have it. The thread starts with the first set and
+// stays until the process ends. This works for any threads and runtimes.
 
 #include <ulexite/sync/channel.hpp>
 
@@ -19,27 +19,27 @@ class signal_hub;
 }
 
 // Delivers signals to a channel. While it exists, its signals have no other effect, even those that were ignored. If
-// several sets have a signal, each receives it. When the last of them is destroyed, the previous action is restored for
-// later signals. Meanwhile the program must not set an action for them. Any fiber or thread may make and destroy it, in
-// or outside a runtime.
+// several sets have a signal, each receives it. When the last set with a signal is destroyed, the signal's previous
+// action is restored. Until then the program must not set an action for the signal. Any fiber or thread may make and
+// destroy a set, inside or outside a runtime.
 //
 //   signal_set stop{SIGINT, SIGTERM};
 //   select(on_receive(stop.channel(), [&](std::optional<int> signal) { ... }), ...);
 //
-// Equal signals that arrive before the first was sent on count as one, as usual for the system; none is lost. At least
-// one thread must not block the signal, otherwise it stays pending. Interrupted system calls continue (SA_RESTART),
-// except those that never do, such as poll and nanosleep. A started program does not inherit the set.
+// Equal signals that arrive before the first was forwarded count as one, as usual for signals. No other signal is lost.
+// At least one thread must not block the signal, otherwise it stays pending. Interrupted system calls continue
+// (SA_RESTART), except calls that never do, such as poll and nanosleep. A started program does not inherit the set.
 class signal_set {
  public:
   // Begins to receive these signals. Never waits. Throws usage_error for a number that is not a signal, and for signals
-  // of faults that would repeat (SIGSEGV, SIGBUS, SIGFPE, SIGILL). Throws std::system_error naming the signal when the
-  // system refuses it (SIGKILL, SIGSTOP), or gives no thread.
+  // of faults that would repeat (SIGSEGV, SIGBUS, SIGFPE, SIGILL). Throws std::system_error that names the signal if
+  // the system refuses it (SIGKILL, SIGSTOP), or refuses a thread.
   explicit signal_set(std::initializer_list<int> signals) : signal_set(std::vector<int>(signals)) {}
   explicit signal_set(std::vector<int> signals);
   explicit signal_set(int signal) : signal_set({signal}) {}
   signal_set(const signal_set&) = delete;
   signal_set& operator=(const signal_set&) = delete;
-  // There must be no waiter.
+  // Restores the previous actions. There must be no waiter.
   ~signal_set();
 
   // Waits for the next signal and returns its number. A cancellation point.

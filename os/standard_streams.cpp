@@ -31,8 +31,8 @@ byte_stream::~byte_stream() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-// A pipe or a terminal has an open description of its own then. A file must not be opened again, because that would begin
-// anew; without /proc, or if its permissions forbid it, the description is shared, and a call may block.
+// Gives a pipe or a terminal a separate open description. A file must not be opened again, because its position would
+// be reset. Without /proc, or if permissions forbid it, the description is shared, and a call may block.
 int byte_stream::opened_again(int fd, int flags) noexcept {
   struct stat about{};
   if (::fstat(fd, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode))) {
@@ -57,7 +57,7 @@ void byte_stream::fail(std::error_code error, const char* what) const {
   detail::fail(error, std::string("ulexite: ") + what + " " + name_);
 }
 
-// The wait comes first where the description is shared and may block: so only another reader's haste could make it.
+// If the description is shared and may block, the wait is first. Then the call blocks only if another reader is faster.
 template <class OnFile, class OnSocket>
 std::size_t byte_stream::perform(bool reads, std::error_code& error, OnFile&& on_file, OnSocket&& on_socket) {
   if (kind_ == kind::regular) {
@@ -110,7 +110,8 @@ std::size_t input_stream::read_some(void* data, std::size_t size) {
 
 output_stream::output_stream(int fd, std::string name) : byte_stream(opened_again(fd, O_WRONLY), std::move(name)) {}
 
-// No more than PIPE_BUF at a time: a pipe that is ready takes that without blocking, also if its description is shared.
+// Writes at most PIPE_BUF at a time. A ready pipe takes that many bytes without blocking, even if its description is
+// shared.
 std::size_t output_stream::write_in_turn(const char* data, std::size_t size, std::error_code& error) {
   return perform(
       false, error,

@@ -1,13 +1,14 @@
 #pragma once
 
-// Bytes from and to files, pipes and terminals, the standard streams of the process above all, while other fibers run.
+// Reads and writes files, pipes and terminals, above all the process's standard streams, while other fibers run.
 //
 //   ux::net::buffered_reader in(ux::standard_input());
 //   while (const auto line = in.read_line()) ux::standard_output().write("got " + std::string(*line) + "\n");
 //
-// What waits is a cancellation point. Two forms as in net/tcp.hpp, without an expiry; a deadline_scope bounds them.
-// Whether a read blocks belongs to what is open, which other processes may share, so that is never changed: a pipe or a
-// terminal is opened once more, of a socket each call is made without blocking, and a regular file is used on the pool.
+// Operations that wait are cancellation points. They have two forms as in net/tcp.hpp, without an expiry; a
+// deadline_scope limits the time. Other processes may share an open file, so its O_NONBLOCK flag is never changed.
+// Instead a pipe or a terminal is opened once more; each call on a socket asks not to block; a regular file is used on
+// the pool.
 
 #include <ulexite/base/standard.hpp>
 #include <ulexite/sync/mutex.hpp>
@@ -27,9 +28,9 @@ class byte_stream {
   byte_stream(const byte_stream&) = delete;
   byte_stream& operator=(const byte_stream&) = delete;
 
-  // What messages call it.
+  // Its name in messages.
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  // The descriptor that it uses, which stays its own.
+  // The descriptor that it uses and keeps.
   [[nodiscard]] int native_handle() const noexcept { return fd_; }
 
  protected:
@@ -38,7 +39,7 @@ class byte_stream {
   static int opened_again(int fd, int flags) noexcept;
   static int opened(const std::filesystem::path& path, int flags);
 
-  // One call that is made again when there is something to do. Returns what it did.
+  // Makes one call, and repeats it when the descriptor is ready. Returns the call's result.
   template <class OnFile, class OnSocket>
   std::size_t perform(bool reads, std::error_code& error, OnFile&& on_file, OnSocket&& on_socket);
   [[noreturn]] void fail(std::error_code error, const char* what) const;
@@ -51,17 +52,17 @@ class byte_stream {
   std::string name_;
 };
 
-// A file, pipe or terminal that is read from its present position on. One fiber or thread at a time may read.
+// Reads a file, pipe or terminal from its present position on. One fiber or thread at a time may read.
 class input_stream : public byte_stream {
  public:
-  // Opens `path`. Of a named pipe the end comes when its last writer has gone, and at once if there is none. Throws
+  // Opens `path`. A named pipe ends when its last writer has closed it, or at once if there is no writer. Throws
   // std::system_error.
   explicit input_stream(const std::filesystem::path& path);
   // Uses what the descriptor is open for, and leaves it open. Throws std::system_error.
   [[nodiscard]] static input_stream share(int fd, std::string name) { return {fd, std::move(name)}; }
 
-  // Reads what there is, at least one byte, at most `size`; waits while there is none. Returns the number of bytes, 0 at
-  // the end (or for size 0, at once).
+  // Reads the available bytes: at least one, at most `size`. Waits while there are none. Returns the number of bytes, 0
+  // at the end (or for size 0, at once).
   std::size_t read_some(void* data, std::size_t size, std::error_code& error);
   std::size_t read_some(void* data, std::size_t size);
 
@@ -69,19 +70,19 @@ class input_stream : public byte_stream {
   input_stream(int fd, std::string name);
 };
 
-// A file, pipe or terminal that is written at its present position. Any number of fibers and threads may write at the
-// same time: what one write() is given stays together. A write never raises SIGPIPE: without a reader it fails with
-// broken_pipe.
+// Writes a file, pipe or terminal at its present position. Any number of fibers and threads may write at the same time:
+// the bytes of one write() stay together. A write never raises SIGPIPE: without a reader it fails with broken_pipe.
 class output_stream : public byte_stream {
  public:
   // Uses what the descriptor is open for, and leaves it open. Throws std::system_error.
   [[nodiscard]] static output_stream share(int fd, std::string name) { return {fd, std::move(name)}; }
 
-  // Writes what there is room for, at least one byte; waits while there is none. Returns the number of bytes taken.
+  // Writes as much as there is room for, at least one byte. Waits while there is no room. Returns the number of bytes
+  // taken.
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error);
   std::size_t write_some(const void* data, std::size_t size);
 
-  // Writes everything; waits as often as needed. Returns the number of bytes written, fewer only on an error.
+  // Writes everything, and waits as often as needed. Returns the number of bytes written, fewer only on an error.
   std::size_t write(std::string_view text, std::error_code& error);
   void write(std::string_view text);
 
@@ -89,11 +90,11 @@ class output_stream : public byte_stream {
   output_stream(int fd, std::string name);
   std::size_t write_in_turn(const char* data, std::size_t size, std::error_code& error);
 
-  mutex turn_;  // held by the one that writes
+  mutex turn_;  // held by the writer
 };
 
-// The standard streams of the process. Any thread, also while static objects are destroyed. Throw std::system_error the
-// first time if the descriptor cannot be used.
+// The standard streams of the process. Any thread, also while static objects are destroyed. The first call throws
+// std::system_error if the descriptor cannot be used.
 [[nodiscard]] input_stream& standard_input();
 [[nodiscard]] output_stream& standard_output();
 [[nodiscard]] output_stream& standard_error();

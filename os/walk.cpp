@@ -51,12 +51,12 @@ walk_entry described(const FTSENT& entry) {
 
 }  // namespace
 
-// fts(3) knows of cycles, and tells the error of each entry. Never with its change of the working directory, which is
-// the whole process's.
+// fts(3) detects cycles, and reports the error of each entry. Its change of the working directory is off, because it
+// would affect the whole process.
 struct directory_walk::tree {
   tree(const std::filesystem::path& from, walk_options with) : root(from), options(with) {
     std::string path = root;
-    if (has_nul(path)) fail(EINVAL);  // fts would take what stands before it
+    if (has_nul(path)) fail(EINVAL);  // fts would take the text before it
     char* const paths[] = {path.data(), nullptr};
     const int links = options.follow_symlinks ? FTS_LOGICAL : FTS_PHYSICAL | FTS_COMFOLLOW;
     handle = ::fts_open(paths, links | FTS_NOCHDIR, nullptr);

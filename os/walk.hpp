@@ -1,6 +1,6 @@
 #pragma once
 
-// What there is in a directory, and below it.
+// Visits the entries of a directory, and everything below it.
 
 #include <ulexite/base/standard.hpp>
 
@@ -16,19 +16,19 @@
 
 namespace ulexite {
 
-// What walk visits.
+// Options of walk.
 struct walk_options {
-  bool recursive = true;         // all below the root; else only what is directly in it
-  bool follow_symlinks = false;  // else a symbolic link is an entry of its own, and nothing below it is visited
+  bool recursive = true;         // everything below the root; false: only its direct entries
+  bool follow_symlinks = false;  // false: a symbolic link is an entry, and nothing below it is visited
 };
 
 // A file, directory or other entry that walk meets.
 struct walk_entry {
-  std::filesystem::path path;                                             // begins with the root as it was given
+  std::filesystem::path path;                                             // begins with the given root
   std::filesystem::file_type type = std::filesystem::file_type::unknown;  // unknown: see error
   std::uint64_t size = 0;                                                 // in bytes, of a regular file
   std::size_t depth = 1;                                                  // 1: directly in the root
-  std::error_code error{};  // why nothing else is known of it, or of what is in it
+  std::error_code error{};  // why the entry, or its content, could not be examined
 };
 
 namespace detail {
@@ -54,14 +54,14 @@ class directory_walk {
 
 // Calls visit(const walk_entry&) for everything in the directory `root`, which may be a symbolic link, and by default
 // for everything below. A directory comes before its entries; otherwise there is no order. If `visit` returns a bool,
-// false ends the walk. The caller of walk calls it. The entries are read by the hundred on a thread that may block
-// (ulexite::blocking), so they can be slightly out of date.
+// false ends the walk. walk calls `visit` in the calling fiber. It reads the entries by the hundred on a thread that
+// may block (ulexite::blocking), so they can be slightly out of date.
 //
 // If an entry cannot be examined, its `error` is set. A directory that cannot be read appears twice, the second time
 // with the error. So does a link that leads back to a directory above it, with too_many_symbolic_link_levels.
 //
-// Each batch is a cancellation point: throws operation_cancelled. Throws std::system_error naming `root` if it is not a
-// directory, cannot be read or contains a NUL. Throws the exceptions of `visit`.
+// Each batch is a cancellation point: throws operation_cancelled. Throws std::system_error that names `root` if it is
+// not a directory, cannot be read or contains a NUL. Throws the exceptions of `visit`.
 template <class Visit>
   requires std::is_invocable_v<Visit&, const walk_entry&>
 void walk(const std::filesystem::path& root, Visit&& visit, walk_options options = {}) {

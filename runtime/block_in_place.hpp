@@ -1,8 +1,8 @@
 #pragma once
 
-// A blocking stretch of a fiber, on its own stack: the thread it runs on stops being a worker, and another takes over
-// the worker with all that waits for it. After Go's hand-off of processors around system calls (Vyukov, 2012) and
-// tokio's function of that name.
+// A blocking call on the fiber's own stack. The fiber's thread stops being a worker, and another thread takes over the
+// worker with its queue. After Go's hand-off of processors around system calls (Vyukov, 2012) and tokio's
+// block_in_place.
 
 #include <ulexite/runtime/worker/worker_handoff.hpp>
 
@@ -12,15 +12,15 @@
 
 namespace ulexite {
 
-// Calls `function` and returns its result or throws its exception. Meanwhile another thread becomes the worker, so the
-// fibers that wait for this worker do not wait for the call. Unlike with blocking() the call begins at once, on the
-// fiber's own stack, and only the machine limits the number of such calls. Use it for rare and long calls, because each
-// one wakes or makes a thread.
+// Calls `function`, which may block, and returns its result or throws its exception. Meanwhile another thread becomes
+// the worker, so the fibers that wait for this worker do not wait for the call. Unlike with blocking(), the call begins
+// at once, on the fiber's own stack, and only the machine limits the number of such calls. Use it for rare and long
+// calls, because each one wakes or makes a thread.
 //
 // Inside, the caller is a plain thread, as in blocking(). It may use channels and locks, and blocks in them. It must
-// not unlock a mutex that the fiber has locked; this_fiber and fiber_local are not the caller's. Afterwards the fiber
-// waits for a worker, and continues on another thread. Not a cancellation point. If there is no other thread, on a
-// plain thread, and in a job: an ordinary call.
+// not unlock a mutex that the fiber has locked, and does not see the fiber's this_fiber and fiber_local. Afterwards the
+// fiber waits for a worker, and continues on another thread. Not a cancellation point. If there is no other thread, on
+// a plain thread, and in a job it is an ordinary call.
 template <class F>
   requires std::is_invocable_v<F>
 decltype(auto) block_in_place(F&& function) {

@@ -11,7 +11,7 @@ namespace ulexite {
 namespace detail {
 class strand;
 
-// Makes a task that is not published a member. Throws std::bad_alloc, and then frees the task.
+// Puts a task that is not published yet into a strand. Throws std::bad_alloc, and then frees the task.
 void enter_strand(task& fresh, strand& into);
 runtime_state& home_of(const strand& strand) noexcept;
 
@@ -26,27 +26,27 @@ auto spawn_in_strand(strand& into, const task_options& options, F&& function, A&
 }
 }  // namespace detail
 
-// Fibers of which never two run at the same time: what only they share needs no lock, as long as none of them waits
-// between two steps that belong together. It has no thread of its own and costs some 200 bytes, so a program may have
-// thousands: one for each session, document or interpreter. Its fibers run on any worker of the runtime, beside all
-// others; when one of them waits or yields, the next goes on. Crystal's concurrent execution context, and Asio's strand
-// for fibers.
+// Runs its fibers one at a time. So data that only they share needs no lock, unless a fiber waits between two steps
+// that belong together. A context has no thread of its own and costs some 200 bytes. So a program may have thousands:
+// one for each session, document or interpreter. Its fibers run on any worker of the runtime, beside all other fibers.
+// When one of them waits or yields, the next runs. It corresponds to Crystal's concurrent execution context, and to
+// Asio's strand.
 //
-// What a fiber of the context spawns belongs to it too, also through task_group and the like. parallel_for and its kin
-// run on one worker inside. block_in_place is an ordinary call there: it keeps the worker. Use blocking() instead.
+// A fiber that a member spawns is also a member, also through task_group and the like. Inside, parallel_for and its kin
+// run on one worker. Inside, block_in_place is an ordinary call, which keeps the worker: use blocking() instead.
 class concurrent_context {
  public:
-  // Over the runtime of the calling fiber. Throws errc::no_runtime outside one; std::bad_alloc.
+  // Makes a context over the runtime of the calling fiber. Throws errc::no_runtime on a plain thread; std::bad_alloc.
   explicit concurrent_context(std::string_view name = {});
-  // Over that runtime, which must outlive it.
+  // Makes a context over the given runtime, which must outlive it. Throws std::bad_alloc.
   explicit concurrent_context(runtime& over, std::string_view name = {});
   // Asks its fibers to stop, and waits until all have ended. Not a cancellation point. In one of its own fibers it does
-  // not wait, and says so on stderr: they run on.
+  // not wait, reports this on stderr, and the fibers continue.
   ~concurrent_context();
   concurrent_context(const concurrent_context&) = delete;
   concurrent_context& operator=(const concurrent_context&) = delete;
 
-  // Starts a fiber in it, from any thread. Like ulexite::spawn otherwise.
+  // Starts a fiber in the context. Any thread. Otherwise as ulexite::spawn.
   template <detail::spawnable F>
   auto spawn(F&& function, std::source_location where = std::source_location::current()) {
     return detail::spawn_in_strand(strand_for_spawn(), {.where = where}, std::forward<F>(function));
@@ -65,15 +65,15 @@ class concurrent_context {
                                    std::forward<A>(arguments)...);
   }
 
-  // Asks its fibers to stop, those spawned later too. Sticky. Never waits. Any thread.
+  // Asks its fibers to stop, also fibers that are spawned later. Cannot be undone. Never waits. Any thread.
   void request_stop() noexcept;
-  // Waits until it has no fiber. Not a cancellation point. Throws usage_error in one of its own fibers, or while
-  // another waits.
+  // Waits until the context has no fiber. Not a cancellation point. Throws usage_error in one of its own fibers, or
+  // while another caller waits.
   void wait();
-  // Valid as long as the context.
+  // The name; valid as long as the context.
   [[nodiscard]] std::string_view name() const noexcept;
 
-  // The library's own: what a spawn is made in.
+  // Internal: the strand for a spawn.
   detail::strand& strand_for_spawn();
 
  private:
@@ -84,17 +84,17 @@ class concurrent_context {
 
 namespace this_fiber {
 
-// The calling fiber goes on in that context, as if it had been spawned there. It leaves the one it was in. Waits for
-// its turn; not a cancellation point. Throws usage_error on a plain thread or if the context is of another runtime, for
-// which see run_in; std::bad_alloc.
+// Moves the calling fiber into `context`, as if it had been spawned there. The fiber leaves its former context. Waits
+// for its turn. Not a cancellation point. Throws usage_error on a plain thread, or if the context belongs to another
+// runtime (see run_in); std::bad_alloc.
 void migrate_to(concurrent_context& context);
-// The same to the runtime itself: it leaves its context. Nothing if it is in none.
+// Takes the calling fiber out of its context. Does nothing if it is in none. Throws as above.
 void migrate_to(runtime& runtime);
 
 }  // namespace this_fiber
 
-// Calls the function in that context, in a fiber of its own, and waits for it; its value or exception comes back. Not a
-// cancellation point. For any context or runtime with a spawn, also another than the caller's.
+// Calls the function in a new fiber of `context`, and waits for its end. Returns its value or throws its exception. Not
+// a cancellation point. `context` may be any context or runtime with a spawn, also one other than the caller's.
 template <class Context, class F, class... A>
   requires detail::spawnable<F, A...>
 decltype(auto) run_in(Context& context, F&& function, A&&... arguments) {

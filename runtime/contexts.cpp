@@ -25,17 +25,17 @@ const strand* strand_of_caller() noexcept {
   return rare ? rare->member_of : nullptr;
 }
 
-// The calling fiber as one that can go to a context of that runtime.
+// Checks that the calling fiber may migrate to a context of `home`, and returns its worker.
 scheduler& migrating_in(const runtime_state& home) {
   scheduler* const here = this_scheduler();
   if (!here || this_agent().kind != agent_kind::fiber)
-    throw usage_error("this_fiber::migrate_to was called by no fiber, or where it may not wait");
+    throw usage_error("this_fiber::migrate_to was called outside of a fiber, or where a wait is not allowed");
   if (&here->home() != &home)
     throw usage_error("this_fiber::migrate_to: the context is of another runtime; run_in calls a function there");
   return *here;
 }
 
-// Named, for top -H and debuggers, after the context and the worker. The system keeps 15 characters.
+// Names threads after the context and the worker, for top -H and debuggers. The system keeps 15 characters.
 std::function<void(std::size_t)> name_threads(std::string name) {
   return [name = std::move(name)](std::size_t worker) {
     const std::string number = "/" + std::to_string(worker);
@@ -73,7 +73,7 @@ concurrent_context::~concurrent_context() {
   if (detail::strand_of_caller() == &strand_) {
     detail::warn("~concurrent_context was called by one of its own fibers: they run on");
   } else if (!strand_.wait_until_empty()) {
-    detail::panic("~concurrent_context was called while another waits for its end");
+    detail::panic("~concurrent_context was called while another caller waits for its end");
   }
   strand_.release();
 }
@@ -90,12 +90,12 @@ void concurrent_context::request_stop() noexcept { strand_.request_stop(); }
 void concurrent_context::wait() {
   if (detail::strand_of_caller() == &strand_)
     throw usage_error("concurrent_context::wait was called by one of its own fibers, and would wait for itself");
-  if (!strand_.wait_until_empty()) throw usage_error("concurrent_context::wait: another waits already");
+  if (!strand_.wait_until_empty()) throw usage_error("concurrent_context::wait: another caller waits already");
 }
 
 std::string_view concurrent_context::name() const noexcept { return strand_.name(); }
 
-// Tokens that the fiber has given away hear of the stops of where it is from now on.
+// From now on the fiber's tokens follow the requests to stop of its new context.
 void migrate(concurrent_context& into) {
   detail::scheduler& here = detail::migrating_in(into.strand_.home());
   detail::task& self = *here.running();
@@ -130,7 +130,7 @@ parallel_context::parallel_context(std::string_view name, std::size_t threads, s
                 .on_thread_start = detail::name_threads(name_)}) {}
 
 parallel_context::~parallel_context() {
-  if (detail::runtime_of_thread() == &detail::state_of(runtime_)) return;  // ~runtime says so
+  if (detail::runtime_of_thread() == &detail::state_of(runtime_)) return;  // ~runtime reports it
   block_in_place([this] { runtime_.shutdown(shutdown_mode::cancel); });
 }
 

@@ -6,7 +6,7 @@
 
 namespace ulexite {
 
-// What runtime::dump and runtime::dump_json tell.
+// Options of runtime::dump and runtime::dump_json.
 struct dump_options {
   bool backtraces = true;         // of the fibers that wait or could run; some microseconds each
   std::size_t most_groups = 500;  // fibers at the same place are one group; the others are counted

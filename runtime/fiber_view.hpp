@@ -7,34 +7,35 @@
 
 namespace ulexite {
 
-// What a collector, a debugger or a report sees of one fiber. Of the time of the visit.
+// One fiber as a collector, a debugger or a report sees it, at the time of the visit.
 struct fiber_view {
-  // What it is at.
+  // The states of a fiber.
   enum class status : std::uint8_t {
-    fresh,    // it has not begun
-    ready,    // it could run
-    running,  // it runs, or is being switched to or from
+    fresh,    // has not begun
+    ready,    // could run
+    running,  // runs, or is being switched to or from
     waiting,
   };
 
   std::uint64_t id = 0;            // 0: it is just being spawned
   char name[32] = {};              // cut; empty: none, or it could not be read
-  status state = status::running;  // what it is at
-  const char* waits = nullptr;     // if it waits: in words, "to receive from channel"
-  const void* object = nullptr;    // that it waits at, or null
-  std::uint64_t holder = 0;        // if that is a mutex or the end of a fiber: the fiber that could end the wait
-  const char* file = nullptr;      // of the spawn; null: unknown, and `code` may tell
+  status state = status::running;  // its state
+  const char* waits = nullptr;     // if it waits: the reason in words, "to receive from channel"
+  const void* object = nullptr;    // the object at which it waits, or null
+  std::uint64_t holder = 0;        // if it waits for a mutex or the end of a fiber: the fiber that could end the
+                                   // wait
+  const char* file = nullptr;      // of the spawn; null: unknown, see `code`
   std::uint32_t line = 0;          // of the spawn
   const void* code = nullptr;      // the address of the call that spawned it, or null
   void* user_data = nullptr;       // this_fiber::user_data
 
-  // What a collector scans: [sp, high) of its stack, its registers included. All null: it has none. sp null, the others
-  // not: scan what the thread that stands between low and high stands on; if none stands there, the fiber was just being
-  // switched, and all of [low, high) is to be scanned.
+  // The part of its stack that a collector must scan: [sp, high), with its registers. All null: the fiber has no stack.
+  // Only sp null: the fiber runs. Then scan from the stack pointer of the thread that is between low and high. If no
+  // thread is there, the fiber is being switched: scan all of [low, high).
   const void* low = nullptr;     // the lowest byte of its stack
-  const void* sp = nullptr;      // where it was left
+  const void* sp = nullptr;      // its saved stack pointer
   const void* high = nullptr;    // one past the highest byte
-  const void* record = nullptr;  // its closure and result are in here
+  const void* record = nullptr;  // the block with its closure and result
   std::size_t record_size = 0;   // bytes
 };
 

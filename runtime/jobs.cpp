@@ -40,7 +40,7 @@ void become_fiber() {
   if (in_fiber() || self.calls_back) return;
   detail::scheduler* const here = detail::this_scheduler();
   if (!here) throw usage_error("ulexite::become_fiber outside a job");
-  // Their ends would change the worker's agent, of which the fiber and the next jobs know nothing.
+  // The end of such a scope would change the worker's agent, which the new fiber and the next jobs do not expect.
   if (self.deadline != detail::no_deadline || self.shielded)
     throw usage_error("ulexite::become_fiber within a deadline_scope or a shield");
   if (self.held_locks != 0) throw usage_error("ulexite::become_fiber while the job holds a lock");

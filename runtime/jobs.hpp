@@ -8,11 +8,11 @@ namespace ulexite {
 
 class runtime;
 
-// A batch of jobs, in order, with one publication and one wake. A job may be in one list at a time, and once. Not
-// synchronised. May be constinit, as jobs may.
+// An ordered batch of jobs, which one publication makes runnable, with one wake. A job may be in one list at a time,
+// and once. Not synchronised. May be constinit, as jobs may.
 class job_list {
  public:
-  // Throws usage_error for a job without a function.
+  // Appends a job. Throws usage_error for a job without a function.
   void push(job& job) {
     if (!job.run) throw usage_error("ulexite::job_list::push of a job without a function");
     jobs_.push(job);
@@ -28,18 +28,18 @@ class job_list {
   detail::intrusive_queue<job> jobs_;
 };
 
-// Makes jobs runnable in the calling worker's runtime: they start in this order, unless others steal some
-// or there are more than 1,024. Allocates
-// nothing, never waits. Throws errc::no_runtime outside one (see runtime::schedule), usage_error for a job without a
-// function. A runtime that is shut down in mode stop drops those it has not begun; in the other modes all of them run.
+// Makes jobs runnable in the calling worker's runtime. They start in this order, unless other workers steal some or
+// there are more than 1,024. Allocates nothing. Never waits. Throws errc::no_runtime outside a runtime (see
+// runtime::schedule), usage_error for a job without a function. A shutdown in mode stop drops jobs that have not begun;
+// in the other modes all of them run.
 void schedule(job& job);
 void schedule(job_list&& jobs);
 
-// Makes a fiber of the job that calls it: from here on it may wait, as any fiber, and it ends when the job's `run`
-// returns. As a fiber it is cancelled, at the latest when the runtime ends: `run` must catch operation_cancelled. Does
-// nothing in a fiber or a stop callback. Locks that the job holds are not the fiber's: it must have none of this
-// library. Throws usage_error on a plain thread and within a deadline_scope or a shield, errc::limit_reached above
-// max_fibers, std::bad_alloc: then the job is what it was.
+// Turns the calling job into a fiber. From then on it may wait, and it ends when the job's `run` returns. It may be
+// cancelled, at the latest when the runtime ends, so `run` must catch operation_cancelled. Does nothing in a fiber or a
+// stop callback. The job must hold no lock of this library, because the fiber would not be the holder. Throws
+// usage_error on a plain thread and within a deadline_scope or a shield, errc::limit_reached above max_fibers,
+// std::bad_alloc. If it throws, the job stays a job.
 void become_fiber();
 
 }  // namespace ulexite

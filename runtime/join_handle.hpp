@@ -19,9 +19,9 @@ struct handle_access;
 // The result of spawn: waits for a fiber's end and takes its result. Movable. Any thread may use it, also after the
 // runtime has ended. Only one may wait at a time: a second wait throws usage_error.
 //
-// If it is dropped, the fiber is detached and continues. An exception of the fiber that get() did not take then goes to
-// runtime_options::on_unhandled_exception. That does not apply to the operation_cancelled of a fiber that was asked to
-// stop, nor to the deadline_exceeded of a fiber with an inherited deadline that is over.
+// Dropping the handle detaches the fiber, which continues. An exception of the fiber that get() did not take then goes
+// to runtime_options::on_unhandled_exception. There are two exceptions that do not go there: operation_cancelled of a
+// fiber that was asked to stop, and deadline_exceeded of a fiber whose inherited deadline has passed.
 template <class T = void>
 class join_handle {
  public:
@@ -29,7 +29,7 @@ class join_handle {
   join_handle() = default;
   // For spawn only.
   explicit join_handle(detail::result_task<T>& task) noexcept : task_(&task) {}
-  // Takes over the fiber; `other` has none then.
+  // Takes over the fiber of `other`, which then has none.
   join_handle(join_handle&& other) noexcept : task_(std::exchange(other.task_, nullptr)) {}
   // Drops its own fiber, and takes over that of `other`.
   join_handle& operator=(join_handle&& other) noexcept {
@@ -42,8 +42,8 @@ class join_handle {
   // Detaches the fiber.
   ~join_handle() { drop(); }
 
-  // Waits for the end of the fiber, and leaves its result. Not a cancellation point. Throws usage_error without a
-  // fiber, or if the fiber itself calls it.
+  // Waits for the end of the fiber, and leaves its result in place. Not a cancellation point. Throws usage_error
+  // without a fiber, or if the fiber itself calls it.
   void join() { checked("join").join(); }
 
   // Waits for the end of the fiber, and takes its result or throws its exception. Afterwards the handle has no fiber.
@@ -54,7 +54,7 @@ class join_handle {
     return last.task_->take();
   }
 
-  // Waits like join(), but no longer than `time`. True if the fiber has ended.
+  // Waits as join(), at most for `time`, or until `time`. Returns true if the fiber has ended.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
     return checked("wait_for").join(detail::deadline_after(time));
@@ -68,14 +68,15 @@ class join_handle {
   [[nodiscard]] bool done() const noexcept { return task_ && task_->done(); }
   // Whether there is a fiber.
   [[nodiscard]] bool joinable() const noexcept { return task_ != nullptr; }
-  // Gives up the fiber, which continues.
+  // Detaches the fiber, which continues.
   void detach() noexcept { drop(); }
 
-  // Asks the fiber to stop: its next cancellation point, or the one it waits at, throws operation_cancelled. Returns
-  // true the first time. False without a fiber.
+  // Asks the fiber to stop: its present or next cancellation point throws operation_cancelled. Returns true the first
+  // time, false without a fiber.
   bool request_stop() noexcept { return task_ && task_->request_stop(); }
 
-  // A token of those requests, the runtime's too. An empty one without a fiber. Throws std::bad_alloc.
+  // A token of the requests to stop the fiber, also of its runtime's. An empty token without a fiber. Throws
+  // std::bad_alloc.
   [[nodiscard]] std::stop_token get_stop_token() const { return task_ ? task_->get_stop_token() : std::stop_token{}; }
 
   // The fiber's number, unique in the process. 0 without a fiber.

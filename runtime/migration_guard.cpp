@@ -10,7 +10,7 @@ using detail::agent_kind;
 using detail::this_agent;
 using detail::this_scheduler;
 
-// A leash is what brings a fiber back to its worker. Who is on one already, as a member of a strand, stays where he is.
+// A leash brings a fiber back to its worker. A fiber that is on a leash already, as a member of a strand, stays on it.
 migration_guard::migration_guard() {
   detail::scheduler* const here = this_scheduler();
   if (!here || this_agent().kind != agent_kind::fiber) return;

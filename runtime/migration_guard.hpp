@@ -8,19 +8,19 @@ namespace detail {
 struct rare_task_state;
 }
 
-// While it lives, the calling fiber stays on one thread, whatever it waits for: the one that it is on when the
-// constructor returns. For what belongs to a thread behind the program's back: thread_local caches, errno-like error
-// queues (OpenSSL), attached threads (JNI). Other fibers of that worker run while it waits, so what it shares through
-// a thread_local must be right at each wait. May be nested.
+// Keeps the calling fiber on one thread until the guard is destroyed, even when the fiber waits. It is the thread on
+// which the constructor returns. Use it with libraries that keep state per thread: thread_local caches, errno-like
+// error queues (OpenSSL), attached threads (JNI). Other fibers of this worker run while the fiber waits. So data that
+// it shares with them through a thread_local must be consistent at each wait. Guards nest.
 //
-// The price: a wake from another worker takes some microseconds longer, because it has to come to this one;
-// parallel_for and its kin run on this worker only; block_in_place does not give the worker away, also in other fibers
-// that it runs; resize leaves this worker in place. Nothing on a plain thread, which stays on itself.
+// Its cost: a wake from another worker takes some microseconds longer, because it must reach this worker. parallel_for
+// and its kin run on this worker only. block_in_place keeps the worker, also in other fibers of this worker. resize
+// keeps this worker. No effect on a plain thread.
 class [[nodiscard]] migration_guard {
  public:
-  // Lets others run once. Not a cancellation point. Throws std::bad_alloc.
+  // Begins the guard. Yields once. Not a cancellation point. Throws std::bad_alloc.
   [[nodiscard]] migration_guard();
-  // By the fiber that made it. Lets others run once.
+  // Ends the guard; only its own fiber may call it. Yields once.
   ~migration_guard();
   migration_guard(const migration_guard&) = delete;
   migration_guard& operator=(const migration_guard&) = delete;

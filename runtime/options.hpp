@@ -10,38 +10,40 @@
 
 namespace ulexite {
 
-// What a runtime does when it has found its fibers in a deadlock.
+// The action of a runtime that has found a deadlock of its fibers.
 enum class deadlock_action {
-  report,  // on stderr, as runtime::dump tells it; then they wait on
-  fail,    // the same, then every fiber is asked to stop, and run() throws std::system_error with errc::deadlock
+  report,  // report on stderr, in the format of runtime::dump; the fibers stay as they are
+  fail,    // report, then ask every fiber to stop; run() throws std::system_error with errc::deadlock
   ignore,
 };
 
-// What a runtime is made with.
+// The settings of a runtime.
 struct runtime_options {
-  // Most worker threads. 0: the environment variable ULEXITE_THREADS, else the processors that affinity and the quotas
-  // of the control group and of those above it allow when the runtime is made; a quota that is lowered later, or raised
-  // again, is followed within a minute. They are started as work appears; a
-  // refused one is done without as long as one runs.
+  // The largest number of worker threads. 0: the value of the environment variable ULEXITE_THREADS. Without this
+  // variable: the number of processors that affinity and the quotas of the control group and its ancestors allow. The
+  // runtime adapts to a change of the quota within a minute. Threads start as work appears. If the system refuses a
+  // thread, the runtime continues with those that it has, as long as it has one.
   std::size_t threads = 0;
-  // Most worker threads that runtime::resize may ask for. Less than `threads`, or 0: as many as those.
+  // The largest number of worker threads for runtime::resize. If it is less than `threads`, or 0, it is `threads`.
   std::size_t max_threads = 0;
-  // Bytes of a fiber's stack, rounded up to a power of two. They are address space: memory is committed on first touch.
+  // Bytes of a fiber's stack, rounded up to a power of two. This is address space: memory is committed on first touch.
   std::size_t stack_size = 256 * 1024;
-  // Most live fibers, the main fiber included; a spawn beyond throws errc::limit_reached. 0: bounded by memory only.
+  // The largest number of live fibers, with the main fiber; a spawn above it throws errc::limit_reached. 0: limited by
+  // memory only.
   std::size_t max_fibers = 0;
-  // Most threads of the pool behind blocking(); calls beyond wait in a queue. At least 1. Those that
-  // block_in_place lends to workers do not count.
+  // The largest number of threads in the pool behind blocking(); further calls wait in a queue. At least 1. Threads
+  // that block_in_place lends to workers do not count.
   std::size_t blocking_threads = 64;
-  // A thread of that pool ends when it had nothing to do for so long.
+  // The time without work after which a thread of the pool ends.
   std::chrono::milliseconds blocking_keep_alive{10'000};
-  // Called with an exception that left a fiber and that get() did not take, by the worker that ends the fiber, or by
-  // the thread that drops its handle. It must not throw. Default: a report on stderr, then std::terminate.
+  // Called with an exception that left a fiber and that get() did not take. The worker that ends the fiber, or the
+  // thread that drops its handle, calls it. It must not throw. Default: a report on stderr, then std::terminate.
   std::function<void(std::string_view fiber_name, std::exception_ptr)> on_unhandled_exception{};
-  // What to do when all fibers wait for each other for ever: no fiber can run, no timer, descriptor or call can end a
-  // wait, and the process has no thread that could. Or when some fibers wait in a circle for mutexes and ends of
-  // each other. It is looked for when nothing has happened for some tenths of a second, and told once a silence.
-  // A fiber that waits for a mutex hears of no stop, so with fail such a runtime still cannot end.
+  // The action on a deadlock. One kind: all fibers wait for ever. Then no fiber can run, no timer, descriptor or call
+  // can end a wait, and the process has no thread that could. The other kind: some fibers wait in a circle for mutexes
+  // and for each other's ends. The runtime checks when nothing has happened for some tenths of a second, and reports
+  // once per such pause. A wait for a mutex does not end on a request to stop, so with `fail` such a runtime still
+  // cannot end.
   deadlock_action on_deadlock = deadlock_action::report;
   // At this signal the runtime is dumped (runtime::dump) to stderr, or appended to the file that the environment names in
   // ULEXITE_DUMP, as JSON (runtime::dump_json) if that name ends in .json. 0: no signal, or SIGQUIT if the environment has ULEXITE_DUMP. It costs a thread.
@@ -60,10 +62,11 @@ struct runtime_options {
   // not throw: std::terminate.
   std::function<void(std::size_t worker)> on_thread_start{};
   std::function<void(std::size_t worker)> on_thread_stop{};  // see on_thread_start
-  // Called on a worker that has nothing to do: it must call sleep(data) exactly once, which returns when there is
-  // something. For collectors that let a thread which sleeps stand apart. It must not wait, nor throw.
+  // Called on a worker that has nothing to do. It must call sleep(data) exactly once, which returns when there is work.
+  // It is for collectors that need not stop a sleeping thread. It must not wait, nor throw.
   std::function<void(void (*sleep)(void* data), void* data)> on_thread_idle{};
-  // As on_thread_start and on_thread_stop, for the threads of the pool behind blocking() and block_in_place, which come and go.
+  // As on_thread_start and on_thread_stop, for the threads of the pool behind blocking() and block_in_place. These
+  // threads start and end as needed.
   std::function<void()> on_blocking_thread_start{};
   std::function<void()> on_blocking_thread_stop{};  // see on_blocking_thread_start
 };

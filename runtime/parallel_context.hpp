@@ -9,22 +9,22 @@
 
 namespace ulexite {
 
-// Workers of its own beside those of the calling fiber's runtime, for work that must not wait for other work: a pool for
-// requests beside one for reports. What a fiber in it spawns stays in it. Channels and all else work across. It is a
-// runtime with a name, which can be made and ended inside a fiber; its threads carry the name. Crystal's parallel
-// execution context.
+// Separate workers beside those of the calling fiber's runtime. Use it for work that must not wait for other work: for
+// example, one pool for requests and one for reports. A fiber in it spawns into it. Channels and all other objects work
+// across contexts. It is a runtime with a name, which a fiber can make and end; its threads have the name. It
+// corresponds to Crystal's parallel execution context.
 class parallel_context {
  public:
-  // With at most `threads` workers (0: as runtime_options::threads), and at most `max_threads` by resize, or as many as
-  // `threads` or the machine's processors if that is 0. Throws as runtime's constructor does.
+  // Makes a context with at most `threads` workers (0: as runtime_options::threads). resize may raise the number up to
+  // `max_threads`; if that is 0, up to `threads` or the machine's processors. Throws as runtime's constructor.
   explicit parallel_context(std::string_view name, std::size_t threads = 0, std::size_t max_threads = 0);
-  // Asks its fibers to stop, waits until all have ended, and ends its threads. A fiber that waits lets the others of
-  // its worker run. Not a cancellation point. In one of its own fibers it ends nothing, and says so on stderr.
+  // Asks its fibers to stop, waits until all have ended, and ends its threads. Suspends a calling fiber meanwhile. Not
+  // a cancellation point. In one of its own fibers it ends nothing, and reports this on stderr.
   ~parallel_context();
   parallel_context(const parallel_context&) = delete;
   parallel_context& operator=(const parallel_context&) = delete;
 
-  // Starts a fiber in it, from any thread: all forms of runtime::spawn.
+  // Starts a fiber in the context, with all forms of runtime::spawn. Any thread.
   template <detail::spawnable F>
   auto spawn(F&& function, std::source_location where = std::source_location::current()) {
     return runtime_.spawn(std::forward<F>(function), where);
@@ -40,13 +40,13 @@ class parallel_context {
     return runtime_.spawn(options, std::forward<F>(function), std::forward<A>(arguments)...);
   }
 
-  // runtime::resize.
+  // Changes the number of workers, see runtime::resize.
   void resize(std::size_t threads) { runtime_.resize(threads); }
-  // Asks its fibers to stop, those spawned later too. Sticky. Never waits. Any thread.
+  // Asks its fibers to stop, also fibers that are spawned later. Cannot be undone. Never waits. Any thread.
   void request_stop() noexcept { runtime_.request_stop(); }
-  // Valid as long as the context.
+  // The name; valid as long as the context.
   [[nodiscard]] std::string_view name() const noexcept { return name_; }
-  // For its metrics and dumps.
+  // The context as a runtime, for its metrics and dumps.
   [[nodiscard]] ulexite::runtime& runtime() noexcept { return runtime_; }
 
  private:

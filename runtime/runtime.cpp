@@ -88,7 +88,7 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
   check_outside("runtime::shutdown");
   if (detail::runtime_of_thread() == state_.get())  // in a call that may block
     throw usage_error("runtime::shutdown was called on a thread of that runtime, which it would wait for");
-  if (ended_.exchange(true, std::memory_order_relaxed))  // decides between two that come at the same time
+  if (ended_.exchange(true, std::memory_order_relaxed))  // decides between two calls at the same time
     throw usage_error("runtime::shutdown was called twice at the same time");
   if (mode == shutdown_mode::cancel) state_->request_stop();
   if (mode != shutdown_mode::stop) state_->monitor.watch_until_quiet();

@@ -26,31 +26,32 @@ runtime_state& state_of(runtime& runtime) noexcept;
 // How a runtime ends.
 enum class shutdown_mode {
   drain,   // waits until every fiber has ended by itself
-  cancel,  // asks every fiber to stop, then drains: what waits is cancelled, what runs goes on to its next cancellation
-           // point
-  stop,    // ends the workers at their next scheduling point: fibers that have not ended are abandoned as they stand.
-           // What they wait for can still be used, and passes them over. What stands on their stacks, which are kept
-           // for ever, is never destroyed; what they hold stays held: locks, descriptors, counts of a wait_group.
+  cancel,  // asks every fiber to stop, then drains: waits are cancelled, running fibers continue to their next
+           // cancellation point
+  stop,    // ends the workers at their next scheduling point, and abandons the fibers that have not ended. Objects at
+           // which they wait can still be used, and skip them. Their stacks are kept for ever, and objects on these
+           // stacks are never destroyed. So their locks, descriptors and counts of a wait_group stay taken.
 };
 
-// A set of worker threads and the fibers that run on them. Several may live in one process. The threads start as work
-// appears. The thread that makes a runtime is no worker of it.
+// A set of worker threads and the fibers that run on them. A process may have several runtimes. The threads start as
+// work appears. The thread that makes a runtime is not one of its workers.
 class runtime {
  public:
-  // Throws std::invalid_argument naming the option and its value when one is out of range, std::system_error when the
-  // machine refuses what it takes.
+  // Makes a runtime. Throws std::invalid_argument that names an option and its value if it is out of range;
+  // std::system_error if the system refuses a resource.
   explicit runtime(runtime_options options = {});
-  // shutdown(shutdown_mode::cancel), unless it was shut down. In a fiber of this runtime, or a call that it made by
-  // blocking, it ends nothing, because it would wait for its caller: it says so on stderr, and fibers and threads run
-  // on until the process ends. So std::exit in a fiber ends a process whose runtime is static.
+  // Calls shutdown(shutdown_mode::cancel), unless the runtime was shut down. In a fiber of this runtime, or in a call
+  // that it made by blocking, it ends nothing, because it would wait for its caller. It reports this on stderr, and
+  // fibers and threads continue until the process ends. So std::exit in a fiber ends a process whose runtime is static.
   ~runtime();
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
 
-  // Runs function(arguments...) as the main fiber and waits for it; its value or exception comes back. Other fibers may
-  // still live then. From a plain thread (or a fiber of another runtime, whose worker it blocks); one at a time: throws
-  // usage_error when another run is under way, or on a fiber of this runtime; std::system_error when the machine
-  // refuses the first thread or the first stack, and errc::deadlock as runtime_options::on_deadlock tells.
+  // Runs function(arguments...) as the main fiber and waits for its end. Returns its value or throws its exception.
+  // Other fibers may still live then. Call it on a plain thread (or in a fiber of another runtime, whose worker it
+  // blocks), one call at a time. Throws usage_error if another run is under way, or on a fiber of this runtime. Throws
+  // std::system_error if the system refuses the first thread or the first stack, and with errc::deadlock (see
+  // runtime_options::on_deadlock).
   template <class F, class... A>
     requires detail::spawnable<F, A...>
   [[gnu::always_inline]] auto run(F&& function, A&&... arguments) {
@@ -58,9 +59,9 @@ class runtime {
                   std::forward<A>(arguments)...);
   }
 
-  // Starts a fiber from any thread. Like ulexite::spawn otherwise. Throws usage_error after shutdown, and
-  // std::system_error when the machine refuses the first thread or the first stack; must not be under way on a thread
-  // outside when shutdown begins.
+  // Starts a fiber. Any thread. Otherwise as ulexite::spawn. Throws usage_error after shutdown, and std::system_error
+  // if the system refuses the first thread or the first stack. Must not be under way on a thread outside when shutdown
+  // begins.
   template <detail::spawnable F>
   auto spawn(F&& function, std::source_location where = std::source_location::current()) {
     return detail::spawn_in(state_for_outside_call("spawn"), {.where = where}, std::forward<F>(function));
@@ -79,27 +80,27 @@ class runtime {
                             std::forward<F>(function), std::forward<A>(arguments)...);
   }
 
-  // Makes jobs runnable from any thread. Like ulexite::schedule otherwise. Throws as spawn does; must not be under way
-  // on a thread outside when shutdown begins.
+  // Makes jobs runnable. Any thread. Otherwise as ulexite::schedule. Throws as spawn. Must not be under way on a thread
+  // outside when shutdown begins.
   void schedule(job& job);
   void schedule(job_list&& jobs);
 
-  // Asks every fiber to stop, those spawned later too. Sticky. Never waits. Any thread.
+  // Asks every fiber to stop, also fibers that are spawned later. Cannot be undone. Never waits. Any thread.
   void request_stop() noexcept;
 
-  // Ends the runtime in the given way; every thread is joined at the return, except those in the system's
-  // resolver whose callers have given up waiting. Returns the number of fibers abandoned, which only
-  // shutdown_mode::stop leaves; they are also reported on stderr. Waits. Once; not from a fiber of this runtime, nor
-  // from a call that it made by blocking: throws usage_error.
+  // Ends the runtime in the given way. Waits until every thread has ended, except threads in the system's resolver
+  // whose callers were cancelled. Returns the number of abandoned fibers, and reports them on stderr; only
+  // shutdown_mode::stop abandons fibers. Throws usage_error at a second call, in a fiber of this runtime, and in a call
+  // that it made by blocking.
   std::size_t shutdown(shutdown_mode mode);
 
-  // Changes how many workers there may be, from 1 to the larger of runtime_options::threads and max_threads. No fiber is
-  // lost or waits for it: one worker too many leaves what it has to the others at its next scheduling point, and its
-  // thread sleeps until it is wanted again; more are started as work appears. Never waits. Any thread. Throws
+  // Changes the largest number of workers, from 1 to the larger of runtime_options::threads and max_threads. No fiber
+  // is lost or delayed. A surplus worker leaves its fibers to the others at its next scheduling point, and its thread
+  // sleeps until it is needed again. More workers start as work appears. Never waits. Any thread. Throws
   // std::invalid_argument with the bounds, usage_error after shutdown.
   void resize(std::size_t threads);
 
-  // One snapshot of the counters. Any thread.
+  // Returns a snapshot of the counters. Any thread.
   [[nodiscard]] runtime_metrics metrics() const noexcept;
   // How long fibers waited for a worker, and ran, as far as that was measured: with runtime_options::measure, and while
   // a trace was recorded. Any thread.
@@ -109,11 +110,11 @@ class runtime {
   // wakes which, steals, sleep, trace_span. It costs some 150 instructions a dispatch. Any thread. Throws usage_error if a trace is
   // being recorded already, or after shutdown; std::bad_alloc.
   void start_trace(const trace_options& options = {});
-  // Ends the recording. Nothing if there is none. Any thread.
+  // Ends the recording, if there is one. Any thread.
   void stop_trace() noexcept;
-  // Writes what was recorded last, or is being recorded, as JSON that ui.perfetto.dev and chrome://tracing open: a track
-  // for each worker, a slice for each run of a fiber, arrows from waker to woken. Any thread. Throws usage_error if
-  // nothing was ever recorded, std::bad_alloc, and what `out` throws.
+  // Writes the present or last recording as JSON for ui.perfetto.dev and chrome://tracing. It has a track for each
+  // worker, a slice for each run of a fiber, and arrows from wakers to woken fibers. Any thread. Throws usage_error if
+  // nothing was ever recorded, std::bad_alloc, and exceptions of `out`.
   void write_trace(std::ostream& out) const;
 
   // Writes the counters in the text format of Prometheus, with those of each worker, the times if some were measured, and
@@ -121,13 +122,13 @@ class runtime {
   // like dump.
   void write_prometheus(std::ostream& out, const prometheus_options& options = {}) const;
 
-  // Writes what the workers run, and every fiber: what it waits for and since when, where it was spawned, its backtrace.
-  // Fibers at the same place are one group, the oldest wait first. It names fibers that wait for each other in a
-  // circle, and holders of a mutex that wait themselves. No fiber is stopped; a worker that comes to resume one which
-  // is being looked at waits for some microseconds. Any thread and any fiber. Throws usage_error after shutdown,
-  // std::bad_alloc, and what `out` throws.
+  // Writes the state of the workers and of every fiber: its wait and the wait's duration, the place of its spawn, its
+  // backtrace. Fibers at one place form a group; the oldest waits come first. It names fibers that wait for each other
+  // in a circle, and holders of a mutex that wait themselves. It stops no fiber; a worker that is to resume a fiber
+  // under inspection waits for some microseconds. Any thread and any fiber. Throws usage_error after shutdown,
+  // std::bad_alloc, and exceptions of `out`.
   void dump(std::ostream& out, const dump_options& options = {}) const;
-  // The same as one line of JSON.
+  // Writes a dump as one line of JSON. Otherwise as dump.
   void dump_json(std::ostream& out, const dump_options& options = {}) const;
 
  private:
@@ -172,8 +173,9 @@ class runtime {
 // Whether the caller is a fiber.
 [[nodiscard]] bool in_fiber() noexcept;
 
-// Runs function(arguments...) as the main fiber of a runtime of default options, and ends that runtime: fibers still
-// waiting then are cancelled. Its value or exception comes back. Throws usage_error inside a fiber.
+// Runs function(arguments...) as the main fiber of a new runtime with default options. Then ends the runtime, which
+// cancels the remaining fibers. Returns the function's value or throws its exception. Throws usage_error inside a
+// fiber.
 template <class F, class... A>
   requires detail::spawnable<F, A...>
 [[gnu::always_inline]] inline auto run(F&& function, A&&... arguments) {

@@ -37,7 +37,7 @@ auto bind_arguments(F&& function, A&&... arguments) {
   }
 }
 
-// The same, with the calling fiber's std::stop_token put before the arguments of a function that takes one.
+// As above, with the calling fiber's std::stop_token before the arguments, for a function that takes one.
 template <class F, class... A>
 auto bind_once(F&& function, A&&... arguments) {
   if constexpr (std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<A>...>) {
@@ -61,7 +61,7 @@ auto spawn_in(runtime_state& home, const task_options& options, F&& function, A&
   return join_handle(task);
 }
 
-// Is T what a spawn may call with A...? (And not the options or the place of one.)
+// Whether a spawn may call T with A..., and T is not fiber_options or a source location.
 template <class F, class... A>
 concept spawnable = std::is_invocable_v<std::decay_t<F>, std::decay_t<A>...> ||
                     std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<A>...>;
@@ -78,7 +78,7 @@ auto spawn(F&& function, std::source_location where = std::source_location::curr
   return detail::spawn_in(detail::this_runtime_state(), {.where = where}, std::forward<F>(function));
 }
 
-// The same with arguments, which are copied or moved into the fiber as by std::thread.
+// As above, with arguments, which are copied or moved into the fiber as by std::thread.
 template <class F, class... A>
   requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
 [[gnu::always_inline]] inline auto spawn(F&& function, A&&... arguments) {
@@ -87,9 +87,9 @@ template <class F, class... A>
                           std::forward<A>(arguments)...);
 }
 
-// The same with a name, a stack size and the place of the call. Also throws std::invalid_argument for a stack size
-// above 1 GiB, and std::system_error when the machine refuses the first stack of that size. Later ones that are refused
-// are waited for.
+// As above, with a name, a stack size and the place of the call. Also throws std::invalid_argument for a stack size
+// above 1 GiB, and std::system_error if the system refuses the first stack of this size. If it refuses a later stack,
+// the fiber waits for one.
 template <class F, class... A>
   requires detail::spawnable<F, A...>
 auto spawn(const fiber_options& options, F&& function, A&&... arguments) {

@@ -6,20 +6,20 @@
 
 namespace ulexite {
 
-// What runtime::start_trace records.
+// Options of runtime::start_trace.
 struct trace_options {
-  std::size_t events_per_worker = 1 << 16;  // the last so many, of 16 bytes each; rounded up to a power of two
+  std::size_t events_per_worker = 1 << 16;  // the last events, 16 bytes each; rounded up to a power of two
 };
 
 namespace detail {
 void record_span(const char* name, bool begins) noexcept;
 }
 
-// A stretch of the calling fiber's work, which a trace shows with this name. The fiber may wait in it. Nothing while no
-// trace is recorded, and on a plain thread.
+// A named span of the calling fiber's work, which a trace shows. The fiber may wait in it. No effect while no trace is
+// recorded, and on a plain thread.
 class [[nodiscard]] trace_span {
  public:
-  // `name` must live until the trace is written, as a literal does.
+  // Begins the span. `name` must live until the trace is written, as a literal does.
   [[nodiscard]] explicit trace_span(const char* name) noexcept : name_(name) { detail::record_span(name_, true); }
   ~trace_span() { detail::record_span(name_, false); }
   trace_span(const trace_span&) = delete;

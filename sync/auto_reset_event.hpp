@@ -6,27 +6,27 @@
 
 namespace ulexite {
 
-// A flag that lets one wait pass for each time it is set, and is reset by that; tokio calls it Notify. Without a
-// waiter it keeps one set(), not more. Waits pass in their order. Any number of fibers and plain threads may use it at
-// the same time. It may be destroyed as soon as the last wait has returned, even if the set() that ended the wait has
-// not returned yet.
+// A flag that lets one wait pass for each set(), and is then reset; tokio calls it Notify. Without a waiter it keeps
+// one set(), not more. Waits pass in their order. Any number of fibers and plain threads may use it at the same time.
+// It may be destroyed as soon as the last wait has returned, even if the set() that ended the wait has not returned
+// yet.
 class auto_reset_event {
  public:
-  // Set, or not, at first.
+  // Makes an event that is set or not.
   constexpr explicit auto_reset_event(bool set = false) : core_(set ? 1 : 0, 1) {}
   auto_reset_event(const auto_reset_event&) = delete;
   auto_reset_event& operator=(const auto_reset_event&) = delete;
 
-  // Ends the oldest wait, or lets the next one pass at once. Nothing if it is set already. Never waits.
+  // Ends the oldest wait, or lets the next one pass at once. No effect if the event is set already. Never waits.
   void set() noexcept { core_.release_one_of(1); }
-  // Takes a set() back that no wait has taken. Never waits.
+  // Revokes a set() that no wait has taken. Never waits.
   void reset() noexcept { static_cast<void>(try_wait()); }
 
   // Waits for a set(), and takes it. A cancellation point: throws operation_cancelled, and takes nothing then.
   void wait() { core_.acquire(1, 1, detail::no_deadline, detail::wait_kind::auto_reset_event); }
   // Takes a set() if there is one. Never waits; not a cancellation point.
   [[nodiscard]] bool try_wait() noexcept { return core_.try_acquire(); }
-  // Like wait(), but for no longer than that: false if the time was over first.
+  // Waits as wait(), at most for `time`, or until `time`. Returns false if the time passed first.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
     return core_.acquire(1, 1, detail::deadline_after(time), detail::wait_kind::auto_reset_event);

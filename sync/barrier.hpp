@@ -14,10 +14,10 @@ namespace ulexite {
 
 namespace detail {
 
-// What does not depend on what is done at the end of a phase.
+// The part of barrier that does not depend on the type of `Done`.
 class barrier_core {
  public:
-  // Proof of an arrival in a phase. Spent by the wait for that phase's end.
+  // Proof of an arrival in a phase. The wait for the phase's end spends it.
   class arrival {
    public:
     arrival(arrival&& other) noexcept : at_(std::exchange(other.at_, nullptr)), phase_(other.phase_) {}
@@ -39,10 +39,11 @@ class barrier_core {
     if (expected < 0) refuse(expected);
   }
 
-  // `last`: was it the last of the phase? Then the caller is to call complete(), before which nobody can arrive.
+  // Arrives `n` times. Sets `last` if this ends the phase: the caller must then call complete(), and until then no
+  // other can arrive.
   arrival arrive(std::ptrdiff_t n, bool& last);
   bool drop();
-  // Begins the next phase, and lets all go who wait.
+  // Begins the next phase, and releases all waiters.
   void complete() noexcept;
   // Spends `arrival` unless it throws.
   void wait(arrival& arrival);
@@ -51,9 +52,9 @@ class barrier_core {
   [[noreturn]] static void refuse(std::ptrdiff_t expected);
 
   spin_lock guard_;          // guards the rest
-  std::ptrdiff_t expected_;  // in each phase from the next one on
-  std::ptrdiff_t missing_;   // in this phase
-  std::uint64_t phase_ = 0;
+  std::ptrdiff_t expected_;  // arrivals in each phase, from the next one on
+  std::ptrdiff_t missing_;   // arrivals in this phase
+  std::uint64_t phase_ = 0;  // tells a token of an ended phase from one of this phase
   wait_queue queue_;
 };
 
@@ -75,15 +76,15 @@ class barrier {
   static_assert(std::is_nothrow_invocable_v<Done&>, "Done must be noexcept, as std::barrier has it");
 
  public:
-  // Proof of an arrival, to be given to wait(). Movable.
+  // Proof of an arrival, for wait(). Movable.
   using arrival_token = detail::barrier_core::arrival;
 
-  // A barrier for `expected` arrivals per phase. Throws usage_error if that is negative.
+  // Makes a barrier for `expected` arrivals per phase. Throws usage_error if `expected` is negative.
   constexpr explicit barrier(std::ptrdiff_t expected, Done done = Done()) : core_(expected), done_(std::move(done)) {}
   barrier(const barrier&) = delete;
   barrier& operator=(const barrier&) = delete;
 
-  // The most arrivals that a phase can expect.
+  // The largest number of arrivals that a phase can expect.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return PTRDIFF_MAX; }
 
   // Arrives `n` times. Waits only if Done does. Not a cancellation point. Throws usage_error, without arriving, if `n`
@@ -100,7 +101,8 @@ class barrier {
   // was used.
   void wait(arrival_token&& token) const { core_.wait(token); }
 
-  // wait(arrive()). If it throws operation_cancelled it has arrived, so the phase can end.
+  // Arrives, and waits for the end of the phase. A cancellation point: if it throws operation_cancelled it has arrived,
+  // so the phase can end.
   void arrive_and_wait() { wait(arrive()); }
 
   // Arrives, and is not expected in later phases. Waits only if Done does. Not a cancellation point. Throws

@@ -14,14 +14,14 @@
 namespace ulexite {
 namespace detail {
 
-// A call in the frame of the fiber that waits for it.
+// A call, in the frame of the fiber that waits for its end.
 class blocking_call : private blocking_work {
  public:
   blocking_call() = default;
   blocking_call(const blocking_call&) = delete;
   blocking_call& operator=(const blocking_call&) = delete;
 
-  // Has it run, and waits until it has. What it throws comes out.
+  // Runs the call on the pool, and waits for its end. Throws its exception.
   void run_and_wait();
 
  protected:
@@ -70,13 +70,13 @@ class blocking_function final : public blocking_call {
 
 // Calls function(arguments...) on a thread that may block, and returns its result or throws its exception. The calling
 // fiber waits; other fibers run. The pool of such threads grows as needed, up to runtime_options::blocking_threads;
-// further calls wait in a queue. The function runs as on a plain thread: it may use channels and locks, and blocks in
-// them; this_fiber and fiber_local are not the caller's. Nothing is copied: references stay valid, because the caller
-// waits.
+// further calls wait in a queue. The function runs as on a plain thread. It may use channels and locks, and blocks in
+// them. It does not see the caller's this_fiber and fiber_local. Nothing is copied: references stay valid, because the
+// caller waits.
 //
-// A cancellation point while the call waits for a thread; it is then not made. A call that has begun is always awaited:
-// limit it by its own means. Throws std::system_error when the machine refuses the first thread. On a plain thread, and
-// in a job: an ordinary call.
+// A cancellation point while the call waits for a thread; a cancelled call is not made. The caller always waits for the
+// end of a call that has begun: limit it by its own means. Throws std::system_error if the system refuses the first
+// thread. On a plain thread, and in a job, it is an ordinary call.
 template <class F, class... A>
   requires std::is_invocable_v<F, A...>
 std::invoke_result_t<F, A...> blocking(F&& function, A&&... arguments) {

@@ -11,7 +11,7 @@ broadcast_core::broadcast_core(std::size_t capacity) : ring_(capacity) {
   if (capacity == 0) throw usage_error("broadcast: a capacity of 0 values");
 }
 
-// The value that is replaced is destroyed after the lock, because that runs code of the user's.
+// The replaced value is destroyed after the lock is released, because its destructor is code of the user.
 bool broadcast_core::put(value next) noexcept {
   const yield_point at_exit;
   intrusive_list<wait_node> woken;

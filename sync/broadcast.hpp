@@ -23,22 +23,23 @@ class broadcast;
 
 namespace detail {
 
-// What the receivers of a broadcast and of a watch have in common.
+// The common part of the receivers of a broadcast and of a watch.
 template <class T>
 class broadcast_reader {
  public:
-  // Receives the next value, a copy; waits until there is one. nullopt when it was closed and all is read. A cancellation
-  // point: throws operation_cancelled, and has read nothing then. Throws what the copying throws; the value is read then.
+  // Receives a copy of the next value; waits until there is one. nullopt when the source is closed and all values are
+  // read. A cancellation point: if it throws operation_cancelled, it has read nothing. Throws exceptions of the copy;
+  // then the value is read.
   std::optional<T> receive() {
     std::optional<T> value;
     static_cast<void>(read(detail::no_deadline, [&](const T& next) { value.emplace(next); }));
     return value;
   }
-  // Never waits: assigns the next value, or returns would_block or closed.
+  // Assigns the next value, or returns would_block or closed. Never waits.
   channel_status try_receive(T& value) {
     return read(broadcast_core::never_wait, [&](const T& next) { value = next; });
   }
-  // Waits no longer than that: assigns the next value, or returns timeout or closed.
+  // Assigns the next value. Waits at most for `time`, or until `time`; otherwise returns timeout or closed.
   template <class Rep, class Period>
   channel_status receive_for(T& value, std::chrono::duration<Rep, Period> time) {
     return read(detail::deadline_after(time), [&](const T& next) { value = next; });
@@ -97,16 +98,16 @@ class read_case final : public broadcast_case {
 
 }  // namespace detail
 
-// Receives every value that is sent after it was made, in their order; from broadcast::subscribe. One fiber or thread may
-// use it at a time. A copy goes on where the original stands.
+// Receives every value that is sent after broadcast::subscribe has made it, in order. One fiber or thread may use it at
+// a time. A copy continues at the original's position.
 template <class T>
 class broadcast_receiver : public detail::broadcast_reader<T> {
  public:
-  // How many values it has missed until now, because more came than the broadcast keeps before it received. The next
-  // receive goes on with the oldest that is there.
+  // The number of missed values. A value is missed when the broadcast drops it before this receiver has read it. The
+  // next receive continues with the oldest value that the broadcast has.
   [[nodiscard]] std::uint64_t missed() const noexcept { return this->at_.missed; }
 
-  // An input iterator over the values that are received.
+  // An input iterator over the received values.
   class iterator {
    public:
     using value_type = T;
@@ -130,7 +131,7 @@ class broadcast_receiver : public detail::broadcast_reader<T> {
     broadcast_receiver* from_;
     mutable std::optional<T> value_;
   };
-  // for (T value : receiver): receives until the broadcast is closed and all is read.
+  // For loops: for (T value : receiver) receives until the broadcast is closed and all values are read.
   iterator begin() { return iterator(*this); }
   std::default_sentinel_t end() noexcept { return {}; }
 
@@ -140,9 +141,9 @@ class broadcast_receiver : public detail::broadcast_reader<T> {
       : detail::broadcast_reader<T>(std::move(from)) {}
 };
 
-// Sends each value to all receivers. A send never waits: a receiver that is too slow misses the oldest values, and can
-// tell how many. Any number of fibers and plain threads may send and subscribe at the same time. The receivers may
-// outlive it. T must be copyable; for large values take a std::shared_ptr<const X>.
+// Sends each value to all receivers. A send never waits: a receiver that is too slow misses the oldest values, and
+// knows how many. Any number of fibers and plain threads may send and subscribe at the same time. The receivers may
+// outlive it. T must be copyable; for large values use a std::shared_ptr<const X>.
 template <class T>
 class broadcast {
   static_assert(std::is_copy_constructible_v<T>, "broadcast<T> gives each receiver a copy: T must be copyable");
@@ -152,17 +153,18 @@ class broadcast {
   explicit broadcast(std::size_t capacity) : core_(std::make_shared<detail::broadcast_core>(capacity)) {}
   broadcast(const broadcast&) = delete;
   broadcast& operator=(const broadcast&) = delete;
-  // close().
+  // Closes the broadcast.
   ~broadcast() { core_->close(); }
 
-  // Sends to all receivers; without any the value is lost. Never waits. Throws channel_closed, and std::bad_alloc.
+  // Sends to all receivers; if there are none, the value is lost. Never waits. Throws channel_closed, and
+  // std::bad_alloc.
   void send(T value) {
     if (!core_->put(std::make_shared<const T>(std::move(value)))) throw channel_closed();
   }
-  // A receiver of the values that are sent from now on. Never waits.
+  // Makes a receiver of the values that are sent from now on. Never waits.
   [[nodiscard]] broadcast_receiver<T> subscribe() const { return broadcast_receiver<T>(core_); }
 
-  // Ends it: receivers get what they have not read, then nullopt. True the first time. Never waits.
+  // Closes the broadcast: receivers get their unread values, then nullopt. Returns true the first time. Never waits.
   bool close() noexcept { return core_->close(); }
   // Whether it was closed. Never waits.
   [[nodiscard]] bool is_closed() const noexcept { return core_->is_closed(); }
@@ -171,8 +173,8 @@ class broadcast {
   std::shared_ptr<detail::broadcast_core> core_;
 };
 
-// A case of select that receives from a broadcast_receiver or a watch_receiver: handler(std::optional<T>&&), with nullopt
-// at the end.
+// A case of select that receives from a broadcast_receiver or a watch_receiver: handler(std::optional<T>&&), with
+// nullopt at the end.
 template <class T, class Handler = detail::no_handler>
 [[nodiscard]] auto on_receive(detail::broadcast_reader<T>& from, Handler&& handler = {}) {
   static_assert(std::is_invocable_v<Handler, std::optional<T>>, "the handler of on_receive takes a std::optional<T>");

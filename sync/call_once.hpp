@@ -1,6 +1,6 @@
 #pragma once
 
-// Initialisation by whoever comes first, with std::call_once's interface.
+// Initialisation by the first caller, with std::call_once's interface.
 //
 // State
 //   done_         the initialiser has returned. Set once, with guard_ held.
@@ -36,8 +36,8 @@ class once_flag {
   template <class Function>
   void call(Function&& function) {
     detail::agent* const self = &detail::this_agent();
-    if (initialiser_.load(std::memory_order_relaxed) == self)  // only the caller could have put itself
-      throw usage_error("call_once: by its own initialiser");
+    if (initialiser_.load(std::memory_order_relaxed) == self)  // only the caller itself could have stored this value
+      throw usage_error("call_once was called by its own initialiser");
     const std::lock_guard lock(guard_);
     if (done_.load(std::memory_order_relaxed)) return;    // written with guard_ held
     initialiser_.store(self, std::memory_order_relaxed);  // matters to the caller only
@@ -56,10 +56,10 @@ class once_flag {
   mutex guard_;  // held by the initialiser
 };
 
-// Calls function(args...) unless a call with this flag has returned before. Waits while another calls it; if that call
-// throws, its caller gets the exception and one of the waiting callers tries next. The function may wait. Not a
-// cancellation point itself. Throws the function's exception, and usage_error if the function calls call_once with the
-// same flag. Fibers and plain threads may use a flag at the same time.
+// Calls function(args...) unless a call with this flag has succeeded before. Waits while another caller's function
+// runs. If this function throws, its caller gets the exception, and one of the waiting callers tries next. The function
+// may wait. Not a cancellation point itself. Throws the function's exception, and usage_error if the function calls
+// call_once with its own flag. Fibers and plain threads may use a flag at the same time.
 template <class F, class... Args>
 void call_once(once_flag& flag, F&& function, Args&&... args) {
   if (flag.done_.load(std::memory_order_acquire)) [[likely]]  // A

@@ -1,10 +1,10 @@
 #pragma once
 
-// What bounds the life of a computation from outside: deadlines, and the shield against all of it. A request to stop
-// comes from join_handle::request_stop, task_group or the runtime's end.
+// Deadlines for a computation, and a shield against deadlines and requests to stop. Requests to stop come from
+// join_handle::request_stop, task_group or the runtime's end.
 //
-// After Trio's cancel scopes (Smith, 2018). A deadline is a value of the fiber's, and bounds each of its waits with
-// that wait's own timer: nothing is armed for the scope, nothing to be undone elsewhere.
+// After Trio's cancel scopes (Smith, 2018). A deadline is a value of the fiber. Each wait uses its own timer for it, so
+// a scope arms no timer and has nothing to undo.
 
 #include <ulexite/runtime/wait/suspend.hpp>
 
@@ -19,7 +19,7 @@ namespace ulexite {
 // A deadline for the rest of a block. Cancellation points of the calling fiber (or plain thread) do not wait past it:
 // they throw deadline_exceeded, and so does each later one. An operation that need not wait does not read the clock,
 // but this_fiber::check() does. Scopes nest, and the nearest deadline counts. Fibers that are spawned inside inherit
-// it.
+// the deadline.
 //
 // A scope must end in the function and the fiber that began it, the innermost first.
 class deadline_scope {
@@ -39,7 +39,7 @@ class deadline_scope {
     self_.expired = expired_;
   }
 
-  // Whether its own time is over.
+  // Whether the time of this scope has passed.
   [[nodiscard]] bool expired() const noexcept { return deadline_ <= detail::now_ns(); }
 
  private:
@@ -49,12 +49,12 @@ class deadline_scope {
   }
 
   detail::agent& self_;
-  const bool expired_;
-  const std::int64_t outer_, deadline_;
+  const bool expired_;                   // whether the outer deadline had been met
+  const std::int64_t outer_, deadline_;  // the deadline before this scope, and that of this scope
 };
 
-// Calls `function` in a deadline_scope of `time`, and returns what it gives. Throws deadline_exceeded when a
-// cancellation point inside met the deadline.
+// Calls `function` in a deadline_scope of `time`, and returns its result. Throws deadline_exceeded if a cancellation
+// point inside met the deadline.
 template <class Time, class F>
   requires std::is_constructible_v<deadline_scope, Time>
 decltype(auto) timeout(Time time, F&& function) {
@@ -84,7 +84,7 @@ class shield {
   }
 
  private:
-  detail::agent& self_;
+  detail::agent& self_;  // its members before the shield follow
   const std::int64_t deadline_;
   const bool shielded_, expired_;
 };

@@ -5,7 +5,7 @@
 // Invariants, under the lock:
 //   a receiver waits  implies  the buffer is empty and no sender waits
 //   a sender waits    implies  the buffer is full (or there is none) and no receiver waits
-//   closed            implies  nobody waits
+//   closed            implies  no agent waits
 
 #include <ulexite/base/biased_lock.hpp>
 #include <ulexite/base/error.hpp>
@@ -29,8 +29,8 @@ namespace ulexite {
 // The outcome of an operation on a channel.
 enum class [[nodiscard]] channel_status {
   ok,           // done
-  closed,       // and for a receive: drained
-  timeout,      // the time was over first
+  closed,       // closed, and for a receive also drained
+  timeout,      // the time passed first
   would_block,  // it would have had to wait
 };
 
@@ -48,10 +48,11 @@ class channel_case_base;
 // wait for anything else of this library.
 //
 // Sends and receives are cancellation points, those that need not wait too: they throw operation_cancelled in a fiber
-// that was asked to stop. A receive has taken nothing then. A send has sent nothing: those that take a T& leave the
-// variable as it was; the argument of send(T) goes with the call. Each may yield, even if it never waits.
+// that was asked to stop. A cancelled receive has taken nothing, and a cancelled send has sent nothing. Sends that take
+// a T& leave the variable unchanged; the argument of send(T) is destroyed with the call. Each operation may yield, even
+// if it never waits.
 //
-// A channel may be destroyed once every call on it has returned and no other will come.
+// A channel may be destroyed after every call on it has returned, if there will be no other.
 template <class T>
 class channel {
   static_assert(std::is_object_v<T> && !std::is_array_v<T>,
@@ -60,15 +61,15 @@ class channel {
   static_assert(!std::is_const_v<T> && !std::is_volatile_v<T>, "channel<T> moves its values: T must not be const");
 
  public:
-  // `capacity`: how many values wait in the channel before a send does. 0: a send waits for its receive (rendezvous).
-  // `unbounded`: a send never waits. Memory for the values is taken as they come. Never waits itself.
+  // Makes a channel whose buffer has room for `capacity` values. 0: a send waits for its receive (rendezvous).
+  // `unbounded`: a send never waits. The buffer's memory is allocated as values arrive. Never waits.
   explicit channel(std::size_t capacity = 0) noexcept : capacity_(capacity) {
     static_assert(std::is_move_constructible_v<T>, "channel<T> moves its values: T must be movable");
   }
   channel(const channel&) = delete;
   channel& operator=(const channel&) = delete;
 
-  // Sends `value`; waits while the channel is full. Throws channel_closed if it is, or becomes, closed.
+  // Sends `value`; waits while the channel is full. Throws channel_closed if the channel is, or becomes, closed.
   void send(T value) {
     if (send_until_ns(value, detail::no_deadline) == channel_status::closed) throw channel_closed();
   }
@@ -76,15 +77,17 @@ class channel {
   // Receives the oldest value; waits while there is none. nullopt when the channel is closed and drained.
   std::optional<T> receive() {
     std::optional<T> value;
-    static_cast<void>(receive_until_ns(value, detail::no_deadline));  // `value` tells
+    static_cast<void>(receive_until_ns(value, detail::no_deadline));  // `value` has the outcome
     return value;
   }
 
-  // Never wait. `value`, a variable, is moved from, or assigned, only on ok. Otherwise would_block or closed.
+  // Send or receive without waiting. They move from `value`, or assign it, only on ok. Otherwise they return
+  // would_block or closed.
   channel_status try_send(T& value) { return send_until_ns(value, never_wait); }
   channel_status try_receive(T& value) { return assign(value, never_wait); }
 
-  // Wait no longer than that. `value` is moved from, or assigned, only on ok. Otherwise timeout or closed.
+  // Send or receive, and wait at most for `time`, or until `time`. They move from `value`, or assign it, only on ok.
+  // Otherwise they return timeout or closed.
   template <class Rep, class Period>
   channel_status send_for(T& value, std::chrono::duration<Rep, Period> time) {
     return send_until_ns(value, detail::deadline_after(time));
@@ -102,8 +105,8 @@ class channel {
     return assign(value, detail::deadline_at(time));
   }
 
-  // Ends the channel: values in it can still be received, waiting senders get channel_closed and keep their values,
-  // waiting receivers get nullopt. True the first time. Never waits.
+  // Closes the channel. Values in it can still be received; waiting senders get channel_closed and keep their values;
+  // waiting receivers get nullopt. Returns true the first time. Never waits.
   bool close() noexcept {
     const detail::yield_point at_exit;
     detail::intrusive_list<detail::wait_node> woken;
@@ -136,7 +139,7 @@ class channel {
   // The capacity given to the constructor.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
-  // An input iterator over the values that the channel gives.
+  // An input iterator over the received values.
   class iterator {
    public:
     using value_type = T;
@@ -160,7 +163,7 @@ class channel {
     channel* from_;
     mutable std::optional<T> value_;
   };
-  // for (T value : channel): receives until the channel is closed and drained. Throws like receive.
+  // For loops: for (T value : channel) receives until the channel is closed and drained. Throws as receive.
   iterator begin() { return iterator(*this); }
   std::default_sentinel_t end() noexcept { return {}; }
 
@@ -170,8 +173,8 @@ class channel {
   template <class, class>
   friend class detail::channel_case_base;
 
-  // Lock held. Do it if that needs no wait; else closed or would_block. `wake`: whom to resume once the lock is
-  // released, also after an exception, which is a move's.
+  // Lock held. Send or receive if no wait is needed; otherwise return closed or would_block. Set `wake` to the agent to
+  // resume after the lock is released, also if T's move throws.
   channel_status send_now(T& value, detail::agent*& wake) {
     if (closed_) return channel_status::closed;
     if (const detail::claimed_wait receiver = receivers_.claim_oldest()) {
@@ -199,23 +202,23 @@ class channel {
     return closed_ ? channel_status::closed : channel_status::would_block;
   }
 
-  // There is room in the buffer: for the oldest sender.
+  // There is room in the buffer: takes the value of the oldest sender.
   [[gnu::noinline]] void refill(detail::agent*& wake) {
     while (const detail::claimed_wait sender = senders_.claim_oldest()) {
-      if (wake) resume(*wake);  // of one that failed; rare enough to be done under the lock
+      if (wake) resume(*wake);  // the previous sender, whose move failed; rare, so done under the lock
       wake = sender.who;
       try {
         serve(*sender.node, [&] { buffer_.push(take_from(*sender.node)); });
         return;
-      } catch (...) {  // its value could not be moved: it tries again, the room is for the next, and ours has come
+      } catch (...) {  // its value could not be moved: it tries again, and the room goes to the next sender
       }
     }
   }
 
   static T&& take_from(detail::wait_node& sender) noexcept { return std::move(*static_cast<T*>(sender.slot)); }
 
-  // The other side has waited for us, and its wait is claimed: `move` takes the value across. If that throws, it takes
-  // its turn anew, and we get the exception.
+  // The other side has waited, and its wait is claimed: `move` moves the value. If `move` throws, the other side tries
+  // again, and the caller gets the exception.
   template <class Move>
   static void serve(detail::wait_node& partner, Move&& move) {
     partner.result = detail::wait_node::outcome::again;
@@ -250,8 +253,9 @@ class channel {
     return channel_status::ok;
   }
 
-  // The easy way of a fiber that need not stop, on the worker that has the lock to itself: its agent, the lock's mine()
-  // held; or null. What goes this way calls nothing else, so it is a few instructions without a frame.
+  // The fast path, for a fiber that was not asked to stop, on the worker to which the lock is biased. Returns the
+  // fiber's agent with the lock's mine() held; or null. It calls no other function, so it is a few instructions without
+  // a frame.
   [[nodiscard]] detail::agent* enter_alone() noexcept {
     const detail::current_execution& here = detail::inlined_execution();
     detail::scheduler* const worker = here.scheduler;  // read once: lock_mine's fence would have it read again
@@ -260,7 +264,7 @@ class channel {
     return entered ? self : nullptr;
   }
 
-  // All other ways. `held`: the lock, if it is held already by a fiber that need not stop.
+  // All other paths. `held` is the lock if it is held already, by a fiber that was not asked to stop.
   [[gnu::noinline]] channel_status send_slow(T& value, std::int64_t deadline, detail::spin_lock* held) {
     return do_or_wait(senders_, std::addressof(value), deadline, held,
                       [&](detail::agent*& wake) { return send_now(value, wake); });
@@ -281,7 +285,8 @@ class channel {
   channel_status do_or_wait(detail::wait_queue& queue, void* slot, std::int64_t deadline, detail::spin_lock* held,
                             Attempt&& attempt) {
     for (;; held = nullptr) {
-      const detail::caller self = detail::inlined_caller();  // each time: after a wait the worker may be another
+      const detail::caller self = detail::inlined_caller();  // read each time: after a wait the fiber may have another
+                                                             // worker
       if (!held) {
         detail::throw_if_stopped(*self.agent);
         held = &lock_.lock(self.worker);
@@ -302,7 +307,8 @@ class channel {
     }
   }
 
-  // Lock held, and released. Queues for what could not be done at once. would_block: to be tried anew.
+  // Called with the lock held; releases it. Queues the caller and waits. would_block means that the caller must try
+  // again.
   channel_status wait(detail::caller self, detail::wait_queue& queue, detail::spin_lock& held, void* slot,
                       std::int64_t deadline) {
     detail::wait_node node(*self.agent, slot);
@@ -325,12 +331,12 @@ class channel {
     return channel_status::timeout;
   }
 
-  // `worker`: the caller's.
+  // `worker` is the caller's.
   [[nodiscard]] std::unique_lock<detail::spin_lock> guard(detail::scheduler* worker) const noexcept {
     return std::unique_lock(lock_.lock(worker), std::adopt_lock);
   }
 
-  mutable detail::biased_lock lock_;  // guards all below
+  mutable detail::biased_lock lock_;  // guards the members below
   const std::size_t capacity_;
   bool closed_ = false;
   detail::ring_buffer<T> buffer_;

@@ -21,7 +21,7 @@ template <class T>
 
 namespace detail {
 
-// What the handles of one side share: the last of them closes the channel.
+// Shared by the handles of one side. The last handle closes the channel.
 template <class T>
 struct channel_end {
   explicit channel_end(std::shared_ptr<channel<T>> of) noexcept : to(std::move(of)) {}
@@ -32,14 +32,14 @@ struct channel_end {
   const std::shared_ptr<channel<T>> to;
 };
 
-// What sender and receiver have in common.
+// The common part of sender and receiver.
 template <class T>
 class channel_handle {
  public:
-  // Whether it belongs to a channel. Without one, as after a move, every other operation throws usage_error.
+  // Whether the handle has a channel. If it has none, as after a move, every other operation throws usage_error.
   [[nodiscard]] explicit operator bool() const noexcept { return end_ != nullptr; }
 
-  // Like those of channel.
+  // As the functions of channel.
   bool close() const { return at().close(); }
   [[nodiscard]] bool is_closed() const { return at().is_closed(); }
   [[nodiscard]] std::size_t size() const { return at().size(); }
@@ -79,19 +79,20 @@ struct handle_channel {
 
 }  // namespace detail
 
-// The sending side of a channel, after crossbeam and tokio: a value that is copied and moved. When the last sender of a
-// channel is destroyed, the channel is closed, and its receivers end once they have drained it. Copies may be used by
-// several fibers and threads at the same time. The sends are those of channel.
+// The sending side of a channel, after crossbeam and tokio. It is copied and moved as a value. The end of the last
+// sender closes the channel, and receives end once they have drained it. Several fibers and threads may use one sender,
+// or copies, at the same time. The sends are those of channel.
 template <class T>
 class sender : public detail::channel_handle<T> {
  public:
   sender() noexcept = default;
 
-  // Throws channel_closed if the channel is, or becomes, closed: also when the last receiver has gone.
+  // Sends as channel::send. Throws channel_closed if the channel is, or becomes, closed, also by the end of the last
+  // receiver.
   void send(T value) const { this->at().send(std::move(value)); }
-  // Never waits; like channel::try_send.
+  // Sends as channel::try_send. Never waits.
   channel_status try_send(T& value) const { return this->at().try_send(value); }
-  // Wait no longer than that; like channel::send_for and channel::send_until.
+  // Send as channel::send_for and channel::send_until.
   template <class Rep, class Period>
   channel_status send_for(T& value, std::chrono::duration<Rep, Period> time) const {
     return this->at().send_for(value, time);
@@ -106,19 +107,20 @@ class sender : public detail::channel_handle<T> {
   explicit sender(const std::shared_ptr<channel<T>>& to) : detail::channel_handle<T>(to) {}
 };
 
-// The receiving side of a channel; otherwise like sender. When the last receiver is destroyed, the channel is closed, and
-// sends throw channel_closed. What is left in the channel is destroyed with its last handle. Each value goes to one of
-// the receivers.
+// The receiving side of a channel; otherwise as sender. The end of the last receiver closes the channel, and sends
+// throw channel_closed. Values left in the channel are destroyed with its last handle. Each value goes to one of the
+// receivers.
 template <class T>
 class receiver : public detail::channel_handle<T> {
  public:
   receiver() noexcept = default;
 
-  // Waits for the next value; nullopt when the channel is closed and drained: also when the last sender has gone.
+  // Receives as channel::receive: waits for the next value. nullopt when the channel is closed and drained, also by the
+  // end of the last sender.
   std::optional<T> receive() const { return this->at().receive(); }
-  // Never waits; like channel::try_receive.
+  // Receives as channel::try_receive. Never waits.
   channel_status try_receive(T& value) const { return this->at().try_receive(value); }
-  // Wait no longer than that; like channel::receive_for and channel::receive_until.
+  // Receive as channel::receive_for and channel::receive_until.
   template <class Rep, class Period>
   channel_status receive_for(T& value, std::chrono::duration<Rep, Period> time) const {
     return this->at().receive_for(value, time);
@@ -128,7 +130,7 @@ class receiver : public detail::channel_handle<T> {
     return this->at().receive_until(value, time);
   }
 
-  // for (T value : receiver): receives until the channel is closed and drained.
+  // For loops: for (T value : receiver) receives until the channel is closed and drained.
   auto begin() const { return this->at().begin(); }
   std::default_sentinel_t end() const noexcept { return {}; }
 
@@ -146,7 +148,7 @@ std::pair<sender<T>, receiver<T>> make_channel(std::size_t capacity) {
   return {sender<T>(to), receiver<T>(to)};
 }
 
-// The cases of select for the handles; like those for a channel, to which the handle must belong while select waits.
+// The cases of select for the handles, as those for a channel. The handle must keep its channel while select waits.
 template <class T, class Handler = detail::no_handler>
 [[nodiscard]] auto on_receive(const receiver<T>& from, Handler&& handler = {}) {
   return on_receive(detail::handle_channel::of(from), std::forward<Handler>(handler));

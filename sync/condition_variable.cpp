@@ -3,7 +3,7 @@
 
 namespace ulexite {
 
-// Who waits is not woken to find the mutex taken: it is sent to the mutex's queue, and wakes when its turn comes.
+// A waiter is not woken while the mutex is taken. It is moved to the mutex's queue, and wakes at its turn.
 void condition_variable::notify(bool all) noexcept {
   const detail::yield_point at_exit;
   detail::deferred_resume wake(detail::this_caller().worker);
@@ -18,9 +18,9 @@ void condition_variable::notify(bool all) noexcept {
   if (!notified.empty()) static_cast<waiter&>(notified.front()).of.admit(notified, wake.who);
 }
 
-// The waiter can be notified from the moment it stands in the queue, that is before it has given up the mutex and
-// before it is suspended: hence the prepared wait. If the wait ends otherwise, the waiter takes itself back; a
-// notification that came in the meantime is its own all the same, or it would be lost.
+// The waiter can be notified as soon as it is in the queue. That is before it has released the mutex, and before it is
+// suspended, so the wait is prepared. If the wait ends in another way, the waiter removes itself. A notification that
+// arrived meanwhile still counts as its own, otherwise it would be lost.
 std::cv_status condition_variable::wait_until_ns(std::unique_lock<mutex>& lock, std::int64_t deadline,
                                                  detail::cancellable cancellable) {
   detail::agent& self = detail::this_agent();
@@ -33,7 +33,7 @@ std::cv_status condition_variable::wait_until_ns(std::unique_lock<mutex>& lock, 
   {
     const std::lock_guard guard(guard_);
     if (!queue_.nobody_waits() && &static_cast<waiter&>(queue_.oldest()).of != &of)
-      throw usage_error("condition_variable::wait with another mutex than that of those who wait already");
+      throw usage_error("condition_variable::wait with another mutex than the present waiters use");
     self.word.prepare();
     queue_.push(node);
   }

@@ -9,8 +9,8 @@
 namespace ulexite {
 
 // std::condition_variable for ulexite::mutex. Waits with a time limit are cancellation points, and hold the mutex again
-// when they throw. Waits without a limit are not. A notification while the mutex is held wakes no waiter: it moves the
-// waiters to the queue of the mutex (Mesa-style wait morphing, as in the futex requeue of Linux; Drepper, 2004).
+// when they throw. Waits without a limit are not cancellation points. A notification while the mutex is held wakes no
+// waiter. It moves waiters to the queue of the mutex (wait morphing, as in the futex requeue of Linux; Drepper, 2004).
 //
 // It may be destroyed after every notification has returned and every waiter has been notified. Waits without a time
 // limit may still be under way then.
@@ -20,12 +20,12 @@ class condition_variable {
   condition_variable(const condition_variable&) = delete;
   condition_variable& operator=(const condition_variable&) = delete;
 
-  // Wakes one, or all, of those waiting. Never wait. Any fiber or thread, with or without the mutex.
+  // Wake one waiter, or all. Never wait. Any fiber or thread, with or without the mutex.
   void notify_one() noexcept { notify(false); }
   void notify_all() noexcept { notify(true); }
 
-  // Releases the mutex and waits to be notified; holds it again at the return. Throws usage_error, with the mutex as it
-  // was, if the caller does not hold it, or if others wait with another mutex.
+  // Releases the mutex and waits for a notification; holds the mutex again at the return. Throws usage_error, and
+  // changes nothing, if the caller does not hold the mutex, or if others wait with another mutex.
   void wait(std::unique_lock<mutex>& lock) { wait_until_ns(lock, detail::no_deadline, detail::cancellable::no); }
   // Waits until `condition()`, called with the mutex held, is true.
   template <class Condition>
@@ -33,7 +33,8 @@ class condition_variable {
     while (!condition()) wait(lock);
   }
 
-  // The same for no longer than that. With a condition, returns its last value. Throw operation_cancelled.
+  // Wait as wait(), at most for `time`, or until `time`. The forms with a condition return its last value. Cancellation
+  // points: throw operation_cancelled.
   template <class Rep, class Period>
   std::cv_status wait_for(std::unique_lock<mutex>& lock, std::chrono::duration<Rep, Period> time) {
     return wait_until_ns(lock, detail::deadline_after(time));

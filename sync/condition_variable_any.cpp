@@ -23,10 +23,10 @@ void condition_variable_any::notify_all() noexcept {
   detail::resume_all(woken);
 }
 
-// Ends the oldest wait that is not over for another reason; false when there is none. Guard held.
+// Ends the oldest wait that has not ended for another reason; false if there is none. Guard held.
 bool condition_variable_any::notify_oldest(detail::intrusive_list<detail::wait_node>& woken) noexcept {
   while (auto* const node = static_cast<waiter*>(queue_.pop())) {
-    detail::agent& who = *node->who;  // one that is awake may vanish with its node
+    detail::agent& who = *node->who;  // a waiter that is awake may destroy its node
     if (who.word.abandoned()) continue;
     stage entered = stage::entered;
     if (node->at.compare_exchange_strong(entered, stage::notified, std::memory_order_acq_rel,  // A

@@ -32,11 +32,12 @@ class condition_variable_any {
   condition_variable_any(const condition_variable_any&) = delete;
   condition_variable_any& operator=(const condition_variable_any&) = delete;
 
-  // Wakes one, or all, of those waiting. Never wait. Any fiber or thread, with or without the lock.
+  // Wake one waiter, or all. Never wait. Any fiber or thread, with or without the lock.
   void notify_one() noexcept;
   void notify_all() noexcept;
 
-  // Releases the lock and waits to be notified; holds it again at the return. Throws what lock.unlock() throws.
+  // Releases the lock and waits for a notification; holds the lock again at the return. Throws exceptions of
+  // lock.unlock().
   template <class Lock>
   void wait(Lock& lock) {
     wait_ns(lock, detail::no_deadline, detail::cancellable::no);
@@ -47,13 +48,13 @@ class condition_variable_any {
   void wait(Lock& lock, Condition condition) {
     while (!condition()) wait(lock);
   }
-  // Until that, or until a stop is requested of `token`. Returns the last value of the condition.
+  // Waits until `condition()` is true, or a stop is requested of `token`. Returns the last value of the condition.
   template <class Lock, class Condition>
   bool wait(Lock& lock, std::stop_token token, Condition condition) {
     return wait_until_ns(lock, token, detail::no_deadline, condition);
   }
 
-  // The same for no longer than that.
+  // Wait as above, at most for `time`, or until `time`. The forms with a condition return its last value.
   template <class Lock, class Rep, class Period>
   std::cv_status wait_for(Lock& lock, std::chrono::duration<Rep, Period> time) {
     return wait_ns(lock, detail::deadline_after(time));
@@ -82,15 +83,15 @@ class condition_variable_any {
   }
 
  private:
-  // Takes the lock again when it goes.
+  // Locks again when it is destroyed.
   template <class Lock>
   struct relock {
     Lock& lock;
     ~relock() { lock.lock(); }
   };
 
-  // Whether a waiter's word may be claimed: not while its lock is being released, for that may be a wait of its own.
-  // Then it is told by this alone.
+  // Whether a notifier may claim a waiter's word. It may not while the waiter's lock is being released, because the
+  // unlock may wait itself. In that time the stage alone tells the waiter of a notification.
   enum class stage : std::uint8_t { entered, prepared, notified };
   struct waiter : detail::wait_node {
     using wait_node::wait_node;
@@ -101,8 +102,8 @@ class condition_variable_any {
   void leave(waiter& node) noexcept;
   [[nodiscard]] bool notify_oldest(detail::intrusive_list<detail::wait_node>& woken) noexcept;
 
-  // The waiter can be notified from the moment it has entered. One that was does not touch the variable any more, which
-  // may be gone.
+  // A waiter can be notified as soon as it has entered. A notified waiter no longer touches the variable, which may be
+  // destroyed.
   template <class Lock>
   std::cv_status wait_ns(Lock& lock, std::int64_t deadline, detail::cancellable cancellable = detail::cancellable::yes,
                          const std::stop_token& token = {}) {
@@ -115,7 +116,7 @@ class condition_variable_any {
       lock.unlock();
     } catch (...) {
       leave(node);
-      if (node.at.load(std::memory_order_relaxed) == stage::notified) notify_one();  // for another
+      if (node.at.load(std::memory_order_relaxed) == stage::notified) notify_one();  // passes it to another waiter
       throw;
     }
     const relock<Lock> at_end{lock};

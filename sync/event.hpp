@@ -1,11 +1,11 @@
 #pragma once
 
-// A flag that fibers and threads wait for: a gate that is open or shut, which others call a manual reset event.
+// A flag that fibers and threads wait for: a manual reset event.
 //
 // State
-//   word_   set_bit while the event is set; waited_bit since somebody came to the queue. If that is set, set() works
-//           with guard_ held, and the next wait that finds the event set, with guard_ held too, clears it: so set_bit
-//           alone means that the set() which brought it is over.
+//   word_   set_bit while the event is set; waited_bit since a waiter came to the queue. While waited_bit is set, set()
+//           works with guard_ held. The next wait that finds the event set clears waited_bit, also with guard_ held.
+//           So set_bit alone means that the set() which wrote it has finished.
 //
 // Pairings
 //   A  set changes word_, release  ->  a wait, or is_set, that finds set_bit, and the reset that clears it, read it,
@@ -39,12 +39,12 @@ class future_state_base;
 // returned, even if the set() that ended the wait has not returned yet.
 class event {
  public:
-  // Set, or not, at first.
+  // Makes an event that is set or not.
   constexpr explicit event(bool set = false) noexcept : word_(set ? set_bit : 0) {}
   event(const event&) = delete;
   event& operator=(const event&) = delete;
 
-  // Sets it and so ends all waits under way, and later ones at once, until the reset. Never waits.
+  // Sets the event. Waits under way end, and later waits return at once until the reset. Never waits.
   void set() noexcept;
   // Makes later waits wait again. Waits that a set() has ended return all the same. Never waits.
   void reset() noexcept { word_.fetch_and(static_cast<std::uint8_t>(~set_bit), std::memory_order_acquire); }  // A
@@ -53,7 +53,7 @@ class event {
 
   // Waits until it is set. A cancellation point: throws operation_cancelled.
   void wait() { wait_until_ns(detail::no_deadline); }
-  // The same for no longer than that: false if the time was over first.
+  // Waits as wait(), at most for `time`, or until `time`. Returns false if the time passed first.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
     return wait_until_ns(detail::deadline_after(time));
@@ -73,10 +73,10 @@ class event {
 
   static constexpr std::uint8_t set_bit = 1, waited_bit = 2;
 
-  // `object`: what a dump names as waited for; null: the event.
+  // `object`: the object that a dump names for the wait; null: the event.
   bool wait_until_ns(std::int64_t deadline, detail::wait_kind kind = detail::wait_kind::event,
                      const void* object = nullptr);
-  // Neither throws nor spends the budget: how the wait ended.
+  // Returns how the wait ended. Neither throws nor spends the budget.
   detail::wake_reason wait_quietly(detail::agent& self, detail::cancellable cancellable, std::int64_t deadline,
                                    detail::wait_kind kind, const void* object = nullptr) noexcept;
   void set_and_wake() noexcept;

@@ -14,13 +14,13 @@
 namespace ulexite {
 namespace detail {
 
-// One sequence for the fiber_locals of all types, whose values stand in the same list.
+// The keys of all fiber_locals are one sequence, because the values of all types are in one list.
 inline std::uint64_t next_local_key() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed);  // counter
 }
 
-// What the calling fiber has of that key; null if that is nothing, and for others than fibers. Without a call.
+// The calling fiber's value for `key`. Null if it has none, and for a caller that is not a fiber. Makes no call.
 [[gnu::always_inline]] inline local_value* find_local(std::uint64_t key) noexcept {
   const current_execution& here = inlined_execution();
   if (!here.agent || here.agent->kind != agent_kind::fiber) [[unlikely]]
@@ -32,21 +32,21 @@ inline std::uint64_t next_local_key() noexcept {
 }  // namespace detail
 
 // A variable with a separate value for each fiber and each plain thread. (A thread_local belongs to a worker, and a
-// fiber may change its worker.) A fiber's value is made at its first use and destroyed at the fiber's end. Its
+// fiber may change its worker.) A fiber's value is made at its first use. It is destroyed at the fiber's end. Its
 // destructor may wait, and sees no request to stop and no deadline. Values may outlive the fiber_local.
 template <class T>
 class fiber_local {
  public:
-  // Values begin as T().
+  // Each value starts as T().
   fiber_local() : fiber_local([] { return T(); }) {}
-  // Values begin as what make() gives, called by the fiber whose value it is.
+  // Each value starts as the result of make(), which the value's fiber calls.
   template <class F>
     requires std::is_invocable_r_v<T, F&>
   explicit fiber_local(F make) : make_(std::move(make)) {}
   fiber_local(const fiber_local&) = delete;
   fiber_local& operator=(const fiber_local&) = delete;
 
-  // The caller's value. Never waits, unless make does. Throws what make throws, std::bad_alloc, and usage_error in a
+  // The caller's value. Waits only if `make` does. Throws exceptions of `make`, std::bad_alloc, and usage_error in a
   // job.
   T& get() {
     if (auto* const found = detail::find_local(key_)) [[likely]]

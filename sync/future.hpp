@@ -2,7 +2,8 @@
 
 // A value that is set once, with the interface of std::promise, std::future and std::shared_future.
 //
-// What the two share is the one allocation, made with the promise. Setting, waiting and taking allocate nothing.
+// The promise makes one allocation, the state that it shares with its futures. Setting, waiting and taking allocate
+// nothing.
 
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/mutex.hpp>
@@ -24,12 +25,12 @@ namespace ulexite {
 
 namespace detail {
 
-// What a promise and its future share, but for the value.
+// The state that a promise and its future share, without the value.
 class future_state_base {
  public:
-  // The promise's side. All but one of these fail with promise_already_satisfied.
+  // The promise's side. Of several calls one succeeds; the others fail with promise_already_satisfied.
   //
-  // Calls `put`, which stores the value. If that throws, nothing is satisfied.
+  // Calls `put`, which stores the value. If `put` throws, the promise is not satisfied.
   template <class Put>
   void satisfy(Put&& put) {
     const std::lock_guard lock(setting_);
@@ -38,10 +39,10 @@ class future_state_base {
     ready_.set();
   }
   void fail(std::exception_ptr exception);
-  void abandon() noexcept;  // the promise has gone: broken_promise unless it was satisfied
-  void mark_retrieved();    // the future is given out: once
+  void abandon() noexcept;  // the promise was destroyed: broken_promise unless it was satisfied
+  void mark_retrieved();    // the future is taken, which is possible once
 
-  // The future's side. False if `deadline` was over first. Not a cancellation point.
+  // The future's side. Waits; false if `deadline` passed first. Not a cancellation point.
   bool wait(std::int64_t deadline = no_deadline);
   void rethrow_failure();  // once it is ready
   // Set once the wait is over.
@@ -74,16 +75,16 @@ using shared_future_state = std::shared_ptr<future_state<future_value<T>>>;
 template <class T>
 class basic_promise;
 
-// What future and shared_future have in common.
+// The common part of future and shared_future.
 template <class T>
 class basic_future {
  public:
   // Whether there is a state, so that the other operations may be called.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
 
-  // Waits until the promise is satisfied or destroyed, and takes nothing. Not a cancellation point.
+  // Waits until the promise is satisfied or destroyed. Takes nothing. Not a cancellation point.
   void wait() const { checked()->wait(); }
-  // The same for no longer than that: timeout if the time was over first, else ready.
+  // Wait as wait(), at most for `time`, or until `time`. Return timeout if the time passed first, otherwise ready.
   template <class Rep, class Period>
   [[nodiscard]] std::future_status wait_for(std::chrono::duration<Rep, Period> time) const {
     return wait_until_ns(detail::deadline_after(time));
@@ -125,8 +126,8 @@ template <class T>
 class shared_future;
 
 // Waits for the value of a promise<T>; T may be void or a reference. Movable. One fiber or plain thread may use it at a
-// time. A future without a state (never had one, moved from, or taken by get) throws std::future_error(no_state) in all
-// operations but valid().
+// time. A future has no state if it never had one, was moved from, or get() was called. Then all operations except
+// valid() throw std::future_error(no_state).
 template <class T>
 class future : public detail::basic_future<T> {
  public:
@@ -134,7 +135,7 @@ class future : public detail::basic_future<T> {
   future(future&&) noexcept = default;
   future& operator=(future&&) noexcept = default;
 
-  // Waits until the promise is satisfied, and returns the value, by move, or throws the exception. That is
+  // Waits until the promise is satisfied. Returns the value, by move, or throws the exception. Throws
   // std::future_error(broken_promise) if the promise was destroyed first. Afterwards the future has no state. Not a
   // cancellation point.
   T get() {
@@ -149,7 +150,7 @@ class future : public detail::basic_future<T> {
     }
   }
 
-  // Turns it into a future that can be copied. It has no state then.
+  // Moves the state into a future that can be copied. Afterwards this future has no state.
   [[nodiscard]] shared_future<T> share() noexcept;
 
  private:
@@ -158,7 +159,8 @@ class future : public detail::basic_future<T> {
   explicit future(detail::shared_future_state<T> state) noexcept : detail::basic_future<T>(std::move(state)) {}
 };
 
-// A future that can be copied, and whose value stays: each copy may be used by another fiber or thread at the same time.
+// A future that can be copied, and that keeps its value. Several fibers and threads may each use a copy at the same
+// time.
 template <class T>
 class shared_future : public detail::basic_future<T> {
   using result = std::conditional_t<std::is_void_v<T>, void, std::add_lvalue_reference_t<const T>>;
@@ -168,8 +170,8 @@ class shared_future : public detail::basic_future<T> {
   // Takes over the state of `from`.
   shared_future(future<T>&& from) noexcept : detail::basic_future<T>(std::move(from.state_)) {}
 
-  // Waits until the promise is satisfied, and returns the value, or throws the exception, as future::get does; may be
-  // called again. The reference is valid as long as a copy of this future is.
+  // Waits until the promise is satisfied. Returns a reference to the value, or throws the exception, as future::get
+  // does. May be called again. The reference is valid as long as a copy of this future exists.
   result get() const {
     auto& state = *this->checked();
     state.wait();
@@ -187,8 +189,8 @@ shared_future<T> future<T>::share() noexcept {
   return shared_future<T>(std::move(*this));
 }
 
-// A case of select that is ready when the promise of `of` is satisfied or destroyed: handler(). get() does not wait then.
-// Throws std::future_error(no_state).
+// A case of select that is ready when the promise of `of` is satisfied or destroyed: handler(). get() does not wait
+// then. Throws std::future_error(no_state).
 template <class T, class Handler = detail::no_handler>
 [[nodiscard]] auto on_ready(const future<T>& of, Handler&& handler = {}) {
   detail::check_plain_handler<Handler>();
@@ -204,7 +206,7 @@ template <class T, class Handler = detail::no_handler>
 
 namespace detail {
 
-// All of a promise<T> but set_value.
+// The parts of promise<T> except set_value.
 template <class T>
 class basic_promise {
  public:
@@ -228,8 +230,8 @@ class basic_promise {
     return future<T>(std::move(state));
   }
 
-  // Satisfies the promise with an exception, which must not be null (usage_error). Waits only while another sets.
-  // Throws std::future_error: promise_already_satisfied, or no_state if the promise was moved from.
+  // Satisfies the promise with an exception, which must not be null (usage_error). Waits only while another caller sets
+  // it. Throws std::future_error: promise_already_satisfied, or no_state if the promise was moved from.
   void set_exception(std::exception_ptr exception) { checked()->fail(std::move(exception)); }
 
  protected:
@@ -240,8 +242,8 @@ class basic_promise {
   }
 
  private:
-  // A copy, because the promise may be destroyed as soon as its future is ready, while the call that made it so is still
-  // under way.
+  // Returns a copy, because the promise may be destroyed as soon as its future is ready, while the setter's call still
+  // runs.
   shared_future_state<T> checked() const {
     if (!state_) throw_future_error(std::future_errc::no_state);
     return state_;
@@ -255,20 +257,20 @@ class basic_promise {
 
 }  // namespace detail
 
-// Sets the value, or the exception, of its future. Movable. Any fiber or plain thread; if several set at the same time,
+// Sets the value, or the exception, of its future. Movable. Any fiber or plain thread may set it; of several setters
 // one succeeds. If it is destroyed unsatisfied, its future throws std::future_error(broken_promise). It may be
 // destroyed as soon as a wait of its future has returned, even if the call that ended the wait has not returned yet.
 template <class T>
 class promise : public detail::basic_promise<T> {
  public:
-  // Satisfies the promise. Waits only while another sets. Throws std::future_error: promise_already_satisfied, or
-  // no_state if the promise was moved from. Throws what the copying or moving of the value throws, and then the promise
-  // is not satisfied.
+  // Satisfies the promise. Waits only while another caller sets it. Throws std::future_error:
+  // promise_already_satisfied, or no_state if the promise was moved from. If the copy or move of the value throws, the
+  // promise is not satisfied.
   void set_value(const T& value) { this->set(value); }
   void set_value(T&& value) { this->set(std::move(value)); }
 };
 
-// A promise of a reference: the value is an object that lives elsewhere.
+// A promise of a reference to an object that lives elsewhere.
 template <class T>
 class promise<T&> : public detail::basic_promise<T&> {
  public:

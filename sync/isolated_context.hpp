@@ -16,14 +16,14 @@
 
 namespace ulexite {
 
-// One computation that owns a thread: a loop of a GUI, an OpenGL context, a library that insists on its thread. It uses
-// channels, locks and all else as a fiber does, but its waits block the thread, and it can be asked to stop. What it
-// spawns goes to the runtime. Crystal's isolated execution context.
+// Runs one computation on its own thread: a loop of a GUI, an OpenGL context, a library that needs one thread. The
+// computation uses channels, locks and all other objects as a fiber does, but its waits block the thread. It can be
+// asked to stop. Its spawns go to the runtime. It corresponds to Crystal's isolated execution context.
 class isolated_context {
  public:
-  // Starts a thread that calls body(arguments...), or body(std::stop_token, arguments...). What it spawns goes to the
-  // runtime of the calling fiber, which must outlive it. The system shows 15 characters of the name. Throws
-  // errc::no_runtime outside a runtime, std::system_error when the machine refuses the thread.
+  // Starts a thread that calls body(arguments...), or body(std::stop_token, arguments...). Its spawns go to the runtime
+  // of the calling fiber, which must outlive it. The system shows 15 characters of the name. Throws errc::no_runtime
+  // outside a runtime, std::system_error if the system refuses the thread.
   template <class F, class... A>
     requires detail::spawnable<F, A...>
   explicit isolated_context(std::string_view name, F&& body, A&&... arguments)
@@ -39,20 +39,21 @@ class isolated_context {
       start(detail::bind_arguments(std::forward<F>(body), std::forward<A>(arguments)...));
     }
   }
-  // Asks it to stop and waits for its end. An exception that join did not take goes to
-  // runtime_options::on_unhandled_exception, but not the operation_cancelled of one that was asked to stop.
+  // Asks the computation to stop and waits for its end. An exception that join() did not throw goes to
+  // runtime_options::on_unhandled_exception, except operation_cancelled after a request to stop.
   ~isolated_context();
   isolated_context(const isolated_context&) = delete;
   isolated_context& operator=(const isolated_context&) = delete;
 
-  // Waits for its end, and throws what its body threw. A fiber that waits lets others run. Not a cancellation point.
-  // Any number of times; throws the exception each time. Throws usage_error on its own thread.
+  // Waits for the end of the computation, and throws the body's exception. Suspends a calling fiber. Not a cancellation
+  // point. May be called again, and then throws the exception again. Throws usage_error on the context's own thread.
   void join();
   // Whether it has ended. Never waits.
   [[nodiscard]] bool done() const noexcept { return done_.is_set(); }
-  // Asks it to stop: its next cancellation point, or the one it waits at, throws operation_cancelled. Any thread.
+  // Asks the computation to stop: its present or next cancellation point throws operation_cancelled. Never waits. Any
+  // thread.
   void request_stop() noexcept;
-  // Valid as long as the context.
+  // The name; valid as long as the context.
   [[nodiscard]] std::string_view name() const noexcept { return name_; }
 
  private:
@@ -73,12 +74,12 @@ class isolated_context {
 
   detail::runtime_state& home_;
   const std::string name_;
-  std::stop_source stop_;
+  std::stop_source stop_;         // for bodies that take a token
   std::mutex guard_;              // guards who_
   detail::agent* who_ = nullptr;  // the thread's, while it can be asked to stop
   std::exception_ptr failure_;    // written before done_ is set
-  bool failure_taken_ = false;
-  event done_;
+  bool failure_taken_ = false;    // join has thrown it: the destructor does not report it
+  event done_;                    // set when the body has ended
   std::thread thread_;
 };
 

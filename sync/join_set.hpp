@@ -21,19 +21,19 @@
 
 namespace ulexite {
 
-// A set of fibers that return a T, its children. next() gives their results, each as soon as its child has ended. Any
+// A set of fibers that return a T, its children. next() returns their results, each as soon as its child has ended. Any
 // fiber or thread may use it, but only one at a time may call next().
 //
 // A set must end before its runtime ends by shutdown_mode::stop, which abandons children.
 template <class T = void>
 class join_set {
  public:
-  // An empty set. At most `limit` children run at the same time: then a spawn waits until one has ended. Throws
-  // usage_error for a limit of 0.
+  // Makes an empty set. At most `limit` children run at the same time: a further spawn waits until a child has ended.
+  // Throws usage_error for a limit of 0.
   explicit join_set(std::size_t limit = task_group::unlimited) : children_(on_error::keep_going, limit) {}
   join_set(const join_set&) = delete;
   join_set& operator=(const join_set&) = delete;
-  // Asks the children to stop, and waits for them. Results and failures that next() has not given are dropped. Not a
+  // Asks the children to stop, and waits for their ends. Drops results and failures that next() has not returned. Not a
   // cancellation point.
   ~join_set() {
     request_stop();
@@ -55,7 +55,7 @@ class join_set {
             how.run(std::move(call));
             deliver(how);
           });
-    } catch (...) {  // next() may wait for it already
+    } catch (...) {  // next() may wait for this child already
       how.dropped = true;
       deliver(*mine.release());
       throw;
@@ -63,10 +63,9 @@ class join_set {
     mine.release();
   }
 
-  // Waits until a child has ended whose end was not given yet, and returns its result (std::monostate for void,
-  // std::reference_wrapper for a reference) or throws its exception. nullopt when there is no child left. Children that
-  // were cancelled by request_stop() are passed over. A cancellation point: throws operation_cancelled, and has taken
-  // nothing then.
+  // Waits for the next end of a child. Returns the child's result (std::monostate for void, std::reference_wrapper for
+  // a reference) or throws its exception. Each child is returned once; nullopt when none is left. Skips children that
+  // request_stop() has cancelled. A cancellation point: if it throws operation_cancelled, it has taken nothing.
   std::optional<detail::stored<T>> next() {
     while (size() != 0) {
       ended_.acquire();
@@ -77,14 +76,14 @@ class join_set {
     return std::nullopt;
   }
 
-  // Asks the children to stop, those of the future too. True the first time. Never waits.
+  // Asks the children to stop, also children that start later. Returns true the first time. Never waits.
   bool request_stop() noexcept { return children_.request_stop(); }
 
-  // How many children next() has not given yet. A hint, where others spawn.
+  // The number of children that next() has not returned yet. A hint if others spawn.
   [[nodiscard]] std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }  // counter
 
  private:
-  // How a child has ended; made with the child, so that an end needs no memory.
+  // The ending of a child. It is made with the child, so an end allocates nothing.
   struct ending : detail::list_hook {
     std::optional<detail::stored<T>> value;
     std::exception_ptr failure;
@@ -103,7 +102,7 @@ class join_set {
     }
   };
 
-  // The endings that next() has not given.
+  // The endings that next() has not returned.
   struct endings {
     detail::intrusive_list<ending> list;
     endings() = default;

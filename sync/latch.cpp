@@ -7,7 +7,7 @@ namespace ulexite {
 
 void latch::refuse(std::ptrdiff_t count) { throw usage_error("latch: a count of " + std::to_string(count)); }
 
-// Who makes it zero still needs the latch: nobody passes before the event is set.
+// The caller that makes the count zero still needs the latch. No waiter passes before it sets the event.
 void latch::count_down(std::ptrdiff_t n) {
   const detail::yield_point at_exit;
   std::ptrdiff_t count = count_.load(std::memory_order_relaxed);  // the exchange decides

@@ -23,7 +23,7 @@ namespace ulexite {
 // returned yet.
 class latch {
  public:
-  // Throws usage_error if `count` is negative.
+  // Makes a latch with a count. Throws usage_error if `count` is negative.
   constexpr explicit latch(std::ptrdiff_t count) : count_(count), open_(count == 0) {
     if (count < 0) refuse(count);
   }
@@ -36,11 +36,12 @@ class latch {
   // Lowers the count by `n`. Never waits. Throws usage_error, with the count unchanged, if `n` is negative or more than
   // the count.
   void count_down(std::ptrdiff_t n = 1);
-  // Whether the count is zero. Never waits. True does not mean that the latch may be destroyed; that needs a wait.
+  // Whether the count is zero. Never waits. If true, the latch must not be destroyed yet: only the return of a wait
+  // permits that.
   [[nodiscard]] bool try_wait() const noexcept { return open_.is_set(); }
   // Waits until the count is zero. A cancellation point: throws operation_cancelled.
   void wait() const { open_.wait_until_ns(detail::no_deadline, detail::wait_kind::latch); }
-  // The same for no longer than that: false if the time was over first.
+  // Waits as wait(), at most for `time`, or until `time`. Returns false if the time passed first.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) const {
     return open_.wait_until_ns(detail::deadline_after(time), detail::wait_kind::latch);
@@ -49,7 +50,7 @@ class latch {
   [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) const {
     return open_.wait_until_ns(detail::deadline_at(time), detail::wait_kind::latch);
   }
-  // Does count_down(n), then wait(). Throws like both; if it throws operation_cancelled, it has counted down.
+  // Calls count_down(n), then wait(). Throws as both; if it throws operation_cancelled, it has counted down.
   void arrive_and_wait(std::ptrdiff_t n = 1) {
     count_down(n);
     wait();

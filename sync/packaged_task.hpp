@@ -20,7 +20,7 @@ template <class R, class... A>
 class packaged_task<R(A...)> {
  public:
   packaged_task() noexcept = default;
-  // Throws std::bad_alloc, and what the copying or moving of the function throws.
+  // Stores a copy of the function. Throws std::bad_alloc, and exceptions of the copy or move.
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, packaged_task> && std::is_invocable_r_v<R, std::decay_t<F>&, A...>)
   explicit packaged_task(F&& function)
@@ -33,8 +33,8 @@ class packaged_task<R(A...)> {
   // The future of the result. Throws std::future_error(future_already_retrieved) the second time.
   [[nodiscard]] future<R> get_future() { return checked().get_future(); }
 
-  // Calls the function, and satisfies the future with what it returns or throws. Throws
-  // std::future_error(promise_already_satisfied), without a call, if it was called before.
+  // Calls the function, and satisfies the future with its result or exception. If it was called before, throws
+  // std::future_error(promise_already_satisfied) without a call.
   void operator()(A... arguments) {
     promise<R>& result = checked();
     if (std::exchange(called_, true)) detail::throw_future_error(std::future_errc::promise_already_satisfied);
@@ -50,8 +50,8 @@ class packaged_task<R(A...)> {
     }
   }
 
-  // Makes it as it was before the call, with a new future. The old one throws broken_promise if there was no call.
-  // Throws std::bad_alloc.
+  // Prepares for another call, with a new future. The old future throws broken_promise if there was no call. Throws
+  // std::bad_alloc.
   void reset() {
     checked();
     promise_ = std::make_unique<promise<R>>();

@@ -26,18 +26,18 @@ struct for_work {
 
 }  // namespace detail
 
-// Calls body(i) for every integer from `first` up to, but without, `last`, or body(*i) for iterators, in any order.
-// Idle workers take parts of the range. Returns when all calls have returned. `body` is shared, not copied. It may wait
-// for anything except another call of it. A part that another worker takes is a fiber, as in parallel_invoke: it owns
-// no lock of the caller.
+// Calls body(i) for each integer in [first, last), or body(*i) for iterators, in any order. Idle workers take parts of
+// the range. Returns when all calls have returned. `body` is shared, not copied. It may wait for anything except
+// another call of `body`. A part that another worker takes is a fiber, as in parallel_invoke: it holds no lock of the
+// caller.
 //
-// `grain`: this many calls in a row are never split; 0: the loop chooses, and costs little more than a plain loop even
-// for tiny bodies.
+// `grain` is the number of consecutive calls that are never split. With 0 the loop chooses, and costs little more than
+// a plain loop even for tiny bodies.
 //
-// Throws the exception of a call: the first by position among the calls that were not stopped by another. The rest of
-// the range is then abandoned soon, and the calls that have begun are awaited. A cancellation point, between two parts
-// and while it waits. Between two parts it also lets others run, if it has not done so for some 10 ms. On a plain
-// thread, in a job and in a stop callback: a plain loop.
+// Throws the exception of a call: the first by position among the calls that failed by themselves. It then soon
+// abandons the rest of the range, and waits for the calls that have begun. A cancellation point between two parts, and
+// while it waits. Between two parts it also yields, if it has not yielded for some 10 ms. On a plain thread, in a job
+// and in a stop callback it is a plain loop.
 template <parallel_position I, class F>
   requires std::is_invocable_v<F&, decltype(detail::range_at(std::declval<const I&>(), 0))>
 void parallel_for(std::type_identity_t<I> first, I last, F&& body, std::size_t grain = 0) {
@@ -46,7 +46,7 @@ void parallel_for(std::type_identity_t<I> first, I last, F&& body, std::size_t g
   detail::run_range(work, 0, detail::range_size(first, last), loop);
 }
 
-// The same for the elements of a range: body(element).
+// Calls body(element) for each element of a range. Otherwise as above.
 template <parallel_range R, class F>
   requires std::is_invocable_v<F&, std::ranges::range_reference_t<R>>
 void parallel_for(R&& range, F&& body, std::size_t grain = 0) {

@@ -32,24 +32,24 @@ class reduce_work {
   T take() { return std::move(*total_); }
 
  private:
-  // A T of its own: what `reduce_` gives may refer to its operands.
+  // Returns a T, because the result of `reduce_` may refer to its operands.
   T reduced(T&& left, T&& right) { return std::invoke(reduce_, std::move(left), std::move(right)); }
   T mapped(std::size_t i) { return std::invoke(map_, range_at(first_, i)); }
 
   const I& first_;
   Map& map_;
   Reduce& reduce_;
-  std::optional<T> total_;  // of what was run, if anything
+  std::optional<T> total_;  // of the elements reduced so far, if any
 };
 
 }  // namespace detail
 
-// Reduces map(i), for every integer from `first` up to, but without, `last`, or map(*i) for iterators, to one value:
-// reduce(init, ...) over all of them in their order. Idle workers take parts of the work. `reduce` must be associative;
-// it need not be commutative, and `init`, which is used once, need not be neutral. With floating point the result
-// depends on the borders of the parts, so it may differ from call to call.
+// Reduces map(i) for each integer in [first, last), or map(*i) for iterators, to one value. The value is reduce(init,
+// ...) over all of them, in order. Idle workers take parts of the work. `reduce` must be associative, but need not be
+// commutative. `init` is used once, and need not be neutral. With floating point the result depends on the borders of
+// the parts, so it may differ from call to call.
 //
-// T, the type of `init`, must be movable. Otherwise like parallel_for.
+// T, the type of `init`, must be movable. Otherwise as parallel_for.
 template <parallel_position I, class T, class Map, class Reduce>
   requires std::is_invocable_r_v<T, Map&, decltype(detail::range_at(std::declval<const I&>(), 0))> &&
            std::is_invocable_r_v<T, Reduce&, T, T>
@@ -63,7 +63,7 @@ template <parallel_position I, class T, class Map, class Reduce>
   return std::invoke(reduce, std::move(init), work.take());
 }
 
-// The same for the elements of a range. Without `map` the elements themselves are reduced.
+// Reduces the elements of a range. Without `map` it reduces the elements themselves. Otherwise as above.
 template <parallel_range R, class T, class Map, class Reduce>
   requires std::is_invocable_r_v<T, Map&, std::ranges::range_reference_t<R>> && std::is_invocable_r_v<T, Reduce&, T, T>
 [[nodiscard]] T parallel_reduce(R&& range, T init, Map map, Reduce reduce, std::size_t grain = 0) {

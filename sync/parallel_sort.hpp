@@ -16,15 +16,15 @@ namespace detail {
 
 inline constexpr std::ptrdiff_t sorted_at_once = 2048;
 
-// The middle of three by `less`.
+// The median of three by `less`.
 template <class It, class Less>
 It median(It a, It b, It c, Less& less) {
   if (less(*a, *b)) return less(*b, *c) ? b : less(*a, *c) ? c : a;
   return less(*a, *c) ? a : less(*b, *c) ? c : b;
 }
 
-// Moves the elements around one of them: returns where that begins, with some or all of its equals, and where they end.
-// The one is the pseudo-median of nine (Tukey's ninther), after Bentley and McIlroy, "Engineering a Sort Function"
+// Partitions the elements around a pivot. Returns the range of the pivot and of some or all elements equal to it. The
+// pivot is the pseudo-median of nine (Tukey's ninther), after Bentley and McIlroy, "Engineering a Sort Function"
 // (1993).
 template <class It, class Less>
 std::pair<It, It> partition_around_median(It first, It last, Less& less) {
@@ -38,13 +38,13 @@ std::pair<It, It> partition_around_median(It first, It last, Less& less) {
   const It lower_end = std::partition(first + 1, last, [&](auto&& x) { return less(x, pivot); });
   const It equal_begin = lower_end - 1;
   std::iter_swap(first, equal_begin);
-  // A pass of its own for its equals pays only where there are many: then few are less, here or a level deeper.
+  // A separate pass for equal elements pays only if there are many: then few elements are less, here or a level deeper.
   if (equal_begin - first > (last - first) / 16) return {equal_begin, lower_end};
   auto&& placed = *equal_begin;
   return {equal_begin, std::partition(lower_end, last, [&](auto&& x) { return !less(placed, x); })};
 }
 
-// Quicksort. Where the pivots are bad too often, std::sort has to do, which is never quadratic.
+// Quicksort. If the pivots are bad too often, calls std::sort, which is never quadratic.
 template <class It, class Less>
 void sort_range(It first, It last, Less& less, std::size_t levels) {
   if (last - first <= sorted_at_once || levels == 0) return std::sort(first, last, std::ref(less));
@@ -56,13 +56,14 @@ void sort_range(It first, It last, Less& less, std::size_t levels) {
 
 }  // namespace detail
 
-// Sorts [first, last) by `less` of what `projection` makes of the elements, like std::ranges::sort: not stable, in place, in O(n log n) comparisons. Idle workers take
-// parts of the work. `less` is shared, not copied, and called by several workers at the same time.
+// Sorts [first, last) in place by `less` of the projected elements, as std::ranges::sort. Not stable; O(n log n)
+// comparisons. Idle workers take parts of the work. `less` is shared, not copied, and several workers call it at the
+// same time.
 //
-// A cancellation point between two parts, where it also lets others run from time to time (a pass over all elements is
-// the longest part). After a cancellation all elements are there, in an unspecified order. Throws the exception of a
-// comparison; the elements are then valid, as with std::sort. On a plain thread, in a job and in a stop callback: one
-// part after the other.
+// A cancellation point between two parts, where it also yields from time to time (a pass over all elements is the
+// longest part). A cancellation leaves all elements in an unspecified order. Throws the exception of a comparison; the
+// elements are then valid, as with std::sort. On a plain thread, in a job and in a stop callback it sorts one part
+// after the other.
 template <std::random_access_iterator It, class Less = std::less<>, class Projection = std::identity>
   requires std::sortable<It, Less, Projection>
 void parallel_sort(It first, It last, Less less = {}, Projection projection = {}) {
@@ -73,7 +74,7 @@ void parallel_sort(It first, It last, Less less = {}, Projection projection = {}
   detail::sort_range(first, last, by, 2 * std::bit_width(size));
 }
 
-// The same for a range.
+// Sorts a range. Otherwise as above.
 template <std::ranges::random_access_range R, class Less = std::less<>, class Projection = std::identity>
   requires std::ranges::sized_range<R> && std::sortable<std::ranges::iterator_t<R>, Less, Projection>
 void parallel_sort(R&& range, Less less = {}, Projection projection = {}) {

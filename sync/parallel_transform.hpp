@@ -10,8 +10,9 @@
 
 namespace ulexite {
 
-// Writes function(*i) to the position of `out` that belongs to i, for the iterators from `first` up to `last`, in any
-// order, like std::transform. Returns the end of what was written. `out` may be `first`. Otherwise like parallel_for.
+// Writes function(*i) to the matching position from `out` on, for each iterator in [first, last), as std::transform.
+// The order of the calls is unspecified. Returns the end of the written range. `out` may be `first`. Otherwise as
+// parallel_for.
 template <std::random_access_iterator I, std::random_access_iterator Out, class F>
   requires std::indirectly_writable<Out, std::invoke_result_t<F&, std::iter_reference_t<I>>>
 Out parallel_transform(I first, I last, Out out, F function, std::size_t grain = 0) {
@@ -22,7 +23,7 @@ Out parallel_transform(I first, I last, Out out, F function, std::size_t grain =
   return out + size;
 }
 
-// The same for the elements of a range.
+// Transforms the elements of a range. Otherwise as above.
 template <parallel_range R, std::random_access_iterator Out, class F>
   requires std::indirectly_writable<Out, std::invoke_result_t<F&, std::ranges::range_reference_t<R>>>
 Out parallel_transform(R&& range, Out out, F function, std::size_t grain = 0) {

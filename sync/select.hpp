@@ -27,7 +27,7 @@ struct no_handler {
   void operator()(Value&&...) const noexcept {}
 };
 
-// For every case that comes with nothing.
+// Checks the handler of a case without a value.
 template <class Handler>
 constexpr void check_plain_handler() {
   static_assert(std::is_invocable_v<Handler>, "the handler of this case of select takes no arguments");
@@ -44,7 +44,7 @@ class receive_case final : public receive_case_base<T> {
   Handler handler_;
 };
 
-// As an argument is converted, like that of send.
+// Converts as for an argument of send.
 template <class T, class V>
 T converted(V&& value) {
   return std::forward<V>(value);
@@ -82,7 +82,7 @@ class join_case : public select_case {
     return false;
   }
   void enter(agent& self) noexcept final {
-    entered_ = !of_.has_joiner();  // or another case of this select stands there for both
+    entered_ = !of_.has_joiner();  // false: another case of this select is the joiner for both
     if (entered_) of_.set_joiner(&self);
   }
   [[nodiscard]] ending leave() noexcept final {
@@ -115,7 +115,7 @@ class stop_case : public select_case {
   stop_claim claim_;
 };
 
-// A case that comes with nothing for its handler.
+// A case that has no value for its handler.
 template <class Base, class Handler>
 class plain_case final : public Base {
  public:
@@ -128,7 +128,7 @@ class plain_case final : public Base {
   Handler handler_;
 };
 
-// Not among those that choose() sees.
+// choose() does not see this case.
 template <class Handler>
 struct otherwise_case {
   Handler handler;
@@ -147,11 +147,12 @@ concept selectable =
 
 }  // namespace detail
 
-// The cases of a select. Each is made in the call of select and lives no longer. `handler` is called after the choice,
-// by the selecting fiber, with no lock held; what it throws leaves select. A function given as an lvalue is referred
-// to. Those that need nothing more than the event itself can do without one.
+// The cases of a select. A case is made in the call of select and ends with it. The selecting fiber calls `handler`
+// after the choice, with no lock held. Its exceptions leave select. A handler given as an lvalue is referred to, not
+// copied. A case may do without a handler.
 
-// A case that receives from `from`: handler(std::optional<T>&&), with nullopt when the channel is closed and drained.
+// A case that receives from `from`. Calls handler(std::optional<T>&&), with nullopt when the channel is closed and
+// drained.
 template <class T, class Handler = detail::no_handler>
 [[nodiscard]] auto on_receive(channel<T>& from, Handler&& handler = {}) {
   static_assert(std::is_invocable_v<Handler, std::optional<T>>,
@@ -160,7 +161,7 @@ template <class T, class Handler = detail::no_handler>
 }
 
 // A case that sends to `to`, then calls handler(). If the channel is closed the case is ready, and select throws
-// channel_closed. A variable is moved from only if this case is chosen; a temporary that is not sent is destroyed.
+// channel_closed. A variable is moved from only if this case is chosen. A temporary that is not sent is destroyed.
 template <class T, class Value, class Handler = detail::no_handler>
   requires std::is_same_v<Value, T&> || std::is_convertible_v<Value, T>
 [[nodiscard]] auto on_send(channel<T>& to, Value&& value, Handler&& handler = {}) {
@@ -172,15 +173,15 @@ template <class T, class Value, class Handler = detail::no_handler>
   }
 }
 
-// A case that is ready after that time, counted from this call: handler().
+// A case that is ready after `time`, counted from this call, or at `time`. Calls handler().
 template <class Rep, class Period, class Handler = detail::no_handler>
 [[nodiscard]] auto after(std::chrono::duration<Rep, Period> time, Handler&& handler = {}) {
   detail::check_plain_handler<Handler>();
   return detail::plain_case<detail::timer_case, Handler>(detail::deadline_after(time), std::forward<Handler>(handler));
 }
 
-// A case that is ready when the fiber of `handle` has ended: handler(). The result stays with the handle. Throws
-// usage_error without a fiber; select throws it if another already waits for that fiber.
+// A case that is ready when the fiber of `handle` has ended. Calls handler(). The handle keeps the result. Throws
+// usage_error without a fiber; select throws it if another caller already waits for the fiber.
 template <class T, class Handler = detail::no_handler>
 [[nodiscard]] auto on_join(join_handle<T>& handle, Handler&& handler = {}) {
   detail::check_plain_handler<Handler>();
@@ -188,7 +189,7 @@ template <class T, class Handler = detail::no_handler>
                                                         std::forward<Handler>(handler));
 }
 
-// A case that takes a permit of `from`: handler(). The permit is the caller's to release, as by
+// A case that takes a permit of `from`. Calls handler(). The caller must release the permit, for example by
 // semaphore_permit(from, std::adopt_lock).
 template <std::ptrdiff_t Max, class Handler = detail::no_handler>
 [[nodiscard]] auto on_acquire(counting_semaphore<Max>& from, Handler&& handler = {}) {
@@ -196,27 +197,27 @@ template <std::ptrdiff_t Max, class Handler = detail::no_handler>
   return detail::plain_case<detail::acquire_case, Handler>(from, std::forward<Handler>(handler));
 }
 
-// A case that is ready while `of` is set: handler().
+// A case that is ready while `of` is set. Calls handler().
 template <class Handler = detail::no_handler>
 [[nodiscard]] auto on_set(event& of, Handler&& handler = {}) {
   detail::check_plain_handler<Handler>();
   return detail::plain_case<detail::event_case, Handler>(of, std::forward<Handler>(handler));
 }
-// A case that takes a set() of `of`: handler().
+// A case that takes a set() of `of`. Calls handler().
 template <class Handler = detail::no_handler>
 [[nodiscard]] auto on_set(auto_reset_event& of, Handler&& handler = {}) {
   detail::check_plain_handler<Handler>();
   return detail::plain_case<detail::acquire_case, Handler>(of, std::forward<Handler>(handler));
 }
 
-// A case that is ready when a stop is requested of `token`: handler(). Switched off if that can never happen.
+// A case that is ready when a stop is requested of `token`. Calls handler(). It is switched off if no stop is possible.
 template <class Handler = detail::no_handler>
 [[nodiscard]] auto on_stop(std::stop_token token, Handler&& handler = {}) {
   detail::check_plain_handler<Handler>();
   return detail::plain_case<detail::stop_case, Handler>(std::move(token), std::forward<Handler>(handler));
 }
 
-// A case that is taken when no other is ready, instead of a wait: handler(). At most one.
+// A case that is taken if no other is ready, instead of a wait. Calls handler(). A select has at most one.
 template <class Handler = detail::no_handler>
 [[nodiscard]] auto otherwise(Handler&& handler = {}) {
   detail::check_plain_handler<Handler>();
@@ -250,7 +251,7 @@ std::size_t select_any(bool in_order, Case&... cases) {
     }
   };
   (add(cases), ...);
-  if (size == 0 && may_wait) throw usage_error("select without a case that could ever come about");
+  if (size == 0 && may_wait) throw usage_error("select without a case that can ever be ready");
   const select_case* const chosen =
       choose(std::span(enabled).first(size), std::span(by_source).first(size), in_order, may_wait);
   [[maybe_unused]] const auto is_chosen = [&]<class Each>(Each& each) {
@@ -267,10 +268,10 @@ std::size_t select_any(bool in_order, Case&... cases) {
 
 }  // namespace detail
 
-// Waits until one of the cases is ready, does it, calls its handler, and returns its index. If several are ready it
-// takes any of them; after in_order (which is not counted) the first. A channel may be in several cases, in both
-// directions: a select never serves itself. A cancellation point. Allocates nothing; takes no longer than some locks
-// per case. Throws operation_cancelled, channel_closed (see on_send), usage_error when no case is switched on.
+// Waits until a case is ready, takes it, calls its handler, and returns its index. If several are ready, it takes any
+// of them, or with in_order (which is not counted) the first. A channel may be in several cases, in both directions: a
+// select never serves itself. A cancellation point. Allocates nothing; costs some locks per case. Throws
+// operation_cancelled, channel_closed (see on_send), usage_error if no case is switched on.
 //
 //   select(on_receive(requests, [&](std::optional<request> r) { ... }),
 //          on_send(results, result),

@@ -16,45 +16,46 @@
 
 namespace ulexite {
 
-// A select over channels of one type, for a number of cases that is known only at run time. The cases stay for many
-// waits. Adding one allocates; a wait does not. For one fiber or thread at a time. The channels, and the values to be
-// sent, must outlive it.
+// A select over channels of one type, whose number is known only at run time. Its cases stay for many waits. Adding a
+// case allocates; a wait does not. One fiber or thread may use it at a time. The channels, and the values to be sent,
+// must outlive it.
 template <class T>
 class selector {
  public:
   // The outcome of a wait.
   struct result {
-    std::size_t index = 0;   // of the case that came about
-    std::optional<T> value;  // what was received; nullopt after a send, or from a channel that is closed and drained
+    std::size_t index = 0;   // of the chosen case
+    std::optional<T> value;  // the received value; nullopt after a send, or from a channel that is closed and drained
   };
 
-  // A selector without cases; of several ready cases any is taken.
+  // Makes a selector without cases. Of several ready cases it takes any.
   selector() = default;
   selector(const selector&) = delete;
   selector& operator=(const selector&) = delete;
-  // Of several ready cases, take the first.
+  // Makes a selector without cases. Of several ready cases it takes the first.
   explicit selector(in_order_t) noexcept : in_order_(true) {}
 
-  // Adds a case, and returns its index: 0, 1, 2, ... Throws std::bad_alloc.
+  // Adds a case that receives, and returns its index: 0, 1, 2, ... Throws std::bad_alloc.
   std::size_t add_receive(channel<T>& from) { return add({.from = &receives_.emplace_back(from)}); }
-  // `value` is moved from when this case is chosen; put a new one there before the next wait, or disable the case.
+  // Adds a case that sends `value`, and returns its index. `value` is moved from when the case is chosen: assign a new
+  // one before the next wait, or disable the case. Throws std::bad_alloc.
   std::size_t add_send(channel<T>& to, T& value) { return add({.to = &sends_.emplace_back(to, value)}); }
 
-  // Switches a case off, or on again: a closed channel, for one, is ready for ever. Throws usage_error for an index
-  // that no case has.
+  // Switches a case on or off; a closed channel, for example, is always ready. Throws usage_error if no case has the
+  // index.
   void enable(std::size_t index, bool on = true) {
     if (index >= size()) throw usage_error("selector: case " + std::to_string(index) + " of " + std::to_string(size()));
     cases_[index].which()->enabled = on;
   }
   // Same as enable(index, false).
   void disable(std::size_t index) { enable(index, false); }
-  // The number of cases, disabled ones too.
+  // The number of cases, with disabled ones.
   [[nodiscard]] std::size_t size() const noexcept { return cases_.size(); }
 
-  // Waits until one of the enabled cases can be done, and does it. A cancellation point. Throws operation_cancelled,
-  // channel_closed when the chosen case sends to a closed channel, usage_error when no case is enabled.
+  // Waits until an enabled case is ready, and takes it. A cancellation point. Throws operation_cancelled,
+  // channel_closed if the chosen case sends to a closed channel, usage_error if no case is enabled.
   result wait() { return *wait_until_ns(detail::no_deadline, true); }
-  // The same for no longer than that: nullopt if the time was over first.
+  // Waits as wait(), at most for `time`, or until `time`. Returns nullopt if the time passed first.
   template <class Rep, class Period>
   [[nodiscard]] std::optional<result> wait_for(std::chrono::duration<Rep, Period> time) {
     return wait_until_ns(detail::deadline_after(time), true);
@@ -63,7 +64,7 @@ class selector {
   [[nodiscard]] std::optional<result> wait_until(std::chrono::time_point<Clock, Duration> time) {
     return wait_until_ns(detail::deadline_at(time), true);
   }
-  // Never waits: nullopt if no case is ready.
+  // Takes a ready case; nullopt if none is ready. Never waits.
   [[nodiscard]] std::optional<result> try_wait() { return wait_until_ns(detail::no_deadline, false); }
 
  private:
@@ -85,7 +86,7 @@ class selector {
   };
 
   std::size_t add(entry added) {
-    enabled_.resize(cases_.size() + 2);  // room for a wait
+    enabled_.resize(cases_.size() + 2);  // so that a wait allocates nothing
     by_source_.resize(cases_.size() + 2);
     cases_.push_back(added);
     return cases_.size() - 1;
@@ -110,12 +111,12 @@ class selector {
   }
 
   const bool in_order_ = false;
-  std::deque<receive> receives_;
+  std::deque<receive> receives_;  // deques, because cases_ has pointers to their elements
   std::deque<send> sends_;
-  std::vector<entry> cases_;
-  timer timer_{detail::no_deadline};
-  std::vector<detail::select_case*> enabled_{nullptr};
-  std::vector<detail::select_case*> by_source_;
+  std::vector<entry> cases_;                            // by index
+  timer timer_{detail::no_deadline};                    // the time limit of a wait, as its first case
+  std::vector<detail::select_case*> enabled_{nullptr};  // of the present wait; with room for all cases
+  std::vector<detail::select_case*> by_source_;         // the enabled ones again, for choose()
 };
 
 }  // namespace ulexite

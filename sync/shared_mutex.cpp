@@ -20,7 +20,7 @@ void shared_mutex::let_in(kind as, detail::agent& who) noexcept {
   }
 }
 
-// Guard held; releases it. To be called whenever a holder or a waiting writer has left.
+// Guard held; releases it. Call it when a holder or a waiting writer has left.
 void shared_mutex::unlock_and_let_in() noexcept {
   detail::intrusive_list<detail::wait_node> woken;
   while (auto* const next = static_cast<waiter*>(queue_.pop())) {
@@ -29,7 +29,7 @@ void shared_mutex::unlock_and_let_in() noexcept {
       break;
     }
     const detail::claim_result result = next->who->word.claim(detail::wake_reason::notified);
-    if (result == detail::claim_result::lost) continue;  // its time is over
+    if (result == detail::claim_result::lost) continue;  // its time has passed
     let_in(next->as, *next->who);
     if (result == detail::claim_result::won) woken.push_back(*next);
   }
@@ -74,7 +74,7 @@ bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
   }
   guard_.lock();
   detail::wait_queue::remove(waiter);
-  unlock_and_let_in();  // readers behind a writer that leaves
+  unlock_and_let_in();  // lets readers in that wait behind the leaving writer
   return false;
 }
 

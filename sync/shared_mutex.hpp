@@ -1,10 +1,10 @@
 #pragma once
 
-// A lock that one may hold alone or many together, with std::shared_timed_mutex's interface.
+// A lock for one writer or many readers, with std::shared_timed_mutex's interface.
 //
 // Invariants, under the guard:
 //   a writer holds it   implies  no reader does
-//   somebody waits      implies  somebody holds it, and the oldest whose wait is not over cannot be let in yet
+//   an agent waits      implies  an agent holds it, and the oldest live waiter cannot get it yet
 
 #include <ulexite/sync/wait/wait_queue.hpp>
 
@@ -16,12 +16,13 @@ namespace ulexite {
 
 // A mutex with two kinds of holders: one writer, or any number of readers. Fair to both: waiters get it in the order of
 // their arrival, and consecutive readers get it together. A reader that arrives while a writer waits queues behind the
-// writer. So a reader must not lock it again as a reader: with a writer in between, both would wait for ever.
+// writer. So a reader must not lock it again: if a writer has come between, both would wait for ever.
 //
-// It is not recursive, and it is checked. A lock of any kind by the writer that holds it, an unlock by another, or an
-// unlock_shared while no reader holds it throws usage_error and changes nothing. The fiber or thread that locked it
-// must unlock it: a fiber that ends while it holds the lock fails with a usage_error. Fibers and plain threads may use
-// it at the same time. It works with std::unique_lock, std::shared_lock and std::scoped_lock. Not a cancellation point.
+// It is not recursive, and it is checked. Three misuses throw usage_error and change nothing: a lock of any kind by the
+// writer that holds it, an unlock by another caller, and an unlock_shared while no reader holds it. The fiber or thread
+// that locked it must unlock it: a fiber that ends while it holds the lock fails with a usage_error. Fibers and plain
+// threads may use it at the same time. It works with std::unique_lock, std::shared_lock and std::scoped_lock. Not a
+// cancellation point.
 //
 // It may be destroyed after every call on it has returned, if there will be no other.
 class shared_mutex {
@@ -32,9 +33,9 @@ class shared_mutex {
 
   // Waits until the caller holds the mutex as its writer.
   void lock() { lock(kind::writer, detail::no_deadline, "lock"); }
-  // Takes it as the writer if it is free. Never waits.
+  // Takes the mutex as its writer if it is free. Never waits.
   [[nodiscard]] bool try_lock() noexcept { return try_lock(kind::writer); }
-  // Waits for it no longer than that: false if the time was over first.
+  // Waits as lock(), at most for `time`, or until `time`. Returns false if the time passed first.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> time) {
     return lock(kind::writer, detail::deadline_after(time), "try_lock_for");
@@ -43,14 +44,14 @@ class shared_mutex {
   [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) {
     return lock(kind::writer, detail::deadline_at(time), "try_lock_until");
   }
-  // Gives it up as the writer. Never waits.
+  // Unlocks the mutex as its writer. Never waits.
   void unlock();
 
-  // Waits until the mutex is the caller's together with other readers.
+  // Waits until the caller holds the mutex as a reader.
   void lock_shared() { lock(kind::reader, detail::no_deadline, "lock_shared"); }
-  // Takes it as a reader, unless a writer holds it or waits. Never waits.
+  // Takes the mutex as a reader, unless a writer holds it or waits. Never waits.
   [[nodiscard]] bool try_lock_shared() noexcept { return try_lock(kind::reader); }
-  // Waits for it as a reader, but no longer than `time`, or until `time`: false if that was over first.
+  // Waits as lock_shared(), at most for `time`, or until `time`. Returns false if the time passed first.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> time) {
     return lock(kind::reader, detail::deadline_after(time), "try_lock_shared_for");
@@ -59,7 +60,7 @@ class shared_mutex {
   [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> time) {
     return lock(kind::reader, detail::deadline_at(time), "try_lock_shared_until");
   }
-  // Gives it up as a reader. Never waits.
+  // Unlocks the mutex as a reader. Never waits.
   void unlock_shared();
 
  private:
@@ -72,9 +73,9 @@ class shared_mutex {
   void let_in(kind as, detail::agent& who) noexcept;
   void unlock_and_let_in() noexcept;
 
-  detail::spin_lock guard_;  // guards the rest
-  detail::agent* writer_ = nullptr;
-  std::size_t readers_ = 0;
+  detail::spin_lock guard_;          // guards the rest
+  detail::agent* writer_ = nullptr;  // the holder, if it is a writer
+  std::size_t readers_ = 0;          // the number of holders, if they are readers
   detail::wait_queue queue_;
 };
 

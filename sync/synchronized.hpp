@@ -12,9 +12,9 @@
 
 namespace ulexite {
 
-// A value together with the mutex that guards it. Fibers and plain threads may use it at the same time. All operations
-// wait until they have the mutex; none is a cancellation point. Inside with_lock they throw usage_error. T must be
-// copyable or movable only for copy() and exchange(). With shared_mutex as Mutex, readers can share the value.
+// A value with the mutex that guards it. Fibers and plain threads may use it at the same time. All operations wait
+// until they hold the mutex; none is a cancellation point. Inside with_lock they throw usage_error. Only copy() and
+// exchange() need a copyable or movable T. With shared_mutex as Mutex, readers can share the value.
 template <class T, class Mutex = mutex>
 class synchronized {
   static constexpr bool shares = requires(Mutex& of) { of.lock_shared(); };
@@ -44,8 +44,8 @@ class synchronized {
     return std::invoke(std::forward<F>(function), value_);
   }
 
-  // Calls function(value), with a const value, while other callers of with_shared_lock may do the same. Otherwise like
-  // with_lock.
+  // Calls function(value), with a const value. Several callers of with_shared_lock may run at the same time. Otherwise
+  // as with_lock.
   template <class F>
     requires shares
   decltype(auto) with_shared_lock(F&& function) const {
@@ -53,13 +53,13 @@ class synchronized {
     return std::invoke(std::forward<F>(function), value_);
   }
 
-  // A copy of the value. Throws what the copying throws.
+  // Returns a copy of the value. Throws exceptions of the copy.
   [[nodiscard]] T copy() const {
     const reading_lock lock(guard_);
     return value_;
   }
 
-  // Puts `value` in the place of the old one, and returns that. Throws what the moves throw.
+  // Replaces the value by `value`, and returns the old one. Throws exceptions of the moves.
   T exchange(T value) {
     const std::lock_guard lock(guard_);
     return std::exchange(value_, std::move(value));

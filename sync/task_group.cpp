@@ -8,7 +8,7 @@
 
 namespace ulexite {
 
-// A child of a group that was stopped hears of it here, if it had not begun then.
+// A child that begins after a stop of its group gets the request here.
 task_group::member::member(task_group& group) noexcept : who(*detail::this_task()), group_(group) {
   bool stopped;
   {
@@ -46,8 +46,8 @@ void task_group::wait() {
   if (auto failure = take_failure(true)) std::rethrow_exception(std::move(failure));
 }
 
-// What a child failed with before is told rather than that the caller was cancelled: it may well be why. If the body was
-// cancelled for it, it is why, even if that is a deadline that the body does not have.
+// Throws an earlier failure of a child rather than the caller's cancellation, because the failure may be its cause. If
+// the failure cancelled the body, it is the cause, even if it is a deadline that the body does not have.
 void task_group::cancel_and_wait() {
   auto failure = take_failure(false);
   stop_and_wait();
@@ -82,8 +82,8 @@ void task_group::interrupt_body() noexcept {
   if (body_->word.cancel()) detail::resume(*body_);
 }
 
-// All are asked, then their tokens are told, one by one and without the lock, for that runs callbacks of the user's,
-// and then those that wait are woken.
+// First all children get the request. Then their tokens get it, one by one and without the lock, because this runs
+// callbacks of the user. Last, the waiting children are woken.
 bool task_group::request_stop() noexcept {
   const detail::yield_point at_exit;
   std::stop_source token(std::nostopstate);
@@ -105,7 +105,7 @@ bool task_group::request_stop() noexcept {
   return true;
 }
 
-// One fence does for all.
+// One fence is enough for all.
 void task_group::wake_stopped() noexcept {
   member* woken = nullptr;
   {
@@ -135,7 +135,7 @@ std::size_t task_group::failures() const noexcept {
   return failures_;
 }
 
-// Called in a handler of the failure.
+// Called in a catch block of the failure.
 void task_group::note_failure(detail::task& whose) noexcept {
   bool inherited_deadline = false;
   try {
@@ -149,7 +149,7 @@ void task_group::note_failure(detail::task& whose) noexcept {
   failure mine{std::current_exception(), whose, {}, detail::task_pool::of(&whose).handler(), inherited_deadline};
   try {
     if (whose.name) mine.name = whose.name;
-  } catch (const std::bad_alloc&) {  // then it is reported without
+  } catch (const std::bad_alloc&) {  // then it is reported without its name
   }
   {
     const std::lock_guard lock(lock_);

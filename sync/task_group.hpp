@@ -1,7 +1,7 @@
 #pragma once
 
-// Fibers whose lives end before that of the function that started them: structured concurrency, after Sústrik's libdill
-// (2016) and Smith's nurseries (2018).
+// Structured concurrency: fibers that end before the function that started them. After Sústrik's libdill (2016) and
+// Smith's nurseries (2018).
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/spawn.hpp>
@@ -21,10 +21,10 @@
 #include <utility>
 
 namespace ulexite {
-// What the failure of one child of a task_group does to the others.
+// The effect of a child's failure on the other children of a task_group.
 enum class on_error {
-  cancel_siblings,  // they are asked to stop
-  keep_going,       // nothing
+  cancel_siblings,  // ask them to stop
+  keep_going,       // no effect
 };
 
 // A set of fibers, its children, with a common end. A child may add others. Any fiber or thread may use it, but only
@@ -37,23 +37,23 @@ enum class on_error {
 // join_handle gives its failure too.
 class task_group {
  public:
-  // A group without children. At most `limit` of them run at the same time: then a spawn waits until a child has ended,
-  // as Go's errgroup does. Throws usage_error for a limit of 0.
+  // Makes a group without children. At most `limit` children run at the same time: a further spawn waits until a child
+  // has ended, as in Go's errgroup. Throws usage_error for a limit of 0.
   explicit task_group(on_error policy = on_error::cancel_siblings, std::size_t limit = unlimited)
       : policy_(policy), limited_(limit < unlimited), room_(checked(limit), PTRDIFF_MAX) {}
   task_group(const task_group&) = delete;
   task_group& operator=(const task_group&) = delete;
-  // Requests stop and waits for the children. Not a cancellation point. A failure that no wait() has thrown goes to
-  // runtime_options::on_unhandled_exception, unless the group is destroyed by another exception, or the child met a
-  // deadline that it had inherited.
+  // Asks the children to stop and waits for their ends. Not a cancellation point. A failure that no wait() has thrown
+  // goes to runtime_options::on_unhandled_exception. It does not if another exception destroys the group, or if the
+  // child met an inherited deadline.
   ~task_group();
 
   // The limit of a group without one.
   static constexpr std::size_t unlimited = PTRDIFF_MAX;
 
-  // Starts a child, and returns its join_handle<R>, which may be dropped. Like ulexite::spawn otherwise. After a stop
-  // was requested of the group, the child starts with that request. In a group with a limit it waits for room, and is a
-  // cancellation point; a child that adds to its own full group may wait for ever.
+  // Starts a child, and returns its join_handle<R>, which may be dropped. Otherwise as ulexite::spawn. If a stop was
+  // requested of the group, the child starts with this request. In a group with a limit it waits for room, and is a
+  // cancellation point. A child that adds to its own full group may wait for ever.
   template <detail::spawnable F>
   auto spawn(F&& function, std::source_location where = std::source_location::current()) {
     return start({.where = where}, std::forward<F>(function));
@@ -70,8 +70,8 @@ class task_group {
     return start(detail::to_task_options(options), std::forward<F>(function), std::forward<A>(arguments)...);
   }
 
-  // Starts `count` children, of which number i, from 0, calls a copy of `function` with i: all or none, like
-  // wait_group::spawn_batch. In a group with a limit like as many spawn(), which wait for room.
+  // Starts `count` children. Child number i, from 0, calls a copy of `function` with i. Starts all or none, as
+  // wait_group::spawn_batch. In a group with a limit it works as `count` calls of spawn(), which wait for room.
   template <class F>
     requires std::is_invocable_v<F, std::size_t> && std::is_copy_constructible_v<F>
   void spawn_batch(std::size_t count, F function, std::source_location where = std::source_location::current()) {
@@ -85,7 +85,7 @@ class task_group {
     });
   }
 
-  // Starts a child like spawn, unless that would wait for room: false then. Never waits.
+  // Starts a child as spawn, or returns false if it would have to wait for room. Never waits.
   template <class F>
     requires std::is_invocable_v<std::decay_t<F>>
   [[nodiscard]] bool try_spawn(F&& function, std::source_location where = std::source_location::current()) {
@@ -94,18 +94,18 @@ class task_group {
     return true;
   }
 
-  // Waits until every child has ended, then throws the failure that is kept, once. A cancellation point: if the caller
-  // is asked to stop, or its deadline is over, the group first asks the children to stop and waits for them.
+  // Waits until every child has ended, then throws the kept failure, once. A cancellation point: if the caller is asked
+  // to stop, or its deadline has passed, it first asks the children to stop and waits for their ends.
   void wait();
 
-  // Asks the children to stop, those of the future too. True the first time. Never waits.
+  // Asks the children to stop, also children that start later. Returns true the first time. Never waits.
   bool request_stop() noexcept;
-  // A token of that. Throws std::bad_alloc.
+  // A token of the group's request to stop. Throws std::bad_alloc.
   [[nodiscard]] std::stop_token get_stop_token();
 
-  // Children that have not ended. A hint, where others spawn or end.
+  // The number of children that have not ended. A hint if others spawn or end.
   [[nodiscard]] std::size_t size() const noexcept { return running_.count(); }
-  // Children that have failed until now.
+  // The number of children that have failed so far.
   [[nodiscard]] std::size_t failures() const noexcept;
 
  private:
@@ -113,10 +113,10 @@ class task_group {
     requires std::is_invocable_v<F, task_group&>
   friend auto scope(F&& body);
 
-  // The calling fiber hears of the first failure of a child, until the group ends.
+  // Cancels the calling fiber at the first failure of a child, until the group ends.
   void watch_body() noexcept;
 
-  // A child that runs, in its own frame: so nothing is allocated for it.
+  // A running child. It is in the child's own frame, so nothing is allocated for it.
   class member : public detail::list_hook {
    public:
     explicit member(task_group& group) noexcept;
@@ -131,11 +131,11 @@ class task_group {
     task_group& group_;
   };
 
-  // What a child occupies: it counts as running, and has room under the limit. Gives both up when it is destroyed,
-  // unless it was moved from.
+  // The place of a child: its part of the count of running children, and its room under the limit. The destructor gives
+  // both up, unless the place was moved from.
   class place {
    public:
-    // The caller has the room.
+    // The caller has taken the room.
     explicit place(task_group& group) : group_(&group) {
       try {
         group.running_.change(wait_group::one + wait_group::one_spawned);
@@ -151,7 +151,7 @@ class task_group {
     ~place() {
       if (!group_) return;
       group_->leave_room();
-      const wait_group::completion end(&group_->running_);  // the last: the group may be destroyed then
+      const wait_group::completion end(&group_->running_);  // destroyed last: then the group may be destroyed
     }
 
     [[nodiscard]] task_group& group() const noexcept { return *group_; }
@@ -160,7 +160,7 @@ class task_group {
     task_group* group_;
   };
 
-  // Destroyed from the end: the function, and last of all what counts the child as running.
+  // Members are destroyed in reverse order: first the function, last the place that counts the child as running.
   template <class F>
   struct child {
     task_group::place place;
@@ -187,7 +187,7 @@ class task_group {
   // The caller has room under the limit, and gives it to the child.
   template <class F, class... A>
   auto start_in_room(const detail::task_options& options, F&& function, A&&... arguments) {
-    place mine(*this);  // made first: what throws below, in whichever order, undoes the count
+    place mine(*this);  // made first, so that any exception below undoes the count
     auto bound = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...);
     return detail::spawn_in(detail::this_runtime_state(), options,
                             child<decltype(bound)>{std::move(mine), std::move(bound)});
@@ -200,37 +200,39 @@ class task_group {
   std::exception_ptr take_failure(bool of_inherited_deadline_too) noexcept;
   void note_failure(detail::task& whose) noexcept;
 
-  // The first failure, and whose it is, to be reported if nobody waits.
+  // The first failure and its fiber, for the report if no caller waits.
   struct failure {
     std::exception_ptr what;
     detail::fiber_identity whose;
     std::string name;
     std::shared_ptr<const std::function<void(std::string_view, std::exception_ptr)>> reporter;
-    bool inherited_deadline = false;  // not reported: the fiber that set that deadline meets it too
+    bool inherited_deadline = false;  // not reported: the fiber that set the deadline meets it too
   };
 
   const on_error policy_;
-  const bool limited_;
-  const int exceptions_at_birth_ = std::uncaught_exceptions();
-  wait_group running_;
-  detail::semaphore_core room_;     // a permit for each child more, if there is a limit
-  mutable detail::spin_lock lock_;  // guards all below
-  bool stop_ = false;
-  bool interrupted_ = false;       // the body was
-  detail::agent* body_ = nullptr;  // the fiber in the body of a scope, until the group ends
-  std::stop_source token_{std::nostopstate};
-  detail::intrusive_list<member> members_;
-  detail::intrusive_list<member> told_;  // whose tokens know of the stop
-  std::size_t failures_ = 0;
+  const bool limited_;                                          // whether spawn waits for room_
+  const int exceptions_at_birth_ = std::uncaught_exceptions();  // if there are more at the end, an exception destroys
+                                                                // the group
+  wait_group running_;                                          // counts the children
+  detail::semaphore_core room_;                                 // a permit for each further child, if there is a limit
+  mutable detail::spin_lock lock_;                              // guards the members below
+  bool stop_ = false;                                           // a stop was requested: later children start with it
+  bool interrupted_ = false;                                    // whether the body was
+  detail::agent* body_ = nullptr;             // the fiber in the body of a scope, until the group ends
+  std::stop_source token_{std::nostopstate};  // made by the first get_stop_token
+  detail::intrusive_list<member> members_;    // running children, except those in told_
+  detail::intrusive_list<member> told_;       // children whose tokens have the request to stop
+  std::size_t failures_ = 0;                  // all failures, also those that are not kept
   failure first_;
 };
 
 // Calls body(task_group&), waits for the group, and returns the body's result. Throws the first failure of a child, or
-// the exception of the body; in both cases the children were asked to stop and have ended.
+// the exception of the body. In both cases the children were asked to stop and have ended.
 //
-// The failure of a child cancels its siblings and the body: the body's cancellation points throw operation_cancelled, the
-// one that it waits at too, as after a request to stop. Then the failure is thrown instead of that. It is over with the
-// scope. The body's stop token does not tell of it. A body on a plain thread is not cancelled.
+// The failure of a child cancels its siblings and the body. The body's present and later cancellation points throw
+// operation_cancelled, as after a request to stop. scope then throws the failure instead of operation_cancelled. The
+// cancellation ends with the scope. The body's stop token does not report it. A body on a plain thread is not
+// cancelled.
 template <class F>
   requires std::is_invocable_v<F, task_group&>
 auto scope(F&& body) {

@@ -10,7 +10,7 @@ namespace ulexite {
 
 ticker::ticker(std::chrono::nanoseconds period) {
   if (period.count() <= 0) throw usage_error("ticker with a period of " + std::to_string(period.count()) + " ns");
-  const shield no_deadline;  // of the caller's: the ticker lives until it is stopped
+  const shield no_deadline;  // ignores the caller's deadline: the ticker lives until it is stopped
   fiber_ = spawn({.name = "ticker"}, [this, period, next = detail::deadline_after(period)]() mutable {
     try {
       while (!ticks_.is_closed()) {

@@ -14,16 +14,16 @@ namespace ulexite {
 //   for (auto now : every_second.channel()) ...
 class ticker {
  public:
-  // The first tick comes after one `period`, the n-th n periods after this call. Starts a fiber: throws like spawn, and
-  // usage_error for a period that is not above zero.
+  // Starts the ticks: the n-th comes n periods after this call. Starts a fiber: throws as spawn, and usage_error for a
+  // period that is not above zero.
   explicit ticker(std::chrono::nanoseconds period);
-  // stop(), and waits for its fiber.
+  // Calls stop(), and waits for the end of its fiber.
   ~ticker();
 
-  // Where the ticks come. It is closed by stop().
+  // The channel of the ticks. stop() closes it.
   [[nodiscard]] ulexite::channel<steady_clock::time_point>& channel() & noexcept { return ticks_; }
 
-  // Ends the ticks, and closes the channel. Never waits. Any fiber or thread, more than once too.
+  // Ends the ticks, and closes the channel. A second call does nothing. Never waits. Any fiber or thread.
   void stop() noexcept;
 
  private:

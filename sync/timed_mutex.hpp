@@ -6,7 +6,7 @@
 
 namespace ulexite {
 
-// A mutex with bounded waits. Otherwise like mutex.
+// A mutex whose waits may have a time limit. Otherwise as mutex.
 class timed_mutex : private mutex {
  public:
   timed_mutex() = default;
@@ -15,8 +15,8 @@ class timed_mutex : private mutex {
   using mutex::try_lock;
   using mutex::unlock;
 
-  // Wait for the mutex, but no longer than that. True if it is the caller's. Not cancellation points. Throw usage_error
-  // if it was the caller's already.
+  // Wait for the mutex, at most for `time`, or until `time`. Return whether the caller has got it. Not cancellation
+  // points. Throw usage_error if the caller holds it already.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> time) {
     return lock_until(detail::deadline_after(time));

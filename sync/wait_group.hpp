@@ -34,17 +34,16 @@
 
 namespace ulexite {
 
-// A count of work that is under way; a wait ends when it is zero. Fibers and plain threads may use it at the same time.
-// It may be destroyed as soon as the last wait has returned, even if the done() that ended the wait has not returned
-// yet.
+// Counts work under way; a wait ends when the count is zero. Fibers and plain threads may use it at the same time. It
+// may be destroyed as soon as the last wait has returned, even if the done() that ended the wait has not returned yet.
 class wait_group {
  public:
-  // Throws usage_error for a count above most.
+  // Makes a wait_group with a count. Throws usage_error for a count above `most`.
   explicit wait_group(std::size_t count = 0) : word_(checked(count) * one) {}
   wait_group(const wait_group&) = delete;
   wait_group& operator=(const wait_group&) = delete;
-  // Waits for the fibers of spawn(), as after a wait() that was cancelled, but not for the done() of an add(). Asks
-  // nobody to stop; not a cancellation point.
+  // Waits for the fibers of spawn(), if a cancelled wait() has left some, but not for the done() of an add(). Does not
+  // ask them to stop. Not a cancellation point.
   ~wait_group() {
     if (word_.load(std::memory_order_acquire) != 0) [[unlikely]]  // A
       outlive_fibers();
@@ -53,20 +52,20 @@ class wait_group {
   // The largest count.
   static constexpr std::ptrdiff_t most = INT32_MAX;
 
-  // Changes the count. Never waits. Throws usage_error, with the count unchanged, if it would rise above most, or fall
-  // below zero or below the number of spawn()'s fibers that run.
+  // Changes the count. Never waits. Throws usage_error, with the count unchanged, if it would rise above `most`, or
+  // fall below zero or below the number of running fibers of spawn().
   void add(std::ptrdiff_t count = 1) { change(scaled(count)); }
   // Same as add(-1).
   void done() { change(-one); }
 
-  // The count. A hint where others change it.
+  // The count. A hint if others change it.
   [[nodiscard]] std::size_t count() const noexcept {
     return static_cast<std::size_t>(word_.load(std::memory_order_relaxed) / one);  // hint
   }
 
   // Waits until the count is zero. A cancellation point: throws operation_cancelled.
   void wait() { wait_until_ns(detail::no_deadline); }
-  // The same for no longer than that: false if the time was over first.
+  // Waits as wait(), at most for `time`, or until `time`. Returns false if the time passed first.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
     return wait_until_ns(detail::deadline_after(time));
@@ -76,22 +75,22 @@ class wait_group {
     return wait_until_ns(detail::deadline_at(time));
   }
 
-  // Starts a fiber that calls `function` and counts until it has ended. Its exception goes to
-  // runtime_options::on_unhandled_exception. Throws like ulexite::spawn, with the count unchanged.
+  // Starts a fiber that calls `function`, and counts it until it has ended. Its exception goes to
+  // runtime_options::on_unhandled_exception. Throws as ulexite::spawn, with the count unchanged.
   template <class F>
     requires std::is_invocable_v<std::decay_t<F>>
   void spawn(F&& function, std::source_location where = std::source_location::current()) {
     if (!try_change(one + one_spawned)) [[unlikely]]
       change(one + one_spawned);
-    completion end(this);  // made first: what throws below, in whichever order, undoes the count
+    completion end(this);  // made first, so that any exception below undoes the count
     detail::spawn_task(detail::this_runtime_state(), {.where = where, .detached = true},
                        counted<std::decay_t<F>>{std::move(end), std::forward<F>(function)});
   }
 
-  // Starts `count` fibers, of which number i, from 0, calls a copy of `function` with i; each counts until it has
-  // ended. Like as many spawn(), but cheaper, and all or none: none of them starts before all are made, and when it
-  // throws, as spawn does or because a copy of `function` throws, none starts at all and the count is unchanged. Above
-  // most it throws usage_error.
+  // Starts `count` fibers. Fiber number i, from 0, calls a copy of `function` with i, and is counted until it has
+  // ended. It is cheaper than `count` calls of spawn(), and starts all or none: no fiber starts before all are made.
+  // Throws as spawn, exceptions of a copy of `function`, and usage_error above `most`. Then no fiber starts, and the
+  // count is unchanged.
   template <class F>
     requires std::is_invocable_v<F, std::size_t> && std::is_copy_constructible_v<F>
   void spawn_batch(std::size_t count, F function, std::source_location where = std::source_location::current()) {
@@ -116,13 +115,13 @@ class wait_group {
     ~completion() {
       if (group_ && !group_->try_change(-one - one_spawned)) group_->change(-one - one_spawned);
     }
-    // Leaves the count to another.
+    // Leaves the count to another completion.
     void forget() noexcept { group_ = nullptr; }
 
    private:
     wait_group* group_;
   };
-  // The function is destroyed first, and counts as running until then.
+  // The function is destroyed before its fiber is counted as done.
   template <class F>
   struct counted {
     completion end;
@@ -136,7 +135,7 @@ class wait_group {
     decltype(auto) operator()() { return std::invoke(std::move(function), number); }
   };
 
-  // What the fibers of a batch that are not made yet have put on the count.
+  // The part of the count that belongs to fibers of a batch that are not made yet.
   struct share {
     wait_group& group;
     std::int64_t left;
@@ -172,7 +171,7 @@ class wait_group {
     return static_cast<std::int64_t>(count);
   }
   [[noreturn]] static void refuse(const std::string& count);
-  // The plain case of change: no bound is near, and nobody is in the way.
+  // The common case of change: no bound is near, and no other thread interferes.
   bool try_change(std::int64_t by) noexcept {
     std::int64_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
     return word >= 2 * one && word < most * one &&

@@ -12,14 +12,14 @@ namespace ulexite {
 template <class T>
 class watch;
 
-// Sees the newest value of a watch; from watch::subscribe. Its receive() waits for a value newer than the last that it
-// gave, and skips those in between. One fiber or thread may use it at a time.
+// Reads the newest value of a watch; made by watch::subscribe. Its receive() waits for a value newer than the last one
+// that it returned, and skips older ones. One fiber or thread may use it at a time.
 template <class T>
 class watch_receiver : public detail::broadcast_reader<T> {
  public:
-  // A copy of the newest value, which counts as received. Never waits. Throws what the copying throws.
+  // Returns a copy of the newest value, which counts as received. Never waits. Throws exceptions of the copy.
   [[nodiscard]] T get() { return *static_cast<const T*>(this->from_->last(&this->at_).get()); }
-  // Whether there is a value newer than the last that it gave. Never waits.
+  // Whether there is a value newer than the last one that it returned. Never waits.
   [[nodiscard]] bool has_changed() const noexcept { return this->from_->has_next(this->at_); }
 
  private:
@@ -28,8 +28,9 @@ class watch_receiver : public detail::broadcast_reader<T> {
       : detail::broadcast_reader<T>(std::move(from)) {}
 };
 
-// A value that changes, and tells its receivers, after tokio's watch: for settings and states, of which only the newest
-// counts. Any number of fibers and plain threads may use it at the same time. The receivers may outlive it.
+// A value that notifies its receivers when it changes, after tokio's watch. Use it for settings and states, where only
+// the newest value counts. Any number of fibers and plain threads may use it at the same time. The receivers may
+// outlive it.
 template <class T>
 class watch {
   static_assert(std::is_copy_constructible_v<T>, "watch<T> gives each receiver a copy: T must be copyable");
@@ -39,19 +40,19 @@ class watch {
   explicit watch(T initial) : core_(std::make_shared<detail::broadcast_core>(1)) { set(std::move(initial)); }
   watch(const watch&) = delete;
   watch& operator=(const watch&) = delete;
-  // close().
+  // Closes the watch.
   ~watch() { core_->close(); }
 
   // Replaces the value. Never waits. Throws channel_closed after close(), std::bad_alloc.
   void set(T value) {
     if (!core_->put(std::make_shared<const T>(std::move(value)))) throw channel_closed();
   }
-  // A copy of the value. Never waits. Throws what the copying throws.
+  // Returns a copy of the value. Never waits. Throws exceptions of the copy.
   [[nodiscard]] T get() const { return *static_cast<const T*>(core_->last().get()); }
-  // A receiver for which the present value is not new. Never waits.
+  // Makes a receiver for which the present value is not new. Never waits.
   [[nodiscard]] watch_receiver<T> subscribe() const { return watch_receiver<T>(core_); }
 
-  // Ends it: receivers get a value that they have not seen, then nullopt. True the first time. Never waits.
+  // Closes the watch: receivers get their unread value, then nullopt. Returns true the first time. Never waits.
   bool close() noexcept { return core_->close(); }
   // Whether it was closed. Never waits.
   [[nodiscard]] bool is_closed() const noexcept { return core_->is_closed(); }

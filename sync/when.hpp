@@ -24,15 +24,15 @@
 namespace ulexite {
 namespace detail {
 
-// A result as it stands in a tuple.
+// The type of a result in a tuple.
 template <class R>
 using kept = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
 
-// A result as it stands in a variant or vector, which hold no references.
+// The type of a result in a variant or vector, which hold no references.
 template <class R>
 using stored = std::conditional_t<std::is_reference_v<R>, std::reference_wrapper<std::remove_reference_t<R>>, kept<R>>;
 
-// The value of call(), or std::monostate.
+// Returns the value of call(), or std::monostate.
 template <class Call>
 kept<std::invoke_result_t<Call>> keep(Call&& call) {
   if constexpr (std::is_void_v<std::invoke_result_t<Call>>) {
@@ -56,9 +56,9 @@ concept function_range =
 
 }  // namespace detail
 
-// Calls all functions, each in a fiber of its own, and waits for them; returns the tuple of their results, with
-// std::monostate for void. The first failure cancels the others and is thrown once all have ended. A cancellation point
-// like task_group::wait. Throws like spawn.
+// Calls all functions, each in a new fiber, and waits for all. Returns the tuple of their results, with std::monostate
+// for void. The first failure cancels the others, and is thrown once all have ended. A cancellation point as
+// task_group::wait. Throws as spawn.
 template <std::invocable... F>
 auto when_all(F&&... functions) {
   task_group group;
@@ -79,8 +79,9 @@ struct pending_join final : join_case {
   task& fiber;
 };
 
-// Waits until all fibers of `cases` have ended. Calls on_failure(exception_ptr), once, when one of them has failed, or
-// when the caller is asked to stop; then it waits on without hearing of that. Costs O(cases) for each that ends.
+// Waits until all fibers of `cases` have ended. Calls on_failure(exception_ptr), once, when one of them has failed or
+// the caller is asked to stop. After that it waits on, and ignores requests to stop. Costs O(cases) for each fiber that
+// ends.
 template <class Cases, class OnFailure>
 void await_ends(Cases&& cases, OnFailure&& on_failure) {
   std::vector<select_case*> pending;
@@ -110,7 +111,7 @@ void await_ends(Cases&& cases, OnFailure&& on_failure) {
 
 inline constexpr std::size_t handles_of_one_waiter = 64;
 
-// The same. Where there are many, fibers of their own wait for some of them each, so that it does not cost the square.
+// As above. For many cases it starts fibers that each wait for some of them, so the cost is not quadratic.
 template <class OnFailure>
 void await_many_ends(std::deque<pending_join>& cases, OnFailure&& on_failure) {
   constexpr std::size_t share = handles_of_one_waiter;
@@ -130,11 +131,11 @@ void await_many_ends(std::deque<pending_join>& cases, OnFailure&& on_failure) {
 
 }  // namespace detail
 
-// Waits for the fibers of all handles, whichever ends first, and returns the vector of their results in the order of
-// the handles (std::monostate for void, std::reference_wrapper for a reference); the handles are empty then. When one
-// has failed, the others are asked to stop, and its exception is thrown once all have ended. A cancellation point: when
-// the caller is asked to stop, so are they. Throws usage_error for a handle without a fiber, or if another waits for
-// one of the fibers. For more than 64 handles it starts fibers of its own, and throws as spawn does.
+// Waits for the fibers of all handles, and empties the handles. Returns the vector of the results in the order of the
+// handles (std::monostate for void, std::reference_wrapper for a reference). When a fiber has failed, asks the others
+// to stop, and throws its exception once all have ended. A cancellation point: if the caller is asked to stop, the
+// fibers are too. Throws usage_error for a handle without a fiber, or if another caller waits for one of the fibers.
+// For more than 64 handles it starts fibers, and throws as spawn.
 template <detail::handle_range Handles>
 auto when_all(Handles&& handles) {
   using result = decltype(std::ranges::begin(handles)->get());
@@ -163,8 +164,8 @@ auto when_all(Handles&& handles) {
   return values;
 }
 
-// Calls all functions of a range, each in a fiber of its own, and returns the vector of their results; otherwise like
-// when_all of functions. The functions are called where they are, not copied.
+// Calls all functions of a range, each in a new fiber, and returns the vector of their results. Otherwise as when_all
+// of functions. The functions are called in place, not copied.
 template <detail::function_range Functions>
 auto when_all(Functions&& functions) {
   task_group group;
@@ -183,17 +184,17 @@ struct any_result {
   std::variant<detail::stored<R>...> value;  // its result
 };
 
-// The result of when_any of a range: the position of what ended first, and its result (std::monostate for void,
-// std::reference_wrapper for a reference).
+// The result of when_any of a range: the position of the function or fiber that ended first, and its result
+// (std::monostate for void, std::reference_wrapper for a reference).
 template <class R>
 struct any_of_range {
-  std::size_t index;        // of what ended first
+  std::size_t index;        // of the function or fiber that ended first
   detail::stored<R> value;  // its result
 };
 
 namespace detail {
 
-// Functions in fibers of a group, of which the first to end decides.
+// Functions in fibers of a group. The first that ends decides.
 template <class Result>
 class race {
  public:
@@ -201,7 +202,7 @@ class race {
   race(const race&) = delete;
   race& operator=(const race&) = delete;
 
-  // Starts a fiber that calls `function`; make(value) gives the Result.
+  // Starts a fiber that calls `function`; make(value) makes the Result.
   template <class F, class Make>
   void start(F& function, Make make) {
     group_.spawn([this, &function, make] { run(function, make); });
@@ -238,9 +239,9 @@ class race {
 
 }  // namespace detail
 
-// Calls all functions, each in a fiber of its own. The first to end decides: the others are cancelled and waited for,
-// their results and exceptions are dropped, and its result is returned or its exception thrown. A cancellation point
-// like task_group::wait. Throws like spawn.
+// Calls all functions, each in a new fiber. Returns the result of the first that ends, or throws its exception. Cancels
+// the others, waits for their ends, and drops their results and exceptions. A cancellation point as task_group::wait.
+// Throws as spawn.
 template <std::invocable... F>
   requires(sizeof...(F) > 0)
 auto when_any(F&&... functions) {
@@ -259,8 +260,7 @@ auto when_any(F&&... functions) {
   return race.wait();
 }
 
-// The same for the functions of a range, which are called where they are, not copied. Throws usage_error for an empty
-// range.
+// As above, for the functions of a range, which are called in place, not copied. Throws usage_error for an empty range.
 template <detail::function_range Functions>
 auto when_any(Functions&& functions) {
   using function = std::ranges::range_reference_t<Functions>;
@@ -276,10 +276,10 @@ auto when_any(Functions&& functions) {
   return race.wait();
 }
 
-// Waits until one of the fibers of the handles has ended, and returns its position and result, or throws its exception.
-// The others are asked to stop and waited for, and their results and exceptions are dropped; all handles are empty then.
-// To keep the others running, take a join_set, or on_join in a select. A cancellation point: when the caller is asked to
-// stop, so are the fibers. Throws usage_error for an empty range, a handle without a fiber, or if another waits for one
+// Waits until the first fiber of the handles has ended. Returns its position and result, or throws its exception. Asks
+// the others to stop, waits for their ends, and drops their results and exceptions. Empties all handles. To keep the
+// others running, use a join_set, or on_join in a select. A cancellation point: if the caller is asked to stop, the
+// fibers are too. Throws usage_error for an empty range, a handle without a fiber, or if another caller waits for one
 // of the fibers.
 template <detail::handle_range Handles>
 auto when_any(Handles&& handles) {

@@ -6,7 +6,7 @@
 namespace ulexite::testing {
 namespace {
 
-// When each run begins: late enough for "an hour ago".
+// The start time of each run: late enough for "an hour ago".
 constexpr std::int64_t epoch = std::int64_t{1'000'000} * 1'000'000'000;
 
 }  // namespace
@@ -36,7 +36,7 @@ std::size_t driver::decide(std::span<const std::uint64_t> candidates, moment mom
   return picked;
 }
 
-// Not the fiber that has just yielded, if there are others.
+// Excludes the fiber that has just yielded, if there are others.
 std::size_t driver::decide_without_yielder(std::span<const std::uint64_t> candidates, moment moment) {
   others_.clear();
   for (const std::uint64_t each : candidates)

@@ -1,6 +1,6 @@
 #pragma once
 
-// The controller of a run: has a strategy choose, counts, moves the clock, and keeps what failed.
+// The controller of a run. It lets a strategy choose, counts steps, moves the clock, and keeps the failure.
 
 #include <ulexite/base/controller.hpp>
 #include <ulexite/testing/explore.hpp>
@@ -24,12 +24,12 @@ class driver final : public detail::controller {
   // Begins a run. The strategy has begun it too.
   void begin(strategy& how) noexcept;
 
-  // From the fibers. The first reason counts.
+  // Records a failure. Called by the fibers of the run; the first reason counts.
   void fail(const std::string& reason) {
     if (reason_.empty()) reason_ = reason.empty() ? "fail()" : reason;
   }
   void mix(std::uint64_t value) noexcept { digest_ = (digest_ ^ value) * 1099511628211U; }  // FNV-1a
-  // The body has returned: time stands still from now on.
+  // The body has returned: the time stops from now on.
   void body_returned() noexcept { body_returned_ = true; }
 
   [[nodiscard]] bool has_body_returned() const noexcept { return body_returned_; }
@@ -53,12 +53,12 @@ class driver final : public detail::controller {
 
   const explore_options& options_;
   memory_network sockets_;
-  strategy* how_ = nullptr;
-  std::string reason_;
-  std::vector<std::uint32_t> made_;
-  std::vector<std::uint64_t> others_;
-  std::uint64_t steps_ = 0, points_ = 0, digest_ = 0;
-  std::uint64_t yielder_ = 0;  // has let others go first just now
+  strategy* how_ = nullptr;                            // of the present run
+  std::string reason_;                                 // of its first failure; empty: none
+  std::vector<std::uint32_t> made_;                    // all its choices, in order: a replay
+  std::vector<std::uint64_t> others_;                  // scratch of decide_without_yielder
+  std::uint64_t steps_ = 0, points_ = 0, digest_ = 0;  // steps bound a run; points are its scheduling points
+  std::uint64_t yielder_ = 0;                          // the fiber that has just yielded
   bool body_returned_ = false;
 };
 

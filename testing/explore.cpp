@@ -22,8 +22,8 @@ outcome replay(const choice_list& choices, world& in, const std::function<void()
   return in.run(*how, body);
 }
 
-// Fewer choices that fail still: drops halves, quarters, and so on down to single ones (ddmin, Zeller and Hildebrandt
-// 2002).
+// Finds fewer choices that still fail: drops halves, quarters, and so on down to single ones (ddmin, Zeller and
+// Hildebrandt 2002).
 choice_list shorten(choice_list choices, world& in, const std::function<void()>& body) {
   unsigned repeats = 0;
   std::size_t size = std::max<std::size_t>(choices.size() / 2, 1);
@@ -35,7 +35,7 @@ choice_list shorten(choice_list choices, world& in, const std::function<void()>&
       const auto first = fewer.begin() + static_cast<std::ptrdiff_t>(from);
       fewer.erase(first, first + static_cast<std::ptrdiff_t>(std::min(size, choices.size() - from)));
       if (!replay(fewer, in, body).reason.empty()) {
-        choices = in.last().choices();  // without those that have lost their meaning
+        choices = in.last().choices();  // without choices that no longer have an effect
         dropped = true;
       } else {
         from += size;
@@ -53,7 +53,7 @@ std::string words_of(const failed_schedule& failure, const outcome& seen, const 
   return text + "to repeat it: ULEXITE_SCHEDULE=" + failure.replay;
 }
 
-// The failing run once more, as short as it can be, for the report.
+// Repeats the failing run, as short as possible, for the report.
 failed_schedule describe(const world& found, const outcome& first, const exploration& of,
                          const explore_options& options, const std::function<void()>& body) {
   failed_schedule failure;
@@ -74,7 +74,7 @@ failed_schedule describe(const world& found, const outcome& first, const explora
   return failure;
 }
 
-// How many points a run has, in the mean. The longest would grow with each run that goes on at random.
+// The mean number of points of a run. The maximum would grow with each run that continues at random.
 class mean_length {
  public:
   void add(std::uint64_t points) noexcept {

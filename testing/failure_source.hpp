@@ -1,6 +1,6 @@
 #pragma once
 
-// What else can fail a run: the assertions of a test framework.
+// Another source of failures of a run: the assertions of a test framework.
 
 #include <ulexite/base/standard.hpp>
 
@@ -8,11 +8,11 @@
 
 namespace ulexite::testing {
 
-// Called before and after each run, on its thread. One for the process.
+// Called before and after each run, on the run's thread. A process has one.
 class failure_source {
  public:
   virtual void begin() = 0;
-  // What has failed since; empty if nothing has.
+  // The failures since begin(); empty if there are none.
   virtual std::string end() = 0;
 
   [[nodiscard]] static failure_source* installed() noexcept { return own(); }

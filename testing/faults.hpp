@@ -1,8 +1,8 @@
 #pragma once
 
-// Failures of the machine on request, for tests: while a fault_scope lives, the system call of a chosen number fails.
-// Link ulexite::faults, which takes the place of those functions of libc in the whole program; so the calls of libevent and
-// of the C++ library are met too.
+// Failures of system calls on request, for tests. While a fault_scope exists, the system call with a chosen number
+// fails. Link ulexite::faults, which replaces functions of libc in the whole program. So calls of libevent and of the
+// C++ library count too.
 
 #include <ulexite/base/standard.hpp>
 
@@ -12,7 +12,7 @@
 
 namespace ulexite::testing {
 
-// What may fail, and with which error.
+// The calls that may fail, and their errors.
 enum class system_call : std::uint8_t {
   mmap,        // ENOMEM
   mprotect,    // ENOMEM
@@ -27,25 +27,25 @@ enum class system_call : std::uint8_t {
   file_read,   // pread, preadv, preadv2: EIO
   file_write,  // pwrite, pwritev, pwritev2: ENOSPC
 };
-// How many kinds there are.
+// The number of kinds.
 inline constexpr std::size_t system_calls = 12;
 
 // Counts the calls of all threads, and lets some fail. One at a time.
 class fault_scope {
  public:
-  // The call of that number, from 1, fails, and the `repeats` - 1 after it. 0: none does, they are only counted.
+  // Makes call number `number`, from 1, fail, and the next `repeats` - 1. 0: no call fails, calls are only counted.
   explicit fault_scope(std::size_t number, std::size_t repeats = 1) noexcept;
   fault_scope(const fault_scope&) = delete;
   fault_scope& operator=(const fault_scope&) = delete;
   ~fault_scope();
 
-  // Calls until now.
+  // The number of calls so far.
   [[nodiscard]] std::size_t calls() const noexcept;
-  // Those that failed on request, by kind.
+  // The calls that failed on request, by kind.
   [[nodiscard]] std::array<std::size_t, system_calls> failed() const noexcept;
 };
 
-// "mmap" and so on.
+// The name of a kind, such as "mmap".
 const char* to_string(system_call which) noexcept;
 
 }  // namespace ulexite::testing

@@ -1,8 +1,7 @@
 #pragma once
 
-// Included in one file of a test program, it makes failed assertions of GoogleTest fail the run that they happen in:
-// EXPECT and ASSERT in the function that is explored, and in its fibers. As everywhere, ASSERT leaves only the function
-// that it stands in.
+// Include this header in one file of a test program. Then a failed assertion of GoogleTest fails its run: EXPECT and
+// ASSERT in the explored function, and in its fibers. As usual, ASSERT leaves only its own function.
 
 #include <ulexite/testing/failure_source.hpp>
 
@@ -14,7 +13,7 @@
 
 namespace ulexite::testing::detail {
 
-// Keeps what the test framework would report; most runs of an exploration are not what the user wants to read about.
+// Keeps the reports of the test framework, because most runs of an exploration do not interest the user.
 class gtest_failures final : public failure_source {
  public:
   gtest_failures() noexcept { install(this); }

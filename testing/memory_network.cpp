@@ -15,7 +15,7 @@
 namespace ulexite::testing {
 namespace {
 
-// -errno instead of an endpoint.
+// Reads an endpoint; returns 0 or -errno.
 int read_endpoint(const sockaddr* from, socklen_t size, net::endpoint& into) noexcept try {
   into = net::endpoint::from(from, size);
   return 0;
@@ -29,7 +29,7 @@ int write_endpoint(const net::endpoint& from, sockaddr* into, socklen_t* size) n
   return 0;
 }
 
-// The same address with that port.
+// The address with another port.
 net::endpoint with_port(net::endpoint at, std::uint16_t port) {
   sockaddr_storage changed{};
   std::memcpy(&changed, at.data(), at.size());
@@ -43,7 +43,8 @@ net::endpoint with_port(net::endpoint at, std::uint16_t port) {
 
 bool is_ip(const net::endpoint& at) noexcept { return at.family() != net::address_family::local; }
 
-// Does a listener at `bound` take what comes to `at`? One at the unspecified address takes all of its port.
+// Whether a listener at `bound` accepts connections to `at`. A listener at the unspecified address accepts all for its
+// port.
 bool takes(const net::endpoint& bound, const net::endpoint& at) {
   if (bound == at) return true;
   if (!is_ip(bound) || !is_ip(at) || bound.port() != at.port()) return false;
@@ -110,7 +111,7 @@ int memory_network::add(socket_state made) {
   return next_fd_++;
 }
 
-// Seldom, if at all: never in a run that was shortened to nothing.
+// Rarely true; never in a run without choices.
 bool memory_network::happens(unsigned one_in) noexcept { return one_in != 0 && by_.choose(one_in + 1) == 1; }
 
 std::size_t memory_network::part_of(std::size_t whole) noexcept {
@@ -191,7 +192,7 @@ void memory_network::heal(const net::endpoint& server) {
   }
 }
 
-// At once, for both ends.
+// Resets both ends at once.
 void memory_network::reset(int fd) noexcept {
   socket_state* const at = find(fd);
   if (!at || at->at != phase::connected) return;
@@ -201,7 +202,7 @@ void memory_network::reset(int fd) noexcept {
   deliver(other, now);
 }
 
-// The end of a connection that nobody accepts.
+// Ends a connection that is not accepted.
 void memory_network::refuse(int fd) noexcept {
   reset(fd);
   sockets_.erase(fd);
@@ -336,7 +337,7 @@ ssize_t memory_network::send(int fd, const msghdr& from) noexcept {
   if (std::exchange(by->was_reset, false)) return -ECONNRESET;
   if (by->end_sent) return -EPIPE;
   socket_state* const to = find(by->other);
-  if (!to) {  // it was closed: the first bytes are answered by a reset
+  if (!to) {  // it was closed: a reset answers the first bytes
     const std::size_t count = total(from);
     post(fd, {message::reset});
     return static_cast<ssize_t>(count);
@@ -392,7 +393,7 @@ int memory_network::name_of(int fd, bool peer, sockaddr* name, socklen_t* size) 
   return write_endpoint(peer ? at->peer : at->local, name, size);
 }
 
-// The end of a socket with something unread, or one that was told so, is a reset.
+// Closing a socket with unread bytes, or with SO_LINGER 0, resets the connection.
 void memory_network::drop(socket_state& of) noexcept {
   if (of.at != phase::connected) return;
   if (of.close_resets || !of.inbox.empty()) {
@@ -426,7 +427,7 @@ int memory_network::poll(pollfd* queries, nfds_t count) noexcept {
   int ready = 0;
   for (nfds_t i = 0; i < count; ++i) {
     queries[i].revents = 0;
-    if (queries[i].fd < first_fd) continue;  // the kernel's: what registers it refuses it
+    if (queries[i].fd < first_fd) continue;  // of the kernel: its registration is refused
     socket_state* const at = find(queries[i].fd);
     queries[i].revents =
         at ? static_cast<short>(readiness_of(*at) & (queries[i].events | POLLERR | POLLHUP)) : POLLNVAL;

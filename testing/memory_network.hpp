@@ -1,6 +1,6 @@
 #pragma once
 
-// The simulated network behind testing/network.hpp: a table of sockets, and what is on its way between them.
+// The simulated network behind testing/network.hpp: a table of sockets, and the messages between them.
 
 #include <ulexite/base/controller.hpp>
 #include <ulexite/base/kernel.hpp>
@@ -22,10 +22,10 @@ class memory_network final : public detail::simulated_network {
 
   // Begins a run: no socket is open.
   void clear() noexcept;
-  // Of those that the program has a descriptor of.
+  // The number of sockets for which the program has a descriptor.
   [[nodiscard]] std::size_t open_sockets() const noexcept;
 
-  // See network.hpp. The descriptors of a connected pair.
+  // Makes a connected pair, and returns its descriptors. See network.hpp.
   std::pair<int, int> make_pair();
   void partition(const net::endpoint& server) { cut_.push_back(server); }
   void heal(const net::endpoint& server);
@@ -55,21 +55,21 @@ class memory_network final : public detail::simulated_network {
   struct socket_state {
     phase at = phase::fresh;
     net::endpoint local, peer;
-    net::endpoint server;  // at which the connection was made
+    net::endpoint server;  // the listener's, of this connection
     std::vector<detail::fd_source*> sources;
     std::deque<int> backlog;   // of a listener
     int other = -1;            // the other end
-    std::string inbox;         // what has arrived and was not read
+    std::string inbox;         // arrived bytes that were not read
     std::size_t incoming = 0;  // bytes on their way here
     std::int64_t last_arrival = 0;
-    bool ended = false;      // nothing more comes
-    bool was_reset = false;  // told by the next call
+    bool ended = false;      // no more bytes will arrive
+    bool was_reset = false;  // reported by the next call
     bool end_sent = false;
-    bool accepted = true;  // else nobody has its descriptor yet
+    bool accepted = true;  // false: the program has no descriptor of it yet
     bool close_resets = false;
   };
 
-  // What is on its way to a socket.
+  // A message on its way to a socket.
   struct message {
     enum { bytes, end, reset, connection, established, refusal } what;
     std::string data{};
@@ -96,9 +96,9 @@ class memory_network final : public detail::simulated_network {
   std::map<int, socket_state> sockets_;
   std::multimap<std::int64_t, std::pair<int, message>> under_way_;  // by time of arrival
   std::vector<std::pair<int, message>> held_;                       // by partitions
-  std::vector<net::endpoint> cut_;
-  int next_fd_ = first_fd;
-  std::uint16_t next_port_ = first_port;
+  std::vector<net::endpoint> cut_;                                  // the listeners behind a partition
+  int next_fd_ = first_fd;                // a run uses no number again, so a stale one meets no other socket
+  std::uint16_t next_port_ = first_port;  // for port 0, and for the client's end
 
   static constexpr std::uint16_t first_port = 49152;
 };

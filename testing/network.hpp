@@ -1,7 +1,7 @@
 #pragma once
 
-// The simulated network of an exploration: sockets made in a run exist in the memory of that run only. Servers and
-// clients are the ordinary ones of net/; they listen at and connect to ordinary endpoints, over TCP or Unix sockets.
+// The simulated network of an exploration. Sockets made in a run exist in the memory of this run only. Servers and
+// clients are ordinary classes of net/. They listen at and connect to ordinary endpoints, over TCP or Unix sockets.
 
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/net/tcp.hpp>
@@ -12,30 +12,30 @@
 
 namespace ulexite::testing {
 
-// How the network of a run behaves. What it may do is chosen by the strategy, so a failing run repeats it.
+// The behaviour of a run's network. The strategy makes its choices, so a failing run can be repeated.
 struct network_options {
-  // The time that what is sent takes to the other end.
+  // The time from a send to the arrival at the other end.
   std::chrono::nanoseconds latency{0};
-  // Up to that much more. What is sent on one connection arrives in its order all the same.
+  // The largest additional time. The bytes of one connection still arrive in order.
   std::chrono::nanoseconds jitter{0};
-  // May a read or a write do less than it could?
+  // Whether a read or a write may transfer fewer bytes than possible.
   bool short_reads = false;
-  // One of that many reads and writes resets its connection. 0: none does.
+  // One of `resets` reads and writes resets its connection. 0: none.
   unsigned resets = 0;
-  // Bytes on their way in one direction of a connection, above which a write waits.
+  // The number of bytes under way in one direction of a connection above which a write waits.
   std::size_t buffer = 64 * 1024;
 };
 
-// The rest is for the fibers of a run. Elsewhere they throw usage_error.
+// The functions below are for the fibers of a run. Elsewhere they throw usage_error.
 
-// Two ends of one connection.
+// Makes a connection, and returns its two ends.
 std::pair<net::tcp_stream, net::tcp_stream> stream_pair();
-// From now on nothing reaches the listener at `server`, nor passes over its connections, in both directions, until heal.
-// It is kept, as TCP does, and then arrives. Connecting waits.
+// Cuts the network around the listener at `server` until heal(): no bytes pass over its connections, in both
+// directions. As with TCP, bytes are kept, and arrive after heal(). Attempts to connect wait.
 void partition(const net::endpoint& server);
 // Ends the partition of that listener.
 void heal(const net::endpoint& server);
-// Resets all connections of the listener at `server`. Returns how many there were.
+// Resets all connections of the listener at `server`. Returns their number.
 std::size_t reset_connections(const net::endpoint& server);
 
 }  // namespace ulexite::testing

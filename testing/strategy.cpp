@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t passing_time = detail::controller::passing_time;
 
-// Any candidate; seldom that time passes.
+// Picks any candidate, but rarely that time passes.
 std::size_t pick_any(detail::random& dice, std::span<const std::uint64_t> who) {
   std::size_t count = who.size();
   if (who.back() == passing_time) {
@@ -34,10 +34,10 @@ class random_strategy final : public strategy {
   detail::random dice_{0};
 };
 
-// Each fiber has a priority, and the highest of those that can run runs. At depth - 1 points, drawn from as many as a run
-// has in the mean, the running one falls below all others. Each point counts, also if only one fiber can run, or a
-// change could not fall into a long stretch of one fiber. A run that is far longer goes on at random: else a fiber that
-// asks again and again keeps the others from doing what it asks for.
+// Each fiber has a priority, and of the fibers that can run the one with the highest priority runs. At depth - 1
+// points, drawn from the mean number of points, the running fiber falls below all others. Each point counts, even if
+// only one fiber can run. Otherwise no change could fall into a long stretch of one fiber. A much longer run continues
+// at random. Otherwise a fiber that polls could keep the others from doing what it polls for.
 class pct_strategy final : public strategy {
  public:
   explicit pct_strategy(std::uint64_t depth) : depth_(depth) {}
@@ -60,7 +60,7 @@ class pct_strategy final : public strategy {
       priority(who[best]) = --lowest_;
       best = highest(who);
     }
-    if (who[best] == passing_time) time_priority_ = draw();  // or it would pass for ever
+    if (who[best] == passing_time) time_priority_ = draw();  // otherwise time would pass for ever
     return best;
   }
   std::uint32_t choose(std::uint32_t bound) override { return dice_.below(bound); }
@@ -100,7 +100,7 @@ class pct_strategy final : public strategy {
   std::vector<std::uint64_t> changes_;  // the next one last
 };
 
-// One strategy after the other, a run each.
+// Uses one strategy after the other, for a run each.
 class mixed_strategy final : public strategy {
  public:
   void begin(std::uint64_t seed, std::uint64_t length) override { of_[turn_]->begin(seed, length); }
@@ -119,7 +119,7 @@ class mixed_strategy final : public strategy {
   std::size_t turn_ = 0;
 };
 
-// In run n a fiber goes on for n operations. What is not a fiber is chosen at random.
+// In run n a fiber runs for n operations. Other choices are random.
 class round_robin_strategy final : public strategy {
  public:
   void begin(std::uint64_t seed, std::uint64_t) override {
@@ -177,7 +177,7 @@ class exhaustive_strategy final : public strategy {
   std::vector<fork> path_;
 };
 
-// With an empty list: no fiber is preempted, and of those that can run the one that could first goes on.
+// With an empty list no fiber is preempted, and of the runnable fibers the one that has been runnable longest runs.
 class list_strategy final : public strategy {
  public:
   explicit list_strategy(choice_list choices) : choices_(std::move(choices)) {}
@@ -198,7 +198,7 @@ class list_strategy final : public strategy {
   std::size_t next_ = 0;
 };
 
-// The number at the beginning of `text`, which goes.
+// Reads the number at the start of `text`, and removes it.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -24,7 +24,7 @@ std::string count(std::size_t fibers, const char* one, const char* many) {
   return std::to_string(fibers) + (fibers == 1 ? std::string(" fiber ") + one : std::string(" fibers ") + many);
 }
 
-// While it lives, the calling thread is in a run.
+// Puts the calling thread into a run while it exists.
 struct controlled_thread {
   explicit controlled_thread(detail::controller& by) noexcept { detail::set_this_controller(&by); }
   controlled_thread(const controlled_thread&) = delete;
@@ -38,7 +38,7 @@ void world::begin() {
   if (home_) return;
   runtime_options options = options_.runtime;
   options.threads = 1;
-  options.max_threads = 2;  // of which the second never starts; so ranges are split
+  options.max_threads = 2;  // the second never starts, but with two workers ranges are split
   options.on_unhandled_exception = [this](std::string_view, std::exception_ptr thrown) {
     driver_.fail("an exception that no fiber took: " + words_of(thrown));
   };

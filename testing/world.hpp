@@ -1,6 +1,6 @@
 #pragma once
 
-// The runtime that runs happen in, one after the other, as long as each leaves nothing behind.
+// The runtime of the runs. One run follows another in it, as long as each leaves nothing behind.
 
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/testing/driver.hpp>
@@ -12,10 +12,10 @@
 
 namespace ulexite::testing {
 
-// What a run has come to.
+// The outcome of a run.
 struct outcome {
   std::string reason;  // empty: it did not fail
-  std::string fibers;  // if it failed: those that live, and what each waits for
+  std::string fibers;  // if it failed: the live fibers and their waits
 };
 
 class world {
@@ -25,9 +25,9 @@ class world {
   world& operator=(const world&) = delete;
   ~world() { end(); }
 
-  // One run.
+  // Makes one run.
   outcome run(strategy& how, const std::function<void()>& body);
-  // The last run.
+  // The driver of the last run.
   [[nodiscard]] const driver& last() const noexcept { return driver_; }
 
  private:

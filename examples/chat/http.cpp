@@ -61,7 +61,7 @@ void send(ulexite::net::tcp_stream& tcp, response&& made, bool head_only) {
   examples::deliver_last_words(tcp, 1s);
 }
 
-// What the client has done wrong, or nothing if it has merely gone.
+// Answers a wrong request, but not if the client has only closed the connection.
 void refuse(ulexite::net::tcp_stream& tcp, const error_code& error) {
   if (error.category() != make_error_code(http::error::bad_version).category()) return;
   if (error == http::error::end_of_stream || error == http::error::partial_message) return;
@@ -82,7 +82,7 @@ void serve_connection(ulexite::net::tcp_stream& tcp, const std::stop_token& clos
     parser.body_limit(1024);
     error_code error;
     http::read(stream, buffer, parser, error);
-    if (!error && buffer.size() > 0) error = http::error::unexpected_body;  // nothing may come before our answer
+    if (!error && buffer.size() > 0) error = http::error::unexpected_body;  // bytes before our answer
     if (error) return refuse(tcp, error);
     asked = parser.release();
   }

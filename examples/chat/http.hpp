@@ -10,7 +10,7 @@
 
 namespace chat {
 
-// Serves one connection: one request, that for the page, or one that becomes a member's websocket.
+// Serves one connection with one request: for the page, or for a member's websocket.
 void serve_connection(ulexite::net::tcp_stream& tcp, const std::stop_token& closing, const std::string& page,
                       rooms& rooms, const limits& limits);
 

@@ -9,7 +9,7 @@
 
 namespace chat {
 
-// {"time":...,"level":...,"event":event, and the fields}. What is not UTF-8 in them is replaced.
+// {"time":...,"level":...,"event":event, and the fields}. Bytes in them that are not UTF-8 are replaced.
 inline void log(spdlog::level::level_enum level, std::string_view event,
                 const nlohmann::ordered_json& fields = nlohmann::ordered_json::object()) {
   nlohmann::ordered_json line{{"event", event}};

@@ -3,11 +3,11 @@
 //   chat --port 8080
 //   chat --port 8081 --redis localhost:6379      # several of these are one server
 //
-// and then open http://127.0.0.1:8080/ twice. The protocol is told in rooms.hpp. There are no accounts: who knows the
-// address may talk, under any name.
+// and then open http://127.0.0.1:8080/ twice. rooms.hpp describes the protocol. There are no accounts: every user that
+// knows the address may talk, under any name.
 //
-// It stops on SIGINT or SIGTERM: members are told (close code 1001), and it waits for them to go. The log is JSON, a
-// line each, on stderr.
+// It stops on SIGINT or SIGTERM: it notifies the members (close code 1001), and waits until they have left. The log is
+// JSON, a line each, on stderr.
 
 #include "../bounded_log.hpp"
 #include "../inspect/inspect.hpp"

@@ -49,7 +49,7 @@ void relay::run() {
   } while (wait_before_retry());
 }
 
-// False: there is nothing to retry for any more. What the members say meanwhile has gone to those here.
+// False if there is nothing left to retry. Messages of the members meanwhile went only to the members of this process.
 bool relay::wait_before_retry() {
   const auto retry_at = ulexite::steady_clock::now() + std::exchange(retry_in_, std::min(retry_in_ * 2, last_retry));
   ulexite::channel_status status;

@@ -1,14 +1,14 @@
 #pragma once
 
-// Makes one set of rooms of those of several processes, over redis: each publishes on one channel, and all subscribe.
+// Connects the rooms of several processes over redis. Each process publishes on one channel, and all subscribe.
 //
 //   {"from":PROCESS,"room":R,"event":{...}}       a message; each delivers it to its own members
 //   {"from":PROCESS,"roster":{ROOM:[NAMES]}}      all members of that process: at each change, and every second
 //
-// A process ignores what it has published itself: its members have got it at once. But it listens for it: the roster
-// that comes back every second tells that the connection is alive. A process not heard from for some seconds has died,
-// and its members have left. While redis is away, the rooms go on with the members of this process; what they say then
-// never reaches the others.
+// A process ignores its own messages, because its members got them at once. But the roster that returns every second
+// proves that the connection works. A process that was silent for some seconds has died, and its members have left.
+// While redis is away, the rooms continue with the members of this process. Their messages in this time never reach the
+// others.
 
 #include "../redis/connection.hpp"
 #include "rooms.hpp"

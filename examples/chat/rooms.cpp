@@ -100,7 +100,7 @@ std::vector<std::string> rooms::names(const room& of) {
   return all;
 }
 
-// Members that do not keep up are gone afterwards.
+// Removes members that do not keep up.
 void rooms::deliver(entry& to, const json& event, const member* except) {
   const text shared = make_text(event);
   std::vector<member*> slow;
@@ -124,7 +124,7 @@ void rooms::announce(const char* change, entry& in, const std::string& name, con
 }
 
 void rooms::publish(news item) {
-  if (outbox_) static_cast<void>(outbox_->try_send(item));  // what a full outbox does not take is dropped
+  if (outbox_) static_cast<void>(outbox_->try_send(item));  // dropped if the outbox is full
 }
 
 }  // namespace chat

@@ -1,11 +1,11 @@
 #pragma once
 
-// Who is in which room, and who gets what. Members get events, as JSON:
+// The rooms, their members, and the delivery of events. Members get events as JSON:
 //
 //   {"type":"welcome","room":R,"name":N,"members":[...]}   the first one
-//   {"type":"joined","name":N,"members":[...]}             also "left"; the members are all that are there now
-//   {"type":"message","name":N,"text":T,"time":MS}         of everybody, the member itself too; ms since 1970
-//   {"type":"status","text":T,"trouble":true}              how the server does; false: well again
+//   {"type":"joined","name":N,"members":[...]}             also "left"; the members are all present ones
+//   {"type":"message","name":N,"text":T,"time":MS}         of all members, also of the receiver itself; ms since 1970
+//   {"type":"status","text":T,"trouble":true}              the server's state; false: the trouble has ended
 
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
@@ -25,14 +25,16 @@
 namespace chat {
 
 using nlohmann::json;
-using text = std::shared_ptr<const std::string>;                 // one event, for all who get it
+using text = std::shared_ptr<const std::string>;                 // one event, for all its receivers
 using roster = std::map<std::string, std::vector<std::string>>;  // room -> names, sorted
 
-// A member of a room of this process, in the frame of its session. Names are no identities: two members may bear one.
+// A member of a room of this process, in the frame of its session. Names are not identities: two members may have one
+// name.
 struct member {
   const std::string room, name;
-  // What the member's writer has yet to send. The rooms close it when the member has left, or when it is full: then the
-  // member is too slow, and gone. So a member that does not read costs no more than this, and nobody waits for it.
+  // The events that the member's writer must still send. The rooms close it when the member has left, or when it is
+  // full: then the member is too slow, and is removed. So a member that does not read costs only this memory, and no
+  // fiber waits for it.
   ulexite::channel<text> outgoing{64};
   std::atomic<bool> too_slow{false};
 };
@@ -43,23 +45,23 @@ struct news {
   json event;
 };
 
-// One mutex for all of it: whoever holds it never waits for a member. No cancellation points: what is told is told to
-// all of a room.
+// One mutex guards all rooms; its holder never waits for a member. No function is a cancellation point, so an event
+// goes to all members of a room.
 class rooms {
  public:
-  // `outbox`: where the news go if there are other processes, else null. If it is full, they are lost.
+  // `outbox` takes the news for other processes; null if there are none. If it is full, news are lost.
   rooms(std::size_t room_members, ulexite::channel<news>* outbox) : room_members_(room_members), outbox_(outbox) {}
 
-  // False: the room is full.
+  // Adds a member. False if the room is full.
   bool join(member& who);
-  // Tells the others, if the member is still there.
+  // Removes a member, if it is still there, and notifies the others.
   void leave(member& who) noexcept;
   void say(const member& who, const std::string& what);
 
-  // What other processes report. Their members are told to ours when they come and go.
+  // Delivers the reports of other processes. Our members are notified when other processes' members join and leave.
   void tell(const std::string& room, const json& event);
   void set_elsewhere(const std::string& process, const roster& members);
-  // Tells all members how the server does; in trouble, also those that come.
+  // Sends all members the server's state; in trouble, also new members.
   void set_status(const std::string& notice, bool trouble);
   [[nodiscard]] roster members_here();
 
@@ -82,7 +84,7 @@ class rooms {
 
   const std::size_t room_members_;
   ulexite::channel<news>* const outbox_;
-  ulexite::mutex mutex_;  // guards all below
+  ulexite::mutex mutex_;  // guards the members below
   std::map<std::string, room> rooms_;
   std::string status_;  // empty without trouble
 };

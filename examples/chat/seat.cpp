@@ -18,7 +18,7 @@ constexpr std::size_t max_length = 32;  // characters
                               rule);
 }
 
-// Characters, not bytes; more than allowed if it is not UTF-8, which the JSON library finds out.
+// Counts characters, not bytes. More than allowed if the text is not UTF-8, which the JSON library checks.
 std::size_t length(const std::string& utf8) try {
   (void)nlohmann::json(utf8).dump();
   return static_cast<std::size_t>(std::ranges::count_if(utf8, [](char c) { return (c & 0xC0) != 0x80; }));

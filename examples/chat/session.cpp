@@ -22,9 +22,9 @@ namespace websocket = boost::beast::websocket;
 using namespace std::chrono_literals;
 
 constexpr auto idle_code = static_cast<websocket::close_code>(4008);  // of our own, after HTTP's 408
-constexpr auto linger_time = 3s;                                      // for the member to take its leave
+constexpr auto linger_time = 3s;                                      // for the member's close frame
 
-// RFC 6455, 5.5.1, as a server sends it.
+// A server's close frame, see RFC 6455, 5.5.1.
 std::string close_frame(websocket::close_code code, std::string_view reason) {
   reason = reason.substr(0, 123);  // the most that fits
   std::string frame{'\x88', static_cast<char>(2 + reason.size()), static_cast<char>(code >> 8),
@@ -40,9 +40,9 @@ session::session(ulexite::net::tcp_stream& tcp, rooms& rooms, const limits& limi
       limits_(limits),
       closing_(std::move(closing)),
       socket_(ulexite::asio_stream(tcp, guard_)) {
-  tcp_.set_send_buffer(64 * 1024);  // what the system keeps for a member that does not read
+  tcp_.set_send_buffer(64 * 1024);  // the system's memory for a member that does not read
   socket_.auto_fragment(false);     // fewer writes
-  socket_.read_message_max(0);      // read_message has the limit, and tells it
+  socket_.read_message_max(0);      // read_message has the limit, and reports it
   socket_.control_callback([this](auto, auto) { note_life(); });
   socket_.set_option(websocket::stream_base::decorator(
       [](websocket::response_type& answer) { answer.set(boost::beast::http::field::server, "ulexite-chat"); }));
@@ -65,7 +65,7 @@ void session::run(const request& handshake) {
   examples::deliver_last_words(tcp_, linger_time);
 }
 
-// Beast answers what is no good handshake itself, with 400 and the reason.
+// Beast itself answers a bad handshake, with 400 and the reason.
 bool session::accept(const request& handshake) {
   const std::lock_guard lock(guard_);
   error_code error;
@@ -104,7 +104,7 @@ session::ending session::read_messages(const member& self) {
   }
 }
 
-// An empty message with no reason: the connection has ended, and Beast has said what there was to say.
+// An empty message with no reason means that the connection has ended, and Beast has sent all that was needed.
 session::ending session::read_message(std::string& message) {
   const std::lock_guard lock(guard_);
   note_life();
@@ -148,7 +148,7 @@ void session::write_messages(member& self) {
   for (error_code error; !error;) {
     ending why;
     bool ended = false;
-    ulexite::select(ulexite::in_order,  // else a stop would wait behind all messages
+    ulexite::select(ulexite::in_order,  // otherwise a stop would wait behind all messages
                     ulexite::on_stop(closing_, [&] { why = {websocket::going_away, "the server is stopping"}; }),
                     ulexite::after(next_ping - ulexite::steady_clock::now(),
                                    [&] {
@@ -180,7 +180,7 @@ void session::ping(error_code& error) {
   socket_.ping({}, error);
 }
 
-// Says the last word of this side, and only that. Nothing if it has been said.
+// Sends this side's close frame, once.
 void session::end(const ending& why) {
   if (why.code == websocket::none) return;
   log(spdlog::level::info, "ending", {{"code", static_cast<unsigned>(why.code)}, {"why", why.reason}});

@@ -2,13 +2,13 @@
 
 // One member's websocket, from the handshake to the end.
 //
-// Two fibers: one reads what the member says, one writes what the room says, pings, and the reason for an end. They
-// share Beast's stream, which is for one caller at a time; `guard_` sees to that, and a read gives it up while it waits
-// (see asio_stream). Beast's close() would read as well, beside the reader; so the close frame of an end that comes
-// from here is written by hand.
+// It has two fibers. One reads the member's messages. The other writes the room's events, pings, and the reason for an
+// end. They share Beast's stream, which is for one caller at a time. `guard_` ensures that, and a read unlocks it while
+// it waits (see asio_stream). Beast's close() would also read, beside the reader. So a close frame from this side is
+// written by hand.
 //
-// Time: each frame of the member's gives the connection `idle` more. A member that is there answers the pings; of one
-// that is not, or that takes nothing, every read and write fails when that is over.
+// Each frame of the member extends the connection's time by `idle`. A live member answers the pings. If the member is
+// dead, or takes nothing, every read and write fails when the time has passed.
 
 #include "limits.hpp"
 #include "rooms.hpp"
@@ -31,14 +31,14 @@ class session {
  public:
   session(ulexite::net::tcp_stream& tcp, rooms& rooms, const limits& limits, std::stop_token closing);
 
-  // Answers the handshake, and serves the member until it leaves or `closing` is told. A cancellation point; throws
-  // nothing else that the member could bring about.
+  // Answers the handshake, and serves the member until it leaves or a stop is requested of `closing`. A cancellation
+  // point. Throws no other exception that a member can cause.
   void run(const request& handshake);
 
  private:
   using close_code = boost::beast::websocket::close_code;
   using error_code = boost::system::error_code;
-  // Why the connection is to end. None: it has ended.
+  // The reason for the end of the connection. None: it has ended already.
   struct ending {
     close_code code = close_code::none;
     std::string reason{};
@@ -62,7 +62,8 @@ class session {
   ulexite::mutex guard_;  // guards socket_
   boost::beast::websocket::stream<ulexite::asio_stream, false> socket_;
   ulexite::event read_to_the_end_;
-  // The reader's: when the member has been silent for too long; when the current second began, and what came in it.
+  // Of the reader: the time when the member was silent for too long; the start of the current second, and the messages
+  // in it.
   ulexite::steady_clock::time_point silent_until_{}, second_{};
   std::size_t messages_in_second_ = 0;
 };

@@ -43,7 +43,7 @@ void crawl::coordinate(ux::task_group& group) {
   while (under_way_ > 0 || !frontier_.empty()) {
     std::string& next = frontier_.empty() ? none : frontier_.front();
     ux::select(
-        // A worker has failed: nothing would come any more, and wait() throws its failure.
+        // A worker has failed: no more results would arrive, and wait() throws its failure.
         ux::on_stop(group.get_stop_token(), [&] { group.wait(); }),
         ux::on_receive(visited_, [&](std::optional<visit> done) { record(std::move(*done)); }),
         ux::when(!frontier_.empty(), ux::on_send(to_visit_, next, [&] {
@@ -82,7 +82,7 @@ void crawl::work() {
   }
 }
 
-// Tries again after server errors, broken connections and time-outs, each time after twice the pause.
+// Tries again after server errors, broken connections and time-outs. Each pause is twice as long as the last.
 page crawl::visit_page(const std::string& url) const {
   page result;
   for (auto pause = given_.back_off;; pause *= 2) {
@@ -100,7 +100,7 @@ void crawl::try_page(const std::string& url, page& result) const {
   try {
     got = ux::timeout(given_.request_timeout, [&] { return fetch(server_, url); });
   } catch (const ux::operation_cancelled&) {
-    ux::this_fiber::check();  // throws again if it was the whole crawl that was cancelled, or met its deadline
+    ux::this_fiber::check();  // throws again if the whole crawl was cancelled, or met its deadline
     result.error = "timeout";
     return;
   } catch (const std::exception& failure) {

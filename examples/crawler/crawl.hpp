@@ -20,7 +20,7 @@ struct crawl_options {
   std::size_t max_pages = 10'000;
 };
 
-// What became of a URL.
+// The result of a URL.
 struct page {
   unsigned status = 0;  // 0: no answer, see error
   unsigned attempts = 0;
@@ -32,14 +32,14 @@ struct page {
   [[nodiscard]] bool broken() const { return visited() && (status == 0 || status >= 400); }
 };
 
-// Visits the pages of one site that can be reached by links from a start. What is known grows while run() goes on, and
-// stays when that is cancelled.
+// Visits the pages of one site that can be reached by links from a start. The results grow while run() works, and stay
+// when run() is cancelled.
 class crawl {
  public:
-  // Throws std::invalid_argument for a start that is no http URL.
+  // Throws std::invalid_argument if the start is not an http URL.
   explicit crawl(const crawl_options& given);
 
-  // Until there is nothing left to visit. Throws std::system_error when the site cannot be reached at all, and
+  // Crawls until there is nothing left to visit. Throws std::system_error if the site cannot be reached at all, and
   // deadline_exceeded.
   void run();
 
@@ -60,14 +60,14 @@ class crawl {
   void discover(const std::string& url, const std::string& from);
 
   const crawl_options& given_;
-  std::string site_;  // "http://host:port", which the URLs of its pages begin with
+  std::string site_;  // "http://host:port", the beginning of its pages' URLs
   std::string start_, host_;
   std::uint16_t port_;
   ulexite::net::endpoint server_;
   ulexite::channel<std::string> to_visit_;
   ulexite::channel<visit> visited_;
 
-  // The coordinator's.
+  // Of the coordinator.
   std::deque<std::string> frontier_;
   std::size_t under_way_ = 0;
   std::map<std::string, page> pages_;  // by URL

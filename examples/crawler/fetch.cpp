@@ -13,7 +13,7 @@ namespace http = boost::beast::http;
 
 namespace {
 
-// Beast tells a cancellation as one of its errors: here it becomes the exception again that ends a fiber.
+// Beast reports a cancellation as one of its errors. Here it becomes the exception again that ends a fiber.
 void check(const boost::system::error_code& error, const char* what) {
   if (!error) return;
   ulexite::this_fiber::check();

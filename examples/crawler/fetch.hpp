@@ -4,7 +4,7 @@
 
 #include <string>
 
-// What a server says to GET.
+// A server's answer to GET.
 struct answer {
   unsigned status = 0;
   std::string type;      // of the content
@@ -12,6 +12,6 @@ struct answer {
   std::string body;
 };
 
-// Asks the server at `to` for `url`, by a connection of its own. Waits; a cancellation point. Throws std::system_error,
+// Requests `url` from the server at `to`, over a new connection. Waits; a cancellation point. Throws std::system_error,
 // or operation_cancelled.
 answer fetch(const ulexite::net::endpoint& to, const std::string& url);

@@ -24,7 +24,7 @@ std::string without_entities(std::string_view text) {
   return made;
 }
 
-// Takes the text before the first of `ends` off the front of `rest`.
+// Removes the text before the first of `ends` from `rest`, and returns it.
 std::string_view take_until(std::string_view& rest, std::string_view ends) {
   const std::string_view taken = rest.substr(0, rest.find_first_of(ends));
   rest.remove_prefix(taken.size());
@@ -58,11 +58,11 @@ std::optional<std::string> take_href(std::string_view& rest) {
 
 std::string to_string(boost::urls::string_view view) { return {view.data(), view.size()}; }
 
-// `path` without "." and "..": RFC 3986, 5.2.4. (Boost.URL 1.81 keeps those that lead above the root,
-// and writes "/./" for some roots.)
+// `path` without "." and "..": RFC 3986, 5.2.4. (Boost.URL 1.81 keeps ".." above the root, and writes "/./" for some
+// roots.)
 std::string without_dots(std::string_view path) {
   std::vector<std::string_view> names;
-  bool folder = true;  // does it end in a slash?
+  bool folder = true;  // whether it ends in a slash
   while (!path.empty()) {
     path.remove_prefix(1);
     const std::string_view name = take_until(path, "/");

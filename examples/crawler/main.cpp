@@ -3,8 +3,8 @@
 //   crawler http://127.0.0.1:8080/
 //   crawler --concurrency 20 --timeout 2000 --deadline 30000 --json http://127.0.0.1:8080/
 //
-// It follows links to the same host and port only. SIGINT, SIGTERM and the deadline end it, and what it has found until
-// then is reported. Status 0: all pages were visited, and none is broken.
+// It follows links to the same host and port only. SIGINT, SIGTERM and the deadline end it; then it reports the results
+// so far. Status 0: all pages were visited, and none is broken.
 
 #include "../program.hpp"
 #include "crawl.hpp"

@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-// What a crawl has found, one line for each page, then each broken link and the totals. `ending`: "complete", or why
-// not.
+// The results of a crawl: one line for each page, then each broken link and the totals. `ending` is "complete", or the
+// reason for an early end.
 std::string report_as_text(const crawl& found, std::string_view ending);
-// The same as one JSON object.
+// The results as one JSON object.
 std::string report_as_json(const crawl& found, std::string_view ending);
 
-// Pages that were visited and could not be got.
+// The number of pages that were visited without success.
 std::size_t broken_pages(const crawl& found);

@@ -22,7 +22,7 @@ struct access_record {
 //
 //   time=2024-11-06T08:49:37.123Z peer=127.0.0.1:4711 method="GET" target="/" status=200 bytes=14 us=210 agent="curl/7"
 //
-// The server does not depend on who reads it: see bounded_log.hpp.
+// A slow reader does not delay the server: see bounded_log.hpp.
 class access_log {
  public:
   // Appends to a file, whose folder is made if need be; "-" is standard output, "" is none. Throws std::system_error

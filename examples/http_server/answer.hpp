@@ -12,7 +12,7 @@ namespace http_server {
 
 using response_header = boost::beast::http::response<boost::beast::http::empty_body>;
 
-// What is sent back: a header, and behind it either `text` or a part of `file`.
+// An answer: a header, and after it either `text` or a part of `file`.
 struct answer {
   response_header header;
   std::string text{};
@@ -21,16 +21,16 @@ struct answer {
   bool head_only = false;
 };
 
-// A header with what all of them have. Its Connection says whether another request may follow.
+// Makes a header with the common fields. Its Connection says whether another request may follow.
 [[nodiscard]] response_header begin_header(boost::beast::http::status status, const request& asked);
 
 [[nodiscard]] answer with_text(boost::beast::http::status status, const request& asked, std::string text,
                                const char* type = "text/plain; charset=utf-8");
-// The same with a text that says what is wrong.
+// Makes an answer with a text that describes the error.
 [[nodiscard]] answer with_error(boost::beast::http::status status, const request& asked, const std::string& why);
 // `allowed` as in "GET, HEAD".
 [[nodiscard]] answer not_allowed(const request& asked, const char* allowed);
-// To what could not be read as a request. The connection ends with it.
+// Makes the answer to an unreadable request. The connection ends with it.
 [[nodiscard]] answer to_unread(boost::beast::http::status status, const std::string& why);
 
 // The answer to a request for a file of the site.

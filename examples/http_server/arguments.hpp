@@ -23,7 +23,7 @@ struct arguments {
   std::chrono::nanoseconds grace_time = std::chrono::seconds(10);
 };
 
-// Gives the command line's options their places in `given`, which must outlive `app`.
+// Connects the command line's options with `given`, which must outlive `app`.
 void describe(CLI::App& app, arguments& given);
 
 }  // namespace http_server

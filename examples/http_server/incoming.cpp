@@ -42,7 +42,7 @@ void incoming::check_header() const {
   const auto count = std::distance(hosts.first, hosts.second);
   if (count > 1 || (count == 0 && header().version() >= 11))
     throw refusal(http::status::bad_request, count == 0 ? "the Host is missing" : "there are several Hosts");
-  // An encoding that we do not know hides where the body ends, and so where the next request begins.
+  // An unknown encoding hides the end of the body, and so the start of the next request.
   const std::string_view encoding = field(http::field::transfer_encoding);
   if (!encoding.empty() && !boost::beast::iequals({encoding.data(), encoding.size()}, "chunked"))
     throw refusal(http::status::not_implemented, "the Transfer-Encoding is \"" + std::string(encoding) + "\"");
@@ -76,7 +76,7 @@ void incoming::begin_body() {
     wire_.write("HTTP/1.1 100 Continue\r\n\r\n");
   }
   block_.resize(block_size);
-  buffer_.reserve(block_size);  // else Beast reads by as little as came with the header
+  buffer_.reserve(block_size);  // otherwise Beast reads in pieces as small as the header's rest
 }
 
 std::string_view incoming::read_body() {

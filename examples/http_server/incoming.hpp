@@ -14,28 +14,28 @@ namespace http_server {
 
 using request = boost::beast::http::request<boost::beast::http::buffer_body>;
 
-// A request as it comes in: its header, then its body in parts, so that a large one needs no memory. What reads
-// throws `refusal` for what is wrong with the request or over a limit, and as wire::fail for the connection's failures.
+// An incoming request: its header, then its body in parts, so a large body needs no memory. Functions that read throw
+// `refusal` for a wrong request or one over a limit, and as wire::fail for failures of the connection.
 class incoming {
  public:
   static constexpr std::size_t block_size = 64 * 1024;  // of a body
 
-  // `buffer` has what was read already, and keeps what comes behind the request. Its maximum must leave room for a
-  // header and a block; it is also the limit of a chunk's extension and of a trailer.
+  // `buffer` has bytes that were read already, and keeps bytes after the request. Its maximum must leave room for a
+  // header and a block. It is also the limit of a chunk's extension and of a trailer.
   incoming(wire& from, boost::beast::flat_buffer& buffer, const limits& limits);
 
-  // The header time begins.
+  // Reads the header. The header time begins.
   void read_header();
   [[nodiscard]] const request& header() const { return parser_.get(); }
-  // As they were sent; empty if they were not read.
+  // Method and target as they were sent; empty if they were not read.
   [[nodiscard]] std::string_view method() const;
   [[nodiscard]] std::string_view target() const;
   [[nodiscard]] std::string_view field(boost::beast::http::field name) const;  // empty if there is none
 
-  // The answer shall say that no other request may follow.
+  // Makes the answer say that no other request may follow.
   void make_last() { parser_.get().keep_alive(false); }
 
-  // Does the client hold its body back until it is asked for? Then it need not be read before an answer.
+  // Whether the client holds its body back until it is asked for. If so, the body need not be read before an answer.
   [[nodiscard]] bool body_held_back() const;
   // The next part of the body, valid until the next call; empty at the end. The body time begins with the first.
   [[nodiscard]] std::string_view read_body();

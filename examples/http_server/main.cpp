@@ -8,10 +8,10 @@
 //   http_server DIR --port 8443 --cert cert.pem --key key.pem
 //   curl --cacert cert.pem https://localhost:8443/
 //
-// /hello, /upload and /echo are programs (programs.hpp); --help lists the limits on what clients may ask for.
+// /hello, /upload and /echo are programs (programs.hpp); --help lists the limits for clients.
 //
-// It stops on SIGINT or SIGTERM: it accepts nobody any more, ends the connections between two requests, lets the
-// requests under way finish, and then says what it has served.
+// It stops on SIGINT or SIGTERM: it accepts no more connections, ends connections between two requests, and lets
+// requests under way finish. Then it reports its totals.
 
 #include "../inspect/inspect.hpp"
 #include "../program.hpp"

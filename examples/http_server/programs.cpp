@@ -57,7 +57,7 @@ void upload(incoming& in, outgoing& out) {
                      "application/json"));
 }
 
-// Reading waits while the client does not take what it has sent: nothing piles up here.
+// Reading waits while the client does not take the echo, so no data accumulates here.
 void echo(incoming& in, outgoing& out) {
   std::string_view part = in.read_body();  // before the answer begins, so that a bad one can be refused
   response_header header = begin_header(http::status::ok, in.header());

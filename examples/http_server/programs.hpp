@@ -5,13 +5,13 @@
 
 namespace http_server {
 
-// What answers at targets that are no files. They throw what `in` and `out` throw.
+// Programs that answer at targets that are not files. They throw exceptions of `in` and `out`.
 
 // A fixed small answer, for benchmarks.
 void hello(incoming& in, outgoing& out);
-// The number of bytes that were sent and their SHA-256, as JSON.
+// Answers with the number of received bytes and their SHA-256, as JSON.
 void upload(incoming& in, outgoing& out);
-// What was sent, in chunks, while it arrives.
+// Sends the received bytes back, in chunks, while they arrive.
 void echo(incoming& in, outgoing& out);
 
 }  // namespace http_server

@@ -6,7 +6,7 @@
 namespace http_server {
 namespace {
 
-// Digits and nothing else. A number too large for its type is as good as the largest.
+// Parses digits only. A number too large for its type becomes the largest.
 std::optional<std::uint64_t> parse_number(std::string_view text) {
   if (text.empty() || text.find_first_not_of("0123456789") != text.npos) return std::nullopt;
   std::uint64_t value = 0;

@@ -13,14 +13,14 @@ struct byte_range {
 
 struct range_request {
   enum {
-    whole,          // no range that we know, or several: everything is the right answer
+    whole,          // an unknown range, or several: answer with everything
     part,           // range
-    unsatisfiable,  // nothing of it lies in the file
+    unsatisfiable,  // no byte of it is in the file
   } kind = whole;
   byte_range range{};
 };
 
-// What "bytes=0-99", "bytes=100-" or "bytes=-100" asks for of a file of `size` bytes.
+// The part of a file of `size` bytes that "bytes=0-99", "bytes=100-" or "bytes=-100" requests.
 [[nodiscard]] range_request parse_range(std::string_view header, std::uint64_t size);
 
 }  // namespace http_server

@@ -7,7 +7,7 @@
 
 namespace http_server {
 
-// Thrown where a request cannot be read to its end: it is answered with that, and the connection ends.
+// Thrown if a request cannot be read to its end. It is the answer, and the connection ends.
 struct refusal : std::runtime_error {
   refusal(boost::beast::http::status as, const std::string& why) : std::runtime_error(why), status(as) {}
 

@@ -37,8 +37,8 @@ void respond(incoming& in, outgoing& out, const site& files) {
   const program* const found = find_program(in.target());
   const http::verb method = in.header().method();
   if (found && (method == found->method || method == found->also)) return found->run(in, out);
-  // The body is of no use. If the client waits to be asked for it, it may keep it; but then nobody knows whether it
-  // will send it, so the connection must end.
+  // The body is not needed. A client that waits to be asked for it may keep it. But then it is unknown whether the
+  // client will send it, so the connection must end.
   if (in.body_held_back())
     in.make_last();
   else

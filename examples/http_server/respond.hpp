@@ -6,8 +6,8 @@
 
 namespace http_server {
 
-// Answers a request whose header has been read: by one of the programs (see respond.cpp), which stand before a file of
-// the same name, or by a file of the site. Throws what `in` and `out` throw.
+// Answers a request whose header has been read. The programs (see respond.cpp) take precedence over files of the site.
+// Throws exceptions of `in` and `out`.
 void respond(incoming& in, outgoing& out, const site& files);
 
 }  // namespace http_server

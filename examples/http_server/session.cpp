@@ -52,15 +52,15 @@ class session {
   service& shared_;
   const std::string peer_;
   std::unique_ptr<wire> wire_;
-  // What was read, and belongs to the next request. Without a maximum it would hold all of a chunk's extension, or of a
-  // trailer, on which Beast has no limit.
+  // Bytes that were read, and belong to the next request. Without a maximum it would hold all of a chunk's extension,
+  // or of a trailer, because Beast does not limit these.
   boost::beast::flat_buffer buffer_;
 };
 
 std::string session::peer_of(const ulexite::net::tcp_stream& tcp) try {
   return tcp.remote_endpoint().str();
 } catch (const std::system_error&) {
-  return "-";  // it has gone already
+  return "-";  // it has closed already
 }
 
 void session::open() {
@@ -69,8 +69,8 @@ void session::open() {
   wire_ = shared_.tls ? encrypted(tcp_, *shared_.tls) : bare(tcp_);
 }
 
-// At the stop: ends a read that waits for nothing yet, and tells whether it did. Where the first bytes of a request
-// have arrived, and only the fiber has not run since, the rest of it must be read too.
+// Called at the stop: ends an idle read, and returns whether it did. If the first bytes of a request have arrived, but
+// the fiber has not run since, the request must be read too.
 bool end_idle_read(ulexite::net::tcp_stream& tcp) noexcept {
   char first;
   if (::recv(tcp.native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0) return false;
@@ -78,11 +78,11 @@ bool end_idle_read(ulexite::net::tcp_stream& tcp) noexcept {
   return true;
 }
 
-// Waits, idle, for the first bytes of a request. They may have come with the last one.
+// Waits, idle, for the first bytes of a request. They may have arrived with the last request.
 bool session::await_request() {
   if (buffer_.size() > 0) return true;
   if (buffer_.capacity() >= incoming::block_size) buffer_.shrink_to_fit();  // a body has made it large
-  bool ended = false;  // by the callback, whose end the destructor waits for
+  bool ended = false;  // set by the callback; the destructor waits for its end
   boost::system::error_code error;
   {
     const std::stop_callback end_read(closing_, [&]() noexcept { ended = end_idle_read(tcp_); });
@@ -90,7 +90,7 @@ bool session::await_request() {
     buffer_.commit(wire_->read_some(buffer_.prepare(4096), error));
   }
   if (error) ulexite::this_fiber::check();
-  // What came at that very moment is not begun: the rest of it, if there is one, could not be read.
+  // A request that arrived at this moment is not begun, because its rest could not be read.
   return buffer_.size() > 0 && !ended;
 }
 

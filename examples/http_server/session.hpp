@@ -13,7 +13,7 @@
 
 namespace http_server {
 
-// What all connections share.
+// Shared by all connections.
 struct service {
   const site& files;
   const limits& bounds;
@@ -22,8 +22,8 @@ struct service {
   std::atomic<std::uint64_t> connections{0}, requests{0};
 };
 
-// Serves one connection to its end. Once `closing` is told, it ends between two requests, and the one under way is the
-// last. Throws std::system_error and the like: those of connection_aborted are the client's affair.
+// Serves one connection to its end. Once a stop is requested of `closing`, it ends between two requests; a request
+// under way is the last. Throws std::system_error and the like; a client causes those of connection_aborted.
 void serve(ulexite::net::tcp_stream& tcp, const std::stop_token& closing, service& shared);
 
 }  // namespace http_server

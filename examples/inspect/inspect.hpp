@@ -14,10 +14,10 @@ namespace examples {
 
 void describe_inspect(CLI::App& app, std::optional<std::uint16_t>& port);
 
-// The page of `runtime`, while this object lives, if a port is given; says where it is.
+// Serves the page of `runtime` while this object exists, if a port is given. Prints the address of the page.
 class inspection {
  public:
-  // Throws std::system_error when the port cannot be had.
+  // Throws std::system_error if it cannot listen on the port.
   inspection(ulexite::runtime& runtime, std::optional<std::uint16_t> port);
   ~inspection();
   inspection(const inspection&) = delete;

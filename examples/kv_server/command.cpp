@@ -10,7 +10,7 @@ namespace {
 
 constexpr char small(char c) noexcept { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// What is shown of a client's words in an error: no line ends, and not too much of it.
+// A client's text for an error message: without line ends, and cut.
 std::string shown(std::string_view text) {
   std::string line = "'";
   for (const char c : text.substr(0, 64)) line += c >= ' ' && c <= '~' ? c : '?';

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a command is, and how one is done.
+// Commands, and their execution.
 
 #include "reply.hpp"
 #include "store.hpp"
@@ -15,11 +15,11 @@
 
 namespace kv_server {
 
-// What all connections share.
+// Shared by all connections.
 struct database {
   store data;
   const ulexite::steady_clock::time_point start = ulexite::steady_clock::now();
-  std::atomic<std::uint64_t> connections{0}, commands{0};  // that there have been
+  std::atomic<std::uint64_t> connections{0}, commands{0};  // totals
 };
 
 // A request under way. arguments[0] is the command's name, as the client wrote it.
@@ -30,13 +30,13 @@ struct call {
   bool quit = false;  // set by QUIT
 };
 
-// Which arguments are keys, as Redis counts: from `first` to `last`, or to the last but one for -2, each `step`th.
-// first 0: none, and then a command that works on the data takes all of it.
+// The arguments that are keys, as Redis counts: from `first` to `last`, each `step`th; last -2 means the last but one.
+// first 0: no keys; then a command that works on the data locks all of it.
 struct key_range {
   int first = 0, last = 0, step = 0;
 };
 
-// The type of a command's function says which locks are taken for it. It gives its reply, or throws command_error.
+// The type of a command's function decides which locks are taken for it. It returns its reply, or throws command_error.
 struct command {
   std::string_view name;  // in small letters
   int arity;              // arguments with the name; negative: at least so many
@@ -44,14 +44,14 @@ struct command {
   std::variant<void (*)(call&), void (*)(call&, const store::reader&), void (*)(call&, store::writer&)> run;
 };
 
-// All there are; in data_commands.cpp and server_commands.cpp.
+// All commands; in data_commands.cpp and server_commands.cpp.
 std::span<const command> data_commands();
 std::span<const command> server_commands();
 
-// Does what a request says and adds the reply. False: the client wants no more.
+// Executes a request and adds the reply. False: the client has quit.
 bool execute(std::span<const std::string_view> request, reply_buffer& reply, database& home);
 
-// Is `text` this word, in letters of any size? `word` is in small ones.
+// Whether `text` is this word, in upper or lower case. `word` is in lower case.
 [[nodiscard]] bool is_word(std::string_view text, std::string_view word) noexcept;
 
 }  // namespace kv_server

@@ -5,8 +5,8 @@
 
 namespace kv_server {
 
-// Does one character match what stands at `at` of the pattern: a character, '\' and a character, '?', or a set as
-// [abc], [a-z], [^a-z]? Sets `at` behind that.
+// Whether one character matches the element at `at` of the pattern: a character, '\' and a character, '?', or a set
+// such as [abc], [a-z], [^a-z]. Sets `at` to the next element.
 inline bool matches_one(std::string_view pattern, std::size_t& at, char c) {
   const char first = pattern[at++];
   if (first == '?') return true;

@@ -5,7 +5,8 @@
 //   redis-cli -p 6380 set greeting hello ex 60
 //   redis-benchmark -p 6380 -t get,set -P 16
 //
-// It stops on SIGINT or SIGTERM: it accepts nobody any more, answers what has come, and then says what it has served.
+// It stops on SIGINT or SIGTERM: it accepts no more connections, answers the requests that have arrived, and then
+// reports its totals.
 
 #include "../bounded_log.hpp"
 #include "../inspect/inspect.hpp"

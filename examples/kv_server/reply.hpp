@@ -1,6 +1,6 @@
 #pragma once
 
-// Replies of the Redis protocol (RESP2), one behind the other, until they are sent.
+// Collects replies of the Redis protocol (RESP2) until they are sent.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace kv_server {
 
-// The answer to a command that was understood, and cannot be done. what() begins with a word in capitals, mostly ERR.
+// The answer to a command that was understood, but cannot be executed. what() begins with a word in capitals, mostly
+// ERR.
 class command_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -18,11 +19,11 @@ class command_error : public std::runtime_error {
 
 class reply_buffer {
  public:
-  // `most`: bytes of one reply. What would be longer throws command_error.
+  // `most` is the limit of one reply in bytes. A longer one throws command_error.
   explicit reply_buffer(std::size_t most) : most_(most) {}
 
   void begin() noexcept { begin_ = text_.size(); }
-  // What was said since begin() is not said.
+  // Removes the reply since begin().
   void take_back() { text_.resize(begin_); }
 
   void simple(std::string_view text) { line('+', text); }

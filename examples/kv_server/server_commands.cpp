@@ -1,4 +1,4 @@
-// The commands that do not touch the data: what clients ask before and between.
+// The commands that do not touch the data, about the server and the connection.
 
 #include "command.hpp"
 
@@ -23,7 +23,7 @@ void quit(call& request) {
   request.quit = true;
 }
 
-// RESP2 is all that is spoken here; a client that asks for more goes on with that.
+// This server has only RESP2. A client that asks for another version continues with RESP2.
 void hello(call& request) {
   if (request.arguments.size() > 1) {
     const std::string_view version = request.arguments[1];
@@ -46,7 +46,7 @@ void describe(const command& each, reply_buffer& reply) {
   for (const int position : {each.keys.first, each.keys.last, each.keys.step}) reply.integer(position);
 }
 
-// redis-cli asks for DOCS when it starts, and does without.
+// redis-cli asks for DOCS when it starts, but does not need them.
 void command_list(call& request) {
   const auto words = request.arguments.subspan(1);
   const std::size_t count = data_commands().size() + server_commands().size();
@@ -63,7 +63,7 @@ void command_list(call& request) {
   }
 }
 
-// redis-benchmark asks for these two.
+// redis-benchmark needs these two.
 void config(call& request) {
   if (!is_word(request.arguments[1], "get") || request.arguments.size() != 3)
     throw command_error("ERR only CONFIG GET with one name is known");

@@ -35,7 +35,7 @@ class session {
   }
 
  private:
-  // False: the client has left, or wants to.
+  // False: the client has left, or has quit.
   bool answer_some() {
     std::array<char, 16 * 1024> portion;
     client_.expires_after(limits_.idle);

@@ -11,12 +11,12 @@ namespace kv_server {
 
 struct session_limits {
   request_limits requests;
-  // A client that is silent for so long is sent away, and so is one that does not take a reply in that time.
+  // The time after which a silent client is disconnected, and a client that does not take a reply.
   std::chrono::seconds idle{300};
 };
 
-// Answers a client until it leaves, or makes no sense. The requests that came together are answered together; a client
-// that sends and does not read is not read from either, once the system's buffers are full.
+// Answers a client until it leaves, or sends an invalid request. Requests that arrived together are answered together.
+// Once the system's buffers are full, it does not read from a client that does not read.
 void attend(ulexite::net::tcp_stream& client, database& home, const session_limits& limits);
 
 }  // namespace kv_server

@@ -14,7 +14,7 @@ void for_each_bit(store::shard_set set, F&& visit) {
 }  // namespace
 
 void store::sweep() {
-  // A lock is given up now and then: others wait for it.
+  // A lock is released now and then, because others wait for it.
   for_each_bit(all_shards, [this](std::size_t i) {
     while (writer(*this, shard_set{1} << i).erase_expired()) {
     }

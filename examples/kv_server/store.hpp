@@ -2,9 +2,8 @@
 
 // Keys and values in memory, spread over shards with a lock each.
 //
-// Whoever wants to read makes a reader, whoever wants to write a writer, of the shards that hold the keys. These are
-// locked as long as it lives, always in the same order: so commands on many keys are atomic, and never deadlock. Only
-// taking the locks waits.
+// To read, make a reader of the shards that have the keys; to write, make a writer. The shards are locked as long as it
+// exists, always in one order. So commands on many keys are atomic, and never deadlock. Only taking the locks waits.
 
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/sync/shared_mutex.hpp>
@@ -42,7 +41,7 @@ class store {
   // The shard of a key.
   [[nodiscard]] static shard_set shard_of(std::string_view key) noexcept { return shard_set{1} << index_of(key); }
 
-  // Removes what has expired, shard by shard. A key that is asked for after its expiry is not found before that either.
+  // Removes expired keys, shard by shard. Reads do not find an expired key before that either.
   void sweep();
 
  private:
@@ -55,13 +54,13 @@ class store {
     std::set<std::pair<instant, const std::string*>> expiring;  // by their keys in `entries`, which stay in place
   };
 
-  // The table of a shard takes the hash modulo a prime, so the upper bits are as good as any.
+  // The table of a shard takes the hash modulo a prime, so the upper bits are free for this.
   [[nodiscard]] static std::size_t index_of(std::string_view key) noexcept { return hash{}(key) >> 58; }
 
   std::array<shard, 64> shards_;
 };
 
-// What can be read. It sees one moment: no key expires while it lives.
+// The readable part. It sees one moment: no key expires while it exists.
 class store::view {
  public:
   view(const view&) = delete;
@@ -70,7 +69,7 @@ class store::view {
   [[nodiscard]] instant now() const noexcept { return now_; }
   // nullptr: there is none.
   [[nodiscard]] const entry* find(std::string_view key) const;
-  // Keys, and those of them that will expire; those that have and were not removed yet are among them.
+  // The number of keys, and of keys with an expiry. Expired keys count until they are removed.
   [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] std::size_t expiring() const noexcept;
   // Calls visit(key) for each that has not expired.
@@ -103,15 +102,15 @@ class store::writer : public view {
   writer(store& home, shard_set of);
   ~writer();
 
-  // Replaces value and expiry, if there are.
+  // Sets a key; replaces its value and expiry.
   void set(std::string_view key, std::string_view value, instant expiry = never);
-  // Of a key that there is.
+  // Sets the value of an existing key.
   void set_value(std::string_view key, std::string_view value);
   void set_expiry(std::string_view key, instant expiry);
-  // False: there was none.
+  // Removes a key. False if there was none.
   bool erase(std::string_view key);
   void clear();
-  // Removes some of those that have expired. True if more are left.
+  // Removes some expired keys. True if more are left.
   bool erase_expired();
 };
 

@@ -8,8 +8,8 @@
 //        |                         ^
 //        +------- the order -------+
 //
-// Each arrow is a channel. None of them holds more than some paths, so a slow stage holds up those before it, and
-// memory is bounded however many files there are. The first error ends all stages, and so do SIGINT and SIGTERM.
+// Each arrow is a channel. None of them holds more than some paths, so a slow stage slows the stages before it. The
+// memory is bounded for any number of files. The first error ends all stages, and so do SIGINT and SIGTERM.
 
 #include "../program.hpp"
 #include "sha256.hpp"
@@ -34,8 +34,7 @@ struct arguments {
   std::size_t workers = 4;
 };
 
-// A file on its way. Its digest comes by a channel of its own: so the collector can wait for this one, whichever is
-// ready first.
+// A file under way. Its digest has its own channel, so the collector can wait for this digest in order.
 struct item {
   std::string path;
   ux::channel<std::string> digest{1};
@@ -46,7 +45,7 @@ class pipeline {
  public:
   explicit pipeline(const arguments& given) : given_(given), in_order_(2 * given.workers) {}
 
-  // Waits for all stages. All of them are children: so the failure of any cancels all others.
+  // Waits for all stages. All of them are children, so the failure of one cancels all others.
   void run() {
     ux::scope([&](ux::task_group& stages) {
       stages.spawn([&] { read_paths(); });
@@ -87,7 +86,7 @@ class pipeline {
 
   const arguments& given_;
   ux::channel<item_ptr> to_hash_;   // no buffer: a path waits for a free worker
-  ux::channel<item_ptr> in_order_;  // what is being hashed, or waits to be printed
+  ux::channel<item_ptr> in_order_;  // files that are being hashed, or wait to be printed
   std::uint64_t printed_ = 0;       // the collector's, until run() has ended
 };
 

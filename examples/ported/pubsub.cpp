@@ -1,12 +1,12 @@
 // A hub for messages on topics, by lines of text, after the classic exercise in Go with a map of channels. A slow
-// subscriber does not hold up the others: it misses the oldest messages, and is told how many.
+// subscriber does not delay the others: it misses the oldest messages, and gets their number.
 //
 //   pubsub --port 7100
 //   printf 'SUB weather\n' | nc 127.0.0.1 7100        # prints: MSG weather rain
 //   printf 'PUB weather rain\n' | nc -q1 127.0.0.1 7100
 //
-// SUB TOPIC and UNSUB TOPIC are answered OK; PUB TOPIC TEXT is answered OK; messages come as MSG TOPIC TEXT, and
-// MISSED TOPIC N tells of a gap.
+// SUB TOPIC and UNSUB TOPIC are answered OK; PUB TOPIC TEXT is answered OK; messages arrive as MSG TOPIC TEXT, and
+// MISSED TOPIC N reports a gap.
 
 #include "../program.hpp"
 
@@ -59,7 +59,7 @@ class hub {
   ux::synchronized<std::map<std::string, std::shared_ptr<topic>>> topics_;
 };
 
-// One client: a fiber reads its commands, and one for each of its subscriptions sends what comes.
+// One client: a fiber reads its commands, and a fiber for each of its subscriptions sends the messages.
 class session {
  public:
   session(hub& messages, ux::net::tcp_stream& client) : hub_(messages), client_(client) {}
@@ -108,7 +108,7 @@ class session {
     }
   }
 
-  // Whole lines, whichever fiber says them.
+  // Writes whole lines, for all fibers of the session.
   void say(std::string_view line) {
     const std::lock_guard lock(saying_);
     client_.write(line);

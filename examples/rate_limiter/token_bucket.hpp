@@ -10,7 +10,7 @@
 
 // Lets `rate` pass a second, and after a pause up to `burst` at once: in t seconds never more than burst + rate * t.
 //
-// A channel is the bucket: its buffer holds the tokens, and who waits for one queues in it, first come, first served.
+// A channel is the bucket: its buffer holds the tokens, and waiters queue in it in the order of their arrival.
 class token_bucket {
  public:
   // Full at first. `rate` per second, at most a million.
@@ -20,7 +20,7 @@ class token_bucket {
     }
   }
 
-  // Fills it, as long as time goes on. To be run by a fiber, until that is cancelled.
+  // Fills the bucket. A fiber runs it until the fiber is cancelled.
   void fill() {
     using namespace std::chrono_literals;
     const auto start = ulexite::steady_clock::now();
@@ -29,11 +29,11 @@ class token_bucket {
     for (const auto now : ticks.channel()) {  // late ticks are missed: so the time counts, not the ticks
       const std::int64_t due = (now - start) / interval_;
       while (made < due && add_token()) ++made;
-      made = due;  // what a full bucket could not take is lost
+      made = due;  // tokens for a full bucket are lost
     }
   }
 
-  // Waits for a token. False if that took longer than `patience`. A cancellation point.
+  // Waits for a token, at most for `patience`; false if the time passed first. A cancellation point.
   bool take(std::chrono::nanoseconds patience) {
     bool taken = true;
     ulexite::select(ulexite::in_order, ulexite::on_receive(tokens_, [](auto) {}),

@@ -1,7 +1,7 @@
 #pragma once
 
-// A client of redis: hiredis formats the commands and reads the replies, a tcp_stream carries them. The fiber that
-// waits for a reply is suspended; no thread is.
+// A client of redis: hiredis formats the commands and reads the replies, a tcp_stream carries them. A fiber that waits
+// for a reply is suspended, and blocks no thread.
 //
 //   redis::connection db(redis::parse_endpoint("localhost:6379"));
 //   redis::reply value = db.command("GET", "key");             // one round trip
@@ -26,7 +26,7 @@
 
 namespace redis {
 
-// What the server answered with an error (ERR, WRONGTYPE, ...), or what is no answer at all.
+// An error of the server (ERR, WRONGTYPE, ...), or an answer that is not a reply.
 struct error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -36,7 +36,7 @@ struct free_with {
   void operator()(auto* what) const noexcept { Free(what); }
 };
 
-// As hiredis tells it: type, integer, str and len, elements and element.
+// A reply of hiredis: type, integer, str and len, elements and element.
 using reply = std::unique_ptr<redisReply, free_with<freeReplyObject>>;
 
 // "127.0.0.1:6379", "[::1]:6379", "unix:/path", or "localhost:6379": a name is resolved here, and the first of its
@@ -44,15 +44,15 @@ using reply = std::unique_ptr<redisReply, free_with<freeReplyObject>>;
 // name that cannot be resolved.
 ulexite::net::endpoint parse_endpoint(std::string_view text);
 
-// One connection. What throws breaks it, but for the redis::error of command(): make a new one. All waits are
-// cancellation points, and throw std::system_error when the connection ends or fails, std::errc::timed_out among them.
-// For one fiber at a time.
+// One connection. An exception breaks it, except redis::error of command(): then make a new one. All waits are
+// cancellation points. They throw std::system_error when the connection ends or fails, also std::errc::timed_out. One
+// fiber may use it at a time.
 class connection {
  public:
-  // Connects. `patience`: how long that, each flush and each wait for a reply may take.
+  // Connects. `patience` is the time limit of the connect, of each flush and of each wait for a reply.
   explicit connection(const ulexite::net::endpoint& to, std::chrono::nanoseconds patience = std::chrono::seconds(5));
 
-  // Sends a command, its name and its arguments, and waits for the reply. Throws redis::error if that is an error.
+  // Sends a command, its name and its arguments, and waits for the reply. Throws redis::error if the reply is an error.
   // Replies to earlier commands must have been received.
   reply command(const auto&... words) {
     send(words...);
@@ -63,15 +63,15 @@ class connection {
   void send(const auto&... words) { send_words(std::array{std::string_view(words)...}); }
   void send_words(std::span<const std::string_view> words);
 
-  // Sends what was added.
+  // Sends the added commands.
   void flush();
 
-  // The next reply, in the order of the commands, or the next message of a subscription. flush() comes first, so that
-  // nobody waits for the reply to a command that was never sent. An error is returned as any reply. Throws redis::error
-  // for what is no reply, or has an array of more than 65,536 elements.
+  // Returns the next reply, in the order of the commands, or the next message of a subscription. Calls flush() first,
+  // so that no caller waits for the reply to a command that was not sent. Returns an error as any reply. Throws
+  // redis::error for an invalid reply, or an array of more than 65,536 elements.
   reply receive();
 
-  // Is it open with nothing to read? One that is not, though no reply is due, has come to its end. Does not wait.
+  // Whether it is open with nothing to read. If it is not, though no reply is due, it has ended. Never waits.
   [[nodiscard]] bool is_quiet() const;
 
   // The reply, unless it is an error: throws redis::error.

@@ -23,7 +23,7 @@ failure error_in(const redisReply* reply) {
   return failure(unfit ? failure::unfit : failure::refused, "redis refused: " + text);
 }
 
-// nullopt: there is no value, or it is no number.
+// nullopt if there is no value, or it is not a number.
 std::optional<std::int64_t> number_in(const redisReply* reply) {
   if (reply->type != REDIS_REPLY_STRING) return std::nullopt;
   const std::string_view text = text_of(reply);
@@ -42,7 +42,7 @@ std::span<redisReply* const> elements_of(const redisReply* reply) {
 
 }  // namespace
 
-// As long as flush() has not returned, redis has not got the whole command, and so cannot have done it.
+// Before flush() has returned, redis does not have the whole command, and so cannot have executed it.
 redis::reply counters::command(std::span<const std::string_view> words) {
   bool sent = false;
   try {
@@ -83,7 +83,7 @@ bool counters::remove(std::string_view name) {
 }
 
 std::map<std::string, std::int64_t> counters::all() {
-  std::map<std::string, std::int64_t> found;  // SCAN may tell a key twice
+  std::map<std::string, std::int64_t> found;  // SCAN may return a key twice
   std::string cursor = "0";
   do {
     const std::string pattern = key_of("*");

@@ -14,22 +14,22 @@
 
 namespace redis_counter {
 
-// Redis did not do what it was asked, or nobody knows whether it did.
+// Redis did not execute a command, or it is unknown whether it did.
 struct failure : std::runtime_error {
   enum kind {
     refused,      // it answered with an error, and did nothing
-    unfit,        // as refused: what lies there cannot be counted with
-    unreachable,  // it was not asked: there was no connection in time
-    broken,       // the connection ended before the reply came: not known
-    late,         // the reply did not come in time: not known
+    unfit,        // as refused: the value is not a number
+    unreachable,  // the command was not sent: there was no connection in time
+    broken,       // the connection ended before the reply arrived: unknown
+    late,         // the reply did not arrive in time: unknown
   };
   failure(kind which, const std::string& why) : std::runtime_error(why), what_kind(which) {}
   kind what_kind;
 };
 
-// Each call waits for as long as the deadline_scope around it allows, which there must be; then it throws failure. No
-// command that was sent is repeated: an increment might count twice. All are cancellation points. Used by any number of
-// fibers at a time.
+// Each call must be in a deadline_scope. It waits until the deadline, and then throws failure. It never repeats a
+// command that was sent, because an increment might count twice. All are cancellation points. Any number of fibers may
+// use it at the same time.
 class counters {
  public:
   explicit counters(pool& connections) : connections_(connections) {}
@@ -38,9 +38,9 @@ class counters {
   std::int64_t add(std::string_view name, std::int64_t by);
   // nullopt: there is none.
   std::optional<std::int64_t> get(std::string_view name);
-  // Was there one?
+  // Removes a counter. False if there was none.
   bool remove(std::string_view name);
-  // All of them; of those that come or go meanwhile some.
+  // All counters. Counters that are added or removed meanwhile may be missing.
   std::map<std::string, std::int64_t> all();
   // Returns if redis answers.
   void ping();

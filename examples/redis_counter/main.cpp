@@ -6,14 +6,14 @@
 //   curl -X POST 'http://127.0.0.1:8080/counters/visits?by=10'        # or -d by=10
 //   curl http://127.0.0.1:8080/counters/visits                        # 404 if there is none; -X DELETE removes it
 //   curl http://127.0.0.1:8080/counters                               # all
-//   curl http://127.0.0.1:8080/healthz                                # does redis answer?
+//   curl http://127.0.0.1:8080/healthz                                # whether redis answers
 //
 // Without redis, requests wait for it as long as --timeout says, and are then answered with 503. A change is never sent
 // twice: if the connection ends (502) or the time is over (504) before redis has replied, the answer says that the
 // outcome is unknown. When redis is back, so is the service.
 //
-// It stops on SIGINT or SIGTERM: it accepts nobody any more, answers the requests under way, and then says what it has
-// served.
+// It stops on SIGINT or SIGTERM: it accepts no more connections, answers the requests under way, and then reports its
+// totals.
 
 #include "../bounded_log.hpp"
 #include "../program.hpp"
@@ -61,7 +61,7 @@ void describe(CLI::App& app, arguments& given) {
   app.add_flag("--verbose", given.verbose, "Log every request");
 }
 
-// What it says at its end.
+// Returns the last message.
 std::string run(const arguments& given, const ulexite::net::endpoint& redis, examples::stop_signals& signals) {
   const std::chrono::milliseconds limit(given.timeout_ms);
   pool connections(redis, given.pool, limit);

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds first_pause = 20ms, longest_pause = 500ms;
 
-// A permit that this fiber holds for as long as it lives.
+// A permit that this fiber holds as long as the object exists.
 struct permit {
   explicit permit(ulexite::binary_semaphore& from) : from(from) { from.acquire(); }
   permit(const permit&) = delete;
@@ -58,7 +58,7 @@ std::unique_ptr<redis::connection> pool::take() {
   return connect();
 }
 
-// The one used last. A redis that was restarted has ended the idle ones: a command would be lost on them.
+// The connection that was used last. A restarted redis has ended the idle ones, and a command would be lost on them.
 std::unique_ptr<redis::connection> pool::take_idle() {
   for (;;) {
     std::unique_ptr<redis::connection> last;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Connections to redis that requests share: at most so many, each used by one fiber at a time.
+// Connections to redis that requests share, up to a limit. One fiber at a time uses a connection.
 
 #include "../redis/connection.hpp"
 
@@ -19,13 +19,13 @@ namespace redis_counter {
 
 class pool {
  public:
-  // Connects when the first one is needed. `patience`: how long connecting, or a reply, may take at most.
+  // Connects when the first one is needed. `patience` is the time limit of a connect, and of a reply.
   pool(ulexite::net::endpoint redis, std::size_t size, std::chrono::nanoseconds patience);
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
 
-  // A connection for the time being. It is closed at the end, for who knows what replies are still under way on it: an
-  // exception, a time limit that ran out. Only one that was handed back goes to the next.
+  // A borrowed connection. The destructor closes it, because replies may still be under way after an exception or a
+  // time-out. Only a connection that was handed back is used again.
   class lease {
    public:
     explicit lease(pool& from);  // see acquire
@@ -34,7 +34,7 @@ class pool {
     ~lease();
 
     redis::connection* operator->() noexcept { return connection_.get(); }
-    // All replies have been received: another may use it.
+    // Call it when all replies have been received: another fiber may then use the connection.
     void hand_back();
 
    private:
@@ -42,13 +42,13 @@ class pool {
     std::unique_ptr<redis::connection> connection_;
   };
 
-  // Waits until one of the connections is free, and connects if none is open: again and again, with growing pauses
-  // between, until it succeeds. So call it in a deadline_scope. A cancellation point.
+  // Waits until a connection is free, and connects if none is open. Repeats this, with growing pauses, until it
+  // succeeds. So call it in a deadline_scope. A cancellation point.
   [[nodiscard]] lease acquire() { return lease(*this); }
 
-  // Why nobody gets a connection.
+  // The reason why no connection is available.
   [[nodiscard]] std::string trouble() const;
-  // How many connections were made until now.
+  // The number of connections made so far.
   [[nodiscard]] std::uint64_t connects() const;
 
  private:
@@ -64,7 +64,7 @@ class pool {
   const std::chrono::nanoseconds patience_;
   ulexite::counting_semaphore<> free_;        // leases to be had
   ulexite::binary_semaphore may_connect_{1};  // one at a time: while redis is down, pauses are not multiplied
-  clock::time_point next_attempt_{};          // whoever may connect owns these two
+  clock::time_point next_attempt_{};          // owned by the holder of may_connect_, like the next member
   std::chrono::milliseconds pause_{0};
   mutable ulexite::mutex guard_;  // of the rest
   std::vector<std::unique_ptr<redis::connection>> idle_;

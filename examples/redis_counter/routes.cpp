@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// What the client has done wrong.
+// A client's error.
 struct complaint {
   http::status status;
   std::string why;
@@ -35,7 +35,7 @@ response to_response(const result& made, unsigned version, bool keep_alive) {
   sent.set(http::field::content_type, "application/json");
   if (!made.allow.empty()) sent.set(http::field::allow, made.allow);
   sent.keep_alive(keep_alive);
-  // What is not UTF-8 must not make an exception of an answer.
+  // Bytes that are not UTF-8 must not cause an exception.
   sent.body() = made.body.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   sent.prepare_payload();
   return sent;
@@ -119,7 +119,7 @@ http::status status_of(failure::kind what) {
   }
 }
 
-// Says of a change whether it was made, as far as anybody knows.
+// Reports whether a change was made, if that is known.
 result from_failure(const failure& error, const request& asked) {
   result made{status_of(error.what_kind), {{"error", error.what()}}};
   if (asked.method() == http::verb::get) return made;

@@ -12,10 +12,10 @@ namespace redis_counter {
 using request = boost::beast::http::request<boost::beast::http::string_body>;
 using response = boost::beast::http::response<boost::beast::http::string_body>;
 
-// Does what a request asks for, in `limit` at most, and answers in JSON whatever comes. Waits; a cancellation point.
+// Executes a request within `limit`, and always answers in JSON. Waits; a cancellation point.
 [[nodiscard]] response answer(const request& asked, counters& all, std::chrono::nanoseconds limit);
 
-// The answer to what could not be read as a request. The connection ends with it.
+// The answer to an unreadable request. The connection ends with it.
 [[nodiscard]] response refusal(boost::beast::http::status status, const std::string& why);
 
 }  // namespace redis_counter

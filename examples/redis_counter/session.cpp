@@ -49,7 +49,7 @@ class session {
   boost::beast::flat_buffer buffer_{64 * 1024};  // the most: a chunk's extension and a trailer have no other limit
 };
 
-// nullopt: there is none to come.
+// nullopt if there are no more.
 std::optional<request> session::read() {
   http::request_parser<http::string_body> parser;
   parser.header_limit(8 * 1024);
@@ -62,7 +62,7 @@ std::optional<request> session::read() {
   return std::nullopt;
 }
 
-// Tells the client what was wrong with its request, unless it is the connection that failed.
+// Answers the client's wrong request, unless the connection failed.
 void session::refuse(const error_code& error) {
   if (error.category() != make_error_code(http::error::bad_version).category()) return;
   if (error == http::error::end_of_stream || error == http::error::partial_message) return;

@@ -11,16 +11,16 @@
 
 namespace redis_counter {
 
-// What all connections of clients share.
+// Shared by all connections of clients.
 struct service {
   counters& all;
   std::chrono::nanoseconds limit;  // for redis, in each request
-  std::stop_token closing{};       // told when no more requests are wanted
+  std::stop_token closing{};       // set when no more requests are accepted
   std::atomic<std::uint64_t> requests{0};
 };
 
-// Answers the requests of one connection, one after the other, until its reads meet the end. Never throws for what a
-// client does.
+// Answers the requests of one connection, one after the other, until its reads meet the end. Never throws for errors of
+// the client.
 void serve(ulexite::net::tcp_stream& client, service& shared);
 
 }  // namespace redis_counter

@@ -17,8 +17,8 @@ namespace {
 namespace ux = ulexite;
 using ux::net::tcp_stream;
 
-// All that the proxy keeps of a direction, and so what bounds its memory: it reads when this has been written. A slow
-// reader fills the kernel's buffers behind it and before it, and then TCP stops the sender.
+// The proxy's only buffer of a direction, which bounds its memory: it reads only when the buffer has been written. A
+// slow reader fills the kernel's buffers on both sides, and then TCP stops the sender.
 constexpr std::size_t buffer_size = 32 * 1024;
 
 std::string name_of_peer(const tcp_stream& stream) try {
@@ -27,7 +27,7 @@ std::string name_of_peer(const tcp_stream& stream) try {
   return "gone";  // reset before it was looked at
 }
 
-// What one direction has done: its fiber's own until both have ended.
+// The results of one direction. Only its fiber uses them until both have ended.
 struct direction {
   std::uint64_t bytes = 0;
   bool ended = false;
@@ -73,8 +73,8 @@ session::~session() {
   served_.bytes.fetch_add(to_upstream_.bytes + to_client_.bytes, std::memory_order_relaxed);  // counter
 }
 
-// Each direction is a fiber of its own, this one and a child. Neither waits for the other but at the end; the one that
-// fails closes both streams, and that ends the other.
+// Each direction has a fiber: this one and a child. They wait for each other only at the end. A direction that fails
+// closes both streams, which ends the other.
 void session::run() {
   if (!connect()) return;
   last_move_.store(ux::steady_clock::now(), std::memory_order_relaxed);  // before there is a second fiber
@@ -91,7 +91,7 @@ bool session::connect() {
   return !error;
 }
 
-// Passes on what `from` sends, and then its end, while the other direction goes on.
+// Forwards the bytes of `from`, and then its end, while the other direction continues.
 void session::pump(tcp_stream& from, tcp_stream& to, direction& done) {
   std::array<char, buffer_size> buffer;
   std::error_code error;
@@ -132,8 +132,8 @@ ux::steady_clock::time_point session::idle_at() const {
   return last_move_.load(std::memory_order_relaxed) + given_.idle_timeout;  // a time, nothing else depends on it
 }
 
-// The first failure is the reason; what the other direction meets then comes of it. Both sides are reset: neither must
-// take for a whole transfer what was cut.
+// The first failure is the reason; the other direction fails as a result. Both sides are reset, so that neither takes a
+// cut transfer for a complete one.
 void session::fail(const tcp_stream& where, std::error_code error) {
   if (failed_.exchange(true, std::memory_order_relaxed)) return;  // who wins alone goes on; read after the scope's end
   if (error == ux::errc::cancelled)

@@ -24,8 +24,8 @@ struct totals {
   std::atomic<std::uint64_t> connections{0}, bytes{0};
 };
 
-// Connects to the upstream, and forwards until both directions have ended, or one has failed. Logs one line at the end,
-// however that comes. When the fiber is asked to stop, both sides are reset.
+// Connects to the upstream, and forwards until both directions have ended, or one has failed. Logs one line at the end
+// in any case. When the fiber is asked to stop, resets both sides.
 void forward(ulexite::net::tcp_stream& client, const settings& given, totals& served);
 
 }  // namespace tcp_proxy

@@ -6,7 +6,7 @@
 
 namespace tour {
 
-// Thrown when something was computed, and it was not what it should be.
+// Thrown when a computed result is wrong.
 class wrong_result : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

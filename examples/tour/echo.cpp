@@ -41,7 +41,7 @@ std::string random_message(std::minstd_rand& random) {
   return message;
 }
 
-// The client's side: a message is sent when the last one has come back.
+// The client's side: sends a message when the last one has returned.
 void talk(const endpoint& server, std::size_t number, traffic& sent, progress& line) {
   tcp_stream stream = tcp_stream::connect(server);
   std::minstd_rand random(static_cast<unsigned>(number + 1));

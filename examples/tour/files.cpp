@@ -18,7 +18,7 @@ namespace {
 // A file, open for reading.
 class open_file {
  public:
-  // Never waits, not even if the file has just been replaced by a pipe that nobody writes to.
+  // Never waits, not even if the file has just been replaced by a pipe without a writer.
   explicit open_file(const std::filesystem::path& path) noexcept
       : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)) {
     struct stat status{};
@@ -38,8 +38,8 @@ class open_file {
   bool regular_ = false;
 };
 
-// One walk: the directories that are still to be read stand on a stack of our own, since a tree may be deeper than a
-// fiber's stack would bear.
+// One walk. The directories that must still be read are on a separate stack, because a tree may be too deep for a
+// fiber's stack.
 class walk_below {
  public:
   walk_below(skipped& skipped, const std::function<void(source_file)>& found) : skipped_(skipped), found_(found) {}

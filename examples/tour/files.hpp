@@ -14,13 +14,13 @@
 
 namespace tour {
 
-// A regular file, as it stood when it was found.
+// A regular file, as it was when it was found.
 struct source_file {
   std::filesystem::path path;
   struct stat status;
 };
 
-// What is passed over on the way through a directory tree, how often.
+// The numbers of skipped entries of a directory tree.
 struct skipped {
   std::uint64_t unreadable = 0;          // directories, and files that cannot be opened
   std::uint64_t broken_links = 0;        // that lead nowhere
@@ -33,10 +33,10 @@ struct skipped {
 // Calls `found` for each regular file below `directory`; a link to a file counts as one. Blocks in system calls.
 void walk(const std::filesystem::path& directory, skipped& skipped, const std::function<void(source_file)>& found);
 
-// Has the file gone or changed since it was found?
+// Whether the file was removed or changed since it was found.
 bool has_changed(const source_file& file);
 
-// Reads it to its end, so that it lies in memory. Blocks, and needs a thread's stack.
+// Reads a file to its end, so that it is in memory. Blocks, and needs a thread's stack.
 void warm_up(const source_file& file);
 
 // Reads files and counts their words.

@@ -28,7 +28,7 @@ using response = http::response<http::string_body>;
 constexpr int requests_of_a_client = 25;
 constexpr std::string_view path = "/square/";
 
-// GET /square/12 is answered with 144, all else with 404.
+// Answers GET /square/12 with 144, and every other request with 404.
 response answer_to(const request& asked) {
   const std::string_view target(asked.target().data(), asked.target().size());
   response answer(http::status::not_found, asked.version());
@@ -47,7 +47,7 @@ response answer_to(const request& asked) {
 
 // The server's side of a connection: one request after the other, as long as the client keeps it.
 void serve(tcp_stream connection, std::atomic<std::uint64_t>& served) {
-  ulexite::asio_stream stream(connection);      // refers to it, as Beast wants to see it
+  ulexite::asio_stream stream(connection);      // refers to the connection, in the form that Beast needs
   boost::beast::flat_buffer buffer(64 * 1024);  // the most that it may hold
   for (bool more = true; more; ++served) {
     request asked;
@@ -72,7 +72,7 @@ response ask(ulexite::asio_stream& stream, boost::beast::flat_buffer& buffer, co
   return answer;
 }
 
-// The client's side: the last of its requests asks for what is not there, and ends the connection.
+// The client's side: its last request asks for a missing page, and ends the connection.
 void visit(const endpoint& server, std::size_t client, progress& line) {
   tcp_stream connection = tcp_stream::connect(server);
   ulexite::asio_stream stream(connection);

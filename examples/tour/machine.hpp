@@ -2,14 +2,14 @@
 
 #include <cstddef>
 
-// What the tour wants to know of the machine.
+// Properties of the machine that the tour uses.
 namespace tour {
 
 // Bytes of memory that this process occupies; 0 if the system does not say.
 std::size_t resident_memory();
 
-// Raises the soft limit of open descriptors to the hard one if fewer than `wanted` could be opened, and returns how
-// many can be, `wanted` at most.
+// Raises the soft limit of open descriptors to the hard one if fewer than `wanted` could be opened, and returns the
+// possible number, at most `wanted`.
 std::size_t descriptors_for(std::size_t wanted);
 
 }  // namespace tour

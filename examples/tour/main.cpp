@@ -1,5 +1,5 @@
-// What Ulexite is, in less than a minute: four programs of the kind that fibers are good at, each of whose results is
-// checked. Reads from the top: options, then the parts one after the other, then the summary.
+// Ulexite in less than a minute: four programs that suit fibers, with checked results. Read it from the top: options,
+// then the parts one after the other, then the summary.
 
 #include "part.hpp"
 #include "summary.hpp"
@@ -36,7 +36,7 @@ void describe(CLI::App& app, options& chosen) {
       ->check(CLI::ExistingDirectory);
 }
 
-// What there is of the licenses and the C headers; else the directory we are in.
+// The licenses and the C headers, if they exist; otherwise the current directory.
 std::vector<std::filesystem::path> usual_directories() {
   std::vector<std::filesystem::path> found;
   for (const char* const path : {"/usr/share/common-licenses", "/usr/include"})

@@ -1,4 +1,4 @@
-// Part 1: as many fibers as would bring down a program that used a thread for each.
+// Part 1: more fibers than a program could have threads.
 
 #include "check.hpp"
 #include "machine.hpp"
@@ -20,7 +20,7 @@ namespace {
 // All that the fibers share.
 struct meeting {
   const std::uint64_t crowd;
-  ulexite::channel<std::uint64_t> numbers{};  // of capacity 0: who sends meets who receives
+  ulexite::channel<std::uint64_t> numbers{};  // of capacity 0: each send waits for its receive
   ulexite::wait_group to_arrive{crowd};
   std::vector<ulexite::join_handle<std::uint64_t>> fibers{};
 
@@ -35,7 +35,7 @@ struct meeting {
   }
 };
 
-// What one fiber does. Counting itself in is the last thing before it waits.
+// The function of one fiber. It counts itself in as its last step before it waits.
 std::uint64_t take_a_number(meeting& all) {
   all.to_arrive.done();
   return all.numbers.receive().value_or(0);
@@ -47,7 +47,8 @@ void spawn_the_crowd(meeting& all, ulexite::runtime& runtime, progress& line) {
     all.fibers.push_back(ulexite::spawn([&all] { return take_a_number(all); }));
     line.add();
   }
-  // A fiber for whose stack there is no memory starts when another has ended. Nobody would: they all wait for us.
+  // A fiber without memory for its stack starts when another has ended. But no fiber would end, because they all wait
+  // for us.
   while (!all.to_arrive.wait_for(1s))
     check(runtime.metrics().stacks_refused == 0, "the system refuses the memory for so many stacks; try --fibers");
 }

@@ -11,17 +11,17 @@
 // The tour: each part shows one thing that fibers are good at, on work whose result can be checked.
 namespace tour {
 
-// What a part has to tell: a line of the table, and lines that follow below it.
+// The result of a part: a line of the table, and lines that follow below it.
 struct result {
   std::string done;                  // what was done
-  std::string check;                 // what was compared, and held
+  std::string check;                 // the comparison that held
   double seconds = 0;                // of the measured work alone
   std::string rate;                  // of the same
-  std::vector<std::string> details;  // what is worth knowing besides
+  std::vector<std::string> details;  // other interesting facts
 };
 
-// The parts. Each runs its fibers in `runtime`, throws wrong_result when a check fails, and anything else when the
-// machine refuses something.
+// The parts. Each runs its fibers in `runtime`, throws wrong_result if a check fails, and another exception if the
+// system refuses a resource.
 result meet_on_a_channel(ulexite::runtime& runtime, std::size_t crowd);
 result count_words(ulexite::runtime& runtime, const std::vector<std::filesystem::path>& directories);
 result echo_over_tcp(ulexite::runtime& runtime, std::size_t clients);

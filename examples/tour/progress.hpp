@@ -8,8 +8,8 @@
 
 namespace tour {
 
-// Tells on stderr how far a part has come while it lives: on a terminal a line that a fiber of the same runtime
-// rewrites ten times a second, otherwise one plain line at the start.
+// Shows the progress of a part on stderr while it exists. On a terminal a fiber of the runtime rewrites a line ten
+// times a second; otherwise there is one plain line at the start.
 class progress {
  public:
   // `total` 0: unknown. The texts must outlive it.

@@ -14,8 +14,8 @@
 
 namespace tour {
 
-// What a small server is: a fiber for each connection, which reads and writes as if it had a thread to itself. Calls
-// serve(stream) in each. Returns when the listener has been closed and every connection has ended.
+// A small server: a fiber for each connection, which reads and writes as if it had its own thread. Calls serve(stream)
+// in each. Returns when the listener has been closed and every connection has ended.
 template <class Serve>
 void serve_connections(ulexite::net::tcp_listener& listener, Serve serve) {
   team connections;
@@ -25,13 +25,13 @@ void serve_connections(ulexite::net::tcp_listener& listener, Serve serve) {
     if (error) break;
     connections.spawn([&serve, stream = std::move(stream)]() mutable { serve(std::move(stream)); });
   }
-  listener.close();  // if it was not: whoever still wants to connect is refused instead of waiting for ever
+  listener.close();  // if it was not: later clients are refused instead of waiting for ever
   if (error != std::errc::bad_file_descriptor) throw std::system_error(error, "accept");
   connections.wait();
 }
 
 // Runs such a server on a free port of the loopback interface and `clients` fibers that call be_client(endpoint,
-// number). The first exception comes back. Inside a fiber.
+// number). Throws the first exception. Inside a fiber.
 template <class Serve, class BeClient>
 void serve_clients(std::size_t clients, Serve serve, BeClient be_client) {
   ulexite::net::tcp_listener listener(ulexite::net::endpoint::parse("127.0.0.1:0"));
@@ -45,12 +45,12 @@ void serve_clients(std::size_t clients, Serve serve, BeClient be_client) {
   server.wait();
 }
 
-// How many clients there can be: both ends of a connection are ours, and each is a descriptor.
+// The possible number of clients. Both ends of a connection are ours, and each needs a descriptor.
 inline std::size_t possible_clients(std::size_t wanted) {
   return std::max<std::size_t>(1, descriptors_for(2 * wanted) / 2);
 }
 
-// What to say about that, if anything.
+// A message if there are fewer clients than wanted.
 inline std::vector<std::string> told_if_fewer(std::size_t clients, std::size_t wanted) {
   if (clients == wanted) return {};
   return {"only " + grouped(clients) + " clients instead of " + grouped(wanted) +

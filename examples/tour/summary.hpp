@@ -8,7 +8,7 @@
 
 namespace tour {
 
-// What is shown at the end: a table of the parts, what they had to tell besides, and what the runtime counted.
+// The summary at the end: a table of the parts, their other results, and the runtime's counters.
 class summary {
  public:
   void add(std::string part, result result);

@@ -15,7 +15,7 @@ class team {
   team() = default;
   team(const team&) = delete;
   team& operator=(const team&) = delete;
-  // On the way out of a failure: whoever waits is told to stop, and what it throws then is of no interest.
+  // After a failure: asks the waiting fibers to stop, and ignores their exceptions.
   ~team() {
     for (auto& fiber : fibers_) fiber.request_stop();
     try {

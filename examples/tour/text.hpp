@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-// Numbers as a person reads them.
+// Numbers in a form that is easy to read.
 namespace tour {
 
 std::string grouped(std::uint64_t number);                        // 1,234,567

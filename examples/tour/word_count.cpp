@@ -1,6 +1,6 @@
-// Part 2: a pipeline. One fiber hands out files, several read and count, one brings the results together; channels lie
-// between them. Then one plain thread counts all over again, and must find the same. Both find the files listed and in
-// memory, else the first of them would be timed with the disk.
+// Part 2: a pipeline. One fiber hands out files, several read and count, and one collects the results; channels connect
+// them. Then one plain thread counts again, and must get equal results. Before both, the files are listed and read into
+// memory. Otherwise the first measurement would include the disk.
 
 #include "check.hpp"
 #include "files.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 using directories = std::vector<std::filesystem::path>;
 
-// What is known in the end. Each file has its place in both vectors.
+// The results. Each file has its place in both vectors.
 struct census {
   std::vector<source_file> files;
   std::vector<std::optional<file_count>> counts;
@@ -29,7 +29,7 @@ struct census {
   skipped passed_over;
 };
 
-// What goes to the readers, and from them to the collector.
+// Passed to the readers, and from them to the collector.
 struct assignment {
   std::size_t number;
   const source_file* file;
@@ -41,7 +41,7 @@ struct tally {
 using assignments = ulexite::channel<assignment>;
 using tallies = ulexite::channel<tally>;
 
-// Closes a channel at the end of a scope, however that is left: nobody waits for a fiber that has failed.
+// Closes a channel at the end of a scope, also after an exception, so that no fiber waits for one that has failed.
 template <class T>
 class closing {
  public:
@@ -54,7 +54,7 @@ class closing {
   ulexite::channel<T>& channel_;
 };
 
-// Runs ahead of the readers as far as the channel has room, then waits for them.
+// Runs ahead of the readers while the channel has room, then waits for them.
 void hand_out(const std::vector<source_file>& files, assignments& to_read) {
   const closing end(to_read);
   for (std::size_t i = 0; i < files.size(); ++i) to_read.send({i, &files[i]});
@@ -106,8 +106,8 @@ census count_alone(const std::vector<source_file>& files, progress& line) {
   return all;
 }
 
-// Throws unless both found the same. Returns the number of files that are not comparable, since somebody changed or
-// removed them meanwhile.
+// Throws unless both results are equal. Returns the number of files that cannot be compared, because they were changed
+// or removed meanwhile.
 std::size_t compare(const census& fibers, const census& alone) {
   check_equal("files counted", fibers.counts.size(), fibers.files.size());
   std::size_t changed = 0;
@@ -177,7 +177,7 @@ result count_words(ulexite::runtime& runtime, const directories& roots) {
     line.add();
   }
 
-  // Each reader has a table of words. More of them than worker threads would only drive each other's out of the caches.
+  // Each reader has a table of words. More tables than workers would only displace each other from the caches.
   const std::size_t readers = std::max<std::size_t>(2, runtime.metrics().workers);
   line.restart("files counted", all.files.size());
   const stopwatch fibers;

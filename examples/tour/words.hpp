@@ -32,8 +32,8 @@ struct file_count {
   friend bool operator==(const file_count&, const file_count&) = default;
 };
 
-// Cuts the text of one file into words, which come in pieces of any size: a word is a run of ASCII letters, upper case
-// counts as lower case.
+// Cuts the text of one file, in pieces of any size, into words. A word is a run of ASCII letters; upper case counts as
+// lower case.
 class tokenizer {
  public:
   explicit tokenizer(word_counts& into) noexcept : into_(into) {}
@@ -45,7 +45,7 @@ class tokenizer {
   void end_word();
 
   word_counts& into_;
-  std::string word_;  // what has been seen of the one that is under way
+  std::string word_;  // the beginning of the present word
   file_count count_;
 };
 

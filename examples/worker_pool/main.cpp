@@ -3,8 +3,8 @@
 //   worker_pool --output /tmp/packed *.log
 //   find . -name '*.log' | worker_pool --workers 8 --attempts 5 --output /tmp/packed
 //
-// A job that fails is tried again after a while. On SIGINT or SIGTERM it begins no other job, finishes those that it
-// has begun, and says what it has done; a second signal cancels them.
+// A job that fails is tried again after a while. On SIGINT or SIGTERM it begins no other job, finishes the jobs under
+// way, and reports its results; a second signal cancels them.
 
 #include "../program.hpp"
 #include "pool.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 struct pool_options {
-  std::vector<std::string> files;  // none: their names come by standard input, one a line
+  std::vector<std::string> files;  // none: read the names from standard input, one a line
   std::string output = ".";
   std::size_t workers = 4;
   unsigned attempts = 3;
@@ -24,13 +24,13 @@ struct pool_summary {
   std::uint64_t read = 0, written = 0;  // bytes, of the jobs done
 };
 
-// Workers that take jobs from one channel and send what became of them to another, and a coordinator between the two.
+// Workers that take jobs from one channel and send the results to another, and a coordinator between the two.
 class pool {
  public:
   explicit pool(const pool_options& given) : given_(given) {}
 
-  // Until all jobs are done or have failed for good. After the first signal no job is begun any more, and those under
-  // way are finished; the second signal cancels these too.
+  // Runs until all jobs are done or have finally failed. After the first signal it begins no more jobs, and finishes
+  // the jobs under way; the second signal cancels these too.
   pool_summary run(examples::stop_signals& signals);
 
  private:
@@ -51,10 +51,10 @@ class pool {
   void count_what_is_left();
 
   const pool_options& given_;
-  // None has a buffer, so a job is always in somebody's hands, and reading names waits for the workers.
+  // None has a buffer, so a fiber always holds each job, and reading names waits for the workers.
   ulexite::channel<job> submitted_, again_, to_do_, done_;
 
-  // The coordinator's.
+  // Of the coordinator.
   enum class phase { running, draining, cancelled } phase_ = phase::running;
   job next_;               // for the worker that is free first,
   bool has_next_ = false;  // if there is one

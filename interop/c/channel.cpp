@@ -26,7 +26,7 @@ struct timer_of_c final : detail::timer_case {
   using timer_case::timer_case;
 };
 
-// One case of the caller's, and what it needs while it waits.
+// One case of the caller, and its state during the wait.
 struct prepared {
   std::variant<std::monostate, receive_of_c, send_of_c, join_of_c, timer_of_c> what;
   cell element;
@@ -47,7 +47,7 @@ struct prepared {
     }
   }
 
-  // What it has brought. For the one that was chosen.
+  // Takes the received value. For the chosen case.
   void take() noexcept {
     if (auto* const received = std::get_if<receive_of_c>(&what)) {
       if (received->value) {
@@ -61,7 +61,7 @@ struct prepared {
   }
 };
 
-// Of each case and the time. Few stand in the frame.
+// Room for each case and the time. A few are in the frame.
 struct select_room {
   explicit select_room(std::size_t count) {
     if (count <= few) return;

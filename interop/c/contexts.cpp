@@ -10,7 +10,7 @@
 namespace ulexite::c {
 namespace {
 
-// Guards of C have no block that they end with: a fiber has a list of each kind, the youngest first.
+// In C no scope ends a guard. So a fiber has a list of guards of each kind, the youngest first.
 template <class Guard>
 struct guards {
   guards() = default;

@@ -12,7 +12,7 @@
 namespace ulexite::c {
 namespace {
 
-// Until the fiber's record has it, a collector finds it here.
+// A collector finds the argument here until the fiber's record has it.
 void keep_alive(void* argument) noexcept { asm volatile("" : : "r"(argument) : "memory"); }
 
 void drop(ulx_fiber* fiber) noexcept {
@@ -25,7 +25,7 @@ ulx_fiber* self() noexcept {
   return rare ? static_cast<ulx_fiber*>(rare->c_handle) : nullptr;
 }
 
-// What the calling fiber is to the C interface, while its function runs.
+// The handle of the calling fiber in the C interface, while its function runs.
 class with_handle {
  public:
   with_handle(ulx_fiber* fiber, void* data) : fiber_(fiber) {
@@ -33,7 +33,7 @@ class with_handle {
     mine.c_handle = fiber;
     mine.user_data = data;
   }
-  // The last step: a caller that waits for the end may free what the fiber was given.
+  // The last step: a caller that waits for the end may then free the fiber's argument.
   ~with_handle() {
     detail::this_task()->rare_state().c_handle = nullptr;  // made above
     fiber_->ended.set();
@@ -46,7 +46,7 @@ class with_handle {
   ulx_fiber* const fiber_;
 };
 
-// It stays as long as the caller has the handle. Null: the fiber of ulx_runtime_run.
+// The task of a fiber; it stays as long as the caller has the handle. Null: the fiber of ulx_runtime_run.
 detail::task* task_of(const ulx_fiber* fiber) noexcept {
   const std::lock_guard lock(fiber->guard);
   return detail::handle_access::task_if_any(fiber->handle);
@@ -59,7 +59,7 @@ fiber_options to_options(const ulx_spawn_options& given) {
   return options;
 }
 
-// Where the options want it. `body` is called in a fiber.
+// Spawns in the runtime or context of the options. A fiber calls `body`.
 template <class F>
 join_handle<> spawn_where(const ulx_spawn_options& given, F body, const void* caller) {
   if (given.runtime && given.strand)

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the handles of the C interface are, and how its functions turn exceptions into numbers.
+// The handles of the C interface, and the conversion of exceptions to error numbers.
 
 #include <ulexite/interop/ulexite.h>
 #include <ulexite/base/error.hpp>
@@ -29,14 +29,14 @@
 
 namespace ulexite::c {
 
-// The embedder's memory, or malloc's. Throws std::bad_alloc.
+// Allocates the embedder's memory, or malloc's. Throws std::bad_alloc.
 void* allocate(std::size_t bytes);
 void release(void* memory) noexcept;
 
-// Has the process use the memory of these hooks. Throws std::invalid_argument.
+// Makes the process use the memory of these hooks. Throws std::invalid_argument.
 void use_memory_of(const ulx_hooks& hooks);
 
-// Objects that may hold the embedder's pointers lie in that memory.
+// A base for objects that may hold the embedder's pointers: they are allocated in the embedder's memory.
 struct in_embedders_memory {
   static void* operator new(std::size_t bytes) { return allocate(bytes); }
   static void operator delete(void* memory) noexcept { release(memory); }
@@ -74,10 +74,10 @@ class cell {
   alignas(16) char place_[16] = {};
 };
 
-// What a call has of one that failed.
+// The error number of the exception that is being handled.
 int error_of_exception() noexcept;
 
-// Calls the function, which returns an error, and turns what it throws into one.
+// Calls the function, which returns an error, and converts its exceptions to one.
 template <class F>
 int guarded(F&& function) noexcept {
   if (refused_in_handler()) return ULX_EUSAGE;
@@ -87,7 +87,7 @@ int guarded(F&& function) noexcept {
     return error_of_exception();
   }
 }
-// The same for a function that returns a new object.
+// As above, for a function that returns a new object.
 template <class F>
 auto made(F&& function) noexcept -> decltype(function()) {
   decltype(function()) result = nullptr;
@@ -105,8 +105,8 @@ inline steady_clock::time_point to_time(std::int64_t deadline) noexcept {
   return steady_clock::time_point(std::chrono::nanoseconds(deadline));
 }
 
-// Reads a struct of the caller's that begins with its size, which may be smaller or larger than this library's. Throws
-// std::invalid_argument naming what is wrong. Null: the defaults.
+// Reads a struct of the caller that begins with its size. It may be smaller or larger than this library's struct. Null
+// means the defaults. Throws std::invalid_argument that names the error.
 void read_sized(void* into, std::size_t size, const void* given, const char* name);
 template <class T>
 T read_struct(const T* given, const char* name) {
@@ -116,13 +116,13 @@ T read_struct(const T* given, const char* name) {
   return own;
 }
 
-// The hooks of the runtime whose worker the caller runs on; null: none.
+// The hooks of the caller's runtime, or null.
 const ulx_hooks* hooks_of_worker() noexcept;
 
 // Calls main(data) in a fiber that has a handle, for ulx_self.
 std::intptr_t run_with_handle(std::intptr_t (*main)(void*), void* data);
 
-// Calls fiber_start and fiber_end around what a fiber does.
+// Calls fiber_start and fiber_end around a fiber's function.
 class announced_fiber {
  public:
   announced_fiber();
@@ -133,7 +133,7 @@ class announced_fiber {
 
 }  // namespace ulexite::c
 
-// What lies in a channel lies where a collector sees it.
+// A channel's values are in memory that a collector sees.
 template <>
 struct ulexite::detail::ring_memory<ulexite::c::cell> {
   static void* allocate(std::size_t slots) { return c::allocate(slots * sizeof(c::cell)); }
@@ -144,7 +144,7 @@ struct ulx_runtime {
   ulx_runtime(ulexite::runtime_options options, const ulx_hooks& given) : hooks(given), of(std::move(options)) {}
   const ulx_hooks hooks;
   ulexite::runtime of;
-  std::unique_ptr<ulexite::stopped_world> stopped;  // while it is stopped; its stopper's
+  std::unique_ptr<ulexite::stopped_world> stopped;  // while it is stopped; for the thread that stopped it
 };
 
 struct ulx_strand {
@@ -153,12 +153,12 @@ struct ulx_strand {
 };
 
 namespace ulexite::c {
-// Set once, by the fiber. A wait for it is one for that fiber's end, to dumps and to the search for deadlocks.
+// Set once, by the fiber. Dumps and the search for deadlocks treat a wait for it as a wait for the fiber's end.
 class end_of_fiber {
  public:
   void set() noexcept { event_.set(); }
   [[nodiscard]] bool is_set() const noexcept { return event_.is_set(); }
-  // False: the deadline is over. `who` may be null: then it is a wait for an event.
+  // False if the deadline passed first. If `who` is null, it is a wait for an event.
   bool wait_until(std::int64_t deadline, const detail::task* who) {
     return event_.wait_until_ns(deadline, who ? detail::wait_kind::join : detail::wait_kind::event, who);
   }
@@ -169,13 +169,13 @@ class end_of_fiber {
 };
 }  // namespace ulexite::c
 
-// The fiber holds a reference itself, as long as it runs.
+// A running fiber holds a reference itself.
 struct ulx_fiber : ulexite::c::in_embedders_memory {
   std::atomic<int> references{2};  // State: one for the handle, one while the fiber runs
   std::intptr_t result = 0;        // written before `ended` is set
   ulexite::c::end_of_fiber ended;
   mutable ulexite::detail::spin_lock guard;  // guards the rest
-  ulexite::join_handle<> handle;             // without a fiber: that of ulx_runtime_run
+  ulexite::join_handle<> handle;             // empty for the fiber of ulx_runtime_run
   bool permit = false;
   ulexite::detail::wait_queue parked;
 };

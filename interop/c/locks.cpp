@@ -7,7 +7,7 @@
 namespace ulexite::c {
 namespace {
 
-// A value of C's, which is destroyed by the function of its key.
+// A value of C, which the function of its key destroys.
 struct value_of_c {
   value_of_c() = default;
   value_of_c(const value_of_c&) = delete;

@@ -13,7 +13,7 @@ namespace ulexite::c {
 namespace {
 
 thread_local const ulx_runtime* runtime_of_worker = nullptr;
-// A runtime of ours knows itself only once it is made, and its threads start later.
+// A runtime has its address only once it is made; its threads start later.
 struct holder {
   ulx_runtime* made = nullptr;
 };
@@ -47,7 +47,7 @@ runtime_options to_options(const ulx_runtime_options& given, const ulx_hooks& ho
   return options;
 }
 
-// A copy of what lies in the calling thread's own, which a fiber may leave.
+// Returns a copy of the calling thread's variable, because a fiber may leave the thread.
 [[gnu::noinline]] const ulx_runtime* of_worker() noexcept {
   const ulx_runtime* const* address = &runtime_of_worker;
   asm volatile("" : "+r"(address));

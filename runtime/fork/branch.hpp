@@ -1,10 +1,11 @@
 #pragma once
 
-// One branch of a fork: a function that the fiber which forked will call itself, unless another worker takes it first.
-// It stands in that fiber's frame, and in a deque of its worker (fork_queue::offer). Until it is taken it costs neither
-// memory nor a locked instruction: the lazy task creation of Mohr, Kranz and Halstead (1990), in the form of Frigo,
-// Leiserson and Randall's Cilk-5 (1998), but that a worker which waits for a stolen branch leaves its fiber instead of
-// working on other branches on top of its stack. A branch that was taken becomes a fiber, which may wait for anything.
+// One branch of a fork: a function that the forking fiber will call itself, unless another worker takes it first. It is
+// in the forking fiber's frame, and in a deque of its worker (fork_queue::offer). Until it is taken it costs neither
+// memory nor a locked instruction. This is the lazy task creation of Mohr, Kranz and Halstead (1990), in the form of
+// Frigo, Leiserson and Randall's Cilk-5 (1998). One thing differs: a fiber that waits for a stolen branch is suspended,
+// and its worker runs no other branches on top of its stack. A taken branch becomes a fiber, which may wait for
+// anything.
 
 #include <ulexite/runtime/fork/branch_fate.hpp>
 #include <ulexite/runtime/fork/fork_queue.hpp>
@@ -22,17 +23,17 @@ class branch {
   branch(const branch&) = delete;
   branch& operator=(const branch&) = delete;
 
-  // The taker's side: its fiber, which is to be run next; or null when there is no room for one more, and whoever
-  // forked has to call the function himself.
+  // The taker's side. Makes the branch's fiber, which the taker must run next. Null if there is no room for another
+  // fiber; then the forking fiber calls the function itself.
   task* start(runtime_state& home) noexcept;
 
-  // Is it known what has become of it? The forking fiber, and who runs on its thread.
+  // Whether the fate of the branch is known. Called by the forking fiber, or on its thread.
   [[nodiscard]] bool fate_known() const noexcept { return fate_.known() != 0; }
 
  protected:
   using maker = result_task<void>& (*)(runtime_state& home, branch& taken);
 
-  // What the fiber that will be made has of `forking`: how long it may run, what it hears of, and its room.
+  // The branch's fiber inherits from `forking` its deadline, its shield and its stack size.
   branch(maker make, agent* forking) noexcept
       : make_(make),
         forking_(forking),
@@ -40,9 +41,9 @@ class branch {
         shielded_(forking && forking->shielded) {}
   ~branch() = default;
 
-  // The side of the fiber that forked, once another has taken the branch. Waits until that has ended, and returns its
-  // fiber, for release; null if the branch was given back. It is asked to stop at once if `stop`, or when the caller
-  // is.
+  // The forking fiber's side, once another worker has taken the branch. Waits for the end of the branch's fiber, and
+  // returns this fiber, for release; null if the branch was given back. Asks it to stop at once if `stop`, or when the
+  // caller is asked to stop.
   result_task<void>* wait(bool stop) noexcept;
 
  private:
@@ -51,23 +52,22 @@ class branch {
   [[nodiscard]] std::uintptr_t wait_for_fate() noexcept;
   void publish_fate(runtime_state& home, std::uintptr_t fate) noexcept;
 
-  const maker make_;
-  agent* const forking_;
-  const std::int64_t deadline_;
-  const bool shielded_;
+  const maker make_;             // makes the fiber of a taken branch
+  agent* const forking_;         // null on a plain thread, where the branch is not offered
+  const std::int64_t deadline_;  // a copy of the forking fiber's, which the taker must not read
+  const bool shielded_;          // likewise
   branch_fate<agent> fate_;
 };
 
-// A branch that calls a function. Those of one fiber end in the reverse order of their construction, each by a finish,
-// a take_back that succeeds, or a meanwhile that throws.
+// A branch that calls a function. The branches of one fiber end in the reverse order of their construction. Each ends
+// by a finish, a take_back that succeeds, or a meanwhile that throws.
 template <class F>
 class forked final : public branch {
  public:
-  // `function` is kept by reference. It is offered to the other workers by the construction, if there is room and the
-  // caller is a fiber.
+  // Keeps `function` by reference. Offers it to the other workers, if there is room and the caller is a fiber.
   explicit forked(F& function) noexcept : forked(function, inlined_execution()) {}
 
-  // Calls `first` while others may take the branch. If that throws, the function need not be called any more.
+  // Calls `first` while others may take the branch. If `first` throws, the branch is dropped.
   template <class First>
   void meanwhile(First&& first) {
     try {
@@ -78,8 +78,8 @@ class forked final : public branch {
     }
   }
 
-  // Has the function called here, or waits until it has been called. Throws what it threw. Lets others run before, if
-  // this fiber has not let go for long.
+  // Calls the function here, or waits until its fiber has ended. Throws its exception. Yields first, if this fiber has
+  // not yielded for long.
   void finish() {
     if (take_back()) {
       if (offered_) offered_->yield_if_requested();
@@ -89,7 +89,7 @@ class forked final : public branch {
     }
   }
 
-  // The same after a take_back that has failed.
+  // As finish, after a take_back that has failed.
   void finish_taken() {
     if (result_task<void>* const elsewhere = wait(false)) {
       const release_at_exit last{*elsewhere};
@@ -99,7 +99,7 @@ class forked final : public branch {
     }
   }
 
-  // False: another has it, or has had it.
+  // Takes the branch back. False if another worker has taken it.
   [[nodiscard]] bool take_back() noexcept {
     if (!offered_) return true;
     return inlined_execution().forks == offered_ && offered_->take_back(*this);
@@ -111,8 +111,8 @@ class forked final : public branch {
     ~release_at_exit() { released.release(); }
   };
 
-  // The function need not be called any more. If it has begun, it is asked to stop, and waited for; what it throws is
-  // lost, for something else is being thrown.
+  // Drops the branch: the function is not called. If it has begun, asks it to stop and waits for its end. Its exception
+  // is lost, because another one is being thrown.
   void drop() noexcept {
     if (take_back()) return;
     if (result_task<void>* const elsewhere = wait(true)) {
@@ -131,7 +131,7 @@ class forked final : public branch {
   }
 
   F& function_;
-  fork_queue* offered_ = nullptr;  // that it is in, unless it was taken
+  fork_queue* offered_ = nullptr;  // the queue that has it, unless it was taken
 };
 
 }  // namespace ulexite::detail

@@ -1,15 +1,15 @@
 #pragma once
 
-// What has become of a branch of a fork, from the one who takes it to the fiber that forked, which may have to wait for
-// it: between its theft and its start a branch has no fiber that could be joined.
+// The fate of a branch of a fork. The taker publishes it to the forking fiber, which may have to wait for it: between
+// its theft and its start a branch has no fiber to join.
 //
 // State
-//   state_   0, nothing yet; the agent that waits; or the fate. The taker writes it once, the forking fiber only
-//            over 0, so nobody has to reckon with a third.
+//   state_   0, nothing yet; the agent that waits; or the fate. The taker writes it once, and the forking fiber only
+//            over 0. There is no third writer.
 //
 // Pairings
 //   A  publish exchanges state_, acq_rel  ->  known loads it, or a wait_for that has failed, acquire: the forking fiber
-//      sees what the taker wrote before.
+//      sees the taker's earlier writes.
 //   B  wait_for stores the agent in state_, acq_rel  ->  publish exchanges it out, acq_rel: the taker sees a wait that
 //      is prepared.
 //
@@ -25,25 +25,25 @@ namespace ulexite::detail {
 template <class Agent, class Atomics = std_atomics>
 class branch_fate {
  public:
-  // Publishes `fate`, which is not 0. Returns the waiter that the caller must resume, or null. The taker, once. The
-  // object may be gone at the return.
+  // Publishes `fate`, which is not 0. Returns the waiter that the caller must resume, or null. Called by the taker,
+  // once. The object may be destroyed when this returns.
   [[nodiscard]] Agent* publish(std::uintptr_t fate) noexcept {
     const auto waiter = reinterpret_cast<Agent*>(state_.exchange(fate, Atomics::acq_rel));  // A, B
     return waiter && waiter->word.claim(wake_reason::notified) == claim_result::won ? waiter : nullptr;
   }
 
-  // The fate, or 0. The forking fiber, which does not wait.
+  // The fate, or 0. Called by the forking fiber, while it does not wait.
   [[nodiscard]] std::uintptr_t known() const noexcept { return state_.load(Atomics::acquire); }  // A
 
-  // Has `self` wait for the fate. True: its word is prepared, and it is to be suspended now, not cancellable. False:
-  // the fate is known already. The forking fiber.
+  // Makes `self`, the forking fiber, wait for the fate. True: its word is prepared, and the caller must suspend it now,
+  // not cancellable. False: the fate is known already.
   [[nodiscard]] bool wait_for(Agent& self) noexcept {
     self.word.prepare();
     std::uintptr_t none = 0;
     if (state_.compare_exchange_strong(none, reinterpret_cast<std::uintptr_t>(&self), Atomics::acq_rel,
                                        Atomics::acquire))  // A, B
       return true;
-    static_cast<void>(self.word.retract());  // nobody else knows of the wait
+    static_cast<void>(self.word.retract());  // no other thread knows of the wait
     return false;
   }
 

@@ -13,7 +13,7 @@
 namespace ulexite::detail {
 namespace {
 
-// A worker waits for as much at most: a block of the pool counts 1, with a fiber in it 8.
+// The largest batch of an inspection, for which a worker may wait. A block of the pool counts 1, with a fiber in it 8.
 constexpr std::size_t most_at_a_time = 1024;
 constexpr std::size_t most_edges = 200;
 

@@ -11,7 +11,7 @@
 namespace ulexite::detail {
 namespace {
 
-// Of this process; 0 if that cannot be told.
+// The number of threads of this process; 0 if it cannot be read.
 std::size_t count_threads() {
   std::error_code error;
   std::size_t count = 0;
@@ -21,8 +21,8 @@ std::size_t count_threads() {
   return error ? 0 : count;
 }
 
-// Does each fiber wait for something that only another fiber, or a thread, can give? Of those at the same place the
-// waits are of the same kind, but some may have a timer.
+// Whether each fiber waits for something that only another fiber, or a thread, can provide. Fibers of one group wait in
+// one way, but some may have a timer.
 bool all_wait_for_fibers(const runtime_report& report) {
   return std::ranges::all_of(report.groups, [](const fiber_group& group) {
     return group.oldest.state == fiber_record::status::waiting && !group.any_timed &&
@@ -30,7 +30,7 @@ bool all_wait_for_fibers(const runtime_report& report) {
   });
 }
 
-// All threads of the process are this runtime's, or wait for a fiber.
+// Whether all threads of the process belong to this runtime, or wait for a fiber.
 bool no_thread_can_help(runtime_state& home) {
   const std::size_t own = home.threads_if_quiet();
   return own != 0 && count_threads() == own + signal_dump::threads() + thread_agent::count_blocked();
@@ -60,7 +60,7 @@ void look_for_deadlock(runtime_state& home) try {
   home.handle.deadlocked.store(true, std::memory_order_relaxed);  // published by the stop
   home.request_stop();
 } catch (const std::exception& refused) {
-  warn("it was not found out whether there is a deadlock: %s", refused.what());
+  warn("the search for a deadlock failed: %s", refused.what());
 }
 
 }  // namespace ulexite::detail

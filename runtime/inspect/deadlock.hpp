@@ -4,8 +4,8 @@ namespace ulexite::detail {
 
 class runtime_state;
 
-// Nothing has happened for a while: finds out whether that is for ever, and does what runtime_options::on_deadlock
-// says. The monitor, without any lock.
+// Called when nothing has happened for a while. Finds out whether the fibers wait for ever, and then acts on
+// runtime_options::on_deadlock. Called by the monitor, with no lock held.
 void look_for_deadlock(runtime_state& home);
 
 }  // namespace ulexite::detail

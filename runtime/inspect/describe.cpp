@@ -31,7 +31,7 @@ std::string demangle(const char* name) {
 std::string look_up_frame(const void* address) {
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   Dl_info found{};
-  // The address is where the call returns to, which may be behind the function's end: the call lies before it.
+  // The address is a return address, which may be past the function's end. The call itself is before it.
   if (::dladdr(reinterpret_cast<const void*>(number - 1), &found) == 0 || !found.dli_fname) return hexadecimal(number);
   const std::uintptr_t offset = number - 1 - reinterpret_cast<std::uintptr_t>(found.dli_fbase);
   std::string name = found.dli_sname ? found.dli_sname : symbol_in_file(found.dli_fname, offset);
@@ -75,7 +75,7 @@ std::string describe_wait(const fiber_record& fiber) {
   return text;
 }
 
-// Looked up once in the life of the process: it reads the module's file.
+// Each address is looked up once per process, because the lookup reads the module's file.
 std::string describe_frame(const void* address) {
   static std::mutex guard;
   static std::unordered_map<const void*, std::string>& known = *new std::unordered_map<const void*, std::string>;

@@ -7,7 +7,7 @@
 
 namespace ulexite::detail {
 
-// One object or array of JSON that is being written.
+// Writes one object or array of JSON.
 class json {
  public:
   json(std::ostream& out, char open, char close) : out_(out), close_(close) { out_ << open; }
@@ -15,13 +15,13 @@ class json {
   json& operator=(const json&) = delete;
   ~json() { out_ << close_; }
 
-  // Before the next element of an array.
+  // Call it before the next element of an array.
   std::ostream& next() {
     if (!first_) out_ << ',';
     first_ = false;
     return out_;
   }
-  // Before the value of the next member of an object.
+  // Call it before the value of the next member of an object.
   std::ostream& key(std::string_view name) {
     text(next(), name);
     return out_ << ':';

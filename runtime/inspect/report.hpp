@@ -1,6 +1,6 @@
 #pragma once
 
-// What is seen of a runtime at one time: the workers, the fibers in groups, and who keeps whom waiting.
+// A snapshot of a runtime: the workers, the fibers in groups, and which fiber waits for which.
 
 #include <ulexite/runtime/dump.hpp>
 #include <ulexite/runtime/inspect/wait_graph.hpp>
@@ -28,15 +28,15 @@ struct worker_report {
   bool busy = false;             // it is not parked
   fiber_record runs;             // number 0: no fiber
   std::uint64_t dispatches = 0;  // since the start
-  std::size_t queued = 0;        // runnable behind what it runs
-  std::uint32_t unswitched = 0;  // milliseconds since the monitor saw it change what it runs; 0 below two ticks
+  std::size_t queued = 0;        // runnable items in its queue
+  std::uint32_t unswitched = 0;  // milliseconds since the monitor saw it switch; 0 below two ticks
 };
 
 // Fibers in the same state, spawned at the same place, that wait for the same kind of thing with the same backtrace.
 struct fiber_group {
   static constexpr std::size_t most_others = 7;
 
-  fiber_record oldest;  // of which the wait is the longest
+  fiber_record oldest;  // the fiber with the longest wait
   std::vector<void*> frames;
   std::size_t count = 0;
   std::uint32_t least_waited = 0;       // milliseconds
@@ -49,8 +49,8 @@ struct fiber_group {
 struct runtime_report {
   runtime_metrics metrics;
   std::vector<worker_report> workers;
-  std::vector<fiber_group> groups;                // those that wait first, the oldest first
-  std::array<std::size_t, wait_kinds> waiting{};  // how many fibers wait for each kind of thing
+  std::vector<fiber_group> groups;                // groups that wait come first, the oldest first
+  std::array<std::size_t, wait_kinds> waiting{};  // the number of waiting fibers of each kind
   std::size_t left_out = 0;                       // fibers in no group, because there were too many groups
   std::vector<std::string> findings;
   std::vector<wait_edge> edges;  // some of them
@@ -63,7 +63,7 @@ struct runtime_report {
 runtime_report collect(runtime_state& home, const dump_options& options, std::uint32_t long_wait = 0);
 
 void write_text(std::ostream& out, const runtime_report& report);
-// Of that only what was found, and the fibers.
+// Writes only the findings and the fibers of a report.
 void write_fibers(std::ostream& out, const runtime_report& report);
 void write_prometheus(std::ostream& out, const runtime_report& report);
 // How many waits are long ones, by place.
@@ -78,7 +78,7 @@ void write_frames(std::ostream& out, std::span<void* const> frames);
 std::string describe(const fiber_record& fiber);
 // "server.cpp:12 in main", or "parse(int) (module+0x1234)", or empty.
 std::string describe(spawn_place where);
-// "for mutex 0x7f...": what comes behind "waits".
+// "for mutex 0x7f...": the text after "waits".
 std::string describe_wait(const fiber_record& fiber);
 // "TCP, here 127.0.0.1:80, peer 127.0.0.1:41412", or what else the descriptor of that number is at the moment.
 std::string describe_descriptor(int fd);

@@ -37,7 +37,7 @@ void ring(int) noexcept {
 //   over     the thread must end. Written with `turn` held, read by that thread.
 //   threads  how many threads there are for this: one or none. A hint.
 struct shared {
-  std::mutex turn;  // one comes or goes at a time
+  std::mutex turn;  // one runtime registers or leaves at a time
   std::mutex list;  // guards the runtimes; held over a dump
   std::vector<runtime_state*> runtimes;
   std::thread thread;
@@ -81,7 +81,7 @@ void thread_main() noexcept {
   }
 }
 
-// No signal of the process is to be handled on the new thread.
+// The new thread must not handle any signal of the process.
 std::thread start_thread() {
   sigset_t every, before;
   ::sigfillset(&every);
@@ -97,7 +97,7 @@ std::thread start_thread() {
 }
 
 void start(int signal) {
-  // Never closed, because a handler may still be about to write there.
+  // Never closed, because a handler may still write to it.
   const int made_before = bell.load(std::memory_order_relaxed);  // `turn` held
   const int fd = made_before >= 0 ? made_before : ::eventfd(0, EFD_CLOEXEC);
   if (fd < 0) throw std::system_error(errno, std::system_category(), "ulexite: an eventfd for dump_signal");

@@ -1,8 +1,8 @@
 #pragma once
 
-// Dumps when the process gets a signal: runtime_options::dump_signal, or SIGQUIT if the environment has ULEXITE_DUMP.
-// The handler only writes to an eventfd, so it may interrupt anything. One thread of the process, which lives as long as
-// a runtime wants this, waits there and writes.
+// Writes dumps when the process gets a signal: runtime_options::dump_signal, or SIGQUIT if the environment has
+// ULEXITE_DUMP. The handler only writes to an eventfd, so it may interrupt any code. One thread of the process waits
+// there and writes the dump. It exists as long as a runtime needs it.
 
 #include <cstddef>
 
@@ -10,8 +10,8 @@ namespace ulexite::detail {
 
 class runtime_state;
 
-// While it lives, that runtime is dumped at the signal; of several runtimes the first one's signal counts for all. Throws
-// std::system_error when the machine refuses what it takes.
+// While it exists, the runtime is dumped at the signal. Of several runtimes the first one's signal counts for all.
+// Throws std::system_error if the system refuses a thread or a descriptor.
 class signal_dump {
  public:
   signal_dump(runtime_state& home, int signal);
@@ -19,7 +19,7 @@ class signal_dump {
   signal_dump(const signal_dump&) = delete;
   signal_dump& operator=(const signal_dump&) = delete;
 
-  // The signal that these options and the environment ask for; 0: none.
+  // The signal that the option or the environment requests; 0: none.
   static int wanted(int option) noexcept;
   // The threads that wait for a signal, 0 or 1. A hint.
   static std::size_t threads() noexcept;
@@ -28,8 +28,8 @@ class signal_dump {
   runtime_state& home_;
 };
 
-// Appends `text` to the file that the environment names in ULEXITE_DUMP, or writes it to stderr if there is none, or it
-// cannot be written.
+// Appends `text` to the file that the environment variable ULEXITE_DUMP names. Writes it to stderr if there is none, or
+// it cannot be written.
 void write_report(const char* text, std::size_t size) noexcept;
 
 }  // namespace ulexite::detail

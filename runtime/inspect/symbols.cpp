@@ -14,7 +14,7 @@
 namespace ulexite::detail {
 namespace {
 
-// A file that is looked at, and not trusted: each access is checked against its size.
+// A file that is not trusted: each access is checked against its size.
 class mapped_file {
  public:
   explicit mapped_file(const char* path) noexcept {
@@ -33,7 +33,7 @@ class mapped_file {
     if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   }
 
-  // `count` objects at `offset`; none if they do not lie in the file.
+  // `count` objects at `offset`; none if they are not within the file.
   template <class T>
   [[nodiscard]] std::span<const T> at(std::size_t offset, std::size_t count) const noexcept {
     if (offset % alignof(T) != 0 || offset > bytes_.size() || count > (bytes_.size() - offset) / sizeof(T)) return {};

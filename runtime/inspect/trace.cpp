@@ -16,7 +16,7 @@
 namespace ulexite::detail {
 namespace {
 
-constinit std::atomic<bool> taken{false};  // the file of the environment: by the first of several runtimes
+constinit std::atomic<bool> taken{false};  // whether a runtime has the file of the environment; the first one takes it
 
 struct place_in_time {
   trace_event event;
@@ -24,8 +24,8 @@ struct place_in_time {
   std::size_t order;  // among events of the same time
 };
 
-// Turns the events of all workers, in the order of their times, into those of Chrome's trace format (Trace Event
-// Format, 2016), which Perfetto reads too.
+// Converts the events of all workers, ordered by time, to Chrome's trace format (Trace Event Format, 2016), which
+// Perfetto also reads.
 class trace_writer {
  public:
   trace_writer(std::ostream& out, const trace_state& trace, std::size_t workers)
@@ -42,7 +42,7 @@ class trace_writer {
     }
   }
 
-  // First of all, for all: a name is known from the fiber's first run on.
+  // Called first, for all workers, so that a name is known from the fiber's first run on.
   void learn(const std::vector<trace_event>& of_worker) {
     std::uint64_t fiber = 0;
     for (const trace_event& each : of_worker) {
@@ -172,7 +172,7 @@ class trace_writer {
   double microseconds_per_tick_ = 0;
   std::vector<run> runs_;
   std::map<std::size_t, std::uint64_t> parked_;             // since when
-  std::unordered_map<std::uint64_t, std::uint64_t> wakes_;  // of a fiber that has not run since: the arrow's number
+  std::unordered_map<std::uint64_t, std::uint64_t> wakes_;  // by fiber that has not run since: the arrow's number
   std::uint64_t arrows_ = 0;
   std::unordered_map<std::uint64_t, std::string> names_;
   std::unordered_map<std::uint64_t, spawn_place> places_;

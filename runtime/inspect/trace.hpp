@@ -28,10 +28,12 @@ std::unordered_map<std::uint64_t, std::uint64_t> recorded_spawners(runtime_state
 // False: nothing was ever recorded.
 bool write_trace(std::ostream& out, runtime_state& home);
 
-// The whole life of a runtime, recorded for the file that the environment names in ULEXITE_TRACE, and written at its end.
+// Records the whole life of a runtime, and writes it at the end to the file that the environment variable ULEXITE_TRACE
+// names.
 class trace_file {
  public:
-  // Null if the environment names none, if another runtime has it, or if it cannot be written, which is told on stderr.
+  // Null if the environment names no file, if another runtime has it, or if it cannot be written, which is reported on
+  // stderr.
   static std::unique_ptr<trace_file> of_environment(runtime_state& home);
   ~trace_file();
   trace_file(const trace_file&) = delete;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Who keeps whom waiting, as far as that is certain: a fiber that waits for a mutex waits for its holder, one that
-// joins waits for the fiber that is joined. So each fiber has one edge at most, and circles are found by walking.
+// The certain waits between fibers. A fiber that waits for a mutex waits for its holder, and a joining fiber waits for
+// the joined one. So each fiber has at most one edge, and a walk finds circles.
 
 #include <ulexite/runtime/worker/inspection.hpp>
 
@@ -13,7 +13,7 @@
 
 namespace ulexite::detail {
 
-// A fiber that waits, what for, and the fiber that it waits for: number 0 is a plain thread.
+// A waiting fiber, the object of its wait, and the fiber for which it waits: number 0 is a plain thread.
 struct wait_edge {
   std::uint64_t waiter = 0, holder = 0;
   std::string waiter_name, holder_name, what;
@@ -33,7 +33,7 @@ class wait_graph {
   [[nodiscard]] std::vector<circle> circles() const;
   // Whether no timer ends it.
   [[nodiscard]] static bool lasts(const circle& of);
-  // In sentences: these circles, then the holders that keep others waiting and wait themselves for something else.
+  // Sentences about these circles, and about holders that keep others waiting and wait themselves for something else.
   [[nodiscard]] std::vector<std::string> findings(const std::vector<circle>& circles) const;
   // At most `most` of the edges.
   [[nodiscard]] std::vector<wait_edge> edges(std::size_t most) const;

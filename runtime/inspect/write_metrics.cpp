@@ -12,7 +12,7 @@ namespace {
 struct metric {
   const char* name;
   std::uint64_t runtime_metrics::* value;
-  const char* type;  // Prometheus'
+  const char* type;  // the type of Prometheus
   const char* help;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// How many workers search for work, sleep, and were started: one word, so that a pusher decides with one load whether
-// anybody must be woken. After rayon's sleep counters (Niko Matsakis, 2020) and Protty's thread pool (2021).
+// The numbers of workers that search, sleep, and were started. They are one word, so a pusher decides with one load
+// whether to wake a worker. After rayon's sleep counters (Niko Matsakis, 2020) and Protty's thread pool (2021).
 //
 // State
 //   bits_   bits 0-15 searching, 16-31 sleeping, 32-47 started. sleeping and started change only with the parker's
@@ -9,8 +9,8 @@
 //
 // Pairings
 //   A  a pusher publishes work, then counts_after_publishing (a full fence, then a load); a worker that goes to sleep
-//      or ends its search changes bits_, seq_cst, then looks at the queues. In the single order of the two one comes
-//      first: either the pusher sees the change, or the worker sees the work.
+//      or ends its search changes bits_, seq_cst, then reads the queues. The two are in a single total order: either
+//      the pusher sees the change, or the worker sees the work.
 
 #include <ulexite/base/atomics.hpp>
 
@@ -33,7 +33,7 @@ class basic_idle_word {
   // A hint, unless the parker's mutex is held: then exact for sleeping and started.
   [[nodiscard]] idle_counts counts() const noexcept { return unpack(bits_.load(Atomics::relaxed)); }  // hint
 
-  // To be called after every publication of work, by the publisher. Any thread.
+  // The publisher calls it after every publication of work. Any thread.
   [[nodiscard]] idle_counts counts_after_publishing() noexcept {
     return unpack(Atomics::load_after_fence(bits_));
   }  // A
@@ -41,7 +41,7 @@ class basic_idle_word {
   // running -> searching.
   void begin_search() noexcept { bits_.fetch_add(searcher, Atomics::seq_cst); }  // A
 
-  // searching -> running. True if it was the last searcher, whose duty it then is to look at the queues once more.
+  // searching -> running. True if it was the last searcher: then it must read the queues once more.
   [[nodiscard]] bool end_search() noexcept {
     return unpack(bits_.fetch_sub(searcher, Atomics::seq_cst)).searching == 1;  // A
   }
@@ -54,16 +54,16 @@ class basic_idle_word {
   // sleeping -> searching, by the sleeper itself or by its waker. Parker's mutex held.
   void wake_into_search() noexcept { bits_.fetch_add(searcher - sleeper, Atomics::seq_cst); }  // A
 
-  // sleeping -> running: something else than a waker ended the sleep. Parker's mutex held.
+  // sleeping -> running: the sleep ended without a waker. Parker's mutex held.
   void wake() noexcept { bits_.fetch_sub(sleeper, Atomics::seq_cst); }  // A
 
   // not started -> searching. Parker's mutex held.
   void start_into_search() noexcept { bits_.fetch_add(worker + searcher, Atomics::seq_cst); }  // A
 
-  // running -> not started: there are too many. Parker's mutex held.
+  // running -> not started: there are too many workers. Parker's mutex held.
   void retire() noexcept { bits_.fetch_sub(worker, Atomics::seq_cst); }  // A
 
-  // searching -> not started: the machine refused the thread. True if it was the last searcher. Parker's mutex held.
+  // searching -> not started: the system refused the thread. True if it was the last searcher. Parker's mutex held.
   [[nodiscard]] bool start_failed() noexcept {
     return unpack(bits_.fetch_sub(worker + searcher, Atomics::seq_cst)).searching == 1;  // A
   }

@@ -1,21 +1,21 @@
 #pragma once
 
-// How workers go to sleep and are woken, so that no work is ever left lying while a worker sleeps that could take it,
-// that exactly one of the sleepers watches the event loop, and that a wake costs nothing when nobody sleeps.
-// docs/scheduler.md has the states, the proof and the rejected ways; tests/model/parking.pml is the protocol in
-// Promela, and tests/model/parker_model.cpp runs this very text under Relacy.
+// How workers go to sleep and are woken. The protocol has three goals. No work waits while a worker sleeps that could
+// take it. Exactly one sleeper watches the event loop. A wake costs nothing if no worker sleeps. docs/scheduler.md has
+// the states, the proof and the rejected ways. tests/model/parking.pml is the protocol in Promela, and
+// tests/model/parker_model.cpp runs this text under Relacy.
 //
-// A worker is running, searching or sleeping. It sleeps on a condition variable or, the one that holds the poller's
-// token, in the event loop. Everything but the fast path of notify happens in one critical section of mutex_.
+// A worker is running, searching or sleeping. It sleeps on a condition variable; the holder of the poller's token
+// sleeps in the event loop. Every step except the fast path of notify happens in one critical section of mutex_.
 //
 // State
 //   idle_       see idle.hpp.
-//   poller_     the worker that turns the event loop, blocking or not; null: nobody. Taken by exchange by any worker,
-//               given back by its holder.
-//   sleepers_   who sleeps on a condition variable, newest last. Guarded by mutex_.
-//   in_loop_    who sleeps in the loop. Guarded by mutex_.
-//   limit_      how many workers there may be. Written under mutex_; a pusher's look at it without is a hint, and wake_one
-//               looks again.
+//   poller_     the worker that turns the event loop, blocking or not, or null. Any worker takes it by exchange; its
+//               holder releases it.
+//   sleepers_   the workers that sleep on a condition variable, newest last. Guarded by mutex_.
+//   in_loop_    the worker that sleeps in the loop. Guarded by mutex_.
+//   limit_      the largest number of workers. Written under mutex_. A pusher reads it without mutex_ as a hint, and
+//               wake_one reads it again.
 //   stopping_   guarded by mutex_.
 //
 // Pairings
@@ -43,18 +43,18 @@ template <class Policy>
 struct basic_worker_slot : list_hook {
   typename Policy::condition_variable wake;
   bool notified = false;   // guarded by the parker's mutex
-  bool searching = false;  // the worker's own
+  bool searching = false;  // written by the worker only
 };
 
-// What the parker needs of the runtime around it.
-//   bool any_work()            may some queue hold work? Never false for work published before.
-//   bool has_work_for(worker_slot&)   is there work that only this worker can do? Mutex held.
+// The functions that the parker needs from the runtime.
+//   bool any_work()            whether some queue may hold work. Never false for work published before.
+//   bool has_work_for(worker_slot&)   whether there is work that only this worker can do. Mutex held.
 //   void sleep_in_loop(worker_slot&)  blocks in the event loop until an event, a timer or wake_loop
-//   void wake_loop()           sticky
-//   bool start_worker()        starts one more thread, or recalls one from the bench; false: refused
-//   bool may_retire(worker_slot&)     can this worker be done without? It then retires instead of sleeping
+//   void wake_loop()           ends the present or the next sleep_in_loop
+//   bool start_worker()        starts another thread, or recalls one from the bench; false: refused
+//   bool may_retire(worker_slot&)     whether this worker is not needed. It then retires instead of sleeping
 //   void surplus_changed(bool some)   there are now more workers than the limit, or no longer; mutex held
-//   void put_on_bench(worker_slot&)   this worker is counted no longer, until it is recalled; mutex held
+//   void put_on_bench(worker_slot&)   this worker no longer counts, until it is recalled; mutex held
 //   bool starts_suspended()    a start was refused just now: do not try again yet; mutex held
 //   void all_asleep()          every started worker sleeps; mutex held
 //   void some_awake()          a worker leaves its sleep; mutex held
@@ -64,27 +64,27 @@ class parker {
   using worker_slot = basic_worker_slot<Policy>;
   enum class outcome : std::uint8_t {
     work_seen,  // did not sleep, or was woken by a pusher: searching now, unless it is to retire
-    polled,     // was in the event loop: see what it brought
+    polled,     // was in the event loop, which may have returned events
     stopping,   // the worker must end
   };
 
   parker(Host& host, std::uint32_t limit) noexcept : host_(host), limit_(limit) {}
 
-  // For a deterministic run, whose one worker comes by itself: it counts as one that searches, so nobody is woken.
+  // For a deterministic run, whose only worker returns by itself. It counts as a searcher, so no worker is woken.
   void expect_own_worker() noexcept {
     std::unique_lock lock(mutex_);
     idle_.start_into_search();
   }
 
-  // To be called after every publication of work. Any thread.
+  // Call it after every publication of work. Any thread.
   void notify() noexcept {
     const idle_counts now = idle_.counts_after_publishing();  // A
-    if (now.searching > 0) return;                            // it, or whoever it wakes, will see the work
+    if (now.searching > 0) return;                            // a searcher, or the next one, will see the work
     if (now.sleeping == 0 && now.started >= limit()) return;
     wake_one();
   }
 
-  // Wakes one sleeper, or starts one more worker, unless somebody searches already. Any thread.
+  // Wakes one sleeper, or starts another worker, unless a worker searches already. Any thread.
   void wake_one() noexcept {
     perturb();
     for (;;) {
@@ -102,7 +102,7 @@ class parker {
       }
       if (loop) host_.wake_loop();
       if (!start || host_.start_worker()) return;
-      // Pushers may have relied on the worker that does not come: the duty of a last searcher.
+      // Pushers may have relied on the refused worker, so this thread takes the duty of a last searcher.
       bool last;
       {
         std::unique_lock lock(mutex_);
@@ -114,7 +114,7 @@ class parker {
     }
   }
 
-  // Wakes that worker, if it sleeps, for what only it can do: has_work_for is true of it by now. Any thread.
+  // Wakes a worker, if it sleeps, for work that only it can do. has_work_for must already be true for it. Any thread.
   void wake(worker_slot& chosen) noexcept {
     perturb();
     bool loop = false;
@@ -125,7 +125,7 @@ class parker {
     if (loop) host_.wake_loop();
   }
 
-  // May this worker search? No, if that would make searchers of more than half of those awake.
+  // Whether this worker may search. It may not if more than half of the awake workers would then be searchers.
   [[nodiscard]] bool begin_search(worker_slot& worker_slot) noexcept {
     if (worker_slot.searching) return true;
     const idle_counts now = idle_.counts();
@@ -135,14 +135,15 @@ class parker {
     return true;
   }
 
-  // The worker has found work, or gives up. The last searcher passes its role on if there is more work to see: wakes
-  // come one after the other. `eager`: also if nobody watches the event loop.
+  // The worker has found work, or gives up. The last searcher passes its role on if it sees more work, so workers are
+  // woken one after the other. With `eager` it also passes it on if no worker watches the event loop.
   void end_search(worker_slot& worker_slot, bool eager) noexcept {
     if (!leave_search(worker_slot)) return;
     if (host_.any_work() || (eager && nobody_polls())) wake_one();
   }
 
-  // The worker has something else to do first. True: it was the last searcher, whose duty is now the caller's.
+  // The worker has something else to do first. True: it was the last searcher, and the caller now has the duty of a
+  // last searcher.
   [[nodiscard]] bool leave_search(worker_slot& worker_slot) noexcept {
     if (!worker_slot.searching) return false;
     perturb();
@@ -156,15 +157,15 @@ class parker {
     return now.sleeping > 0 && is_unwatched(now);
   }
 
-  // Whether no worker watches the event loop although one could be started. A hint, for the monitor: a worker that begins
-  // to run fibers does not start a thread for events that may never come.
+  // Whether no worker watches the event loop, although one could be started. A hint, for the monitor only: a worker
+  // that begins to run fibers must not start a thread for events that may never arrive.
   [[nodiscard]] bool unstarted_could_poll() const noexcept {
     const idle_counts now = idle_.counts();
     return now.started < limit() && is_unwatched(now);
   }
 
-  // Sleeps until there is something to do. Called when the worker has found nothing; it looks once more after having
-  // announced itself, so that a pusher either sees it asleep or is seen.
+  // Sleeps until there is something to do. Called when the worker has found nothing. It reads the queues once more
+  // after it has announced itself. So either a pusher sees it asleep, or it sees the pusher's work.
   outcome park(worker_slot& worker_slot) noexcept {
     perturb();
     std::unique_lock lock(mutex_);
@@ -197,7 +198,7 @@ class parker {
   }
   void release_poller() noexcept { poller_.store(nullptr, Policy::release); }  // B
 
-  // Every worker leaves park, now or later, with outcome::stopping. No worker is started any more. Any thread, without
+  // Every worker leaves park, now or later, with outcome::stopping. No more workers are started. Any thread, without
   // the mutex.
   void stop() noexcept {
     bool loop;
@@ -210,7 +211,7 @@ class parker {
 
   [[nodiscard]] idle_counts counts() const noexcept { return idle_.counts(); }
 
-  // Changes how many workers there may be. Those that sleep come to see whether they are too many. Any thread, without
+  // Changes the largest number of workers. Wakes sleepers, which check whether they are surplus. Any thread, without
   // the mutex.
   void set_limit(std::uint32_t limit) noexcept {
     bool loop = false;
@@ -223,14 +224,15 @@ class parker {
     }
     if (loop) host_.wake_loop();
   }
-  // Exact with the mutex; else a hint.
+  // Exact with the mutex held, otherwise a hint.
   [[nodiscard]] std::uint32_t limit() const noexcept {
     const std::uint32_t limit = limit_.load(Policy::relaxed);  // hint
     return limit;
   }
 
-  // Takes a worker that is one too many out of the count, and hands it to the host. In one critical section: who then
-  // wants one more worker finds this one, and starts no thread too many. False: it stays. The worker, not searching.
+  // Removes a surplus worker from the count, and passes it to the host. This is one critical section. So a caller that
+  // then needs another worker finds this one, and starts no extra thread. False: the worker stays. Called by the
+  // worker, while it does not search.
   [[nodiscard]] bool retire_if_surplus(worker_slot& worker_slot) noexcept {
     std::unique_lock lock(mutex_);
     if (stopping_ || !is_surplus()) return false;
@@ -242,7 +244,7 @@ class parker {
     return true;
   }
 
-  // The mutex of all of this, for what must be decided while nobody can fall asleep or wake up.
+  // The parker's mutex, for decisions during which no worker may fall asleep or wake up.
   typename Policy::mutex& mutex() noexcept { return mutex_; }
 
  private:
@@ -250,16 +252,16 @@ class parker {
     return now.searching == 0 && !poller_.load(Policy::relaxed);  // hint
   }
 
-  // Are there more workers than there may be? Mutex held.
+  // Whether there are more workers than the limit. Mutex held.
   [[nodiscard]] bool is_surplus() const noexcept { return idle_.counts().started > limit(); }
 
-  // The searcher's role goes to a sleeper: it is handed over, never made anew. Mutex held.
+  // Passes the searcher's role to a sleeper. The role is passed on, and no second one is created. Mutex held.
   void hand_over_search(worker_slot& sleeper) noexcept {
     idle_.wake_into_search();
     sleeper.notified = true;
   }
 
-  // Ends the sleep of a worker that sleeps. True: it is in the loop, which is to be woken. Mutex held.
+  // Ends the sleep of a sleeping worker. True: it is in the loop, and the caller must wake the loop. Mutex held.
   [[nodiscard]] bool rouse(worker_slot& sleeper) noexcept {
     if (in_loop_ == &sleeper) {
       hand_over_search(sleeper);
@@ -269,7 +271,7 @@ class parker {
     if (!sleeper.linked()) return false;
     sleepers_.remove(sleeper);
     hand_over_search(sleeper);
-    sleeper.wake.notify_one();  // under the lock: the worker_slot may be gone right after it
+    sleeper.wake.notify_one();  // under the lock: after it the worker_slot may be destroyed
     return false;
   }
 
@@ -283,7 +285,7 @@ class parker {
     return rouse_all();
   }
 
-  // Mutex held by `lock`, and again at the return. The token is ours.
+  // Mutex held by `lock`, and again at the return. The caller has the poller's token.
   outcome sleep_in_loop(worker_slot& worker_slot, std::unique_lock<typename Policy::mutex>& lock) noexcept {
     in_loop_ = &worker_slot;
     lock.unlock();

@@ -18,25 +18,25 @@
 //
 // State
 //   bottom_    index of the next push. Written by the owner only.
-//   top_       index of the oldest item. Never decreases. Raised by whoever takes at the top.
+//   top_       index of the oldest item. Never decreases. Raised by takers at the top.
 //   slots_     item i is in slots_[i % Capacity] while top_ <= i < bottom_.
 //
 // Pairings
 //   A  push, steal_half (into its own deque) and pop_bottom store bottom_, release  ->  a taker at the top loads it,
-//      acquire: a thief that sees bottom_ > i sees item i and what its pusher wrote before. pop_bottom's stores count
+//      acquire: a thief that sees bottom_ > i sees item i and its pusher's earlier writes. pop_bottom's stores count
 //      too: a thief may read the value that pop_bottom wrote, and C++20 release sequences do not reach over it.
-//   B  pop_bottom lowers bottom_, then loads top_; steal loads top_, then bottom_, then raises top_. Between the two,
-//      the first has a light fence and the second a heavy one (fences.hpp): so the owner, who forks for every few
-//      instructions of work, has no fence to pay, and the thief, who has found something to steal, pays for both. If
-//      the owner's fence comes first, the thief sees the lowered bottom_ and leaves the item; if the thief's comes
-//      first, the owner sees at least the top_ that the thief has seen: so for the last item it goes to C.
+//   B  pop_bottom lowers bottom_, then loads top_; steal loads top_, then bottom_, then raises top_. Between its two
+//      steps the owner has a light fence and the thief a heavy one (fences.hpp). The owner forks for every few
+//      instructions of work, so its fence costs nothing. The thief has found something to steal, and pays for both. If
+//      the owner's fence is first, the thief sees the lowered bottom_ and leaves the item. If the thief's fence is
+//      first, the owner sees at least the thief's top_, so it takes the last item by C.
 //   C  all who take at the top exchange top_: exactly one succeeds.
 //   D  a taker raises top_, release  ->  push loads top_, acquire: the taker has read the slot before the owner fills
 //      it again.
 //   E  a taker raises top_, release  ->  the next taker loads top_, acquire: its load of bottom_ is not older.
 //   F  a pusher stores bottom_, then has a full fence  ->  may_have_items loads it, seq_cst, after a seq_cst change of
-//      the idle word: half of idle.hpp's pairing A. An acquire load might be older than that change. (Whoever forks has
-//      no such fence, see scheduler::offer.)
+//      the idle word: half of idle.hpp's pairing A. An acquire load might be older than that change. (A fork has no
+//      such fence, see fork_queue::offer.)
 //
 // Checked by tests/model/deque_model.cpp; its mutants weaken A, B, C and F.
 
@@ -63,8 +63,8 @@ class deque {
   // Adds `item`. Returns false, and adds nothing, when the deque is full. Owner only.
   [[nodiscard]] bool push(T& item) noexcept { return push_after(item) >= 0; }
 
-  // The same. Returns how many items there were before, or may have been: a theft in progress counts for nothing; or -1
-  // when the deque is full. Owner only.
+  // As push. Returns the number of items before, without regard to thefts in progress, or -1 if the deque is full.
+  // Owner only.
   [[nodiscard]] std::int64_t push_after(T& item) noexcept {
     const auto bottom = bottom_.load(Atomics::relaxed);  // owner-written
     const auto top = top_.load(Atomics::acquire);        // D
@@ -87,7 +87,7 @@ class deque {
     }
   }
 
-  // pop_top for an owner that nobody else takes from, ever: no exchange.
+  // pop_top for a deque from which only the owner ever takes. Uses no exchange.
   [[nodiscard]] T* pop_top_alone() noexcept
     requires fifo
   {
@@ -97,7 +97,7 @@ class deque {
     return slot(top).load(Atomics::relaxed);                    // own push
   }
 
-  // The item `ahead` places behind the oldest, or something stale: to be prefetched, never used. Owner only.
+  // The item `ahead` places behind the oldest, or a stale pointer. Only for a prefetch. Owner only.
   [[nodiscard]] const T* hint(std::int64_t ahead) const noexcept {
     const auto top = top_.load(Atomics::relaxed);                                                  // hint
     return slots_[static_cast<std::size_t>(top + ahead) & (Capacity - 1)].load(Atomics::relaxed);  // hint
@@ -122,8 +122,8 @@ class deque {
     return item;
   }
 
-  // Takes the oldest item, or returns null when there is none. Owner only: it is not in pop_bottom meanwhile, so B has
-  // nothing to order.
+  // Takes the oldest item, or returns null when there is none. Owner only. The owner is not in pop_bottom meanwhile, so
+  // B is not needed.
   [[nodiscard]] T* pop_oldest() noexcept
     requires(!fifo)
   {
@@ -135,7 +135,7 @@ class deque {
     return nullptr;
   }
 
-  // Takes the oldest item, or returns null when there is none, or another was faster. Any thread.
+  // Takes the oldest item, or returns null when there is none, or another thread was faster. Any thread.
   [[nodiscard]] T* steal() noexcept
     requires(!fifo)
   {
@@ -148,17 +148,17 @@ class deque {
     return item;
   }
 
-  // How many were ever taken at the top, for the owner a hint of what thieves do.
+  // The number of items ever taken at the top. For the owner it is a hint of the thieves' activity.
   [[nodiscard]] std::int64_t taken() const noexcept { return top_.load(Atomics::relaxed); }  // hint
-  // More items than that, as far as the caller knows. Any thread.
+  // Whether there are more than `count` items. A hint. Any thread.
   [[nodiscard]] bool has_more_than(std::int64_t count) const noexcept {
     return bottom_.load(Atomics::relaxed) - top_.load(Atomics::relaxed) > count;  // hint
   }
-  // No item, as far as the caller knows. Any thread.
+  // Whether there is no item. A hint. Any thread.
   [[nodiscard]] bool seems_empty() const noexcept { return !has_more_than(0); }
 
-  // Takes the older half (rounded up) of what is here. Returns the oldest item; the others are pushed to `thief`, which
-  // is the caller's own. Null when there is nothing, or others were faster four times. Any thread.
+  // Takes the older half (rounded up) of the items. Returns the oldest, and pushes the others to `thief`, the caller's
+  // own deque. Null if there is none, or others were faster four times. Any thread.
   [[nodiscard]] T* steal_half(deque& thief) noexcept
     requires fifo
   {
@@ -185,7 +185,7 @@ class deque {
     return nullptr;
   }
 
-  // Takes the `count` oldest items of a full deque, handing each to `take`, oldest first. False when thieves have made
+  // Takes the `Count` oldest items of a full deque, and passes each to `take`, oldest first. False if thieves have made
   // room meanwhile. Owner only.
   template <std::size_t Count, class Take>
   [[nodiscard]] bool evict(Take&& take) noexcept
@@ -202,13 +202,13 @@ class deque {
     return true;
   }
 
-  // The number of items, for the owner exact but for thefts in progress, for others a hint.
+  // The number of items. For the owner exact except for thefts in progress, for others a hint.
   [[nodiscard]] std::size_t size() const noexcept {
     const auto top = top_.load(Atomics::acquire);        // E
     const auto bottom = bottom_.load(Atomics::seq_cst);  // A, F
     return bottom > top ? static_cast<std::size_t>(bottom - top) : 0;
   }
-  // True while there may be an item: never false for an item whose push happened before the call and that nobody took.
+  // Whether there may be an item. Never false for an item that was pushed before the call and is still there.
   [[nodiscard]] bool may_have_items() const noexcept { return size() != 0; }
 
  private:

@@ -1,12 +1,12 @@
 #pragma once
 
-// The queue that all workers share: what outside threads publish, and what overflows a worker's own. First in, first
-// out, but that fibers which were woken go before those that were not: they hold a stack, and what they wait for has come.
-// Of four that are taken three were woken, if there are any, so that the others are not starved.
+// The queue that all workers share. Outside threads publish here, and a worker's full queue overflows to it. It is
+// first in, first out, except that woken fibers go before others, because they hold a stack and their wait has ended.
+// Of four taken items at most three are woken ones if there are others, so the others are not starved.
 //
 // State
-//   length_   how many are in it. Written under the lock; read without it as a hint that is never too small for what
-//             was pushed before the reader's fence.
+//   length_   the number of items. Written under the lock; read without it as a hint. The hint includes all items that
+//             were pushed before the reader's fence, unless they were taken.
 //
 // Pairings
 //   A  push stores length_, seq_cst  ->  empty loads it, seq_cst: half of idle.hpp's pairing A.
@@ -21,7 +21,7 @@
 
 namespace ulexite::detail {
 
-// What a runnable comes from: was it woken, or is it new, or does it wait its turn once more?
+// The origin of a runnable item: woken; or ordinary, which is new or has yielded.
 enum class turn : bool { ordinary, woken };
 
 class inject_queue {
@@ -31,7 +31,7 @@ class inject_queue {
     ordinary_.push(item);
     publish_length();
   }
-  // Moves all of `items` here.
+  // Moves all `items` into the queue.
   void push(intrusive_queue<job>& items, turn which = turn::ordinary) noexcept {
     const std::lock_guard lock(lock_);
     (which == turn::woken ? woken_ : ordinary_).splice(items);
@@ -50,21 +50,21 @@ class inject_queue {
     }
     publish_length();
   }
-  // The same where none was woken.
+  // As above, for a caller that does not distinguish woken fibers.
   void take(std::size_t count, intrusive_queue<job>& taken) noexcept { take(count, taken, taken); }
 
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return length_.load(std::memory_order_seq_cst); }  // A
 
  private:
-  static constexpr unsigned woken_turns = 4;  // of which one is for the others
+  static constexpr unsigned woken_turns = 4;  // one of them is for the others
 
   void publish_length() noexcept { length_.store(ordinary_.size() + woken_.size(), std::memory_order_seq_cst); }  // A
 
   spin_lock lock_;  // guards the queues and turns_
   std::atomic<std::size_t> length_{0};
   intrusive_queue<job> ordinary_, woken_;
-  unsigned turns_ = 0;
+  unsigned turns_ = 0;  // choices between the two; every fourth is for ordinary_
 };
 
 }  // namespace ulexite::detail

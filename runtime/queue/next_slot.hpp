@@ -1,19 +1,19 @@
 #pragma once
 
-// A place for one item, which its owner fills and empties without an exchange, and which others may raid now and then.
-// The owner's take and a raid exclude each other by a light fence in the one and a heavy one in the other (fences.hpp).
+// A place for one item. Its owner fills and empties it without an exchange, and others may raid it now and then. The
+// owner's take and a raid exclude each other: the take has a light fence, and the raid a heavy one (fences.hpp).
 //
 // State
-//   item_     what lies here, or null. Filled by the owner only, when it is empty; emptied by the owner and by raiders.
+//   item_     the item, or null. Filled by the owner only, when it is empty; emptied by the owner and by raiders.
 //   taking_   the owner is about to empty it. Written by the owner.
-//   raided_   somebody else is. Written by the one raider that found it false.
+//   raided_   a raider is about to empty it. Written by the raider that found it false.
 //
 // Pairings
 //   A  put stores item_, release  ->  raid exchanges it out, acquire: the raider sees the item.
 //   B  take sets taking_, then loads raided_; raid sets raided_, then loads taking_. With the fences between, either
 //      the owner sees the raid and takes by exchange, as the raider does, or the raider waits until the owner is done.
-//   C  take clears taking_, release  ->  raid loads it, acquire: sees the item gone.
-//   D  raid clears raided_, release  ->  take and the next raid read it, acquire: they see the item gone.
+//   C  take clears taking_, release  ->  raid loads it, acquire: it sees that the item was taken.
+//   D  raid clears raided_, release  ->  take and the next raid read it, acquire: they see that the item was taken.
 //
 // Checked by tests/model/next_slot_model.cpp.
 
@@ -24,13 +24,13 @@ namespace ulexite::detail {
 template <class T, class Atomics = std_atomics>
 class basic_next_slot {
  public:
-  // Exact when the owner sees it empty, else a hint. Any thread.
+  // Whether there is an item. Exact if the owner sees it empty, otherwise a hint. Any thread.
   [[nodiscard]] bool filled() const noexcept { return item_.load(Atomics::relaxed); }  // hint
 
   // Fills the slot, which is empty. Owner only.
   void put(T& item) noexcept { item_.store(&item, Atomics::release); }  // A
 
-  // Empties the slot: what was there, or null. Owner only.
+  // Empties the slot, and returns the item, or null. Owner only.
   [[nodiscard]] T* take() noexcept {
     taking_.store(true, Atomics::relaxed);  // ordered by the fence
     Atomics::light_fence();                 // B
@@ -45,7 +45,8 @@ class basic_next_slot {
     return item;
   }
 
-  // The same for anybody else, at the cost of a heavy fence. Also null if another raids just now.
+  // Empties the slot from another thread, at the cost of a heavy fence. Also null if another thread raids it at this
+  // moment.
   [[nodiscard]] T* raid() noexcept {
     if (raided_.exchange(true, Atomics::acquire)) return nullptr;                          // D
     Atomics::heavy_fence();                                                                // B

@@ -26,7 +26,7 @@ struct task_pool::layout {
                                  slab_bytes = slab_size;
 };
 
-// Read by a debugger while nothing runs. The order of the numbers is the script's; a change of it, or of their meaning,
+// Read by a debugger while nothing runs. The script knows the order of the numbers. A change of their order or meaning
 // is a new version.
 struct debug_table {
   std::uint32_t version = 2;
@@ -50,7 +50,7 @@ struct debug_table {
   std::uint32_t task_where = offsetof(task, where);
   std::uint32_t stack_low = offsetof(stack, low);
   std::uint32_t stack_high = offsetof(stack, high);
-  // Where the registers of what was left lie, from its frame on: see jump.hpp and unwind.cpp.
+  // The positions of a suspended computation's registers, from its frame on: see jump.hpp and unwind.cpp.
 #if ULEXITE_OWN_JUMP
   std::uint32_t saved_pc = 0, saved_fp = 8, resumed_sp = 144;
 #elif defined(__x86_64__)
@@ -74,7 +74,7 @@ struct debug_table {
 
 }  // namespace ulexite::detail
 
-// A note, which no strip removes, says how far it is from its description to the table.
+// A note, which strip does not remove, has the distance from its description to the table.
 extern "C" {
 [[gnu::used, gnu::visibility("hidden")]] constinit ulexite::detail::debug_table ulexite_debug;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What only some fibers have, made when it is first asked for.
+// State that only some fibers have, made at its first use.
 
 #include <ulexite/base/intrusive_list.hpp>
 #include <ulexite/runtime/wait/locals.hpp>
@@ -28,14 +28,15 @@ struct rare_task_state : list_hook {
   local_values locals;
   std::stop_source stop{std::nostopstate};
   std::optional<std::stop_callback<relay>> runtime_stop;  // a stop of the whole runtime reaches the token too
-  std::optional<std::stop_callback<relay>> strand_stop;   // and of the strand
+  std::optional<std::stop_callback<relay>> strand_stop;   // and a stop of the strand
   std::source_location waits_forbidden_at;                // by no_suspend
   const char* waits_forbidden_by = nullptr;               // the same in words; null: only the place is known
   wait_kind refused = wait_kind::none;                    // the last wait that it has refused
   void* user_data = nullptr;                              // the fiber's own
   void* c_handle = nullptr;                               // the C interface's
 
-  // What keeps the fiber on a leash (scheduler.hpp). Changed by the fiber, while it runs or before it is published.
+  // Whether the fiber is on a leash (scheduler.hpp). The fiber changes the members below, while it runs or before it is
+  // published.
   [[nodiscard]] bool leashed() const noexcept { return member_of || pins > 0; }
   agent& who;
   strand* member_of = nullptr;     // also linked in its list of members

@@ -56,7 +56,8 @@ enum class task_ownership : std::uint8_t {
 class task : public fiber {
  public:
   struct operations {
-    scheduler* (*run)(task&) noexcept;  // runs the closure, keeps what it gave, destroys the closure; finish's return
+    scheduler* (*run)(task&) noexcept;  // runs the closure, keeps its result, destroys the closure; returns finish's
+                                        // result
     void (*abandon)(task&) noexcept;    // destroys the closure of a task that never ran
     void (*drop)(task&) noexcept;       // destroys the result; null: nothing to do
   };
@@ -67,28 +68,27 @@ class task : public fiber {
 
   // The handle's side. Any thread, one at a time.
   //
-  // Waits for the end; false if `deadline` was over first, or a cancellable wait was cancelled. Throws like
-  // check_joiner.
+  // Waits for the end. False if `deadline` passed first, or a cancellable wait was cancelled. Throws as check_joiner.
   bool join(std::int64_t deadline, cancellable cancellable);
   bool join(std::int64_t deadline = no_deadline) { return join(deadline, detail::cancellable{false}); }
   [[nodiscard]] bool done() noexcept;
   // The owner gives it up. An exception that was not taken is reported.
   void release() noexcept;
-  // Lets `waiter` stand as the one who waits for the end; that claims its wait. Under the guard; for select.
+  // For select, under the guard: makes `waiter` the joiner, whose wait the end claims.
   [[nodiscard]] spin_lock& guard() noexcept { return lock_; }
   [[nodiscard]] bool done_guarded() const noexcept { return done_; }
-  // Throws usage_error if another waits for the end, or if the caller is this fiber itself, in block_in_place.
+  // Throws usage_error if another caller waits for the end, or if the caller is this fiber itself, in block_in_place.
   void check_joiner() const;
   [[nodiscard]] bool has_joiner() const noexcept { return joiner_ && !joiner_->word.abandoned(); }
   void set_joiner(detail::agent* waiter) noexcept { joiner_ = waiter; }
 
   // Asks the fiber to stop; true the first time.
   bool request_stop() noexcept;
-  // A token of those requests. Throws std::bad_alloc.
+  // A token of the requests to stop. Throws std::bad_alloc.
   std::stop_token get_stop_token();
-  // The source of that token, if somebody has asked for it; else one without a state.
+  // The source of the token if there was a call of get_stop_token, otherwise one without a state.
   std::stop_source stop_source() noexcept;
-  // Rethrows what the closure threw.
+  // Rethrows the closure's exception.
   void rethrow_failure() {
     if (!failure) return;
     failure_taken_ = true;
@@ -114,8 +114,7 @@ class task : public fiber {
     return stack_bits_ == 0 ? 0 : std::size_t{1} << stack_bits_;
   }
   [[nodiscard]] runtime_state& home() const noexcept { return task_pool::home_of(this); }
-  // Runs it on the stack that the caller stands on. It may be freed at the return. Returns the worker that the caller
-  // stands on now.
+  // Runs the task on the caller's stack. At the return it may be freed. Returns the caller's present worker.
   scheduler* run_here() noexcept { return operations_.run(*this); }
   // The closure has returned, and is destroyed next. Destroys the fiber's locals, and from here on nothing cancels it:
   // what is destroyed may wait, and must not throw because of a stop.
@@ -135,19 +134,19 @@ class task : public fiber {
 
   // The fiber's own side.
   //
-  // The fiber's exception will have been taken, whatever becomes of its handle.
+  // Marks the fiber's exception as taken, whatever happens to its handle.
   void take_failure() noexcept { failure_taken_ = true; }
-  // In the handler of what the closure has thrown: keeps it for the handle.
+  // Called in a catch block: stores the closure's exception for the handle.
   void keep_failure() noexcept;
   // Throws std::bad_alloc.
   local_values& locals();
-  // What only some fibers have: made if need be, which throws std::bad_alloc; or null if there is nothing yet. The
-  // fiber, or before its task is published.
+  // The rare state. The first form makes it if needed, and throws std::bad_alloc; the second returns null if there is
+  // none. Called by the fiber, or before its task is published.
   rare_task_state& rare_state();
   [[nodiscard]] rare_task_state* rare_state_if_made() const noexcept {
     return rare_state_.load(std::memory_order_acquire);  // A
   }
-  // Copies `text`, which names the fiber from now on.
+  // Copies `text`, which is the fiber's name from now on.
   void set_name(std::string_view text);
 
   std::exception_ptr failure;  // what the closure has thrown, or null
@@ -197,7 +196,7 @@ class task : public fiber {
   detail::agent* joiner_ = nullptr;  // waits for the end; null again once its wait was claimed
 };
 
-// Where a result lies until it is taken: in the task, or beside it if it is large.
+// The place of a result until it is taken: in the task, or beside it if it is large.
 template <class T>
 class large_result {
  public:
@@ -215,12 +214,12 @@ class large_result {
 template <class T>
 using result_place = std::conditional_t<(sizeof(T) > 128 || alignof(T) > 16), large_result<T>, std::optional<T>>;
 
-// Can what one fiber returns be given to another?
+// Whether a result can be passed from one fiber to another.
 template <class R>
 inline constexpr bool deliverable =
     std::is_void_v<R> || std::is_lvalue_reference_v<R> || (std::is_object_v<R> && std::is_move_constructible_v<R>);
 
-// A task whose closure gives an R.
+// A task whose closure returns an R.
 template <class R>
 class result_task : public task {
   static_assert(deliverable<R>,
@@ -252,8 +251,8 @@ class result_task : public task {
   static constexpr bool drops_nothing = std::is_void_v<R> || std::is_trivially_destructible_v<result_place<value_type>>;
   void drop_value() noexcept { value_.reset(); }
 
-  // A closure that wants to know what it or the move of its result threw has a function tell_failure(task&) noexcept,
-  // which is called in the handler.
+  // A closure may have a function tell_failure(task&) noexcept. It is called in the catch block of an exception from
+  // the closure or from the move of its result.
   template <class F>
   void run_and_keep(F& closure) noexcept {
     try {
@@ -320,19 +319,21 @@ struct task_options {
   bool detached = false;
 };
 
-// Room for a task in a block of that class of the pool of `home`. Throws errc::limit_reached or std::bad_alloc.
+// Returns room for a task, in a block of `size_class` of the pool of `home`. Throws errc::limit_reached or
+// std::bad_alloc.
 void* allocate_task(runtime_state& home, unsigned size_class);
-// Gives back room that no task was made in.
+// Returns room in which no task was made.
 void deallocate_task(void* room) noexcept;
-// Gives the task a name and a stack size of its own. Throws what they throw, and then frees the task.
+// Gives the task a name and a stack size. If that throws, frees the task.
 void apply_options(task& task, const task_options& options);
-// Makes the task what it inherits from its spawner, and gives it a number. Returns the calling worker, if it is one of
+// Sets the state that the task inherits from its spawner, and its number. Returns the calling worker, if it belongs to
 // the task's runtime.
 scheduler* initialise(task& task) noexcept;
-// What a member of a strand spawns is a member too; `here` is what initialise gave. Throws std::bad_alloc, and then
+// Makes the task a member of its spawner's strand. `here` is the result of initialise. Throws std::bad_alloc, and then
 // frees the task.
 void join_strand(task& task, scheduler* here);
-// Makes it runnable besides. In a strand it becomes a member, which may throw std::bad_alloc, and then frees the task.
+// Initialises the task, and makes it runnable. In a strand it becomes a member, which may throw std::bad_alloc, and
+// then frees the task.
 void publish(task& task);
 
 // The runtime of the calling fiber. Throws errc::no_runtime outside one.
@@ -341,18 +342,18 @@ runtime_state& this_runtime_state();
 // The fiber that runs on the calling thread, or null.
 task* this_task() noexcept;
 
-// A copy of the name of a fiber that may run, and may end; empty if it is not the one of that number any more. For a
-// task whose runtime lives. Any thread. Throws std::bad_alloc.
+// A copy of the name of a fiber that may run, and may end. Empty if the record now has another number. The task's
+// runtime must exist. Any thread. Throws std::bad_alloc.
 std::string name_of(const fiber_identity& who, std::uint64_t id);
 
-// The same into `into`, cut, without waiting for anything: empty if the name is being changed.
+// Copies the name into `into`, cut. Never waits: empty if the name is being changed.
 void copy_name(const fiber_identity& who, std::uint64_t id, char (&into)[32]) noexcept;
 
 // A token of the requests to stop the calling fiber; an empty one on a plain thread. Throws std::bad_alloc.
 std::stop_token this_stop_token();
 
-// Makes a task in `home` that calls `closure`, to be published. Throws like allocate_task, and what the closure's move
-// throws.
+// Makes a task in `home` that calls `closure`; the caller publishes it. Throws as allocate_task, and exceptions of the
+// closure's move.
 template <class F>
 auto& make_task(runtime_state& home, F&& closure) {
   using closure_type = std::remove_cvref_t<F>;
@@ -363,7 +364,7 @@ auto& make_task(runtime_state& home, F&& closure) {
     void* const room = allocate_task(home, task_pool::class_of(sizeof(made_type)));
     try {
       auto& made = *new (room) made_type(std::forward<F>(closure));
-      made.agent().in_use = true;  // only now: the closure's making may wait, and be abandoned
+      made.agent().in_use = true;  // set last: the closure's constructor may wait, and be abandoned
       return made;
     } catch (...) {
       deallocate_task(room);

@@ -14,13 +14,13 @@ class task_batch {
   task_batch(runtime_state& home, spawn_place where) noexcept : home_(home), where_(where) {}
   task_batch(const task_batch&) = delete;
   task_batch& operator=(const task_batch&) = delete;
-  // Ends those that were not published, without running them.
+  // Ends fibers that were not published, without running them.
   ~task_batch() {
     if (!made_.empty()) [[unlikely]]
       abandon();
   }
 
-  // Takes in a task of `home` that nobody has a handle of. Throws as publish does.
+  // Adds a task of `home` that has no handle. Throws as publish.
   void add(task& made) {
     made.where = where_;
     made.detach_at_birth();

@@ -19,7 +19,8 @@ void task_pool::push_chain(agent& first, unsigned count) noexcept {
   chains_[first.size_class] = &first;
 }
 
-// Gives away all but the last `batch` that came to the free_list. The chain is cut before the lock is taken.
+// Gives away all blocks except the last `batch` that were added to the free_list. The chain is cut before the lock is
+// taken.
 void task_pool::give_batch(cache::free_list& free_list) noexcept {
   agent* last_kept = free_list.free;
   for (unsigned i = 1; i < batch; ++i) last_kept = last_kept->next_free;
@@ -30,8 +31,8 @@ void task_pool::give_batch(cache::free_list& free_list) noexcept {
   free_list.count = batch;
 }
 
-// Fills an empty free_list with a chain that was given back, or with new blocks. These lie in the order of their
-// addresses, as the processor's prefetcher likes it.
+// Fills an empty free_list with a returned chain, or with new blocks. New blocks are in the order of their addresses,
+// which suits the processor's prefetcher.
 void task_pool::refill(unsigned size_class, cache::free_list& free_list) {
   const std::lock_guard lock(lock_);
   if (agent* const first = chains_[size_class]) {
@@ -73,9 +74,9 @@ agent& task_pool::carve(unsigned size_class) {
   return *block;
 }
 
-// A program with few fibers takes slabs one by one. One with many takes huge pages: a fault for every 4 KiB would cost
-// as much as all the rest of a spawn. Any fiber may come to wait with a timer, at most one, and a wait cannot fail: so
-// the room for its timer, which may be armed on any worker, is made here, where a want of memory can be told.
+// A program with few fibers takes slabs one by one. A program with many takes huge pages, because a fault for every 4
+// KiB would cost as much as the rest of a spawn. Any fiber may wait with a timer, at most one, and a wait cannot fail.
+// So the room for its timer, which any worker may arm, is made here, where a lack of memory can be reported.
 task_pool::slab& task_pool::make_slab(std::size_t block_size) {
   const std::size_t places = (slab_size - granule) / block_size;
   loop_.provide_timers(std::max(places_ + places, least_timers));
@@ -84,7 +85,7 @@ task_pool::slab& task_pool::make_slab(std::size_t block_size) {
     const std::size_t size = slab_count_ < single_slabs ? slab_size : chunk_size;
     void* const memory = std::aligned_alloc(size, size);
     if (!memory) throw std::bad_alloc();
-    if (size == chunk_size) ::madvise(memory, size, MADV_HUGEPAGE);  // refused: small pages do as well
+    if (size == chunk_size) ::madvise(memory, size, MADV_HUGEPAGE);  // if refused, small pages work too
     next_slab_ = static_cast<char*>(memory);
     left_in_chunk_ = size;
   }
@@ -109,7 +110,7 @@ void task_pool::give_from_outside(void* room) noexcept {
     const std::lock_guard lock(pool.lock_);
     block.in_use = false;
     block.next_free = nullptr;
-    if (block.held_locks == 0) pool.push_chain(block, 1);  // else its locks would take the next fiber for their owner
+    if (block.held_locks == 0) pool.push_chain(block, 1);  // otherwise the next fiber would seem to hold its locks
     last = pool.retired_ && --pool.orphans_ == 0;
   }
   if (last) delete &pool;
@@ -130,7 +131,7 @@ void task_pool::retire() noexcept {
   if (kept) keep_for_ever();
 }
 
-// Where leak checkers find it, and what its blocks own.
+// Leak checkers find the pool here, and the objects that its blocks own.
 void task_pool::keep_for_ever() noexcept {
   static constinit spin_lock guard;
   static constinit task_pool* all = nullptr;
@@ -145,12 +146,12 @@ task_pool::task_pool(runtime_state& home, event_loop& loop, unhandled_handler ha
 
 task_pool::~task_pool() {
   remove_from_debug_table(*this);
-  for (slab *last = slabs_.load(std::memory_order_relaxed), *next; last; last = next) {  // nobody else refers to it
+  for (slab *last = slabs_.load(std::memory_order_relaxed), *next; last; last = next) {  // no other thread refers to it
     next = last->next;
 #if ULEXITE_ASAN
     __asan_unpoison_memory_region(last, slab_size);
 #endif
-    if (last->begins_chunk) std::free(last);  // the oldest slab of its chunk, so the last to come here
+    if (last->begins_chunk) std::free(last);  // the oldest slab of its chunk, so the last one visited
   }
 }
 

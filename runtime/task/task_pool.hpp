@@ -1,13 +1,13 @@
 #pragma once
 
-// Where fibers are made: blocks, and the slabs that they are carved from.
+// The memory of fibers: blocks, and the slabs from which they are carved.
 //
 // State
-//   slabs_, carved   what a walk over all blocks sees. Written with lock_ held; they only grow.
+//   slabs_, carved   read by a walk over all blocks. Written with lock_ held; they only grow.
 //
 // Pairings
 //   B  make_slab stores slabs_, and carve stores carved, release  ->  for_each_unlocked loads both, acquire: it sees
-//      the slab, and the agents in its blocks, made.
+//      the complete slab, and the agents in its blocks.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/context.hpp>
@@ -32,16 +32,15 @@ namespace ulexite::detail {
 class event_loop;
 class runtime_state;
 
-// The blocks that fibers are made in: an agent, then room for a task with its closure and result. Blocks are recycled
-// and stay agents as long as the pool lives; a pool outlives its runtime by the handles that still refer to finished
-// fibers.
+// The blocks of fibers. A block is an agent, then room for a task with its closure and result. Blocks are recycled, and
+// stay agents as long as the pool exists. A pool outlives its runtime while handles still refer to finished fibers.
 class task_pool {
  public:
   static constexpr std::size_t granule = 64;
   static constexpr std::size_t classes = 7;  // blocks of 128, 192, ... 512 bytes
   static constexpr std::size_t largest_room = granule * (classes + 1) - sizeof(agent);
 
-  // The blocks one worker keeps at hand.
+  // The blocks that one worker keeps.
   struct cache {
     struct free_list {
       agent* free = nullptr;
@@ -57,20 +56,20 @@ class task_pool {
 
   [[nodiscard]] const std::shared_ptr<const unhandled_handler>& handler() const noexcept { return handler_; }
 
-  // The class of blocks with room for `size` <= largest_room bytes.
+  // The class of blocks with room for `size` bytes, at most largest_room.
   static constexpr unsigned class_of(std::size_t size) noexcept {
     const std::size_t granules = (size + sizeof(agent) + granule - 1) / granule;
     return granules < 2 ? 0 : static_cast<unsigned>(granules - 2);
   }
 
-  // Room in a block of that class, aligned to 16. The deadline of its agent is left to the caller. `own` is the calling
-  // worker's, or null on another thread. Throws std::bad_alloc.
+  // Returns room in a block of a class, aligned to 16. The caller sets the deadline of its agent. `own` is the calling
+  // worker's cache, or null on another thread. Throws std::bad_alloc.
   void* allocate(unsigned size_class, cache* own) {
     if (!own) return room_of(*take_one(size_class));
     if (!own->free_lists[size_class].free) refill(size_class, own->free_lists[size_class]);
     return allocate_kept(size_class, *own);
   }
-  // The same from what `own` keeps; null if that is nothing.
+  // As above, but only from the blocks in `own`; null if there is none.
   [[nodiscard]] static void* allocate_kept(unsigned size_class, cache& own) noexcept {
     auto& free_list = own.free_lists[size_class];
     agent* const block = free_list.free;
@@ -78,16 +77,16 @@ class task_pool {
       return nullptr;
     free_list.free = block->next_free;
     --free_list.count;
-    __builtin_prefetch(free_list.free, 1);  // the next to be used, which another worker may have had
+    __builtin_prefetch(free_list.free, 1);  // the next block, which another worker may have used
     return room_of(*block);
   }
-  // Gives `room` back. Any thread; `own` as above, of the pool's own runtime.
+  // Returns `room` to the pool. Any thread. `own` is as above, of a worker of the pool's runtime.
   static void deallocate(void* room, cache* own) noexcept {
     if (!own) return give_from_outside(room);
     if (!may_keep(room, *own)) give_batch(own->free_lists[block_of(room).size_class]);
     keep(room, *own);
   }
-  // Is there a place for it in `own`? And its being put there.
+  // Whether `own` has room for another block; keep() puts it there.
   [[nodiscard]] static bool may_keep(void* room, const cache& own) noexcept {
     return own.free_lists[block_of(room).size_class].count < 2 * batch;
   }
@@ -101,15 +100,16 @@ class task_pool {
     free_list.free = &block;
     ++free_list.count;
   }
-  // The pool that `room` is of, and the runtime, if that still lives.
+  // The pool of `room`, and its runtime, if that still exists.
   static task_pool& of(const void* room) noexcept { return *slab_of(room).pool; }
   static runtime_state& home_of(const void* room) noexcept { return slab_of(room).home; }
 
-  // Threads outside the runtime that are about to publish something in it.
+  // Counts threads outside the runtime that are about to publish something in it.
   outside_gate gate;
 
-  // Calls visit(agent&) for every block that was ever used, whatever it holds now; it may miss those that come
-  // meanwhile. No lock, no allocation: a collector may call it while threads are stopped anywhere. Any thread.
+  // Calls visit(agent&) for every block that was ever used, whatever it holds now. It may miss blocks that are added
+  // meanwhile. It takes no lock and allocates nothing, so a collector may call it while threads are stopped at any
+  // point. Any thread.
   template <class Visit>
   void for_each_unlocked(Visit&& visit) const {
     for (slab* s = slabs_.load(std::memory_order_acquire); s; s = s->next) {  // B
@@ -117,15 +117,15 @@ class task_pool {
       for (std::size_t i = 0; i < carved; ++i) visit(s->block(i));
     }
   }
-  // The same; misses none.
+  // As above, but misses none.
   template <class Visit>
   void for_each(Visit&& visit) {
     const std::lock_guard lock(lock_);
     for_each_unlocked(std::forward<Visit>(visit));
   }
 
-  // The runtime ends: the pool deletes itself once its last block has come back. With the block of an abandoned fiber
-  // it lives for ever.
+  // The runtime ends: the pool deletes itself once its last block is returned. With the block of an abandoned fiber it
+  // exists for ever.
   void retire() noexcept;
 
  private:
@@ -134,9 +134,9 @@ class task_pool {
 
   static constexpr std::size_t slab_size = 256 * 1024;
   static constexpr std::size_t chunk_size = 2 * 1024 * 1024;  // of a large pool's slabs: a huge page
-  static constexpr unsigned single_slabs = 16;                // before it is a large one
+  static constexpr unsigned single_slabs = 16;                // before it is a large pool
   static constexpr unsigned batch = 32;
-  static constexpr std::size_t least_timers = 8000;  // to make room for: enough for the first slabs
+  static constexpr std::size_t least_timers = 8000;  // the first room for timers: enough for the first slabs
 
   struct slab {
     task_pool* pool;
@@ -144,7 +144,7 @@ class task_pool {
     slab* next;
     std::size_t block_size;
     std::atomic<std::size_t> carved;  // written under the lock. B
-    bool begins_chunk;                // is what was allocated, perhaps with others behind it
+    bool begins_chunk;                // it is the start of an allocation, which may have other slabs behind it
 
     agent& block(std::size_t i) noexcept {
       return *reinterpret_cast<agent*>(reinterpret_cast<char*>(this) + granule + i * block_size);
@@ -157,14 +157,14 @@ class task_pool {
   static slab& slab_of(const void* room) noexcept {
     return *reinterpret_cast<slab*>(reinterpret_cast<std::uintptr_t>(room) & ~(slab_size - 1));
   }
-  // What links the blocks that workers give back, many at a time: in the room of the first of each chain.
+  // Links blocks that workers return, many at a time. It is in the room of the first block of each chain.
   struct chain {
     agent* next;
     unsigned count;
   };
   static chain& chain_at(agent& first) noexcept { return *reinterpret_cast<chain*>(&first + 1); }
 
-  // A block in the pool is out of bounds for AddressSanitizer, but for its agent and the chain.
+  // A block in the pool is out of bounds for AddressSanitizer, except its agent and the chain.
   static void poison([[maybe_unused]] agent& block) noexcept {
 #if ULEXITE_ASAN
     __asan_poison_memory_region(&chain_at(block) + 1, granule * (block.size_class + 2) - sizeof(agent) - sizeof(chain));
@@ -193,19 +193,19 @@ class task_pool {
   void keep_for_ever() noexcept;
 
   runtime_state& home_;
-  event_loop& loop_;                                        // gone when the pool is retired
+  event_loop& loop_;                                        // destroyed when the pool is retired
   const std::shared_ptr<const unhandled_handler> handler_;  // may outlive the pool
-  spin_lock lock_;                                          // guards all below
+  spin_lock lock_;                                          // guards the members below
   std::atomic<slab*> slabs_{nullptr};                       // the last one made. B
-  slab* open_[classes]{};                                   // the slab that blocks are carved from
-  unsigned slab_count_ = 0;
-  std::size_t places_ = 0;     // for blocks, in all slabs
-  char* next_slab_ = nullptr;  // in the chunk that was allocated last
-  std::size_t left_in_chunk_ = 0;
-  agent* chains_[classes]{};
-  bool retired_ = false;
-  std::size_t orphans_ = 0;  // blocks in use after retire
-  task_pool* next_kept_ = nullptr;
+  slab* open_[classes]{};                                   // the slabs from which blocks are carved, by class
+  unsigned slab_count_ = 0;                                 // decides between single slabs and chunks
+  std::size_t places_ = 0;                                  // for blocks, in all slabs
+  char* next_slab_ = nullptr;                               // in the chunk that was allocated last
+  std::size_t left_in_chunk_ = 0;   // bytes behind next_slab_; 0: the next slab needs an allocation
+  agent* chains_[classes]{};        // the first block of the last returned chain, by class; see chain
+  bool retired_ = false;            // the runtime has ended: the last orphan deletes the pool
+  std::size_t orphans_ = 0;         // blocks in use after retire
+  task_pool* next_kept_ = nullptr;  // in the list of pools that are kept for ever
 };
 
 }  // namespace ulexite::detail

@@ -1,6 +1,6 @@
 #pragma once
 
-// What becomes of an exception that left a fiber and that no handle took.
+// Handles an exception that left a fiber and that no handle took.
 
 #include <ulexite/fiber/fiber.hpp>
 

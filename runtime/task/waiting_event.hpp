@@ -4,8 +4,8 @@
 
 namespace ulexite::detail {
 
-// How the event loop's events are tied to fibers: whoever waits for one keeps it in its frame. Templates, for this
-// layer's headers do not see the loop's.
+// Connects the event loop's events with fibers. A waiter keeps its event in its frame. These are templates, because
+// this layer's headers do not see the loop's.
 
 // Makes `event`, an evloop event, end a wait of `waiter` with `Reason`.
 template <wake_reason Reason, class Event>

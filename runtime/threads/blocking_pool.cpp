@@ -24,14 +24,14 @@ blocking_pool::blocking_pool(const runtime_state& home, std::size_t most_threads
         "runtime_options::blocking_keep_alive is negative: " + std::to_string(keep_alive.count()) + " ms");
 }
 
-// The thread is made with the mutex held, so that nobody relies on one that the machine then refuses.
+// The thread is made with the mutex held, so that no caller relies on a thread that the system then refuses.
 void blocking_pool::start_thread() {
   threads_.emplace_back([self = shared_from_this()] { self->thread_main(); });
   ++count_.starting;
 }
 
-// Finds a thread for the work, which is in the queue. Mutex held. False: every one is busy, and the machine or, if it
-// counts, the `limit` allows of no other.
+// Finds a thread for the work, which is in the queue. Mutex held. False: all threads are busy, and the system or the
+// `limit` allows no other.
 bool blocking_pool::assign(blocking_work& work, std::size_t limit) {
   if (count_.called + count_.starting >= queue_.size()) return true;  // one comes whose work another has taken
   if (count_.idle > 0) {
@@ -57,7 +57,7 @@ void blocking_pool::submit(blocking_work& work) {
   assign(work, most_ + count_.lent);
 }
 
-// It goes before the queue, so that a thread which is just coming free takes it, if any.
+// The work goes to the front of the queue, so that a thread that just becomes free takes it.
 bool blocking_pool::lend_thread(blocking_work& work) noexcept try {
   const std::lock_guard lock(mutex_);
   queue_.push_front(work);
@@ -106,7 +106,7 @@ void blocking_pool::serve(std::unique_lock<std::mutex>& lock) noexcept {
       queue_.remove(*work);
       lock.unlock();
       perturb();
-      manners_.adopt();  // whatever the last call has left
+      manners_.adopt();  // the last call may have changed it
       given = work->run();
       lock.lock();
     }
@@ -131,7 +131,7 @@ void blocking_pool::serve(std::unique_lock<std::mutex>& lock) noexcept {
   }
 }
 
-// Mutex held. Returns what the calling thread is to join, if it has not been left to itself by retire.
+// Mutex held. Returns the thread that the calling thread must join. Returns none if retire has detached the caller.
 std::thread blocking_pool::leave() noexcept {
   const auto mine = std::ranges::find(threads_, std::this_thread::get_id(), &std::thread::get_id);
   if (mine == threads_.end()) return {};

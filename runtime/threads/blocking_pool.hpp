@@ -1,6 +1,6 @@
 #pragma once
 
-// The threads of one runtime that may block: they run calls for which a worker must not be held.
+// The threads of one runtime that may block. They run calls that would block a worker.
 
 #include <ulexite/base/intrusive_list.hpp>
 #include <ulexite/runtime/threads/inherited_thread_state.hpp>
@@ -18,8 +18,9 @@ namespace ulexite::detail {
 
 class runtime_state;
 
-// One call, to run and then to finish, which tells whoever waits for it, and after which it may be gone. In between the
-// thread declares itself free: so the next call that comes of the news finds it, and starts no other.
+// One blocking call. The thread calls run(), marks itself idle, then calls finish(), which notifies the waiter. After
+// finish() the object may be destroyed. The thread marks itself idle first, so that a follow-up call uses this thread
+// again.
 struct blocking_work : list_hook {
   virtual void* run() noexcept = 0;
   virtual void finish(void* what_run_gave) noexcept = 0;
@@ -28,38 +29,38 @@ struct blocking_work : list_hook {
   ~blocking_work() = default;
 };
 
-// As many threads as there are calls, up to a limit; beyond it calls wait in a queue, oldest first. Threads start when
-// they are needed and end when they had nothing to do for some time. A refused thread is done without as long as there
-// is one. Any thread may use it.
+// A pool with a thread for each call, up to a limit. Further calls wait in a queue, oldest first. Threads start when
+// needed, and end after some time without work. If the system refuses a thread, the pool continues with those that it
+// has, as long as it has one. Any thread may use it.
 class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
  public:
   struct thread_hooks {
-    std::function<void()> start, stop;  // called on each thread, first and last; or empty
+    std::function<void()> start, stop;  // called on each thread at its start and its end; may be empty
   };
 
-  // For the threads of `home`. Throws std::invalid_argument naming the option for no threads at all or a negative time.
+  // Makes the pool of `home`. Throws std::invalid_argument that names the option for a limit of 0 or a negative time.
   blocking_pool(const runtime_state& home, std::size_t most_threads, std::chrono::milliseconds keep_alive,
                 thread_hooks hooks);
   blocking_pool(const blocking_pool&) = delete;
   blocking_pool& operator=(const blocking_pool&) = delete;
 
-  // Has a thread run `work`, now or when one is free. Never waits. Throws std::system_error when the machine gives not
-  // one thread; then the work was not taken.
+  // Runs `work` on a thread, now or when one is free. Never waits. Throws std::system_error if there is no thread and
+  // the system refuses one; then the work was not taken.
   void submit(blocking_work& work);
-  // Has a thread run `work` at once, one that does not count as long as it does; false, and the work is not taken, when
-  // the machine has no more threads.
+  // Runs `work` on a thread at once. This thread does not count towards the limit meanwhile. False, and the work is not
+  // taken, if the system refuses a thread.
   [[nodiscard]] bool lend_thread(blocking_work& work) noexcept;
-  // What a lent thread does has come to its end. By itself.
+  // The work of a lent thread has ended. Called by this thread.
   void thread_returns() noexcept;
-  // Takes back what has not begun. False: it has.
+  // Takes `work` back if it has not begun; false if it has.
   [[nodiscard]] bool withdraw(blocking_work& work) noexcept;
 
-  // The runtime ends: joins the threads, except those that run what its caller has given up. These end by themselves.
-  // What has not begun is dropped.
+  // The runtime ends: joins the threads, except those that run work that its caller has given up. These end by
+  // themselves. Drops work that has not begun.
   void retire() noexcept;
-  // The running `work` is not waited for by retire any more: by somebody who keeps what it uses alive.
+  // From now on retire does not wait for the running `work`. The caller must keep the objects that it uses alive.
   void give_up() noexcept;
-  // Such work has come to its end. By itself.
+  // Work that was given up has ended. Called by its thread.
   void given_up_ends() noexcept;
 
   struct counts {
@@ -69,7 +70,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   [[nodiscard]] counts now() const noexcept;
 
  private:
-  // What is still queued when the runtime has ended was asked for by fibers that were abandoned.
+  // Work that is still queued when the runtime has ended belongs to abandoned fibers.
   [[nodiscard]] bool nothing_to_do() const noexcept { return queue_.empty() || retired_; }
   // Was the calling thread lent, and have others taken its place meanwhile?
   [[nodiscard]] bool is_surplus() const noexcept { return threads_.size() > most_ + count_.lent; }

@@ -25,13 +25,13 @@ std::size_t checked(std::size_t count, const std::string& origin) {
 
 std::size_t by_affinity() noexcept {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;  // more processors than the set can name, or none
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;  // the machine has more processors than the set can hold
   return static_cast<std::size_t>(std::max(CPU_COUNT(&set), 1));
 }
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
-// Processors' worth of time that the control group at `directory` grants by its own limit, of either version.
+// The processor time, in processors, that the control group at `directory` allows by its own limit, of either version.
 double quota_of(const std::string& directory) {
   double quota = 0, period = 0;
   if (std::ifstream both(directory + "/cpu.max"); !(both >> quota >> period)) {
@@ -53,8 +53,8 @@ std::string group_path(const std::string& process, std::string_view controllers)
   return {};
 }
 
-// A group's limit holds for all groups below it, so the least of them counts. `mounted` is the group that stands at
-// `point`; those above it cannot be seen from here.
+// A group's limit also applies to all groups below it, so the lowest limit counts. `mounted` is the group that is
+// mounted at `point`; its ancestors are not visible.
 double least_quota(const std::string& point, std::string_view mounted, std::string path) {
   path += '/';
   const bool below = mounted == "/" || path.starts_with(std::string(mounted) + '/');

@@ -7,8 +7,8 @@
 
 namespace ulexite::detail {
 
-// What a thread of the runtime has from the thread that made the runtime. By itself it would have it from whoever
-// happens to start it: the rounding mode of some fiber, the blocked signals of some thread outside.
+// The state that every thread of a runtime takes from the thread that made the runtime. Otherwise a thread would
+// inherit it from its starter: the rounding mode of some fiber, or the blocked signals of some thread outside.
 class inherited_thread_state {
  public:
   inherited_thread_state() noexcept { pthread_sigmask(SIG_SETMASK, nullptr, &blocked_); }

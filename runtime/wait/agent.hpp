@@ -16,35 +16,36 @@ enum class agent_kind : std::uint8_t {
   job,  // may not wait; also a fiber while it runs stop callbacks
 };
 
-// Whoever runs, and can be made to wait and be resumed: a fiber or a plain thread. std calls both execution agents.
-// A fiber's agent stands right before its task in a block of the pool, and outlives it: as memory it stays an agent as
-// long as the runtime lives, so that a stop of everything may touch it at any time.
+// A fiber or a plain thread, as something that runs, waits and is resumed. std calls both execution agents. A fiber's
+// agent is directly before its task in a block of the pool, and outlives the task. The block stays a valid agent as
+// long as the runtime exists, so runtime::request_stop may access it at any time.
 struct agent {
   wait_word word;
   agent_kind kind = agent_kind::fiber;
-  std::uint8_t size_class = 0;  // task_pool's
+  std::uint8_t size_class = 0;  // for task_pool
 
-  // How many locks of this library it holds, modulo 256. Changed by the agent only, when it has got or gives up a lock.
+  // The number of locks of this library that it holds, modulo 256. Changed by the agent only, after it has taken a lock
+  // or before it releases one.
   std::uint8_t held_locks = 0;
 
-  // The agent's own, below.
-  std::uint8_t budget = 0;           // operations that need not wait, until the next look at whether to yield
-  bool in_use : 1 = false;           // a task was made in its block, and is still there
-  bool shielded : 1 = false;         // it does not hear of a stop
-  bool expired : 1 = false;          // its deadline was over at some wait: sticky as long as that deadline holds
+  // The members below are used by the agent only.
+  std::uint8_t budget = 0;           // operations that need not wait, until the next check for a yield
+  bool in_use : 1 = false;           // its block has a task
+  bool shielded : 1 = false;         // it ignores requests to stop
+  bool expired : 1 = false;          // a wait has met its deadline; stays set as long as this deadline applies
   bool calls_back : 1 = false;       // it runs stop callbacks
   bool waits_forbidden : 1 = false;  // by no_suspend: then it counts as a job
-  bool kept : 1 = false;             // its fiber was abandoned as it stood: the block is never given back
+  bool kept : 1 = false;             // its fiber was abandoned: the block is never returned
   union {
-    agent* next_free;                     // task_pool's, while nobody uses the block
-    std::int64_t deadline = no_deadline;  // of all that it does: its cancellation points do not wait beyond
+    agent* next_free;                     // for task_pool, while the block is unused
+    std::int64_t deadline = no_deadline;  // its cancellation points do not wait beyond it
   };
 
   // The fiber whose agent this is; not for a thread's.
   task& fiber() noexcept { return *reinterpret_cast<task*>(this + 1); }
 };
 
-// Makes the agent run on. It is claimed, and the caller is its claimer. Any thread; `worker` is the caller's.
+// Makes the agent continue. The agent is claimed, and the caller is its claimer. Any thread; `worker` is the caller's.
 void resume(agent& agent) noexcept;
 void resume(agent& agent, scheduler* worker) noexcept;
 

@@ -20,14 +20,14 @@ namespace ulexite::detail {
 
 namespace {
 
-// A plain thread stays on itself: no fiber comes here, for workers have an agent at any time.
+// Only for plain threads, because workers always have an agent.
 [[gnu::cold, gnu::noinline]] agent& make_thread_agent() noexcept {
   thread_local thread_agent plain;
   this_thread_execution().agent = &plain;
   return plain;
 }
 
-// The least that gives `number`.
+// The smallest fraction that results in `number`.
 std::uint32_t least_fraction(std::uint32_t number, std::uint32_t bound) noexcept {
   return static_cast<std::uint32_t>(((std::uint64_t{number} << 32) + bound - 1) / bound);
 }
@@ -74,7 +74,7 @@ std::uint32_t random_below(std::uint32_t bound) noexcept {
   return static_cast<std::uint32_t>(std::uint64_t{random_fraction(bound)} * bound >> 32);
 }
 
-// A thread's own numbers, from wherever the thread happens to stand at first.
+// Each thread has its own generator; all begin with one seed.
 ULEXITE_OPAQUE std::uint32_t random_fraction(std::uint32_t bound) noexcept {
   if (controlled_somewhere.load(std::memory_order_relaxed)) [[unlikely]]  // hint
     if (controller* const own = this_controller()) return least_fraction(own->choose(bound), bound);

@@ -1,12 +1,12 @@
 #pragma once
 
-// What each fiber and each thread keeps of each fiber_local.
+// The values of fiber_locals of each fiber and thread.
 
 #include <cstdint>
 
 namespace ulexite::detail {
 
-// What one agent has of one fiber_local. The key is the number of that, which no other gets.
+// One agent's value of one fiber_local. The key is the unique number of the fiber_local.
 struct local_value {
   explicit local_value(std::uint64_t of) noexcept : key(of) {}
   virtual ~local_value() = default;
@@ -15,8 +15,8 @@ struct local_value {
   local_value* next = nullptr;
 };
 
-// All of them: a list, for there are few, and places for those of the first fiber_locals of the process. Used by the agent
-// only.
+// All values of one agent. They are a list, because there are few, with direct places for the first fiber_locals of the
+// process. Used by the agent only.
 class local_values {
  public:
   local_values() = default;
@@ -35,7 +35,7 @@ class local_values {
     first_ = &value;
     if (value.key < at_once) places_[value.key] = &value;
   }
-  // Destroys them, youngest first, with those that the destructors make.
+  // Destroys all values, youngest first, also values that the destructors make.
   void clear() noexcept {
     while (local_value* const youngest = first_) {
       first_ = youngest->next;
@@ -47,8 +47,8 @@ class local_values {
  private:
   static constexpr std::uint64_t at_once = 8;  // keys that are found without a search
 
-  local_value* first_ = nullptr;
-  local_value* places_[at_once] = {};
+  local_value* first_ = nullptr;       // all values, the youngest first
+  local_value* places_[at_once] = {};  // some of them, by key
 };
 
 // The values of the calling fiber or thread. Throws std::bad_alloc, usage_error in a job.

@@ -10,8 +10,8 @@
 
 namespace ulexite {
 
-// The clock of every deadline: std::chrono::steady_clock, with the same epoch, except in a test with a clock of its own
-// (testing/explore.hpp). Where a point in time is taken, those of other clocks do too.
+// The clock of every deadline. It is std::chrono::steady_clock, with its epoch, except in a test with simulated time
+// (testing/explore.hpp). Functions that take a point in time also accept those of other clocks.
 struct steady_clock {
   using duration = std::chrono::steady_clock::duration;
   using rep = duration::rep;
@@ -26,14 +26,14 @@ namespace detail {
 
 inline constexpr std::int64_t no_deadline = INT64_MAX;
 
-// Nanoseconds of that clock.
+// The time of this clock in nanoseconds.
 inline std::int64_t now_ns() noexcept {
   if (controlled_somewhere.load(std::memory_order_relaxed)) [[unlikely]]  // hint
     return controlled_clock_ns();
   return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
-// A deadline `time` from now. Negative is now; what does not fit means never.
+// A deadline `time` from now. A negative time means now; a time that does not fit means never.
 template <class Rep, class Period>
 std::int64_t deadline_after(std::chrono::duration<Rep, Period> time) noexcept {
   using nanoseconds = std::chrono::duration<double, std::nano>;
@@ -44,7 +44,7 @@ std::int64_t deadline_after(std::chrono::duration<Rep, Period> time) noexcept {
   return span > no_deadline - now ? no_deadline : now + span;
 }
 
-// The same for a point in time. Another clock is read once, here: what happens to it during the wait is not noticed.
+// A deadline at a point in time. Another clock is read once, here: its changes during the wait have no effect.
 template <class Clock, class Duration>
 std::int64_t deadline_at(std::chrono::time_point<Clock, Duration> time) noexcept {
   if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a wait leaves in its fiber's record before the switch, for those who look into a running program: of what kind
-// it is, the object it is for, and since when. It costs the path a few stores and no byte of memory.
+// A wait's description in its fiber's record, for reports about a running program: its kind, its object, and its start.
+// It is written before the switch. It costs a few stores and no memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +12,11 @@ enum class cancellable : bool { no, yes };
 
 enum class wait_kind : std::uint8_t {
   none,
-  // The object is what the caller waits at.
+  // The object is the one at which the caller waits.
   receive,
   send,
   select,  // of the first case
-  mutex,   // the word that has its holder's agent, or 0, and in the lowest bit something else
+  mutex,   // the word with its holder's agent, or 0; its lowest bit has another use
   shared_mutex,
   condition_variable,
   semaphore,
@@ -26,20 +26,20 @@ enum class wait_kind : std::uint8_t {
   latch,
   barrier,
   wait_group,
-  context,  // its end: that its fibers have ended
+  context,  // its end: the ends of its fibers
   future,
   park,  // ulx_park: the handle
-  join,  // the fiber whose end is waited for, a task
+  join,  // the task of the joined fiber
   fork,  // a branch of a parallel call
-  // What comes from outside of the runtime's fibers may end these.
+  // Events from outside the runtime's fibers may end the waits below.
   sleep,     // no object
-  blocking,  // a call that runs on a thread of its own
+  blocking,  // a call that runs on a separate thread
   read,      // the descriptor's number instead of an object
   write,
   descriptors,
 };
 
-// In words, as what follows "waits": "to receive from channel".
+// The kind in words, as the text after "waits": "to receive from channel".
 constexpr const char* to_string(wait_kind kind) noexcept {
   switch (kind) {
     case wait_kind::none: return "for something";
@@ -72,7 +72,7 @@ constexpr const char* to_string(wait_kind kind) noexcept {
 
 inline constexpr std::size_t wait_kinds = static_cast<std::size_t>(wait_kind::descriptors) + 1;
 
-// As a label in metrics.
+// The kind as a label in metrics.
 constexpr const char* name_of(wait_kind kind) noexcept {
   constexpr const char* names[wait_kinds] = {"none",
                                              "receive",
@@ -102,13 +102,13 @@ constexpr const char* name_of(wait_kind kind) noexcept {
   return number < wait_kinds ? names[number] : "unknown";
 }
 
-// May something end such a wait that is no fiber of the runtime, and no holder of what the wait is for?
+// Whether such a wait may be ended by something other than a fiber of the runtime or a holder of its object.
 constexpr bool waits_for_outside(wait_kind kind) noexcept { return kind >= wait_kind::sleep; }
 
-// What the waiter tells of its wait, in two registers.
+// The waiter's description of its wait, in two registers.
 struct wait_mode {
   static constexpr std::uint8_t cancellable_bit = 1;
-  static constexpr std::uint8_t timed_bit = 2;  // a timer of its own ends it at the latest
+  static constexpr std::uint8_t timed_bit = 2;  // the wait has its own time limit
 
   const void* object;
   std::uint8_t bits;  // the kind above those two

@@ -1,30 +1,31 @@
 #pragma once
 
-// How one wait of one fiber (or plain thread) ends: by exactly one of a notification, a time-out and a cancellation.
+// The end of one wait of a fiber or plain thread: by exactly one of a notification, a time-out and a cancellation.
 //
-//   prepare   the waiter, while it still runs: from now on claims may come, although it cannot be resumed yet.
+//   prepare   called by the waiter, while it still runs: from now on claims may arrive, although it cannot be resumed
+//             yet.
 //   commit    on behalf of the waiter, once its context is saved: from now on a claimer resumes it.
-//   claim     whoever would end the wait. One claim per wait succeeds.
-//   stop      asks for cancellation. Sticky, outlives the wait; the body of a scope hears of a child's failure in the
-//             same way, until the scope's end.
+//   claim     called by a claimer, to end the wait. One claim per wait succeeds.
+//   stop      asks for cancellation. It outlives the wait, and is never withdrawn. A child's failure cancels the body
+//             of a scope in the same way, until the scope's end.
 //
 // A wait that only one lock guards (a channel's, held until after the commit) needs no prepare. With a timer or a file
-// descriptor armed before the switch, claims can come early; then the claimer does not resume the waiter, and the
-// commit, which fails, does. A plain thread always prepares: after its deadline, or when it is poked, it claims its own
-// wait without the lock.
+// descriptor armed before the switch, claims can be early. Then the claimer does not resume the waiter; the commit
+// fails, and the waiter continues at once. A plain thread always prepares, because after its deadline, or when it is
+// poked, it claims its own wait without the lock.
 //
 // State
 //   phase_     the waiter moves it to preparing, waiting, shielded, guarded or bare; claimers move it away from there.
 //              A prepared wait (waiting, shielded) may have several claimers, so each of them exchanges. Another wait
 //              has one claimer at a time, the holder of the lock. If it is not cancellable (bare), the claimer stores.
 //              If it is (guarded), a canceller may race with the claimer; cancellers are rare and pay for both, see D.
-//   claiming_  a claimer has come to a guarded wait. Set under the lock, cleared with the next wait.
+//   claiming_  a claimer has reached a guarded wait. Set under the lock, cleared with the next wait.
 //   stop_      bit 0: a request to stop, set by any thread, never cleared while the fiber lives. The rest counts the
 //              scopes that have a failure: raised by a failed child, lowered by the waiter when all children have
 //              ended, so that no canceller is under way for it.
 //
-// The thread that abandons a fiber stores phase_ whatever it is. A claimer that does not see it yet may win, and then
-// resumes in vain (task_pool.hpp, outside_gate); every later one loses.
+// The thread that abandons a fiber stores phase_ without regard to its value. A claimer that does not see this store
+// yet may win, and its resume then has no effect (task_pool.hpp, outside_gate). Every later claimer loses.
 //
 // Pairings
 //   A  a claimer changes phase_, acq_rel  ->  the resumed waiter, or a failing commit, reads it, acquire: it sees what
@@ -49,24 +50,25 @@ namespace ulexite::detail {
 
 enum class wake_reason : std::uint8_t { notified, timed_out, cancelled };
 
-// What a claimer has to do.
+// The result of a claim, which says what the claimer must do.
 enum class claim_result : std::uint8_t {
-  lost,   // another was first, or nobody waits
-  early,  // won; the waiter is about to notice by itself
+  lost,   // another claimer was first, or there is no wait
+  early,  // won; the waiter notices by itself
   won,    // won, and the waiter must be resumed by the claimer
 };
 
 template <class Atomics = std_atomics>
 class basic_wait_word {
  public:
-  // idle -> preparing. The waiter.
+  // idle -> preparing. Called by the waiter.
   void prepare() noexcept { phase_.store(preparing, Atomics::relaxed); }  // published by the claimers' sources
 
-  // preparing -> idle, when the wait turns out to be needless. False if a claim came first. The waiter.
+  // preparing -> idle, if the wait is unnecessary. False if a claim was first. Called by the waiter.
   [[nodiscard]] bool retract() noexcept { return advance(preparing, idle); }
 
-  // From preparing if `prepared`, else from the end of the last wait, to where claims resume. False if the wait is over
-  // already: it was claimed early, or it is cancellable and a stop was requested. On behalf of the waiter.
+  // From preparing if `prepared`, otherwise from the end of the last wait, to a phase in which claims resume. False if
+  // the wait has ended already: it was claimed early, or it is cancellable and a stop was requested. Called on behalf
+  // of the waiter.
   [[nodiscard]] bool commit(bool prepared, bool cancellable) noexcept {
     std::uint8_t next;
     if (prepared) {
@@ -82,7 +84,7 @@ class basic_wait_word {
     return stop_.load(Atomics::acquire) == 0 || !advance(next, cancelled);  // E, ordered by C's fence
   }
 
-  // Ends the wait as notified or timed_out. Any thread that holds the lock of what is waited for; if the wait was
+  // Ends the wait as notified or timed_out. Called by a holder of the lock of the wait's object. If the wait was
   // prepared, any thread.
   [[nodiscard]] claim_result claim(wake_reason reason) noexcept {
     auto phase = phase_.load(Atomics::acquire);  // B
@@ -98,13 +100,13 @@ class basic_wait_word {
   }
 
   // Asks for cancellation. True the first time. The caller executes a heavy fence (C), and then calls cancel; one fence
-  // does for many words. Any thread.
+  // is enough for many words. Any thread.
   bool request_stop() noexcept { return (stop_.fetch_or(requested, Atomics::release) & requested) == 0; }  // E
-  // The same for the rest of a scope, whose end takes it back. At most 127 scopes of a fiber are inside of each other.
+  // As request_stop, for the rest of a scope; the scope's end undoes it. At most 127 scopes of a fiber are nested.
   void interrupt() noexcept { stop_.fetch_add(one_scope, Atomics::release); }  // E
-  // Takes one interrupt back. The waiter, while no canceller is under way on its behalf.
+  // Undoes one interrupt. Called by the waiter, while no canceller is under way for the interrupt.
   void end_interrupt() noexcept { stop_.fetch_sub(one_scope, Atomics::relaxed); }  // the waiter's own
-  // Ends the present wait if it is cancellable: true if the caller is to resume the waiter. Any thread.
+  // Ends the present wait if it is cancellable. True if the caller must resume the waiter. Any thread.
   [[nodiscard]] bool cancel() noexcept {
     const auto phase = phase_.load(Atomics::acquire);                        // B
     if (phase == guarded && claiming_.load(Atomics::acquire)) return false;  // D, ordered by the caller's fence
@@ -113,7 +115,7 @@ class basic_wait_word {
 
   [[nodiscard]] bool stop_requested() const noexcept { return stop_.load(Atomics::acquire) != 0; }  // E
 
-  // How the last wait ended. The waiter, once resumed; or after a failed commit or retract.
+  // How the last wait ended. Called by the waiter, once resumed, or after a failed commit or retract.
   [[nodiscard]] wake_reason reason() const noexcept {
     switch (phase_.load(Atomics::acquire)) {  // A
       case timed_out: return wake_reason::timed_out;
@@ -122,17 +124,17 @@ class basic_wait_word {
     }
   }
 
-  // The waiter never runs again: every claim is lost from now on. The thread that has ended its runtime's workers.
-  void abandon() noexcept { phase_.store(gone, Atomics::relaxed); }  // who misses it resumes in vain
-  // Does it wait at this moment? Any thread; exact as long as the waiter is kept from running (inspection.hpp).
+  // The waiter never runs again: every later claim is lost. Called by the thread that has ended its runtime's workers.
+  void abandon() noexcept { phase_.store(gone, Atomics::relaxed); }  // a claimer that misses it resumes without effect
+  // Whether it waits at this moment. Any thread; exact while the waiter is kept from running (inspection.hpp).
   [[nodiscard]] bool waits() const noexcept {
     const auto phase = phase_.load(Atomics::relaxed);  // hint
     return phase >= waiting && phase <= bare;
   }
-  // Was it abandoned? With the lock of what it waits for, while it stands there.
+  // Whether it was abandoned. With the lock of the wait's object, while the node is linked there.
   [[nodiscard]] bool abandoned() const noexcept { return phase_.load(Atomics::relaxed) == gone; }  // hint
 
-  // For the next fiber that uses the same memory. Nobody else may refer to the old one, but a stop of everything may.
+  // Prepares for the next fiber in this memory. Only runtime::request_stop may still refer to the old fiber.
   void reset() noexcept {
     phase_.store(idle, Atomics::relaxed);  // published with the new fiber
     stop_.store(0, Atomics::relaxed);      // published with the new fiber
@@ -147,7 +149,7 @@ class basic_wait_word {
     return reason == wake_reason::timed_out ? timed_out : reason == wake_reason::cancelled ? cancelled : notified;
   }
 
-  // Of a guarded wait, with the lock held: is there no canceller?
+  // Whether there is no canceller. For a guarded wait, with the lock held.
   bool claims_alone() noexcept {
     claiming_.store(true, Atomics::relaxed);   // ordered by the fence
     Atomics::light_fence();                    // D

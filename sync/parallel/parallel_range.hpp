@@ -1,8 +1,8 @@
 #pragma once
 
-// How the parallel loops split a range: lazily, after Tzannes, Caragea, Barua and Vishkin, "Lazy Binary Splitting"
-// (2010). A loop runs through its range in chunks, and offers the upper half of what is left only when everything that
-// it offered before was taken. So where nobody steals nothing is split, and where many do the pieces get small.
+// The parallel loops split a range lazily, after Tzannes, Caragea, Barua and Vishkin, "Lazy Binary Splitting" (2010). A
+// loop runs through its range in chunks. It offers the upper half of the rest only when all its earlier offers were
+// taken. So without thieves nothing is split, and with many thieves the pieces get small.
 
 #include <ulexite/runtime/fork/branch.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -17,11 +17,11 @@
 
 namespace ulexite {
 
-// What a parallel loop runs over: from one integer to another, or the elements between two iterators.
+// The positions of a parallel loop: integers, or iterators.
 template <class I>
 concept parallel_position = std::integral<I> || std::random_access_iterator<I>;
 
-// What a parallel loop runs over as a whole.
+// A range for a parallel loop.
 template <class R>
 concept parallel_range = std::ranges::random_access_range<R> && std::ranges::sized_range<R>;
 
@@ -63,20 +63,20 @@ struct range_state {
   std::atomic<bool> over{false};
 };
 
-// Would another worker take half of the range? Between two chunks, where a loop can be cancelled too, and lets others
-// run if it has not for long.
+// Whether another worker would take half of the range. Called between two chunks. It is a cancellation point, and
+// yields if the loop has not yielded for long.
 inline bool split_wanted(const range_state& loop) {
   const current_execution& here = inlined_execution();
   if (!here.forks || here.agent->kind != agent_kind::fiber) return false;
   agent& self = *here.agent;
   here.forks->yield_if_requested();
   check_cancelled(self);
-  const fork_queue& forks = *inlined_execution().forks;  // perhaps another worker's now
+  const fork_queue& forks = *inlined_execution().forks;  // read now: the fiber may have another worker
   return forks.wanted() && loop.active.load(std::memory_order_relaxed) <= forks.worker_limit();  // hint
 }
 
-// Calls work.run(i, j) for parts of [begin, end) that are its own, from the left to the right, and for the others that
-// of a work.fresh(), which it then joins.
+// Calls work.run(i, j) for its own parts of [begin, end), from left to right. For the other parts it calls run of a
+// work.fresh(), and then joins that.
 template <class Work>
 void run_range(Work& work, std::size_t begin, std::size_t end, range_state& loop) try {
   std::size_t chunk = loop.grain;
@@ -98,7 +98,7 @@ void run_range(Work& work, std::size_t begin, std::size_t end, range_state& loop
   throw;
 }
 
-// Runs the lower half while others may take the upper one. False: nobody has, it is still to be done.
+// Runs the lower half while others may take the upper one. False: no worker has taken it, and the caller must run it.
 template <class Work>
 bool run_split(Work& work, std::size_t begin, std::size_t middle, std::size_t end, range_state& loop) {
   Work upper = work.fresh();

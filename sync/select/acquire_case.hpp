@@ -6,7 +6,8 @@
 
 namespace ulexite::detail {
 
-// Takes a permit. When it leaves, no other waiter has to be served: while it is the oldest one, there is no permit.
+// Takes a permit. When the case leaves the queue, no other waiter must be served, because there is no permit while it
+// is the oldest waiter.
 class acquire_case : public select_case {
  public:
   template <std::ptrdiff_t Max>

@@ -5,7 +5,7 @@
 
 namespace ulexite::detail {
 
-// Reads the next value of a broadcast. A new value ends the wait, and the select begins anew to read it.
+// Reads the next value of a broadcast. A new value ends the wait, and the select starts again to read it.
 class broadcast_case : public select_case {
  public:
   broadcast_case(broadcast_core& from, broadcast_core::reader& who) noexcept
@@ -24,7 +24,7 @@ class broadcast_case : public select_case {
  protected:
   ~broadcast_case() = default;
 
-  broadcast_core::value value;  // what was read; null at the end
+  broadcast_core::value value;  // the value read; null at the end
 
  private:
   broadcast_core& from_;

@@ -9,7 +9,7 @@
 
 namespace ulexite::detail {
 
-// What the two cases of a channel have in common. `Derived` says which queue and which operation.
+// The common part of the two cases of a channel. `Derived` has the queue and the operation.
 template <class Derived, class T>
 class channel_case_base : public select_case {
  public:
@@ -37,7 +37,7 @@ class channel_case_base : public select_case {
     return ending::chosen;
   }
 
-  // Did it come about by the end of the channel?
+  // Whether the case was chosen because the channel is closed.
   [[nodiscard]] bool closed() const noexcept { return closed_; }
 
  protected:
@@ -59,7 +59,7 @@ class receive_case_base : public channel_case_base<receive_case_base<T>, T> {
  public:
   using receive_case_base::channel_case_base::channel_case_base;
 
-  std::optional<T> value;  // what was received
+  std::optional<T> value;  // the received value
 
   channel_status operate(agent*& wake) { return this->receive_now(value, wake); }
   void* slot() noexcept { return &value; }

@@ -11,10 +11,11 @@ namespace {
 
 using ending = select_case::ending;
 
-// Fisher and Yates, step by step. One number has enough in it for the last eight choices, each of which uses up a part.
+// The shuffle of Fisher and Yates, step by step. One random number is enough for the last eight choices; each choice
+// uses up a part of it.
 class shuffle {
  public:
-  // Moves any of `rest` to its front.
+  // Moves a random element of `rest` to its front.
   void step(std::span<select_case*> rest) noexcept {
     if (rest.size() >= 8 || !begun_) fraction_ = random_fraction(static_cast<std::uint32_t>(rest.size()));
     begun_ = true;
@@ -28,7 +29,7 @@ class shuffle {
   std::uint32_t fraction_ = 0;
 };
 
-// The locks of all sources, each once, in the order that everybody takes them in.
+// The locks of all sources, each once, in the common order of all selects.
 class lock_set {
  public:
   explicit lock_set(std::span<select_case*> by_source) noexcept : cases_(by_source) {
@@ -49,9 +50,9 @@ class lock_set {
   std::span<select_case*> cases_;
 };
 
-// The step in which each case is tried with nothing but its own lock held. None is passed over because its source is
-// busy, or cases would not be in order, and one that others use all the time would have no turn. Leaves `cases` in the
-// order of preference if none could be done.
+// Step 1: tries each case with only its own lock held. It skips no case with a busy source. Otherwise cases would not
+// be tried in order, and a case that others use all the time would never be taken. Leaves `cases` in the order of
+// preference if none was ready.
 select_case* try_each(std::span<select_case*> cases, scheduler* worker, bool in_order) {
   deferred_resume wake(worker);
   shuffle any;
@@ -72,7 +73,7 @@ void enter_all(std::span<select_case*> cases, agent& self, sourced which) noexce
     if (sourced(each->source != nullptr) == which) each->enter(self);
 }
 
-// The step in which all locks are held. Null: no case can be done, and if it may wait it stands in every queue.
+// Step 2: tries all cases with all locks held. Null: no case is ready; if it may wait, it is then in every queue.
 select_case* try_or_enter_all(std::span<select_case*> cases, std::span<select_case*> by_source, caller self,
                               bool may_wait) {
   deferred_resume wake(self.worker);
@@ -88,7 +89,7 @@ select_case* try_or_enter_all(std::span<select_case*> cases, std::span<select_ca
   return nullptr;
 }
 
-// Which case ended the wait, if a case did.
+// Step 3: leaves all queues. Returns the case that ended the wait, if a case did.
 select_case* leave_all(std::span<select_case*> cases, ending& how) noexcept {
   scheduler* const worker = this_caller().worker;
   select_case* chosen = nullptr;
@@ -107,7 +108,7 @@ select_case* earliest(std::span<select_case*> cases) noexcept {
   return *std::ranges::min_element(cases, {}, &select_case::deadline);
 }
 
-// Null: to begin anew.
+// Waits, and returns the chosen case. Null: the caller must start again.
 select_case* wait_for_one(std::span<select_case*> cases, agent& self) {
   enter_all(cases, self, sourced::without_lock);
   select_case* const first = earliest(cases);
@@ -127,7 +128,7 @@ select_case* wait_for_one(std::span<select_case*> cases, agent& self) {
 
 select_case* choose(std::span<select_case*> cases, std::span<select_case*> by_source, bool in_order, bool may_wait) {
   for (;;) {
-    const caller self = this_caller();  // each time: after a wait the worker may be another
+    const caller self = this_caller();  // read each time: after a wait the fiber may have another worker
     throw_if_stopped(*self.agent);
     select_case* done = cases.size() > 1 ? try_each(cases, self.worker, in_order) : nullptr;
     if (!done) done = try_or_enter_all(cases, by_source, self, may_wait);

@@ -1,20 +1,22 @@
 #pragma once
 
-// What select chooses from, and how it chooses.
+// The cases of a select, and the choice between them.
 //
-// A select waits in several queues at once, with a node in its frame for each, and one wait word for all: whoever
-// claims that word has ended the wait, and everybody else finds it lost (wait_word.hpp). Three steps, after Go's
-// runtime (2011), which in turn follows Pike's Newsqueak:
+// A select waits in several queues at once. It has a node in its frame for each, and one wait word for all. The claimer
+// of this word ends the wait, and every other claim is lost (wait_word.hpp). There are three steps, after Go's runtime
+// (2011), which in turn follows Pike's Newsqueak:
 //
-//   1  Each case is tried alone, in the order of preference: the usual end.
-//   2  All cases are tried with the locks of all sources held, taken in the order of their addresses; if none can be
-//      done, the word is prepared and each case enters its queue, before any lock is released. So nobody can serve the
-//      select before it stands everywhere, and it never meets itself: what it tried, it tried before it stood anywhere.
-//   3  After the wait each case leaves its queue, under its source's lock. That waits for whoever is serving just now,
-//      so the node, and what was put through it, outlives the service.
+//   1  Each case is tried alone, in the order of preference. The select usually ends here.
+//   2  All cases are tried with the locks of all sources held, taken in the order of their addresses. If none is ready,
+//      the word is prepared and each case enters its queue, before any lock is released. So no partner can serve the
+//      select until it is in every queue. And a select never matches itself, because it tries all its cases before it
+//      enters any queue.
+//   3  After the wait each case leaves its queue, under its source's lock. So it waits for a partner that is just
+//      serving it, and the node outlives this service.
 //
-// Two selects that want each other's channels cannot both claim: the one that is not yet asleep holds all its locks,
-// and claims a sleeper; nobody can claim it, for it stands nowhere. Checked by tests/model/select_model.cpp.
+// Two selects that need each other's channels cannot both claim. The one that is not yet asleep holds all its locks,
+// and claims a sleeper. It cannot be claimed itself, because it is in no queue. Checked by
+// tests/model/select_model.cpp.
 
 #include <ulexite/base/biased_lock.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -28,18 +30,19 @@ namespace ulexite {
 
 // The type of in_order.
 struct in_order_t {};
-// Given to select before its cases: of several ready cases the first is taken, not any.
+// Pass it to select before its cases: of several ready cases select then takes the first, not any.
 inline constexpr in_order_t in_order{};
 
 namespace detail {
 
-// One case, in the frame of the selecting fiber. A source with a queue has a lock; the others (time, stop) have none.
+// One case, in the frame of the selecting fiber. A source with a queue has a lock. Other sources (time, stop) have
+// none.
 class select_case {
  public:
   enum class ending {
-    other,   // the wait was not ended through this case
-    chosen,  // it was, and what is to be done is done
-    again,   // it was, but in vain: the select begins anew
+    other,   // this case did not end the wait
+    chosen,  // this case ended the wait, and its operation is done
+    again,   // this case ended the wait without a result: the select starts again
   };
 
   select_case() = default;
@@ -48,7 +51,7 @@ class select_case {
   select_case(const select_case&) = delete;
   select_case& operator=(const select_case&) = delete;
 
-  // Locks the source, if there is one and unless another case holds it: `held`. `worker`: the caller's.
+  // Locks the source, if it has a lock. Skips it if another case holds the lock: `held`. `worker` is the caller's.
   void lock(scheduler* worker, const void* held = nullptr) noexcept {
     if (source == held) {
       locked_ = nullptr;
@@ -62,29 +65,30 @@ class select_case {
   void unlock() noexcept {
     if (locked_) locked_->unlock();
   }
-  // Does it if that needs no wait. The lock held. `wake`: whom to resume once the lock is released, also after an
-  // exception.
+  // Does the operation if no wait is needed. The lock held. Sets `wake` to the agent to resume once the lock is
+  // released, also after an exception.
   [[nodiscard]] virtual bool attempt(agent*& wake) = 0;
-  // Makes the source end the wait of `self`, whose word is prepared. The lock held, if there is one.
+  // Enters the source's queue, so that the source may end the wait of `self`, whose word is prepared. The lock held, if
+  // there is one.
   virtual void enter(agent& self) noexcept = 0;
-  // Lets the source forget the wait. The lock held, if there is one.
+  // Leaves the source's queue. The lock held, if there is one.
   [[nodiscard]] virtual ending leave() noexcept = 0;
 
-  void* const source = nullptr;  // the lock of what it comes from; null: it has none
+  void* const source = nullptr;  // the lock of its source; null: it has none
   bool enabled = true;
-  std::int64_t deadline = no_deadline;  // until when this case lets the select wait
+  std::int64_t deadline = no_deadline;  // the end of the wait that this case allows
 
  protected:
   ~select_case() = default;
 
  private:
-  const bool biased_ = false;  // is the lock a biased one?
-  spin_lock* locked_;          // what is to be unlocked, if anything
+  const bool biased_ = false;  // whether the lock is a biased one
+  spin_lock* locked_;          // the lock to unlock, or null
 };
 
-// The one of `cases` that came about, by an operation that was done; null if none can come about without a wait and
-// `may_wait` is false. `cases` are enabled. `by_source` are the same once more, best in the order of their sources.
-// Both may be reordered. Throws operation_cancelled, and what the move of a value throws.
+// Chooses one of `cases`, does its operation and returns it. Null if none is ready and `may_wait` is false. All `cases`
+// are enabled. `by_source` has the same cases, best in the order of their sources. Both may be reordered. Throws
+// operation_cancelled, and exceptions of a value's move.
 select_case* choose(std::span<select_case*> cases, std::span<select_case*> by_source, bool in_order, bool may_wait);
 
 }  // namespace detail

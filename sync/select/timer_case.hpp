@@ -6,8 +6,8 @@
 
 namespace ulexite::detail {
 
-// A case that is a deadline and nothing else. Not in select_case.hpp: where a compiler sees but one kind of case, it
-// guesses that one at every virtual call, in choose() in vain.
+// A case that is only a deadline. It is not in select_case.hpp, because a compiler that sees only one kind of case
+// predicts it at every virtual call, which is wrong in choose().
 class timer_case : public select_case {
  public:
   explicit timer_case(std::int64_t until) noexcept { deadline = until; }

@@ -6,14 +6,14 @@
 
 namespace ulexite::detail {
 
-// One who waits for a mutex, or for a condition variable that may send it on to its mutex. One that was woken and
-// passed over comes back to the head of the queue. Written under the mutex's guard.
+// A waiter for a mutex, or for a condition variable that may move it to its mutex. A waiter that was woken and found
+// the mutex taken returns to the head of the queue. Written under the mutex's guard.
 struct mutex_waiter : wait_node {
   using wait_node::wait_node;
 
-  std::int64_t since = 0;      // when it came to the mutex's queue
-  unsigned passed_over = 0;    // how often it was woken, and found the mutex taken by another
-  bool handed_over = false;    // the mutex is its own
+  std::int64_t since = 0;      // the time when it entered the mutex's queue
+  unsigned passed_over = 0;    // the number of wakes at which another agent had taken the mutex
+  bool handed_over = false;    // the waiter holds the mutex
   bool sent_to_mutex = false;  // by its condition variable
 };
 

@@ -10,13 +10,13 @@
 
 namespace ulexite::detail {
 
-// Where a value stands in a ring_buffer. One whose move may throw and that cannot be copied stands beside it: a growth
-// could not take back what it had moved before one failed.
+// The place of a value in a ring_buffer. A value that cannot be copied, and whose move may throw, is beside the buffer,
+// because a growth could not undo earlier moves after a failure.
 template <class T>
 using ring_slot = std::conditional_t<std::is_nothrow_move_constructible_v<T> || std::is_copy_constructible_v<T>, T,
                                      std::unique_ptr<T>>;
 
-// Where a ring_buffer of T has its block from. May be specialised.
+// Allocates the block of a ring_buffer of T. May be specialised.
 template <class T>
 struct ring_memory {
   static void* allocate(std::size_t slots) { return std::allocator<ring_slot<T>>().allocate(slots); }
@@ -25,8 +25,8 @@ struct ring_memory {
   }
 };
 
-// A first-in-first-out queue in one block of memory that doubles when it is full: no allocation once it has grown to
-// what is needed. Not synchronised. T may be incomplete until a member function is used.
+// A first-in-first-out queue in one block of memory that doubles when it is full. Once it is large enough it allocates
+// nothing. Not synchronised. T may be incomplete until a member function is used.
 template <class T>
 class ring_buffer {
  public:
@@ -40,15 +40,15 @@ class ring_buffer {
 
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  // Does the next push make the block larger?
+  // Whether the next push makes the block larger.
   [[nodiscard]] bool full() const noexcept { return size_ == room_; }
 
-  // If the move throws, nothing was added.
+  // Adds a value. If the move throws, nothing was added.
   void push(T&& value) {
     if (full()) grow();
     push_in_room(std::move(value));
   }
-  // The same if it is not full().
+  // Adds a value to a buffer that is not full().
   void push_in_room(T&& value) {
     if constexpr (stands_alone()) {
       std::construct_at(at(size_), std::make_unique<T>(std::move(value)));
@@ -97,9 +97,10 @@ class ring_buffer {
   }
 
   void* memory_ = nullptr;  // for room_ slots
-  std::size_t first_ = 0;   // counts on; the rest of a division by room_ is the place
+  std::size_t first_ = 0;   // only grows; modulo room_ it is the place
   std::size_t room_ = 0;    // a power of two, or 0
-  std::size_t size_ = 0;    // not beside first_: g++ would change both at once, by a detour through vector registers
+  std::size_t size_ = 0;    // not beside first_, because g++ would change both at once through vector registers, which
+                            // is slower
 };
 
 }  // namespace ulexite::detail

@@ -4,7 +4,7 @@
 
 namespace ulexite::detail {
 
-// Not inline: the destruction asks which thread this is, and a compiler may remember that from before the wait.
+// Not inline, because the destructor asks for the thread's id, and a compiler may use the id from before the wait.
 bool stop_claim::forget() noexcept {
   callback_.reset();
   return std::exchange(claimed_, false);

@@ -7,13 +7,13 @@
 
 namespace ulexite::detail {
 
-// Makes a request to stop of a token's end a wait, like any partner: by a claim of the waiter's prepared word.
+// Lets a token's request to stop end a wait, by a claim of the waiter's prepared word.
 class stop_claim {
  public:
-  // From here on `waiter` may be claimed. At once, if the stop was requested already.
+  // From here on `waiter` may be claimed; at once, if the stop was requested already.
   void watch(const std::stop_token& token, agent& waiter) noexcept { callback_.emplace(token, claim{this, &waiter}); }
 
-  // Ends that, waits for a claim that is under way, and tells whether there was one. After the wait.
+  // Ends this, waits for a claim under way, and returns whether there was one. Called after the wait.
   [[nodiscard]] bool forget() noexcept;
 
  private:

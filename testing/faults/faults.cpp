@@ -1,7 +1,7 @@
-// Functions of libc that count their calls, and fail on request. libc's own calls of them do not come here.
+// Replacements of libc functions, which count their calls, and fail on request. libc's own calls do not use them.
 //
 // State
-//   faults   what the fault_scope wants, and what was seen. Counters and settings: nothing else depends on them.
+//   faults   the settings of the fault_scope, and counters. Nothing else depends on them.
 
 #include <ulexite/testing/faults.hpp>
 
@@ -29,7 +29,7 @@ struct {
   std::array<std::atomic<std::size_t>, system_calls> failed{};
 } faults;
 
-// Is this the call that is to fail?
+// Whether this call must fail.
 bool fails(system_call which) noexcept {
   if (!faults.on.load(std::memory_order_relaxed)) return false;                         // a setting
   const std::size_t number = faults.calls.fetch_add(1, std::memory_order_relaxed) + 1;  // counter
@@ -81,7 +81,7 @@ const char* to_string(system_call which) noexcept {
 
 }  // namespace ulexite::testing
 
-// What libc declares with other attributes is defined by its own name all the same.
+// A macro defines each function by its own name, although libc declares it with other attributes.
 #define ULEXITE_FAULT(result, name, parameters, arguments, kind, error, failure) \
   extern "C" __attribute__((visibility("default"))) result name parameters {     \
     static auto* const own = ulexite::testing::real<result parameters>(#name);   \

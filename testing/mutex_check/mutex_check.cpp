@@ -1,12 +1,13 @@
-// Linked into a program, or loaded before it by LD_PRELOAD, it reports a std::mutex that a fiber holds over a wait: such a
-// mutex belongs to the thread, and the fiber may come back on another, or another fiber of the worker may lock it again. Link
-// ulexite::mutex_check. It looks at what pthread_mutex_lock and its kin do, so std::mutex, std::shared_mutex and the like are seen.
+// Reports a std::mutex that a fiber holds over a wait. Such a mutex belongs to the thread. But the fiber may continue
+// on another thread, or another fiber of the worker may lock the mutex again. Link ulexite::mutex_check, or load it by
+// LD_PRELOAD. It replaces pthread_mutex_lock and its kin, so it sees std::mutex, std::shared_mutex and the like.
 //
-// A fiber that was suspended between lock and unlock is found by the count of its worker's dispatches, which has grown, or
-// because the worker is another: nothing is asked of the switch. Found at the unlock; and by one who finds the mutex locked,
-// before it blocks the worker for ever.
+// It detects a suspension between lock and unlock because the worker's count of dispatches has grown, or the worker is
+// another. The switch itself is unchanged. It checks at the unlock, and when a caller finds the mutex locked, before
+// the caller blocks the worker for ever.
 //
-// Each place of locking is told of once, on stderr. With ULEXITE_MUTEX_CHECK=abort in the environment the process then ends.
+// It reports each place of locking once, on stderr. With ULEXITE_MUTEX_CHECK=abort in the environment the process then
+// ends.
 
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/wait/current.hpp>
@@ -29,8 +30,8 @@
 namespace ulexite::detail {
 namespace {
 
-// Who locked a mutex, where, and how far its worker was. Fields are written by the holder alone; another that finds the mutex
-// locked reads them as a hint.
+// The holder of a mutex, the place of its lock, and its worker's count at that time. Only the holder writes the fields.
+// A caller that finds the mutex locked reads them as a hint.
 struct holding {
   std::atomic<const void*> mutex{nullptr};
   std::atomic<const scheduler*> worker{nullptr};
@@ -47,8 +48,8 @@ std::array<holding, ways>& bucket_of(const void* mutex) noexcept {
   return held[(reinterpret_cast<std::uintptr_t>(mutex) >> 4) * 11400714819323198485U >> 52];
 }
 
-// A worker's count of dispatches only grows. Relaxed everywhere: each value is read by the fiber that wrote it, and the
-// scheduler takes it from worker to worker; else it is a hint.
+// A worker's count of dispatches only grows. All accesses are relaxed. The fiber that wrote a value reads it, and the
+// scheduler orders that between workers; for other readers it is a hint.
 constexpr auto relaxed = std::memory_order_relaxed;
 
 bool was_suspended(const holding& h, const scheduler* worker) noexcept {
@@ -80,7 +81,7 @@ bool told_already(const void* caller) noexcept {
   if (wanted && std::string_view(wanted) == "abort") std::abort();
 }
 
-// The worker that the caller's fiber runs on; null: a plain thread, or no fiber.
+// The worker of the calling fiber; null on a plain thread, or outside a fiber.
 const scheduler* fibers_worker() noexcept {
   const scheduler* const here = this_scheduler();
   return here && here->running() ? here : nullptr;
@@ -114,7 +115,8 @@ void forget(const void* mutex, const void* caller) noexcept {
   h->mutex.store(nullptr, relaxed);
 }
 
-// The caller is about to block. Its holder is suspended for certain if it ran on this very worker, which now runs the caller.
+// Called when the caller is about to block. The holder is certainly suspended if it ran on this worker, which now runs
+// the caller.
 void look_at_holder(const void* mutex, const void* caller) noexcept {
   const scheduler* const worker = fibers_worker();
   holding* const h = worker ? find(mutex) : nullptr;
@@ -130,7 +132,7 @@ F* next(const char* name) noexcept {
 }  // namespace
 }  // namespace ulexite::detail
 
-// Each calls the C library's own. Its address is looked up at the first call.
+// Each function calls that of the C library, whose address is looked up at the first call.
 #define ULEXITE_NEXT(name) static const auto own = ulexite::detail::next<decltype(name)>(#name)
 
 extern "C" {
@@ -144,7 +146,7 @@ int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
     ulexite::detail::look_at_holder(mutex, caller);
     result = own(mutex);
   } else if (result != 0) {
-    return own(mutex);  // whose error is the right one
+    return own(mutex);  // returns the right error
   }
   if (result == 0) ulexite::detail::note(mutex, caller);
   return result;
