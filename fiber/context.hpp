@@ -15,8 +15,8 @@
 #define ULEXITE_ASAN 0
 #endif
 
-// A sanitizer changes the layout of the classes below, so a program must be built like its library. If it is not, one
-// of these symbols is missing and it does not link.
+// A sanitizer changes the layout of what follows, so a program must be built like its library: if it is not, it does
+// not link, for want of one of these.
 #if ULEXITE_ASAN
 #define ULEXITE_BUILT_AS ulexite_is_built_with_address_sanitizer
 #elif ULEXITE_TSAN

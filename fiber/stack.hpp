@@ -3,8 +3,8 @@
 // Stacks and their owners.
 //
 // Pairings
-//   A  the thread that puts a fiber on a stack stores owner, release  ->  the overflow handler, on the thread that
-//      faulted, loads it, acquire: it sees the complete identity.
+//   A  whoever puts a fiber on a stack stores owner, release  ->  the overflow handler, on whichever thread faulted,
+//      loads it, acquire: it sees the identity complete.
 
 #include <ulexite/base/cache_line.hpp>
 #include <ulexite/fiber/spawn_place.hpp>
@@ -22,14 +22,14 @@ struct fiber_identity {
   spawn_place where;
 };
 
-// The descriptor of a stack. It is apart from the stack's memory, so that this memory can be returned whole. A
-// descriptor lives as long as the process. It has its own cache line, because neighbours serve different workers.
+// One stack, described apart from its memory so that unused stacks can be given back whole. A descriptor, once made,
+// lives as long as the process. A cache line of its own: neighbours serve different workers.
 struct alignas(cache_line) stack {
   stack* next = nullptr;                              // link in a pool or cache
   char* low = nullptr;                                // lowest usable byte, just above the guard
   char* high = nullptr;                               // one past the highest byte
-  std::atomic<const fiber_identity*> owner{nullptr};  // the fiber on it, or null. A
-  void* sanitizer = nullptr;                          // for ThreadSanitizer, used by context.cpp
+  std::atomic<const fiber_identity*> owner{nullptr};  // who stands on it; null: nobody. A
+  void* sanitizer = nullptr;                          // context.cpp's, for ThreadSanitizer
   std::uint32_t guard = 0;                            // bytes of the guard, which ends at `low`
   bool dirty = false;                                 // memory may be committed
   bool canary = false;                                // no guard was possible: checked when returned

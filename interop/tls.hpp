@@ -149,11 +149,10 @@ class tls_session {
 
 }  // namespace detail
 
-// A TLS stream over another stream. `Stream` is tcp_stream, or any class with read_some and write_some in both forms.
-// The stream below must outlive this one, and nothing else may use it meanwhile. One fiber or thread may read while
-// another writes. The first operation makes the handshake, unless handshake() was called before. An idle connection
-// keeps some 17 KB, most of them OpenSSL's. To this add the stream below, and the stack pages that the handshake has
-// touched.
+// A stream that is TLS over `Stream`, which must outlive it and is used by nothing else meanwhile: a tcp_stream, or any
+// class with read_some and write_some in both forms. One fiber or thread may read while another writes. The handshake is
+// made by the first operation, or by handshake(). An idle connection keeps some 17 KB, most of them OpenSSL's, beside
+// the stream below and the pages of the stack that the handshake has touched.
 template <class Stream>
   requires net::readable_stream<Stream> && net::writable_stream<Stream>
 class tls_stream {
@@ -387,9 +386,9 @@ class tls_stream {
   Stream& under_;
   mutex state_;  // guards the content of session_, and left_over_
   std::unique_ptr<detail::tls_session> session_;
-  mutex handshake_;  // held during the handshake
+  mutex handshake_;  // held by the one that makes it
   std::atomic<bool> done_{false};
-  mutex sending_;  // held by the sender; guards chunk_
+  mutex sending_;  // held by the one that sends; guards chunk_
   std::string chunk_;
   bool left_over_ = false;          // chunk_ has bytes that no sender will send
   std::size_t reads_ = small_read;  // the reader's

@@ -39,7 +39,7 @@ class address {
   [[nodiscard]] std::vector<endpoint> resolve() const;
   [[nodiscard]] std::vector<endpoint> resolve(std::error_code& error) const;
 
-  // Whether both have the same host, spelled the same way, and the same port.
+  // The same host, spelled the same way, and port.
   friend bool operator==(const address& a, const address& b) noexcept {
     return a.host_ == b.host_ && a.port_ == b.port_ && a.at_ == b.at_;
   }

@@ -214,7 +214,7 @@ std::error_code socket::register_in(const std::shared_ptr<event_loop>& loop) noe
   return std::make_error_code(std::errc::not_enough_memory);
 }
 
-// ---- what is known about the next read ----
+// ---- what a read tells of the next ----
 
 bool socket::nothing_to_read() const noexcept {
   return (receive_state_.load(std::memory_order_acquire) & receive_state_mask) == quiet && calling_runtime();  // B

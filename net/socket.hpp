@@ -11,21 +11,20 @@
 // The source is registered for life when a fiber first has to wait; it belongs to that fiber's runtime. Plain threads,
 // and fibers of other runtimes, wait without it (the `guests`): a close wakes them by shutting the connection down.
 //
-// A reader either calls read first, or waits for an edge first. An edge reports all data that is there at its time. So
-// after a read that left nothing, another read is useless: later data makes a new edge. There is one exception: an
-// error (a reset) that arrived in one edge with the data, because libevent does not distinguish it from readiness. A
-// reader that waited would never see this error. But a send fails on such a socket. So if a send that began after the
-// read has succeeded, there was no error then, and a later error makes an edge. Hence a server that answers each
-// request makes no useless read, and a pure reader makes one per wait.
+// When does a reader ask first, and when does it wait first? An edge stands for all there is at its time, so after a
+// read that left nothing behind it is pointless to ask again: what comes later makes a new edge. With one exception: an
+// error (a reset) that arrived in the same edge as the data, since libevent does not tell it from readiness. It would
+// be missed for good. But a send fails on such a socket; so once a send that began after that read has succeeded, there
+// was no error then, and an error from then on makes an edge. Hence a server that answers each request pays no read in
+// vain, and a mere reader pays one per wait.
 //
-// A short read alone does not prove that nothing is left. A read of a Unix socket ends at a message that carries
-// descriptors, and also where another process continues to write. A read of TCP ends at the mark of urgent data. A read
-// over SCTP, or TLS in the kernel, ends at the end of a record. But plain TCP reports with each read the number of
-// bytes left (TCP_INQ).
+// A short read alone does not tell that nothing is left. A read of a Unix socket ends at a message that carries
+// descriptors, and where another process goes on writing; one of TCP at the mark of urgent data; one over SCTP, or TLS
+// in the kernel, at the end of a record. But plain TCP tells with each read what it has left (TCP_INQ).
 //
 // State
-//   receive_state_   the number of reads, and the knowledge about the receive queue: see `receive_state`. The reader
-//                    writes it after each read; the writer moves it from drained to quiet if the number is unchanged.
+//   receive_state_   number of reads, and what is known of the receive queue: see `receive_state`. The reader writes it
+//                    after each read, the writer moves it from drained to quiet if the number is unchanged.
 //   expiry_          a setting; nothing else depends on it.
 //
 // Pairings
@@ -136,16 +135,16 @@ class socket {
   static const direction read_side, write_side;
 
  private:
-  // The knowledge about the next read.
+  // What the last read tells of the next one.
   enum receive_state : std::uint32_t {
     unknown,  // there may be more
     drained,  // it left nothing
-    quiet,    // as drained, and a later send has proved that there was no error: wait for an edge before the next read
+    quiet,    // and a send has shown since that there was no error either: wait for an edge before asking
     receive_state_mask = 3,
     one_read = 4,
   };
 
-  // One user inside the socket, as a scope.
+  // Somebody's being inside.
   class user {
    public:
     user(socket& used, direction towards, std::error_code& error)

@@ -27,11 +27,11 @@ constexpr auto any_offset = static_cast<std::uint64_t>(std::numeric_limits<off_t
 bool has(open_mode set, open_mode one) noexcept { return (set & one) != open_mode{}; }
 
 int open_now(const std::string& path, int flags, mode_t permissions) noexcept {
-  if (detail::has_nul(path)) return -EINVAL;  // open would take the text before it
+  if (detail::has_nul(path)) return -EINVAL;  // open would take what stands before it
   return until_not_interrupted([&] { return ::open(path.c_str(), flags, permissions); });
 }
 
-// Calls part(done) until `size` bytes are done, or the file ends. Returns 0 or -errno.
+// Calls part(done) until `size` bytes are done, or there are no more. 0 or -errno.
 template <class Part>
 int in_parts(std::size_t size, std::size_t& done, Part&& part) noexcept {
   while (done < size) {
@@ -112,7 +112,7 @@ file::~file() {
 
 void file::check(std::error_code error, const char* what) const { throw_if(error, what, name_); }
 
-// Takes data from the page cache at once, unless it is so much that the copy would block the worker.
+// What lies in the page cache is taken at once, unless it is so much that even copying it would hold up the worker.
 std::size_t file::read_at(void* data, std::size_t size, std::uint64_t offset, std::error_code& error) {
   constexpr std::size_t largest_copy = 256 * 1024;
   std::size_t done = 0;
@@ -272,7 +272,7 @@ void write_all(const std::filesystem::path& path, std::string_view data) {
 
 namespace {
 
-// A file that will replace another one at the rename. Its functions return -errno on an error.
+// The content of a file that is to take the place of another, until the rename. Its functions return -errno on an error.
 class replacement {
  public:
   explicit replacement(const std::string& path) : path_(path) {}
@@ -300,7 +300,7 @@ class replacement {
   }
 
  private:
-  // Makes a file with a new name. It does not use mkstemp, because the new file must have ordinary permissions.
+  // A name that no other file has. Not mkstemp, because the new file is to have the permissions of any other.
   int make() {
     for (int attempt = 0;; ++attempt) {
       name_ = path_ + '.' + std::to_string(detail::random_below(UINT32_MAX));
@@ -317,7 +317,7 @@ class replacement {
     if (fd < 0) return fd;
     const file directory = file::adopt(fd, {});
     const int result = until_not_interrupted([&] { return ::fsync(fd); });
-    return result == -EINVAL ? 0 : result;  // some file systems do not support it
+    return result == -EINVAL ? 0 : result;  // there are file systems that know no such thing
   }
 
   const std::string& path_;

@@ -1,9 +1,9 @@
 #pragma once
 
-// Files of a file system. Each operation runs on a thread that may block, in one call of ulexite::blocking, so a slow
-// disk blocks no worker. Only a read of data that is already in memory, and a query of the size, run on the worker at
-// once. An operation that waits is a cancellation point until the pool's thread has begun it. Then the caller waits for
-// its end, so the result is always known. On a plain thread the operations are ordinary calls.
+// Files of a file system. Each call is made on a thread that may block, by one trip of ulexite::blocking, in which it
+// loops as often as it takes: so a slow disk holds no worker. Only a read of what lies in memory already is done at
+// once, and the size is asked for at once. What waits is a cancellation point until that thread has begun; what has
+// begun is waited for, so nothing is ever half told. On a plain thread: ordinary calls.
 //
 // Each operation has two forms. One throws std::system_error that names the operation and the file, or
 // operation_cancelled if the fiber was asked to stop. The other sets a std::error_code: the system's code,

@@ -38,7 +38,7 @@ auto until_not_interrupted(Call&& call) noexcept -> decltype(call()) {
     if (const auto result = or_errno(call()); result != -EINTR) return result;
 }
 
-// Throws `error`, if it is one, with the message "ulexite: " + what + the name of `which`.
+// Throws what an operation on `which` has met, if anything: "ulexite: " + what + its name.
 inline void throw_if(const std::error_code& error, const char* what, const std::string& which) {
   if (error) fail(error, std::string("ulexite: ") + what + " " + shown(which));
 }

@@ -13,9 +13,9 @@ namespace ulexite {
 // Scopes nest. No effect on a plain thread.
 class [[nodiscard]] no_suspend {
  public:
-  // Begins the scope. Throws std::bad_alloc.
+  // Throws std::bad_alloc.
   [[nodiscard]] explicit no_suspend(std::source_location where = std::source_location::current());
-  // Ends the scope; only its own fiber may call it.
+  // By the fiber that made it.
   ~no_suspend();
   no_suspend(const no_suspend&) = delete;
   no_suspend& operator=(const no_suspend&) = delete;

@@ -45,13 +45,13 @@ struct runtime_options {
   // once per such pause. A wait for a mutex does not end on a request to stop, so with `fail` such a runtime still
   // cannot end.
   deadlock_action on_deadlock = deadlock_action::report;
-  // At this signal the runtime writes a dump (runtime::dump) to stderr, or appends it to the file that the environment
-  // variable ULEXITE_DUMP names. 0: no signal, or SIGQUIT if the environment has ULEXITE_DUMP. It costs a thread.
+  // At this signal the runtime is dumped (runtime::dump) to stderr, or appended to the file that the environment names in
+  // ULEXITE_DUMP. 0: no signal, or SIGQUIT if the environment has ULEXITE_DUMP. It costs a thread.
   int dump_signal = 0;
-  // Called on each worker thread at its start and its end, with the worker's number. With block_in_place a thread
-  // passes its number to another thread, whose start may be called before this thread's stop. The functions may take
-  // long, and may wait for a fiber as any plain thread may. The fiber runs on another worker, so not every worker may
-  // wait at the same time. An exception calls std::terminate.
+  // Called on each worker thread, first and last, with the worker's number. With block_in_place a thread passes its
+  // number to another, and the start there may be called before the stop here. They may take long, and wait for a fiber
+  // as any plain thread may. The fiber runs on another worker, so not every worker may wait at the same time. They must
+  // not throw: std::terminate.
   std::function<void(std::size_t worker)> on_thread_start{};
   std::function<void(std::size_t worker)> on_thread_stop{};  // see on_thread_start
   // Called on a worker that has nothing to do. It must call sleep(data) exactly once, which returns when there is work.

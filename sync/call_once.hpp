@@ -47,7 +47,7 @@ class once_flag {
   };
 
   std::atomic<bool> done_{false};
-  std::atomic<detail::agent*> initialiser_{nullptr};  // the agent that calls its function now
+  std::atomic<detail::agent*> initialiser_{nullptr};  // who calls its function now
   mutex guard_;                                       // held by the initialiser
 };
 

@@ -51,11 +51,11 @@ class future_state_base {
  private:
   void throw_if_satisfied() const;
 
-  mutex setting_;                       // held by the setter
-  ulexite::event ready_;                // set once the members below and the value are final
-  std::exception_ptr failure_;          // of set_exception
-  bool broken_ = false;                 // the promise was destroyed unsatisfied
-  std::atomic<bool> retrieved_{false};  // get_future was called
+  mutex setting_;         // held by the caller that sets
+  ulexite::event ready_;  // set once what follows and the value are final
+  std::exception_ptr failure_;
+  bool broken_ = false;
+  std::atomic<bool> retrieved_{false};
 };
 
 template <class T>

@@ -3,8 +3,8 @@
 // A count that falls to zero once, with std::latch's interface.
 //
 // Pairings
-//   A  each count_down changes count_, acq_rel  ->  the count_down that makes it zero changes it, acq_rel, and sets
-//      open_: a waiter that has waited sees all writes before each count_down.
+//   A  each count_down changes count_, acq_rel  ->  the one that makes it zero changes it, acq_rel, and sets open_:
+//      a waiter that has waited sees all that was written before each count_down.
 
 #include <ulexite/sync/event.hpp>
 

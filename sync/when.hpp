@@ -233,8 +233,8 @@ class race {
 
   std::optional<Result> first_;
   std::exception_ptr failure_;
-  std::atomic<bool> decided_{false};  // set by the function that ends first; only it writes the result
-  task_group group_;  // destroyed before the members to which its fibers refer, also when a spawn throws
+  std::atomic<bool> decided_{false};
+  task_group group_;  // ends before what its fibers refer to, also when a spawn throws
 };
 
 }  // namespace detail

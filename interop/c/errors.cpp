@@ -64,7 +64,7 @@ void read_sized(void* into, std::size_t size, const void* given, const char* nam
   std::memcpy(into, given, std::min(size, given_size));
 }
 
-// Called in a catch block.
+// In the handler.
 int error_of_exception() noexcept {
   try {
     throw;

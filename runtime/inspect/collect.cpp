@@ -17,8 +17,8 @@ constexpr std::size_t most_at_a_time = 1024;
 constexpr std::size_t most_frames = 64;
 constexpr std::size_t most_edges = 200;
 
-// The depth without the three outermost frames, which all stacks have: stack_main, ulexite_context_main,
-// ulexite_context_entry.
+// Without the three outermost frames, which are the runtime's own and the same on all stacks: stack_main,
+// ulexite_context_main, ulexite_context_entry.
 std::size_t without_entry(std::size_t depth) noexcept { return depth > 3 && depth < most_frames ? depth - 3 : depth; }
 
 // Puts fibers into groups.
@@ -73,7 +73,7 @@ class grouping {
   std::size_t left_out_ = 0;
 };
 
-// Holds the fibers back in small batches, so that no worker waits for long.
+// The fibers are kept where they are some at a time, so that no worker has to wait for long.
 void collect_fibers(runtime_state& home, const dump_options& options, runtime_report& into) {
   grouping groups(options);
   wait_graph graph;

@@ -48,7 +48,8 @@ struct runtime_report {
   bool fibers_unseen = false;    // the kernel has no membarrier
 };
 
-// Inspects each fiber in turn. Any thread; a calling fiber does not switch here. Throws std::bad_alloc.
+// Looks at each fiber in its turn. Any thread that may not be left meanwhile; a fiber does not switch here. Throws
+// std::bad_alloc.
 runtime_report collect(runtime_state& home, const dump_options& options);
 
 void write_text(std::ostream& out, const runtime_report& report);
@@ -63,7 +64,7 @@ std::string describe(const fiber_record& fiber);
 std::string describe(spawn_place where);
 // "for mutex 0x7f...": the text after "waits".
 std::string describe_wait(const fiber_record& fiber);
-// "parse(int) (module+0x1234)": addr2line -e module takes the offset.
+// "parse(int) (module+0x1234)": the offset is what addr2line -e module takes.
 std::string describe_frame(const void* address);
 // "3 ms", "4.2 s", "3 min".
 std::string describe_time(std::uint32_t milliseconds);

@@ -30,7 +30,7 @@ void ring(int) noexcept {
   errno = error;
 }
 
-// The state of the process for signal dumps.
+// What the process has for this.
 struct shared {
   std::mutex turn;  // one runtime registers or leaves at a time
   std::mutex list;  // guards the runtimes; held over a dump

@@ -18,8 +18,8 @@ namespace {
 
 constinit std::atomic<bool> taken{false};  // whether a runtime has the file of the environment; the first one takes it
 
-// Uses the recorders of the last trace again, if they have this size; their older events are skipped. Other recorders
-// stay too, because a worker may still write its last event into one.
+// Those of the last trace, if they are of that size: their older events are passed over. Others stay too, because a
+// worker may be about to write its last event into one.
 void provide_recorders(trace_state& trace, std::size_t workers, std::size_t events) {
   if (!trace.recorders.empty() && trace.recorders.back()->holds(events)) return;
   std::vector<std::unique_ptr<recorder>> fresh;

@@ -10,10 +10,10 @@ namespace ulexite::detail {
 
 class runtime_state;
 
-// Starts a trace. False if a trace is being recorded already. Throws std::bad_alloc.
+// False: a trace is being recorded already. Throws std::bad_alloc.
 bool start_trace(runtime_state& home, const trace_options& options);
 void stop_trace(runtime_state& home) noexcept;
-// Writes the last trace. False if nothing was ever recorded.
+// False: nothing was ever recorded.
 bool write_trace(std::ostream& out, runtime_state& home);
 
 // Records the whole life of a runtime, and writes it at the end to the file that the environment variable ULEXITE_TRACE

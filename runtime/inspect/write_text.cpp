@@ -30,7 +30,7 @@ void print_state(std::ostream& out, const fiber_group& group) {
   }
 }
 
-// Prints frames without the innermost ones, which are the library's path into a wait. Cuts very long names.
+// Without the innermost frames that are the library's own way into a wait, and without endless names.
 void print_frames(std::ostream& out, const fiber_group& group) {
   constexpr std::size_t longest = 160;
   bool own = true;

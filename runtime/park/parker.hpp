@@ -157,8 +157,8 @@ class parker {
     return now.sleeping > 0 && is_unwatched(now);
   }
 
-  // Whether no worker watches the event loop, although one could be started. A hint, for the monitor only: a worker
-  // that begins to run fibers must not start a thread for events that may never arrive.
+  // Whether no worker watches the event loop although one could be started. A hint, for the monitor: a worker that begins
+  // to run fibers does not start a thread for events that may never come.
   [[nodiscard]] bool unstarted_could_poll() const noexcept {
     const idle_counts now = idle_.counts();
     return now.started < limit() && is_unwatched(now);
@@ -252,7 +252,7 @@ class parker {
     return now.searching == 0 && !poller_.load(Policy::relaxed);  // hint
   }
 
-  // Whether there are more workers than the limit. Mutex held.
+  // Are there more workers than there may be? Mutex held.
   [[nodiscard]] bool is_surplus() const noexcept { return idle_.counts().started > limit(); }
 
   // Passes the searcher's role to a sleeper. The role is passed on, and no second one is created. Mutex held.

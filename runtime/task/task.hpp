@@ -1,17 +1,15 @@
 #pragma once
 
-// A fiber's record, from its spawn to the last read of its result.
+// A fiber's record, from its spawn to the last look at its result.
 //
 // State
-//   rare_state_   null, or state that few fibers need. Set once with lock_ held, by a holder of the handle or by the
-//                 fiber.
+//   rare_state_   null, or what few fibers need. Set once with lock_ held, by a holder of the handle or by the fiber.
 //   released_     set once by the handle's side, with lock_ held.
 //
 // Pairings
-//   A  rare_state() stores rare_state_, release  ->  a later rare_state(), or the fiber at its end, loads it, acquire:
-//      it sees the complete state.
+//   A  rare_state() stores rare_state_, release  ->  it, or the fiber at its end, loads it, acquire: sees them made.
 //   B  release stores released_, release  ->  is_detached loads it, acquire: if it finds lock_ free then, that was
-//      after the release, and no other thread refers to the task.
+//      after the release, and nobody else refers to the task.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/fiber.hpp>
@@ -39,8 +37,8 @@ class scheduler;
 struct rare_task_state;
 enum class cancellable : bool;
 
-// A fiber as the runtime sees it: its closure and its end. Two sides may refer to it: the runtime until the fiber has
-// ended, and the handle. The last side that leaves frees it.
+// A fiber as the runtime sees it: what it runs, and its end. Two may refer to it: the runtime until it has ended, and
+// the handle. Whoever leaves last frees it.
 class task : public fiber {
  public:
   struct operations {
@@ -60,7 +58,7 @@ class task : public fiber {
   bool join(std::int64_t deadline, cancellable cancellable);
   bool join(std::int64_t deadline = no_deadline) { return join(deadline, detail::cancellable{false}); }
   [[nodiscard]] bool done() noexcept;
-  // Ends the handle's reference. Reports an exception that was not taken.
+  // The handle lets go. An exception that nobody took is reported.
   void release() noexcept;
   // For select, under the guard: makes `waiter` the joiner, whose wait the end claims.
   [[nodiscard]] spin_lock& guard() noexcept { return lock_; }
@@ -85,16 +83,16 @@ class task : public fiber {
 
   // The runtime's side.
   //
-  // Called before the task is published: there will be no handle.
+  // Before the task is published: nobody will hold a handle.
   void detach_at_birth() noexcept { detached_at_birth_ = true; }
-  // Called before the task is published: its handle is in the frame of the forking fiber.
+  // Before the task is published: its handle is the frame of the fiber that forks.
   void make_branch_of(const task& forking) noexcept {
     is_branch_ = true;
     stack_bits_ = forking.stack_bits_;
   }
   [[nodiscard]] bool is_branch() const noexcept { return is_branch_; }
-  // Sets the stack size in bytes; 0: the runtime's default. Called before the task is published. Throws
-  // std::invalid_argument, and std::system_error if the system refuses the first stack of this size.
+  // Bytes; 0: the runtime's default. To be set before the task is published; throws std::invalid_argument, and
+  // std::system_error when the machine refuses the first stack of that size.
   void want_stack(std::size_t size);
   [[nodiscard]] std::size_t wanted_stack() const noexcept {
     return stack_bits_ == 0 ? 0 : std::size_t{1} << stack_bits_;
@@ -102,8 +100,8 @@ class task : public fiber {
   [[nodiscard]] runtime_state& home() const noexcept { return task_pool::home_of(this); }
   // Runs the task on the caller's stack. At the return it may be freed. Returns the caller's present worker.
   scheduler* run_here() noexcept { return operations_.run(*this); }
-  // The closure has returned, and is destroyed next. Destroys the fiber's locals. From here on no request cancels the
-  // fiber, because destructors may wait, and an exception must not leave them.
+  // The closure has returned, and is destroyed next: the fiber's locals go, and from here on nothing cancels it. What
+  // is destroyed may wait, and must not be told by an exception that it may not.
   void returned() noexcept {
     detail::agent& self = agent();
     expired_ = self.expired;
@@ -112,10 +110,11 @@ class task : public fiber {
     self.deadline = no_deadline;
     clear_locals();
   }
-  // The last step of the closure's wrapper. Wakes the joiner, or frees the task if there is no handle. Returns the
-  // worker on which the fiber ends, or null if there is none.
+  // The last thing its closure's wrapper does: wakes the joiner; frees it if the handle has gone. Returns the worker
+  // that it ends on, or null if that is none.
   scheduler* finish() noexcept;
-  // The fiber will never run again: ends it as if it was cancelled. Objects on its stack are not destroyed.
+  // It will never run any more: ends it as if it had been cancelled. What stands on its stack is not destroyed, and
+  // stays there.
   void abandon() noexcept;
 
   // The fiber's own side.
@@ -172,7 +171,7 @@ class task : public fiber {
   std::uint8_t stack_bits_ = 0;                        // the wanted stack's size as a power of two
   bool detached_at_birth_ = false;
   bool is_branch_ = false;
-  bool expired_ = false;  // its deadline had passed when the closure returned
+  bool expired_ = false;  // its deadline was over when the closure returned
   spin_lock lock_;        // guards the rest
   bool done_ = false;
   std::atomic<bool> released_{false};

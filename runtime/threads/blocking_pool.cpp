@@ -33,7 +33,7 @@ void blocking_pool::start_thread() {
 // Finds a thread for the work, which is in the queue. Mutex held. False: all threads are busy, and the system or the
 // `limit` allows no other.
 bool blocking_pool::assign(blocking_work& work, std::size_t limit) {
-  if (called_ + starting_ >= queued_) return true;  // a thread arrives whose work another thread has taken
+  if (called_ + starting_ >= queued_) return true;  // one comes whose work another has taken
   if (idle_ > 0) {
     --idle_;
     ++called_;
@@ -45,7 +45,7 @@ bool blocking_pool::assign(blocking_work& work, std::size_t limit) {
     start_thread();
     return true;
   } catch (...) {
-    if (threads_.size() > lent_) return false;  // a thread will take it from the queue
+    if (threads_.size() > lent_) return false;  // there is one that comes to it
     take_out(work);
     throw;
   }

@@ -72,7 +72,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
  private:
   // Work that is still queued when the runtime has ended belongs to abandoned fibers.
   [[nodiscard]] bool nothing_to_do() const noexcept { return queue_.empty() || retired_; }
-  // Whether the calling thread was lent, and others have taken its place meanwhile.
+  // Was the calling thread lent, and have others taken its place meanwhile?
   [[nodiscard]] bool is_surplus() const noexcept { return threads_.size() > most_ + lent_; }
   bool assign(blocking_work& work, std::size_t limit);
   void start_thread();
@@ -81,7 +81,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   void serve(std::unique_lock<std::mutex>& lock) noexcept;
   [[nodiscard]] std::thread leave() noexcept;
 
-  const runtime_state& home_;  // may be destroyed when work that was given up ends
+  const runtime_state& home_;  // may be gone when what was given up ends
   const std::size_t most_;
   const std::chrono::milliseconds keep_alive_;
   const thread_hooks hooks_;
@@ -91,10 +91,10 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   intrusive_list<blocking_work> queue_;
   std::size_t queued_ = 0;
   std::vector<std::thread> threads_;
-  std::thread last_ended_;    // it has joined the thread that ended before it
+  std::thread last_ended_;    // has joined the one that ended before it
   std::size_t idle_ = 0;      // threads that wait and have not been called
-  std::size_t called_ = 0;    // threads that were woken, and have not arrived yet
-  std::size_t starting_ = 0;  // threads that were made, and have not arrived yet
+  std::size_t called_ = 0;    // threads that were called out of their wait, and have not come yet
+  std::size_t starting_ = 0;  // threads that were made, and have not come yet
   std::size_t lent_ = 0;      // threads that do not count towards most_
   std::size_t given_up_ = 0;
   bool retired_ = false;

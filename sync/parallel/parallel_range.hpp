@@ -52,11 +52,11 @@ decltype(auto) range_at(const I& first, std::size_t i) {
   }
 }
 
-// Shared by all parts of a loop.
+// What all parts of a loop share.
 struct range_state {
   std::size_t grain = 1;
   std::atomic<std::size_t> active{1};  // parts under way; a limit to the fibers of a loop whose calls wait
-  std::atomic<bool> over{false};       // a part has thrown: the others need not continue
+  std::atomic<bool> over{false};       // a part has thrown: the others need not go on
 };
 
 // Whether another worker would take half of the range. Called between two chunks. It is a cancellation point, and
