@@ -121,8 +121,8 @@ class recorder {
 struct trace_state {
   std::mutex turn;  // guards the rest
   bool on = false;
-  bool measured = false;                             // the program wants the times, always
-  bool probed = false;                               // a tool looks; written by the monitor only
+  bool measured = false;  // the program wants the times, always
+  bool probed = false;    // a tool looks; written by the monitor only
   std::atomic<bool> recording{false};
   std::vector<std::unique_ptr<run_times>> times;     // one for each worker, if some were ever measured
   std::vector<std::unique_ptr<recorder>> measurers;  // of the times only
