@@ -46,7 +46,7 @@ def clean(code):
 def page(header):
     rules = words("/*" + re.search(r"Rules for all of it\n(.*?)\*/", header, re.S)[1] + "*/")
     rules = re.sub(r"^ {2,}", "  ", re.sub(r"^ *- ", "- ", rules, flags=re.M), flags=re.M)
-    body = header[header.index("/* The interface that this header describes"):header.rindex("#ifdef __cplusplus")]
+    body = header[header.index("/* The version of the interface in this header."):header.rindex("#ifdef __cplusplus")]
     functions = set(re.findall(r"^ULX_API [^;]*?\b(ulx_\w+)\(", header, re.M))
     out = [INTRODUCTION.format(version=re.search(r"ULX_ABI_VERSION (\d+)", header)[1], functions=len(functions)),
            "## Rules\n\n", rules + "\n",
