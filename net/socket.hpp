@@ -12,30 +12,13 @@
 // The source is registered for life when a fiber first has to wait; it belongs to that fiber's runtime. Plain threads,
 // and fibers of other runtimes, wait without it (the `guests`): a close wakes them by shutting the connection down.
 //
-// When does a reader ask first, and when does it wait first? An edge stands for all there is at its time, so after a
-// read that left nothing behind it is pointless to ask again: what comes later makes a new edge. With one exception: an
-// error (a reset) that arrived in the same edge as the data, since libevent does not tell it from readiness. It would
-// be missed for good. But a send fails on such a socket; so once a send that began after that read has succeeded, there
-// was no error then, and an error from then on makes an edge. Hence a server that answers each request pays no read in
-// vain, and a mere reader pays one per wait.
-//
-// A short read alone does not tell that nothing is left. A read of a Unix socket ends at a message that carries
-// descriptors, and where another process goes on writing; one of TCP at the mark of urgent data; one over SCTP, or TLS
-// in the kernel, at the end of a record. But plain TCP tells with each read what it has left (TCP_INQ).
-//
 // State
-//   receive_state_   number of reads, and what is known of the receive queue: see `receive_state`. The reader writes it
-//                    after each read, the writer moves it from drained to quiet if the number is unchanged.
-//   expiry_          a setting; nothing else depends on it.
-//
-// Pairings
-//   A  the reader stores drained in receive_state_ after its read, release  ->  the writer loads it before its send,
-//      acquire: the send comes after the read.
-//   B  the writer changes drained to quiet after its send, acq_rel  ->  the reader loads receive_state_, acquire.
+//   expiry_   a setting; nothing else depends on it.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/net/fd_wait.hpp>
+#include <ulexite/net/receive_state.hpp>
 #include <ulexite/runtime/wait/agent.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 
@@ -118,16 +101,16 @@ class socket {
       bool nothing_left = false;
       const ssize_t got = call(fd, nothing_left);
       if (got == 0 && !is_open()) return would_block;  // an end that close made
-      if (got >= 0) note_read(nothing_left);
+      if (got >= 0) received_.note_read(nothing_left);
       return got;
     });
   }
   template <class Call>
   std::size_t send(std::error_code& error, Call&& call) {
     return perform(write_side, expiry(write_side), error, [&](int fd) -> ssize_t {
-      const std::uint32_t before = receive_state_.load(std::memory_order_acquire);  // A
+      const std::uint32_t before = received_.before_send();
       const ssize_t sent = call(fd);
-      if (sent > 0) note_send(before);
+      if (sent > 0) received_.note_send(before);
       return sent;
     });
   }
@@ -135,15 +118,6 @@ class socket {
   static const direction read_side, write_side;
 
  private:
-  // What the last read tells of the next one.
-  enum receive_state : std::uint32_t {
-    unknown,  // there may be more
-    drained,  // it left nothing
-    quiet,    // and a send has shown since that there was no error either: wait for an edge before asking
-    receive_state_mask = 3,
-    one_read = 4,
-  };
-
   // Somebody's being inside.
   class user {
    public:
@@ -190,8 +164,6 @@ class socket {
   std::error_code wait_as_guest(direction towards, std::int64_t deadline) noexcept;
   std::error_code register_in(const std::shared_ptr<event_loop>& loop) noexcept;
   [[nodiscard]] bool nothing_to_read() const noexcept;
-  void note_read(bool nothing_left) noexcept;
-  void note_send(std::uint32_t before) noexcept;
 
   mutable spin_lock lock_;
   bool closed_ = false;
@@ -204,7 +176,7 @@ class socket {
   agent* users_[2]{};  // by direction
   fd_source* source_ = nullptr;
   std::shared_ptr<event_loop> loop_;  // of source_; set once
-  std::atomic<std::uint32_t> receive_state_{unknown};
+  receive_state received_;
   std::atomic<std::int64_t> expiry_[2]{no_deadline, no_deadline};  // by direction
 };
 
