@@ -214,22 +214,7 @@ std::error_code socket::register_in(const std::shared_ptr<event_loop>& loop) noe
   return std::make_error_code(std::errc::not_enough_memory);
 }
 
-// ---- what is known about the next read ----
-
-bool socket::nothing_to_read() const noexcept {
-  return (receive_state_.load(std::memory_order_acquire) & receive_state_mask) == quiet && calling_runtime();  // B
-}
-
-void socket::note_read(bool nothing_left) noexcept {
-  const std::uint32_t number =
-      (receive_state_.load(std::memory_order_relaxed) & ~receive_state_mask) + one_read;         // the reader counts
-  receive_state_.store(number | (nothing_left ? drained : unknown), std::memory_order_release);  // A
-}
-
-void socket::note_send(std::uint32_t before) noexcept {
-  if ((before & receive_state_mask) != drained) return;
-  const std::uint32_t after = (before & ~receive_state_mask) | quiet;
-  receive_state_.compare_exchange_strong(before, after, std::memory_order_acq_rel, std::memory_order_relaxed);  // B
-}
+// Only a fiber waits for an edge.
+bool socket::nothing_to_read() const noexcept { return received_.nothing_to_read() && calling_runtime(); }
 
 }  // namespace ulexite::detail

@@ -11,31 +11,13 @@
 // The source is registered for life when a fiber first has to wait; it belongs to that fiber's runtime. Plain threads,
 // and fibers of other runtimes, wait without it (the `guests`): a close wakes them by shutting the connection down.
 //
-// A reader either calls read first, or waits for an edge first. An edge reports all data that is there at its time. So
-// after a read that left nothing, another read is useless: later data makes a new edge. There is one exception: an
-// error (a reset) that arrived in one edge with the data, because libevent does not distinguish it from readiness. A
-// reader that waited would never see this error. But a send fails on such a socket. So if a send that began after the
-// read has succeeded, there was no error then, and a later error makes an edge. Hence a server that answers each
-// request makes no useless read, and a pure reader makes one per wait.
-//
-// A short read alone does not prove that nothing is left. A read of a Unix socket ends at a message that carries
-// descriptors, and also where another process continues to write. A read of TCP ends at the mark of urgent data. A read
-// over SCTP, or TLS in the kernel, ends at the end of a record. But plain TCP reports with each read the number of
-// bytes left (TCP_INQ).
-//
 // State
-//   receive_state_   the number of reads, and the knowledge about the receive queue: see `receive_state`. The reader
-//                    writes it after each read; the writer moves it from drained to quiet if the number is unchanged.
-//   expiry_          a setting; nothing else depends on it.
-//
-// Pairings
-//   A  the reader stores drained in receive_state_ after its read, release  ->  the writer loads it before its send,
-//      acquire: the send comes after the read.
-//   B  the writer changes drained to quiet after its send, acq_rel  ->  the reader loads receive_state_, acquire.
+//   expiry_   a setting; nothing else depends on it.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/net/fd_wait.hpp>
+#include <ulexite/net/receive_state.hpp>
 #include <ulexite/runtime/wait/agent.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 
@@ -119,16 +101,16 @@ class socket {
       bool nothing_left = false;
       const ssize_t got = call(fd, nothing_left);
       if (got == 0 && !is_open()) return would_block;  // an end that close made
-      if (got >= 0) note_read(nothing_left);
+      if (got >= 0) received_.note_read(nothing_left);
       return got;
     });
   }
   template <class Call>
   std::size_t send(std::error_code& error, Call&& call) {
     return perform(write_side, expiry(write_side), error, [&](int fd) -> ssize_t {
-      const std::uint32_t before = receive_state_.load(std::memory_order_acquire);  // A
+      const std::uint32_t before = received_.before_send();
       const ssize_t sent = call(fd);
-      if (sent > 0) note_send(before);
+      if (sent > 0) received_.note_send(before);
       return sent;
     });
   }
@@ -136,15 +118,6 @@ class socket {
   static const direction read_side, write_side;
 
  private:
-  // The knowledge about the next read.
-  enum receive_state : std::uint32_t {
-    unknown,  // there may be more
-    drained,  // it left nothing
-    quiet,    // as drained, and a later send has proved that there was no error: wait for an edge before the next read
-    receive_state_mask = 3,
-    one_read = 4,
-  };
-
   // One user inside the socket, as a scope.
   class user {
    public:
@@ -190,8 +163,6 @@ class socket {
   std::error_code wait_as_guest(direction towards, std::int64_t deadline) noexcept;
   std::error_code register_in(const std::shared_ptr<event_loop>& loop) noexcept;
   [[nodiscard]] bool nothing_to_read() const noexcept;
-  void note_read(bool nothing_left) noexcept;
-  void note_send(std::uint32_t before) noexcept;
 
   mutable spin_lock lock_;
   bool closed_ = false;
@@ -204,7 +175,7 @@ class socket {
   agent* users_[2]{};  // by direction
   fd_source* source_ = nullptr;
   std::shared_ptr<event_loop> loop_;  // of source_; set once
-  std::atomic<std::uint32_t> receive_state_{unknown};
+  receive_state received_;
   std::atomic<std::int64_t> expiry_[2]{no_deadline, no_deadline};  // by direction
 };
 
