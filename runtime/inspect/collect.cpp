@@ -104,11 +104,11 @@ void collect_fibers(runtime_state& home, const dump_options& options, runtime_re
 worker_report look_at(const scheduler& worker) {
   worker_report report;
   report.index = worker.index();
-  report.busy = worker.runs_something();
+  report.busy = worker.activity().busy();
   report.runs = running_on(worker);
-  report.dispatches = worker.counters.dispatches.get();
+  report.dispatches = worker.counters().dispatches.get();
   report.queued = worker.queued();
-  const std::int64_t since = worker.unswitched_since.load(std::memory_order_relaxed);  // hint
+  const std::int64_t since = worker.activity().unswitched_since();
   if (since != 0) report.unswitched = static_cast<std::uint32_t>((now_ns() - since) / 1'000'000);
   return report;
 }
@@ -119,7 +119,7 @@ runtime_report collect(runtime_state& home, const dump_options& options) {
   runtime_report report;
   report.metrics = home.metrics();
   for (const auto& worker : home.schedulers)
-    if (worker->runs_something() || worker->counters.parks.get() + worker->counters.dispatches.get() > 0)
+    if (worker->activity().busy() || worker->counters().parks.get() + worker->counters().dispatches.get() > 0)
       report.workers.push_back(look_at(*worker));
   if (inspection::possible()) {
     collect_fibers(home, options, report);

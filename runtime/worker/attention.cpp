@@ -40,9 +40,9 @@ job* scheduler::attend(job* chosen, bool& stopping) noexcept {
   if (chosen) home_.inject(*chosen, turn::woken);
   empty_queues();
   give_stacks_back();
-  busy_.store(false, std::memory_order_relaxed);  // hint
+  activity_.set_busy(false);
   stopping = !home_.wait_on_bench(*this);
-  busy_.store(!stopping, std::memory_order_relaxed);  // hint
+  activity_.set_busy(!stopping);
   return nullptr;
 }
 
@@ -87,12 +87,8 @@ void runtime_state::put_on_bench(worker_slot& surplus) noexcept { bench_.push_ba
 // What is left goes where others take it. What this worker offers of its forks too: they become fibers.
 void scheduler::empty_queues() noexcept {
   intrusive_queue<job> woken, others;
-  if (job* const next = has_slot() ? slot_.take() : nullptr) woken.push(*next);
-  while (job* const mine = pop_woken()) woken.push(*mine);
-  while (job* const mine = ring_.pop_top()) others.push(*mine);
-  while (job* const mine = pop_jobs()) others.push(*mine);
+  queues_.drain([&](job& mine, turn which) { (which == turn::woken ? woken : others).push(mine); });
   while (job* const forked = forks_.start_next(true)) others.push(*forked);
-  sides_empty_ = true;
   home_.inject(woken, turn::woken);
   home_.inject(others);
 }
@@ -160,7 +156,7 @@ std::vector<late_fiber> runtime_state::those_running(const scheduler* but) {
   for (const auto& s : schedulers) {
     {
       const std::lock_guard lock(world.mutex);
-      if (s.get() == but || !s->runs_something() || world.stands[s->index()]) continue;
+      if (s.get() == but || !s->activity().busy() || world.stands[s->index()]) continue;
     }
     fiber_record runs = running_on(*s);
     found.push_back({.id = runs.id, .name = std::move(runs.name), .where = runs.where, .worker = s->index()});

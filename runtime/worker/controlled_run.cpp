@@ -14,13 +14,10 @@ namespace ulexite::detail {
 
 // All that the worker's queues hold. Its own pushes only: nobody steals from it.
 void controlled_run::gather() noexcept {
-  if (worker_.has_slot())
-    if (job* const woken = worker_.slot_.take()) runnable_.push_back(woken);
-  for (auto* const queue : {&worker_.ring_, &worker_.woken_, &worker_.jobs_})
-    while (job* const next = queue->pop_top()) runnable_.push_back(next);
+  worker_.queues_.drain([this](job& next, turn) { runnable_.push_back(&next); });
   intrusive_queue<job> outside;
   worker_.home_.injected.take(SIZE_MAX, outside);
-  worker_.pinned_.take(SIZE_MAX, outside);
+  worker_.queues_.take_pinned(SIZE_MAX, outside);
   while (job* const next = outside.pop()) runnable_.push_back(next);
 }
 
@@ -32,7 +29,7 @@ std::int64_t controlled_run::next_event() const noexcept {
 
 bool controlled_run::let_time_pass() noexcept {
   if (!by_.idle(next_event())) return false;
-  worker_.note_time(by_.now);
+  worker_.pace_.note_time(by_.now);
   event_list ready;
   worker_.home_.loop->fire_timers(ready);
   while (event* const fired = ready.pop()) runnable_.push_back(&task_of(*fired));
@@ -45,7 +42,7 @@ bool controlled_run::let_time_pass() noexcept {
 std::size_t controlled_run::ask(controller::moment moment) noexcept {
   for (;;) {
     candidates_.clear();
-    if (moment == controller::moment::operation) candidates_.push_back(worker_.current_->id);
+    if (moment == controller::moment::operation) candidates_.push_back(worker_.running()->id);
     for (const job* const each : runnable_)
       candidates_.push_back(fiber::is_fiber(*each) ? static_cast<const task*>(each)->id : 0);
     if (next_event() <= by_.overtake_until) candidates_.push_back(controller::passing_time);
@@ -63,7 +60,7 @@ job* controlled_run::take(std::size_t which) noexcept {
 }
 
 job* controlled_run::next() noexcept {
-  worker_.visit_asked_ = false;
+  worker_.pace_.visit_done();
   if (job* const picked = std::exchange(picked_, nullptr)) return picked;
   gather();
   while (job* const forked = worker_.forks_.start_next(true)) runnable_.push_back(forked);
@@ -74,45 +71,45 @@ job* controlled_run::next() noexcept {
 }
 
 bool controlled_run::another_goes_first() noexcept {
-  worker_.current_->agent().budget = 1;  // the next operation asks too
+  worker_.occupant_.end_round_at_next_operation();  // the next operation asks too
   if (job* const passed_over = std::exchange(picked_, nullptr)) runnable_.push_back(passed_over);
   gather();
   if (by_.over) return true;
   const std::size_t which = ask(controller::moment::operation);
   if (which == 0) return by_.over;
   picked_ = take(which - 1);
-  worker_.visit_asked_ = true;  // or a strand would run its next member before
+  worker_.pace_.ask_visit();  // or a strand would run its next member before
   return true;
 }
 
 // A run of its own numbers its fibers from 1, so that its reports are the same each time.
 std::uint64_t scheduler::next_id_slow() noexcept {
   if (controlled_) return controlled_->next_id();
-  last_id_ = (next_id_ = take_ids(128)) + 128;
-  return next_id_++;
+  supply_.ids.refill();
+  return supply_.ids.take();
 }
 
 void scheduler::run_controlled(controller& by) noexcept {
   controlled_run run(*this, by);
   controlled_ = &run;
   context main;
-  main_ = thread_main_ = &main;
+  switch_.main = switch_.thread_main = &main;
   static_cast<switch_thread&>(*this) = switch_thread{};
-  execution_ = &this_thread_execution();
-  const current_execution outside = std::exchange(*execution_, {this, &job_agent_, &forks_});
+  occupant_.move_to_this_thread();
+  const current_execution outside = std::exchange(occupant_.execution(), {this, &occupant_.job_agent(), &forks_});
   forks_.ask(request::controlled);
-  until_housekeeping_ = 0;
+  pace_.visit_soon();
   forget_ids();
-  note_time(by.now);
+  pace_.note_time(by.now);
   while (job* const next = by.over ? nullptr : run.next()) {
     switch_thread* here = leave_main(main, *next);
-    while (here == this && departed_.what == departed::calling) here = make_call(main);
-    if (departed_.what == departed::yielding) run.note_yield(departed_.who->id);
+    while (here == this && switch_.left.what == departed::calling) here = make_call(main);
+    if (switch_.left.what == departed::yielding) run.note_yield(switch_.left.who->id);
     complete_switch();
     if (!home_.starved.empty()) panic("no memory for the stack of a fiber in a deterministic run");
   }
   forks_.withdraw(request::controlled);
-  *execution_ = outside;
+  occupant_.execution() = outside;
   controlled_ = nullptr;
 }
 

@@ -2,7 +2,7 @@
 
 // The worker of a deterministic run (base/controller.hpp): the only one of its runtime, on the thread that calls.
 //
-// No fiber finds a next one by itself, because until_housekeeping_ stays 0: each switch goes to the main stack, which
+// No fiber finds a next one by itself, because a visit is always due: each switch goes to the main stack, which
 // asks the controller. The fibers' budgets are 1, so that every operation asks too. Nobody is woken, because for the
 // parker the worker is one that searches.
 

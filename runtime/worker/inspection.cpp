@@ -151,11 +151,11 @@ void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const f
 
 fiber_record running_on(const scheduler& worker) {
   fiber_record found;
-  const agent* const who = worker.running_agent();
-  if (!who || !worker.runs_something()) return found;
+  const agent* const who = worker.activity().running();
+  if (!who || !worker.activity().busy()) return found;
   raw_record raw;
   copy_record(*who, raw);
-  if (raw.owner().kind != agent_kind::fiber || !raw.owner().in_use || worker.running_agent() != who) return found;
+  if (raw.owner().kind != agent_kind::fiber || !raw.owner().in_use || worker.activity().running() != who) return found;
   found.id = raw.content().id;
   found.where = raw.content().where;
   found.name = name_of(*reinterpret_cast<const task*>(who + 1), found.id);

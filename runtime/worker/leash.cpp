@@ -39,7 +39,7 @@ bool scheduler::forward_if_pinned_elsewhere(task& member) noexcept {
 
 // The worker sees it when it visits its main stack next, or looks for work once more before it sleeps.
 void scheduler::give_pinned(task& member) noexcept {
-  pinned_.push(member);
+  queues_.push_pinned(member);
   perturb();
   ask(request::visit);
   home_.parker.wake(*this);
@@ -47,23 +47,24 @@ void scheduler::give_pinned(task& member) noexcept {
 
 job* scheduler::take_pinned() noexcept {
   intrusive_queue<job> one;
-  pinned_.take(1, one);
+  queues_.take_pinned(1, one);
   return one.pop();
 }
 
 // ---- the thread's own stack ----
 
 void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexcept {
-  call_ = {function, data};
-  departed_.what = departed::calling;
-  static_cast<scheduler&>(switch_context(current_->saved, *thread_main_, *this)).complete_switch();
+  switch_.call = function;
+  switch_.call_data = data;
+  switch_.left.what = departed::calling;
+  static_cast<scheduler&>(switch_context(running()->saved, *switch_.thread_main, *this)).complete_switch();
 }
 
 // The fiber is still the one that runs.
 switch_thread* scheduler::make_call(context& main) noexcept {
-  departed_.what = departed::nothing;
-  call_.function(call_.data);
-  return &switch_context(main, current_->saved, *this);
+  switch_.left.what = departed::nothing;
+  switch_.call(switch_.call_data);
+  return &switch_context(main, running()->saved, *this);
 }
 
 }  // namespace ulexite::detail

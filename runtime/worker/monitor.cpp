@@ -143,13 +143,12 @@ void runtime_state::tick() noexcept {
 void runtime_state::relieve_hogs() noexcept {
   for (std::size_t i = 0; i < workers; ++i) {
     scheduler& s = *schedulers[i];
-    const std::uint64_t dispatches = s.counters.dispatches.get();
-    if (std::exchange(seen_dispatches_[i], dispatches) != dispatches || !s.runs_something()) {
-      s.unswitched_since.store(0, std::memory_order_relaxed);  // hint
+    const std::uint64_t dispatches = s.counters().dispatches.get();
+    if (std::exchange(seen_dispatches_[i], dispatches) != dispatches || !s.activity().busy()) {
+      s.activity().set_unswitched_since(0);
       continue;
     }
-    if (s.unswitched_since.load(std::memory_order_relaxed) == 0)      // hint
-      s.unswitched_since.store(now_ns(), std::memory_order_relaxed);  // hint
+    if (s.activity().unswitched_since() == 0) s.activity().set_unswitched_since(now_ns());
     s.ask(request::yield);
     job* const waiting = workers > 1 && s.has_slot() ? s.raid_slot() : nullptr;
     if (waiting) {

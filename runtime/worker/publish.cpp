@@ -7,29 +7,18 @@
 #include <ulexite/runtime/worker/scheduler.hpp>
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 
 namespace ulexite::detail {
-namespace {
-
-// Nanoseconds that the calling thread has computed. A system call.
-std::int64_t thread_time() noexcept {
-  timespec time;
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
-}
-
-}  // namespace
 
 // A full ring moves its oldest, and the newcomer behind them, to the queue that all share.
 [[gnu::cold, gnu::noinline]] void scheduler::overflow(job& runnable) noexcept {
-  while (!ring_.push(runnable)) {
+  while (!queues_.push(runnable)) {
     intrusive_queue<job> evicted;
-    if (!ring_.evict<tuning::ring_overflow>([&](job& old) { evicted.push(old); })) continue;
+    if (!queues_.evict_oldest(evicted)) continue;
     evicted.push(runnable);
-    last_theft_ = {};  // the work is this worker's own now
-    counters.overflows.add();
+    thefts_.forget();
+    counters().overflows.add();
     home_.injected.push(evicted);
     return;
   }
@@ -57,13 +46,13 @@ void scheduler::add(intrusive_queue<job>& fibers) noexcept {
   perturb();
 #ifndef ULEXITE_DEBUG_MIGRATE
   while (job* const next = fibers.pop()) {
-    if (ring_.push(*next)) continue;
+    if (queues_.push(*next)) continue;
     intrusive_queue<job> surplus;
     surplus.push(*next);
     surplus.splice(fibers);
     fibers.splice(surplus);
-    last_theft_ = {};  // the work is this worker's own now
-    counters.overflows.add();
+    thefts_.forget();
+    counters().overflows.add();
     break;
   }
 #endif
@@ -78,15 +67,13 @@ void scheduler::enqueue_job(job& job) noexcept {
 }
 
 void scheduler::push_job(job& job) noexcept {
-  if (!jobs_.push(job)) home_.injected.push(job);
-  sides_empty_ = false;
+  if (!queues_.push_job(job)) home_.injected.push(job);
 }
 
 void scheduler::enqueue_jobs(intrusive_queue<job>& jobs) noexcept {
   perturb();
-  sides_empty_ = false;
   while (job* const job = jobs.pop()) {
-    if (jobs_.push(*job)) continue;
+    if (queues_.push_job(*job)) continue;
     home_.injected.push(*job);
     home_.injected.push(jobs);
   }
@@ -97,45 +84,30 @@ void scheduler::enqueue_jobs(intrusive_queue<job>& jobs) noexcept {
 // worker is woken for the former now and then only, because this one is likely to take it at once.
 void scheduler::wake(task& woken) noexcept {
   perturb();
-  if (wake_notice_ != 0) [[unlikely]]
+  if (notice_.any()) [[unlikely]]
     return wake_with_notice(woken);
   if (migrating) return add(woken);
-  if (job* const displaced = put_into_slot(woken)) add(*displaced);
+  if (job* const displaced = queues_.put_into_slot(woken)) add(*displaced);
 }
 
 // The record comes first: once the woken fiber lies in the slot, another worker may take it.
 [[gnu::noinline]] void scheduler::wake_with_notice(task& woken) noexcept {
   if (traced()) record(trace_kind::wake, woken.id);
   if (migrating) return add(woken);
-  if (job* const displaced = put_into_slot(woken)) return add(*displaced);
-  if (wake_notice_ & slot_due) announce_slot();
+  if (job* const displaced = queues_.put_into_slot(woken)) return add(*displaced);
+  if (notice_.slot_due()) announce_slot();
 }
 
-// The fiber that fills the slot may compute on for long, and then another worker should take what lies there. Whether
-// it does shows when it lets go, or wakes the next: so a visit is due then. If it did not, there is a pause, twice as
-// long each time. What counts is the time that the thread has computed, not the clock's: a worker whose processor was
-// taken away, perhaps by the one that it woke, stands still too, and its fibers lose by being parted.
+// Wakes another worker for the fiber in the slot, if that may pay (wake_notice.hpp). A visit is due when the running
+// fiber leaves, because that judges this wake.
 void scheduler::announce_slot() noexcept {
-  auto& last = last_slot_wake_;
-  if (last.to_be_judged && thread_time() - last.computed < tuning::worthwhile) return;
+  if (notice_.too_soon()) return;
   const bool useful = others_may_be_woken();
-  set_slot_due(useful);
+  notice_.set_slot_due(useful);
   if (!useful) return;
   home_.parker.wake_one();
-  last.to_be_judged = true;
-  last.computed = thread_time();
-  quanta_per_visit_ = std::max(quanta_per_visit_ - until_housekeeping_, 1U);
-  until_housekeeping_ = 0;
-}
-
-void scheduler::judge_last_slot_wake(std::int64_t now) noexcept {
-  auto& last = last_slot_wake_;
-  if (std::exchange(last.to_be_judged, false)) {
-    const bool was_worth_it = thread_time() - last.computed >= tuning::worthwhile;
-    last.pause = tuning::next_pause(was_worth_it, last.pause, tuning::shortest_pause, tuning::longest_slot_pause);
-    last.judged = now;
-  }
-  set_slot_due(!alone() && now - last.judged >= last.pause);
+  notice_.note_slot_wake();
+  pace_.visit_early();
 }
 
 }  // namespace ulexite::detail

@@ -79,7 +79,7 @@ void runtime_state::count_spawn_slow(scheduler* here) {
     }
   }
   if (here) {
-    here->counters.spawned.add();
+    here->counters().spawned.add();
   } else {
     spawned_outside_.fetch_add(1, std::memory_order_seq_cst);  // pairs with live: counted before it is published
   }
@@ -88,7 +88,7 @@ void runtime_state::count_spawn_slow(scheduler* here) {
 void runtime_state::count_end_slow(scheduler* here) noexcept {
   if (options.max_fibers != 0) live_limit_count_.fetch_sub(1, std::memory_order_relaxed);  // counter
   if (here) {
-    here->counters.ended.add();
+    here->counters().ended.add();
     return;
   }
   ended_outside_.fetch_add(1, std::memory_order_relaxed);  // counter
@@ -99,9 +99,9 @@ void runtime_state::count_end_slow(scheduler* here) noexcept {
 // Exact while every worker sleeps: their counters were written before they took the parker's mutex.
 std::size_t runtime_state::live() const noexcept {
   std::uint64_t ended = ended_outside_.load(std::memory_order_relaxed);  // counter
-  for (const auto& s : schedulers) ended += s->counters.ended.get();
+  for (const auto& s : schedulers) ended += s->counters().ended.get();
   std::uint64_t spawned = spawned_outside_.load(std::memory_order_seq_cst);  // pairs with count_spawn
-  for (const auto& s : schedulers) spawned += s->counters.spawned.get();
+  for (const auto& s : schedulers) spawned += s->counters().spawned.get();
   return spawned > ended ? spawned - ended : 0;
 }
 
@@ -270,7 +270,7 @@ runtime_metrics runtime_state::metrics() const noexcept {
   m.fibers_ended = ended_outside_.load(std::memory_order_relaxed);      // counter
   m.fibers_spawned = spawned_outside_.load(std::memory_order_relaxed);  // counter
   for (const auto& s : schedulers) {
-    const auto& c = s->counters;
+    const auto& c = s->counters();
     m.fibers_ended += c.ended.get();
     m.dispatches += c.dispatches.get();
     m.starts_in_place += c.starts_in_place.get();
@@ -281,7 +281,7 @@ runtime_metrics runtime_state::metrics() const noexcept {
     m.events += c.events.get();
     m.stacks_refused += c.stacks_refused.get();
   }
-  for (const auto& s : schedulers) m.fibers_spawned += s->counters.spawned.get();
+  for (const auto& s : schedulers) m.fibers_spawned += s->counters().spawned.get();
   m.fibers_live = m.fibers_spawned > m.fibers_ended ? m.fibers_spawned - m.fibers_ended : 0;
   m.wakes = wakes_.load(std::memory_order_relaxed);                           // counter
   m.thread_starts_refused = starts_refused_.load(std::memory_order_relaxed);  // counter

@@ -93,11 +93,11 @@ class runtime_state {
   // Counting fibers; `here` is the calling worker, if it is one of this runtime.
   void count_spawn(scheduler* here) {
     if (!here || counts_live()) return count_spawn_slow(here);
-    here->counters.spawned.add();
+    here->counters().spawned.add();
   }
   void count_end(scheduler* here) noexcept {
     if (!here || counts_live()) return count_end_slow(here);
-    here->counters.ended.add();
+    here->counters().ended.add();
   }
   // Are those that live counted, for a limit?
   [[nodiscard]] bool counts_live() const noexcept { return options.max_fibers != 0; }

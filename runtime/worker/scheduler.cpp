@@ -1,7 +1,6 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/fiber/switch.hpp>
-#include <ulexite/fiber/valgrind.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/worker/controlled_run.hpp>
@@ -12,20 +11,14 @@
 #include <utility>
 
 namespace ulexite::detail {
+
 scheduler::scheduler(runtime_state& home, std::size_t index) noexcept
     : home_(home),
       index_(index),
-      // Memcheck forbids what lies below the last frame on a stack, until something is pushed there.
-      stack_colour_step_(under_valgrind() ? 0 : 1),
-      random_(reinterpret_cast<std::uintptr_t>(this) + index),
-      forks_(*this, home.workers) {
-  job_agent_.kind = agent_kind::job;
-}
-
-std::uint64_t scheduler::take_ids(std::uint64_t count) noexcept {
-  static std::atomic<std::uint64_t> next{1};
-  return next.fetch_add(count, std::memory_order_relaxed);  // counter
-}
+      stacks_(home.stacks),
+      thefts_(reinterpret_cast<std::uintptr_t>(this) + index),
+      queues_(home.workers == 1),
+      forks_(*this, home.workers) {}
 
 // ---- switching ----
 
@@ -35,57 +28,17 @@ stack_pool& scheduler::pool_for(const job& runnable) const noexcept {
   return wanted == 0 ? home_.stacks : stack_pool::of_size(wanted);
 }
 
-stack* scheduler::take_stack(stack_pool& pool) noexcept {
-  if (&pool != &home_.stacks) return pool.take();
-  if (!stacks_) {
-    stacks_ = pool.take(stacks_wanted_);
-    if (!stacks_) return nullptr;
-    stacks_wanted_ = std::min(2 * stacks_wanted_, tuning::most_stacks_taken);
-    stack_count_ = 0;
-    for (stack* s = stacks_; s; s = s->next) ++stack_count_;
-  }
-  stack* const taken = stacks_;
-  stacks_ = taken->next;
-  --stack_count_;
-  return taken;
-}
-
-void scheduler::recycle(stack& left, stack_pool& pool) noexcept {
-  forget_context(left);
-  if (&pool != &home_.stacks || left.canary) {
-    left.next = nullptr;
-    pool.give(&left);
-    return;
-  }
-  left.next = stacks_;
-  stacks_ = &left;
-  if (++stack_count_ <= tuning::stacks_kept) return;
-  stacks_wanted_ = tuning::stacks_kept / 2;
-  stack* last_kept = stacks_;
-  for (unsigned i = 1; i < tuning::stacks_kept / 2; ++i) last_kept = last_kept->next;
-  stack* const surplus = std::exchange(last_kept->next, nullptr);
-  stack_count_ = tuning::stacks_kept / 2;
-  pool.give(surplus);
-}
-
-void scheduler::set_running(task* next) noexcept {
-  current_ = next;
-  agent& now = next ? next->agent() : job_agent_;
-  execution_->agent = &now;
-  running_.store(&now, std::memory_order_relaxed);  // hint
-}
-
+// The next fiber, or a job if `next` is null, runs from now on.
 void scheduler::begin_quantum(task* next) noexcept {
   set_running(next);
-  if (next) next->agent().budget = tuning::operations_per_round;
+  occupant_.begin_budget(next);
 #ifdef ULEXITE_DEBUG_MIGRATE
   if (next) next->last_worker = index_;
 #endif
-  budget_rounds_ = 0;
   std_atomics::compiler_fence();  // inspection.hpp A
   if (forks_.asked()) [[unlikely]]
     answer_requests();
-  counters.dispatches.add();
+  counters().dispatches.add();
 }
 
 // What runs next is marked as running, so an inspection that begins now leaves it alone. It may read the fiber at this
@@ -98,28 +51,27 @@ void scheduler::begin_quantum(task* next) noexcept {
   }
   if (forks_.asked_for(request::visit)) {
     forks_.withdraw(request::visit);
-    until_housekeeping_ = 0;
-    visit_asked_ = true;
+    pace_.visit_soon();
+    pace_.ask_visit();
   }
-  if (controlled_ && current_) current_->agent().budget = 1;
-  set_traced(forks_.asked_for(request::traced));
+  if (controlled_ && running()) occupant_.end_round_at_next_operation();
+  notice_.set_traced(forks_.asked_for(request::traced));
   if (traced()) record_dispatch();
 }
 
 bool scheduler::budget_is_spent() noexcept {
   if (controlled_) [[unlikely]]
     return controlled_->another_goes_first();
-  current_->agent().budget = tuning::operations_per_round;
-  ++budget_rounds_;
-  if (current_->agent().held_locks != 0) return false;  // others would wait for its lock, or it is in a no_yield scope
-  return budget_rounds_ >= tuning::rounds_per_quantum || forks_.yield_requested();
+  const bool last = occupant_.next_round();
+  if (running()->agent().held_locks != 0) return false;  // others would wait for its lock, or it is in a no_yield scope
+  return last || forks_.yield_requested();
 }
 
 // The event loop has not been polled for a while either, so a visit is due; at that visit the forks are left to the
 // fiber that made them.
 void scheduler::yield_after_request() noexcept {
-  until_housekeeping_ = std::min(until_housekeeping_, 1u);
-  leave_forks_ = true;
+  pace_.visit_after_next();
+  pace_.leave_forks();
   yield_to_woken();
 }
 
@@ -131,8 +83,15 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
   return &pool_for(next) == &pool;
 }
 
+// The rare case is out of line, so that no switch prepares for it.
+[[gnu::always_inline]] inline stack* scheduler::take_stack(stack_pool& pool) noexcept {
+  stack* const kept = stacks_.take_kept(pool);
+  return kept ? kept : take_stack_slow(pool);
+}
+[[gnu::noinline, gnu::cold]] stack* scheduler::take_stack_slow(stack_pool& pool) noexcept { return stacks_.take(pool); }
+
 // Leaves `from` for `next`, or for the main stack if that is null. What the successor must do about the computation
-// left behind is in departed_. Returns which thread it is that `from` goes on: a worker, but on a main stack perhaps
+// left behind is in switch_.left. Returns which thread it is that `from` goes on: a worker, but on a main stack perhaps
 // one that has left its worker to another.
 [[gnu::always_inline]] inline switch_thread* scheduler::leave(context& from, job* next, departure departure) noexcept {
   perturb();
@@ -145,18 +104,18 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
     begin_quantum(&resumed);
     arrived = &switch_context(from, resumed.saved, *this, departure);
   } else if (stack* fresh = nullptr; next && (fresh = take_stack(pool_for(*next)))) {
-    launching_ = next;
-    launch_stack_ = fresh;
-    arrived = &start_context(from, *fresh, stack_colour_ += stack_colour_step_, stack_main, *this, departure);
+    switch_.launching = next;
+    switch_.launch_stack = fresh;
+    arrived = &start_context(from, *fresh, stacks_.next_colour(), stack_main, *this, departure);
   } else {
     if (next) {  // the machine refuses memory for a stack: the fiber waits for one that another gives back
-      counters.stacks_refused.add();
-      if (leashed_) next->run = run_leashed;
+      counters().stacks_refused.add();
+      if (leashed()) next->run = run_leashed;
       home_.starved.push(*next);
-      if (&from == main_) return this;
+      if (&from == switch_.main) return this;
     }
     set_running(nullptr);
-    arrived = &switch_context(from, *main_, *this, departure);
+    arrived = &switch_context(from, *switch_.main, *this, departure);
   }
   return arrived;
 }
@@ -173,7 +132,7 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
 
 [[gnu::always_inline]] inline void scheduler::complete_wait(task& who, spin_lock* held) noexcept {
   who.state.saved();
-  const bool waits = who.agent().word.commit(departed_.prepared, departed_.cancellable);
+  const bool waits = who.agent().word.commit(switch_.left.prepared, switch_.left.cancellable);
   // From here on the fiber may run, and end, elsewhere, unless its wait is over already.
   if (held) held->unlock();
   if (!waits) [[unlikely]]
@@ -183,44 +142,43 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
 // What could not be done on the stack that was left: only now may others see the fiber that stood on it.
 void scheduler::complete_switch() noexcept {
   perturb();
-  switch (std::exchange(departed_.what, departed::nothing)) {
+  departed& left = switch_.left;
+  switch (std::exchange(left.what, departed::nothing)) {
     case departed::nothing: return;
-    case departed::waiting: return complete_wait(*departed_.who, departed_.held);
+    case departed::waiting: return complete_wait(*left.who, left.held);
     case departed::yielding:
-      departed_.who->state.saved();
-      add(*departed_.who);
+      left.who->state.saved();
+      add(*left.who);
       return;
     case departed::yielding_to_woken:
-      departed_.who->state.saved();
-      wake(*departed_.who);
+      left.who->state.saved();
+      wake(*left.who);
       return;
-    case departed::ended: return recycle(*departed_.stood_on, *departed_.pool);
+    case departed::ended:
+      forget_context(*left.stood_on);
+      stacks_.recycle(*left.stood_on, *left.pool);
+      return;
     case departed::calling: return;  // seen by run only
   }
 }
 
 wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) noexcept {
-  task& self = *current_;
-  self.note_wait(mode.object, mode.bits, coarse_time_);
-  departed_.what = departed::waiting;
-  departed_.who = &self;
-  departed_.held = held;
-  departed_.prepared = prepared;
-  departed_.cancellable = mode.is_cancellable();
+  task& self = *running();
+  self.note_wait(mode.object, mode.bits, pace_.coarse_time());
+  switch_.left.waits(self, held, prepared, mode.is_cancellable());
   arrive(leave(self.saved, next_local(), departure::returns));
   return self.agent().word.reason();
 }
 
 void scheduler::yield() noexcept {
-  if (current_->agent().kind == agent_kind::job) return;  // in a stop callback
+  if (running()->agent().kind == agent_kind::job) return;  // in a stop callback
   job* const next = next_local();
-  if (!migrating && !next && until_housekeeping_ != 0 && !has_slot()) {  // alone
-    begin_quantum(current_);
+  if (!migrating && !next && !pace_.visit_due() && !has_slot()) {  // alone
+    begin_quantum(running());
     return;
   }
-  task& self = *current_;
-  departed_.what = departed::yielding;
-  departed_.who = &self;
+  task& self = *running();
+  switch_.left.yields(self);
   arrive(leave(self.saved, next, departure::returns));
 }
 
@@ -230,9 +188,8 @@ void scheduler::yield_to_woken() noexcept {
   const bool woke_one = has_slot();
   job* const next = woke_one ? next_local() : nullptr;
   if (!next) return yield();
-  task& self = *current_;
-  departed_.what = departed::yielding_to_woken;
-  departed_.who = &self;
+  task& self = *running();
+  switch_.left.yields_to_woken(self);
   arrive(leave(self.saved, next, departure::returns));
 }
 
@@ -240,8 +197,8 @@ void scheduler::yield_to_woken() noexcept {
 // none. A fiber that suspends keeps the stack, and this function with it.
 void scheduler::stack_main(switch_thread& thread) {
   auto* here = static_cast<scheduler*>(&thread);
-  stack& standing = *here->launch_stack_;
-  job* next = here->launching_;
+  stack& standing = *here->switch_.launch_stack;
+  job* next = here->switch_.launching;
   stack_pool& pool = here->pool_for(*next);
   here->complete_switch();
   for (;;) {
@@ -257,7 +214,7 @@ void scheduler::stack_main(switch_thread& thread) {
       here = started.run_here();
     } else {
       here->begin_quantum(nullptr);
-      here->launch_stack_ = &standing;
+      here->switch_.launch_stack = &standing;
       next->run(next);
       here = this_scheduler();
       if (task* const became = here->running()) here = became->run_here();
@@ -265,12 +222,10 @@ void scheduler::stack_main(switch_thread& thread) {
     here->floating.restore();  // what starts next on this stack has not the rounding mode of what has ended
     next = here->next_local();
     if (!next || !here->starts_on(*next, pool)) break;
-    here->counters.starts_in_place.add();
+    here->counters().starts_in_place.add();
   }
   here->set_running(nullptr);
-  here->departed_.what = departed::ended;
-  here->departed_.stood_on = &standing;
-  here->departed_.pool = &pool;
+  here->switch_.left.ends(standing, pool);
   context unneeded;
   here->leave(unneeded, next, departure::final);
 }
@@ -281,7 +236,7 @@ void scheduler::make_fiber_of_job() {
   made.detach_at_birth();
   initialise(made);
   static_cast<void>(made.state.start());  // fresh
-  made.standing = launch_stack_;
+  made.standing = switch_.launch_stack;
   made.standing->owner.store(&made, std::memory_order_release);  // pairs with the overflow handler's load
   begin_quantum(&made);
 }
@@ -289,19 +244,19 @@ void scheduler::make_fiber_of_job() {
 // Whatever makes the member leave its stack, it comes back here, on this worker: a leash is not handed off.
 void scheduler::run_on_leash(task& member) noexcept {
   context mine;
-  context* const main = std::exchange(main_, &mine);
-  const unsigned dispatches_left = std::exchange(until_housekeeping_, 0);
-  execution_->forks = nullptr;
-  leashed_ = true;
+  context* const main = std::exchange(switch_.main, &mine);
+  const unsigned dispatches_left = pace_.suspend_count();
+  occupant_.execution().forks = nullptr;
+  switch_.leashed = true;
   forget_ids();
   member.run = nullptr;
   static_cast<void>(leave(mine, &member, departure::returns));
-  leashed_ = false;
-  execution_->forks = &forks_;
-  until_housekeeping_ = dispatches_left == 0 || visit_asked_ ? 0 : dispatches_left - 1;
-  main_ = main;
-  if (departed_.what != departed::nothing && departed_.what != departed::ended) {
-    task& left = *departed_.who;
+  switch_.leashed = false;
+  occupant_.execution().forks = &forks_;
+  pace_.resume_count(dispatches_left);
+  switch_.main = main;
+  if (switch_.left.what != departed::nothing && switch_.left.what != departed::ended) {
+    task& left = *switch_.left.who;
     const rare_task_state* const rare = left.rare_state_if_made();
     left.run = rare && rare->leashed() ? run_leashed : nullptr;  // before others may see it
   }
@@ -309,76 +264,35 @@ void scheduler::run_on_leash(task& member) noexcept {
 }
 
 void scheduler::renew_leash() noexcept {
-  task& self = *current_;
-  if (!leashed_) self.run = run_leashed;
-  departed_.what = departed::yielding;
-  departed_.who = &self;
+  task& self = *running();
+  if (!leashed()) self.run = run_leashed;
+  switch_.left.yields(self);
   arrive(leave(self.saved, nullptr, departure::returns));
 }
 
 // ---- what to run next: this worker's own ----
 
-// With a thousand fibers taking turns, what a dispatch costs is the way of their memory to the first cache. So the
-// block of the fiber after the next is fetched ahead, and the top of the stack of the next, whose block is here by now.
-// The ring holds fibers only, and their blocks are never unmapped, so a stale hint does no harm.
-[[gnu::always_inline]] inline void scheduler::prefetch_ring() noexcept {
-#if !ULEXITE_TSAN && !ULEXITE_ASAN  // which take the look at a stale hint for an error
-  __builtin_prefetch(ring_.hint(2));
-  if (const auto* const next = static_cast<const task*>(ring_.hint(1))) {
-    const auto* const frame = static_cast<const char*>(next->saved.frame);
-    __builtin_prefetch(frame);
-    __builtin_prefetch(frame + cache_line);
-  }
-#endif
-}
-
-[[gnu::always_inline]] inline job* scheduler::pop_ring() noexcept {
-  if (ring_.has_more_than(2)) prefetch_ring();
-  return alone() ? ring_.pop_top_alone() : ring_.pop_top();
-}
-
 // The next of this worker's own queues, or null when the main stack must see to it: nothing is left here, or something
 // is due that takes locks or time. Called with a wait's lock held, so it must stay short.
 job* scheduler::next_local() noexcept {
-  if (until_housekeeping_ == 0) return nullptr;
-  --until_housekeeping_;
+  if (!pace_.count_dispatch()) return nullptr;
   if (has_slot()) {
-    if (slot_streak_ >= tuning::slot_streak_limit && may_have_work()) return nullptr;
-    if (job* const woken = slot_.take()) {
-      ++slot_streak_;
-      return woken;
-    }
+    if (queues_.slot_had_its_share() && may_have_work()) return nullptr;
+    if (job* const woken = queues_.next_from_slot()) return woken;
   }
-  slot_streak_ = 0;
-  return sides_empty_ ? pop_ring() : next_by_turns();
+  return queues_.next_in_line();
 }
-
-// Fibers that were woken have three turns of four: they hold a stack, and what they wait for has come. In the others
-// fibers and jobs take turns. So no kind starves another.
-[[gnu::noinline]] job* scheduler::next_by_turns() noexcept {
-  if (++woken_turn_ % 4 != 0)
-    if (job* const woken = pop_woken()) return woken;
-  jobs_turn_ = !jobs_turn_;
-  job* mine = jobs_turn_ ? pop_jobs() : nullptr;
-  if (!mine && !(mine = pop_ring()) && !(mine = pop_jobs())) mine = pop_woken();
-  sides_empty_ = woken_.seems_empty() && jobs_.seems_empty();  // the owner's own look: only it adds to them
-  return mine;
-}
-
-job* scheduler::pop_woken() noexcept { return alone() ? woken_.pop_top_alone() : woken_.pop_top(); }
-
-job* scheduler::pop_jobs() noexcept { return alone() ? jobs_.pop_top_alone() : jobs_.pop_top(); }
 
 // ---- the worker's thread ----
 
 task* scheduler::run() noexcept {
   context main;
-  main_ = thread_main_ = &main;
+  switch_.main = switch_.thread_main = &main;
   static_cast<switch_thread&>(*this) = switch_thread{};
-  execution_ = &this_thread_execution();
-  *execution_ = {this, &job_agent_, &forks_};
-  busy_.store(true, std::memory_order_relaxed);  // hint
-  note_time(now_ns());
+  occupant_.move_to_this_thread();
+  occupant_.execution() = {this, &occupant_.job_agent(), &forks_};
+  activity_.set_busy(true);
+  pace_.note_time(now_ns());
   bool stopping = false;
   while (!stopping) {
     job* chosen = next();
@@ -389,21 +303,15 @@ task* scheduler::run() noexcept {
     if (!chosen) continue;
     home_.parker.end_search(*this, eager());
     switch_thread* here = leave(main, chosen, departure::returns);
-    while (here == this && departed_.what == departed::calling) [[unlikely]]
+    while (here == this && switch_.left.what == departed::calling) [[unlikely]]
       here = make_call(main);
     if (here != this) return fiber_of(*here);
     if (traced()) record_left();
     complete_switch();
   }
-  busy_.store(false, std::memory_order_relaxed);  // hint
-  *execution_ = {};
+  activity_.set_busy(false);
+  occupant_.execution() = {};
   return nullptr;
-}
-
-// Not at the end of run: a worker that was left to a thread which came too late to its end never runs again.
-void scheduler::give_stacks_back() noexcept {
-  home_.stacks.give(std::exchange(stacks_, nullptr));
-  stack_count_ = 0;
 }
 
 }  // namespace ulexite::detail

@@ -165,7 +165,7 @@ bool runs_on_a_worker(const agent* who) noexcept {
   scheduler* const here = this_scheduler();
   if (!here) return false;
   for (const auto& worker : here->home().schedulers)
-    if (worker->runs(who)) return true;
+    if (worker->activity().running() == who) return true;
   return false;
 }
 

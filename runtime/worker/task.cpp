@@ -69,7 +69,7 @@ void* allocate_task(runtime_state& home, unsigned size_class) {
   scheduler* const here = worker_of(home);
   if (here && !home.counts_live()) [[likely]] {
     if (void* const room = task_pool::allocate_kept(size_class, here->blocks())) [[likely]] {
-      here->counters.spawned.add();
+      here->counters().spawned.add();
       return room;
     }
   }
@@ -96,7 +96,7 @@ void apply_options(task& task, const task_options& options) {
 
 scheduler* initialise(task& task) noexcept {
   scheduler* const here = worker_of(task.home());
-  task.id = here ? here->next_id() : scheduler::take_ids(1);
+  task.id = here ? here->next_id() : fiber_ids::reserve(1);
   inherit(task);
   return here;
 }
@@ -207,7 +207,7 @@ scheduler* task::finish() noexcept {
   const bool simple = here && is_detached() && !has_something_left() && !home().counts_live();
   if (!simple || !task_pool::may_keep(this, here->blocks())) return finish_slow();
   end_standing();
-  here->counters.ended.add();
+  here->counters().ended.add();
   task_pool::keep(this, here->blocks());  // its destructor has nothing to do
   return here;
 }

@@ -10,22 +10,22 @@
 namespace ulexite::detail {
 
 void scheduler::start_recording(recorder& into) noexcept {
-  recorder_.store(&into, std::memory_order_release);  // pairs with record's load
+  activity_.set_recorder(into);
   ask(request::traced);
 }
 
 // The worker learns of a start with its next dispatch (answer_requests), and of the end here.
 void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail) noexcept {
-  if (!forks_.asked_for(request::traced)) return set_traced(false);
-  recorder_.load(std::memory_order_acquire)->add(kind, value, detail);  // pairs with start_recording
+  if (!forks_.asked_for(request::traced)) return notice_.set_traced(false);
+  activity_.recorder_now()->add(kind, value, detail);
 }
 
 // Before what it left is seen to.
 std::uint8_t scheduler::how_it_left() const noexcept {
-  switch (departed_.what) {
+  switch (switch_.left.what) {
     case departed::nothing: return departure_note::nothing;
     case departed::waiting:
-      return departure_note::waits | static_cast<std::uint8_t>(wait_mode::kind_of(departed_.who->wait_bits));
+      return departure_note::waits | static_cast<std::uint8_t>(wait_mode::kind_of(switch_.left.who->wait_bits));
     case departed::ended: return departure_note::ended;
     default: return departure_note::yields;
   }
@@ -35,15 +35,16 @@ void scheduler::record_left() noexcept { record(trace_kind::left, 0, how_it_left
 
 // The place and the name are told at the first dispatches, until the fiber has waited once.
 [[gnu::noinline]] void scheduler::record_dispatch() noexcept {
-  record(trace_kind::dispatch, current_ ? current_->id : 0, how_it_left());
-  if (!current_ || current_->wait_bits != 0) return;
-  if (current_->where.known()) record(trace_kind::place, current_->where.bits());
-  if (!current_->name) return;
-  std::size_t left = ::strnlen(current_->name, 36);
+  const task* const current = running();
+  record(trace_kind::dispatch, current ? current->id : 0, how_it_left());
+  if (!current || current->wait_bits != 0) return;
+  if (current->where.known()) record(trace_kind::place, current->where.bits());
+  if (!current->name) return;
+  std::size_t left = ::strnlen(current->name, 36);
   for (std::uint8_t part = 0; left > 0; ++part) {
     const std::size_t bytes = left < 6 ? left : 6;
     std::uint64_t text = 0;
-    std::memcpy(&text, current_->name + 6 * part, bytes);
+    std::memcpy(&text, current->name + 6 * part, bytes);
     record(trace_kind::name, text, part);
     left -= bytes;
   }

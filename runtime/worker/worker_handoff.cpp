@@ -22,11 +22,11 @@ worker_handoff::~worker_handoff() {
 
 // All of this worker is left as between two fibers before the other thread may touch it; nothing is touched after.
 bool scheduler::begin_handoff(worker_handoff& leave) noexcept {
-  task& self = *current_;
-  current_execution& thread = *execution_;
+  task& self = *running();
+  current_execution& thread = occupant_.execution();
   static_cast<switch_thread&>(leave) = *this;
   leave.who_ = &self;
-  leave.main_ = main_;
+  leave.main_ = switch_.main;
   set_running(nullptr);
   thread = {};
   perturb();

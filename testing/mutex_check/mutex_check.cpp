@@ -52,7 +52,7 @@ std::array<holding, ways>& bucket_of(const void* mutex) noexcept {
 constexpr auto relaxed = std::memory_order_relaxed;
 
 bool was_suspended(const holding& h, const scheduler* worker) noexcept {
-  return h.worker.load(relaxed) != worker || h.dispatches.load(relaxed) != worker->counters.dispatches.get();
+  return h.worker.load(relaxed) != worker || h.dispatches.load(relaxed) != worker->counters().dispatches.get();
 }
 
 bool told_already(const void* caller) noexcept {
@@ -93,7 +93,7 @@ void note(const void* mutex, const void* caller) noexcept {
     const void* expected = nullptr;
     if (!h.mutex.compare_exchange_strong(expected, mutex, relaxed, relaxed)) continue;
     h.worker.store(worker, relaxed);
-    h.dispatches.store(worker->counters.dispatches.get(), relaxed);
+    h.dispatches.store(worker->counters().dispatches.get(), relaxed);
     h.fiber.store(worker->running()->id, relaxed);
     h.caller.store(caller, relaxed);
     return;

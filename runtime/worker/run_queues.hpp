@@ -1,0 +1,160 @@
+#pragma once
+
+// The queues of one worker, and the turns that it takes among them. docs/scheduler.md has the table of all queues.
+//
+// State
+//   ring_    a deque, see deque.hpp: fibers that were spawned, have yielded, or were displaced from the slot.
+//   woken_   a deque: fibers that the event loop or another thread has woken.
+//   jobs_    a deque: jobs.
+//   slot_    the fiber that this worker runs next, because it woke that one last. Raided by a thief on its last try and
+//            by the monitor, see next_slot.hpp.
+//   pinned_  fibers that only this worker may run, brought by any thread. It has a lock, see inject_queue.hpp.
+
+#include <ulexite/base/cache_line.hpp>
+#include <ulexite/fiber/context.hpp>
+#include <ulexite/runtime/queue/deque.hpp>
+#include <ulexite/runtime/queue/inject_queue.hpp>
+#include <ulexite/runtime/queue/next_slot.hpp>
+#include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/worker/tuning.hpp>
+
+#include <cstddef>
+
+namespace ulexite::detail {
+
+class alignas(cache_line) run_queues {
+ public:
+  // `alone`: the runtime has one worker at most. Then no thread steals, and a pop needs no locked instruction.
+  explicit run_queues(bool alone) noexcept : alone_(alone) {}
+  run_queues(const run_queues&) = delete;
+  run_queues& operator=(const run_queues&) = delete;
+
+  [[nodiscard]] bool alone() const noexcept { return alone_; }
+
+  // Owner only, below.
+
+  // Puts it behind the others of its kind. False: there is no room.
+  [[nodiscard]] bool push(job& fiber) noexcept { return ring_.push(fiber); }
+  [[nodiscard]] bool push_woken(job& fiber) noexcept {
+    sides_empty_ = false;
+    return woken_.push(fiber);
+  }
+  [[nodiscard]] bool push_job(job& job) noexcept {
+    sides_empty_ = false;
+    return jobs_.push(job);
+  }
+  // Moves the oldest of a full ring to `into`. False: a thief was faster, so there is room now.
+  [[nodiscard]] bool evict_oldest(intrusive_queue<job>& into) noexcept {
+    return ring_.evict<tuning::ring_overflow>([&](job& old) { into.push(old); });
+  }
+
+  // Fills the slot. Returns the fiber that was there, or null.
+  job* put_into_slot(job& woken) noexcept {
+    job* const displaced = has_slot() ? slot_.take() : nullptr;
+    slot_.put(woken);
+    return displaced;
+  }
+  // Empties the slot: null if it is empty, or a thief is faster.
+  [[nodiscard]] job* take_slot() noexcept { return slot_.take(); }
+  // The same to run it now, which counts as one more dispatch from the slot in a row.
+  [[nodiscard]] job* next_from_slot() noexcept {
+    job* const woken = slot_.take();
+    if (woken) ++slot_streak_;
+    return woken;
+  }
+  // Whether others that wait must come first now.
+  [[nodiscard]] bool slot_had_its_share() const noexcept { return slot_streak_ >= tuning::slot_streak_limit; }
+  void end_slot_streak() noexcept { slot_streak_ = 0; }
+
+  // The next of the deques, or null.
+  [[nodiscard, gnu::always_inline]] job* next_in_line() noexcept {
+    slot_streak_ = 0;
+    return sides_empty_ ? pop_ring() : next_by_turns();
+  }
+
+  // Empties slot and deques: calls take(job&, turn) for each, in the order slot, ring, woken, jobs.
+  template <class Take>
+  void drain(Take&& take) noexcept {
+    if (job* const next = has_slot() ? slot_.take() : nullptr) take(*next, turn::woken);
+    while (job* const next = ring_.pop_top()) take(*next, turn::ordinary);
+    while (job* const next = woken_.pop_top()) take(*next, turn::woken);
+    while (job* const next = jobs_.pop_top()) take(*next, turn::ordinary);
+    sides_empty_ = true;
+  }
+
+  // Takes half of the woken fibers of `victim`, or else half of its ring, and returns the first of them; or null.
+  [[nodiscard]] job* steal_fibers(run_queues& victim) noexcept {
+    job* const woken = victim.woken_.steal_half(woken_);
+    if (!woken) return victim.ring_.steal_half(ring_);
+    sides_empty_ = false;
+    return woken;
+  }
+  // The same with its jobs.
+  [[nodiscard]] job* steal_jobs(run_queues& victim) noexcept {
+    job* const stolen = victim.jobs_.steal_half(jobs_);
+    if (stolen) sides_empty_ = false;
+    return stolen;
+  }
+
+  // Up to `most` of the pinned fibers.
+  void take_pinned(std::size_t most, intrusive_queue<job>& into) noexcept { pinned_.take(most, into); }
+  // The running fiber is pinned here from now on, or no longer.
+  void pin() noexcept { ++pins_; }
+  void unpin() noexcept { --pins_; }
+  [[nodiscard]] bool has_pins() const noexcept { return pins_ > 0; }
+
+  // Any thread, below.
+
+  void push_pinned(job& fiber) noexcept { pinned_.push(fiber); }
+  [[nodiscard]] bool has_pinned() const noexcept { return !pinned_.empty(); }
+  [[nodiscard]] bool has_slot() const noexcept { return slot_.filled(); }
+  // Takes what is in the slot. Any thread but the owner; it costs a heavy fence.
+  [[nodiscard]] job* raid_slot() noexcept { return slot_.raid(); }
+  // Whether there may be something in the deques: they, but not the slot, may be seen empty only when they are.
+  [[nodiscard]] bool may_have_items() const noexcept {
+    return ring_.may_have_items() || woken_.may_have_items() || jobs_.may_have_items();
+  }
+  // How many are in the deques: a hint.
+  [[nodiscard]] std::size_t size() const noexcept { return ring_.size() + woken_.size() + jobs_.size(); }
+
+ private:
+  using run_deque = deque<job, tuning::ring_size, deque_order::first_in_first_out>;
+
+  job* next_by_turns() noexcept;
+  [[nodiscard, gnu::always_inline]] job* pop_ring() noexcept {
+    if (ring_.has_more_than(2)) prefetch_ring();
+    return pop(ring_);
+  }
+  [[nodiscard]] job* pop(run_deque& from) noexcept { return alone_ ? from.pop_top_alone() : from.pop_top(); }
+
+  // With a thousand fibers that take turns, a dispatch waits for their memory to arrive in the first cache. So the block
+  // of the fiber after the next is fetched ahead, and the top of the stack of the next, because its block is here by
+  // now. The ring holds fibers only, and their blocks are never unmapped, so a stale hint does no harm.
+  [[gnu::always_inline]] void prefetch_ring() noexcept {
+#if !ULEXITE_TSAN && !ULEXITE_ASAN  // which report a read through a stale hint as an error
+    __builtin_prefetch(ring_.hint(2));
+    if (const auto* const next = static_cast<const task*>(ring_.hint(1))) {
+      const auto* const frame = static_cast<const char*>(next->saved.frame);
+      __builtin_prefetch(frame);
+      __builtin_prefetch(frame + cache_line);
+    }
+#endif
+  }
+
+  // owner only
+  const bool alone_;
+  bool sides_empty_ = true;   // nothing was pushed to jobs_ or woken_ since both were found empty
+  bool jobs_turn_ = false;    // jobs came before the ring the last time
+  unsigned slot_streak_ = 0;  // dispatches in a row from the slot
+  unsigned woken_turn_ = 0;   // counts the turns: woken_ has three of four
+  unsigned pins_ = 0;         // how many fibers are pinned to this worker
+
+  // shared
+  run_deque ring_;
+  run_deque woken_;
+  run_deque jobs_;
+  inject_queue pinned_;
+  alignas(cache_line) next_slot<job> slot_;
+};
+
+}  // namespace ulexite::detail

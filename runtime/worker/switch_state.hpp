@@ -1,0 +1,65 @@
+#pragma once
+
+// What a switch on a worker hands over: from the computation that leaves its stack to the one that arrives. Owner only.
+
+#include <ulexite/base/job.hpp>
+#include <ulexite/base/spin_lock.hpp>
+#include <ulexite/fiber/context.hpp>
+
+namespace ulexite::detail {
+
+class stack_pool;
+class task;
+
+// How the last computation has left, and what its successor must do about it. The successor makes it visible to other
+// threads, because only then are its registers saved.
+struct departed {
+  enum {
+    nothing,            // nothing is left to do
+    waiting,            // a fiber waits: commit its wait, release the lock that its queue was filled under
+    yielding,           // a fiber lets others run: to the ring
+    yielding_to_woken,  // a fiber changes places with one that it woke: to the slot
+    ended,              // the loop of a stack has no more to run: the stack can be used again
+    calling,            // a fiber wants a function called on the main stack, and runs on then
+  } what = nothing;
+  task* who = nullptr;         // the fiber that has left
+  spin_lock* held = nullptr;   // waiting: to be released, or null
+  bool prepared = false;       // waiting: see wait_word::commit
+  bool cancellable = false;    // waiting: the same
+  stack* stood_on = nullptr;   // ended: the stack
+  stack_pool* pool = nullptr;  // ended: where it is from
+
+  void waits(task& fiber, spin_lock* lock, bool is_prepared, bool is_cancellable) noexcept {
+    what = waiting;
+    who = &fiber;
+    held = lock;
+    prepared = is_prepared;
+    cancellable = is_cancellable;
+  }
+  void yields(task& fiber) noexcept {
+    what = yielding;
+    who = &fiber;
+  }
+  void yields_to_woken(task& fiber) noexcept {
+    what = yielding_to_woken;
+    who = &fiber;
+  }
+  void ends(stack& left, stack_pool& from) noexcept {
+    what = ended;
+    stood_on = &left;
+    pool = &from;
+  }
+};
+
+struct switch_state {
+  departed left;
+  job* launching = nullptr;        // what the stack that is being started is to run
+  stack* launch_stack = nullptr;   // that stack; also the one that the running job is on
+  context* main = nullptr;         // the thread's main stack, or that of the job that has a fiber on a leash
+  context* thread_main = nullptr;  // the thread's main stack
+  void (*call)(void*) = nullptr;   // departed::calling: what to call
+  void* call_data = nullptr;
+  bool leashed = false;  // the running fiber is on a leash, see scheduler::run_on_leash
+};
+
+}  // namespace ulexite::detail

@@ -1,0 +1,67 @@
+#pragma once
+
+// Which worker a thief tries, and when: the thief's own judgement. Owner only.
+//
+// Fibers that end sooner than they travel between cores are better left to the worker that made them. A thief finds out
+// by how soon after a theft of several fibers it is out of work again. If that was too soon, it is patient: it waits
+// before the next theft, longer each time. Meanwhile it remains a searcher, so no other worker is woken for them either.
+
+#include <ulexite/base/random.hpp>
+#include <ulexite/runtime/worker/tuning.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ulexite::detail {
+
+class theft_policy {
+ public:
+  explicit theft_policy(std::uint64_t seed) noexcept : random_(seed) {}
+
+  // It has taken `count` fibers and jobs from others.
+  void note(std::size_t count, std::int64_t now) noexcept {
+    time_ = now;
+    count_ = count;
+  }
+  // It is out of work: whether the last theft was worth it sets the patience.
+  void judge(std::int64_t now) noexcept {
+    if (count_ < tuning::smallest_batch) return;  // too few tell little
+    const bool was_worth_it = now - time_ >= static_cast<std::int64_t>(count_) * tuning::transfer_cost;
+    patience_ = tuning::next_pause(was_worth_it, patience_, tuning::shortest_patience, tuning::longest_patience);
+    count_ = 0;
+  }
+  // The work in its queues is its own now, and says nothing of the theft.
+  void forget() noexcept {
+    time_ = patience_ = 0;
+    count_ = 0;
+  }
+
+  // How long a search leaves others their work, in nanoseconds.
+  [[nodiscard]] std::int64_t patience() const noexcept { return patience_; }
+  // Whether it may take a whole batch from the shared queue without a search.
+  [[nodiscard]] bool may_take() const noexcept { return patience_ == 0 && count_ < tuning::smallest_batch; }
+
+  // The number of the worker that a search tries first, of `workers`.
+  [[nodiscard]] std::size_t first_victim(std::size_t workers) noexcept {
+    return random_.below(static_cast<std::uint32_t>(workers));
+  }
+
+  // The worker that is watched from one visit to the next. It is stuck if its dispatches are the same then.
+  [[nodiscard]] std::size_t watched() const noexcept { return watched_victim_; }
+  [[nodiscard]] std::uint64_t watched_dispatches() const noexcept { return watched_dispatches_; }
+  // Another than `self` of the `workers`, to be watched next.
+  [[nodiscard]] std::size_t watch_another(std::size_t self, std::size_t workers) noexcept {
+    return watched_victim_ = (self + 1 + random_.below(static_cast<std::uint32_t>(workers - 1))) % workers;
+  }
+  void note_watched(std::uint64_t dispatches) noexcept { watched_dispatches_ = dispatches; }
+
+ private:
+  random random_;
+  std::int64_t time_ = 0;      // of the last theft
+  std::size_t count_ = 0;      // what it brought; 0: it is judged
+  std::int64_t patience_ = 0;  // ns
+  std::size_t watched_victim_ = 0;
+  std::uint64_t watched_dispatches_ = 0;  // of that worker, at the last visit
+};
+
+}  // namespace ulexite::detail
