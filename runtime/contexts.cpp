@@ -80,8 +80,8 @@ concurrent_context::~concurrent_context() {
 
 detail::strand& concurrent_context::strand_for_spawn() {
   detail::runtime_state& home = strand_.home();
-  home.ensure_worker();
-  if (!detail::this_scheduler()) home.ensure_monitor();
+  home.threads.ensure_worker();
+  if (!detail::this_scheduler()) home.monitor.ensure();
   return strand_;
 }
 

@@ -19,8 +19,9 @@ using detail::scheduler;
 using detail::this_scheduler;
 
 runtime::runtime(runtime_options options) : state_(std::make_unique<detail::runtime_state>(std::move(options))) {
-  state_->handle = this;
-  if (state_->options.on_deadlock != deadlock_action::ignore) state_->when_quiet = detail::look_for_deadlock;
+  state_->handle.object = this;
+  if (state_->options.on_deadlock != deadlock_action::ignore)
+    state_->monitor.call_when_quiet(detail::look_for_deadlock);
   if (const int signal = detail::signal_dump::wanted(state_->options.dump_signal); signal != 0)
     signal_dump_ = std::make_unique<detail::signal_dump>(*state_, signal);
   trace_file_ = detail::trace_file::of_environment(*state_);
@@ -46,18 +47,18 @@ void runtime::check_outside(const char* operation) const {
 
 runtime::main_turn::main_turn(runtime& runtime) : home(*runtime.state_) {
   runtime.check_outside("runtime::run");
-  home.ensure_worker();
-  if (home.running_main.exchange(true, std::memory_order_acquire))  // pairs with ~main_turn
+  home.threads.ensure_worker();
+  if (home.handle.running_main.exchange(true, std::memory_order_acquire))  // pairs with ~main_turn
     throw usage_error("runtime::run was called while another run is under way");
 }
 
 runtime::main_turn::~main_turn() {
-  home.running_main.store(false, std::memory_order_release);  // pairs with main_turn
+  home.handle.running_main.store(false, std::memory_order_release);  // pairs with main_turn
 }
 
 void runtime::main_turn::wait_for(detail::task& task) const {
-  home.watch_until_done(task);
-  if (home.deadlocked.load(std::memory_order_relaxed)) {  // written before the end of the task was made possible
+  home.monitor.watch_until_done(task);
+  if (home.handle.deadlocked.load(std::memory_order_relaxed)) {  // written before the end of the task was made possible
     task.take_failure();
     throw std::system_error(make_error_code(errc::deadlock), "ulexite::runtime::run");
   }
@@ -65,12 +66,12 @@ void runtime::main_turn::wait_for(detail::task& task) const {
 
 detail::runtime_state& runtime::state_for_outside_call(const char* operation) {
   if (ended()) throw usage_error(std::string("runtime::") + operation + " was called after shutdown");
-  state_->ensure_worker();
-  state_->ensure_monitor();
+  state_->threads.ensure_worker();
+  state_->monitor.ensure();
   return *state_;
 }
 
-runtime& current_runtime() { return *detail::this_runtime_state().handle; }
+runtime& current_runtime() { return *detail::this_runtime_state().handle.object; }
 
 void runtime::request_stop() noexcept { state_->request_stop(); }
 
@@ -81,7 +82,7 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
   if (ended_.exchange(true, std::memory_order_relaxed))  // decides between two that come at the same time
     throw usage_error("runtime::shutdown was called twice at the same time");
   if (mode == shutdown_mode::cancel) state_->request_stop();
-  if (mode != shutdown_mode::stop) state_->watch_until_quiet();
+  if (mode != shutdown_mode::stop) state_->monitor.watch_until_quiet();
   signal_dump_.reset();
   trace_file_.reset();
   if (state_->stop_workers() == 0) return 0;
@@ -118,10 +119,10 @@ void runtime::write_trace(std::ostream& out) const {
 
 void runtime::resize(std::size_t threads) {
   if (ended()) throw usage_error("runtime::resize was called after shutdown");
-  if (threads == 0 || threads > state_->workers)
+  if (threads == 0 || threads > state_->threads.most())
     throw std::invalid_argument("runtime::resize(" + std::to_string(threads) + "): from 1 to " +
-                                std::to_string(state_->workers) + " workers are possible");
-  state_->forget_quota();
+                                std::to_string(state_->threads.most()) + " workers are possible");
+  state_->threads.forget_quota();
   state_->resize(threads);
 }
 

@@ -22,7 +22,7 @@ isolated_context::~isolated_context() {
   }
   detail::fiber_identity who;
   who.name = name_.c_str();
-  detail::report_unhandled(*home_.tasks.handler(), who, failure_);
+  detail::report_unhandled(*home_.tasks->handler(), who, failure_);
 }
 
 void isolated_context::join() {

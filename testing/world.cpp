@@ -70,7 +70,7 @@ outcome world::run(strategy& how, const std::function<void()>& body) {
     });
     main.detach_at_birth();
     detail::apply_options(main, {.name = "main"});
-    home_->ensure_worker();
+    home_->threads.ensure_worker();
     detail::publish(main);
     main.id = ++driver_.fibers;
     home_->schedulers.front()->run_controlled(driver_);

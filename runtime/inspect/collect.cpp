@@ -79,7 +79,7 @@ void collect_fibers(runtime_state& home, const dump_options& options, runtime_re
   wait_graph graph;
   std::optional<inspection> look;
   std::size_t seen = 0;
-  home.tasks.for_each_unlocked([&](agent& block) {
+  home.tasks->for_each_unlocked([&](agent& block) {
     if (!look || seen >= most_at_a_time) {
       look.reset();
       look.emplace(home);

@@ -57,7 +57,7 @@ void look_for_deadlock(runtime_state& home) try {
   if ((!all && !report.has_circle) || home.metrics().dispatches != before) return;
   tell(collect(home, {}), all);
   if (home.options.on_deadlock != deadlock_action::fail) return;
-  home.deadlocked.store(true, std::memory_order_relaxed);  // published by the stop
+  home.handle.deadlocked.store(true, std::memory_order_relaxed);  // published by the stop
   home.request_stop();
 } catch (const std::exception& refused) {
   warn("it was not found out whether there is a deadlock: %s", refused.what());

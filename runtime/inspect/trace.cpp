@@ -34,11 +34,12 @@ bool start_trace(runtime_state& home, const trace_options& options) {
   trace_state& trace = home.trace;
   const std::lock_guard lock(trace.turn);
   if (trace.on) return false;
-  provide_recorders(trace, home.workers, std::max<std::size_t>(options.events_per_worker, 2));
+  provide_recorders(trace, home.threads.most(), std::max<std::size_t>(options.events_per_worker, 2));
   trace.first_time = now_ns();
   trace.first_ticks = clock_ticks();
-  const std::size_t first = trace.recorders.size() - home.workers;
-  for (std::size_t i = 0; i < home.workers; ++i) home.schedulers[i]->start_recording(*trace.recorders[first + i]);
+  const std::size_t first = trace.recorders.size() - home.threads.most();
+  for (std::size_t i = 0; i < home.threads.most(); ++i)
+    home.schedulers[i]->start_recording(*trace.recorders[first + i]);
   trace.on = true;
   return true;
 }
@@ -213,12 +214,12 @@ bool write_trace(std::ostream& out, runtime_state& home) {
   trace_state& trace = home.trace;
   const std::lock_guard lock(trace.turn);
   if (trace.recorders.empty()) return false;
-  const std::size_t first = trace.recorders.size() - home.workers;
+  const std::size_t first = trace.recorders.size() - home.threads.most();
   std::vector<place_in_time> all;
   out << std::fixed << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":";
   {
-    trace_writer writer(out, trace, home.workers);
-    for (std::size_t i = 0; i < home.workers; ++i) {
+    trace_writer writer(out, trace, home.threads.most());
+    for (std::size_t i = 0; i < home.threads.most(); ++i) {
       std::vector<trace_event> events = trace.recorders[first + i]->read();
       std::erase_if(events, [&](const trace_event& each) { return each.ticks < trace.first_ticks; });
       writer.learn(events);

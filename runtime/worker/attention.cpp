@@ -2,7 +2,6 @@
 // of workers.
 
 #include <ulexite/base/error.hpp>
-#include <ulexite/runtime/threads/cpus.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
@@ -10,7 +9,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <new>
 #include <utility>
 
 namespace ulexite::detail {
@@ -21,27 +19,20 @@ constexpr std::chrono::microseconds time_to_next_look{200};
 
 }  // namespace
 
-void runtime_state::call_for(attention what) noexcept {
-  attention_.fetch_or(static_cast<unsigned>(what), std::memory_order_relaxed);  // runtime_state.hpp B
-}
-void runtime_state::call_off(attention what) noexcept {
-  attention_.fetch_and(~static_cast<unsigned>(what), std::memory_order_release);  // pairs with wants_attention
-}
-
 // What was chosen is run next if it is returned. Null: there was nothing, it was given to others, or the worker ends.
 job* scheduler::attend(job* chosen, bool& stopping) noexcept {
   home_.parker.end_search(*this, eager());
-  if (home_.wants(attention::halt)) home_.stand_still(*this);
-  if (home_.ending()) {
+  if (home_.attention.wants(attention::halt)) home_.stand_still(*this);
+  if (home_.attention.ending()) {
     stopping = true;
     return nullptr;
   }
-  if (!home_.wants(attention::surplus) || has_pins() || !home_.parker.retire_if_surplus(*this)) return chosen;
+  if (!home_.attention.wants(attention::surplus) || has_pins() || !home_.parker.retire_if_surplus(*this)) return chosen;
   if (chosen) home_.inject(*chosen, turn::woken);
   empty_queues();
   give_stacks_back();
   activity_.set_busy(false);
-  stopping = !home_.wait_on_bench(*this);
+  stopping = !home_.threads.wait_on_bench(*this);
   activity_.set_busy(!stopping);
   return nullptr;
 }
@@ -50,39 +41,12 @@ job* scheduler::attend(job* chosen, bool& stopping) noexcept {
 
 void runtime_state::resize(std::size_t to) noexcept {
   parker.set_limit(static_cast<std::uint32_t>(to));
-  if (wants(attention::surplus)) {
+  if (attention.wants(attention::surplus)) {
     for (const auto& s : schedulers) s->ask(request::visit);
   } else if (any_work()) {
     parker.notify();
   }
 }
-
-void runtime_state::follow_quota(const std::string& process) {
-  const std::size_t granted = std::min(first_limit_, quota_processors(process));
-  if (granted != parker.limit()) resize(granted);
-}
-
-// Go 1.25 does so too, each second.
-void runtime_state::look_at_quota(std::int64_t now) noexcept try {
-  if (!quota_counts_ || was_resized_.load(std::memory_order_relaxed) ||  // hint
-      now - last_quota_ < tuning::quota_interval)
-    return;
-  last_quota_ = now;
-  follow_quota("/proc/self");
-} catch (const std::bad_alloc&) {
-  // The next time.
-}
-
-// Parker's mutex held, as in put_on_bench.
-void runtime_state::surplus_changed(bool some) noexcept {
-  if (some) {
-    call_for(attention::surplus);
-  } else {
-    call_off(attention::surplus);
-  }
-}
-
-void runtime_state::put_on_bench(worker_slot& surplus) noexcept { bench_.push_back(&surplus); }
 
 // What is left goes where others take it. What this worker offers of its forks too: they become fibers.
 void scheduler::empty_queues() noexcept {
@@ -91,16 +55,6 @@ void scheduler::empty_queues() noexcept {
   while (job* const forked = forks_.start_next(true)) others.push(*forked);
   home_.inject(woken, turn::woken);
   home_.inject(others);
-}
-
-// It comes back as a searcher, as any worker that is started.
-bool runtime_state::wait_on_bench(worker_slot& surplus) noexcept {
-  std::unique_lock lock(parker.mutex());
-  surplus.wake.wait(lock, [&] { return surplus.notified || ending(); });
-  if (!surplus.notified) return false;
-  surplus.notified = false;
-  surplus.searching = true;
-  return !ending();
 }
 
 // ---- the stop of the world ----
@@ -119,7 +73,7 @@ void runtime_state::stand_still(scheduler& worker) noexcept {
 // A worker that sleeps takes the parker's mutex before it goes on, and then sees the call. So those that sleep or stand
 // still, counted with both mutexes held, do not run before the world is started.
 bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& late) {
-  if (world.taken.exchange(true, std::memory_order_acquire))  // pairs with start_world
+  if (world.taken.exchange(true, std::memory_order_acquire))  // pairs with start_world, world_stop.hpp A
     throw usage_error("the world of this runtime is stopped already, or about to be");
   scheduler* const here = this_scheduler();
   const std::size_t own = here && &here->home() == this ? 1 : 0;
@@ -127,7 +81,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
     const std::lock_guard lock(world.mutex);
     world.halting = true;
   }
-  call_for(attention::halt);
+  attention.call_for(attention::halt);
   const auto all_stand = [&] {
     const std::lock_guard idle_lock(parker.mutex());
     const std::lock_guard lock(world.mutex);
@@ -165,13 +119,13 @@ std::vector<late_fiber> runtime_state::those_running(const scheduler* but) {
 }
 
 void runtime_state::start_world() noexcept {
-  call_off(attention::halt);
+  attention.call_off(attention::halt);
   {
     const std::lock_guard lock(world.mutex);
     world.halting = false;
     world.over.notify_all();
   }
-  world.taken.store(false, std::memory_order_release);  // pairs with stop_world
+  world.taken.store(false, std::memory_order_release);  // pairs with stop_world, world_stop.hpp A
 }
 
 }  // namespace ulexite::detail

@@ -106,7 +106,7 @@ void scheduler::run_controlled(controller& by) noexcept {
     while (here == this && switch_.left.what == departed::calling) here = make_call(main);
     if (switch_.left.what == departed::yielding) run.note_yield(switch_.left.who->id);
     complete_switch();
-    if (!home_.starved.empty()) panic("no memory for the stack of a fiber in a deterministic run");
+    if (home_.monitor.any_starved()) panic("no memory for the stack of a fiber in a deterministic run");
   }
   forks_.withdraw(request::controlled);
   occupant_.execution() = outside;

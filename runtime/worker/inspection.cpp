@@ -36,14 +36,14 @@ bool inspection::possible() noexcept { return ULEXITE_TSAN || fences_are_asymmet
 
 inspection::inspection(runtime_state& home) noexcept
     : home_(home), now_(static_cast<std::uint32_t>(now_ns() / 1'000'000)) {
-  home_.inspecting.lock();
+  home_.world.inspecting.lock();
   for (const auto& s : home_.schedulers) s->ask(request::inspected);
   std_atomics::heavy_fence();  // A
 }
 
 inspection::~inspection() {
   for (const auto& s : home_.schedulers) s->withdraw(request::inspected);
-  home_.inspecting.unlock();
+  home_.world.inspecting.unlock();
 }
 
 bool inspection::read(agent& block, fiber_record& into) const {
@@ -144,7 +144,7 @@ bool view(agent& block, fiber_view& into) noexcept {
 
 void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const fiber_view& fiber),
                     void* data) noexcept {
-  home.tasks.for_each_unlocked([&](agent& block) {
+  home.tasks->for_each_unlocked([&](agent& block) {
     if (fiber_view found; view(block, found)) visit(data, found);
   });
 }

@@ -1,148 +1,180 @@
-// The monitor: what no worker can see to itself, because it is stuck in a long fiber. The thread that waits in run(),
-// or for the runtime's end, does it while it waits; without one, a thread of its own. It ticks only while some worker
-// is awake or wakes up now and then, and sleeps after two ticks in which none did.
-
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
+#include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <utility>
 
 namespace ulexite::detail {
-// While it lives, the calling thread is the monitor, unless there is one already.
-class runtime_state::monitor_turn {
+
+// While it lives, the calling thread is the monitor, unless another thread is.
+class monitor::turn {
  public:
-  explicit monitor_turn(runtime_state& home) noexcept
-      : home_(home), mine_(!home.monitored_.exchange(true, std::memory_order_acquire)) {}  // pairs with ~monitor_turn
-  ~monitor_turn() {
-    if (mine_) home_.monitored_.store(false, std::memory_order_release);  // pairs with monitor_turn
+  explicit turn(monitor& of) noexcept : of_(of), mine_(!of.taken_.exchange(true, std::memory_order_acquire)) {}  // A
+  ~turn() {
+    if (mine_) of_.taken_.store(false, std::memory_order_release);  // A
   }
-  monitor_turn(const monitor_turn&) = delete;
-  monitor_turn& operator=(const monitor_turn&) = delete;
+  turn(const turn&) = delete;
+  turn& operator=(const turn&) = delete;
 
   [[nodiscard]] bool mine() const noexcept { return mine_; }
 
  private:
-  runtime_state& home_;
+  monitor& of_;
   const bool mine_;
 };
 
-void runtime_state::watch_until_done(task& task) noexcept {
+// ---- whose turn it is ----
+
+void monitor::watch_until_done(task& task) noexcept {
   if (this_agent().kind == agent_kind::thread) {
-    const monitor_turn turn(*this);
+    const turn turn(*this);
     if (turn.mine()) {
       auto& self = static_cast<thread_agent&>(this_agent());
       while (!task.join(next_tick(self))) tick();
-      forget_monitor(self);
+      forget(self);
     } else {
       task.join();
     }
   } else {  // a fiber of another runtime, which may change its thread
-    ensure_monitor();
+    ensure();
     task.join();
   }
-  if (live() > 0) ensure_monitor();
+  if (home_.live() > 0) ensure();
 }
 
-void runtime_state::watch_until_quiet() noexcept {
-  const monitor_turn turn(*this);
+void monitor::watch_until_quiet() noexcept {
+  const turn turn(*this);
   thread_agent self;  // really blocks the caller, a fiber of another runtime too
   for (;;) {
     {
-      const std::lock_guard lock(parker.mutex());
-      const idle_counts idle = parker.counts();
-      const bool quiet = idle.sleeping == idle.started && live() == 0 && !any_work() && starved.empty();
+      const std::lock_guard lock(home_.parker.mutex());
+      const idle_counts idle = home_.parker.counts();
+      const bool quiet = idle.sleeping == idle.started && home_.live() == 0 && !home_.any_work() && !any_starved();
       quiet_waiter_ = quiet ? nullptr : &self;
       if (quiet) break;
     }
     self.block(turn.mine() ? next_tick(self) : no_deadline);
     if (turn.mine()) tick();
   }
-  if (turn.mine()) forget_monitor(self);
+  if (turn.mine()) forget(self);
 }
 
-void runtime_state::ensure_monitor() noexcept {
-  if (monitored_.load(std::memory_order_relaxed)) return;  // hint
-  const std::lock_guard lock(parker.mutex());
-  if (monitor_stop_) return;
-  if (monitor_thread_.joinable()) {
-    if (monitor_agent_) monitor_agent_->poke();  // it may take its turn now
+void monitor::ensure() noexcept {
+  if (taken_.load(std::memory_order_relaxed)) return;  // hint
+  const std::lock_guard lock(home_.parker.mutex());
+  if (ending_) return;
+  if (thread_.joinable()) {
+    if (agent_) agent_->poke();  // it may take its turn now
     return;
   }
   try {
-    monitor_thread_ = std::thread([this] { monitor_main(); });
+    thread_ = std::thread([this] { thread_main(); });
   } catch (const std::exception&) {  // std::system_error, std::bad_alloc
-    // Done without: the workers see to themselves as long as no fiber keeps one for long.
+    // No monitor: the workers do without one as long as no fiber keeps one for long.
   }
 }
 
-void runtime_state::monitor_main() noexcept {
+void monitor::end() noexcept {
+  std::thread own;
+  {
+    const std::lock_guard lock(home_.parker.mutex());
+    ending_ = true;
+    own.swap(thread_);
+    if (agent_) agent_->poke();
+  }
+  if (own.joinable()) own.join();
+}
+
+void monitor::thread_main() noexcept {
   auto& self = static_cast<thread_agent&>(this_agent());
-  const auto stopped = [&] {
-    const std::lock_guard lock(parker.mutex());
-    monitor_agent_ = monitor_stop_ ? nullptr : &self;
-    return monitor_stop_;
+  const auto ended = [&] {
+    const std::lock_guard lock(home_.parker.mutex());
+    agent_ = ending_ ? nullptr : &self;
+    return ending_;
   };
-  while (!stopped()) {
-    const monitor_turn turn(*this);
+  while (!ended()) {
+    const turn turn(*this);
     self.block(turn.mine() ? next_tick(self) : now_ns() + tuning::trim_interval);
     if (turn.mine()) tick();
   }
-  forget_monitor(self);
+  forget(self);
 }
 
-// The thread that was the monitor goes its way, and no late poke must end a wait of its own.
-void runtime_state::forget_monitor(thread_agent& self) noexcept {
-  const std::lock_guard lock(parker.mutex());
-  if (monitor_asleep_ == &self) monitor_asleep_ = nullptr;
+// The thread is no longer the monitor, and no late poke may end a wait of its own.
+void monitor::forget(thread_agent& self) noexcept {
+  const std::lock_guard lock(home_.parker.mutex());
+  if (asleep_ == &self) asleep_ = nullptr;
   self.forget_poke();
 }
 
-// When the next tick is due. After some quiet ticks only the stacks remain to be trimmed, and then nothing: the next
-// worker that wakes up wakes the monitor.
-std::int64_t runtime_state::next_tick(thread_agent& self) noexcept {
-  if (quiet_ticks_ < tuning::quiet_ticks_before_sleep) return now_ns() + tuning::tick_interval;
-  const std::lock_guard lock(parker.mutex());
-  const idle_counts idle = parker.counts();
-  if (idle.sleeping != idle.started || !starved.empty() ||
-      wakes_.load(std::memory_order_relaxed) != seen_wakes_)  // counter
-    return now_ns() + tuning::tick_interval;
-  monitor_asleep_ = &self;
-  if (when_quiet && !asked_) return last_busy_ + tuning::silence;
-  return trims_left_ > 0 ? now_ns() + tuning::trim_interval : no_deadline;
+bool monitor::has_other_thread() const noexcept {
+  return thread_.joinable() && thread_.get_id() != std::this_thread::get_id();
 }
 
-void runtime_state::tick() noexcept {
-  if (wants(attention::halt)) return;  // it may run code of fibers that never started
-  const idle_counts idle = parker.counts();
-  const std::uint64_t wakes = wakes_.load(std::memory_order_relaxed);  // counter
+void monitor::wake() noexcept {
+  if (asleep_) std::exchange(asleep_, nullptr)->poke();
+}
+
+void monitor::note_wake() noexcept {
+  counts.wakes.fetch_add(1, std::memory_order_relaxed);  // counter
+  wake();
+}
+
+void monitor::wake_quiet_waiter() noexcept {
+  if (quiet_waiter_) quiet_waiter_->poke();
+}
+
+// ---- its work ----
+
+// When the next tick is due. After some quiet ticks only the stacks remain to be trimmed, and then nothing: the next
+// worker that wakes up wakes the monitor.
+std::int64_t monitor::next_tick(thread_agent& self) noexcept {
+  if (activity_.quiet_ticks < tuning::quiet_ticks_before_sleep) return now_ns() + tuning::tick_interval;
+  const std::lock_guard lock(home_.parker.mutex());
+  const idle_counts idle = home_.parker.counts();
+  if (idle.sleeping != idle.started || any_starved() ||
+      counts.wakes.load(std::memory_order_relaxed) != activity_.seen_wakes)  // counter
+    return now_ns() + tuning::tick_interval;
+  asleep_ = &self;
+  if (when_quiet_ && !activity_.asked) return activity_.last_busy + tuning::silence;
+  return trimming_.left > 0 ? now_ns() + tuning::trim_interval : no_deadline;
+}
+
+void monitor::tick() noexcept {
+  if (home_.attention.wants(attention::halt)) return;  // it may run code of fibers that never started
+  const idle_counts idle = home_.parker.counts();
+  const std::uint64_t wakes = counts.wakes.load(std::memory_order_relaxed);  // counter
   const bool all_sleep = idle.sleeping == idle.started;
-  const bool quiet = std::exchange(seen_wakes_, wakes) == wakes && all_sleep;
+  const bool quiet = std::exchange(activity_.seen_wakes, wakes) == wakes && all_sleep;
   rescue();
   relieve_hogs();
   retry_starved();
-  quiet_ticks_ = quiet && lost_ticks_ == 0 ? quiet_ticks_ + 1 : 0;
-  if (!quiet) look_at_quota(now_ns());
-  if (!quiet) trims_left_ = 2;  // the first marks what is unused, the second gives it back
+  activity_.quiet_ticks = quiet && lost_ticks_ == 0 ? activity_.quiet_ticks + 1 : 0;
+  if (!quiet) home_.threads.look_at_quota(now_ns());
+  if (!quiet) trimming_.left = 2;
   const std::int64_t now = now_ns();
-  if (trims_left_ > 0 && now - last_trim_ >= tuning::trim_interval) {
-    last_trim_ = now;
-    if (all_sleep) --trims_left_;
-    stack_pool::trim_all();
-  }
+  trim_stacks(now, all_sleep);
   if (!quiet) {
-    last_busy_ = now;
-    asked_ = false;
-  } else if (when_quiet && !asked_ && now - last_busy_ >= tuning::silence) {
-    asked_ = true;
-    when_quiet(*this);
+    activity_.last_busy = now;
+    activity_.asked = false;
+  } else if (when_quiet_ && !activity_.asked && now - activity_.last_busy >= tuning::silence) {
+    activity_.asked = true;
+    when_quiet_(home_);
   }
 }
 
+void monitor::trim_stacks(std::int64_t now, bool all_sleep) noexcept {
+  if (trimming_.left == 0 || now - trimming_.last < tuning::trim_interval) return;
+  trimming_.last = now;
+  if (all_sleep) --trimming_.left;
+  stack_pool::trim_all();
+}
+
 // A fiber that a worker woke waits behind a fiber that does not let go: it goes where others can take it.
-void runtime_state::relieve_hogs() noexcept {
-  for (std::size_t i = 0; i < workers; ++i) {
-    scheduler& s = *schedulers[i];
+void monitor::relieve_hogs() noexcept {
+  for (std::size_t i = 0; i < home_.schedulers.size(); ++i) {
+    scheduler& s = *home_.schedulers[i];
     const std::uint64_t dispatches = s.counters().dispatches.get();
     if (std::exchange(seen_dispatches_[i], dispatches) != dispatches || !s.activity().busy()) {
       s.activity().set_unswitched_since(0);
@@ -150,21 +182,21 @@ void runtime_state::relieve_hogs() noexcept {
     }
     if (s.activity().unswitched_since() == 0) s.activity().set_unswitched_since(now_ns());
     s.ask(request::yield);
-    job* const waiting = workers > 1 && s.has_slot() ? s.raid_slot() : nullptr;
+    job* const waiting = home_.schedulers.size() > 1 && s.has_slot() ? s.raid_slot() : nullptr;
     if (waiting) {
-      hogs_relieved_.fetch_add(1, std::memory_order_relaxed);  // counter
-      inject(*waiting, turn::woken);
+      counts.hogs_relieved.fetch_add(1, std::memory_order_relaxed);  // counter
+      home_.inject(*waiting, detail::turn::woken);
     } else if (s.may_have_work()) {
-      parker.notify();
+      home_.parker.notify();
     }
   }
 }
 
 // What was refused a stack tries again: others may have given theirs back. A fiber that is asked to stop meanwhile ends
 // without one, as if cancelled at its first step.
-void runtime_state::retry_starved() noexcept {
+void monitor::retry_starved() noexcept {
   intrusive_queue<job> waiting, again;
-  starved.take(tuning::retries_per_tick, waiting);
+  starved_.take(tuning::retries_per_tick, waiting);
   while (job* const next = waiting.pop()) {
     task* const fresh = fiber::is_fiber(*next) ? static_cast<task*>(next) : nullptr;
     if (fresh && fresh->agent().word.stop_requested()) {
@@ -173,32 +205,35 @@ void runtime_state::retry_starved() noexcept {
       again.push(*next);
     }
   }
-  inject(again);
+  home_.inject(again);
 }
 
-void runtime_state::rescue() noexcept {
-  if ((parker.nobody_polls() || parker.unstarted_could_poll()) && loop->registrations() > 0) {
-    polls_rescued_.fetch_add(1, std::memory_order_relaxed);  // counter
-    parker.wake_one();
+// Helps where the protocol of the parker leaves something to chance, or has failed.
+void monitor::rescue() noexcept {
+  if ((home_.parker.nobody_polls() || home_.parker.unstarted_could_poll()) && home_.loop->registrations() > 0) {
+    counts.polls_rescued.fetch_add(1, std::memory_order_relaxed);  // counter
+    home_.parker.wake_one();
   }
-  if (in_hooks_.load(std::memory_order_relaxed) > 0 && any_work()) parker.notify();  // hint
-  // Work that lies there while every worker sleeps and nobody is about to wake one: a lost wake-up. Two looks, for the
-  // one who published it may be between the two steps of that. And the second with the mutex, for so may be a worker
-  // that has announced its sleep: it holds that until it has looked for work once more. Outside pushers are looked for
-  // after the work, so that whoever brought what was seen is seen too.
-  const auto work_is_lost = [this] {
-    const idle_counts idle = parker.counts();
-    return idle.sleeping == idle.started && idle.started > 0 && idle.searching == 0 && any_work() && tasks.gate.idle();
-  };
+  if (home_.threads.in_hooks() > 0 && home_.any_work()) home_.parker.notify();
+  // Check twice, because a publisher may be between its push and its notify. Hold the mutex for the second check: a
+  // worker that has announced its sleep holds it until it has checked the queues once more.
   bool lost = work_is_lost();
   if (lost && lost_ticks_ > 0) {
-    const std::lock_guard lock(parker.mutex());
+    const std::lock_guard lock(home_.parker.mutex());
     lost = work_is_lost();
   }
   lost_ticks_ = lost ? lost_ticks_ + 1 : 0;
   if (lost_ticks_ < 2) return;
-  rescued_.fetch_add(1, std::memory_order_relaxed);  // counter
-  parker.wake_one();
+  counts.rescued.fetch_add(1, std::memory_order_relaxed);  // counter
+  home_.parker.wake_one();
+}
+
+// Whether work is published while every worker sleeps and none is about to be woken: a lost wake-up. Threads outside that
+// are publishing are counted after the queues are read, so that the publisher of any work seen is seen too.
+bool monitor::work_is_lost() const noexcept {
+  const idle_counts idle = home_.parker.counts();
+  return idle.sleeping == idle.started && idle.started > 0 && idle.searching == 0 && home_.any_work() &&
+         home_.tasks->gate.idle();
 }
 
 }  // namespace ulexite::detail

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace ulexite::detail {
@@ -102,6 +103,15 @@ class recorder {
   const std::uint64_t mask_;
   const std::unique_ptr<std::atomic<std::uint64_t>[]> words_;
   std::atomic<std::uint64_t> next_{0};
+};
+
+// The recording of all workers of a runtime.
+struct trace_state {
+  std::mutex turn;  // guards the rest
+  bool on = false;
+  std::vector<std::unique_ptr<recorder>> recorders;  // of all traces, the last one's at the end, one for each worker
+  std::uint64_t first_ticks = 0;                     // at the start of the last one
+  std::int64_t first_time = 0;
 };
 
 }  // namespace ulexite::detail

@@ -17,8 +17,8 @@ scheduler::scheduler(runtime_state& home, std::size_t index) noexcept
       index_(index),
       stacks_(home.stacks),
       thefts_(reinterpret_cast<std::uintptr_t>(this) + index),
-      queues_(home.workers == 1),
-      forks_(*this, home.workers) {}
+      queues_(home.threads.most() == 1),
+      forks_(*this, home.threads.most()) {}
 
 // ---- switching ----
 
@@ -46,8 +46,8 @@ void scheduler::begin_quantum(task* next) noexcept {
 [[gnu::noinline]] void scheduler::answer_requests() noexcept {
   if (forks_.asked_for(request::yield)) forks_.withdraw(request::yield);
   if (forks_.asked_for(request::inspected)) {
-    home_.inspecting.lock();
-    home_.inspecting.unlock();
+    home_.world.inspecting.lock();
+    home_.world.inspecting.unlock();
   }
   if (forks_.asked_for(request::visit)) {
     forks_.withdraw(request::visit);
@@ -111,7 +111,7 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
     if (next) {  // the machine refuses memory for a stack: the fiber waits for one that another gives back
       counters().stacks_refused.add();
       if (leashed()) next->run = run_leashed;
-      home_.starved.push(*next);
+      home_.monitor.retry_later(*next);
       if (&from == switch_.main) return this;
     }
     set_running(nullptr);
@@ -298,7 +298,7 @@ task* scheduler::run() noexcept {
     job* chosen = next();
     if (!chosen) chosen = search();
     if (!chosen) chosen = park(stopping);
-    if (home_.wants_attention()) [[unlikely]]
+    if (home_.attention.any()) [[unlikely]]
       chosen = attend(chosen, stopping);
     if (!chosen) continue;
     home_.parker.end_search(*this, eager());

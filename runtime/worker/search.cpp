@@ -168,7 +168,7 @@ job* scheduler::search() noexcept {
     }
     if (job* const ready = poll_events(true)) return ready;
     if (last || home_.parker.counts().awake() <= 1) return nullptr;
-    if (home_.crowded) {
+    if (home_.threads.crowded()) {
       std::this_thread::yield();
     } else {
       for (int i = 0; i < 64; ++i) cpu_relax();
@@ -223,7 +223,7 @@ scheduler::outcome scheduler::sleep() {
 job* scheduler::park(bool& stopping) noexcept {
   event_list ready;
   ready_ = &ready;
-  if (!home_.starved.empty()) give_stacks_back();  // others need them
+  if (home_.monitor.any_starved()) give_stacks_back();  // others need them
   activity_.set_busy(false);
   if (traced()) record(trace_kind::park);
   const outcome ended = sleep();

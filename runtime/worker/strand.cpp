@@ -93,7 +93,7 @@ void task::leave_strand() noexcept {
 
 // Lock held.
 void task::relay_stops(rare_task_state& mine, const std::stop_source& source) {
-  mine.runtime_stop.emplace(home().stop_token(), rare_task_state::relay{source});
+  mine.runtime_stop.emplace(home().fibers.stop_source().get_token(), rare_task_state::relay{source});
   if (mine.member_of) mine.strand_stop.emplace(mine.member_of->stop_token(), rare_task_state::relay{source});
 }
 

@@ -37,7 +37,7 @@ task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blo
 [[gnu::noinline]] void* allocate_slow(runtime_state& home, unsigned size_class, scheduler* here) {
   home.count_spawn(here);
   try {
-    return home.tasks.allocate(size_class, blocks_of(here));
+    return home.tasks->allocate(size_class, blocks_of(here));
   } catch (...) {
     home.count_end(here);
     throw;
@@ -47,8 +47,8 @@ task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blo
 void inherit(task& task) noexcept {
   const agent* const spawner = inlined_execution().agent;
   task.agent().deadline = spawner ? spawner->deadline : no_deadline;  // null: a plain thread that never waited
-  std_atomics::light_fence();                                         // runtime_state.hpp A
-  if (task.home().stop_requested()) [[unlikely]]
+  std_atomics::light_fence();                                         // population.hpp A
+  if (task.home().fibers.stop_requested()) [[unlikely]]
     task.agent().word.request_stop();
 }
 
@@ -67,7 +67,7 @@ void inherit(task& task) noexcept {
 
 void* allocate_task(runtime_state& home, unsigned size_class) {
   scheduler* const here = worker_of(home);
-  if (here && !home.counts_live()) [[likely]] {
+  if (here && !home.fibers.limited()) [[likely]] {
     if (void* const room = task_pool::allocate_kept(size_class, here->blocks())) [[likely]] {
       here->counters().spawned.add();
       return room;
@@ -171,7 +171,7 @@ void task::free() noexcept {
   drop_result();
   clear_locals();  // those that the lines above have made
   scheduler* const here = this_scheduler();
-  give_back(here && &here->home().tasks == &task_pool::of(this) ? here : nullptr);
+  give_back(here && here->home().tasks.get() == &task_pool::of(this) ? here : nullptr);
 }
 
 // From here on it is no fiber any more, and must not wait.
@@ -204,7 +204,7 @@ void task::clear_locals_slow() noexcept { rare_state_.load(std::memory_order_acq
 scheduler* task::finish() noexcept {
   scheduler* const here = worker_of(home());
   // In this order: what a handle has left in it is seen only after it is seen to have gone.
-  const bool simple = here && is_detached() && !has_something_left() && !home().counts_live();
+  const bool simple = here && is_detached() && !has_something_left() && !home().fibers.limited();
   if (!simple || !task_pool::may_keep(this, here->blocks())) return finish_slow();
   end_standing();
   here->counters().ended.add();

@@ -40,7 +40,7 @@ bool scheduler::begin_handoff(worker_handoff& leave) noexcept {
 
 void* scheduler::handoff_work::run() noexcept {
   runtime_state& home = whose.home_;
-  task* const handed_off_fiber = home.be_worker(whose.index_);
+  task* const handed_off_fiber = home.threads.be_worker(whose.index_);
   home.blocking->thread_returns();
   return handed_off_fiber;
 }

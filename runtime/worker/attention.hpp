@@ -1,0 +1,43 @@
+#pragma once
+
+// What every worker must see to before it runs the next fiber, because another thread asked all workers for it.
+//
+// State
+//   bits_   see attention. Written by any thread; each worker reads it once in each turn of its loop.
+//
+// Pairings
+//   A  call_for sets a bit before the caller takes the parker's mutex  ->  a worker that has left its sleep, and so held
+//      that mutex later, loads it: sees the bit. And: call_off clears it, release  ->  the worker that finds it clear,
+//      acquire, comes after all that was done while it was set.
+
+#include <atomic>
+
+namespace ulexite::detail {
+
+enum class attention : unsigned {
+  end = 1,      // the workers must end, whatever there is to run
+  halt = 2,     // the world is being stopped, or is
+  surplus = 4,  // there may be too many workers
+};
+
+class attention_flags {
+ public:
+  void call_for(attention what) noexcept {
+    bits_.fetch_or(static_cast<unsigned>(what), std::memory_order_relaxed);  // A, ordered by the mutex
+  }
+  void call_off(attention what) noexcept {
+    bits_.fetch_and(~static_cast<unsigned>(what), std::memory_order_release);  // A
+  }
+  // Whether there is anything, with one load for all.
+  [[nodiscard]] bool any() const noexcept { return bits_.load(std::memory_order_acquire) != 0; }  // A
+  [[nodiscard]] bool wants(attention what) const noexcept {
+    return (bits_.load(std::memory_order_relaxed) & static_cast<unsigned>(what)) != 0;  // hint
+  }
+  // A hint: the parker decides for workers that have nothing to run.
+  [[nodiscard]] bool ending() const noexcept { return wants(attention::end); }
+
+ private:
+  std::atomic<unsigned> bits_{0};
+};
+
+}  // namespace ulexite::detail

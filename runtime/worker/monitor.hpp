@@ -1,0 +1,107 @@
+#pragma once
+
+// The monitor of a runtime: it does what no worker can do for itself, because it is stuck in a long fiber. A thread that
+// waits in run(), or for the runtime's end, is the monitor while it waits; without one, a thread of its own. It ticks only
+// while some worker is awake or wakes up now and then, and sleeps after two ticks in which none did.
+//
+// State
+//   taken_       a thread is the monitor now.
+//   starved_     fibers that the machine refused a stack. A queue with a lock, see inject_queue.hpp.
+//   counts       counters: wakes is written with the parker's mutex held, the others by the monitor.
+//   asleep_, quiet_waiter_, thread_, agent_, ending_   guarded by the parker's mutex.
+// All else is the monitor's own.
+//
+// Pairings
+//   A  ~turn stores taken_, release  ->  the next turn exchanges it, acquire: it sees what the last monitor wrote.
+
+#include <ulexite/runtime/queue/inject_queue.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace ulexite::detail {
+
+class runtime_state;
+class task;
+class thread_agent;
+
+class monitor {
+ public:
+  monitor(runtime_state& home, std::size_t workers) : home_(home), seen_dispatches_(workers) {}
+  monitor(const monitor&) = delete;
+  monitor& operator=(const monitor&) = delete;
+
+  // Waits until `task` has ended, or until no fiber is left. A plain thread is the monitor meanwhile.
+  void watch_until_done(task& task) noexcept;
+  void watch_until_quiet() noexcept;
+  // Starts the monitor's own thread, if there is no monitor. For fibers that no plain thread waits for. Any thread.
+  void ensure() noexcept;
+  // Ends that thread, and joins it. A plain thread.
+  void end() noexcept;
+  // Called when nothing has happened for a while: once, until something happens. Before the first fiber is spawned.
+  void call_when_quiet(void (*function)(runtime_state&)) noexcept { when_quiet_ = function; }
+
+  // A fiber or job that the machine refused a stack: it is tried again at each tick. Any thread.
+  void retry_later(job& starved) noexcept { starved_.push(starved); }
+  [[nodiscard]] bool any_starved() const noexcept { return !starved_.empty(); }
+
+  // The parker's mutex is held, below.
+
+  // A worker was started.
+  void wake() noexcept;
+  // A worker leaves its sleep.
+  void note_wake() noexcept;
+  // The last worker fell asleep, or a fiber ended outside of all workers: the thread that waits for that looks again.
+  void wake_quiet_waiter() noexcept;
+  // Whether the monitor has a thread of its own that is not the calling one.
+  [[nodiscard]] bool has_other_thread() const noexcept;
+
+  struct counts {
+    std::atomic<std::uint64_t> wakes{0}, hogs_relieved{0}, polls_rescued{0}, rescued{0};
+  } counts;
+
+ private:
+  class turn;
+
+  // What the last ticks saw, to tell when nothing happens any more.
+  struct activity {
+    std::uint64_t seen_wakes = ~std::uint64_t{0};  // the first tick finds that something has happened
+    unsigned quiet_ticks = 0;                      // in a row
+    std::int64_t last_busy = 0;                    // the last tick at which something had happened
+    bool asked = false;                            // when_quiet_ was called since then
+  };
+  // The return of unused stacks to the system.
+  struct trimming {
+    std::int64_t last = 0;
+    unsigned left = 0;  // how many are to be made yet: the first marks what is unused, the second gives it back
+  };
+
+  void tick() noexcept;
+  void trim_stacks(std::int64_t now, bool all_sleep) noexcept;
+  void relieve_hogs() noexcept;
+  void rescue() noexcept;
+  [[nodiscard]] bool work_is_lost() const noexcept;
+  void retry_starved() noexcept;
+  [[nodiscard]] std::int64_t next_tick(thread_agent& self) noexcept;
+  void thread_main() noexcept;
+  void forget(thread_agent& self) noexcept;
+
+  runtime_state& home_;
+  std::atomic<bool> taken_{false};
+  inject_queue starved_;
+  thread_agent* asleep_ = nullptr;        // the monitor, when it sleeps until a worker wakes up
+  thread_agent* quiet_waiter_ = nullptr;  // waits until all workers sleep
+  std::thread thread_;                    // its own, if it has one
+  thread_agent* agent_ = nullptr;         // of that thread
+  bool ending_ = false;                   // that thread must end
+  void (*when_quiet_)(runtime_state&) = nullptr;
+  activity activity_;
+  trimming trimming_;
+  unsigned lost_ticks_ = 0;                     // in a row at which work was found while all workers slept
+  std::vector<std::uint64_t> seen_dispatches_;  // by worker, at the last tick
+};
+
+}  // namespace ulexite::detail

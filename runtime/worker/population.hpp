@@ -1,0 +1,74 @@
+#pragma once
+
+// The fibers of a runtime as a whole: how many there are, apart from what each worker counts for itself, and whether all
+// are to stop.
+//
+// State
+//   live_             fibers that live, counted only if their number is limited. Any thread.
+//   spawned_outside_  fibers spawned by threads that are no worker of this runtime. Counted before they are published.
+//   ended_outside_    fibers ended by such threads, as the end of a task that was never published.
+//   stop_requested_   every fiber is asked to stop, now and in future. Set once, by any thread.
+//
+// Pairings
+//   A  a spawner that has given a block to a new fiber: light fence, loads stop_requested_ (inherit, in task.cpp)  ->
+//      request_stop: stores stop_requested_, heavy fence, asks every block's fiber. One of them asks the new fiber.
+//   B  enter_outside adds to spawned_outside_, seq_cst  ->  runtime_state::live loads it, seq_cst, after the ends: it sees
+//      each fiber spawned whose end it has seen.
+
+#include <ulexite/base/error.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <system_error>
+
+namespace ulexite::detail {
+
+class population {
+ public:
+  // `most`: how many may live at a time; 0: any number.
+  explicit population(std::size_t most) noexcept : most_(most) {}
+  population(const population&) = delete;
+  population& operator=(const population&) = delete;
+
+  // Whether those that live are counted, for a limit.
+  [[nodiscard]] bool limited() const noexcept { return most_ != 0; }
+  // A fiber is to be made, or has ended, under a limit. The first throws errc::limit_reached.
+  void enter_limited() {
+    const auto before = live_.fetch_add(1, std::memory_order_relaxed);  // counter
+    if (before < most_) return;
+    leave_limited();
+    throw std::system_error(make_error_code(errc::limit_reached), std::to_string(before) + " fibers are alive");
+  }
+  void leave_limited() noexcept { live_.fetch_sub(1, std::memory_order_relaxed); }  // counter
+
+  void enter_outside() noexcept { spawned_outside_.fetch_add(1, std::memory_order_seq_cst); }  // B
+  void leave_outside(std::uint64_t fibers = 1) noexcept {
+    ended_outside_.fetch_add(fibers, std::memory_order_relaxed);  // counter
+  }
+  [[nodiscard]] std::uint64_t entered_outside() const noexcept {
+    return spawned_outside_.load(std::memory_order_seq_cst);  // B
+  }
+  [[nodiscard]] std::uint64_t left_outside() const noexcept {
+    return ended_outside_.load(std::memory_order_relaxed);  // counter
+  }
+
+  // Followed by the heavy fence of A.
+  void set_stop_requested() noexcept { stop_requested_.store(true, std::memory_order_relaxed); }  // A, by its fence
+  [[nodiscard]] bool stop_requested() const noexcept {
+    return stop_requested_.load(std::memory_order_relaxed);  // A, by its fence
+  }
+  // For the fibers' tokens.
+  [[nodiscard]] const std::stop_source& stop_source() const noexcept { return stop_source_; }
+
+ private:
+  const std::size_t most_;
+  std::atomic<std::size_t> live_{0};
+  std::atomic<std::uint64_t> spawned_outside_{0}, ended_outside_{0};
+  std::atomic<bool> stop_requested_{false};
+  std::stop_source stop_source_;
+};
+
+}  // namespace ulexite::detail

@@ -1,0 +1,138 @@
+#include <ulexite/base/error.hpp>
+#include <ulexite/fiber/stack_overflow.hpp>
+#include <ulexite/runtime/threads/cpus.hpp>
+#include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/runtime/wait/time.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/runtime/worker/worker_threads.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace ulexite::detail {
+
+worker_threads::worker_threads(runtime_state& home, const runtime_options& options)
+    : home_(home),
+      first_limit_(worker_limit(options.threads)),
+      most_(std::max(first_limit_, options.max_threads)),
+      crowded_(most_ > processors()),
+      quota_{.counts = options.threads == 0 && !std::getenv("ULEXITE_THREADS"), .last = now_ns()} {
+  threads_.reserve(most_);
+  bench_.reserve(most_);
+}
+
+// The first worker is started here only, so the caller that meets a refusal can be told of it.
+void worker_threads::ensure_worker() {
+  if (first_.done.load(std::memory_order_acquire)) return;  // A
+  const std::lock_guard lock(first_.mutex);
+  if (first_.done.load(std::memory_order_relaxed)) return;  // the mutex is held
+  home_.stacks.provide();
+  refused_until_.store(0, std::memory_order_relaxed);  // hint
+  home_.parker.wake_one();
+  if (home_.parker.counts().started == 0) throw std::system_error(first_.refused, "ulexite: the first worker thread");
+  first_.done.store(true, std::memory_order_release);  // A
+}
+
+bool worker_threads::starts_suspended() const noexcept {
+  return refused_until_.load(std::memory_order_relaxed) > now_ns();  // hint
+}
+
+// A worker takes over the search role of the thread that found it needed. Its number is its place among the threads.
+bool worker_threads::start() noexcept {
+  const std::lock_guard lock(home_.parker.mutex());
+  if (home_.attention.ending()) return false;  // no thread would join it
+  if (!bench_.empty()) {
+    recall();
+    return true;
+  }
+  try {
+    threads_.emplace_back([this, index = started_] {
+      set_runtime_of_thread(home_);
+      inherited_.adopt();
+      home_.schedulers[index]->searching = true;  // who starts a worker makes it a searcher
+      if (task* const on_leave = be_worker(index)) home_.inject(*on_leave, turn::woken);
+    });
+    ++started_;
+    home_.monitor.wake();
+    return true;
+  } catch (const std::exception& why) {
+    note_refusal(why);
+    return false;
+  }
+}
+
+void worker_threads::recall() noexcept {
+  worker_slot& recalled = *bench_.back();
+  bench_.pop_back();
+  recalled.notified = true;
+  recalled.wake.notify_one();
+  home_.some_awake();
+}
+
+// Of the first worker it is kept why, because ensure_worker throws that.
+void worker_threads::note_refusal(const std::exception& why) noexcept {
+  const auto* const told = dynamic_cast<const std::system_error*>(&why);  // else std::bad_alloc
+  if (started_ == 0) first_.refused = told ? told->code() : make_error_code(std::errc::not_enough_memory);
+  refused_.fetch_add(1, std::memory_order_relaxed);                                 // counter
+  refused_until_.store(now_ns() + tuning::start_pause, std::memory_order_relaxed);  // hint
+}
+
+// The hook may take long, and wait for fibers. So the worker is no searcher meanwhile, on which others would rely: what
+// is published from now on wakes or starts another. If more is published already than the workers in their hooks will
+// take, another is woken here. The monitor sees to it when a hook takes too long.
+void worker_threads::call_start_hook(std::size_t index) {
+  const std::size_t coming = in_hooks_.fetch_add(1, std::memory_order_relaxed) + 1;  // hint
+  if (home_.parker.leave_search(*home_.schedulers[index]) && home_.queued() > coming) home_.parker.wake_one();
+  home_.options.on_thread_start(index);
+  in_hooks_.fetch_sub(1, std::memory_order_relaxed);  // hint
+}
+
+task* worker_threads::be_worker(std::size_t index) noexcept {
+  const signal_stack signals;
+  if (home_.options.on_thread_start) call_start_hook(index);
+  task* const on_leave = home_.schedulers[index]->run();
+  if (home_.options.on_thread_stop) home_.options.on_thread_stop(index);
+  return on_leave;
+}
+
+void worker_threads::end_all() noexcept {
+  std::vector<std::thread> ended;
+  {
+    const std::lock_guard lock(home_.parker.mutex());
+    home_.attention.call_for(attention::end);  // for start, ordered by the mutex
+    ended.swap(threads_);
+    for (worker_slot* const surplus : bench_) surplus->wake.notify_one();
+  }
+  home_.parker.stop();
+  for (std::thread& thread : ended) thread.join();
+}
+
+// It comes back as a searcher, as any worker that is started.
+bool worker_threads::wait_on_bench(worker_slot& surplus) noexcept {
+  std::unique_lock lock(home_.parker.mutex());
+  surplus.wake.wait(lock, [&] { return surplus.notified || home_.attention.ending(); });
+  if (!surplus.notified) return false;
+  surplus.notified = false;
+  surplus.searching = true;
+  return !home_.attention.ending();
+}
+
+void worker_threads::follow_quota(const std::string& process) {
+  const std::size_t granted = std::min(first_limit_, quota_processors(process));
+  if (granted != home_.parker.limit()) home_.resize(granted);
+}
+
+// Go 1.25 does so too, each second.
+void worker_threads::look_at_quota(std::int64_t now) noexcept try {
+  if (!quota_.counts || quota_.ignored.load(std::memory_order_relaxed) ||  // hint
+      now - quota_.last < tuning::quota_interval)
+    return;
+  quota_.last = now;
+  follow_quota("/proc/self");
+} catch (const std::bad_alloc&) {
+  // The next time.
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,112 @@
+#pragma once
+
+// The threads that run the workers of a runtime: how they are started, put on a bench when there are too many, and ended.
+//
+// State
+//   first_.done      the first worker was started. Set once, with first_.mutex held.
+//   in_hooks_        workers whose on_thread_start has not returned. Written by them; a hint for them and the monitor.
+//   refused_         how often the machine refused a thread: a counter.
+//   refused_until_   before that time none is asked for. Written by the thread that was refused; a hint.
+//   quota_.ignored   the user has decided how many workers there may be. A hint for the monitor, which owns the rest.
+//   first_           guarded by its mutex, which is taken before the parker's.
+//   threads_, bench_, started_   guarded by the parker's mutex.
+//
+// Pairings
+//   A  ensure_worker stores first_.done, release  ->  it loads first_.done, acquire: sees the first worker started.
+
+#include <ulexite/runtime/options.hpp>
+#include <ulexite/runtime/park/parker.hpp>
+#include <ulexite/runtime/threads/inherited_thread_state.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace ulexite::detail {
+
+class runtime_state;
+class task;
+
+using worker_slot = basic_worker_slot<std_parking>;
+
+class worker_threads {
+ public:
+  worker_threads(runtime_state& home, const runtime_options& options);
+  worker_threads(const worker_threads&) = delete;
+  worker_threads& operator=(const worker_threads&) = delete;
+
+  // How many workers there can be, at most and at first.
+  [[nodiscard]] std::size_t most() const noexcept { return most_; }
+  [[nodiscard]] std::size_t first_limit() const noexcept { return first_limit_; }
+  // Whether there are more workers than processors: then a worker that spins keeps another from running.
+  [[nodiscard]] bool crowded() const noexcept { return crowded_; }
+
+  // Sees to it that what is published can run: the machine has given a worker, and stacks. Throws std::system_error
+  // when it refuses the first of either. Waits for another caller that is at it. A thread outside, before it publishes.
+  void ensure_worker();
+
+  // Starts one more worker, as a searcher, or recalls one from the bench. False: refused, or the runtime ends. Any thread.
+  [[nodiscard]] bool start() noexcept;
+  [[nodiscard]] bool starts_suspended() const noexcept;
+  // Makes the calling thread the worker of that number, until that must end or goes to another thread. Returns a fiber
+  // that is to be made runnable, or null.
+  task* be_worker(std::size_t index) noexcept;
+  // Ends all workers at their next scheduling point, and joins them. A plain thread.
+  void end_all() noexcept;
+
+  // A worker of which there are too many, counted no longer. The parker's mutex is held.
+  void put_on_bench(worker_slot& surplus) noexcept { bench_.push_back(&surplus); }
+  [[nodiscard]] std::size_t benched() const noexcept { return bench_.size(); }
+  // Waits on the bench until it is recalled. False: it must end. Its own thread.
+  [[nodiscard]] bool wait_on_bench(worker_slot& surplus) noexcept;
+
+  // Sets the limit to what the control groups of a process grant, but no more than at the start. See quota_processors,
+  // and throws what it throws.
+  void follow_quota(const std::string& process);
+  // The same for this process, each minute, unless the number was given. The monitor.
+  void look_at_quota(std::int64_t now) noexcept;
+  void forget_quota() noexcept { quota_.ignored.store(true, std::memory_order_relaxed); }  // hint
+
+  [[nodiscard]] std::size_t in_hooks() const noexcept { return in_hooks_.load(std::memory_order_relaxed); }  // hint
+  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }  // counter
+
+ private:
+  // The start of the first worker: one thread tries, the others wait for it.
+  struct first_start {
+    std::mutex mutex;
+    std::error_code refused;  // why the machine refused it
+    std::atomic<bool> done{false};
+  };
+  // What the control groups of this process grant.
+  struct quota {
+    const bool counts;  // the number of workers was left to the machine
+    std::int64_t last;  // when the quota was read
+    std::atomic<bool> ignored{false};
+  };
+
+  void call_start_hook(std::size_t index);
+  void recall() noexcept;
+  void note_refusal(const std::exception& why) noexcept;
+
+  runtime_state& home_;
+  const std::size_t first_limit_;  // before any resize
+  const std::size_t most_;
+  const bool crowded_;
+  const inherited_thread_state inherited_;
+
+  first_start first_;
+  std::atomic<std::size_t> in_hooks_{0};
+  std::atomic<std::uint64_t> refused_{0};
+  std::atomic<std::int64_t> refused_until_{0};  // ns of the steady clock
+  std::vector<std::thread> threads_;
+  std::vector<worker_slot*> bench_;  // surplus workers; room for all is reserved
+  std::size_t started_ = 0;          // the number of the next worker
+  quota quota_;
+};
+
+}  // namespace ulexite::detail

@@ -1,0 +1,43 @@
+#pragma once
+
+// What makes the workers of a runtime stand still: a stop of the world, or an inspection of single fibers.
+//
+// State
+//   taken   a thread stops the world, or has stopped it. One does so at a time.
+//
+// Pairings
+//   A  start_world stores taken, release  ->  the next stop_world exchanges it, acquire: it sees the world started.
+
+#include <ulexite/base/job.hpp>
+#include <ulexite/fiber/fiber.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace ulexite::detail {
+
+// A fiber that did not arrive at a scheduling point when the world was to be stopped.
+struct late_fiber {
+  std::uint64_t id = 0;  // 0: a worker between two fibers
+  std::string name;
+  spawn_place where;
+  std::size_t worker = 0;
+};
+
+struct world_stop {
+  std::atomic<bool> taken{false};
+  std::mutex mutex;                 // guards the rest, except inspecting; taken after the parker's
+  bool halting = false;             // workers that come to a scheduling point stay there
+  std::condition_variable changed;  // one more worker stands still
+  std::condition_variable over;     // the world was started
+  std::vector<bool> stands;         // by worker
+  std::size_t standing = 0;         // how many of them
+  std::mutex inspecting;            // held while fibers are read, see inspection.hpp
+};
+
+}  // namespace ulexite::detail
