@@ -1,15 +1,22 @@
 #pragma once
 
-// A fiber's record, from its spawn to the last look at its result.
+// A fiber's record, from its spawn until its result is taken.
+//
+// It ends in one of four ways.
+//   finish    the fiber, when its closure has returned: wakes the joiner, or destroys a task that no other refers to.
+//   release   the owner gives the task up: destroys it if the fiber has ended.
+//   abandon   the runtime, for a fiber that never runs again: as finish, but what is on its stack stays there.
+//   destroy   what finish and release do with a task that no other refers to.
 //
 // State
 //   rare_state_   null, or what few fibers need. Set once with lock_ held, by a holder of the handle or by the fiber.
-//   released_     set once by the handle's side, with lock_ held.
+//   ownership_    who refers to the task besides the runtime. Chosen before the task is published; set to `released`
+//                 once, by the owner, with lock_ held.
 //
 // Pairings
-//   A  rare_state() stores rare_state_, release  ->  it, or the fiber at its end, loads it, acquire: sees them made.
-//   B  release stores released_, release  ->  is_detached loads it, acquire: if it finds lock_ free then, that was
-//      after the release, and nobody else refers to the task.
+//   A  rare_state() stores rare_state_, release  ->  it, or the fiber at its end, loads it, acquire: sees it made.
+//   B  release stores ownership_, release  ->  is_detached loads it, acquire: if it finds lock_ free then, that was
+//      after the release, and no other refers to the task.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/fiber.hpp>
@@ -37,8 +44,15 @@ class scheduler;
 struct rare_task_state;
 enum class cancellable : bool;
 
-// A fiber as the runtime sees it: what it runs, and its end. Two may refer to it: the runtime until it has ended, and
-// the handle. Whoever leaves last frees it.
+// Who refers to a task besides the runtime, which does so until the fiber has ended. The last of the two destroys it.
+enum class task_ownership : std::uint8_t {
+  handle,    // a handle, which will take the result
+  none,      // detached from the start
+  fork,      // the frame of the fiber that forked it
+  released,  // the handle or the frame has given it up
+};
+
+// A fiber as the runtime sees it: what it runs, and its end.
 class task : public fiber {
  public:
   struct operations {
@@ -58,7 +72,7 @@ class task : public fiber {
   bool join(std::int64_t deadline, cancellable cancellable);
   bool join(std::int64_t deadline = no_deadline) { return join(deadline, detail::cancellable{false}); }
   [[nodiscard]] bool done() noexcept;
-  // The handle lets go. An exception that nobody took is reported.
+  // The owner gives it up. An exception that was not taken is reported.
   void release() noexcept;
   // Lets `waiter` stand as the one who waits for the end; that claims its wait. Under the guard; for select.
   [[nodiscard]] spin_lock& guard() noexcept { return lock_; }
@@ -83,14 +97,16 @@ class task : public fiber {
 
   // The runtime's side.
   //
-  // Before the task is published: nobody will hold a handle.
-  void detach_at_birth() noexcept { detached_at_birth_ = true; }
+  // Before the task is published: whether there will be no handle.
+  void detach_at_birth(bool detached = true) noexcept {
+    ownership_ = detached ? task_ownership::none : task_ownership::handle;
+  }
   // Before the task is published: its handle is the frame of the fiber that forks.
   void make_branch_of(const task& forking) noexcept {
-    is_branch_ = true;
+    ownership_ = task_ownership::fork;
     stack_bits_ = forking.stack_bits_;
   }
-  [[nodiscard]] bool is_branch() const noexcept { return is_branch_; }
+  [[nodiscard]] bool is_branch() const noexcept { return ownership_ == task_ownership::fork; }
   // Bytes; 0: the runtime's default. To be set before the task is published; throws std::invalid_argument, and
   // std::system_error when the machine refuses the first stack of that size.
   void want_stack(std::size_t size);
@@ -101,9 +117,9 @@ class task : public fiber {
   // Runs it on the stack that the caller stands on. It may be freed at the return. Returns the worker that the caller
   // stands on now.
   scheduler* run_here() noexcept { return operations_.run(*this); }
-  // The closure has returned, and is destroyed next: the fiber's locals go, and from here on nothing cancels it. What
-  // is destroyed may wait, and must not be told by an exception that it may not.
-  void returned() noexcept {
+  // The closure has returned, and is destroyed next. Destroys the fiber's locals, and from here on nothing cancels it:
+  // what is destroyed may wait, and must not throw because of a stop.
+  void closure_returned() noexcept {
     detail::agent& self = agent();
     expired_ = self.expired;
     self.shielded = true;
@@ -111,11 +127,10 @@ class task : public fiber {
     self.deadline = no_deadline;
     clear_locals();
   }
-  // The last thing its closure's wrapper does: wakes the joiner; frees it if the handle has gone. Returns the worker
-  // that it ends on, or null if that is none.
+  // The last thing its closure's wrapper does: wakes the joiner, or destroys the task if there is no owner. Returns the
+  // worker that it ends on, or null if that is none.
   scheduler* finish() noexcept;
-  // It will never run any more: ends it as if it had been cancelled. What stands on its stack is not destroyed, and
-  // stays there.
+  // It never runs again: ends it as if it had been cancelled. What is on its stack is not destroyed, and stays there.
   void abandon() noexcept;
 
   // The fiber's own side.
@@ -135,9 +150,9 @@ class task : public fiber {
   // Copies `text`, which names the fiber from now on.
   void set_name(std::string_view text);
 
-  std::exception_ptr failure;
+  std::exception_ptr failure;  // what the closure has thrown, or null
 #ifdef ULEXITE_DEBUG_MIGRATE
-  std::size_t last_worker = SIZE_MAX;
+  std::size_t last_worker = SIZE_MAX;  // so that the next is another
 #endif
 
  protected:
@@ -156,28 +171,30 @@ class task : public fiber {
   void drop_result() noexcept {
     if (operations_.drop) operations_.drop(*this);
   }
+  // Once the task is published. Before, the member is used as it is, because an atomic one hides from the compiler what
+  // it knows of a spawn.
+  [[nodiscard]] std::atomic_ref<task_ownership> ownership() noexcept {
+    return std::atomic_ref<task_ownership>(ownership_);
+  }
   scheduler* finish_slow() noexcept;
-  [[nodiscard]] bool is_detached() const noexcept;
+  [[nodiscard]] bool is_detached() noexcept;
   [[nodiscard]] bool has_something_left() noexcept;
   [[nodiscard]] bool holds_locks() noexcept { return agent().held_locks != 0; }
   void fail_for_locks() noexcept;
-  void end_standing() noexcept;
-  void end(scheduler* here) noexcept;
-  void give_back(scheduler* here) noexcept;
-  void free() noexcept;
+  void leave_stack() noexcept;
+  void leave_runtime(scheduler* here) noexcept;
+  scheduler* destroy() noexcept;
   void report_failure() noexcept;
 
-  const operations& operations_;
-  std::atomic<rare_task_state*> rare_state_{nullptr};  // set once, with lock_ held
-  std::uint8_t stack_bits_ = 0;                        // the wanted stack's size as a power of two
-  bool detached_at_birth_ = false;
-  bool is_branch_ = false;
-  bool expired_ = false;  // its deadline was over when the closure returned
-  spin_lock lock_;        // guards the rest
-  bool done_ = false;
-  std::atomic<bool> released_{false};
-  bool failure_taken_ = false;
-  detail::agent* joiner_ = nullptr;  // null again once its wait was claimed
+  const operations& operations_;  // of the closure's and the result's type
+  std::atomic<rare_task_state*> rare_state_{nullptr};
+  std::uint8_t stack_bits_ = 0;  // the wanted stack's size as a power of two; 0: the runtime's default
+  task_ownership ownership_ = task_ownership::handle;
+  bool expired_ = false;             // the fiber's deadline was over when the closure returned
+  spin_lock lock_;                   // guards the rest, and rare_state_ and ownership_ as they are set
+  bool done_ = false;                // the fiber has ended
+  bool failure_taken_ = false;       // `failure` was rethrown, or will be: it is not reported
+  detail::agent* joiner_ = nullptr;  // waits for the end; null again once its wait was claimed
 };
 
 // Where a result lies until it is taken: in the task, or beside it if it is large.
@@ -271,7 +288,7 @@ class closure_task final : public result_task<R> {
   static scheduler* run(task& base) noexcept {
     auto& self = static_cast<closure_task&>(base);
     self.run_and_keep(self.closure_);
-    self.returned();
+    self.closure_returned();
     self.closure_.~F();
     return self.finish();
   }
@@ -361,7 +378,7 @@ auto& spawn_task(runtime_state& home, const task_options& options, F&& closure) 
   auto& made = make_task(home, std::forward<F>(closure));
   if (!options.name.empty() || options.stack_size != 0) apply_options(made, options);
   made.where = options.where;
-  if (options.detached) made.detach_at_birth();
+  made.detach_at_birth(options.detached);
   publish(made);
   return static_cast<result_task<std::invoke_result_t<std::remove_cvref_t<F>>>&>(made);
 }

@@ -155,40 +155,26 @@ void task::want_stack(std::size_t size) {
   stack_bits_ = static_cast<std::uint8_t>(std::countr_zero(pool.stack_size()));
 }
 
-// Nothing of the user's is left in it. `here`: the calling worker, if it is one of the task's runtime. The runtime may
-// be gone: only the task's pool is sure to live.
-void task::give_back(scheduler* here) noexcept {
-  const bool keeps_address = holds_locks();  // the pool looks too, but a worker's cache does not
-  const bool kept = agent().kept;
-  this->~task();
-  if (!kept) [[likely]]
-    task_pool::deallocate(this, keeps_address ? nullptr : blocks_of(here));
-}
-
-// Destroys what is left, which may run code of the user's that waits, and so go on on another worker.
-void task::free() noexcept {
-  failure = nullptr;
-  drop_result();
-  clear_locals();  // those that the lines above have made
-  scheduler* const here = this_scheduler();
-  give_back(here && here->home().tasks.get() == &task_pool::of(this) ? here : nullptr);
-}
+// ---- its end ----
 
 // From here on it is no fiber any more, and must not wait.
-[[gnu::always_inline]] inline void task::end_standing() noexcept {
+[[gnu::always_inline]] inline void task::leave_stack() noexcept {
   if (standing) standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
   state.finish();
 }
-void task::end(scheduler* here) noexcept {
+// The same, and the runtime counts it no longer. `here`: the calling worker, if it is one of the task's runtime.
+void task::leave_runtime(scheduler* here) noexcept {
   if (standing) check_stack_canary(*standing);
-  end_standing();
+  leave_stack();
   if (rare_state_.load(std::memory_order_relaxed)) [[unlikely]]  // the fiber's own, or ordered by B
     leave_strand();
   home().count_end(here);
 }
 
-[[gnu::always_inline]] inline bool task::is_detached() const noexcept {
-  return detached_at_birth_ || (released_.load(std::memory_order_acquire) && lock_.is_free());  // B
+// Whether no owner refers to it any more, nor will again.
+[[gnu::always_inline]] inline bool task::is_detached() noexcept {
+  const task_ownership now = ownership().load(std::memory_order_acquire);  // B
+  return now == task_ownership::none || (now == task_ownership::released && lock_.is_free());
 }
 
 [[gnu::always_inline]] inline bool task::has_something_left() noexcept {
@@ -199,14 +185,14 @@ void task::end(scheduler* here) noexcept {
 
 void task::clear_locals_slow() noexcept { rare_state_.load(std::memory_order_acquire)->locals.clear(); }  // A
 
-// Of a detached fiber that has nothing left in it there is nothing to do but to forget it. What is rare is called last,
-// so that the rest need not save registers for it.
+// The fast path: a detached fiber that leaves nothing only has to return its block. The rare path is called last, so that
+// the fast path saves no registers.
 scheduler* task::finish() noexcept {
   scheduler* const here = worker_of(home());
-  // In this order: what a handle has left in it is seen only after it is seen to have gone.
+  // Check in this order: what the owner has left in it can be seen only after its release was seen.
   const bool simple = here && is_detached() && !has_something_left() && !home().fibers.limited();
   if (!simple || !task_pool::may_keep(this, here->blocks())) return finish_slow();
-  end_standing();
+  leave_stack();
   here->counters().ended.add();
   task_pool::keep(this, here->blocks());  // its destructor has nothing to do
   return here;
@@ -215,11 +201,11 @@ scheduler* task::finish() noexcept {
 scheduler* task::finish_slow() noexcept {
   clear_locals();  // those that the end of the closure has made
   if (holds_locks()) fail_for_locks();
-  if (!detached_at_birth_) {
+  if (ownership().load(std::memory_order_relaxed) != task_ownership::none) {  // its own, if it is that
     scheduler* const here = worker_of(home());
     lock_.lock();
-    if (!released_.load(std::memory_order_relaxed)) {  // lock_ held
-      end(here);
+    if (ownership().load(std::memory_order_relaxed) != task_ownership::released) {  // lock_ held
+      leave_runtime(here);
       done_ = true;
       detail::agent* joiner = nullptr;
       if (const auto claimed = joiner_ ? joiner_->word.claim(wake_reason::notified) : claim_result::lost;
@@ -227,20 +213,39 @@ scheduler* task::finish_slow() noexcept {
         joiner = std::exchange(joiner_, nullptr);
         if (claimed == claim_result::early) joiner = nullptr;
       }
-      lock_.unlock();  // the handle may free it now
+      lock_.unlock();  // the owner may destroy it now
       if (joiner) resume(*joiner);
       return here;
     }
     lock_.unlock();
   }
-  // Nobody else refers to it. What it leaves of the user's is destroyed while it is still a fiber, for that may wait.
+  return destroy();
+}
+
+void task::release() noexcept {
+  lock_.lock();
+  ownership().store(task_ownership::released, std::memory_order_release);  // B
+  const bool last = done_;
+  lock_.unlock();
+  if (last) destroy();
+}
+
+// What is left of the user's is destroyed first. That may wait, and so continue on another worker; a fiber that destroys
+// itself is still a fiber until then. If an owner destroys the task, its runtime may be gone: only the pool is sure to
+// live. Returns the calling worker, if it is one of the task's runtime.
+scheduler* task::destroy() noexcept {
   report_failure();
   failure = nullptr;
   drop_result();
   clear_locals();  // those that the lines above have made
-  scheduler* const here = worker_of(home());
-  end(here);
-  give_back(here);
+  scheduler* here = inlined_execution().scheduler;
+  if (here && here->home().tasks.get() != &task_pool::of(this)) here = nullptr;
+  if (!done_) leave_runtime(here);
+  const bool keeps_address = holds_locks();  // the pool checks too, but a worker's cache does not
+  const bool kept = agent().kept;
+  this->~task();
+  if (!kept) [[likely]]
+    task_pool::deallocate(this, keeps_address ? nullptr : blocks_of(here));
   return here;
 }
 
@@ -265,7 +270,7 @@ void task::abandon() noexcept {
   }
   failure = std::make_exception_ptr(operation_cancelled());
   agent().word.request_stop();
-  returned();
+  closure_returned();
   forget_stop_callbacks();
   finish();
 }
@@ -302,16 +307,6 @@ bool task::done() noexcept {
   const yield_point at_exit;
   const std::lock_guard lock(lock_);
   return done_;
-}
-
-void task::release() noexcept {
-  lock_.lock();
-  released_.store(true, std::memory_order_release);  // B
-  const bool last = done_;
-  lock_.unlock();
-  if (!last) return;
-  report_failure();
-  free();
 }
 
 // The request is made before the lock is taken: whoever asks for a token later finds it. The fiber is woken last, so
@@ -389,7 +384,7 @@ void task::keep_failure() noexcept {
   if (!failure_taken_ || !is_detached()) failure = std::current_exception();
 }
 
-// The last reference goes, and nobody took the exception.
+// Called when no other refers to the task: an exception that was not taken goes to the runtime's handler.
 void task::report_failure() noexcept {
   if (!failure || failure_taken_) return;
   try {
