@@ -10,7 +10,6 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <bit>
-#include <cstring>
 #include <mutex>
 #include <string>
 
@@ -22,9 +21,6 @@ scheduler* worker_of(const runtime_state& home) noexcept {
   scheduler* const here = inlined_execution().scheduler;
   return here && &here->home() == &home ? here : nullptr;
 }
-
-// Guards the names of all fibers, which few have, against those who look from outside.
-constinit spin_lock names_lock;
 
 // A million fibers are a million of these: with a detached fiber's agent and eight bytes of closure, two cache lines.
 #if !ULEXITE_ASAN && !ULEXITE_TSAN && !defined(ULEXITE_DEBUG_MIGRATE)
@@ -113,40 +109,6 @@ void publish(task& task) {
 task::~task() {
   delete rare_state_.load(std::memory_order_relaxed);  // no other refers to the task
   if (name) replace_name(nullptr);
-}
-
-void task::replace_name(const char* with) noexcept {
-  {
-    const std::lock_guard lock(names_lock);
-    with = std::exchange(name, with);
-  }
-  delete[] with;
-}
-
-// The identity is read as it lies there, whatever has become of the fiber. Its memory stays, and while the lock is held
-// a name that stands there is one. Sanitizers object to the look at what may be gone.
-__attribute__((no_sanitize("address", "thread"))) std::string name_of(const fiber_identity& who, std::uint64_t id) {
-  const std::lock_guard lock(names_lock);
-  const volatile fiber_identity& identity = who;
-  const char* const name = identity.name;
-  return name && identity.id == id ? std::string(name) : std::string();
-}
-
-__attribute__((no_sanitize("address", "thread"))) void copy_name(const fiber_identity& who, std::uint64_t id,
-                                                                 char (&into)[32]) noexcept {
-  const std::unique_lock lock(names_lock, std::try_to_lock);
-  if (!lock) return;
-  const volatile fiber_identity& identity = who;
-  const char* const name = identity.name;
-  for (std::size_t i = 0; name && identity.id == id && i + 1 < sizeof into && name[i]; ++i) into[i] = name[i];
-}
-
-void task::set_name(std::string_view text) {
-  char* const copy = new char[text.size() + 1];
-  std::memcpy(copy, text.data(), text.size());
-  copy[text.size()] = '\0';
-  replace_name(copy);
-  if (standing) name_context(*standing, *this);
 }
 
 void task::want_stack(std::size_t size) {
@@ -307,75 +269,6 @@ bool task::done() noexcept {
   const yield_point at_exit;
   const std::lock_guard lock(lock_);
   return done_;
-}
-
-// The request is made before the lock is taken: whoever asks for a token later finds it. The fiber is woken last, so
-// that it finds its token told.
-bool task::request_stop() noexcept {
-  const yield_point at_exit;
-  const bool first = agent().word.request_stop();
-  run_stop_callbacks(stop_source());
-  std_atomics::heavy_fence();  // wait_word.hpp C
-  if (agent().word.cancel()) resume(agent());
-  return first;
-}
-
-// The callbacks stand on a stack that goes, and nobody is to call them.
-void task::forget_stop_callbacks() noexcept {
-  rare_task_state* const made = rare_state_.load(std::memory_order_acquire);  // A
-  if (!made) return;
-  made->runtime_stop.reset();
-  made->strand_stop.reset();
-  const std::lock_guard lock(lock_);
-  made->stop = std::stop_source(std::nostopstate);
-}
-
-std::stop_source task::stop_source() noexcept {
-  const std::lock_guard lock(lock_);
-  rare_task_state* const made = rare_state_.load(std::memory_order_relaxed);  // lock_ held
-  return made ? made->stop : std::stop_source(std::nostopstate);
-}
-
-local_values& task::locals() { return rare_state().locals; }
-
-rare_task_state& task::rare_state() {
-  if (rare_task_state* const made = rare_state_.load(std::memory_order_acquire)) return *made;  // A
-  auto fresh = std::make_unique<rare_task_state>(agent());
-  const std::lock_guard lock(lock_);
-  if (rare_task_state* const made = rare_state_.load(std::memory_order_relaxed)) return *made;  // lock_ held
-  rare_state_.store(fresh.get(), std::memory_order_release);                                    // A
-  return *fresh.release();
-}
-
-std::stop_token task::get_stop_token() {
-  rare_task_state& mine = rare_state();
-  std::stop_source source;
-  {
-    const std::lock_guard lock(lock_);
-    if (!mine.stop.stop_possible()) {
-      mine.stop = source;
-      if (!done_) relay_stops(mine, source);  // later the runtime may be gone
-    }
-    source = mine.stop;
-  }
-  if (agent().word.stop_requested()) run_stop_callbacks(source);
-  return source.get_token();
-}
-
-std::stop_token this_stop_token() {
-  task* const self = this_task();
-  return self ? self->get_stop_token() : std::stop_token{};
-}
-
-local_values& this_agents_locals() {
-  agent& self = this_agent();
-  switch (self.kind) {
-    case agent_kind::fiber: return self.fiber().locals();
-    case agent_kind::thread: return static_cast<thread_agent&>(self).locals;
-    case agent_kind::job: break;
-  }
-  if (task* const in_a_stop_callback = this_task()) return in_a_stop_callback->locals();
-  throw usage_error("a fiber_local was used in a job: only fibers and plain threads have values of their own");
 }
 
 // Not for a handle that has gone, if it was taken: its taker may rethrow it as soon as the closure is destroyed, and
