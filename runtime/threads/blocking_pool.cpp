@@ -27,16 +27,16 @@ blocking_pool::blocking_pool(const runtime_state& home, std::size_t most_threads
 // The thread is made with the mutex held, so that nobody relies on one that the machine then refuses.
 void blocking_pool::start_thread() {
   threads_.emplace_back([self = shared_from_this()] { self->thread_main(); });
-  ++starting_;
+  ++count_.starting;
 }
 
 // Finds a thread for the work, which is in the queue. Mutex held. False: every one is busy, and the machine or, if it
 // counts, the `limit` allows of no other.
 bool blocking_pool::assign(blocking_work& work, std::size_t limit) {
-  if (called_ + starting_ >= queued_) return true;  // one comes whose work another has taken
-  if (idle_ > 0) {
-    --idle_;
-    ++called_;
+  if (count_.called + count_.starting >= queue_.size()) return true;  // one comes whose work another has taken
+  if (count_.idle > 0) {
+    --count_.idle;
+    ++count_.called;
     wake_.notify_one();
     return true;
   }
@@ -45,33 +45,26 @@ bool blocking_pool::assign(blocking_work& work, std::size_t limit) {
     start_thread();
     return true;
   } catch (...) {
-    if (threads_.size() > lent_) return false;  // there is one that comes to it
-    take_out(work);
+    if (threads_.size() > count_.lent) return false;  // there is one that comes to it
+    queue_.remove(work);
     throw;
   }
-}
-
-void blocking_pool::take_out(blocking_work& work) noexcept {
-  queue_.remove(work);
-  --queued_;
 }
 
 void blocking_pool::submit(blocking_work& work) {
   const std::lock_guard lock(mutex_);
   queue_.push_back(work);
-  ++queued_;
-  assign(work, most_ + lent_);
+  assign(work, most_ + count_.lent);
 }
 
 // It goes before the queue, so that a thread which is just coming free takes it, if any.
 bool blocking_pool::lend_thread(blocking_work& work) noexcept try {
   const std::lock_guard lock(mutex_);
   queue_.push_front(work);
-  ++queued_;
-  ++lent_;
+  ++count_.lent;
   if (assign(work, SIZE_MAX)) return true;
-  take_out(work);
-  --lent_;
+  queue_.remove(work);
+  --count_.lent;
   return false;
 } catch (...) {
   thread_returns();
@@ -80,13 +73,13 @@ bool blocking_pool::lend_thread(blocking_work& work) noexcept try {
 
 void blocking_pool::thread_returns() noexcept {
   const std::lock_guard lock(mutex_);
-  --lent_;
+  --count_.lent;
 }
 
 bool blocking_pool::withdraw(blocking_work& work) noexcept {
   const std::lock_guard lock(mutex_);
   if (!work.linked()) return false;
-  take_out(work);
+  queue_.remove(work);
   return true;
 }
 
@@ -105,12 +98,12 @@ void blocking_pool::thread_main() noexcept {
 }
 
 void blocking_pool::serve(std::unique_lock<std::mutex>& lock) noexcept {
-  --starting_;
+  --count_.starting;
   for (;;) {
     blocking_work* const work = nothing_to_do() ? nullptr : &queue_.front();
     void* given = nullptr;
     if (work) {
-      take_out(*work);
+      queue_.remove(*work);
       lock.unlock();
       perturb();
       manners_.adopt();  // whatever the last call has left
@@ -118,7 +111,7 @@ void blocking_pool::serve(std::unique_lock<std::mutex>& lock) noexcept {
       lock.lock();
     }
     const bool free = nothing_to_do() && !is_surplus();
-    if (free) ++idle_;
+    if (free) ++count_.idle;
     if (work) {
       lock.unlock();
       work->finish(given);
@@ -129,12 +122,12 @@ void blocking_pool::serve(std::unique_lock<std::mutex>& lock) noexcept {
       if (is_surplus()) return;
       continue;
     }
-    wake_.wait_for(lock, keep_alive_, [this] { return called_ > 0 || retired_; });
-    if (called_ == 0) {
-      --idle_;
+    wake_.wait_for(lock, keep_alive_, [this] { return count_.called > 0 || retired_; });
+    if (count_.called == 0) {
+      --count_.idle;
       return;
     }
-    --called_;
+    --count_.called;
   }
 }
 
@@ -152,7 +145,7 @@ void blocking_pool::retire() noexcept {
   std::unique_lock lock(mutex_);
   retired_ = true;
   wake_.notify_all();
-  ended_.wait(lock, [this] { return threads_.size() <= given_up_; });
+  ended_.wait(lock, [this] { return threads_.size() <= count_.given_up; });
   for (std::thread& given_up : threads_) given_up.detach();
   threads_.clear();
   std::thread last = std::move(last_ended_);
@@ -162,18 +155,18 @@ void blocking_pool::retire() noexcept {
 
 void blocking_pool::give_up() noexcept {
   const std::lock_guard lock(mutex_);
-  ++given_up_;
+  ++count_.given_up;
   ended_.notify_all();
 }
 
 void blocking_pool::given_up_ends() noexcept {
   const std::lock_guard lock(mutex_);
-  --given_up_;
+  --count_.given_up;
 }
 
 blocking_pool::counts blocking_pool::now() const noexcept {
   const std::lock_guard lock(mutex_);
-  return {threads_.size(), queued_, idle_};
+  return {threads_.size(), queue_.size(), count_.idle};
 }
 
 }  // namespace ulexite::detail

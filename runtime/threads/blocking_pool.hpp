@@ -72,31 +72,59 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   // What is still queued when the runtime has ended was asked for by fibers that were abandoned.
   [[nodiscard]] bool nothing_to_do() const noexcept { return queue_.empty() || retired_; }
   // Was the calling thread lent, and have others taken its place meanwhile?
-  [[nodiscard]] bool is_surplus() const noexcept { return threads_.size() > most_ + lent_; }
+  [[nodiscard]] bool is_surplus() const noexcept { return threads_.size() > most_ + count_.lent; }
   bool assign(blocking_work& work, std::size_t limit);
   void start_thread();
-  void take_out(blocking_work& work) noexcept;
   void thread_main() noexcept;
   void serve(std::unique_lock<std::mutex>& lock) noexcept;
   [[nodiscard]] std::thread leave() noexcept;
+
+  // The calls that have not begun, oldest first.
+  class work_queue {
+   public:
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    void push_back(blocking_work& work) noexcept {
+      list_.push_back(work);
+      ++size_;
+    }
+    void push_front(blocking_work& work) noexcept {
+      list_.push_front(work);
+      ++size_;
+    }
+    void remove(blocking_work& work) noexcept {
+      list_.remove(work);
+      --size_;
+    }
+    [[nodiscard]] blocking_work& front() noexcept { return list_.front(); }
+
+   private:
+    intrusive_list<blocking_work> list_;
+    std::size_t size_ = 0;
+  };
+
+  // What the threads are at, as far as it decides whether another is needed.
+  struct headcount {
+    std::size_t idle = 0;      // wait, and have not been called
+    std::size_t called = 0;    // were called out of their wait, and have not come yet
+    std::size_t starting = 0;  // were made, and have not come yet
+    std::size_t lent = 0;      // run what counts as no call, so they do not count towards most_
+    std::size_t given_up = 0;  // run what retire does not wait for
+  };
 
   const runtime_state& home_;  // may be gone when what was given up ends
   const std::size_t most_;
   const std::chrono::milliseconds keep_alive_;
   const thread_hooks hooks_;
   const inherited_thread_state manners_;
-  mutable std::mutex mutex_;  // guards the rest
-  std::condition_variable wake_, ended_;
-  intrusive_list<blocking_work> queue_;
-  std::size_t queued_ = 0;
+  mutable std::mutex mutex_;       // guards the rest
+  std::condition_variable wake_;   // a thread is called, or the runtime ends
+  std::condition_variable ended_;  // a thread has ended, or was given up
+  work_queue queue_;
+  headcount count_;
   std::vector<std::thread> threads_;
-  std::thread last_ended_;    // has joined the one that ended before it
-  std::size_t idle_ = 0;      // threads that wait and have not been called
-  std::size_t called_ = 0;    // threads that were called out of their wait, and have not come yet
-  std::size_t starting_ = 0;  // threads that were made, and have not come yet
-  std::size_t lent_ = 0;      // threads that do not count towards most_
-  std::size_t given_up_ = 0;
-  bool retired_ = false;
+  std::thread last_ended_;  // has joined the one that ended before it
+  bool retired_ = false;    // the runtime ends: what is queued is dropped
 };
 
 }  // namespace ulexite::detail
