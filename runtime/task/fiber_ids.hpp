@@ -1,6 +1,7 @@
 #pragma once
 
-// Numbers for new fibers, unique in the process. Each worker takes them in blocks, because all threads share one counter.
+// Numbers for new fibers, unique in the process. Each worker takes them in blocks, because all threads share one
+// counter.
 
 #include <cstdint>
 

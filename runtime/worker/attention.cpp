@@ -14,12 +14,15 @@
 namespace ulexite::detail {
 namespace {
 
-// A request may come between a worker's look at it and the switch, and a worker may come to a stop before the stopper waits.
+// How long stop_world waits before it asks again.
 constexpr std::chrono::microseconds time_to_next_look{200};
 
 }  // namespace
 
-// What was chosen is run next if it is returned. Null: there was nothing, it was given to others, or the worker ends.
+// Called in each turn of the loop in which a flag is set. What was chosen is run next if it is returned. Null: there
+// was nothing, it was given to others, or the worker ends. The worker leaves the search first, because it may wait
+// here, and others would rely on a searcher. A worker that is surplus gives all away, and waits on the bench until it
+// is recalled.
 job* scheduler::attend(job* chosen, bool& stopping) noexcept {
   home_.parker.end_search(*this, eager());
   if (home_.attention.wants(attention::halt)) home_.stand_still(*this);
@@ -39,6 +42,8 @@ job* scheduler::attend(job* chosen, bool& stopping) noexcept {
 
 // ---- the number of workers ----
 
+// Workers that are too many retire when they have nothing to run, or at a visit, which they are asked for. If more are
+// allowed now, one is woken or started for work that is published already; each wakes the next.
 void runtime_state::resize(std::size_t to) noexcept {
   parker.set_limit(static_cast<std::uint32_t>(to));
   if (attention.wants(attention::surplus)) {
@@ -48,7 +53,7 @@ void runtime_state::resize(std::size_t to) noexcept {
   }
 }
 
-// What is left goes where others take it. What this worker offers of its forks too: they become fibers.
+// Moves all to the shared queue, where others take it. The forks that it offers become fibers for that.
 void scheduler::empty_queues() noexcept {
   intrusive_queue<job> woken, others;
   queues_.drain([&](job& mine, turn which) { (which == turn::woken ? woken : others).push(mine); });
@@ -59,6 +64,7 @@ void scheduler::empty_queues() noexcept {
 
 // ---- the stop of the world ----
 
+// The flag may be old: whether the world is being stopped is asked again with the mutex held.
 void runtime_state::stand_still(scheduler& worker) noexcept {
   std::unique_lock lock(world.mutex);
   if (!world.halting) return;
@@ -70,8 +76,10 @@ void runtime_state::stand_still(scheduler& worker) noexcept {
   world.stands[worker.index()] = false;
 }
 
-// A worker that sleeps takes the parker's mutex before it goes on, and then sees the call. So those that sleep or stand
-// still, counted with both mutexes held, do not run before the world is started.
+// Sets the flag, and asks each worker to visit its main stack, and its fiber to yield, until all stand still. A request
+// may be lost between a worker's check and its switch, so they are repeated. A worker that sleeps takes the parker's
+// mutex before it goes on, and then sees the flag. So those that sleep or stand still, counted with both mutexes held,
+// do not run before the world is started. The caller may be a fiber: then its own worker counts too.
 bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& late) {
   if (world.taken.exchange(true, std::memory_order_acquire))  // pairs with start_world, world_stop.hpp A
     throw usage_error("the world of this runtime is stopped already, or about to be");
@@ -105,6 +113,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
   return true;
 }
 
+// For the report, after the time is over: workers that still run something, and what. A hint.
 std::vector<late_fiber> runtime_state::those_running(const scheduler* but) {
   std::vector<late_fiber> found;
   for (const auto& s : schedulers) {
@@ -118,6 +127,7 @@ std::vector<late_fiber> runtime_state::those_running(const scheduler* but) {
   return found;
 }
 
+// The flag is cleared first, so that a worker which goes on does not come here again.
 void runtime_state::start_world() noexcept {
   attention.call_off(attention::halt);
   {

@@ -6,9 +6,9 @@
 //   bits_   see attention. Written by any thread; each worker reads it once in each turn of its loop.
 //
 // Pairings
-//   A  call_for sets a bit before the caller takes the parker's mutex  ->  a worker that has left its sleep, and so held
-//      that mutex later, loads it: sees the bit. And: call_off clears it, release  ->  the worker that finds it clear,
-//      acquire, comes after all that was done while it was set.
+//   A  call_for sets a bit before the caller takes the parker's mutex  ->  a worker that has left its sleep, and so
+//      held that mutex later, loads it: sees the bit. And: call_off clears it, release  ->  the worker that finds it
+//      clear, acquire, comes after all that was done while it was set.
 
 #include <atomic>
 

@@ -26,6 +26,8 @@ class monitor::turn {
 
 // ---- whose turn it is ----
 
+// The caller is a plain thread that waits in run(): it joins the task with the time of the next tick as its limit. If
+// another thread is the monitor, it only joins. At the end fibers may be left without a thread that waits for them.
 void monitor::watch_until_done(task& task) noexcept {
   if (this_agent().kind == agent_kind::thread) {
     const turn turn(*this);
@@ -43,6 +45,8 @@ void monitor::watch_until_done(task& task) noexcept {
   if (home_.live() > 0) ensure();
 }
 
+// Quiet: all workers sleep, no fiber lives, and nothing is published. Checked with the mutex held, under which workers
+// fall asleep. The last of them wakes this thread, because quiet_waiter_ was set under it too.
 void monitor::watch_until_quiet() noexcept {
   const turn turn(*this);
   thread_agent self;  // really blocks the caller, a fiber of another runtime too
@@ -60,6 +64,7 @@ void monitor::watch_until_quiet() noexcept {
   if (turn.mine()) forget(self);
 }
 
+// A thread that exists may wait, because another thread had the turn: it is woken to take it over.
 void monitor::ensure() noexcept {
   if (taken_.load(std::memory_order_relaxed)) return;  // hint
   const std::lock_guard lock(home_.parker.mutex());
@@ -86,6 +91,8 @@ void monitor::end() noexcept {
   if (own.joinable()) own.join();
 }
 
+// The monitor's own thread. While another thread has the turn it checks only now and then, so a turn that ends is taken
+// over at the latest after that time.
 void monitor::thread_main() noexcept {
   auto& self = static_cast<thread_agent&>(this_agent());
   const auto ended = [&] {
@@ -108,6 +115,7 @@ void monitor::forget(thread_agent& self) noexcept {
   self.forget_poke();
 }
 
+// For the count of threads that could help: the calling monitor is not one.
 bool monitor::has_other_thread() const noexcept {
   return thread_.joinable() && thread_.get_id() != std::this_thread::get_id();
 }
@@ -128,7 +136,8 @@ void monitor::wake_quiet_waiter() noexcept {
 // ---- its work ----
 
 // When the next tick is due. After some quiet ticks only the stacks remain to be trimmed, and then nothing: the next
-// worker that wakes up wakes the monitor.
+// worker that wakes up wakes the monitor. The wakes are compared with the mutex held, and note_wake runs with it held.
+// So a worker that wakes up later finds asleep_ set.
 std::int64_t monitor::next_tick(thread_agent& self) noexcept {
   if (activity_.quiet_ticks < tuning::quiet_ticks_before_sleep) return now_ns() + tuning::tick_interval;
   const std::lock_guard lock(home_.parker.mutex());
@@ -141,6 +150,8 @@ std::int64_t monitor::next_tick(thread_agent& self) noexcept {
   return trimming_.left > 0 ? now_ns() + tuning::trim_interval : no_deadline;
 }
 
+// The rescue comes first, because it may wake workers that then see to the rest. A tick is quiet if no worker woke up
+// since the last one and all sleep. When enough time was quiet, the check for deadlocks is called once.
 void monitor::tick() noexcept {
   if (home_.attention.wants(attention::halt)) return;  // it may run code of fibers that never started
   const idle_counts idle = home_.parker.counts();
@@ -151,6 +162,7 @@ void monitor::tick() noexcept {
   relieve_hogs();
   retry_starved();
   activity_.quiet_ticks = quiet && lost_ticks_ == 0 ? activity_.quiet_ticks + 1 : 0;
+  // Reads a file, so not while nothing happens.
   if (!quiet) home_.threads.look_at_quota(now_ns());
   if (!quiet) trimming_.left = 2;
   const std::int64_t now = now_ns();
@@ -164,6 +176,8 @@ void monitor::tick() noexcept {
   }
 }
 
+// The first trim marks what is unused, and the second gives back what is still marked. While workers are awake both
+// repeat.
 void monitor::trim_stacks(std::int64_t now, bool all_sleep) noexcept {
   if (trimming_.left == 0 || now - trimming_.last < tuning::trim_interval) return;
   trimming_.last = now;
@@ -171,7 +185,8 @@ void monitor::trim_stacks(std::int64_t now, bool all_sleep) noexcept {
   stack_pool::trim_all();
 }
 
-// A fiber that a worker woke waits behind a fiber that does not let go: it goes where others can take it.
+// A worker that has dispatched nothing since the last tick runs a long fiber. It is asked to yield at its next chance.
+// The fiber in its slot goes where others can take it, and for what is in its other queues another worker is woken.
 void monitor::relieve_hogs() noexcept {
   for (std::size_t i = 0; i < home_.schedulers.size(); ++i) {
     scheduler& s = *home_.schedulers[i];
@@ -192,8 +207,9 @@ void monitor::relieve_hogs() noexcept {
   }
 }
 
-// What was refused a stack tries again: others may have given theirs back. A fiber that is asked to stop meanwhile ends
-// without one, as if cancelled at its first step.
+// Fibers that were refused a stack try again, because other fibers may have returned theirs. So many a tick, because
+// each retry may be refused. A fiber that was asked to stop meanwhile ends without a stack, as if cancelled at its
+// first step.
 void monitor::retry_starved() noexcept {
   intrusive_queue<job> waiting, again;
   starved_.take(tuning::retries_per_tick, waiting);
@@ -228,8 +244,8 @@ void monitor::rescue() noexcept {
   home_.parker.wake_one();
 }
 
-// Whether work is published while every worker sleeps and none is about to be woken: a lost wake-up. Threads outside that
-// are publishing are counted after the queues are read, so that the publisher of any work seen is seen too.
+// Whether work is published while every worker sleeps and none is about to be woken: a lost wake-up. Threads outside
+// that are publishing are counted after the queues are read, so that the publisher of any work seen is seen too.
 bool monitor::work_is_lost() const noexcept {
   const idle_counts idle = home_.parker.counts();
   return idle.sleeping == idle.started && idle.started > 0 && idle.searching == 0 && home_.any_work() &&

@@ -1,8 +1,8 @@
 #pragma once
 
-// The monitor of a runtime: it does what no worker can do for itself, because it is stuck in a long fiber. A thread that
-// waits in run(), or for the runtime's end, is the monitor while it waits; without one, a thread of its own. It ticks only
-// while some worker is awake or wakes up now and then, and sleeps after two ticks in which none did.
+// The monitor of a runtime: it does what no worker can do for itself, because it is stuck in a long fiber. A thread
+// that waits in run(), or for the runtime's end, is the monitor while it waits; without one, a thread of its own. It
+// ticks only while some worker is awake or wakes up now and then, and sleeps after two ticks in which none did.
 //
 // State
 //   taken_       a thread is the monitor now.

@@ -1,7 +1,7 @@
 #pragma once
 
-// The fibers of a runtime as a whole: how many there are, apart from what each worker counts for itself, and whether all
-// are to stop.
+// The fibers of a runtime as a whole: how many there are, apart from what each worker counts for itself, and whether
+// all are to stop.
 //
 // State
 //   live_             fibers that live, counted only if their number is limited. Any thread.
@@ -12,8 +12,8 @@
 // Pairings
 //   A  a spawner that has given a block to a new fiber: light fence, loads stop_requested_ (inherit, in task.cpp)  ->
 //      request_stop: stores stop_requested_, heavy fence, asks every block's fiber. One of them asks the new fiber.
-//   B  enter_outside adds to spawned_outside_, seq_cst  ->  runtime_state::live loads it, seq_cst, after the ends: it sees
-//      each fiber spawned whose end it has seen.
+//   B  enter_outside adds to spawned_outside_, seq_cst  ->  runtime_state::live loads it, seq_cst, after the ends: it
+//      sees each fiber spawned whose end it has seen.
 
 #include <ulexite/base/error.hpp>
 

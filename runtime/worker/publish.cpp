@@ -1,5 +1,8 @@
-// What makes work visible to other workers, and wakes them: a scheduler's queues as their owner fills them, and takes
-// back what it has only offered.
+// How a worker makes work visible to others, and wakes them. Owner only.
+//
+// The rule: publish first, then notify. notify reads the idle word after the push, and a worker that falls asleep
+// checks the queues after it has changed that word. So one of the two sees the other (parker.hpp). The slot is the
+// exception: its fiber runs next here, and another worker is woken for it only now and then.
 
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -11,7 +14,9 @@
 
 namespace ulexite::detail {
 
-// A full ring moves its oldest, and the newcomer behind them, to the queue that all share.
+// A full ring moves its oldest, and the newcomer behind them, to the queue that all share. So the ring keeps room for
+// the next pushes, and the lock is taken once for many. A worker with that much work is no thief of tiny fibers any
+// longer.
 [[gnu::cold, gnu::noinline]] void scheduler::overflow(job& runnable) noexcept {
   while (!queues_.push(runnable)) {
     intrusive_queue<job> evicted;
@@ -24,14 +29,16 @@ namespace ulexite::detail {
   }
 }
 
-// A hint: does a worker sleep, or is one not started yet, and none searches?
+// Whether a worker sleeps or is not started yet, and none searches. A hint: it decides only whether a wake may pay.
 bool scheduler::others_may_be_woken() const noexcept {
   const idle_counts now = home_.parker.counts();
   return now.searching == 0 && (now.sleeping > 0 || now.started < home_.parker.limit());
 }
 
+// Out of line, because add() is inlined into every spawn, and a lone worker never comes here.
 void scheduler::notify_others() noexcept { home_.parker.notify(); }
 
+// The ring is full. Or, for tests, every fiber goes where any worker takes it.
 void scheduler::enqueue_slow(job& runnable) noexcept {
   if (migrating) {
     home_.injected.push(runnable);
@@ -41,7 +48,8 @@ void scheduler::enqueue_slow(job& runnable) noexcept {
   notify_others_after_publishing();
 }
 
-// The surplus goes behind what is in the shared queue, so that these start in about their order too.
+// A batch is published by one notify. The surplus goes behind what is in the shared queue, so that these fibers start
+// in about their order too.
 void scheduler::add(intrusive_queue<job>& fibers) noexcept {
   perturb();
 #ifndef ULEXITE_DEBUG_MIGRATE
@@ -66,6 +74,7 @@ void scheduler::enqueue_job(job& job) noexcept {
   notify_others_after_publishing();
 }
 
+// Jobs have a deque of their own, because a stale hint of the ring is read as a fiber (prefetch_ring).
 void scheduler::push_job(job& job) noexcept {
   if (!queues_.push_job(job)) home_.injected.push(job);
 }
@@ -75,13 +84,15 @@ void scheduler::enqueue_jobs(intrusive_queue<job>& jobs) noexcept {
   while (job* const job = jobs.pop()) {
     if (queues_.push_job(*job)) continue;
     home_.injected.push(*job);
+    // All behind it follow, so that they start in their order.
     home_.injected.push(jobs);
   }
   home_.parker.notify();
 }
 
-// The woken fiber runs next here; the fiber that was to run next waits its turn, where thieves can take it. Another
-// worker is woken for the former now and then only, because this one is likely to take it at once.
+// The woken fiber runs next here, because its data is in this processor's caches. The fiber that was to run next goes
+// to the ring, where thieves can take it. For the woken fiber another worker is woken only now and then, because this
+// worker is likely to run it at once.
 void scheduler::wake(task& woken) noexcept {
   perturb();
   if (notice_.any()) [[unlikely]]
@@ -90,7 +101,8 @@ void scheduler::wake(task& woken) noexcept {
   if (job* const displaced = queues_.put_into_slot(woken)) add(*displaced);
 }
 
-// The record comes first: once the woken fiber lies in the slot, another worker may take it.
+// Rare: the wake is recorded, or the slot is announced. The record comes first, because another worker may take the
+// fiber as soon as it is in the slot.
 [[gnu::noinline]] void scheduler::wake_with_notice(task& woken) noexcept {
   if (traced()) record(trace_kind::wake, woken.id);
   if (migrating) return add(woken);

@@ -110,7 +110,7 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] bool has_slot() const noexcept { return slot_.filled(); }
   // Takes what is in the slot. Any thread but the owner; it costs a heavy fence.
   [[nodiscard]] job* raid_slot() noexcept { return slot_.raid(); }
-  // Whether there may be something in the deques: they, but not the slot, may be seen empty only when they are.
+  // Whether there may be something in the deques. Never false for what was pushed before.
   [[nodiscard]] bool may_have_items() const noexcept {
     return ring_.may_have_items() || woken_.may_have_items() || jobs_.may_have_items();
   }
@@ -127,9 +127,9 @@ class alignas(cache_line) run_queues {
   }
   [[nodiscard]] job* pop(run_deque& from) noexcept { return alone_ ? from.pop_top_alone() : from.pop_top(); }
 
-  // With a thousand fibers that take turns, a dispatch waits for their memory to arrive in the first cache. So the block
-  // of the fiber after the next is fetched ahead, and the top of the stack of the next, because its block is here by
-  // now. The ring holds fibers only, and their blocks are never unmapped, so a stale hint does no harm.
+  // With a thousand fibers that take turns, a dispatch waits for their memory to arrive in the first cache. So the
+  // block of the fiber after the next is fetched ahead, and the top of the stack of the next, because its block is here
+  // by now. The ring holds fibers only, and their blocks are never unmapped, so a stale hint does no harm.
   [[gnu::always_inline]] void prefetch_ring() noexcept {
 #if !ULEXITE_TSAN && !ULEXITE_ASAN  // which report a read through a stale hint as an error
     __builtin_prefetch(ring_.hint(2));

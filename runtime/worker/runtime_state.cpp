@@ -15,6 +15,8 @@
 
 namespace ulexite::detail {
 
+// No thread is started here: ensure_worker starts the first when there is work for it. All schedulers are made now, so
+// that thieves and the monitor can go through them without a lock.
 runtime_state::runtime_state(runtime_options given)
     : options(std::move(given)),
       threads(*this, options),
@@ -40,6 +42,8 @@ void runtime_state::inject(job& runnable, turn which) noexcept {
   inject(one, which);
 }
 
+// The gate is how a thread that checks for lost work, or ends the runtime, knows that a publisher is between its push
+// and its notify.
 void runtime_state::inject(intrusive_queue<job>& runnables, turn which) noexcept {
   if (runnables.empty()) return;
   static_cast<void>(tasks->gate.enter());
@@ -48,6 +52,8 @@ void runtime_state::inject(intrusive_queue<job>& runnables, turn which) noexcept
   tasks->gate.leave();
 }
 
+// The fiber's block, and with it the pool and its gate, outlive the runtime. If the gate is shut, the fiber was
+// abandoned, and there is nothing to do.
 void runtime_state::resume_from_outside(task& fiber) noexcept {
   outside_gate& gate = task_pool::of(&fiber).gate;
   if (gate.enter()) fiber.home().inject(fiber, turn::woken);
@@ -56,6 +62,8 @@ void runtime_state::resume_from_outside(task& fiber) noexcept {
 
 // ---- counting ----
 
+// Each worker counts for itself, so no word is written by all. Only a limit needs the exact number at any time. A spawn
+// is counted before it is published, so that no end is seen without it.
 void runtime_state::count_spawn(scheduler* here) {
   if (fibers.limited()) fibers.enter_limited();
   if (here) {
@@ -65,7 +73,8 @@ void runtime_state::count_spawn(scheduler* here) {
   }
 }
 
-// No worker that falls asleep later would wake the thread that waits for the end outside.
+// An end outside of all workers may be the last one. No worker falls asleep after it, so the thread that waits for
+// quiet is woken here.
 void runtime_state::count_end(scheduler* here) noexcept {
   if (fibers.limited()) fibers.leave_limited();
   if (here) {
@@ -88,7 +97,9 @@ std::size_t runtime_state::live() const noexcept {
 
 // ---- stopping ----
 
-// A fiber spawned from now on is asked to stop at its spawn (publish), the others here, whatever they are at.
+// A fiber spawned from now on is asked to stop at its spawn (publish), the others here, whatever they are at. All are
+// asked before the first is woken, because a woken fiber may start others. A block that is not in use is an agent too,
+// so every block is asked. The fibers whose waits this thread has claimed are published together.
 void runtime_state::request_stop() noexcept {
   fibers.set_stop_requested();
   std_atomics::heavy_fence();  // population.hpp A
@@ -102,6 +113,8 @@ void runtime_state::request_stop() noexcept {
   inject(cancelled, turn::woken);
 }
 
+// In this order: the monitor first, because it may wake or start workers; then the workers; then the gate, behind which
+// no thread publishes any more; then the threads of blocking calls, whose results no worker takes.
 std::size_t runtime_state::stop_workers() noexcept {
   monitor.end();
   threads.end_all();
@@ -112,8 +125,10 @@ std::size_t runtime_state::stop_workers() noexcept {
   return live();
 }
 
-// What others may refer to stays as it is: an abandoned fiber's block and stack are never used again. So a wait node
-// that stands there in a queue is found dead by the queue's next user, and what else stands there can still be used.
+// An abandoned fiber's block and stack are never used again, because other threads may refer to what is there. A wait
+// node there is found dead by the next user of its queue. All waits are marked first, so that no destructor of one
+// abandoned fiber resumes another. A branch has the frame of its fork as owner, which no longer gives it up: that is
+// done here.
 std::size_t runtime_state::abandon_all() noexcept {
   std::vector<task*> left, branches;
   tasks->for_each([&](agent& agent) {
@@ -129,6 +144,8 @@ std::size_t runtime_state::abandon_all() noexcept {
   return left.size();
 }
 
+// The mutex keeps workers from falling asleep or waking up meanwhile. The gate and the queues show what is being
+// published, and the pool what may still publish.
 std::size_t runtime_state::threads_if_quiet() noexcept {
   const blocking_pool::counts calls = blocking->now();
   const std::lock_guard lock(parker.mutex());
@@ -140,6 +157,8 @@ std::size_t runtime_state::threads_if_quiet() noexcept {
 
 // ---- the parker's host ----
 
+// Whether any queue may hold work, for the parker's last check before a sleep: a push that came before the check is
+// seen. The slots are left out. Their fibers run next on workers that are awake.
 bool runtime_state::any_work() const noexcept {
   if (!injected.empty()) return true;
   for (const auto& s : schedulers)
@@ -157,6 +176,7 @@ std::size_t runtime_state::queued() const noexcept {
 void runtime_state::wake_loop() noexcept { loop->wake(); }
 
 // The parker's mutex is held.
+// So workers that have work learn that they are too many; those that have none learn it when they park.
 void runtime_state::surplus_changed(bool some) noexcept {
   if (some) {
     attention.call_for(attention::surplus);
@@ -167,6 +187,8 @@ void runtime_state::surplus_changed(bool some) noexcept {
 
 // ---- reports ----
 
+// Each number is true at some moment of the call, not all at the same. The workers' ends are read before their spawns,
+// so that the number of living fibers is too high rather than too low.
 runtime_metrics runtime_state::metrics() const noexcept {
   runtime_metrics m;
   const idle_counts idle = parker.counts();

@@ -96,8 +96,8 @@ class runtime_state {
   [[nodiscard]] runtime_metrics metrics() const noexcept;
   // How many are in the queues of the workers, and in the shared one: a hint.
   [[nodiscard]] std::size_t queued() const noexcept;
-  // How many of the process's threads are this runtime's, with the caller, if nothing in it can happen by itself but the
-  // end of waits: all workers sleep, and nothing is or is being made runnable. Else 0. A thread that is no worker.
+  // How many of the process's threads are this runtime's, with the caller, if nothing in it can happen by itself but
+  // the end of waits: all workers sleep, and nothing is or is being made runnable. Else 0. A thread that is no worker.
   [[nodiscard]] std::size_t threads_if_quiet() noexcept;
 
   // For the parker, see parker.hpp.

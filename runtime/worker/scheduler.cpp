@@ -1,3 +1,7 @@
+// The switch from one fiber to the next, and the loop of a worker. Everything here runs on the worker itself. A
+// computation leaves its stack with leave(). Its successor, on another stack, first completes the switch, because only
+// then are the registers of the one that left saved.
+
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/fiber/switch.hpp>
@@ -22,13 +26,16 @@ scheduler::scheduler(runtime_state& home, std::size_t index) noexcept
 
 // ---- switching ----
 
+// A fiber that wants a stack of another size than the default gets it from the pool of that size, without a cache.
 stack_pool& scheduler::pool_for(const job& runnable) const noexcept {
   if (!fiber::is_fiber(runnable)) return home_.stacks;
   const std::size_t wanted = static_cast<const task&>(runnable).wanted_stack();
   return wanted == 0 ? home_.stacks : stack_pool::of_size(wanted);
 }
 
-// The next fiber, or a job if `next` is null, runs from now on.
+// `next` runs from now on, or a job if that is null. The mark comes before the read of the requests, so an inspection
+// either sees the fiber running or is waited for. The count of dispatches is how thieves and the monitor see that this
+// worker is not stuck.
 void scheduler::begin_quantum(task* next) noexcept {
   set_running(next);
   occupant_.begin_budget(next);
@@ -41,8 +48,9 @@ void scheduler::begin_quantum(task* next) noexcept {
   counters().dispatches.add();
 }
 
-// What runs next is marked as running, so an inspection that begins now leaves it alone. It may read the fiber at this
-// moment if it began before, and then it is waited for.
+// Rare. The fiber is marked as running, so an inspection that begins now leaves it alone. One that began before may
+// read it at this moment: its mutex is locked once to wait for its end. A visit is only noted here, and made at the
+// next switch.
 [[gnu::noinline]] void scheduler::answer_requests() noexcept {
   if (forks_.asked_for(request::yield)) forks_.withdraw(request::yield);
   if (forks_.asked_for(request::inspected)) {
@@ -54,11 +62,14 @@ void scheduler::begin_quantum(task* next) noexcept {
     pace_.visit_soon();
     pace_.ask_visit();
   }
+  // A deterministic run asks its controller after each operation.
   if (controlled_ && running()) occupant_.end_round_at_next_operation();
   notice_.set_traced(forks_.asked_for(request::traced));
   if (traced()) record_dispatch();
 }
 
+// The fast operations of the library count down the agent's budget, and call this at 0. So a fiber that never has to
+// wait yields after some rounds, or earlier if another thread asks.
 bool scheduler::budget_is_spent() noexcept {
   if (controlled_) [[unlikely]]
     return controlled_->another_goes_first();
@@ -67,15 +78,15 @@ bool scheduler::budget_is_spent() noexcept {
   return last || forks_.yield_requested();
 }
 
-// The event loop has not been polled for a while either, so a visit is due; at that visit the forks are left to the
-// fiber that made them.
+// A fiber that computes for long keeps the worker from the event loop too, so a visit is due at the switch after this
+// one. At that visit the forks are left to the fiber that made them, because it continues soon.
 void scheduler::yield_after_request() noexcept {
   pace_.visit_after_next();
   pace_.leave_forks();
   yield_to_woken();
 }
 
-// Can `next` run on a stack of `pool` from its beginning?
+// Whether `next` can run from its beginning on a stack of `pool`, where another computation has just ended.
 bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcept {
   // ThreadSanitizer takes all that runs on one stack for one thread of execution, and would miss races between fibers.
   if (ULEXITE_TSAN) return false;
@@ -90,9 +101,11 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
 }
 [[gnu::noinline, gnu::cold]] stack* scheduler::take_stack_slow(stack_pool& pool) noexcept { return stacks_.take(pool); }
 
-// Leaves `from` for `next`, or for the main stack if that is null. What the successor must do about the computation
-// left behind is in switch_.left. Returns which thread it is that `from` goes on: a worker, but on a main stack perhaps
-// one that has left its worker to another.
+// Leaves `from` for `next`, or for the main stack if that is null. The caller has put into switch_.left what the
+// successor must do about `from`. Inlined into each caller, because the switch saves only the registers that the caller
+// uses. There are three ways: resume a fiber on its own stack; start `next` on a stack from the cache; go to the main
+// stack. Returns the thread that `from` goes on with: a worker, but on a main stack perhaps a thread that has left its
+// worker.
 [[gnu::always_inline]] inline switch_thread* scheduler::leave(context& from, job* next, departure departure) noexcept {
   perturb();
   switch_thread* arrived = nullptr;
@@ -112,6 +125,7 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
       counters().stacks_refused.add();
       if (leashed()) next->run = run_leashed;
       home_.monitor.retry_later(*next);
+      // On the main stack there is nothing to switch to: the loop chooses again.
       if (&from == switch_.main) return this;
     }
     set_running(nullptr);
@@ -121,15 +135,18 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
 }
 
 // For the main stack of a deterministic run.
+// Out of line, because leave() is large and a deterministic run has no haste.
 [[gnu::noinline]] switch_thread* scheduler::leave_main(context& main, job& next) noexcept {
   return leave(main, &next, departure::returns);
 }
 
-// A fiber always goes on on a worker.
+// A fiber that continues is always on a worker, perhaps another than before: it completes the switch of what ran there.
 [[gnu::always_inline]] inline void scheduler::arrive(switch_thread* thread) noexcept {
   static_cast<scheduler*>(thread)->complete_switch();
 }
 
+// The order matters: a claimer that finds the wait committed may run the fiber at once, so it must be resumable by
+// then. The lock is released last, because others may find the fiber's node under it.
 [[gnu::always_inline]] inline void scheduler::complete_wait(task& who, spin_lock* held) noexcept {
   who.state.saved();
   const bool waits = who.agent().word.commit(switch_.left.prepared, switch_.left.cancellable);
@@ -139,7 +156,8 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
     add(who);
 }
 
-// What could not be done on the stack that was left: only now may others see the fiber that stood on it.
+// Does for the computation that has left what could not be done on its own stack. Only now may other threads see the
+// fiber: it becomes resumable, and then visible by its wait, the ring, or the slot.
 void scheduler::complete_switch() noexcept {
   perturb();
   departed& left = switch_.left;
@@ -162,6 +180,9 @@ void scheduler::complete_switch() noexcept {
   }
 }
 
+// A claimer that comes before the switch is complete waits for the queue's lock, or finds the wait not committed. So it
+// cannot resume the fiber too early. The call may return on another worker: nothing of this one is used after the
+// switch.
 wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) noexcept {
   task& self = *running();
   self.note_wait(mode.object, mode.bits, pace_.coarse_time());
@@ -170,6 +191,8 @@ wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) n
   return self.agent().word.reason();
 }
 
+// A fiber that is alone goes on at once, unless a visit is due. It still begins a new quantum, so that requests are
+// seen.
 void scheduler::yield() noexcept {
   if (running()->agent().kind == agent_kind::job) return;  // in a stop callback
   job* const next = next_local();
@@ -182,8 +205,8 @@ void scheduler::yield() noexcept {
   arrive(leave(self.saved, next, departure::returns));
 }
 
-// The other one is likely to be at the far end of a channel. In the ring the two would be stolen from each other time
-// and again, as one of them waits there.
+// The two fibers are likely to be at the ends of one channel. If one of them waited in the ring, a thief would take it
+// there, and the two would run on different workers. So they change places through the slot.
 void scheduler::yield_to_woken() noexcept {
   const bool woke_one = has_slot();
   job* const next = woke_one ? next_local() : nullptr;
@@ -193,8 +216,10 @@ void scheduler::yield_to_woken() noexcept {
   arrive(leave(self.saved, next, departure::returns));
 }
 
-// The bottom of every stack but the threads' own: runs one fresh fiber or job after the other, until the next to run is
-// none. A fiber that suspends keeps the stack, and this function with it.
+// The bottom of every stack except the threads' own: runs one fresh fiber or job after the other. So a fiber that never
+// waits costs no switch and no stack of its own. The loop ends when the next to run is not fresh, wants another size of
+// stack, or is none. A fiber that suspends keeps the stack, and the frame of this function with it. When it is resumed
+// on another worker, the loop continues there: `here` is read again after each call.
 void scheduler::stack_main(switch_thread& thread) {
   auto* here = static_cast<scheduler*>(&thread);
   stack& standing = *here->switch_.launch_stack;
@@ -217,15 +242,18 @@ void scheduler::stack_main(switch_thread& thread) {
       here->switch_.launch_stack = &standing;
       next->run(next);
       here = this_scheduler();
+      // The job may have become a fiber, and may have changed its worker since.
       if (task* const became = here->running()) here = became->run_here();
     }
     here->floating.restore();  // what starts next on this stack has not the rounding mode of what has ended
     next = here->next_local();
     if (!next || !here->starts_on(*next, pool)) break;
+    // No switch: the next fiber starts where the last one has ended.
     here->counters().starts_in_place.add();
   }
   here->set_running(nullptr);
   here->switch_.left.ends(standing, pool);
+  // The successor recycles this stack, so nothing here runs again.
   context unneeded;
   here->leave(unneeded, next, departure::final);
 }
@@ -241,7 +269,10 @@ void scheduler::make_fiber_of_job() {
   begin_quantum(&made);
 }
 
-// Whatever makes the member leave its stack, it comes back here, on this worker: a leash is not handed off.
+// The job's frame takes the place of the main stack: whatever makes the member leave its stack, the switch comes back
+// here, on this worker, because a leash is not handed off. A visit is due at each dispatch meanwhile, so next_local
+// returns null and no other fiber runs in between. Before the member is published, its `run` is set again, so that a
+// queue gives it to run_leashed. It may have left the strand meanwhile, and is then an ordinary fiber.
 void scheduler::run_on_leash(task& member) noexcept {
   context mine;
   context* const main = std::exchange(switch_.main, &mine);
@@ -264,6 +295,8 @@ void scheduler::run_on_leash(task& member) noexcept {
 }
 
 void scheduler::renew_leash() noexcept {
+  // The main stack of a fiber on a leash is its job's, so the switch goes there; else it goes to the worker's loop,
+  // which takes the fiber from a queue as a leashed one.
   task& self = *running();
   if (!leashed()) self.run = run_leashed;
   switch_.left.yields(self);
@@ -272,8 +305,9 @@ void scheduler::renew_leash() noexcept {
 
 // ---- what to run next: this worker's own ----
 
-// The next of this worker's own queues, or null when the main stack must see to it: nothing is left here, or something
-// is due that takes locks or time. Called with a wait's lock held, so it must stay short.
+// The next of this worker's own queues. Null when the main stack must choose: nothing is left here, a visit is due, or
+// the slot was taken so often in a row that others come first. Called by a fiber that is about to wait, with its
+// queue's lock held, so it takes no lock and makes no system call.
 job* scheduler::next_local() noexcept {
   if (!pace_.count_dispatch()) return nullptr;
   if (has_slot()) {
@@ -285,6 +319,10 @@ job* scheduler::next_local() noexcept {
 
 // ---- the worker's thread ----
 
+// The loop of a worker: choose, then leave the main stack for what was chosen. Fibers switch to each other directly, so
+// a turn of this loop is a visit, the start of work after a search, or the end of a sleep.
+// The steps: next() takes own work, search() takes others', park() sleeps. Each may return null; then the loop begins
+// again, because the sleep has made this worker a searcher, or the runtime ends.
 task* scheduler::run() noexcept {
   context main;
   switch_.main = switch_.thread_main = &main;
@@ -298,10 +336,14 @@ task* scheduler::run() noexcept {
     job* chosen = next();
     if (!chosen) chosen = search();
     if (!chosen) chosen = park(stopping);
+    // After park, so that a worker that was woken for a request answers it before it runs anything.
     if (home_.attention.any()) [[unlikely]]
       chosen = attend(chosen, stopping);
     if (!chosen) continue;
+    // A searcher that has found work wakes the next one, so that searchers follow the work.
     home_.parker.end_search(*this, eager());
+    // Here the worker may be left to another thread (begin_handoff). Then this thread comes back as another
+    // switch_thread, and must not touch the worker.
     switch_thread* here = leave(main, chosen, departure::returns);
     while (here == this && switch_.left.what == departed::calling) [[unlikely]]
       here = make_call(main);

@@ -1,7 +1,7 @@
 #pragma once
 
-// One worker's part of the runtime: the switch from fiber to fiber, and the loop on the thread's own stack that takes its
-// own work, steals, polls and parks. Its queues, its judgements and its caches are classes of their own, which see
+// One worker's part of the runtime: the switch from fiber to fiber, and the loop on the thread's own stack that takes
+// its own work, steals, polls and parks. Its queues, its judgements and its caches are classes of their own, which see
 // nothing of each other. docs/scheduler.md tells the whole.
 //
 // State shared with other threads, each part with its State block

@@ -1,5 +1,9 @@
 // What a worker does on its thread's own stack when its queues give nothing, or when something is due that takes locks
-// or time: the shared queue, the event loop, other workers' queues, sleep.
+// or time: the shared queue, the event loop, other workers' queues, sleep. Owner only, except the thief's half of a
+// theft.
+//
+// The order of the sources is a compromise. Own work is in this processor's caches. The shared queue costs a lock. A
+// theft costs the transfer of the fibers' memory, and a poll is a system call.
 
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/evloop/event_loop.hpp>
@@ -13,37 +17,45 @@
 #include <utility>
 
 namespace ulexite::detail {
-// The main stack's choice, which never blocks either.
+// The main stack's first choice: own work, or what is due besides it. It never blocks, and it takes nothing from
+// another worker, except at a visit from one that is stuck.
 job* scheduler::next() noexcept {
   if (pace_.visit_due())
     if (job* const due = housekeeping()) return due;
+  // next_local has left the slot to the others that wait. Its fiber goes behind them, and the streak begins again.
   if (has_slot() && queues_.slot_had_its_share() && may_have_work()) {
     queues_.end_slot_streak();
     if (job* const patient = queues_.take_slot()) add(*patient);
   }
   if (job* const mine = next_local()) return mine;
-  // Last: the fiber that forked takes them back for less, if it comes back soon.
+  // Forks come last: if the forking fiber resumes soon, it takes them back more cheaply.
   if (job* const forked = forks_.start_next(false)) return forked;
   if (has_pinned()) [[unlikely]]
     if (job* const pinned = take_pinned()) return pinned;
+  // Without a search, which would make this worker a searcher. A thief that has become patient does not take a batch of
+  // tiny fibers by this way either.
   return thefts_.may_take() || few_injected() ? take_injected(tuning::inject_batch) : nullptr;
 }
 
-// Every so many dispatches: the event loop gets its turn, the shared queue and the forks too, and a victim that does
-// not get on.
+// A visit. A worker with endless work of its own polls the event loop here, takes a few from the shared queue, and
+// starts a fork, so that none of these starves. It also helps a worker that is stuck. Returns what to run first, or
+// null.
 job* scheduler::housekeeping() noexcept {
   const std::int64_t now = now_ns();
   pace_.begin_visit(now);
   if (traced()) record(trace_kind::queue, queued());
   notice_.judge_slot_wake(now, queues_.alone());
+  // The first of the fired fibers waits like the others: this worker has own work.
   if (pace_.poll_due(now)) {
     poll_events(false);
     pace_.forget_poll();
+    // A worker that visits rarely is no good poller: if none watches the loop now, another worker should.
     if (eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
   }
   const bool leave_forks = pace_.take_leave_forks();
   const bool forks_first = pace_.forks_first(leave_forks);
   pace_.visit_done();
+  // Fibers that only this worker can run come first: no other worker can help them.
   job* due = has_pinned() ? take_pinned() : nullptr;
   if (!due && forks_first) due = forks_.start_next(true);
   if (due || (due = take_injected(tuning::visit_batch)) || (!leave_forks && (due = forks_.start_next(true))))
@@ -51,8 +63,8 @@ job* scheduler::housekeeping() noexcept {
   return probe_stuck_victim();
 }
 
-// A worker that did not dispatch between two of our looks at it is stuck in a long fiber: half of what waits behind
-// that comes here. One that gets on is left alone.
+// A worker that has dispatched nothing between two visits of this one is stuck in a long fiber: half of what waits
+// behind that fiber is moved here. A worker that makes progress is left alone. Each visit watches one other worker.
 job* scheduler::probe_stuck_victim() noexcept {
   const std::size_t workers = home_.schedulers.size();
   if (workers == 1) return nullptr;
@@ -70,12 +82,14 @@ job* scheduler::probe_stuck_victim() noexcept {
   return stolen;
 }
 
-// Up to `most` from the shared queue, of which this worker's share: the first is returned, the others go to its deques.
+// Takes this worker's share of the shared queue, but at most `most`, because the lock is held meanwhile. The first is
+// returned, the others go to this worker's deques, where thieves find them. Fibers that were woken go before the
+// others.
 job* scheduler::take_injected(std::size_t most) noexcept {
   const std::size_t length = home_.injected.size();
   if (length == 0) return nullptr;
 #ifdef ULEXITE_DEBUG_MIGRATE
-  // What ran here last is left to another worker, a few times.
+  // For tests: a fiber that ran here last is left to another worker, a few times.
   for (int attempt = 0; attempt < 8; ++attempt) {
     intrusive_queue<job> one, woken_one;
     home_.injected.take(1, one, woken_one);
@@ -108,6 +122,9 @@ job* scheduler::take_injected(std::size_t most) noexcept {
 
 // ---- searching, polling, parking ----
 
+// One round over all workers, from a random one on, so that thieves do not meet at the same victim. The kinds are in
+// the order of their worth: fibers, then jobs, then the oldest fork, which is the largest part of its computation. One
+// slot is tried in a round, and only in the last round of a search, because it costs a heavy fence.
 job* scheduler::steal(bool slots_too) noexcept {
   const std::size_t n = home_.schedulers.size();
   const std::size_t start = thefts_.first_victim(n);
@@ -128,18 +145,20 @@ job* scheduler::steal(bool slots_too) noexcept {
   return nullptr;
 }
 
-// What a worker woke last it runs next, and is better left to it: the two fibers are likely to go on waking each other,
-// and on two workers they would meet on the channel between them for each item. Unless it has to wait for longer than
-// it would travel. (As in Go, which waits 3 us before it steals what runs next.)
+// Whether the victim dispatches nothing for about 3 us, as in Go. The fiber in its slot and the one that woke it are
+// likely to wake each other again. On two workers they would contend for the channel between them for each item. So the
+// slot is left to the victim, unless the fiber there waits for longer than it would take to travel.
 bool scheduler::stands_still(const scheduler& victim) noexcept {
   const auto before = victim.counters().dispatches.get();
   for (int i = 0; i < 128 && victim.has_slot(); ++i) cpu_relax();
   return victim.counters().dispatches.get() == before;
 }
 
-// A few in the shared queue are no batch of tiny ones: whoever put them there waits for a worker.
+// Whether the shared queue holds only a few. Then they are no batch of tiny fibers, for which patience would pay, and
+// the thread that has put them there waits for a worker.
 bool scheduler::few_injected() const noexcept { return home_.injected.size() < tuning::smallest_batch; }
 
+// The shared queue or a theft. How much it brought, and when, is noted for the judgement of the next search.
 job* scheduler::take_from_others(bool slots_too) noexcept {
   const std::size_t before = queues_.size();
   job* const taken = take_injected(tuning::inject_batch);
@@ -152,11 +171,16 @@ job* scheduler::take_from_others(bool slots_too) noexcept {
   return nullptr;
 }
 
+// Looks for work for about as long as a sleep and a wake take, and then returns null. Only so many workers search at a
+// time (begin_search); the others go to sleep at once. A publisher wakes no worker while one searches. So a searcher
+// must not stop without a last check, which the parker makes. A patient thief searches on without taking, and so keeps
+// others from being woken for fibers that are not worth a theft.
 job* scheduler::search() noexcept {
-  if (home_.parker.counts().awake() <= 1) return take_injected(tuning::inject_batch);  // nobody to steal from
+  if (home_.parker.counts().awake() <= 1) return take_injected(tuning::inject_batch);  // no victim is awake
   if (!home_.parker.begin_search(*this)) return nullptr;
   const std::int64_t start = now_ns();
   pace_.note_time(start);
+  // How soon it is out of work again tells whether the last theft was worth it.
   thefts_.judge(start);
   for (std::int64_t now = start;; now = now_ns()) {
     perturb();
@@ -168,6 +192,7 @@ job* scheduler::search() noexcept {
     }
     if (job* const ready = poll_events(true)) return ready;
     if (last || home_.parker.counts().awake() <= 1) return nullptr;
+    // A victim may need this processor to make progress.
     if (home_.threads.crowded()) {
       std::this_thread::yield();
     } else {
@@ -176,7 +201,7 @@ job* scheduler::search() noexcept {
   }
 }
 
-// One turn of the event loop without blocking, unless somebody else is at it.
+// One turn of the event loop without blocking. Null at once if another worker polls it or sleeps in it.
 job* scheduler::poll_events(bool run_first) noexcept {
   if (!home_.parker.try_acquire_poller(*this)) return nullptr;
   event_list ready;
@@ -187,8 +212,9 @@ job* scheduler::poll_events(bool run_first) noexcept {
   return distribute(ready, run_first);
 }
 
-// Makes the fibers of the events runnable, in their order, here, where others can take half of them; what has no room, for
-// all. With `run_first` the first is returned instead, to run at once, for which nobody need be woken.
+// Makes the fibers of the events runnable, in their order, in this worker's woken deque, where thieves take half of
+// them. Those that have no room go to the shared queue, with all behind them, so that their order stays. With
+// `run_first` the first is returned to run at once, so no other worker is woken for a single event.
 job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
   if (ready.empty()) return nullptr;
   counters().events.add(ready.size());
@@ -205,6 +231,7 @@ job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
   return first;
 }
 
+// The user's hook gets the sleep as a function, which it must call once.
 scheduler::outcome scheduler::sleep() {
   if (!home_.options.on_thread_idle) return home_.parker.park(*this);
   struct {
@@ -220,6 +247,9 @@ scheduler::outcome scheduler::sleep() {
   return call.ended;
 }
 
+// The end of the search: checks all queues once more, with the sleep announced, and sleeps (parker.hpp). It sleeps on
+// the worker's condition variable, or in the event loop, and then brings the events that have ended the sleep. Returns
+// a fiber of those; null if the worker was woken, which makes it a searcher, or has seen work. `stopping`: it must end.
 job* scheduler::park(bool& stopping) noexcept {
   event_list ready;
   ready_ = &ready;
@@ -237,14 +267,16 @@ job* scheduler::park(bool& stopping) noexcept {
   stopping = ended == outcome::stopping;
   job* first = nullptr;
   if (!ready.empty()) {
+    // A worker that has slept in the loop comes back as a searcher, and has found work.
     home_.parker.end_search(*this, eager());
     first = distribute(ready, true);
-    // Whoever watched the event loop goes to run a fiber, perhaps a long one.
+    // This worker has watched the event loop, and goes to run a fiber, perhaps a long one: another should watch.
     if (first && eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
   }
   return first;
 }
 
+// Called by the parker, on the thread of the worker that watches the event loop.
 void runtime_state::sleep_in_loop(worker_slot& worker_slot) noexcept {
   auto& sleeper = static_cast<scheduler&>(worker_slot);
   loop->wait(*sleeper.ready_);

@@ -1,3 +1,11 @@
+// How an agent waits and is resumed. Each suspend function takes the lock of the queue that the agent is in, or an
+// agent that has prepared its wait word; it returns when the wait was claimed, and tells why. The layers, from the
+// outside:
+//   suspend            what the primitives call; the common case goes straight to the worker.
+//   suspend_bounded    adds the agent's own deadline, and a shield.
+//   suspend_any        tells fibers, plain threads and jobs apart.
+//   suspend_with_timer, suspend_thread, scheduler::suspend   do it.
+
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
@@ -12,6 +20,7 @@
 namespace ulexite::detail {
 namespace {
 
+// For the exception or the report: which fiber waits for what, and where that was forbidden.
 std::string words_of_refusal(agent& self, wait_kind kind) {
   const rare_task_state* const rare = self.fiber().rare_state_if_made();
   const std::source_location& where = rare->waits_forbidden_at;
@@ -19,8 +28,9 @@ std::string words_of_refusal(agent& self, wait_kind kind) {
          where.file_name() + ":" + std::to_string(where.line());
 }
 
-// Always prepared, because the thread itself is a claimer without the lock: after its deadline, and when it is poked.
-// Only a thread of an isolated_context is ever asked to stop.
+// A plain thread blocks on its own condition variable. Its wait is always prepared, because the thread itself may claim
+// it without the queue's lock: after its deadline, and when it is poked. Only a thread of an isolated_context is ever
+// asked to stop.
 wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, bool cancellable,
                            std::int64_t deadline) noexcept {
   if (!prepared) self.word.prepare();
@@ -32,7 +42,9 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, b
   return self.word.reason();
 }
 
-// The waiter ends its own wait before it has begun, as cancelled, so that the caller unlinks what it has linked.
+// A wait where none is allowed: in a job, in a stop callback, or under no_suspend. The waiter ends its own wait before
+// it has begun, as cancelled, so that the caller unlinks its node and throws. A wait that cannot be cancelled, and one
+// of a job, would never end: then the process ends.
 [[gnu::cold, gnu::noinline]] wake_reason refuse_wait(agent& self, spin_lock* held, bool prepared,
                                                      wait_mode mode) noexcept {
   if (!self.waits_forbidden)
@@ -48,7 +60,8 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, b
   return self.word.reason();
 }
 
-// The timer may fire before the switch: then its claim is early, and the commit after the switch notices.
+// The timer may fire before the switch: then its claim is early, and the commit after the switch notices. The timer is
+// on this frame, so it is cancelled before the return, perhaps on another worker.
 [[gnu::noinline]] wake_reason suspend_with_timer(task& self, spin_lock* held, bool prepared, wait_mode mode,
                                                  std::int64_t deadline) noexcept {
   if (!prepared) self.agent().word.prepare();
@@ -70,7 +83,9 @@ wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, wait_mode m
   return this_scheduler()->suspend(held, prepared, mode);
 }
 
-// The agent's own deadline bounds what may be cancelled, and is told from that of the operation.
+// The agent's own deadline ends only waits that may be cancelled, and then as a cancellation: the operation's own limit
+// is a result, but the deadline is a reason to stop. So the nearer of the two is armed, and it is noted which one it
+// was.
 wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, wait_mode mode,
                             std::int64_t deadline) noexcept {
   const wait_mode heard = mode.cancellable_if(!self.shielded);
@@ -82,7 +97,7 @@ wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, wait_mo
   return wake_reason::cancelled;
 }
 
-// Out of line, as is the first suspend below, so that those who call them for what is rare need no frame.
+// Out of line, as is the first suspend below, so that their callers need no frame on the fast path.
 [[gnu::noinline]] void resume_elsewhere(agent& agent) noexcept {
   if (agent.kind == agent_kind::thread) {
     static_cast<thread_agent&>(agent).resume();
@@ -95,6 +110,8 @@ wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, wait_mo
 
 void resume(agent& agent) noexcept { resume(agent, this_scheduler()); }
 
+// A fiber of this worker's runtime runs next here. A fiber of another runtime goes into that one's shared queue, and a
+// plain thread is woken. `worker` saves the callers that know it a look-up.
 void resume(agent& agent, scheduler* worker) noexcept {
   if (worker && agent.kind != agent_kind::thread && &worker->home() == &agent.fiber().home()) [[likely]] {
     worker->wake(agent.fiber());
@@ -103,6 +120,8 @@ void resume(agent& agent, scheduler* worker) noexcept {
   }
 }
 
+// The callbacks run on the calling agent, which must not wait meanwhile: the agent counts as a job. They may request
+// another stop, so the former state is restored.
 void run_stop_callbacks(std::stop_source source) noexcept {
   agent& self = this_agent();
   const agent_kind kind = self.kind;
@@ -118,6 +137,7 @@ void run_stop_callbacks(std::stop_source source) noexcept {
   return suspend_bounded(self, &held, false, mode, deadline);
 }
 
+// The fast path: a fiber that waits without any time limit. It knows its worker already, so nothing is looked up.
 wake_reason suspend(caller self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
   agent& agent = *self.agent;
   if (agent.kind == agent_kind::fiber && deadline == no_deadline && agent.deadline == no_deadline) [[likely]]
@@ -129,6 +149,7 @@ wake_reason suspend_prepared(agent& self, wait_mode mode, std::int64_t deadline)
   return suspend_bounded(self, nullptr, true, mode, deadline);
 }
 
+// A shield hides a stop. A deadline that has ended a wait stays the cause as long as that deadline holds.
 std::error_code stop_cause(const agent& self) noexcept {
   if (self.word.stop_requested() && !self.shielded) return errc::cancelled;
   if (self.expired) return errc::deadline_exceeded;
@@ -139,6 +160,7 @@ void throw_stop_cause(const agent& self) {
   if (const std::error_code cause = stop_cause(self)) throw_cancelled(cause);
 }
 
+// Without a cause the wait was refused under no_suspend: then that is reported.
 void throw_cancelled(std::error_code cause) {
   if (agent& self = this_agent(); !cause && self.waits_forbidden)
     check_may_wait(self, self.fiber().rare_state_if_made()->refused);
@@ -150,17 +172,20 @@ void throw_wait_forbidden(agent& self, wait_kind kind) { throw usage_error(words
 
 void throw_cancelled() { throw_cancelled(stop_cause(this_agent())); }
 
-// What runs under no_suspend is one step: it may hold a lock of the thread's.
+// In a deterministic run every operation ends here, and the controller may let another fiber go first. Code under
+// no_suspend is one step, because it may hold a lock of the thread's.
 void yield_point::pass() noexcept {
   if (!this_controller() || !this_scheduler()) return;
   agent& self = this_agent();
   if (!self.waits_forbidden) yield_if_budget_spent(self);
 }
 
+// Only a fiber can yield; a job and a plain thread have no budget that counts.
 void yield_if_budget_spent(agent& self) noexcept {
   if (self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent()) this_scheduler()->yield_to_woken();
 }
 
+// For the holder of a mutex: whether it pays to spin for it. A hint.
 bool runs_on_a_worker(const agent* who) noexcept {
   scheduler* const here = this_scheduler();
   if (!here) return false;
@@ -174,6 +199,7 @@ task* this_task() noexcept {
   return here ? here->running() : nullptr;
 }
 
+// A plain thread may have been given a runtime for its spawns.
 runtime_state& this_runtime_state() {
   scheduler* const here = inlined_execution().scheduler;
   if (!here) [[unlikely]] {

@@ -19,7 +19,7 @@ struct departed {
     waiting,            // a fiber waits: commit its wait, release the lock that its queue was filled under
     yielding,           // a fiber lets others run: to the ring
     yielding_to_woken,  // a fiber changes places with one that it woke: to the slot
-    ended,              // the loop of a stack has no more to run: the stack can be used again
+    ended,              // the loop of a stack has nothing to run: the stack can be used again
     calling,            // a fiber wants a function called on the main stack, and runs on then
   } what = nothing;
   task* who = nullptr;         // the fiber that has left

@@ -1,3 +1,7 @@
+// The record of a fiber, from its making to its destruction. This file is in runtime/worker, and not beside task.hpp,
+// because each step concerns the worker that it runs on: its blocks, its numbers and its counters are used without
+// locks.
+
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
@@ -29,7 +33,8 @@ static_assert(sizeof(agent) + sizeof(task) + 8 <= 2 * task_pool::granule);
 
 task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blocks() : nullptr; }
 
-// What is rare is called last, here and below, so that the rest need not save registers for it.
+// Counts the fiber, and takes a block from the pool. Here and below the slow path is called last, so that the fast path
+// saves no registers.
 [[gnu::noinline]] void* allocate_slow(runtime_state& home, unsigned size_class, scheduler* here) {
   home.count_spawn(here);
   try {
@@ -40,6 +45,8 @@ task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blo
   }
 }
 
+// A fiber inherits its spawner's deadline, and a stop of the whole runtime. The fence pairs with the heavy one of
+// request_stop: either this fiber sees the request, or request_stop sees its block and asks it.
 void inherit(task& task) noexcept {
   const agent* const spawner = inlined_execution().agent;
   task.agent().deadline = spawner ? spawner->deadline : no_deadline;  // null: a plain thread that never waited
@@ -48,6 +55,7 @@ void inherit(task& task) noexcept {
     task.agent().word.request_stop();
 }
 
+// Spawns by a thread outside, by a fiber on a leash, and every 128th spawn, for which new numbers are needed.
 [[gnu::noinline]] void publish_slow(task& task) {
   const yield_point at_exit;
   scheduler* const here = initialise(task);
@@ -61,6 +69,8 @@ void inherit(task& task) noexcept {
 
 }  // namespace
 
+// The fast path uses this worker's free list and counter, so it has no locked instruction. A block that was used for a
+// fiber before is an agent already, with its wait word in a valid state.
 void* allocate_task(runtime_state& home, unsigned size_class) {
   scheduler* const here = worker_of(home);
   if (here && !home.fibers.limited()) [[likely]] {
@@ -72,6 +82,7 @@ void* allocate_task(runtime_state& home, unsigned size_class) {
   return allocate_slow(home, size_class, here);
 }
 
+// The closure's constructor has thrown: the fiber counts as ended.
 void deallocate_task(void* room) noexcept {
   runtime_state& home = task_pool::home_of(room);
   scheduler* const here = worker_of(home);
@@ -79,6 +90,7 @@ void deallocate_task(void* room) noexcept {
   task_pool::deallocate(room, blocks_of(here));
 }
 
+// If a name or a stack is refused, the task ends without having been published, and without a handle.
 void apply_options(task& task, const task_options& options) {
   try {
     if (!options.name.empty()) task.set_name(options.name);
@@ -106,11 +118,13 @@ void publish(task& task) {
   here->add(task);
 }
 
+// Called by destroy() only. On the fast path of finish() it is left out, because it has nothing to do there.
 task::~task() {
   delete rare_state_.load(std::memory_order_relaxed);  // no other refers to the task
   if (name) replace_name(nullptr);
 }
 
+// Makes the pool of that size provide one stack now, so that the spawn throws, not the start of the fiber.
 void task::want_stack(std::size_t size) {
   stack_pool& pool = stack_pool::of_size(size);
   pool.provide();
@@ -139,6 +153,8 @@ void task::leave_runtime(scheduler* here) noexcept {
   return now == task_ownership::none || (now == task_ownership::released && lock_.is_free());
 }
 
+// Whether destroy() would have anything to do except to return the block: then finish() takes the slow path. A stack
+// with a canary is checked there too.
 [[gnu::always_inline]] inline bool task::has_something_left() noexcept {
   return holds_locks() || failure || name || operations_.drop ||
          rare_state_.load(std::memory_order_relaxed) ||  // ordered by B
@@ -147,8 +163,8 @@ void task::leave_runtime(scheduler* here) noexcept {
 
 void task::clear_locals_slow() noexcept { rare_state_.load(std::memory_order_acquire)->locals.clear(); }  // A
 
-// The fast path: a detached fiber that leaves nothing only has to return its block. The rare path is called last, so that
-// the fast path saves no registers.
+// The fast path: a detached fiber that leaves nothing only has to return its block. The rare path is called last, so
+// that the fast path saves no registers.
 scheduler* task::finish() noexcept {
   scheduler* const here = worker_of(home());
   // Check in this order: what the owner has left in it can be seen only after its release was seen.
@@ -160,6 +176,9 @@ scheduler* task::finish() noexcept {
   return here;
 }
 
+// With an owner, the fiber ends under the lock, and the owner destroys the task later. The joiner's wait is claimed
+// under the lock, but it is resumed after that, because then the task may be destroyed at any moment. `early`: the
+// joiner has not left its stack yet, and finds the claim itself.
 scheduler* task::finish_slow() noexcept {
   clear_locals();  // those that the end of the closure has made
   if (holds_locks()) fail_for_locks();
@@ -184,6 +203,8 @@ scheduler* task::finish_slow() noexcept {
   return destroy();
 }
 
+// The lock decides which of the two is last: the fiber reads the ownership, and the owner reads done_, each under it.
+// The fast path of finish() reads the ownership without the lock, and therefore asks whether the lock is free.
 void task::release() noexcept {
   lock_.lock();
   ownership().store(task_ownership::released, std::memory_order_release);  // B
@@ -192,9 +213,9 @@ void task::release() noexcept {
   if (last) destroy();
 }
 
-// What is left of the user's is destroyed first. That may wait, and so continue on another worker; a fiber that destroys
-// itself is still a fiber until then. If an owner destroys the task, its runtime may be gone: only the pool is sure to
-// live. Returns the calling worker, if it is one of the task's runtime.
+// What is left of the user's is destroyed first. That may wait, and so continue on another worker; a fiber that
+// destroys itself is still a fiber until then. If an owner destroys the task, its runtime may be gone: only the pool is
+// sure to live. Returns the calling worker, if it is one of the task's runtime.
 scheduler* task::destroy() noexcept {
   report_failure();
   failure = nullptr;
@@ -211,7 +232,8 @@ scheduler* task::destroy() noexcept {
   return here;
 }
 
-// What it holds can no longer be unlocked. Its address stays the owner's, and is given to no other fiber.
+// The locks that it holds can no longer be unlocked. Its block is not used again, because the locks know their holder
+// by its address.
 [[gnu::cold]] void task::fail_for_locks() noexcept {
   if (failure) return;
   try {
@@ -222,6 +244,9 @@ scheduler* task::destroy() noexcept {
   }
 }
 
+// Called when no worker runs, or before the task was published. A fresh fiber still has its closure, which is
+// destroyed. One that has run has a stack with objects that others may refer to: so the stack and the block are kept
+// for ever.
 void task::abandon() noexcept {
   agent().held_locks = 0;  // it is not at fault
   if (state.phase() == fiber_phase::fresh) {
@@ -237,6 +262,7 @@ void task::abandon() noexcept {
   finish();
 }
 
+// A fiber that waits for its own end would wait for ever. In block_in_place it is a plain thread, so it is asked there.
 void task::check_joiner() const {
   if (has_joiner()) throw usage_error("join_handle: two wait for the end of one fiber");
   detail::agent& self = this_agent();
@@ -245,6 +271,9 @@ void task::check_joiner() const {
     throw usage_error("join_handle: a fiber waits in block_in_place for its own end");
 }
 
+// The joiner is entered under the lock, and suspends with the lock held, so the end cannot come in between. A wait that
+// was ended by its deadline or by a stop leaves the entry again; the fiber may have ended meanwhile, and then that
+// counts.
 bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
   detail::agent& self = this_agent();
   {
@@ -271,8 +300,8 @@ bool task::done() noexcept {
   return done_;
 }
 
-// Not for a handle that has gone, if it was taken: its taker may rethrow it as soon as the closure is destroyed, and
-// must not find it going there while we still hold it here.
+// Keeps the exception for the handle. If it was taken already, and there is no owner, it is not kept: its taker may
+// rethrow it as soon as the closure is destroyed, and this task must not refer to it then.
 void task::keep_failure() noexcept {
   if (!failure_taken_ || !is_detached()) failure = std::current_exception();
 }

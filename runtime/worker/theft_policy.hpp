@@ -4,7 +4,8 @@
 //
 // Fibers that end sooner than they travel between cores are better left to the worker that made them. A thief finds out
 // by how soon after a theft of several fibers it is out of work again. If that was too soon, it is patient: it waits
-// before the next theft, longer each time. Meanwhile it remains a searcher, so no other worker is woken for them either.
+// before the next theft, longer each time. Meanwhile it remains a searcher, so no other worker is woken for them
+// either.
 
 #include <ulexite/base/random.hpp>
 #include <ulexite/runtime/worker/tuning.hpp>

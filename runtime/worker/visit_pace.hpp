@@ -1,7 +1,7 @@
 #pragma once
 
-// When a worker visits its main stack although it has work: every so many dispatches, about once in a poll interval, and
-// when another thread asks for it. At a visit it polls the event loop, and takes from the shared queue. Owner only.
+// When a worker visits its main stack although it has work: every so many dispatches, about once in a poll interval,
+// and when another thread asks for it. At a visit it polls the event loop, and takes from the shared queue. Owner only.
 
 #include <ulexite/runtime/worker/tuning.hpp>
 
@@ -49,7 +49,8 @@ class visit_pace {
   // Whether fibers run so long that the event loop must not wait for this worker.
   [[nodiscard]] bool eager() const noexcept { return quanta_per_visit_ <= tuning::eager_dispatches; }
 
-  // Whether this visit should poll. Not if the worker has polled since the last visit, as one does that lives on events.
+  // Whether this visit should poll. Not if the worker has polled since the last visit, as one does that lives on
+  // events.
   [[nodiscard]] bool poll_due(std::int64_t now) noexcept {
     if (std::exchange(polled_, false) || now - last_poll_ < tuning::poll_interval) return false;
     last_poll_ = now;
@@ -61,7 +62,8 @@ class visit_pace {
   // The running fiber only lets others go first, so the next visit leaves it the forks that it has made.
   void leave_forks() noexcept { leave_forks_ = true; }
   [[nodiscard]] bool take_leave_forks() noexcept { return std::exchange(leave_forks_, false); }
-  // Whether the forks come before the shared queue at this visit: at every other one, so that neither starves the other.
+  // Whether the forks come before the shared queue at this visit: at every other one, so that neither starves the
+  // other.
   [[nodiscard]] bool forks_first(bool leave_forks) noexcept { return forks_turn_ = !forks_turn_ && !leave_forks; }
 
   // The clock was read. A wait notes the last time that was read, so that no switch needs to read the clock.

@@ -2,10 +2,11 @@
 
 // What is due when this worker wakes a fiber: to wake another worker for it, or to record it. Owner only.
 //
-// The fiber that fills the slot may compute for long, and then another worker should take what is in the slot. Whether it
-// does shows when it leaves the worker, or wakes the next: so a visit is due then. If it did not, there is a pause before
-// another worker is woken again, twice as long each time. Only the time that the thread has computed counts, not the
-// clock's. A worker can lose its processor, perhaps to the worker that it woke, and its fibers lose if they are parted.
+// The fiber that fills the slot may compute for long, and then another worker should take what is in the slot. Whether
+// it does shows when it leaves the worker, or wakes the next: so a visit is due then. If it did not, there is a pause
+// before another worker is woken again, twice as long each time. Only the time that the thread has computed counts, not
+// the clock's. A worker can lose its processor, perhaps to the worker that it woke, and its fibers lose if they are
+// parted.
 
 #include <ulexite/runtime/worker/tuning.hpp>
 
@@ -21,7 +22,7 @@ class wake_notice {
   [[nodiscard]] bool traced() const noexcept { return (bits_ & traced_bit) != 0; }
   void set_traced(bool traced) noexcept { set(traced_bit, traced); }
 
-  // Whether another worker is to be told of a filled slot.
+  // Whether another worker is to be woken for a filled slot.
   [[nodiscard]] bool slot_due() const noexcept { return (bits_ & slot_bit) != 0; }
   void set_slot_due(bool due) noexcept { set(slot_bit, due); }
   // Whether the fiber that filled the slot before has computed too little yet to wake another worker. A system call.

@@ -1,6 +1,7 @@
 #pragma once
 
-// The threads that run the workers of a runtime: how they are started, put on a bench when there are too many, and ended.
+// The threads that run the workers of a runtime: how they are started, put on a bench when there are too many, and
+// ended.
 //
 // State
 //   first_.done      the first worker was started. Set once, with first_.mutex held.
@@ -50,7 +51,8 @@ class worker_threads {
   // when it refuses the first of either. Waits for another caller that is at it. A thread outside, before it publishes.
   void ensure_worker();
 
-  // Starts one more worker, as a searcher, or recalls one from the bench. False: refused, or the runtime ends. Any thread.
+  // Starts one more worker, as a searcher, or recalls one from the bench. False: refused, or the runtime ends. Any
+  // thread.
   [[nodiscard]] bool start() noexcept;
   [[nodiscard]] bool starts_suspended() const noexcept;
   // Makes the calling thread the worker of that number, until that must end or goes to another thread. Returns a fiber
