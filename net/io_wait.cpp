@@ -131,14 +131,26 @@ class fd_watch {
   std::array<event, 2> edges_;
 };
 
+wait_mode waiting_for_fd(int fd, direction direction) noexcept {
+  const wait_kind kind = direction == direction::read ? wait_kind::read : wait_kind::write;
+  return waiting_for(kind, reinterpret_cast<const void*>(static_cast<std::intptr_t>(fd)), cancellable::yes);
+}
+
+// A wait for one direction of one descriptor says so in dumps.
+wait_mode waiting_for_any_of(std::span<const fd_interest> fds) noexcept {
+  const interest first = fds.empty() ? interest::none : fds.front().wanted;
+  if (fds.size() != 1 || (first != interest::read && first != interest::write))
+    return waiting_for(wait_kind::descriptors, nullptr, cancellable::yes);
+  return waiting_for_fd(fds.front().fd, first == interest::read ? direction::read : direction::write);
+}
+
 // The order of steps is that of wait_for_edge. An edge that ended no wait stays remembered in its source, and ends the
 // next wait early, once.
-std::error_code wait_for_edges(std::vector<fd_watch>& watches, std::int64_t deadline) noexcept {
+std::error_code wait_for_edges(std::vector<fd_watch>& watches, wait_mode mode, std::int64_t deadline) noexcept {
   agent& self = this_agent();
   self.word.prepare();
   bool all_armed = true;
   for (fd_watch& each : watches) all_armed &= each.arm(self);
-  const auto mode = waiting_for(wait_kind::descriptors, nullptr, cancellable::yes);
   const bool retracted = !all_armed && self.word.retract();
   const wake_reason reason = retracted ? wake_reason::notified : suspend_prepared(self, mode, deadline);
   for (fd_watch& each : watches) each.disarm();
@@ -156,7 +168,7 @@ std::error_code wait_registered(event_loop& loop, std::span<fd_interest> fds, po
     if (kernel.ready() > 0) return {};
     if (deadline != no_deadline && deadline <= now_ns()) return std::make_error_code(std::errc::timed_out);
     if (registered) {
-      if (const auto error = wait_for_edges(watches, deadline)) return error;
+      if (const auto error = wait_for_edges(watches, waiting_for_any_of(fds), deadline)) return error;
       continue;
     }
     watches.reserve(fds.size());
@@ -209,9 +221,7 @@ std::error_code wait_for_edge(fd_arm& side, int fd, direction direction, std::in
   tie<wake_reason::notified>(edge, self);
   self.word.prepare();
   if (!side.arm(edge) && self.word.retract()) return {};
-  const wait_kind kind = direction == direction::read ? wait_kind::read : wait_kind::write;
-  const void* const number = reinterpret_cast<const void*>(static_cast<std::intptr_t>(fd));
-  const wake_reason reason = suspend_prepared(self, waiting_for(kind, number, cancellable::yes), deadline);
+  const wake_reason reason = suspend_prepared(self, waiting_for_fd(fd, direction), deadline);
   if (reason == wake_reason::notified) return {};
   side.disarm(edge);
   if (reason == wake_reason::timed_out) return std::make_error_code(std::errc::timed_out);
