@@ -8,6 +8,7 @@
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/task_group.hpp>
 
+#include <atomic>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -86,7 +87,7 @@ TEST_P(Times, CountWhatThreadsTimersAndFibersWake) {
     outside.join();
     auto_reset_event ping, pong;
     const auto between = count();
-    bool enough = false;
+    std::atomic<bool> enough{false};
     auto other = spawn([&] {
       for (ping.wait(); !enough; ping.wait()) pong.set();
     });
