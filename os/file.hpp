@@ -2,7 +2,7 @@
 
 // Files of a file system. Each call is made on a thread that may block, by one trip of ulexite::blocking, in which it
 // loops as often as it takes: so a slow disk holds no worker. Some calls need no such trip: the size; a read of what
-// lies in memory; a write that the file system takes without a wait (XFS does, ext4 does not); any read and write in
+// lies in memory; a write that the file system takes without a wait (XFS does, ext4 does not); reads and writes in
 // tmpfs; the opening of an existing file of a local disk whose path lies in memory. What waits is a cancellation point
 // until that thread has begun; what has begun is waited for, so nothing is ever half told. On a plain thread: ordinary
 // calls.

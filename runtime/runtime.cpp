@@ -11,6 +11,8 @@
 #include <ulexite/runtime/worker/probes.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -112,7 +114,7 @@ void runtime::dump_json(std::ostream& out, const dump_options& options) const {
 
 void runtime::write_prometheus(std::ostream& out, const prometheus_options& options) const {
   if (ended()) throw usage_error("runtime::write_prometheus was called after shutdown");
-  const auto long_wait = static_cast<std::uint32_t>(options.long_wait.count());
+  const auto long_wait = static_cast<std::uint32_t>(std::clamp<std::int64_t>(options.long_wait.count(), 0, UINT32_MAX));
   const detail::runtime_report report = collect(*state_, {.backtraces = long_wait != 0}, long_wait);
   detail::write_prometheus(out, report);
   if (long_wait != 0) detail::write_long_waits(out, report, options.most_places);

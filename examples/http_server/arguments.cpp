@@ -26,7 +26,8 @@ void describe_limits(CLI::App& app, limits& bounds) {
   add_time(app, "--idle-time", bounds.idle_time, "that a client may take to begin its next request");
   add_time(app, "--header-time", bounds.header_time, "for the whole header of a request to arrive");
   add_time(app, "--body-time", bounds.body_time, "for its whole body");
-  add_time(app, "--write-time", bounds.write_time, "that a client may take to read each 64 KiB of an answer");
+  add_time(app, "--write-time", bounds.write_time,
+           "that a client may take to read each 64 KiB of an answer, or 256 KiB of a large file");
   add_size(app, "--least-rate", bounds.least_rate,
            "of an answer that a client must take a second, on the whole; 0: no limit");
   add_size(app, "--header-size", bounds.header_size, "of a request's header");

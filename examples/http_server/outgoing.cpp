@@ -71,7 +71,8 @@ void outgoing::send_file(std::string block, open_file& file, const byte_range& p
     wire_.write_before_file(block);
     return std::size_t{0};
   });
-  in_blocks(part, 512 * 1024, [&](std::uint64_t at, std::size_t size) {
+  // At the default least rate a block takes half of the write time.
+  in_blocks(part, 256 * 1024, [&](std::uint64_t at, std::size_t size) {
     return timed(size, [&] { return wire_.send_file(file.native_handle(), at, size); });
   });
 }

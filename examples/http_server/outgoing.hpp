@@ -11,7 +11,7 @@
 namespace http_server {
 
 // The answer as it goes out. What sends throws as wire::fail does when the connection fails, or the client does not
-// take a block in the write time: 64 KiB, or 512 KiB of a file that the system sends. Nor may all writes together take
+// take a block in the write time: 64 KiB, or 256 KiB of a file that the system sends. Nor may all writes together take
 // longer than the write time and the time of the answer at the least rate: else a client that takes a block now and
 // then would hold its connection for hours.
 class outgoing {

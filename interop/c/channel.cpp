@@ -153,7 +153,7 @@ int ulx_try_receive(ulx_channel* channel, void* element) noexcept {
 
 bool ulx_close(ulx_channel* channel) noexcept { return !refused_in_handler() && channel->of.close(); }
 
-size_t ulx_channel_length(const ulx_channel* channel) noexcept { return channel->of.size(); }
+size_t ulx_channel_length(const ulx_channel* channel) noexcept { return refused_in_handler() ? 0 : channel->of.size(); }
 
 int ulx_select(ulx_case* cases, size_t count, int64_t deadline, size_t* chosen) noexcept {
   return guarded([&] { return select_among(std::span(cases, count), deadline, chosen); });

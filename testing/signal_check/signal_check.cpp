@@ -73,4 +73,12 @@ sighandler_t signal(int number, sighandler_t function) noexcept {
   wanted.sa_flags = SA_RESTART;
   return sigaction(number, &wanted, &former) == 0 ? former.sa_handler : SIG_ERR;
 }
+
+// What the C library makes of `signal` in strict C11: the handler is called once.
+sighandler_t __sysv_signal(int number, sighandler_t function) noexcept {
+  struct sigaction wanted{}, former;
+  wanted.sa_handler = function;
+  wanted.sa_flags = SA_RESETHAND | SA_NODEFER;
+  return sigaction(number, &wanted, &former) == 0 ? former.sa_handler : SIG_ERR;
+}
 }

@@ -4,6 +4,7 @@
 #include "../../examples/http_server/site.hpp"
 #include "fuzz.hpp"
 
+#include <ctime>
 #include <string>
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -20,7 +21,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::require(
         asked.range.size > 0 && asked.range.offset < file_size && asked.range.size <= file_size - asked.range.offset,
         "a range lies in the file");
-  if (const auto time = http_server::parse_http_date(text)) {
+  constexpr std::time_t year_10000 = 253402300800;  // is written, but not read: a year has four digits
+  if (const auto time = http_server::parse_http_date(text); time && *time < year_10000) {
     const std::string printed = http_server::http_date(*time);
     fuzz::require(http_server::parse_http_date(printed) == time, "a date is printed as it is read");
   }
