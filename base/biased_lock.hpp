@@ -18,11 +18,12 @@
 //               itself, reset by others. So a stale value can only tell a worker that it is still favoured.
 //
 // Pairings
-//   A  the favoured worker locks mine_, then loads favoured_; another resets favoured_, then looks at mine_. With a
-//      light fence between the first and a heavy one between the second, either the worker sees that it is favoured no
-//      more, and gives mine_ back, or the other sees mine_ locked, and waits.
-//   B  mine_.unlock, release (spin_lock.hpp A)  ->  the other looks at mine_, acquire: it sees what the favoured worker
-//      wrote. What others wrote, that worker saw when it took shared_, in which nobody else has been since.
+//   A  the favoured worker locks mine_, then loads favoured_; another thread resets favoured_, then loads mine_. A
+//      light fence separates the worker's steps, a heavy one the other's. So either the worker sees that it is no
+//      longer favoured, and unlocks mine_, or the other thread sees mine_ locked, and waits.
+//   B  mine_.unlock, release (spin_lock.hpp A)  ->  the other thread loads mine_, acquire: it sees the writes of the
+//      favoured worker. The favoured worker saw the writes of others when it took shared_; no other thread has held
+//      shared_ since.
 //
 // Checked by tests/model/biased_lock_model.cpp.
 

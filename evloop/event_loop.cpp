@@ -14,12 +14,13 @@
 //   A  wake exchanges wake_pending to true  ->  wait exchanges it to false: writes before the wake are visible after
 //      the wait, even if the wake found the flag set and wrote no eventfd.
 //
-// No wake is lost. Let a wake find the flag clear: it sets it and writes the eventfd. Until a wait clears the flag, a
-// wait that begins sees it and does not block, though a poll may have consumed the edge: the kernel orders the write,
-// which comes after the flag was set, before the poll's return. A wait that missed the flag had not consumed the edge,
-// so the edge ends it. Let a wake find the flag set: some wait has not cleared it yet, is or will be ended by the
-// above, and clears the flag after this wake: this is "the present or the next wait". The write of a wake may come
-// after a wait has seen and cleared the flag: then some later wait ends for nothing, which is allowed.
+// No wake is lost. First case: a wake finds the flag clear. It sets the flag and writes the eventfd. Until a wait
+// clears the flag, a wait that begins sees it and does not block. This holds even if a poll has consumed the edge: the
+// kernel orders the write, which follows the setting of the flag, before the poll's return. A wait that missed the flag
+// had not consumed the edge, so the edge ends it. Second case: a wake finds the flag set. Then some wait has not
+// cleared it yet. That wait ends by the first case, and clears the flag after this wake. It is "the present or the next
+// wait". The write of a wake may follow after a wait has seen and cleared the flag. Then some later wait ends early,
+// which is allowed.
 //
 // Checked by tests/model/event_loop_model.cpp.
 

@@ -93,7 +93,7 @@ void timers::fire(event_list& ready) noexcept {
 bool timers::fire_some(shard_state& shard, std::int64_t time, event_list& ready) noexcept {
   std::lock_guard guard(shard.lock);
   for (int turn = 0; turn < 64 && shard.heap.earliest() <= time; ++turn) {
-    // The claim is called under the lock: whoever cancels waits for it, and nobody touches the timer afterwards.
+    // The claim is called under the lock: a canceller waits for it, and nothing uses the timer afterwards.
     timer_event& timer = shard.heap.pop();
     if (timer.claim(timer)) ready.push(timer);
   }
@@ -114,7 +114,7 @@ bool timers::begin_wait() noexcept {
   const std::int64_t deadline = next_deadline();
   const std::int64_t time = now();
   if (deadline <= time) {
-    wake_at_.store(nobody, std::memory_order_relaxed);  // who misses it comes for the lock, and sees it there
+    wake_at_.store(nobody, std::memory_order_relaxed);  // an armer that misses it takes the lock, and sees it there
     return false;
   }
   const bool stands = alarm_ > time && alarm_ <= deadline;  // in the future, so it has not fired yet
@@ -125,7 +125,7 @@ bool timers::begin_wait() noexcept {
 
 void timers::end_wait() noexcept {
   std::lock_guard guard(alarm_lock_);
-  wake_at_.store(nobody, std::memory_order_relaxed);  // who misses it comes for the lock, and sees it there
+  wake_at_.store(nobody, std::memory_order_relaxed);  // an armer that misses it takes the lock, and sees it there
 }
 
 // Sees to it that the blocked thread, if it is still there, wakes at `deadline`.

@@ -5,8 +5,8 @@
 #include <ulexite/fiber/floating_controls.hpp>
 #include <ulexite/fiber/stack.hpp>
 
-// A sanitizer changes the layout of what follows, so a program must be built like its library: if it is not, it does
-// not link, for want of one of these.
+// A sanitizer changes the layout of the classes below, so a program must be built like its library. If it is not, one
+// of these symbols is missing and it does not link.
 #if ULEXITE_ASAN
 #define ULEXITE_BUILT_AS ulexite_is_built_with_address_sanitizer
 #elif ULEXITE_TSAN

@@ -3,8 +3,8 @@
 // Stacks and their owners.
 //
 // Pairings
-//   A  the worker that puts a fiber on a stack (scheduler.cpp) stores owner, release  ->  the overflow handler, on
-//      whichever thread faulted, loads it (stack_overflow.cpp), acquire: it sees the identity complete.
+//   A  the worker that puts a fiber on a stack (scheduler.cpp) stores owner, release  ->  the overflow handler, on the
+//      thread that faulted, loads it (stack_overflow.cpp), acquire: it sees the complete identity.
 
 #include <ulexite/base/cache_line.hpp>
 #include <ulexite/fiber/spawn_place.hpp>
@@ -22,8 +22,8 @@ struct fiber_identity {
   spawn_place where;
 };
 
-// One stack, described apart from its memory so that unused stacks can be given back whole. A descriptor, once made,
-// lives as long as the process. A cache line of its own: neighbours serve different workers.
+// The descriptor of a stack. It is apart from the stack's memory, so that this memory can be returned whole. A
+// descriptor lives as long as the process. It has its own cache line, because neighbours serve different workers.
 //
 // State
 //   owner   the fiber that is on the stack; null: none. Written by the worker that runs that fiber. Another thread may
@@ -33,7 +33,7 @@ struct alignas(cache_line) stack {
   char* low = nullptr;                                // lowest usable byte, just above the guard
   char* high = nullptr;                               // one past the highest byte
   std::atomic<const fiber_identity*> owner{nullptr};  // A
-  void* sanitizer = nullptr;                          // context.cpp's, for ThreadSanitizer
+  void* sanitizer = nullptr;                          // for ThreadSanitizer, used by context.cpp
   std::uint32_t guard = 0;                            // bytes of the guard, which ends at `low`
   bool dirty = false;                                 // memory may be committed
   bool canary = false;                                // no guard was possible: checked when returned

@@ -1,5 +1,5 @@
-/* Boehm's collector beside Ulexite, for C and C++, on Linux: nothing is paid at a switch. Include it in one source file, with
- * <gc/gc.h> (8.2 or later) to be had, and link with -lgc. C is compiled with -D_GNU_SOURCE.
+/* Boehm's collector beside Ulexite, for C and C++, on Linux. A switch costs nothing extra. Include it in one source
+ * file; it needs <gc/gc.h> (8.2 or later). Link with -lgc. C is compiled with -D_GNU_SOURCE.
  *
  *   ulx_boehm_start();                      // first in main, instead of GC_INIT
  *   ulx_hooks hooks = ULX_INIT(ulx_hooks);

@@ -41,11 +41,11 @@ struct inspector_options {
   std::size_t max_connections = 8;  // at a time
 };
 
-// Serves the page of one runtime, on a thread of its own, so it answers when all of that runtime's workers are stuck.
-// Because of this thread the runtime no longer finds that all its fibers wait for ever (runtime_options::on_deadlock);
-// it still finds circles. The page shows both. Beside the page, GET /dump.txt, /dump.json and /metrics (Prometheus)
-// give what runtime::dump, dump_json and write_prometheus write, the last with /metrics?long_wait_ms=N also the waits that are
-// longer, and /trace?ms=N records for so long.
+// Serves the page of one runtime on its own thread. So the page answers when all workers of that runtime are stuck.
+// Because of this thread the runtime no longer detects that all its fibers wait for ever
+// (runtime_options::on_deadlock). It still detects circles of waits. The page shows both. GET /dump.txt, /dump.json and
+// /metrics (Prometheus) return the output of runtime::dump, dump_json and write_prometheus. GET /metrics?long_wait_ms=N
+// also counts the waits that are longer. GET /trace?ms=N records a trace for N milliseconds.
 class inspector {
  public:
   // Starts to serve the page of `watched`. The runtime must outlive the inspector, and must not be shut down earlier.

@@ -147,11 +147,12 @@ class tls_session {
 
 }  // namespace detail
 
-// A stream that is TLS over `Stream`, which must outlive it and is used by nothing else meanwhile: a tcp_stream, or any
-// class with read_some and write_some in both forms. One fiber or thread may read while another writes. The handshake is
-// made by the first operation, or by handshake(). An idle connection keeps some 17 KiB, of which 14 are OpenSSL's, beside
-// the stream below and its fiber. OpenSSL runs on the stack of the worker's thread (on_thread_stack), so the fiber's stack
-// stays small. So callbacks of yours that OpenSSL calls must not wait.
+// A TLS stream over another stream. `Stream` is tcp_stream, or any class with read_some and write_some in both forms.
+// The stream below must outlive this one, and nothing else may use it meanwhile. One fiber or thread may read while
+// another writes. The first operation makes the handshake, unless handshake() was called before. An idle connection
+// keeps some 17 KiB, of which 14 are OpenSSL's. To this add the stream below, and its fiber. OpenSSL runs on the stack
+// of the worker's thread (on_thread_stack), so the fiber's stack stays small. Therefore your callbacks that OpenSSL
+// calls must not wait.
 template <class Stream>
   requires net::readable_stream<Stream> && net::writable_stream<Stream>
 class tls_stream {
@@ -386,9 +387,9 @@ class tls_stream {
   Stream& under_;
   mutex state_;  // guards the content of session_, and left_over_
   std::unique_ptr<detail::tls_session> session_;
-  mutex handshake_;                // held by the one that makes it
+  mutex handshake_;                // held during the handshake
   std::atomic<bool> done_{false};  // State: the handshake is over; set once, with handshake_ held
-  mutex sending_;                  // held by the one that sends; guards chunk_
+  mutex sending_;                  // held by the sender; guards chunk_
   std::string chunk_;
   bool left_over_ = false;          // chunk_ has bytes that no sender will send
   std::size_t reads_ = small_read;  // the reader's

@@ -2,13 +2,13 @@
  * the linker is not g++). docs/embedding.md is a guide.
  *
  * Rules for all of it
- *   - Nothing throws. A function that can fail returns 0 or an error: an errno value or one of ULX_E...; one that
- *     returns a pointer gives NULL, and the error is in errno. Wrong use also says on stderr what was wrong.
- *   - A struct that the caller fills begins with its size, which ULX_INIT sets. Later versions only append fields, and 0
- *     is the default of each. A size of 0, or fields that this library does not know and that are not 0: EINVAL.
- *   - A time is a number of nanoseconds; a deadline is a time of ulx_now(). ULX_FOREVER never comes; a deadline that is
- *     over lets a call do what it can without waiting.
- *   - "Waits" means that a fiber leaves its worker to others; a plain thread really blocks. Hooks, visits and jobs must
+ *   - Nothing throws. A function that can fail returns 0 or an error: an errno value or one of ULX_E...; a function
+ *     that returns a pointer returns NULL, with the error in errno. Wrong use also prints a message on stderr.
+ *   - A struct that the caller fills begins with its size, which ULX_INIT sets. Later versions only append fields, and
+ *     0 is the default of each. A size of 0, and non-zero fields that this library does not know, are EINVAL.
+ *   - A time is a number of nanoseconds; a deadline is a time of ulx_now(). ULX_FOREVER is no limit. With a deadline in
+ *     the past a call does as much as it can without waiting.
+ *   - "Waits" means that a fiber leaves its worker to other fibers; a plain thread blocks. Hooks, visits and jobs must
  *     not wait. A wait in a hook of memory or of fibers, or in a stopped world, returns ULX_EUSAGE. One in a job or in
  *     thread_idle ends the process, with a message.
  *   - A callback must not leave by longjmp or an exception. setjmp and longjmp within one fiber's own calls are fine.
@@ -84,9 +84,10 @@ typedef struct {
   size_t size;
   void* user; /* the first argument of each */
 
-  /* Memory that may hold the embedder's pointers: what lies in channels, handles, results. NULL: malloc and free. A
-   * collector gives memory that it scans and does not collect. Of the whole process: the first runtime that is made with
-   * them sets them, another that differs is refused with EINVAL. `allocate` aligns as malloc, and may return NULL. */
+  /* Memory that may hold the embedder's pointers: for channels, handles, results. NULL: malloc and free. A collector
+   * should return memory that it scans and does not collect. They hold for the whole process: the first runtime that
+   * has them sets them, and a runtime with others is refused with EINVAL. `allocate` aligns as malloc, and may return
+   * NULL. */
   void* (*allocate)(void* user, size_t bytes);
   void (*release)(void* user, void* memory);
 
@@ -351,11 +352,11 @@ ULX_API bool ulx_stack_around(const void* address, const void** low, const void*
  * stopped world. */
 ULX_API size_t ulx_backtrace(const ulx_fiber_info* fiber, void** addresses, size_t most) ULX_NOEXCEPT;
 
-/* Brings every worker but the caller's to a stop between two fibers. ULX_ETIMEDOUT after `patience` nanoseconds with
- * nothing stopped; late(user, fiber), if not NULL, is called for those that did not come. ULX_EUSAGE while it is stopped
- * already, or another is about to: fibers that may want it at the same time lock a ulx_mutex before. Plain threads,
- * ulx_blocking and ulx_block_enter are not stopped. The caller must not wait before ulx_start_world, which it calls
- * itself. */
+/* Stops every worker except the caller's between two fibers. ULX_ETIMEDOUT after `patience` nanoseconds, and then
+ * nothing is stopped; late(user, fiber), if not NULL, is called for the fibers that did not stop. ULX_EUSAGE while it
+ * is stopped already, or another caller is about to stop it: fibers that may want it at the same time lock a ulx_mutex
+ * before. Plain threads, ulx_blocking and ulx_block_enter are not stopped. The caller must not wait before
+ * ulx_start_world, which it calls itself. */
 ULX_API int ulx_stop_world(ulx_runtime* runtime, int64_t patience, void (*late)(void* user, uint64_t fiber),
                            void* user) ULX_NOEXCEPT;
 ULX_API int ulx_start_world(ulx_runtime* runtime) ULX_NOEXCEPT;

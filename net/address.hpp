@@ -39,7 +39,7 @@ class address {
   [[nodiscard]] std::vector<endpoint> resolve() const;
   [[nodiscard]] std::vector<endpoint> resolve(std::error_code& error) const;
 
-  // The same port, and the same number or a name that is spelled the same way.
+  // Whether both have the same port, and the same number or a name that is spelled the same way.
   friend bool operator==(const address& a, const address& b) noexcept {
     return a.host_ == b.host_ && a.port_ == b.port_ && a.at_ == b.at_;
   }

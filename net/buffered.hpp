@@ -287,7 +287,7 @@ class buffered_writer {
   std::size_t write_some(const void* data, std::size_t size) { return put(data, size); }
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error) { return put(data, size, error); }
 
-  // Sends what is in the buffer, and waits as often as needed.
+  // Sends the content of the buffer, and waits as often as needed.
   void flush() { send(); }
   void flush(std::error_code& error) { send(error); }
 

@@ -30,7 +30,7 @@ class fd_arm {
 // errc::cancelled, and a passed deadline as std::errc::timed_out. No error means that the caller must try again.
 std::error_code wait_for_edge(fd_arm& side, int fd, direction direction, std::int64_t deadline) noexcept;
 
-// Waits for a descriptor that has no source of its own. A fiber opens one for the time of the wait; a plain thread
+// Waits for a descriptor without its own source. A fiber opens one for the time of the wait; a plain thread
 // blocks in poll(2). Errors are those of wait_for_edge, of poll and of epoll.
 std::error_code wait_without_source(int fd, direction direction, std::int64_t deadline) noexcept;
 

@@ -14,7 +14,7 @@
 namespace ulexite::net {
 namespace {
 
-// 0 for what is no positive number.
+// 0 for a text that is not a positive number.
 int number_in(const char* variable) noexcept {
   const char* const value = std::getenv(variable);
   if (!value) return 0;

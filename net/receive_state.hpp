@@ -1,20 +1,21 @@
 #pragma once
 
-// What a socket's last read tells of the next one: whether its reader asks the system first, or waits first.
+// What is known about a socket's next read after the last one: whether the reader calls read first, or waits first.
 //
-// An edge stands for all there is at its time, so after a read that left nothing behind it is pointless to ask again:
-// what comes later makes a new edge. With one exception: an error (a reset) that arrived in the same edge as the data,
-// since libevent does not tell it from readiness. It would be missed for good. But a send fails on such a socket; so
-// once a send that began after that read has succeeded, there was no error then, and an error from then on makes an
-// edge. Hence a server that answers each request pays no read in vain, and a mere reader pays one per wait.
+// An edge reports all data that is there at its time. So after a read that left nothing, another read is useless: later
+// data makes a new edge. There is one exception: an error (a reset) that arrived in one edge with the data, because
+// libevent does not distinguish it from readiness. A reader that waited would never see this error. But a send fails on
+// such a socket. So if a send that began after the read has succeeded, there was no error then, and a later error makes
+// an edge. Hence a server that answers each request makes no useless read, and a pure reader makes one per wait.
 //
-// A short read alone does not tell that nothing is left. A read of a Unix socket ends at a message that carries
-// descriptors, and where another process goes on writing; one of TCP at the mark of urgent data; one over SCTP, or TLS
-// in the kernel, at the end of a record. But plain TCP tells with each read what it has left (TCP_INQ).
+// A short read alone does not prove that nothing is left. A read of a Unix socket ends at a message that carries
+// descriptors, and also where another process continues to write. A read of TCP ends at the mark of urgent data. A read
+// over SCTP, or TLS in the kernel, ends at the end of a record. But plain TCP reports with each read the number of
+// bytes left (TCP_INQ).
 //
 // State
-//   word_   the number of reads, and what is known. The reader writes it after each read; the writer moves it from drained
-//           to quiet if the number is unchanged.
+//   word_   the number of reads, and the knowledge about the next one. The reader writes it after each read; the writer
+//           moves it from drained to quiet if the number is unchanged.
 //
 // Pairings
 //   A  the reader stores drained in word_ after its read, release  ->  the writer loads it before its send, acquire: the
@@ -33,18 +34,18 @@ namespace ulexite::detail {
 
 class receive_state {
  public:
-  // Whether a read would find nothing, neither data nor an error. The reader.
+  // Whether a read would find neither data nor an error. Called by the reader.
   [[nodiscard]] bool nothing_to_read() const noexcept {
     return (word_.load(std::memory_order_acquire) & known) == quiet;  // B
   }
-  // After a read. `nothing_left`: it left nothing. The reader.
+  // Called by the reader after a read. `nothing_left`: the read left no data.
   void note_read(bool nothing_left) noexcept {
     const std::uint32_t number = (word_.load(std::memory_order_relaxed) & ~known) + one_read;  // the reader counts
     word_.store(number | (nothing_left ? drained : unknown), std::memory_order_release);       // A
   }
-  // Before a send: what its note_send is given. The writer.
+  // Called by the writer before a send. Returns the argument for note_send.
   [[nodiscard]] std::uint32_t before_send() const noexcept { return word_.load(std::memory_order_acquire); }  // A
-  // After a send that has succeeded. The writer.
+  // Called by the writer after a successful send.
   void note_send(std::uint32_t before) noexcept {
     if ((before & known) != drained) return;
     const std::uint32_t after = (before & ~known) | quiet;
@@ -55,7 +56,7 @@ class receive_state {
   enum : std::uint32_t {
     unknown,  // there may be more
     drained,  // the last read left nothing
-    quiet,    // and a send has shown since that there was no error either: wait for an edge before asking
+    quiet,    // as drained, and a later send has proved that there was no error: wait for an edge first
     known = 3,
     one_read = 4,
   };

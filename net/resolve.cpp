@@ -144,7 +144,7 @@ class pooled_lookup final : public detail::blocking_work {
   bool given_up_ = false;
 };
 
-// Asks with names forbidden, which never blocks. The result tells whether the query has a name.
+// Asks with names forbidden, which never blocks. The result shows whether the query has a name.
 bool is_of_numbers(lookup& question) {
   question.ask(AI_NUMERICHOST | AI_NUMERICSERV);
   if (question.error != std::error_code(EAI_NONAME, net::resolve_category())) return true;

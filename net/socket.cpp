@@ -214,7 +214,7 @@ std::error_code socket::register_in(const std::shared_ptr<event_loop>& loop) noe
   return std::make_error_code(std::errc::not_enough_memory);
 }
 
-// Only a fiber waits for an edge.
+// Only fibers wait for edges.
 bool socket::nothing_to_read() const noexcept { return received_.nothing_to_read() && calling_runtime(); }
 
 }  // namespace ulexite::detail

@@ -19,7 +19,7 @@
 
 namespace ulexite::net {
 
-// A Unix socket under a name of its own; see endpoint::local.
+// A Unix socket under its own name; see endpoint::local.
 using unix_stream = tcp_stream;
 using unix_listener = tcp_listener;
 using unix_datagram = udp_socket;

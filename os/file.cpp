@@ -41,16 +41,16 @@ int open_cached(const std::string& path, int flags) noexcept {
       until_not_interrupted([&] { return ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how); }));
 }
 
-// Whether the opening waits for nothing but the way there: a pipe waits for its other end, and a file system without a
-// disk of its own perhaps for another machine or process.
+// Whether the open can wait only for the path lookup. A pipe waits for its other end, and a file system without its own
+// disk may wait for another machine or process.
 bool opens_without_wait(int seen) noexcept {
   struct statx status{};
   return ::statx(seen, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 && S_ISREG(status.stx_mode) &&
          status.stx_dev_major != 0;
 }
 
-// Opens an existing file on this worker, or says -ENOENT, or -EAGAIN if that might wait. What takes the file's place
-// after the look at it must not wait either: hence O_NONBLOCK, which regular files ignore.
+// Opens an existing file on this worker. Returns -ENOENT if there is none, and -EAGAIN if the open might wait. A file
+// that replaces it after the check must not wait either: hence O_NONBLOCK, which regular files ignore.
 int look_and_open(const std::string& path, int flags) noexcept {
   const int seen = open_cached(path, O_PATH | O_CLOEXEC);
   if (seen < 0) return seen;
@@ -59,8 +59,8 @@ int look_and_open(const std::string& path, int flags) noexcept {
   return fd;
 }
 
-// The same, for any mode. A look that is of no use costs a fifth of the trip to the pool. So after one the next opens go
-// there without a look.
+// The same, for any mode. A check that does not help costs a fifth of the trip to the pool. So after one, the next
+// opens go to the pool without a check.
 int open_at_once(const std::string& path, int flags) noexcept {
   static constinit std::atomic<int> looks_left_out{0};
   if ((flags & (O_CREAT | O_TRUNC)) != 0 || detail::has_nul(path)) return -EAGAIN;
@@ -153,7 +153,7 @@ file::~file() {
 
 void file::check(std::error_code error, const char* what) const { throw_if(error, what, name_); }
 
-// What lies in the page cache is taken at once.
+// Takes data from the page cache at once.
 std::size_t file::read_at(void* data, std::size_t size, std::uint64_t offset, std::error_code& error) {
   std::size_t done = 0;
   error = detail::stop_cause(detail::this_agent());

@@ -1,11 +1,11 @@
 #pragma once
 
-// Files of a file system. Each call is made on a thread that may block, by one trip of ulexite::blocking, in which it
-// loops as often as it takes: so a slow disk holds no worker. Some calls need no such trip: the size; a read of what
-// lies in memory; a write that the file system takes without a wait (XFS does, ext4 does not); reads and writes in
-// tmpfs; the opening of an existing file of a local disk whose path lies in memory. What waits is a cancellation point
-// until that thread has begun; what has begun is waited for, so nothing is ever half told. On a plain thread: ordinary
-// calls.
+// Files of a file system. Each operation runs on a thread that may block, in one call of ulexite::blocking, so a slow
+// disk blocks no worker. Some operations run on the worker at once: a query of the size; a read of data that is in
+// memory; a write that the file system takes without a wait (XFS does, ext4 does not); reads and writes in tmpfs; the
+// opening of an existing file of a local disk whose path is in memory. An operation that waits is a cancellation point
+// until the pool's thread has begun it. Then the caller waits for its end, so the result is always known. On a plain
+// thread the operations are ordinary calls.
 //
 // Each operation has two forms. One throws std::system_error that names the operation and the file, or
 // operation_cancelled if the fiber was asked to stop. The other sets a std::error_code: the system's code,

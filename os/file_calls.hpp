@@ -40,13 +40,13 @@ auto until_not_interrupted(Call&& call) noexcept -> decltype(call()) {
     if (const auto result = or_errno(call()); result != -EINTR) return result;
 }
 
-// Opens `path`. The descriptor or -errno.
+// Opens `path`. Returns the descriptor or -errno.
 inline int open_now(const std::string& path, int flags, mode_t permissions) noexcept {
-  if (has_nul(path)) return -EINVAL;  // open would take what stands before it
+  if (has_nul(path)) return -EINVAL;  // open would take the text before it
   return until_not_interrupted([&] { return ::open(path.c_str(), flags, permissions); });
 }
 
-// Calls part(done) until `size` bytes are done, or there are no more. 0 or -errno.
+// Calls part(done) until `size` bytes are done, or the file ends. Returns 0 or -errno.
 template <class Part>
 int in_parts(std::size_t size, std::size_t& done, Part&& part) noexcept {
   while (done < size) {
@@ -58,7 +58,7 @@ int in_parts(std::size_t size, std::size_t& done, Part&& part) noexcept {
   return 0;
 }
 
-// Throws what an operation on `which` has met, if anything: "ulexite: " + what + its name.
+// Throws `error`, if it is one, with the message "ulexite: " + what + the name of `which`.
 inline void throw_if(const std::error_code& error, const char* what, const std::string& which) {
   if (error) fail(error, std::string("ulexite: ") + what + " " + shown(which));
 }

@@ -76,7 +76,7 @@ void write_all(const std::filesystem::path& path, std::string_view data) {
 
 namespace {
 
-// The content of a file that is to take the place of another, until the rename. Its functions return -errno on an error.
+// A file that will replace another one at the rename. Its functions return -errno on an error.
 class replacement {
  public:
   explicit replacement(const std::string& path) : path_(path) {}
@@ -104,7 +104,7 @@ class replacement {
   }
 
  private:
-  // A name that no other file has. Not mkstemp, because the new file is to have the permissions of any other.
+  // Makes a file with a new name. It does not use mkstemp, because the new file must have ordinary permissions.
   int make() {
     for (int attempt = 0;; ++attempt) {
       name_ = path_ + '.' + std::to_string(detail::random_below(UINT32_MAX));
@@ -121,7 +121,7 @@ class replacement {
     if (fd < 0) return fd;
     const file directory = file::adopt(fd, {});
     const int result = until_not_interrupted([&] { return ::fsync(fd); });
-    return result == -EINVAL ? 0 : result;  // there are file systems that know no such thing
+    return result == -EINVAL ? 0 : result;  // some file systems do not support it
   }
 
   const std::string& path_;

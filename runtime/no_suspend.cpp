@@ -7,7 +7,7 @@ namespace ulexite {
 
 using detail::agent_kind;
 
-// As a job it is sent the long way by whatever waits (suspend.cpp), and otherwise left in peace.
+// The fiber counts as a job, so every wait takes the slow path (suspend.cpp), which checks. Nothing else changes.
 no_suspend::no_suspend(std::source_location where, const char* by) {
   detail::agent& self = detail::this_agent();
   if (self.kind != agent_kind::fiber) return;

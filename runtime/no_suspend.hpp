@@ -13,13 +13,13 @@ namespace ulexite {
 // Scopes nest. No effect on a plain thread.
 class [[nodiscard]] no_suspend {
  public:
-  // Throws std::bad_alloc.
+  // Begins the scope. Throws std::bad_alloc.
   [[nodiscard]] explicit no_suspend(std::source_location where = std::source_location::current())
       : no_suspend(where, nullptr) {}
-  // The same for code that calls a function of another, as a hook. What is thrown names `by`, a literal, if the fiber has
-  // room for it; nothing is allocated.
+  // The same for code that calls foreign functions, such as hooks. The exception of a wait names `by`, a literal, if
+  // the fiber has room for it; nothing is allocated.
   [[nodiscard]] explicit no_suspend(const char* by) noexcept : no_suspend(std::source_location(), by) {}
-  // By the fiber that made it.
+  // Ends the scope; only its own fiber may call it.
   ~no_suspend();
   no_suspend(const no_suspend&) = delete;
   no_suspend& operator=(const no_suspend&) = delete;

@@ -45,21 +45,22 @@ struct runtime_options {
   // once per such pause. A wait for a mutex does not end on a request to stop, so with `fail` such a runtime still
   // cannot end.
   deadlock_action on_deadlock = deadlock_action::report;
-  // At this signal the runtime is dumped (runtime::dump) to stderr, or appended to the file that the environment names in
-  // ULEXITE_DUMP, as JSON (runtime::dump_json) if that name ends in .json. 0: no signal, or SIGQUIT if the environment has ULEXITE_DUMP. It costs a thread.
+  // At this signal the runtime writes a dump (runtime::dump) to stderr, or appends it to the file that the environment
+  // variable ULEXITE_DUMP names. If that name ends in .json, the dump is JSON (runtime::dump_json). 0: no signal, or
+  // SIGQUIT if the environment has ULEXITE_DUMP. It costs a thread.
   int dump_signal = 0;
-  // A worker that runs the same fiber for so long is reported, once each time: the fiber, and its backtrace. For that its
-  // thread gets SIGURG, unless the program handles that, and so a system call in which it waits may return early. 0: not
-  // at all, because a fiber may have good reason to compute for long; or ten seconds if the environment has
-  // ULEXITE_DUMP, and then the report goes to that file.
+  // A worker that runs the same fiber for this long is reported, once each time: the fiber, and its backtrace. For this
+  // the worker's thread gets SIGURG, unless the program handles that signal. So a system call in which the thread waits
+  // may return early. 0: no reports, because a fiber may have good reason to compute for long. But if the environment
+  // has ULEXITE_DUMP, 0 means ten seconds, and the report goes to that file.
   std::chrono::milliseconds stuck_after{0};
-  // Measures how long fibers wait for a worker and then run: see runtime::times. It costs some 130 instructions a dispatch.
-  // The environment variable ULEXITE_MEASURE has the same effect.
+  // Measures how long fibers wait for a worker and then run: see runtime::times. It costs some 130 instructions per
+  // dispatch. The environment variable ULEXITE_MEASURE has the same effect.
   bool measure = false;
-  // Called on each worker thread, first and last, with the worker's number. With block_in_place a thread passes its
-  // number to another, and the start there may be called before the stop here. They may take long, and wait for a fiber
-  // as any plain thread may. The fiber runs on another worker, so not every worker may wait at the same time. They must
-  // not throw: std::terminate.
+  // Called on each worker thread at its start and its end, with the worker's number. With block_in_place a thread
+  // passes its number to another thread, whose start may be called before this thread's stop. The functions may take
+  // long, and may wait for a fiber as any plain thread may. The fiber runs on another worker, so not every worker may
+  // wait at the same time. An exception calls std::terminate.
   std::function<void(std::size_t worker)> on_thread_start{};
   std::function<void(std::size_t worker)> on_thread_stop{};  // see on_thread_start
   // Called on a worker that has nothing to do. It must call sleep(data) exactly once, which returns when there is work.

@@ -117,9 +117,8 @@ class runtime {
   // nothing was ever recorded, std::bad_alloc, and exceptions of `out`.
   void write_trace(std::ostream& out) const;
 
-  // Writes the counters in the text format of Prometheus, with those of each worker, the times if some were measured, and
-  // the number of fibers that wait for each kind of thing, for which all fibers are looked at: some 0.1 us each. Otherwise
-  // like dump.
+  // Writes the counters in the text format of Prometheus, with the counters of each worker, and the times if some were
+  // measured. It also counts the waiting fibers by reason, which takes some 0.1 us for each fiber. Otherwise as dump.
   void write_prometheus(std::ostream& out, const prometheus_options& options = {}) const;
 
   // Writes the state of the workers and of every fiber: its wait and the wait's duration, the place of its spawn, its

@@ -4,8 +4,8 @@
 //   waiter::at   how far the waiter has come (`stage`). Changed once by the waiter and once by its notifier.
 //
 // Pairings
-//   A  the waiter changes its stage, acq_rel  ->  the notifier does, acq_rel: either the notifier finds the word
-//      prepared, or the waiter sees what was written before the notification.
+//   A  the waiter changes its stage, acq_rel  ->  the notifier changes it, acq_rel: either the notifier finds the word
+//      prepared, or the waiter sees all writes before the notification.
 
 #include <ulexite/sync/wait/stop_claim.hpp>
 #include <ulexite/sync/wait/wait_queue.hpp>

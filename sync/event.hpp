@@ -9,7 +9,7 @@
 //
 // Pairings
 //   A  set changes word_, release  ->  a wait, or is_set, that finds set_bit, and the reset that clears it, read it,
-//      acquire: they see all that was written before. Therefore set() also writes what is set already.
+//      acquire: they see all writes before the set. Therefore set() also writes an event that is set already.
 //
 // Checked by tests/model/event_model.cpp.
 
@@ -46,9 +46,10 @@ class event {
 
   // Sets the event. Waits under way end, and later waits return at once until the reset. Never waits.
   void set() noexcept;
-  // Makes later waits wait again. Waits that a set() has ended return all the same. Never waits.
+  // Resets the event, so later waits wait. A wait that a set() has ended still returns. Never waits.
   void reset() noexcept { word_.fetch_and(static_cast<std::uint8_t>(~set_bit), std::memory_order_acquire); }  // A
-  // Whether it is set. Never waits. True does not mean that the event may be destroyed; that needs a wait.
+  // Whether it is set. Never waits. If true, the event must not be destroyed yet: only the return of a wait permits
+  // that.
   [[nodiscard]] bool is_set() const noexcept { return (word_.load(std::memory_order_acquire) & set_bit) != 0; }  // A
 
   // Waits until it is set. A cancellation point: throws operation_cancelled.

@@ -51,11 +51,11 @@ class future_state_base {
  private:
   void throw_if_satisfied() const;
 
-  mutex setting_;         // held by the caller that sets
-  ulexite::event ready_;  // set once what follows and the value are final
+  mutex setting_;         // held by the setter
+  ulexite::event ready_;  // set once the members below and the value are final
   std::exception_ptr failure_;
   bool broken_ = false;
-  std::atomic<bool> retrieved_{false};  // State: the future was given out; set once, by the caller that gets it
+  std::atomic<bool> retrieved_{false};  // State: get_future was called; set once, by its caller
 };
 
 template <class T>

@@ -127,7 +127,7 @@ class join_set {
   }
 
   std::atomic<std::size_t> size_{0};  // State: fibers that were not taken yet, a counter
-  counting_semaphore<> ended_{0};     // a permit for each in done_
+  counting_semaphore<> ended_{0};     // a permit for each ending in done_
   detail::spin_lock guard_;           // guards done_
   endings done_;
   task_group children_;  // ends first

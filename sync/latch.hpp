@@ -6,8 +6,8 @@
 //   count_   what is left. Lowered by count_down, never raised.
 //
 // Pairings
-//   A  each count_down changes count_, acq_rel  ->  the one that makes it zero changes it, acq_rel, and sets open_
-//      (event.hpp A): a waiter that has waited sees all that was written before each count_down.
+//   A  each count_down changes count_, acq_rel  ->  the count_down that makes it zero changes it, acq_rel, and sets
+//      open_ (event.hpp A): a waiter that has waited sees all writes before each count_down.
 
 #include <ulexite/sync/event.hpp>
 

@@ -69,9 +69,9 @@ bool mutex::lock_slow(detail::agent& self, std::int64_t deadline) {
   return wait_for_turn(waiter, false, deadline);
 }
 
-// False when the deadline was over first. Whoever leaves then has left the mark, so the owner wakes the next. What the
-// last owner wrote of the waiter is read with the guard held: one that came by a condition variable can be claimed
-// while it is not yet asleep.
+// False if the deadline was over first. A waiter that leaves then has left the mark, so the owner wakes the next. The
+// last owner's writes to the waiter are read with the guard held: a waiter that came by a condition variable can be
+// claimed while it is not yet asleep.
 bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline) {
   detail::agent& self = *waiter.who;
   for (bool again = woken_before;; again = true) {
@@ -108,8 +108,8 @@ void mutex::forget(detail::mutex_waiter& waiter) noexcept {
   detail::wait_queue::remove(waiter);
 }
 
-// Whoever gets the mutex next may destroy it at once. So unless the next is one that takes the guard first, the word is
-// given up last of all, with the guard free; and if somebody has come to the queue before that, all begins anew.
+// The next owner may destroy the mutex at once. So unless the next is a waiter that takes the guard first, the word is
+// given up as the last step, with the guard free. If a waiter has come to the queue before that, all begins again.
 void mutex::unlock_slow(detail::agent& self) {
   const detail::yield_point at_exit;
   if (!held_by(self)) throw usage_error("mutex::unlock by another than its owner");
@@ -122,7 +122,7 @@ void mutex::unlock_slow(detail::agent& self) {
       const detail::claimed_wait next = queue_.claim_oldest();
       if (queue_.empty()) word_.fetch_and(~contended_bit, std::memory_order_relaxed);  // the owner's
       if (next) {
-        // One that is awake already may come back to the queue before the word is given up.
+        // A waiter that is awake already may come back to the queue before the word is given up.
         woken = next.who != nullptr;
         wake.who = next.who;
         auto& waiter = static_cast<detail::mutex_waiter&>(*next.node);
@@ -134,7 +134,7 @@ void mutex::unlock_slow(detail::agent& self) {
   }
 }
 
-// Changes the owner, and keeps the mark. False, and nothing done, if it is set and the caller has woken nobody.
+// Changes the owner, and keeps the mark. False, and nothing done, if it is set and the caller has woken no waiter.
 bool mutex::give_to(std::uintptr_t next, bool woken) noexcept {
   std::uintptr_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
   do {

@@ -3,14 +3,14 @@
 // A mutex for fibers and plain threads: a waiting fiber leaves its worker to others.
 //
 // State
-//   word_   the owner's agent, or 0, plus contended_bit while somebody is (or may be) in the queue. Changed by exchange
+//   word_   the owner's agent, or 0, plus contended_bit while a waiter is (or may be) in the queue. Changed by exchange
 //           only; contended_bit only with guard_ held.
 //
-// Invariant, with guard_ free: while somebody is in the queue, contended_bit is set, and either there is an owner,
-// whose unlock will look at the queue, or one that was woken from it is on its way, whose lock takes the slow path.
+// Invariant, with guard_ free: while a waiter is in the queue, contended_bit is set, and either there is an owner,
+// whose unlock will check the queue, or a waiter that was woken from it is on its way, whose lock takes the slow path.
 //
 // Pairings
-//   A  unlock changes word_, release  ->  lock changes it, acquire: the next owner sees all that the last one wrote. A
+//   A  unlock changes word_, release  ->  lock changes it, acquire: the next owner sees all writes of the last one. A
 //      hand-over counts as both, through guard_.
 //
 // Checked by tests/model/mutex_model.cpp.

@@ -29,10 +29,10 @@ void wait_group::change(std::int64_t by) {
   }
 }
 
-// The count reaches zero and there is a waiter; false, and nothing done, if it is no longer `word`. A waiter that is
-// cancelled meanwhile takes the guard before it leaves, and so finds us either not begun or done: nobody can be rid of
-// the group while we touch it. For the same reason waited_bit stays: a wait that comes just now must not take the zero
-// for one that needs no guard.
+// The count reaches zero and there is a waiter. False, and nothing done, if it is no longer `word`. A waiter that is
+// cancelled meanwhile takes the guard before it leaves, and so finds this call either not begun or done. So no waiter
+// can destroy the group while this call uses it. For the same reason waited_bit stays: a wait that comes just now must
+// not take the zero for one that needs no guard.
 bool wait_group::wake_all(std::int64_t word) noexcept {
   detail::intrusive_list<detail::wait_node> woken;
   detail::perturb();
@@ -69,7 +69,7 @@ bool wait_group::wait_until_ns(std::int64_t deadline) {
   guard_.lock();
   std::int64_t word = word_.load(std::memory_order_acquire);  // A
   do {
-    if (word / one == 0) {  // whoever made it zero has left the guard: nobody waits
+    if (word / one == 0) {  // the done() that made it zero has left the guard: no waiter is left
       word_.compare_exchange_strong(word, 0, std::memory_order_relaxed, std::memory_order_relaxed);  // acquired above
       guard_.unlock();
       detail::spend_budget(self);

@@ -3,10 +3,10 @@
 // A count of things to wait for, after Go's sync.WaitGroup.
 //
 // State
-//   word_     the count in its upper half; below it, how many of that are fibers of spawn(); and waited_bit since a
-//             waiter came to the queue. If that is set, the last done changes the count with guard_ held, and the next
-//             wait that finds zero, with guard_ held too, clears it: so zero without the bit means that no done() is
-//             under way.
+//   word_     the count in its upper half. Below it, how many of the count are fibers of spawn(). And waited_bit since
+//             a waiter came to the queue. While this bit is set, the last done changes the count with guard_ held. The
+//             next wait that finds zero clears the bit, also with guard_ held. So zero without the bit means that no
+//             done() is under way.
 //   ending_   the destructor waits for the fibers: it has given up the rest of the count. Set once, by the destructor.
 //
 // Pairings

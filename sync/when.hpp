@@ -233,8 +233,8 @@ class race {
 
   std::optional<Result> first_;
   std::exception_ptr failure_;
-  std::atomic<bool> decided_{false};  // State: a function has ended; set once, by the first that does
-  task_group group_;                  // ends before what its fibers refer to, also when a spawn throws
+  std::atomic<bool> decided_{false};  // State: a function has ended; set once, by the function that ends first
+  task_group group_;                  // destroyed before what its fibers use, also if a spawn throws
 };
 
 }  // namespace detail

@@ -76,7 +76,7 @@ void report_call_in_handler() noexcept {
   detail::warn("a function of the C interface was called in a signal handler, which may only call ulx_stack_around");
 }
 
-// In the handler.
+// Called in a catch block.
 int error_of_exception() noexcept {
   try {
     throw;

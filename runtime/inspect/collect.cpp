@@ -72,7 +72,7 @@ class grouping {
   std::size_t left_out_ = 0;
 };
 
-// The fibers are kept where they are some at a time, so that no worker has to wait for long.
+// Holds the fibers back in small batches, so that no worker waits for long.
 void collect_fibers(runtime_state& home, const dump_options& options, std::uint32_t long_wait, runtime_report& into) {
   grouping groups(options, long_wait);
   wait_graph graph;

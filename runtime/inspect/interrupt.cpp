@@ -1,11 +1,11 @@
-// A handler may unwind where libgcc finds the tables of a frame without a lock: since glibc 2.35, which has
-// _dl_find_object for that. SIGURG is ignored unless it is handled, so one that comes late does no harm.
+// A handler may unwind only if libgcc finds the tables of a frame without a lock. It does so since glibc 2.35, which
+// has _dl_find_object for that. SIGURG is ignored unless it is handled, so a late one does no harm.
 //
 // State
 //   at      idle -> asked, by the asker; asked -> taking -> taken, by the thread that was asked; then idle, by the asker.
 //
 // Pairings
-//   A  the asker stores asked, release  ->  the handler's exchange, acquire: it sees who was asked, and the room.
+//   A  the asker stores asked, release  ->  the handler's exchange, acquire: it sees the asked thread, and the room.
 //   B  the handler stores taken, release  ->  the asker loads it, acquire: it sees the addresses.
 
 #include <ulexite/base/atomics.hpp>
@@ -44,11 +44,11 @@ struct interruption {
   std::atomic<int> thread{0};  // State: the thread that is asked. Written with one_at_a_time held.
   std::array<void*, 64> frames{};
   std::size_t count = 0;
-  bool in_handler = true;  // the frames that come are the handler's
+  bool in_handler = true;  // the next frames are the handler's
 };
 interruption interrupted;
 
-// Those above the one that the signal has interrupted are the handler's.
+// The frames above the one that the signal has interrupted are the handler's.
 _Unwind_Reason_Code visit_frame(_Unwind_Context* context, void*) {
   interruption& of = interrupted;
   int by_signal = 0;
@@ -56,7 +56,7 @@ _Unwind_Reason_Code visit_frame(_Unwind_Context* context, void*) {
   if (by_signal != 0) of.in_handler = false;
   if (of.in_handler) return _URC_NO_REASON;
   if (address == 0 || of.count == of.frames.size()) return _URC_END_OF_STACK;
-  // As a return address, which lies behind the instruction.
+  // As a return address, which is behind the instruction.
   of.frames[of.count++] = reinterpret_cast<void*>(address + (by_signal != 0 ? 1 : 0));
   return _URC_NO_REASON;
 }

@@ -1,4 +1,4 @@
-// When the workers record, and into what: a trace, or the times only.
+// When the workers record, and where: into a trace, or only into the times.
 
 #include <ulexite/runtime/inspect/trace.hpp>
 #include <ulexite/runtime/worker/probes.hpp>
@@ -9,8 +9,8 @@
 namespace ulexite::detail {
 namespace {
 
-// Those of the last trace, if they are of that size: their older events are passed over. Others stay too, because a
-// worker may be about to write its last event into one.
+// Uses the recorders of the last trace again, if they have this size; their older events are skipped. Other recorders
+// stay too, because a worker may still write its last event into one.
 void provide_recorders(trace_state& trace, std::size_t workers, std::size_t events) {
   if (!trace.recorders.empty() && trace.recorders.back()->holds(events)) return;
   std::vector<std::unique_ptr<recorder>> fresh;
@@ -19,7 +19,7 @@ void provide_recorders(trace_state& trace, std::size_t workers, std::size_t even
   for (auto& each : fresh) trace.recorders.push_back(std::move(each));
 }
 
-// The times are those of the runtime's life, whatever has them measured.
+// The times cover the whole life of the runtime, for all users of them.
 void provide_times(trace_state& trace, std::size_t workers) {
   if (!trace.measurers.empty()) return;
   measure_clock();
@@ -29,7 +29,7 @@ void provide_times(trace_state& trace, std::size_t workers) {
   trace.measurers = std::move(fresh);
 }
 
-// Turn held.
+// Called with `turn` held.
 void follow_wishes(runtime_state& home) noexcept {
   trace_state& trace = home.trace;
   const bool times_only = !trace.on && (trace.measured || trace.probed);

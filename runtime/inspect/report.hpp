@@ -17,8 +17,8 @@
 namespace ulexite::detail {
 
 inline constexpr std::size_t most_frames = 64;
-// Without the three outermost frames, which are the runtime's own and the same on all stacks: stack_main,
-// ulexite_context_main, ulexite_context_entry.
+// The depth without the three outermost frames, which all stacks have: stack_main, ulexite_context_main,
+// ulexite_context_entry.
 constexpr std::size_t without_entry(std::size_t depth) noexcept {
   return depth > 3 && depth < most_frames ? depth - 3 : depth;
 }
@@ -40,8 +40,8 @@ struct fiber_group {
   std::vector<void*> frames;
   std::size_t count = 0;
   std::uint32_t least_waited = 0;       // milliseconds
-  std::uint64_t waited = 0;             // milliseconds, of all together
-  std::size_t long_waits = 0;           // of those that wait: how many for longer than was asked for
+  std::uint64_t waited = 0;             // milliseconds, the sum of all
+  std::size_t long_waits = 0;           // the number of long waits
   bool any_timed = false;               // a timer ends the wait of one of them
   std::vector<std::uint64_t> others{};  // numbers of some more
 };
@@ -58,20 +58,20 @@ struct runtime_report {
   bool fibers_unseen = false;    // the kernel has no membarrier
 };
 
-// Looks at each fiber in its turn. Any thread that may not be left meanwhile; a fiber does not switch here. `long_wait`,
-// in milliseconds: what counts as one. Throws std::bad_alloc.
+// Inspects each fiber in turn. Any thread; a calling fiber does not switch here. `long_wait`: a wait of more
+// milliseconds counts as long. Throws std::bad_alloc.
 runtime_report collect(runtime_state& home, const dump_options& options, std::uint32_t long_wait = 0);
 
 void write_text(std::ostream& out, const runtime_report& report);
 // Writes only the findings and the fibers of a report.
 void write_fibers(std::ostream& out, const runtime_report& report);
 void write_prometheus(std::ostream& out, const runtime_report& report);
-// How many waits are long ones, by place.
+// Writes the number of long waits for each place.
 void write_long_waits(std::ostream& out, const runtime_report& report, std::size_t most_places);
-// Nothing if nothing was measured.
+// Writes nothing if nothing was measured.
 void write_prometheus(std::ostream& out, const runtime_times& times);
 void write_json(std::ostream& out, const runtime_report& report);
-// Frames, a line each, but not the library's own way into a wait.
+// Writes a line for each frame, without the innermost ones, which are the library's path into a wait.
 void write_frames(std::ostream& out, std::span<void* const> frames);
 
 // "fiber #7 "parser"".
@@ -80,9 +80,9 @@ std::string describe(const fiber_record& fiber);
 std::string describe(spawn_place where);
 // "for mutex 0x7f...": the text after "waits".
 std::string describe_wait(const fiber_record& fiber);
-// "TCP, here 127.0.0.1:80, peer 127.0.0.1:41412", or what else the descriptor of that number is at the moment.
+// "TCP, here 127.0.0.1:80, peer 127.0.0.1:41412", or what else has that number now.
 std::string describe_descriptor(int fd);
-// "parse(int) (module+0x1234)": the offset is what addr2line -e module takes.
+// "parse(int) (module+0x1234)": addr2line -e module takes the offset.
 std::string describe_frame(const void* address);
 // "3 ms", "4.2 s", "3 min".
 std::string describe_time(std::uint32_t milliseconds);

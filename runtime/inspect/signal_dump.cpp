@@ -31,7 +31,7 @@ void ring(int) noexcept {
   errno = error;
 }
 
-// What the process has for this.
+// The state of the process for signal dumps.
 //
 // State
 //   over     the thread must end. Written with `turn` held, read by that thread.

@@ -14,8 +14,8 @@ class scheduler;
 // What the options and the environment ask for.
 std::chrono::milliseconds stuck_after(const runtime_options& options) noexcept;
 
-// Reports what the worker runs if it has done so for that long, and was not reported since it last changed anything. The
-// monitor, without any lock.
+// Reports the fiber or job of the worker if it has run for that long, and was not reported since the worker's last
+// change. Called by the monitor, without any lock.
 void look_at_stuck_worker(runtime_state& home, scheduler& worker) noexcept;
 
 }  // namespace ulexite::detail

@@ -13,19 +13,20 @@ namespace ulexite::detail {
 
 class runtime_state;
 
-// From now on how long fibers wait for a worker, and run, is counted. Once, before any worker runs. Throws std::bad_alloc.
+// From now on counts how long fibers wait for a worker, and run. Called once, before any worker runs. Throws
+// std::bad_alloc.
 void measure_times(runtime_state& home);
-// The same while a tool looks at the probes. The monitor, or before there is one.
+// The same while a tool uses the probes. Called by the monitor, or before it starts.
 void follow_probes(runtime_state& home) noexcept;
-// What was counted so far.
+// Returns the counts so far.
 runtime_times times_of(runtime_state& home) noexcept;
 
-// False: a trace is being recorded already. Throws std::bad_alloc.
+// Starts a trace. False if a trace is being recorded already. Throws std::bad_alloc.
 bool start_trace(runtime_state& home, const trace_options& options);
 void stop_trace(runtime_state& home) noexcept;
-// Of the fibers whose spawn is in the trace: the number of the fiber that spawned them. Throws std::bad_alloc.
+// For each fiber whose spawn is in the trace: the number of the fiber that spawned it. Throws std::bad_alloc.
 std::unordered_map<std::uint64_t, std::uint64_t> recorded_spawners(runtime_state& home);
-// False: nothing was ever recorded.
+// Writes the last trace. False if nothing was ever recorded.
 bool write_trace(std::ostream& out, runtime_state& home);
 
 // Records the whole life of a runtime, and writes it at the end to the file that the environment variable ULEXITE_TRACE

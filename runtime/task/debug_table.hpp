@@ -16,9 +16,9 @@ struct recorder_ring {
   std::uint64_t scale = 0;  // 2^32 times the nanoseconds of a tick
 };
 
-// A debugger finds the fibers of a process, or of its core file, by a table that the note .note.ulexite leads to, also
-// in a program without debug information: see tools/gdb/ulexite_layout.py. These keep its lists of live pools and of
-// recorders. Any thread.
+// A table for debuggers, which find with it the fibers of a process or of a core file. The note .note.ulexite leads to
+// it, also in a program without debug information: see tools/gdb/ulexite_layout.py. These functions keep its lists of
+// live pools and of recorders. Any thread.
 void enter_in_debug_table(task_pool& pool) noexcept;
 void remove_from_debug_table(task_pool& pool) noexcept;
 void enter_in_debug_table(const recorder_ring& ring) noexcept;

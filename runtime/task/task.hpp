@@ -1,22 +1,24 @@
 #pragma once
 
-// A fiber's record, from its spawn until its result is taken.
+// A fiber's record, from its spawn to the last read of its result.
 //
 // It ends in one of four ways.
-//   finish    the fiber, when its closure has returned: wakes the joiner, or destroys a task that no other refers to.
+//   finish    the fiber, when its closure has returned: wakes the joiner, or destroys a task without an owner.
 //   release   the owner gives the task up: destroys it if the fiber has ended.
-//   abandon   the runtime, for a fiber that never runs again: as finish, but what is on its stack stays there.
-//   destroy   what finish and release do with a task that no other refers to.
+//   abandon   the runtime, for a fiber that never runs again: as finish, but objects on its stack are not destroyed.
+//   destroy   called by finish and release for a task to which nothing else refers.
 //
 // State
-//   rare_state_   null, or what few fibers need. Set once with lock_ held, by a holder of the handle or by the fiber.
-//   ownership_    who refers to the task besides the runtime. Chosen before the task is published; set to `released`
-//                 once, by the owner, with lock_ held.
+//   rare_state_   null, or state that few fibers need. Set once with lock_ held, by a holder of the handle or by the
+//                 fiber.
+//   ownership_    the owner, which refers to the task besides the runtime. Chosen before the task is published; set to
+//                 `released` once, by the owner, with lock_ held.
 //
 // Pairings
-//   A  rare_state() stores rare_state_, release  ->  it, or the fiber at its end, loads it, acquire: sees it made.
+//   A  rare_state() stores rare_state_, release  ->  a later rare_state(), or the fiber at its end, loads it, acquire:
+//      it sees the complete state.
 //   B  release stores ownership_, release  ->  is_detached loads it, acquire: if it finds lock_ free then, that was
-//      after the release, and no other refers to the task.
+//      after the release, and nothing else refers to the task.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/fiber.hpp>
@@ -44,7 +46,8 @@ class scheduler;
 struct rare_task_state;
 enum class cancellable : bool;
 
-// Who refers to a task besides the runtime, which does so until the fiber has ended. The last of the two destroys it.
+// The owner of a task, which refers to it besides the runtime. The runtime refers to it until the fiber has ended. The
+// last of the two destroys it.
 enum class task_ownership : std::uint8_t {
   handle,    // a handle, which will take the result
   none,      // detached from the start
@@ -52,7 +55,7 @@ enum class task_ownership : std::uint8_t {
   released,  // the handle or the frame has given it up
 };
 
-// A fiber as the runtime sees it: what it runs, and its end.
+// A fiber as the runtime sees it: its closure and its end.
 class task : public fiber {
  public:
   struct operations {
@@ -72,7 +75,7 @@ class task : public fiber {
   bool join(std::int64_t deadline, cancellable cancellable);
   bool join(std::int64_t deadline = no_deadline) { return join(deadline, detail::cancellable{false}); }
   [[nodiscard]] bool done() noexcept;
-  // The owner gives it up. An exception that was not taken is reported.
+  // Ends the owner's reference. Reports an exception that was not taken.
   void release() noexcept;
   // For select, under the guard: makes `waiter` the joiner, whose wait the end claims.
   [[nodiscard]] spin_lock& guard() noexcept { return lock_; }
@@ -97,18 +100,18 @@ class task : public fiber {
 
   // The runtime's side.
   //
-  // Before the task is published: whether there will be no handle.
+  // Called before the task is published: whether there will be no handle.
   void detach_at_birth(bool detached = true) noexcept {
     ownership_ = detached ? task_ownership::none : task_ownership::handle;
   }
-  // Before the task is published: its handle is the frame of the fiber that forks.
+  // Called before the task is published: its handle is in the frame of the forking fiber.
   void make_branch_of(const task& forking) noexcept {
     ownership_ = task_ownership::fork;
     stack_bits_ = forking.stack_bits_;
   }
   [[nodiscard]] bool is_branch() const noexcept { return ownership_ == task_ownership::fork; }
-  // Bytes; 0: the runtime's default. To be set before the task is published; throws std::invalid_argument, and
-  // std::system_error when the machine refuses the first stack of that size.
+  // Sets the stack size in bytes; 0: the runtime's default. Called before the task is published. Throws
+  // std::invalid_argument, and std::system_error if the system refuses the first stack of this size.
   void want_stack(std::size_t size);
   [[nodiscard]] std::size_t wanted_stack() const noexcept {
     return stack_bits_ == 0 ? 0 : std::size_t{1} << stack_bits_;
@@ -116,8 +119,8 @@ class task : public fiber {
   [[nodiscard]] runtime_state& home() const noexcept { return task_pool::home_of(this); }
   // Runs the task on the caller's stack. At the return it may be freed. Returns the caller's present worker.
   scheduler* run_here() noexcept { return operations_.run(*this); }
-  // The closure has returned, and is destroyed next. Destroys the fiber's locals, and from here on nothing cancels it:
-  // what is destroyed may wait, and must not throw because of a stop.
+  // The closure has returned, and is destroyed next. Destroys the fiber's locals. From here on no request cancels the
+  // fiber, because destructors may wait, and an exception must not leave them.
   void closure_returned() noexcept {
     detail::agent& self = agent();
     expired_ = self.expired;
@@ -126,10 +129,10 @@ class task : public fiber {
     self.deadline = no_deadline;
     clear_locals();
   }
-  // The last thing its closure's wrapper does: wakes the joiner, or destroys the task if there is no owner. Returns the
-  // worker that it ends on, or null if that is none.
+  // The last step of the closure's wrapper. Wakes the joiner, or destroys the task if there is no owner. Returns the
+  // worker on which the fiber ends, or null if there is none.
   scheduler* finish() noexcept;
-  // It never runs again: ends it as if it had been cancelled. What is on its stack is not destroyed, and stays there.
+  // The fiber will never run again: ends it as if it was cancelled. Objects on its stack are not destroyed.
   void abandon() noexcept;
 
   // The fiber's own side.
@@ -189,7 +192,7 @@ class task : public fiber {
   std::atomic<rare_task_state*> rare_state_{nullptr};
   std::uint8_t stack_bits_ = 0;  // the wanted stack's size as a power of two; 0: the runtime's default
   task_ownership ownership_ = task_ownership::handle;
-  bool expired_ = false;             // the fiber's deadline was over when the closure returned
+  bool expired_ = false;             // the fiber's deadline had passed when the closure returned
   spin_lock lock_;                   // guards the rest, and rare_state_ and ownership_ as they are set
   bool done_ = false;                // the fiber has ended
   bool failure_taken_ = false;       // `failure` was rethrown, or will be: it is not reported

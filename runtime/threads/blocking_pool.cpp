@@ -33,7 +33,7 @@ void blocking_pool::start_thread() {
 // Finds a thread for the work, which is in the queue. Mutex held. False: all threads are busy, and the system or the
 // `limit` allows no other.
 bool blocking_pool::assign(blocking_work& work, std::size_t limit) {
-  if (count_.called + count_.starting >= queue_.size()) return true;  // one comes whose work another has taken
+  if (count_.called + count_.starting >= queue_.size()) return true;  // a thread arrives whose work another has taken
   if (count_.idle > 0) {
     --count_.idle;
     ++count_.called;
@@ -45,7 +45,7 @@ bool blocking_pool::assign(blocking_work& work, std::size_t limit) {
     start_thread();
     return true;
   } catch (...) {
-    if (threads_.size() > count_.lent) return false;  // there is one that comes to it
+    if (threads_.size() > count_.lent) return false;  // a thread will take it from the queue
     queue_.remove(work);
     throw;
   }

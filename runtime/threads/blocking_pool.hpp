@@ -72,7 +72,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
  private:
   // Work that is still queued when the runtime has ended belongs to abandoned fibers.
   [[nodiscard]] bool nothing_to_do() const noexcept { return queue_.empty() || retired_; }
-  // Was the calling thread lent, and have others taken its place meanwhile?
+  // Whether the calling thread was lent, and others have taken its place meanwhile.
   [[nodiscard]] bool is_surplus() const noexcept { return threads_.size() > most_ + count_.lent; }
   bool assign(blocking_work& work, std::size_t limit);
   void start_thread();
@@ -104,16 +104,16 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
     std::size_t size_ = 0;
   };
 
-  // What the threads are at, as far as it decides whether another is needed.
+  // The numbers of threads in each state, which decide whether another thread is needed.
   struct headcount {
-    std::size_t idle = 0;      // wait, and have not been called
-    std::size_t called = 0;    // were called out of their wait, and have not come yet
-    std::size_t starting = 0;  // were made, and have not come yet
-    std::size_t lent = 0;      // run what counts as no call, so they do not count towards most_
-    std::size_t given_up = 0;  // run what retire does not wait for
+    std::size_t idle = 0;      // they wait and have not been called
+    std::size_t called = 0;    // they were woken, and have not arrived yet
+    std::size_t starting = 0;  // they were made, and have not arrived yet
+    std::size_t lent = 0;      // they run work that is not a call, so they do not count towards most_
+    std::size_t given_up = 0;  // they run work for which retire does not wait
   };
 
-  const runtime_state& home_;  // may be gone when what was given up ends
+  const runtime_state& home_;  // may be destroyed when work that was given up ends
   const std::size_t most_;
   const std::chrono::milliseconds keep_alive_;
   const thread_hooks hooks_;
@@ -124,8 +124,8 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   work_queue queue_;
   headcount count_;
   std::vector<std::thread> threads_;
-  std::thread last_ended_;  // has joined the one that ended before it
-  bool retired_ = false;    // the runtime ends: what is queued is dropped
+  std::thread last_ended_;  // it has joined the thread that ended before it
+  bool retired_ = false;    // the runtime ends: queued work is dropped
 };
 
 }  // namespace ulexite::detail

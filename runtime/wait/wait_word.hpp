@@ -28,17 +28,17 @@
 // yet may win, and its resume then has no effect (task_pool.hpp, outside_gate). Every later claimer loses.
 //
 // Pairings
-//   A  a claimer changes phase_, acq_rel  ->  the resumed waiter, or a failing commit, reads it, acquire: it sees what
-//      the claimer wrote before.
-//   B  commit changes phase_, release  ->  a claimer changes it, acq_rel: a claimer that resumes the waiter comes after
-//      all that was done before the commit.
-//   C  commit changes phase_, then loads stop_; a canceller sets stop_, then changes phase_. Between the two, the first
-//      has a light fence and the second a heavy one (task.cpp): either the waiter sees the request, or the canceller
-//      the wait.
-//   D  a claimer of a guarded wait sets claiming_, then loads stop_; a canceller sets stop_, then loads claiming_. With
-//      the same fences as in C either the claimer sees the request, and then exchanges phase_ like the canceller, or
-//      the canceller sees the claimer, and gives way.
-//   E  request_stop sets stop_, release  ->  the fiber loads it, acquire: it sees what the requester wrote before.
+//   A  a claimer changes phase_, acq_rel  ->  the resumed waiter, or a failing commit, reads it, acquire: it sees the
+//      claimer's earlier writes.
+//   B  commit changes phase_, release  ->  a claimer changes it, acq_rel: a claimer that resumes the waiter sees all
+//      writes before the commit.
+//   C  commit changes phase_, then loads stop_; a canceller sets stop_, then changes phase_. Between its two steps the
+//      commit has a light fence, and the canceller a heavy one (task.cpp). Either the waiter sees the request, or the
+//      canceller sees the wait.
+//   D  a claimer of a guarded wait sets claiming_, then loads stop_; a canceller sets stop_, then loads claiming_. The
+//      claimer has a light fence, and the canceller a heavy one, as in C. Either the claimer sees the request, and then
+//      exchanges phase_ like the canceller, or the canceller sees the claimer, and gives way.
+//   E  request_stop sets stop_, release  ->  the fiber loads it, acquire: it sees the requester's earlier writes.
 //
 // Checked by tests/model/wait_word_model.cpp.
 

@@ -1,5 +1,5 @@
-// What a worker sees to between two fibers because another asked for it: the end, a stop of the world, a smaller number
-// of workers.
+// A worker's duties between two fibers at another thread's request: the end, a stop of the world, a smaller number of
+// workers.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -19,10 +19,10 @@ constexpr std::chrono::microseconds time_to_next_look{200};
 
 }  // namespace
 
-// Called in each turn of the loop in which a flag is set. What was chosen is run next if it is returned. Null: there
-// was nothing, it was given to others, or the worker ends. The worker leaves the search first, because it may wait
-// here, and others would rely on a searcher. A worker that is surplus gives all away, and waits on the bench until it
-// is recalled.
+// Called in each turn of the loop in which a flag is set, with the work that was chosen. If it returns that work, it
+// runs next. Null: there was none, it was given to other workers, or the worker ends. The worker leaves the search
+// first, because it may wait here, and others would rely on a searcher. A surplus worker gives all its work away, and
+// waits on the bench until it is recalled.
 job* scheduler::attend(job* chosen, bool& stopping) noexcept {
   home_.parker.end_search(*this, eager());
   if (home_.attention.wants(attention::halt)) home_.stand_still(*this);
@@ -53,7 +53,7 @@ void runtime_state::resize(std::size_t to) noexcept {
   }
 }
 
-// Moves all to the shared queue, where others take it. The forks that it offers become fibers for that.
+// Moves all work to the shared queue, where others take it. For this the offered forks become fibers.
 void scheduler::empty_queues() noexcept {
   intrusive_queue<job> woken, others;
   queues_.drain([&](job& mine, turn which) { (which == turn::woken ? woken : others).push(mine); });
@@ -76,10 +76,10 @@ void runtime_state::stand_still(scheduler& worker) noexcept {
   world.stands[worker.index()] = false;
 }
 
-// Sets the flag, and asks each worker to visit its main stack, and its fiber to yield, until all stand still. A request
-// may be lost between a worker's check and its switch, so they are repeated. A worker that sleeps takes the parker's
-// mutex before it goes on, and then sees the flag. So those that sleep or stand still, counted with both mutexes held,
-// do not run before the world is started. The caller may be a fiber: then its own worker counts too.
+// Sets the flag, and asks each worker to visit its main stack, and its fiber to yield, until all have stopped. A
+// request may be lost between a worker's check and its switch, so requests are repeated. A worker that sleeps takes the
+// parker's mutex before it continues, and then sees the flag. So workers that sleep or have stopped, counted with both
+// mutexes held, do not run before the world is started. The caller may be a fiber: then its own worker counts too.
 bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& late) {
   if (world.taken.exchange(true, std::memory_order_acquire))  // pairs with start_world, world_stop.hpp A
     throw usage_error("the world of this runtime is stopped already, or about to be");
@@ -113,7 +113,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
   return true;
 }
 
-// For the report, after the time is over: workers that still run something, and what. A hint.
+// For the report, after the time is over: the workers that still run, with their fibers. A hint.
 std::vector<late_fiber> runtime_state::those_running(const scheduler* but) {
   std::vector<late_fiber> found;
   for (const auto& s : schedulers) {
@@ -127,7 +127,7 @@ std::vector<late_fiber> runtime_state::those_running(const scheduler* but) {
   return found;
 }
 
-// The flag is cleared first, so that a worker which goes on does not come here again.
+// The flag is cleared first, so that a worker that continues does not come here again.
 void runtime_state::start_world() noexcept {
   attention.call_off(attention::halt);
   {

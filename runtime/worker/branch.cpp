@@ -21,8 +21,8 @@ task* branch::start(runtime_state& home) noexcept {
   return made;
 }
 
-// The last that the taker does with the branch, but to call its function. Whoever waits for the fate goes to the shared
-// queue: a searching worker looks there, but not at what it has itself.
+// The taker's last step with the branch, except the call of its function. The waiter for the fate goes to the shared
+// queue, because a searching worker checks that queue, but not its own.
 void branch::publish_fate(runtime_state& home, std::uintptr_t fate) noexcept {
   perturb();
   if (agent* const waiter = fate_.publish(fate)) home.inject(waiter->fiber(), turn::woken);
@@ -43,8 +43,8 @@ result_task<void>* branch::wait(bool stop) noexcept {
   if (!stop && !elsewhere.join(no_deadline, cancellable::yes)) stop = this_agent().word.stop_requested();
   if (stop) elsewhere.request_stop();
   elsewhere.join();
-  // Behind our back only the runtime asks a branch to stop, and asks us next: what the branch throws is then the end of
-  // a fiber that was asked to stop, and no failure of it.
+  // Only the runtime asks a branch to stop while we wait, and it asks us next. So an exception of the branch is then
+  // the end of a fiber that was asked to stop, and not its failure.
   if (!stop && elsewhere.agent().word.stop_requested()) this_agent().word.request_stop();
   return &elsewhere;
 }

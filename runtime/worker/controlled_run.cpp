@@ -12,7 +12,7 @@
 
 namespace ulexite::detail {
 
-// All that the worker's queues hold. Its own pushes only: nobody steals from it.
+// All contents of the worker's queues. Only its own pushes, because no thief steals from it.
 void controlled_run::gather() noexcept {
   worker_.queues_.drain([this](job& next, turn) { runnable_.push_back(&next); });
   intrusive_queue<job> outside;
@@ -21,7 +21,7 @@ void controlled_run::gather() noexcept {
   while (job* const next = outside.pop()) runnable_.push_back(next);
 }
 
-// The next timer, or what the simulated network brings.
+// The next timer, or the next event of the simulated network.
 std::int64_t controlled_run::next_event() const noexcept {
   const std::int64_t timer = worker_.home_.loop->next_deadline();
   return by_.network ? std::min(timer, by_.network->next_arrival()) : timer;
@@ -38,7 +38,7 @@ bool controlled_run::let_time_pass() noexcept {
   return true;
 }
 
-// Which candidate goes on, by its place among them.
+// Which candidate continues, by its place among them.
 std::size_t controlled_run::ask(controller::moment moment) noexcept {
   for (;;) {
     candidates_.clear();
@@ -78,7 +78,7 @@ bool controlled_run::another_goes_first() noexcept {
   const std::size_t which = ask(controller::moment::operation);
   if (which == 0) return by_.over;
   picked_ = take(which - 1);
-  worker_.pace_.ask_visit();  // or a strand would run its next member before
+  worker_.pace_.ask_visit();  // otherwise a strand would run its next member first
   return true;
 }
 

@@ -3,8 +3,8 @@
 // The worker of a deterministic run (base/controller.hpp): the only one of its runtime, on the thread that calls.
 //
 // No fiber finds a next one by itself, because a visit is always due: each switch goes to the main stack, which
-// asks the controller. The fibers' budgets are 1, so that every operation asks too. Nobody is woken, because for the
-// parker the worker is one that searches.
+// asks the controller. The fibers' budgets are 1, so that every operation asks too. No worker is woken, because for the
+// parker this worker is one that searches.
 
 #include <ulexite/base/controller.hpp>
 #include <ulexite/base/job.hpp>
@@ -23,7 +23,7 @@ class controlled_run {
   controlled_run(const controlled_run&) = delete;
   controlled_run& operator=(const controlled_run&) = delete;
 
-  // The next to run, or null when nothing can run any more.
+  // The next to run, or null when nothing can run.
   job* next() noexcept;
   // The running fiber has done something: true if it must let another go first, which is then the next.
   [[nodiscard]] bool another_goes_first() noexcept;
@@ -44,7 +44,7 @@ class controlled_run {
   controller& by_;
   std::vector<job*> runnable_;  // in the order in which they became so
   std::vector<std::uint64_t> candidates_;
-  job* picked_ = nullptr;  // at an operation of another fiber, to go on now
+  job* picked_ = nullptr;  // picked at an operation of another fiber, to continue now
 };
 
 }  // namespace ulexite::detail

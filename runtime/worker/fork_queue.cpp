@@ -14,8 +14,8 @@ task* fork_queue::start_next(bool oldest) noexcept {
   return nullptr;
 }
 
-// Either `forked` was taken, or above it lie branches of fibers that ran here while the fiber that forked it was away.
-// Those then wait as fibers.
+// Either `forked` was taken, or above it are branches of fibers that ran here while the fiber that forked it was away.
+// These branches then wait as fibers.
 bool fork_queue::take_back_below(branch& youngest, branch& forked) noexcept {
   if (forked.fate_known()) {
     static_cast<void>(forks_.push(youngest));  // there is room: it was there
@@ -52,7 +52,7 @@ void fork_queue::let_thief_take() noexcept {
 
 void fork_queue::yield_slow() noexcept { owner_.yield_after_request(); }
 
-// One thief at a time: each pays a heavy fence, most of which would be in vain, and the kernel makes them wait for each
+// One thief at a time: each pays a heavy fence, most of them without a result, and the kernel makes them wait for each
 // other.
 task* fork_queue::steal(runtime_state& home) noexcept {
   if (forks_.seems_empty() || robbed_.exchange(true, std::memory_order_relaxed)) return nullptr;  // hint

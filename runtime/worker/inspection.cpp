@@ -9,8 +9,8 @@
 namespace ulexite::detail {
 namespace {
 
-// The record of a fiber that may run, end, or give way to another meanwhile. The memory is always there, and what was
-// read is judged afterwards: so sanitizers, which object to both, do not look at it.
+// The record of a fiber that may run, end, or give way to another meanwhile. Its memory always exists, and the reader
+// checks the data afterwards. So sanitizers, which would report both, do not check copy_record.
 struct raw_record {
   static_assert(sizeof(agent) % 8 == 0 && sizeof(fiber) % 8 == 0);
   using word = std::uint64_t __attribute__((may_alias));  // it holds parts of other types
@@ -23,11 +23,11 @@ struct raw_record {
 // Word by word, because no pointer may be torn.
 __attribute__((noinline, no_sanitize("address", "thread"))) void copy_record(const agent& block,
                                                                              raw_record& into) noexcept {
-  std::atomic_thread_fence(std::memory_order_acquire);  // what was read before is older
+  std::atomic_thread_fence(std::memory_order_acquire);  // the earlier reads are older
   const auto* const from = reinterpret_cast<const volatile raw_record::word*>(&block);
   raw_record::word* const to = into.words;
   for (std::size_t i = 0; i < std::size(into.words); ++i) to[i] = from[i];
-  std::atomic_thread_fence(std::memory_order_acquire);  // what is read next is younger
+  std::atomic_thread_fence(std::memory_order_acquire);  // the next reads are younger
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ bool inspection::read(agent& block, fiber_record& into) const {
   const fiber_phase phase = raw.content().state.phase();
   if (phase >= fiber_phase::dead) return false;
   const bool waited = block.word.waits();
-  copy_record(block, raw);  // what was written before the phase that was read
+  copy_record(block, raw);  // the writes before the phase that was read
   const bool waits = waited && block.word.waits() && phase == fiber_phase::resumable;
   const fiber& content = raw.content();
   into = {};
@@ -94,7 +94,7 @@ void inspection::read_wait(const fiber& waiting, fiber_record& into) const {
 
 namespace {
 
-// As inspection::read, but of a fiber that is not kept where it is.
+// As inspection::read, but of a fiber that may continue.
 bool view(agent& block, fiber_view& into) noexcept {
   raw_record raw;
   copy_record(block, raw);
@@ -165,7 +165,7 @@ fiber_record running_on(const scheduler& worker) {
 const agent* holder_of(const fiber_record& waiting) noexcept {
   if (waiting.state != fiber_record::status::waiting) return nullptr;
   if (waiting.kind == wait_kind::join)
-    return static_cast<const agent*>(waiting.object) - 1;  // a task stands right behind its agent
+    return static_cast<const agent*>(waiting.object) - 1;  // a task is directly behind its agent
   if (waiting.kind != wait_kind::mutex) return nullptr;
   const auto& word = *static_cast<const std::atomic<std::uintptr_t>*>(waiting.object);
   return reinterpret_cast<const agent*>(word.load(std::memory_order_relaxed) & ~std::uintptr_t{1});  // hint

@@ -1,18 +1,17 @@
 #pragma once
 
-// A look into the fibers of a runtime from outside of them. While an inspection lives, no fiber that was left, and none
-// that is fresh, begins to run: its record and its stack stay as they are. No fiber is made to do anything, and those
-// that run run on; a worker that comes to resume a fiber meanwhile waits for the inspection's end. So it must be short:
-// a few hundred fibers at a time.
+// Reads the fibers of a runtime from outside. While an inspection exists, no suspended or fresh fiber begins to run:
+// its record and its stack do not change. Running fibers continue. A worker that wants to resume a fiber meanwhile
+// waits for the inspection's end. So it must be short: a few hundred fibers at a time.
 //
 // Pairings
 //   A  the worker marks a fiber as running, then loads requests_ (scheduler.cpp)  ->  the inspection sets
 //      request::inspected, executes a heavy fence, then loads the fiber's phase: either it sees the fiber running, and
 //      leaves it alone, or the worker sees the request, and waits. And: the inspection withdraws it, release  ->  the
-//      worker loads requests_, acquire: what it does with the fiber comes after what was read.
+//      worker loads requests_, acquire: its use of the fiber comes after the reads.
 //
-// The worker's fence is the compiler's only, since it stands in the way of every switch. Where the kernel refuses the
-// heavy fence (membarrier), nothing can be inspected.
+// The worker's fence is only the compiler's, because it is on the path of every switch. If the kernel refuses the heavy
+// fence (membarrier), nothing can be inspected.
 
 #include <ulexite/runtime/fiber_view.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
@@ -23,7 +22,7 @@
 
 namespace ulexite::detail {
 
-// What is known of one fiber.
+// The known facts about one fiber.
 struct fiber_record {
   enum class status : std::uint8_t { fresh, ready, waiting, running };
 
@@ -54,8 +53,8 @@ class inspection {
 
   static bool possible() noexcept;
 
-  // What is known of the fiber in that block; false if there is none that has begun or is about to. A running one may
-  // end meanwhile, so of it there is only what cannot be torn: its number and its place.
+  // Reads the facts about the fiber in that block. False if there is none that has begun or is about to begin. A
+  // running fiber may end meanwhile, so only data that cannot be torn is read: its number and its place.
   bool read(agent& block, fiber_record& into) const;
 
  private:
@@ -65,14 +64,14 @@ class inspection {
   const std::uint32_t now_;  // milliseconds of the steady clock
 };
 
-// The fiber that runs on that worker; number 0 if none does. It may end meanwhile, so of it there is only its number,
-// name and place.
+// The fiber that runs on that worker; number 0 if there is none. It may end meanwhile, so only its number, name and
+// place are read.
 fiber_record running_on(const scheduler& worker);
 
 // Calls visit(data, view) for every fiber that has not ended. No lock, no allocation, no system call. Any thread.
 void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const fiber_view& fiber), void* data) noexcept;
 
-// The holder of what a fiber in an inspection waits for, if that is known: of a mutex, or the fiber that is joined.
+// The holder of the object for which a fiber waits, if it is known: of a mutex, or the fiber that is joined.
 const agent* holder_of(const fiber_record& waiting) noexcept;
 
 }  // namespace ulexite::detail

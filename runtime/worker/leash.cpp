@@ -1,4 +1,4 @@
-// Fibers on a leash, beside the switch itself (scheduler.cpp): who may run them, and how they come to that worker.
+// Fibers on a leash, except the switch itself (scheduler.cpp): which worker may run them, and how they get to it.
 
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/fiber/switch.hpp>
@@ -9,7 +9,7 @@
 
 namespace ulexite::detail {
 
-// What the queues take such a fiber for. A fiber that was just pinned has no worker yet: it is this one.
+// The job that stands for such a fiber in the queues. A fiber that was just pinned has no worker yet: it is this one.
 void scheduler::run_leashed(job* dispatched) noexcept {
   task& member = *static_cast<task*>(dispatched);
   rare_task_state& rare = *member.rare_state_if_made();
@@ -60,7 +60,7 @@ void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexce
   static_cast<scheduler&>(switch_context(running()->saved, *switch_.thread_main, *this)).complete_switch();
 }
 
-// The fiber is still the one that runs.
+// The fiber still runs.
 switch_thread* scheduler::make_call(context& main) noexcept {
   switch_.left.what = departed::nothing;
   switch_.call(switch_.call_data);

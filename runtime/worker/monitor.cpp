@@ -76,7 +76,7 @@ void monitor::ensure() noexcept {
   try {
     thread_ = std::thread([this] { thread_main(); });
   } catch (const std::exception&) {  // std::system_error, std::bad_alloc
-    // No monitor: the workers do without one as long as no fiber keeps one for long.
+    // No monitor: the workers need none as long as no fiber runs for long.
   }
 }
 
@@ -177,7 +177,7 @@ void monitor::tick() noexcept {
   }
 }
 
-// The first trim marks what is unused, and the second gives back what is still marked. While workers are awake both
+// The first trim marks unused stacks, and the second returns those that are still marked. While workers are awake both
 // repeat.
 void monitor::trim_stacks(std::int64_t now, bool all_sleep) noexcept {
   if (trimming_.left == 0 || now - trimming_.last < tuning::trim_interval) return;

@@ -1,18 +1,19 @@
 #pragma once
 
-// The monitor of a runtime: it does what no worker can do for itself, because it is stuck in a long fiber. A thread
-// that waits in run(), or for the runtime's end, is the monitor while it waits; without one, a thread of its own. It
-// ticks only while some worker is awake or wakes up now and then, and sleeps after two ticks in which none did.
+// The monitor of a runtime. It does the work that a worker cannot do for itself, because it is stuck in a long fiber. A
+// thread that waits in run(), or for the runtime's end, is the monitor while it waits. Without one, the monitor has its
+// own thread. It ticks only while some worker is awake or wakes up now and then, and sleeps after two ticks in which
+// none did.
 //
 // State
 //   taken_       a thread is the monitor now.
-//   starved_     fibers that the machine refused a stack. A queue with a lock, see inject_queue.hpp.
+//   starved_     fibers to which the system refused a stack. A queue with a lock, see inject_queue.hpp.
 //   counts       counters: wakes is written with the parker's mutex held, the others by the monitor.
 //   asleep_, quiet_waiter_, thread_, agent_, ending_   guarded by the parker's mutex.
 // All else is the monitor's own.
 //
 // Pairings
-//   A  ~turn stores taken_, release  ->  the next turn exchanges it, acquire: it sees what the last monitor wrote.
+//   A  ~turn stores taken_, release  ->  the next turn exchanges it, acquire: it sees the writes of the last monitor.
 
 #include <ulexite/runtime/queue/inject_queue.hpp>
 
@@ -49,7 +50,7 @@ class monitor {
   // Called at each tick.
   void call_at_tick(void (*function)(runtime_state&)) noexcept { calls_.at_tick = function; }
 
-  // A fiber or job that the machine refused a stack: it is tried again at each tick. Any thread.
+  // A fiber or job to which the system refused a stack: each tick tries again. Any thread.
   void retry_later(job& starved) noexcept { starved_.push(starved); }
   [[nodiscard]] bool any_starved() const noexcept { return !starved_.empty(); }
 
@@ -59,7 +60,7 @@ class monitor {
   void wake() noexcept;
   // A worker leaves its sleep.
   void note_wake() noexcept;
-  // The last worker fell asleep, or a fiber ended outside of all workers: the thread that waits for that looks again.
+  // The last worker fell asleep, or a fiber ended outside of all workers: the thread that waits for that checks again.
   void wake_quiet_waiter() noexcept;
   // Whether the monitor has a thread of its own that is not the calling one.
   [[nodiscard]] bool has_other_thread() const noexcept;
@@ -72,14 +73,14 @@ class monitor {
  private:
   class turn;
 
-  // What the last ticks saw, to tell when nothing happens any more.
+  // The observations of the last ticks, from which the monitor sees that nothing happens.
   struct activity {
     std::uint64_t seen_wakes = ~std::uint64_t{0};  // the first tick finds that something has happened
     unsigned quiet_ticks = 0;                      // in a row
     std::int64_t last_busy = 0;                    // the last tick at which something had happened
     bool asked = false;                            // calls::when_quiet was called since then
   };
-  // What others want to be called, or null. Set before the first fiber is spawned.
+  // The functions to call, or null. Set before the first fiber is spawned.
   struct calls {
     void (*when_quiet)(runtime_state&) = nullptr;
     void (*when_stuck)(runtime_state&, scheduler&) = nullptr;
@@ -88,7 +89,7 @@ class monitor {
   // The return of unused stacks to the system.
   struct trimming {
     std::int64_t last = 0;
-    unsigned left = 0;  // how many are to be made yet: the first marks what is unused, the second gives it back
+    unsigned left = 0;  // trims that remain: the first marks unused stacks, the second returns them
   };
 
   void tick() noexcept;

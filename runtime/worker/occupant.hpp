@@ -1,6 +1,6 @@
 #pragma once
 
-// What runs on a worker at the moment: a fiber, a job, or the worker's own loop. Owner only.
+// The present occupant of a worker: a fiber, a job, or the worker's own loop. Owner only.
 
 #include <ulexite/runtime/task/task.hpp>
 #include <ulexite/runtime/wait/agent.hpp>

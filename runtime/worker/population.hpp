@@ -33,7 +33,7 @@ class population {
   population(const population&) = delete;
   population& operator=(const population&) = delete;
 
-  // Whether those that live are counted, for a limit.
+  // Whether live fibers are counted, because there is a limit.
   [[nodiscard]] bool limited() const noexcept { return most_ != 0; }
   // A fiber is to be made, or has ended, under a limit. The first throws errc::limit_reached.
   void enter_limited() {

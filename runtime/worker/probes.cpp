@@ -5,7 +5,7 @@
 #define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>
 
-// A tool adds 1 while it looks.
+// A tool adds 1 while it uses the probe.
 extern "C" {
 #define ULEXITE_SEMAPHORE [[gnu::visibility("hidden"), gnu::section(".probes"), gnu::used]] volatile unsigned short
 ULEXITE_SEMAPHORE ulexite_spawn_semaphore = 0;

@@ -1,8 +1,8 @@
 #pragma once
 
-// Static probes for perf, bpftrace, SystemTap and gdb: ulexite:spawn, switch, park, wake, steal. They lie where a worker
-// records, so that no other path has even their nops; a tool that wants one raises its semaphore, and the monitor then
-// has the workers record. Without the header sys/sdt.h at the build there are none.
+// Static probes for perf, bpftrace, SystemTap and gdb: ulexite:spawn, switch, park, wake, steal. They are on the path
+// on which a worker records, so that no other path has even their nops. A tool that wants one raises its semaphore, and
+// the monitor then makes the workers record. If the header sys/sdt.h is absent at the build, there are none.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,9 +17,9 @@ inline constexpr bool has_probes = true;
 inline constexpr bool has_probes = false;
 #endif
 
-// Does a tool look at one of them? Any thread.
+// Whether a tool uses one of them. Any thread.
 bool probes_wanted() noexcept;
-// The probe of such an event, if there is one. `fiber`: the number of the one that runs, 0 for none.
+// Fires the probe of such an event, if there is one. `fiber`: the number of the running fiber, 0 for none.
 void fire_probe(trace_kind kind, std::size_t worker, std::uint64_t fiber, std::uint64_t value,
                 std::uint8_t detail) noexcept;
 

@@ -15,8 +15,8 @@
 namespace ulexite::detail {
 
 // A full ring moves its oldest, and the newcomer behind them, to the queue that all share. So the ring keeps room for
-// the next pushes, and the lock is taken once for many. A worker with that much work is no thief of tiny fibers any
-// longer.
+// the next pushes, and the lock is taken once for many. A worker with that much work is no longer a thief of tiny
+// fibers.
 [[gnu::cold, gnu::noinline]] void scheduler::overflow(job& runnable) noexcept {
   while (!queues_.push(runnable)) {
     intrusive_queue<job> evicted;
@@ -38,7 +38,7 @@ bool scheduler::others_may_be_woken() const noexcept {
 // Out of line, because add() is inlined into every spawn, and a lone worker never comes here.
 void scheduler::notify_others() noexcept { home_.parker.notify(); }
 
-// The ring is full. Or, for tests, every fiber goes where any worker takes it.
+// The ring is full. Or, for tests, every fiber goes to a queue of which any worker takes.
 void scheduler::enqueue_slow(job& runnable) noexcept {
   if (migrating) {
     home_.injected.push(runnable);
@@ -48,7 +48,7 @@ void scheduler::enqueue_slow(job& runnable) noexcept {
   notify_others_after_publishing();
 }
 
-// A batch is published by one notify. The surplus goes behind what is in the shared queue, so that these fibers start
+// A batch is published by one notify. The surplus goes to the end of the shared queue, so that these fibers start
 // in about their order too.
 void scheduler::add(intrusive_queue<job>& fibers) noexcept {
   perturb();
@@ -74,7 +74,7 @@ void scheduler::enqueue_job(job& job) noexcept {
   notify_others_after_publishing();
 }
 
-// Jobs have a deque of their own, because a stale hint of the ring is read as a fiber (prefetch_ring).
+// Jobs have their own deque, because a stale hint of the ring is read as a fiber (prefetch_ring).
 void scheduler::push_job(job& job) noexcept {
   if (!queues_.push_job(job)) home_.injected.push(job);
 }

@@ -1,16 +1,16 @@
 #pragma once
 
-// What happens on one worker, as it happens: the last so many events, of 16 bytes each. One thread writes at a time, the
-// worker's; any thread may read at any time, and leaves out what is overwritten meanwhile.
+// A recording of the last events of one worker, of 16 bytes each. One thread writes at a time, the worker's. Any thread
+// may read at any time, and leaves out events that are overwritten meanwhile.
 //
 // State, in ring_, where a debugger finds it too
-//   next    how many events were written so far. Written by the worker.
-//   words   two for each event: the time, and what it was.
+//   next    the number of events written so far. Written by the worker.
+//   words   two for each event: its time and its kind.
 //
 // Pairings
 //   A  add stores next, release, when the event is written  ->  read loads it, acquire: it sees the event.
 //   B  add's store of the words comes after that of next for the event before  ->  read copies the words, fences
-//      (acquire), then loads next: what was overwritten meanwhile is left out, one more because it is being written.
+//      (acquire), then loads next: overwritten events are left out, one more because it is being written.
 
 #include <ulexite/runtime/task/debug_table.hpp>
 #include <ulexite/runtime/worker/run_times.hpp>
@@ -26,7 +26,7 @@
 
 namespace ulexite::detail {
 
-// In the order that tools/gdb/ulexite_layout.py knows.
+// The same order is in tools/gdb/ulexite_layout.py.
 enum class trace_kind : std::uint8_t {
   dispatch,  // value: the fiber's number, 0 for a job; detail: how the last one left
   left,      // for the worker's own stack; detail: as above
@@ -36,7 +36,7 @@ enum class trace_kind : std::uint8_t {
   park,      // the worker goes to sleep
   unpark,
   steal,
-  queue,       // value: runnables behind what runs
+  queue,       // value: the number of runnables that wait
   span_begin,  // value: the address of the name
   span_end,
   spawn,  // value: the number of the fiber that was spawned
@@ -57,8 +57,8 @@ struct trace_event {
 
 class recorder {
  public:
-  // The last `events` events of that worker, and the times. Without events only the times. After measure_clock. Throws
-  // std::bad_alloc.
+  // Keeps the last `events` events of that worker, and the times. With 0 events only the times. Made after
+  // measure_clock. Throws std::bad_alloc.
   recorder(std::size_t worker, std::size_t events, run_times& times)
       : times(times), words_(events == 0 ? nullptr : new std::atomic<std::uint64_t>[2 * std::bit_ceil(events)]) {
     ring_.words = words_.get();
@@ -73,7 +73,7 @@ class recorder {
   recorder(const recorder&) = delete;
   recorder& operator=(const recorder&) = delete;
 
-  // Is it as large as one made for that many?
+  // Whether it is as large as one that is made for so many events.
   [[nodiscard]] bool holds(std::size_t events) const noexcept { return ring_.mask + 1 == std::bit_ceil(events); }
 
   // The worker.
@@ -87,7 +87,7 @@ class recorder {
     ring_.next.store(number + 1, std::memory_order_release);  // A
   }
 
-  // Any thread, oldest first. Throws std::bad_alloc.
+  // The events, oldest first. Any thread. Throws std::bad_alloc.
   [[nodiscard]] std::vector<trace_event> read() const {
     const std::uint64_t end = ring_.next.load(std::memory_order_acquire);  // A
     const std::uint64_t begin = end > ring_.mask ? end - ring_.mask - 1 : 0;
@@ -117,12 +117,12 @@ class recorder {
 // The recording of all workers of a runtime.
 //
 // State
-//   recording   a trace, or only times. Written with the turn held; a hint for those who make fibers runnable.
+//   recording   a trace, or only times. Written with the turn held; a hint for threads that make fibers runnable.
 struct trace_state {
   std::mutex turn;  // guards the rest
   bool on = false;
   bool measured = false;  // the program wants the times, always
-  bool probed = false;    // a tool looks; written by the monitor only
+  bool probed = false;    // a tool uses the probes; written by the monitor only
   std::atomic<bool> recording{false};
   std::vector<std::unique_ptr<run_times>> times;     // one for each worker, if some were ever measured
   std::vector<std::unique_ptr<recorder>> measurers;  // of the times only

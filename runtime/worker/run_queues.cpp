@@ -2,7 +2,7 @@
 
 namespace ulexite::detail {
 
-// Fibers that were woken have three turns of four, because they hold a stack, and what they wait for has happened. In
+// Fibers that were woken have three turns of four, because they hold a stack, and their wait is over. In
 // the other turns fibers and jobs alternate. So no kind starves another.
 [[gnu::noinline]] job* run_queues::next_by_turns() noexcept {
   if (++woken_turn_ % 4 != 0)

@@ -33,7 +33,7 @@ class alignas(cache_line) run_queues {
 
   // Owner only, below.
 
-  // Puts it behind the others of its kind. False: there is no room.
+  // Puts it behind the others of its kind. False if there is no room.
   [[nodiscard]] bool push(job& fiber) noexcept { return ring_.push(fiber); }
   [[nodiscard]] bool push_woken(job& fiber) noexcept {
     sides_empty_ = false;
@@ -108,9 +108,9 @@ class alignas(cache_line) run_queues {
   void push_pinned(job& fiber) noexcept { pinned_.push(fiber); }
   [[nodiscard]] bool has_pinned() const noexcept { return !pinned_.empty(); }
   [[nodiscard]] bool has_slot() const noexcept { return slot_.filled(); }
-  // Takes what is in the slot. Any thread but the owner; it costs a heavy fence.
+  // Takes the fiber in the slot. Any thread but the owner; it costs a heavy fence.
   [[nodiscard]] job* raid_slot() noexcept { return slot_.raid(); }
-  // Whether there may be something in the deques. Never false for what was pushed before.
+  // Whether there may be something in the deques. Never false after an earlier push.
   [[nodiscard]] bool may_have_items() const noexcept {
     return ring_.may_have_items() || woken_.may_have_items() || jobs_.may_have_items();
   }

@@ -8,7 +8,7 @@ namespace {
 // 2^32 times the nanoseconds of a tick.
 std::atomic<std::uint64_t> scale{0};
 
-// By the system's clock, because the runtime's own may stand still in an exploration.
+// By the system's clock, because the runtime's own clock may not advance in an exploration.
 std::uint64_t measure() noexcept {
   using std::chrono::steady_clock;
   const steady_clock::time_point first_time = steady_clock::now();
@@ -23,7 +23,7 @@ std::uint64_t measure() noexcept {
 
 void measure_clock() noexcept {
   if (scale.load(std::memory_order_relaxed) == 0)       // a number
-    scale.store(measure(), std::memory_order_relaxed);  // a number, published by what starts a recording
+    scale.store(measure(), std::memory_order_relaxed);  // a number, published by the start of a recording
 }
 
 std::uint64_t clock_scale() noexcept { return scale.load(std::memory_order_relaxed); }  // a number

@@ -4,7 +4,7 @@
 //
 // State
 //   buckets_, sum_   counters: written by the worker, read by any thread.
-//   since_           the worker's own: when what runs began to.
+//   since_           the time at which the present run began. The worker only.
 
 #include <ulexite/fiber/fiber.hpp>
 #include <ulexite/runtime/metrics.hpp>
@@ -27,9 +27,9 @@ inline std::uint64_t clock_ticks() noexcept {
 #endif
 }
 
-// Its rate. The first call in a process measures that for a millisecond.
+// Measures its rate. The first call in a process takes a millisecond for that.
 void measure_clock() noexcept;
-// After measure_clock: 2^32 times the nanoseconds of a tick.
+// 2^32 times the nanoseconds of a tick. Called after measure_clock.
 std::uint64_t clock_scale() noexcept;
 std::uint64_t nanoseconds_of(std::uint64_t ticks) noexcept;
 // A time in 32 bits, for differences of less than a minute.
@@ -69,13 +69,13 @@ class time_counter {
 
 class run_times {
  public:
-  // The worker: it leaves what it runs, and if `next`, runs something else from now on.
+  // The worker: the present run ends, and if `next`, another one begins.
   void switched(std::uint64_t ticks, bool next) noexcept {
     if (since_ != 0) run_.add(nanoseconds_of(ticks - since_));
     since_ = next ? ticks : 0;
   }
   void waited(std::uint64_t nanoseconds) noexcept { queue_delay_.add(nanoseconds); }
-  // The worker: what happens from now on is not recorded.
+  // The worker: ends the recording.
   void stop() noexcept { since_ = 0; }
 
   // Any thread.

@@ -100,7 +100,7 @@ std::size_t runtime_state::live() const noexcept {
 
 // ---- stopping ----
 
-// A fiber spawned from now on is asked to stop at its spawn (publish), the others here, whatever they are at. All are
+// A fiber spawned from now on is asked to stop at its spawn (publish), the others here, in any state. All are
 // asked before the first is woken, because a woken fiber may start others. A block that is not in use is an agent too,
 // so every block is asked. The fibers whose waits this thread has claimed are published together.
 void runtime_state::request_stop() noexcept {
@@ -128,7 +128,7 @@ std::size_t runtime_state::stop_workers() noexcept {
   return live();
 }
 
-// An abandoned fiber's block and stack are never used again, because other threads may refer to what is there. A wait
+// An abandoned fiber's block and stack are never used again, because other threads may refer to their objects. A wait
 // node there is found dead by the next user of its queue. All waits are marked first, so that no destructor of one
 // abandoned fiber resumes another. A branch has the frame of its fork as owner, which no longer gives it up: that is
 // done here.
@@ -138,7 +138,7 @@ std::size_t runtime_state::abandon_all() noexcept {
     if (!agent.in_use) return;
     if (agent.fiber().is_branch()) branches.push_back(&agent.fiber());
     if (agent.fiber().state.phase() == fiber_phase::dead) return;
-    agent.word.abandon();  // nothing that the others give up may resume it
+    agent.word.abandon();  // so that a release by the others does not resume it
     left.push_back(&agent.fiber());
   });
   for (task* const task : left) task->abandon();

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the workers of one runtime share. The public class runtime is its handle.
+// The state that the workers of one runtime share. The public class runtime is its handle.
 //
 // State, each part with its State block
 //   injected     the queue that all workers share, see inject_queue.hpp.
@@ -39,11 +39,11 @@ namespace ulexite::detail {
 
 class event_loop;
 
-// What the public class runtime keeps here.
+// The state of the public class runtime.
 //
 // State
 //   running_main   run() is under way. It serialises the calls.
-//   deadlocked     the fibers were asked to stop because none of them could go on. Set once, by the monitor.
+//   deadlocked     the fibers were asked to stop because none of them could continue. Set once, by the monitor.
 //
 // Pairings
 //   A  the end of a run stores running_main, release  ->  the next run exchanges it, acquire.
@@ -87,10 +87,10 @@ class runtime_state {
   void stand_still(scheduler& worker) noexcept;
 
   // Ends all workers at their next scheduling point, and joins them. Returns how many fibers are left unfinished: these
-  // are never resumed, and what stands on their stacks is never destroyed. A plain thread, last of all.
+  // are never resumed, and objects on their stacks are never destroyed. Called last, by a plain thread.
   std::size_t stop_workers() noexcept;
 
-  // After stop_workers: ends what is left, without running it. Returns how many fibers that were.
+  // After stop_workers: ends the remaining fibers, without running them. Returns their number.
   std::size_t abandon_all() noexcept;
 
   [[nodiscard]] runtime_metrics metrics() const noexcept;

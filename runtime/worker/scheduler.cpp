@@ -1,6 +1,6 @@
 // The switch from one fiber to the next, and the loop of a worker. Everything here runs on the worker itself. A
 // computation leaves its stack with leave(). Its successor, on another stack, first completes the switch, because only
-// then are the registers of the one that left saved.
+// then are the registers of the computation that left saved.
 
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/perturb.hpp>
@@ -109,7 +109,7 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
 // Leaves `from` for `next`, or for the main stack if that is null. The caller has put into switch_.left what the
 // successor must do about `from`. Inlined into each caller, because the switch saves only the registers that the caller
 // uses. There are three ways: resume a fiber on its own stack; start `next` on a stack from the cache; go to the main
-// stack. Returns the thread that `from` goes on with: a worker, but on a main stack perhaps a thread that has left its
+// stack. Returns the thread on which `from` continues: a worker, but on a main stack perhaps a thread that has left its
 // worker.
 [[gnu::always_inline]] inline switch_thread* scheduler::leave(context& from, job* next, departure departure) noexcept {
   perturb();
@@ -126,7 +126,7 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
     switch_.launch_stack = fresh;
     arrived = &start_context(from, *fresh, stacks_.next_colour(), stack_main, *this, departure);
   } else {
-    if (next) {  // the machine refuses memory for a stack: the fiber waits for one that another gives back
+    if (next) {  // the system refuses memory for a stack: the fiber waits until another returns one
       counters().stacks_refused.add();
       if (leashed()) next->run = run_leashed;
       home_.monitor.retry_later(*next);
@@ -140,7 +140,7 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
 }
 
 // For the main stack of a deterministic run.
-// Out of line, because leave() is large and a deterministic run has no haste.
+// Out of line, because leave() is large and speed does not matter in a deterministic run.
 [[gnu::noinline]] switch_thread* scheduler::leave_main(context& main, job& next) noexcept {
   return leave(main, &next, departure::returns);
 }
@@ -196,7 +196,7 @@ wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) n
   return self.agent().word.reason();
 }
 
-// A fiber that is alone goes on at once, unless a visit is due. It still begins a new quantum, so that requests are
+// A fiber that is alone continues at once, unless a visit is due. It still begins a new quantum, so that requests are
 // seen.
 void scheduler::yield() noexcept {
   if (running()->agent().kind == agent_kind::job) return;  // in a stop callback
@@ -252,7 +252,7 @@ void scheduler::stack_main(switch_thread& thread) {
       // The job may have become a fiber, and may have changed its worker since.
       if (task* const became = here->running()) here = became->run_here();
     }
-    here->floating.restore();  // what starts next on this stack has not the rounding mode of what has ended
+    here->floating.restore();  // the next fiber on this stack must not inherit the rounding mode
     next = here->next_local();
     if (!next || !here->starts_on(*next, pool)) break;
     // No switch: the next fiber starts where the last one has ended.

@@ -1,8 +1,8 @@
 #pragma once
 
 // One worker's part of the runtime: the switch from fiber to fiber, and the loop on the thread's own stack that takes
-// its own work, steals, polls and parks. Its queues, its judgements and its caches are classes of their own, which see
-// nothing of each other. docs/scheduler.md tells the whole.
+// its own work, steals, polls and parks. Its queues, its policies and its caches are separate classes, which do not
+// know each other. docs/scheduler.md describes the whole.
 //
 // State shared with other threads, each part with its State block
 //   queues_    run_queues.hpp.
@@ -44,7 +44,7 @@ struct event;
 
 using worker_slot = basic_worker_slot<std_parking>;
 
-// Does every fiber change its worker whenever it can? For tests.
+// Whether every fiber changes its worker whenever it can. For tests.
 #ifdef ULEXITE_DEBUG_MIGRATE
 inline constexpr bool migrating = true;
 #else
@@ -57,10 +57,11 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
 
-  // The worker's life on the calling thread, until the runtime ends it, or the thread leaves it to another
-  // (begin_handoff) and the fiber for which it did that wants to come back: then that, to be made runnable.
+  // The worker's life on the calling thread. It ends with the runtime, or when the thread leaves the worker to another
+  // thread (begin_handoff), and the fiber of that call wants to come back. Then it returns this fiber, which the caller
+  // must make runnable.
   task* run() noexcept;
-  // The same in a deterministic run, on the calling thread, until nothing can run any more.
+  // The same in a deterministic run, on the calling thread, until nothing can run.
   void run_controlled(controller& by) noexcept;
   [[nodiscard]] bool is_controlled() const noexcept { return controlled_ != nullptr; }
   // Returns the stacks that this worker keeps for its next fibers. Owner only; after the last run, the
@@ -76,7 +77,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // A number for a new fiber, unique in the process.
   [[nodiscard]] bool has_ids() const noexcept { return supply_.ids.any(); }
   std::uint64_t next_id() noexcept { return has_ids() ? supply_.ids.take() : next_id_slow(); }
-  // The next spawn takes the slow path, which sees to what it inherits.
+  // The next spawn takes the slow path, which handles inheritance.
   void forget_ids() noexcept { supply_.ids.forget(); }
 
   // Makes new runnables wait their turn in this worker's queue, or a fiber that was woken run next.
@@ -91,17 +92,17 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void enqueue_jobs(intrusive_queue<job>& jobs) noexcept;
   void wake(task& woken) noexcept;
 
-  // Whether what happens here is being recorded.
+  // Whether the events here are being recorded.
   [[nodiscard]] bool traced() const noexcept { return notice_.traced(); }
   void record(trace_kind kind, std::uint64_t value = 0, std::uint8_t detail = 0) noexcept;
 
-  // The running job goes on as a fiber. Throws errc::limit_reached, std::bad_alloc.
+  // The running job continues as a fiber. Throws errc::limit_reached, std::bad_alloc.
   void make_fiber_of_job();
 
   // Leaves the running fiber until another thread or fiber resumes it. Completes its wait (see suspend.hpp) after the
   // switch, releasing `held` if there is one.
   wake_reason suspend(spin_lock* held, bool prepared, wait_mode mode) noexcept;
-  // Lets others run that are waiting for this worker.
+  // Lets other fibers of this worker run.
   void yield() noexcept;
   // The same for a fiber that has done much without waiting. It changes places with one that it has woken.
   void yield_to_woken() noexcept;
@@ -109,20 +110,20 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void yield_after_request() noexcept;
   // The running fiber has done some more operations without a wait: true when it should yield.
   [[nodiscard]] bool budget_is_spent() noexcept;
-  // Leaves this worker, with all that waits for it, to another thread at once. The running fiber goes on where it is,
-  // on a thread that is a plain one now, until end_handoff. False: there is no thread for it, and nothing has changed.
+  // Leaves this worker, with all its queues, to another thread at once. The running fiber continues on the present
+  // thread, which is a plain one until end_handoff. False: there is no thread for the worker, and nothing has changed.
   [[nodiscard]] bool begin_handoff(worker_handoff& leave) noexcept;
   static void end_handoff(worker_handoff& leave) noexcept;
 
   // A fiber on a leash is run by a job, which gets back control whenever the fiber leaves its stack: a member of a
-  // strand, or one that is pinned to its worker. While it is runnable its `run` is set, so the queues take it for that
-  // job; nothing of it is seen on the way of other fibers. Meanwhile this worker's main stack is the job's, and a visit
+  // strand, or one that is pinned to its worker. While it is runnable its `run` is set, so the queues treat it as that
+  // job; the paths of other fibers do not test for it. Meanwhile this worker's main stack is the job's, and a visit
   // of it is due at each switch. Such a fiber offers no forks, and leaves its worker to no other thread.
   void run_on_leash(task& member) noexcept;
-  // What the `run` of such a fiber is meanwhile.
+  // The `run` of such a fiber meanwhile.
   static void run_leashed(job* member) noexcept;
   [[nodiscard]] bool leashed() const noexcept { return switch_.leashed; }
-  // The running fiber goes on a leash, if it is on none, or perhaps another: returns on the worker that has it then.
+  // Puts the running fiber on a leash, perhaps in place of another. Returns on the worker that then has the fiber.
   void renew_leash() noexcept;
   void yield_on_leash_if_requested() noexcept {
     if (forks_.yield_requested()) yield();
@@ -154,13 +155,13 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] worker_activity& activity() noexcept { return activity_; }
   worker_counters& counters() noexcept { return activity_.counters; }
   [[nodiscard]] const worker_counters& counters() const noexcept { return activity_.counters; }
-  // Records what happens here from now on, until request::traced is withdrawn.
+  // Records the events here from now on, until request::traced is withdrawn.
   void start_recording(recorder& into) noexcept;
   void ask(request what) noexcept { forks_.ask(what); }
   void withdraw(request what) noexcept { forks_.withdraw(what); }
 
  private:
-  // What another thread does that takes this worker over.
+  // Called on the thread that takes this worker over.
   struct handoff_work final : blocking_work {
     explicit handoff_work(scheduler& s) noexcept : whose(s) {}
     void* run() noexcept override;
@@ -168,7 +169,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     scheduler& whose;
   };
 
-  // What the next spawns on this worker need.
+  // State for the next spawns on this worker.
   struct spawn_supply {
     task_pool::cache blocks;
     fiber_ids ids;
@@ -210,7 +211,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   job* distribute(intrusive_queue<event>& ready, bool run_first) noexcept;
   [[nodiscard]] bool eager() const noexcept { return pace_.eager(); }
 
-  // What others ask for between two fibers, in attention.cpp.
+  // Requests of others between two fibers, in attention.cpp.
   [[nodiscard]] job* attend(job* chosen, bool& stopping) noexcept;
   void empty_queues() noexcept;
 
@@ -239,7 +240,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
 
   std::uint64_t next_id_slow() noexcept;
 
-  // The members in the order of use: what each dispatch touches comes first.
+  // The members in the order of use: those that each dispatch uses come first.
   runtime_state& home_;
   const std::size_t index_;
   occupant occupant_;
@@ -250,7 +251,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   spawn_supply supply_;
   controlled_run* controlled_ = nullptr;  // in a deterministic run
   theft_policy thefts_;
-  intrusive_queue<event>* ready_ = nullptr;  // where a sleep in the event loop puts what it brings
+  intrusive_queue<event>* ready_ = nullptr;  // where a sleep in the event loop puts its events
   handoff_work handoff_work_{*this};
 
   // shared

@@ -1,4 +1,4 @@
-// What a worker does on its thread's own stack when its queues give nothing, or when something is due that takes locks
+// The worker's steps on its thread's own stack when its queues are empty, or when something is due that takes locks
 // or time: the shared queue, the event loop, other workers' queues, sleep. Owner only, except the thief's half of a
 // theft.
 //
@@ -17,7 +17,7 @@
 #include <utility>
 
 namespace ulexite::detail {
-// The main stack's first choice: own work, or what is due besides it. It never blocks, and it takes nothing from
+// The main stack's first choice: own work, or another duty that is due. It never blocks, and it takes nothing from
 // another worker, except at a visit from one that is stuck.
 job* scheduler::next() noexcept {
   if (pace_.visit_due())
@@ -49,7 +49,7 @@ job* scheduler::housekeeping() noexcept {
   if (pace_.poll_due(now)) {
     poll_events(false);
     pace_.forget_poll();
-    // A worker that visits rarely is no good poller: if none watches the loop now, another worker should.
+    // A worker that visits rarely is a bad poller: if none watches the loop now, another worker should.
     if (eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
   }
   const bool leave_forks = pace_.take_leave_forks();
@@ -63,7 +63,7 @@ job* scheduler::housekeeping() noexcept {
   return probe_stuck_victim();
 }
 
-// A worker that has dispatched nothing between two visits of this one is stuck in a long fiber: half of what waits
+// A worker that has dispatched nothing between two visits of this one is stuck in a long fiber: half of the work
 // behind that fiber is moved here. A worker that makes progress is left alone. Each visit watches one other worker.
 job* scheduler::probe_stuck_victim() noexcept {
   const std::size_t workers = home_.schedulers.size();
@@ -180,7 +180,7 @@ job* scheduler::search() noexcept {
   if (!home_.parker.begin_search(*this)) return nullptr;
   const std::int64_t start = now_ns();
   pace_.note_time(start);
-  // How soon it is out of work again tells whether the last theft was worth it.
+  // The time until it is out of work again shows whether the last theft was worth its cost.
   thefts_.judge(start);
   for (std::int64_t now = start;; now = now_ns()) {
     perturb();

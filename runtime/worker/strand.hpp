@@ -1,17 +1,17 @@
 #pragma once
 
-// Fibers of which never two run at the same time, on whatever workers of a runtime, without a thread of its own: the
-// members of a concurrent_context. Named after Kohlhoff's strands in Boost.Asio.
+// Fibers that never run at the same time, on any worker of a runtime, without their own thread: the members of a
+// concurrent_context. Named after Kohlhoff's strands in Boost.Asio.
 //
 // A member is on a leash (scheduler::run_on_leash), so each time it leaves its stack the worker comes back here, and the
 // strand goes to the next member. One that is dispatched while another runs waits (strand_turn.hpp).
 //
 // State
-//   references_   who may still use it.
-//   members_      all that have not ended. Guarded by lock_.
+//   references_   the number of its users.
+//   members_      all fibers of it that have not ended. Guarded by lock_.
 //
 // Pairings
-//   A  release counts down, acq_rel  ->  the last one counts down, acq_rel: it sees what the others wrote.
+//   A  release counts down, acq_rel  ->  the last one counts down, acq_rel: it sees the writes of the others.
 
 #include <ulexite/base/intrusive_list.hpp>
 #include <ulexite/base/job.hpp>
@@ -40,8 +40,8 @@ class strand {
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
 
-  // Counted: by the context, by each member until it ends, and by each run under way, because a member's end lets the
-  // context go before the run has given the strand on.
+  // References are held by the context, by each member until it ends, and by each run under way. A run holds one
+  // because a member's end lets the context go before the run has given the strand on.
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }  // the caller has one already
   void release() noexcept {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;  // A
@@ -53,12 +53,12 @@ class strand {
   // The member leaves: it has ended, or goes elsewhere.
   void part_from(rare_task_state& member) noexcept;
 
-  // A dispatch of a member, on the calling worker: runs it, and those that wait behind it, or has it wait.
+  // A dispatch of a member, on the calling worker: runs it and the members that wait behind it, or makes it wait.
   void run(task& first) noexcept;
 
   // Asks every member to stop, now and in future. Any thread.
   void request_stop() noexcept;
-  // Waits until it has no member. Not a cancellation point. False at once while another waits. Not a member.
+  // Waits until it has no member. Not a cancellation point. False at once while another caller waits. Not for members.
   [[nodiscard]] bool wait_until_empty() noexcept;
   [[nodiscard]] bool empty() noexcept {
     const std::lock_guard lock(lock_);

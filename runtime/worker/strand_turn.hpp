@@ -17,7 +17,7 @@ namespace ulexite::detail {
 template <class Member, class Atomics = std_atomics>
 class strand_turn {
  public:
-  // A member was dispatched: may it run? If not, it waits here.
+  // A member was dispatched. Returns whether it may run; if not, it waits here.
   [[nodiscard]] bool enter(Member& member) noexcept {
     const std::lock_guard lock(lock_);
     if (busy_ && taken_for_ != &member) {
@@ -29,7 +29,7 @@ class strand_turn {
     return true;
   }
 
-  // The one that runs has left its stack. The next to run, or null, and the strand is free.
+  // The running member has left its stack. Returns the next to run, or null, and then the strand is free.
   [[nodiscard]] Member* leave() noexcept {
     const std::lock_guard lock(lock_);
     Member* const next = waiting_.pop();
@@ -37,7 +37,8 @@ class strand_turn {
     return next;
   }
 
-  // What leave has given runs later, or elsewhere: the caller makes it runnable after this. The strand stays taken for it.
+  // The member that leave has returned runs later, or elsewhere: the caller makes it runnable after this. The strand
+  // stays taken for it.
   void hand_on(Member& member) noexcept {
     const std::lock_guard lock(lock_);
     taken_for_ = &member;

@@ -1,9 +1,9 @@
 // How an agent waits and is resumed. Each suspend function takes the lock of the queue that the agent is in, or an
-// agent that has prepared its wait word; it returns when the wait was claimed, and tells why. The layers, from the
+// agent that has prepared its wait word; it returns when the wait was claimed, with the reason. The layers, from the
 // outside:
-//   suspend            what the primitives call; the common case goes straight to the worker.
+//   suspend            called by the primitives; the common case goes straight to the worker.
 //   suspend_bounded    adds the agent's own deadline, and a shield.
-//   suspend_any        tells fibers, plain threads and jobs apart.
+//   suspend_any        distinguishes fibers, plain threads and jobs.
 //   suspend_with_timer, suspend_thread, scheduler::suspend   do it.
 
 #include <ulexite/base/error.hpp>

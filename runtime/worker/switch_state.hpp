@@ -11,7 +11,7 @@ namespace ulexite::detail {
 class stack_pool;
 class task;
 
-// How the last computation has left, and what its successor must do about it. The successor makes it visible to other
+// How the last computation has left, and the duty of its successor. The successor makes it visible to other
 // threads, because only then are its registers saved.
 struct departed {
   enum {
@@ -20,7 +20,7 @@ struct departed {
     yielding,           // a fiber lets others run: to the ring
     yielding_to_woken,  // a fiber changes places with one that it woke: to the slot
     ended,              // the loop of a stack has nothing to run: the stack can be used again
-    calling,            // a fiber wants a function called on the main stack, and runs on then
+    calling,            // a fiber wants a function called on the main stack, and continues then
   } what = nothing;
   task* who = nullptr;         // the fiber that has left
   spin_lock* held = nullptr;   // waiting: to be released, or null
@@ -53,11 +53,11 @@ struct departed {
 
 struct switch_state {
   departed left;
-  job* launching = nullptr;        // what the stack that is being started is to run
-  stack* launch_stack = nullptr;   // that stack; also the one that the running job is on
+  job* launching = nullptr;        // the first job of the stack that is being started
+  stack* launch_stack = nullptr;   // that stack; also the stack of the running job
   context* main = nullptr;         // the thread's main stack, or that of the job that has a fiber on a leash
   context* thread_main = nullptr;  // the thread's main stack
-  void (*call)(void*) = nullptr;   // departed::calling: what to call
+  void (*call)(void*) = nullptr;   // departed::calling: the function
   void* call_data = nullptr;
   bool leashed = false;  // the running fiber is on a leash, see scheduler::run_on_leash
 };

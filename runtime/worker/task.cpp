@@ -139,7 +139,7 @@ void task::want_stack(std::size_t size) {
 
 // ---- its end ----
 
-// From here on it is no fiber any more, and must not wait.
+// From here on it is no longer a fiber, and must not wait.
 [[gnu::always_inline]] inline void task::leave_stack() noexcept {
   if (standing) standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
   state.finish();
@@ -173,7 +173,7 @@ void task::clear_locals_slow() noexcept { rare_state_.load(std::memory_order_acq
 // that the fast path saves no registers.
 scheduler* task::finish() noexcept {
   scheduler* const here = worker_of(home());
-  // Check in this order: what the owner has left in it can be seen only after its release was seen.
+  // Check in this order: the owner's writes can be seen only after its release was seen.
   const bool simple = here && is_detached() && !has_something_left() && !home().fibers.limited();
   if (!simple || !task_pool::may_keep(this, here->blocks())) return finish_slow();
   leave_stack();
@@ -186,7 +186,7 @@ scheduler* task::finish() noexcept {
 // under the lock, but it is resumed after that, because then the task may be destroyed at any moment. `early`: the
 // joiner has not left its stack yet, and finds the claim itself.
 scheduler* task::finish_slow() noexcept {
-  clear_locals();  // those that the end of the closure has made
+  clear_locals();  // the locals that the end of the closure has made
   if (holds_locks()) fail_for_locks();
   if (ownership().load(std::memory_order_relaxed) != task_ownership::none) {  // its own, if it is that
     scheduler* const here = worker_of(home());
@@ -219,14 +219,14 @@ void task::release() noexcept {
   if (last) destroy();
 }
 
-// What is left of the user's is destroyed first. That may wait, and so continue on another worker; a fiber that
+// The remaining objects of the user are destroyed first. That may wait, and so continue on another worker; a fiber that
 // destroys itself is still a fiber until then. If an owner destroys the task, its runtime may be gone: only the pool is
 // sure to live. Returns the calling worker, if it is one of the task's runtime.
 scheduler* task::destroy() noexcept {
   report_failure();
   failure = nullptr;
   drop_result();
-  clear_locals();  // those that the lines above have made
+  clear_locals();  // the locals that the lines above have made
   scheduler* here = inlined_execution().scheduler;
   if (here && here->home().tasks.get() != &task_pool::of(this)) here = nullptr;
   if (!done_) leave_runtime(here);

@@ -2,8 +2,8 @@
 
 // Which worker a thief tries, and when: the thief's own judgement. Owner only.
 //
-// Fibers that end sooner than they travel between cores are better left to the worker that made them. A thief finds out
-// by how soon after a theft of several fibers it is out of work again. If that was too soon, it is patient: it waits
+// Fibers that end sooner than they travel between cores are better left to the worker that made them. A thief measures
+// how soon after a theft of several fibers it is out of work again. If that was too soon, it is patient: it waits
 // before the next theft, longer each time. Meanwhile it remains a searcher, so no other worker is woken for them
 // either.
 
@@ -24,14 +24,14 @@ class theft_policy {
     time_ = now;
     count_ = count;
   }
-  // It is out of work: whether the last theft was worth it sets the patience.
+  // It is out of work. Sets the patience by the worth of the last theft.
   void judge(std::int64_t now) noexcept {
-    if (count_ < tuning::smallest_batch) return;  // too few tell little
+    if (count_ < tuning::smallest_batch) return;  // too few show little
     const bool was_worth_it = now - time_ >= static_cast<std::int64_t>(count_) * tuning::transfer_cost;
     patience_ = tuning::next_pause(was_worth_it, patience_, tuning::shortest_patience, tuning::longest_patience);
     count_ = 0;
   }
-  // The work in its queues is its own now, and says nothing of the theft.
+  // The work in its queues is its own now, and shows nothing about the theft.
   void forget() noexcept {
     time_ = patience_ = 0;
     count_ = 0;
@@ -59,7 +59,7 @@ class theft_policy {
  private:
   random random_;
   std::int64_t time_ = 0;      // of the last theft
-  std::size_t count_ = 0;      // what it brought; 0: it is judged
+  std::size_t count_ = 0;      // the number of stolen items; 0: it is judged
   std::int64_t patience_ = 0;  // ns
   std::size_t watched_victim_ = 0;
   std::uint64_t watched_dispatches_ = 0;  // of that worker, at the last visit

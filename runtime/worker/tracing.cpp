@@ -1,5 +1,5 @@
-// The recording of what happens on a worker. It costs nothing while it is off: at a dispatch it shares the look at what
-// others ask of the worker, and at a wake that at whether the slot is due.
+// The recording of a worker's events. It costs nothing while it is off. A dispatch tests it together with all other
+// requests to the worker. A wake tests it together with the check whether the slot is due.
 
 #include <ulexite/runtime/trace.hpp>
 #include <ulexite/runtime/worker/probes.hpp>
@@ -32,14 +32,14 @@ void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail
   fire_probe(kind, index_, current ? current->id : 0, value, detail);
 }
 
-// What yielded waits for a worker again, and `next` no longer does.
+// The fiber that yielded waits for a worker again; `next` no longer does.
 void scheduler::note_waits(run_times& into, std::uint32_t now, task* next) const noexcept {
   const departed& left = switch_.left;
   if (left.what == departed::yielding || left.what == departed::yielding_to_woken) left.who->note_runnable(now);
   if (std::uint32_t since; next && next->take_runnable(since)) into.waited(nanoseconds_between(since, now));
 }
 
-// Before what it left is seen to.
+// Called before the worker completes the switch of the fiber that has left.
 std::uint8_t scheduler::how_it_left() const noexcept {
   switch (switch_.left.what) {
     case departed::nothing: return departure_note::nothing;
@@ -52,7 +52,7 @@ std::uint8_t scheduler::how_it_left() const noexcept {
 
 void scheduler::record_left() noexcept { record(trace_kind::left, 0, how_it_left()); }
 
-// The place and the name are told at the first dispatches, until the fiber has waited once.
+// The first dispatches record the place and the name, until the fiber has waited once.
 [[gnu::noinline]] void scheduler::record_dispatch() noexcept {
   const task* const current = running();
   record(trace_kind::dispatch, current ? current->id : 0, how_it_left());

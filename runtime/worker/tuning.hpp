@@ -14,18 +14,18 @@ using ns = std::int64_t;
 inline constexpr std::size_t ring_size = 1024;     // places in a worker's ring
 inline constexpr std::size_t ring_overflow = 128;  // the oldest that a full ring moves to the shared queue
 inline constexpr std::size_t inject_batch = 128;   // the most that a worker takes from the shared queue at a time
-inline constexpr std::size_t visit_batch = 8;      // the same at a visit, when it has work of its own
+inline constexpr std::size_t visit_batch = 8;      // the same at a visit, when it has its own work
 
 // The fiber in the slot runs next, but so often in a row only while others wait.
 inline constexpr unsigned slot_streak_limit = 3;
 
-// Visits: every so often a worker polls and looks at the shared queue, although it has work.
+// Visits: every so often a worker polls and checks the shared queue, although it has work.
 inline constexpr unsigned dispatches_per_visit = 61;
 inline constexpr ns poll_interval = 100'000;
 inline constexpr unsigned eager_dispatches = 5;  // fewer to a visit: fibers run so long that others should poll
 
 // Searching. Theft of fibers that end sooner than they travel is a loss: after one the thief waits.
-inline constexpr ns search_time = 30'000;         // about what it costs to sleep and be woken
+inline constexpr ns search_time = 30'000;         // about the cost of a sleep and a wake
 inline constexpr ns transfer_cost = 1000;         // of one fiber to another core and its memory back
 inline constexpr std::size_t smallest_batch = 8;  // below it a theft says little
 inline constexpr ns shortest_patience = 64 * transfer_cost, longest_patience = 400'000;
@@ -43,7 +43,7 @@ inline constexpr unsigned stacks_kept = 16, most_stacks_taken = 32;
 // The monitor. Two quiet ticks are enough for workers that wake up more often than that: so it need not be woken with
 // each of them. A retry that is refused takes about 1 us.
 inline constexpr ns tick_interval = 10'000'000, trim_interval = 5'000'000'000;
-inline constexpr ns quota_interval = 60'000'000'000;  // to the next look at the control group's quota
+inline constexpr ns quota_interval = 60'000'000'000;  // to the next read of the control group's quota
 inline constexpr unsigned quiet_ticks_before_sleep = 2;
 inline constexpr ns silence = 300'000'000;  // before it is asked whether that is a deadlock
 inline constexpr std::size_t retries_per_tick = 1024;

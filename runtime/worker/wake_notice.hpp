@@ -1,12 +1,12 @@
 #pragma once
 
-// What is due when this worker wakes a fiber: to wake another worker for it, or to record it. Owner only.
+// The duties at a wake of a fiber by this worker: to wake another worker for it, or to record it. Owner only.
 //
-// The fiber that fills the slot may compute for long, and then another worker should take what is in the slot. Whether
+// The fiber that fills the slot may compute for long, and then another worker should take the slot's fiber. Whether
 // it does shows when it leaves the worker, or wakes the next: so a visit is due then. If it did not, there is a pause
 // before another worker is woken again, twice as long each time. Only the time that the thread has computed counts, not
-// the clock's. A worker can lose its processor, perhaps to the worker that it woke, and its fibers lose if they are
-// parted.
+// the clock's. A worker can lose its processor, perhaps to the worker that it woke, and its fibers become
+// slower if they are separated.
 
 #include <ulexite/runtime/worker/tuning.hpp>
 

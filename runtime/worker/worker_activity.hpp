@@ -1,6 +1,6 @@
 #pragma once
 
-// What other threads can read of a worker while it runs: whether it is awake, what runs on it, and its counters.
+// The state of a running worker that other threads can read: whether it is awake, its fiber, and its counters.
 //
 // State
 //   busy_              the worker is not parked. Owner-written; a hint for the monitor and for reports.
@@ -34,7 +34,7 @@ class counter {
   std::atomic<std::uint64_t> value_{0};  // State: a counter, written by its worker
 };
 
-// What each dispatch writes comes first, so that it shares a cache line with running_.
+// Members that each dispatch writes come first, so that they share a cache line with running_.
 struct worker_counters {
   counter dispatches, starts_in_place, steals, overflows, spawned, ended, parks, polls, events, stacks_refused;
 };

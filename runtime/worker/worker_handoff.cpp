@@ -45,12 +45,12 @@ void* scheduler::handoff_work::run() noexcept {
   return handed_off_fiber;
 }
 
-// The thread is free for the next such call before the fiber can make one. The worker may be anybody's by now.
+// The thread is free for the next such call before the fiber can make one. Any thread may have the worker by now.
 void scheduler::handoff_work::finish(void* handed_off_fiber) noexcept {
   if (handed_off_fiber) whose.home_.inject(*static_cast<task*>(handed_off_fiber), turn::woken);
 }
 
-// To the main stack of the thread, which has the fiber made runnable. It goes on here, on some worker.
+// To the main stack of the thread, which has the fiber made runnable. It continues here, on some worker.
 void scheduler::end_handoff(worker_handoff& leave) noexcept {
   perturb();
   static_cast<scheduler&>(switch_context(leave.who_->saved, *leave.main_, leave)).complete_switch();

@@ -17,7 +17,7 @@ class worker_handoff : private switch_thread {
  private:
   friend class scheduler;
 
-  task* who_ = nullptr;      // null: the thread stayed what it was
+  task* who_ = nullptr;      // null: the thread has not changed
   context* main_ = nullptr;  // of the thread
 };
 

@@ -6,7 +6,7 @@
 // State
 //   first_.done      the first worker was started. Set once, with first_.mutex held.
 //   in_hooks_        workers whose on_thread_start has not returned. Written by them; a hint for them and the monitor.
-//   refused_         how often the machine refused a thread: a counter.
+//   refused_         how often the system refused a thread: a counter.
 //   refused_until_   before that time none is asked for. Written by the thread that was refused; a hint.
 //   quota_.ignored   the user has decided how many workers there may be. A hint for the monitor, which owns the rest.
 //   first_           guarded by its mutex, which is taken before the parker's.
@@ -47,30 +47,31 @@ class worker_threads {
   // Whether there are more workers than processors: then a worker that spins keeps another from running.
   [[nodiscard]] bool crowded() const noexcept { return crowded_; }
 
-  // Sees to it that what is published can run: the machine has given a worker, and stacks. Throws std::system_error
-  // when it refuses the first of either. Waits for another caller that is at it. A thread outside, before it publishes.
+  // Ensures that published work can run: that a worker was started, and has stacks. Throws std::system_error if the
+  // system refuses the first thread or the first stack. Waits for another caller that does the same. Called by a thread
+  // outside, before it publishes.
   void ensure_worker();
 
   // Starts one more worker, as a searcher, or recalls one from the bench. False: refused, or the runtime ends. Any
   // thread.
   [[nodiscard]] bool start() noexcept;
   [[nodiscard]] bool starts_suspended() const noexcept;
-  // Makes the calling thread the worker of that number, until that must end or goes to another thread. Returns a fiber
-  // that is to be made runnable, or null.
+  // Makes the calling thread the worker of that number, until the worker must end or goes to another thread. Returns a
+  // fiber that the caller must make runnable, or null.
   task* be_worker(std::size_t index) noexcept;
   // Ends all workers at their next scheduling point, and joins them. A plain thread.
   void end_all() noexcept;
 
-  // A worker of which there are too many, counted no longer. The parker's mutex is held.
+  // Retires a surplus worker, which is no longer counted. Called with the parker's mutex held.
   void put_on_bench(worker_slot& surplus) noexcept { bench_.push_back(&surplus); }
   [[nodiscard]] std::size_t benched() const noexcept { return bench_.size(); }
   // Waits on the bench until it is recalled. False: it must end. Its own thread.
   [[nodiscard]] bool wait_on_bench(worker_slot& surplus) noexcept;
 
-  // Sets the limit to what the control groups of a process grant, but no more than at the start. See quota_processors,
-  // and throws what it throws.
+  // Sets the limit to the quota of a process's control groups, but at most to the limit at the start. Throws as
+  // quota_processors.
   void follow_quota(const std::string& process);
-  // The same for this process, each minute, unless the number was given. The monitor.
+  // The same for this process, each minute, unless the user gave a number. Called by the monitor.
   void look_at_quota(std::int64_t now) noexcept;
   void forget_quota() noexcept { quota_.ignored.store(true, std::memory_order_relaxed); }  // hint
 
@@ -81,12 +82,12 @@ class worker_threads {
   // The start of the first worker: one thread tries, the others wait for it.
   struct first_start {
     std::mutex mutex;
-    std::error_code refused;  // why the machine refused it
+    std::error_code refused;  // the system's reason
     std::atomic<bool> done{false};
   };
-  // What the control groups of this process grant.
+  // The quota of this process's control groups.
   struct quota {
-    const bool counts;  // the number of workers was left to the machine
+    const bool counts;  // the user gave no number of workers
     std::int64_t last;  // when the quota was read
     std::atomic<bool> ignored{false};
   };

@@ -1,6 +1,6 @@
 #pragma once
 
-// What makes the workers of a runtime stand still: a stop of the world, or an inspection of single fibers.
+// The state that stops the workers of a runtime: for a stop of the world, or an inspection of single fibers.
 //
 // State
 //   taken   a thread stops the world, or has stopped it. One does so at a time.
@@ -33,11 +33,11 @@ struct late_fiber {
 struct world_stop {
   std::atomic<bool> taken{false};
   std::mutex mutex;                 // guards the rest, except inspecting; taken after the parker's
-  bool halting = false;             // workers that come to a scheduling point stay there
-  std::condition_variable changed;  // one more worker stands still
+  bool halting = false;             // workers stay at their next scheduling point
+  std::condition_variable changed;  // one more worker has stopped
   std::condition_variable over;     // the world was started
   std::vector<bool> stands;         // by worker
-  std::size_t standing = 0;         // how many of them
+  std::size_t standing = 0;         // the number of stopped workers
   std::mutex inspecting;            // held while fibers are read, see inspection.hpp
 };
 

@@ -52,11 +52,11 @@ decltype(auto) range_at(const I& first, std::size_t i) {
   }
 }
 
-// What all parts of a loop share.
+// Shared by all parts of a loop.
 //
 // State
 //   active   parts under way; a limit to the fibers of a loop whose calls wait. A counter.
-//   over     a part has thrown: the others need not go on. Set once; a part may see it late.
+//   over     a part has thrown: the others need not continue. Set once; a part may see it late.
 struct range_state {
   std::size_t grain = 1;
   std::atomic<std::size_t> active{1};

@@ -18,10 +18,10 @@ struct wait_node : list_hook {
   void* slot = nullptr;  // where a value is taken from or put to
   enum class outcome : std::uint8_t {
     pending,
-    ended,                      // there is nothing more to wait for: a close
+    ended,                      // the wait has no object any longer: a close
     served,                     // by its partner, or by the end of what it waits for
-    again,                      // the partner could not serve it: it takes its turn anew
-  } result = outcome::pending;  // written under the queue's lock by whoever ends the wait
+    again,                      // the partner could not serve it: it takes its turn again
+  } result = outcome::pending;  // written under the queue's lock by the thread that ends the wait
 };
 
 // A wait that was ended by the one who holds this: whom to resume, if anybody. A waiter that was not yet asleep goes on
@@ -60,7 +60,7 @@ class wait_queue {
   void push_front(wait_node& node) noexcept { nodes_.push_front(node); }
 
   // Takes the oldest waiter whose wait is not over for another reason, and ends that wait. The caller serves it,
-  // releases the lock and then resumes it. None when nobody waits.
+  // releases the lock and then resumes it. None if there is no waiter.
   claimed_wait claim_oldest() noexcept { return empty() ? claimed_wait{} : claim_first(); }
 
   // Takes the oldest waiter, which there is, and ends its wait. None if that is over for another reason.
