@@ -66,7 +66,7 @@ struct duration_histogram {
 // How long fibers had to wait for a worker, and then ran. Counted while runtime_options::measure is set, or a trace is
 // recorded, on all workers together.
 struct runtime_times {
-  duration_histogram queue_delay;  // from being made runnable to running; above 69 s it counts as less
+  duration_histogram queue_delay;  // from being made runnable to running; above 34 s it counts as less
   duration_histogram run;          // until the fiber, or job, let go of its worker
 };
 

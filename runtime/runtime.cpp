@@ -27,7 +27,8 @@ runtime::runtime(runtime_options options) : state_(std::make_unique<detail::runt
   state_->handle.object = this;
   if (state_->options.on_deadlock != deadlock_action::ignore)
     state_->monitor.call_when_quiet(detail::look_for_deadlock);
-  if (detail::stuck_after(state_->options).count() != 0) state_->monitor.call_when_stuck(detail::look_at_stuck_worker);
+  if (const auto limit = detail::stuck_after(state_->options); limit.count() != 0)
+    state_->monitor.call_when_stuck(detail::report_stuck_worker, std::chrono::nanoseconds(limit).count());
   if (const int signal = detail::signal_dump::wanted(state_->options.dump_signal); signal != 0)
     signal_dump_ = std::make_unique<detail::signal_dump>(*state_, signal);
   if (state_->options.measure || std::getenv("ULEXITE_MEASURE")) detail::measure_times(*state_);

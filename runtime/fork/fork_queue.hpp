@@ -14,6 +14,7 @@
 //
 // Pairings
 //   A  inspection.hpp A.
+//   B  ask, release  ->  asked, acquire: a worker that sees the request sees what it is about, as its recorder.
 
 #include <ulexite/runtime/queue/deque.hpp>
 
@@ -65,7 +66,7 @@ class fork_queue {
   }
   [[nodiscard]] bool yield_requested() const noexcept { return asked_for(request::yield); }
   // Whether there is any request, with one load for all.
-  [[nodiscard]] bool asked() const noexcept { return requests_.load(std::memory_order_acquire) != 0; }  // A
+  [[nodiscard]] bool asked() const noexcept { return requests_.load(std::memory_order_acquire) != 0; }  // A, B
   [[nodiscard]] bool asked_for(request what) const noexcept {
     return (requests_.load(std::memory_order_relaxed) & static_cast<std::uint8_t>(what)) != 0;  // hint
   }
@@ -74,7 +75,7 @@ class fork_queue {
 
   [[nodiscard]] bool may_have_items() const noexcept { return forks_.may_have_items(); }
   void ask(request what) noexcept {
-    requests_.fetch_or(static_cast<std::uint8_t>(what), std::memory_order_relaxed);  // A, ordered by its fence
+    requests_.fetch_or(static_cast<std::uint8_t>(what), std::memory_order_release);  // A, ordered by its fence; B
   }
   void withdraw(request what) noexcept {
     requests_.fetch_and(static_cast<std::uint8_t>(~static_cast<unsigned>(what)), std::memory_order_release);  // A

@@ -99,6 +99,8 @@ bool interrupt(int thread) noexcept {
 std::size_t unwind_running(int thread, std::span<void*> addresses) noexcept {
   if (!is_safe || thread == 0) return 0;
   const std::lock_guard lock(interrupted.one_at_a_time);
+  // The first use in a process takes locks, so it must not be the handler's.
+  _Unwind_Backtrace([](_Unwind_Context*, void*) { return _URC_END_OF_STACK; }, nullptr);
   struct sigaction before{}, ours{};
   ours.sa_handler = take_frames;
   ours.sa_flags = SA_RESTART | SA_ONSTACK;  // a fiber's stack may be near its end
@@ -106,7 +108,8 @@ std::size_t unwind_running(int thread, std::span<void*> addresses) noexcept {
   if (::sigaction(SIGURG, &ours, nullptr) != 0) return 0;
   const std::size_t taken = interrupt(thread) ? std::min(interrupted.count, addresses.size()) : 0;
   std::copy_n(interrupted.frames.begin(), taken, addresses.begin());
-  ::sigaction(SIGURG, &before, nullptr);
+  struct sigaction now{};  // the program may have set a handler meanwhile
+  if (::sigaction(SIGURG, nullptr, &now) == 0 && now.sa_handler == take_frames) ::sigaction(SIGURG, &before, nullptr);
   return taken;
 }
 

@@ -33,7 +33,7 @@ void provide_times(trace_state& trace, std::size_t workers) {
 void follow_wishes(runtime_state& home) noexcept {
   trace_state& trace = home.trace;
   const bool times_only = !trace.on && (trace.measured || trace.probed);
-  trace.recording.store(trace.on || times_only, std::memory_order_relaxed);  // hint
+  trace.recording.store(trace.on || times_only, std::memory_order_release);  // pairs with is_recording
   for (std::size_t i = 0; i < home.threads.most(); ++i) {
     if (trace.on) {
       home.schedulers[i]->start_recording(*trace.recorders[trace.recorders.size() - home.threads.most() + i]);
@@ -89,6 +89,7 @@ bool start_trace(runtime_state& home, const trace_options& options) {
 std::unordered_map<std::uint64_t, std::uint64_t> recorded_spawners(runtime_state& home) {
   std::unordered_map<std::uint64_t, std::uint64_t> spawners;
   const std::lock_guard lock(home.trace.turn);
+  if (!home.trace.on) return spawners;
   for (const auto& each : home.trace.recorders) {
     std::uint64_t running = 0;
     for (const trace_event& event : each->read()) {

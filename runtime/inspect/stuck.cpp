@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <exception>
 #include <sstream>
+#include <stdexcept>
+#include <string>
 
 namespace ulexite::detail {
 namespace {
@@ -31,17 +33,16 @@ void tell_of_stuck(const scheduler& worker, std::uint32_t milliseconds) {
 
 }  // namespace
 
-std::chrono::milliseconds stuck_after(const runtime_options& options) noexcept {
+std::chrono::milliseconds stuck_after(const runtime_options& options) {
+  if (options.stuck_after.count() < 0)
+    throw std::invalid_argument(
+        "runtime_options::stuck_after is negative: " + std::to_string(options.stuck_after.count()) + " ms");
   if (options.stuck_after.count() != 0) return options.stuck_after;
   return std::getenv("ULEXITE_DUMP") ? usual_limit : std::chrono::milliseconds(0);
 }
 
-void look_at_stuck_worker(runtime_state& home, scheduler& worker) noexcept try {
-  const std::int64_t since = worker.activity().unswitched_since();
-  const std::int64_t milliseconds = (now_ns() - since) / 1'000'000;
-  if (worker.activity().reported_since == since || milliseconds < stuck_after(home.options).count()) return;
-  worker.activity().reported_since = since;
-  tell_of_stuck(worker, static_cast<std::uint32_t>(milliseconds));
+void report_stuck_worker(scheduler& worker, std::int64_t nanoseconds) noexcept try {
+  tell_of_stuck(worker, static_cast<std::uint32_t>(nanoseconds / 1'000'000));
 } catch (const std::exception& refused) {
   warn("a stuck worker could not be reported: %s", refused.what());
 }

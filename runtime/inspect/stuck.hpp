@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace ulexite {
 struct runtime_options;
@@ -8,14 +9,12 @@ struct runtime_options;
 
 namespace ulexite::detail {
 
-class runtime_state;
 class scheduler;
 
-// What the options and the environment ask for.
-std::chrono::milliseconds stuck_after(const runtime_options& options) noexcept;
+// What the options and the environment ask for; 0: no reports. Throws std::invalid_argument for a negative time.
+std::chrono::milliseconds stuck_after(const runtime_options& options);
 
-// Reports the fiber or job of the worker if it has run for that long, and was not reported since the worker's last
-// change. Called by the monitor, without any lock.
-void look_at_stuck_worker(runtime_state& home, scheduler& worker) noexcept;
+// Reports the fiber or job that has run on the worker for that time. Called by the monitor, without any lock.
+void report_stuck_worker(scheduler& worker, std::int64_t nanoseconds) noexcept;
 
 }  // namespace ulexite::detail

@@ -162,6 +162,7 @@ void monitor::tick() noexcept {
   rescue();
   relieve_hogs();
   retry_starved();
+  report_stuck_workers();
   activity_.quiet_ticks = quiet && lost_ticks_ == 0 ? activity_.quiet_ticks + 1 : 0;
   // Reads a file, so not while nothing happens.
   if (!quiet) home_.threads.look_at_quota(now_ns());
@@ -197,7 +198,6 @@ void monitor::relieve_hogs() noexcept {
       continue;
     }
     if (s.activity().unswitched_since() == 0) s.activity().set_unswitched_since(now_ns());
-    if (calls_.when_stuck) calls_.when_stuck(home_, s);
     s.ask(request::yield);
     job* const waiting = home_.schedulers.size() > 1 && s.has_slot() ? s.raid_slot() : nullptr;
     if (waiting) {
@@ -206,6 +206,19 @@ void monitor::relieve_hogs() noexcept {
     } else if (s.may_have_work()) {
       home_.parker.notify();
     }
+  }
+}
+
+// After the relief, because a report may take some tenths of a second. One for each time that a worker is stuck.
+void monitor::report_stuck_workers() noexcept {
+  if (!calls_.when_stuck) return;
+  for (const auto& each : home_.schedulers) {
+    worker_activity& seen = each->activity();
+    const std::int64_t since = seen.unswitched_since();
+    const std::int64_t time = now_ns() - since;
+    if (since == 0 || seen.reported_since == since || time < calls_.stuck_after) continue;
+    seen.reported_since = since;
+    calls_.when_stuck(*each, time);
   }
 }
 
@@ -228,7 +241,9 @@ void monitor::retry_starved() noexcept {
 
 // Helps where the protocol of the parker leaves something to chance, or has failed.
 void monitor::rescue() noexcept {
-  if ((home_.parker.nobody_polls() || home_.parker.unstarted_could_poll()) && home_.loop->registrations() > 0) {
+  // While a worker is in its start hook, it is about to watch the loop.
+  const bool start_one = home_.threads.in_hooks() == 0 && home_.parker.unstarted_could_poll();
+  if ((home_.parker.nobody_polls() || start_one) && home_.loop->registrations() > 0) {
     counts.polls_rescued.fetch_add(1, std::memory_order_relaxed);  // counter
     home_.parker.wake_one();
   }

@@ -45,8 +45,11 @@ class monitor {
   void end() noexcept;
   // Called when nothing has happened for a while: once, until something happens. Before the first fiber is spawned.
   void call_when_quiet(void (*function)(runtime_state&)) noexcept { calls_.when_quiet = function; }
-  // Called at each tick for a worker that has dispatched nothing since the last one.
-  void call_when_stuck(void (*function)(runtime_state&, scheduler&)) noexcept { calls_.when_stuck = function; }
+  // Called once each time that a worker has dispatched nothing for so long, with that worker and its time. Nanoseconds.
+  void call_when_stuck(void (*function)(scheduler&, std::int64_t), std::int64_t after) noexcept {
+    calls_.when_stuck = function;
+    calls_.stuck_after = after;
+  }
   // Called at each tick.
   void call_at_tick(void (*function)(runtime_state&)) noexcept { calls_.at_tick = function; }
 
@@ -83,7 +86,8 @@ class monitor {
   // The functions to call, or null. Set before the first fiber is spawned.
   struct calls {
     void (*when_quiet)(runtime_state&) = nullptr;
-    void (*when_stuck)(runtime_state&, scheduler&) = nullptr;
+    void (*when_stuck)(scheduler&, std::int64_t) = nullptr;
+    std::int64_t stuck_after = 0;
     void (*at_tick)(runtime_state&) = nullptr;
   };
   // The return of unused stacks to the system.
@@ -95,6 +99,7 @@ class monitor {
   void tick() noexcept;
   void trim_stacks(std::int64_t now, bool all_sleep) noexcept;
   void relieve_hogs() noexcept;
+  void report_stuck_workers() noexcept;
   void rescue() noexcept;
   [[nodiscard]] bool work_is_lost() const noexcept;
   void retry_starved() noexcept;

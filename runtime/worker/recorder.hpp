@@ -129,6 +129,11 @@ struct trace_state {
   std::vector<std::unique_ptr<recorder>> recorders;  // of all traces, the last one's at the end, one for each worker
   std::uint64_t first_ticks = 0;                     // at the start of the last one
   std::int64_t first_time = 0;
+
+  // Whether those who make fibers runnable note the time. Any thread.
+  [[nodiscard]] bool is_recording() const noexcept {
+    return recording.load(std::memory_order_acquire);  // pairs with follow_wishes: it sees the clock measured
+  }
 };
 
 }  // namespace ulexite::detail

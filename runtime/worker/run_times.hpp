@@ -32,12 +32,13 @@ void measure_clock() noexcept;
 // 2^32 times the nanoseconds of a tick. Called after measure_clock.
 std::uint64_t clock_scale() noexcept;
 std::uint64_t nanoseconds_of(std::uint64_t ticks) noexcept;
-// A time in 32 bits, for differences of less than a minute.
+// A time in 32 bits, for differences of up to half a minute.
 inline std::uint32_t time_stamp(std::uint64_t ticks) noexcept {
   return static_cast<std::uint32_t>(nanoseconds_of(ticks) >> 4);
 }
 inline std::uint64_t nanoseconds_between(std::uint32_t earlier, std::uint32_t later) noexcept {
-  return std::uint64_t{later - earlier} << 4;
+  const std::uint32_t steps = later - earlier;
+  return steps <= INT32_MAX ? std::uint64_t{steps} << 4 : 0;  // the clocks of two processors may differ a little
 }
 
 inline void note_runnable(resumable_job& fiber) noexcept { fiber.note_runnable(time_stamp(clock_ticks())); }

@@ -57,7 +57,7 @@ void runtime_state::inject(intrusive_queue<job>& runnables, turn which) noexcept
 void runtime_state::resume_from_outside(task& fiber) noexcept {
   outside_gate& gate = task_pool::of(&fiber).gate;
   if (gate.enter()) {
-    if (fiber.home().trace.recording.load(std::memory_order_relaxed)) note_runnable(fiber);  // hint
+    if (fiber.home().trace.is_recording()) note_runnable(fiber);
     fiber.home().inject(fiber, turn::woken);
   }
   gate.leave();

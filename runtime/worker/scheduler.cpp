@@ -339,6 +339,7 @@ task* scheduler::run() noexcept {
   activity_.set_thread(::gettid());
   activity_.set_busy(true);
   pace_.note_time(now_ns());
+  if (traced()) record_left();  // on the thread before, which this one has taken the worker from
   bool stopping = false;
   while (!stopping) {
     job* chosen = next();

@@ -220,7 +220,7 @@ job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
   counters().events.add(ready.size());
   const auto next = [&]() -> task& {
     task& woken = task_of(*ready.pop());
-    if (home_.trace.recording.load(std::memory_order_relaxed)) note_runnable(woken);  // hint
+    if (home_.trace.is_recording()) note_runnable(woken);
     return woken;
   };
   job* first = nullptr;

@@ -106,7 +106,7 @@ scheduler* initialise(task& task) noexcept {
   scheduler* const here = worker_of(task.home());
   task.id = here ? here->next_id() : fiber_ids::reserve(1);
   inherit(task);
-  if (!here && task.home().trace.recording.load(std::memory_order_relaxed)) note_runnable(task);  // hint
+  if (!here && task.home().trace.is_recording()) note_runnable(task);
   if (here && here->traced()) {
     here->record(trace_kind::spawn, task.id);
     note_runnable(task);

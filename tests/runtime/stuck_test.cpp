@@ -66,6 +66,10 @@ TEST_F(StuckWorker, HasNoBacktraceIfTheProgramHandlesTheSignal) {
   ::signal(SIGURG, SIG_DFL);
 }
 
+TEST_F(StuckWorker, HasATimeThatIsNotNegative) {
+  EXPECT_THROW(make({.threads = 1, .stuck_after = -1ms}), std::invalid_argument);
+}
+
 TEST_F(StuckWorker, LeavesTheSignalAsItWas) {
   runtime& rt = make({.threads = 1, .stuck_after = 30ms});
   rt.run([&] { compute_until(1); });
