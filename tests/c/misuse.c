@@ -14,7 +14,9 @@ static intptr_t body(void* argument) {
   options.stack_size = SIZE_MAX;
   CHECK(!ulx_spawn(body, NULL, &options));
   CHECK_EQ(errno, EINVAL);
-  CHECK(ulx_channel_new(8, 0) != NULL);
+  ulx_channel* const one = ulx_channel_new(8, 0);
+  CHECK(one != NULL);
+  ulx_channel_destroy(one);
   CHECK_EQ(ulx_set(0, NULL), EINVAL);
   CHECK_EQ(ulx_trace_stop(runtime, 2), ULX_EUSAGE);
   return 42;
