@@ -4,7 +4,7 @@
 //
 // Pairings
 //   A  the worker that puts a fiber on a stack (scheduler.cpp) stores owner, release  ->  the overflow handler, on the
-//      thread that faulted, loads it (stack_overflow.cpp), acquire: it sees the complete identity.
+//      thread that faulted, loads it (stack_overflow.cpp), acquire. It sees the complete identity.
 
 #include <ulexite/base/cache_line.hpp>
 #include <ulexite/fiber/spawn_place.hpp>

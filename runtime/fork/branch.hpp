@@ -42,8 +42,8 @@ class branch {
   ~branch() = default;
 
   // The forking fiber's side, once another worker has taken the branch. Waits for the end of the branch's fiber, and
-  // returns this fiber, for release; null if the branch was given back. Asks it to stop at once if `stop`, or when the
-  // caller is asked to stop.
+  // returns this fiber, for release; null if the branch was given back. Asks it to stop immediately if `stop`,
+  // otherwise when the caller is asked to stop.
   result_task<void>* wait(bool stop) noexcept;
 
  private:

@@ -1,8 +1,8 @@
 #pragma once
 
-// The run queue of one scheduler: a bounded work-stealing deque after Arora, Blumofe and Plaxton (2001), as a circular
-// array with the ever-growing 64-bit indices of Chase and Lev (2005): `top` is its own tag, so nothing is reset and
-// nothing wraps.
+// The run queue of one scheduler: a bounded work-stealing deque after Arora, Blumofe and Plaxton (2001). It is a
+// circular array with the ever-growing 64-bit indices of Chase and Lev (2005). `top` is its own tag, so nothing is
+// reset and nothing wraps.
 //
 //   push         the owner only, at the bottom.
 //   pop_top      any thread, at the top: the oldest item.
@@ -11,10 +11,10 @@
 //   pop_oldest   the owner only: the oldest item.
 //   steal        any thread: the oldest item.
 //
-// One deque is consumed either by pop_top and steal_half (fibers and jobs: first in, first out) or by pop_bottom,
-// pop_oldest and steal (forks: the owner takes the youngest). Never by pop_bottom and steal_half: pop_bottom takes all
-// but the last item without an exchange, so a thief that claims several would take one twice. The Order parameter makes
-// that a compile error.
+// One deque is consumed in one of two ways. Fibers and jobs: pop_top and steal_half, first in, first out. Forks:
+// pop_bottom, pop_oldest and steal, so the owner takes the youngest. pop_bottom and steal_half must not be used
+// together. pop_bottom takes every item except the last one without an exchange, so a thief that claims several would
+// take one twice. The Order parameter makes that a compile error.
 //
 // State
 //   bottom_    index of the next push. Written by the owner only.
@@ -23,7 +23,7 @@
 //
 // Pairings
 //   A  push, steal_half (into its own deque) and pop_bottom store bottom_, release  ->  a taker at the top loads it,
-//      acquire: a thief that sees bottom_ > i sees item i and its pusher's earlier writes. pop_bottom's stores count
+//      acquire. A thief that sees bottom_ > i sees item i and its pusher's earlier writes. pop_bottom's stores count
 //      too: a thief may read the value that pop_bottom wrote, and C++20 release sequences do not reach over it.
 //   B  pop_bottom lowers bottom_, then loads top_; steal loads top_, then bottom_, then raises top_. Between its two
 //      steps the owner has a light fence and the thief a heavy one (fences.hpp). The owner forks for every few
@@ -34,9 +34,9 @@
 //   D  a taker raises top_, release  ->  push loads top_, acquire: the taker has read the slot before the owner fills
 //      it again.
 //   E  a taker raises top_, release  ->  the next taker loads top_, acquire: its load of bottom_ is not older.
-//   F  a pusher stores bottom_, then has a full fence  ->  may_have_items loads it, seq_cst, after a seq_cst change of
-//      the idle word: half of idle.hpp's pairing A. An acquire load might be older than that change. (A fork has no
-//      such fence, see fork_queue::offer.)
+//   F  a pusher stores bottom_, then executes a full fence  ->  may_have_items loads it, seq_cst, after a seq_cst
+//      change of the idle word. This is half of idle.hpp's pairing A. An acquire load might be older than that change.
+//      (A fork has no such fence, see fork_queue::offer.)
 //
 // Checked by tests/model/deque_model.cpp; its mutants weaken A, B, C and F.
 
@@ -122,8 +122,8 @@ class deque {
     return item;
   }
 
-  // Takes the oldest item, or returns null when there is none. Owner only. The owner is not in pop_bottom meanwhile, so
-  // B is not needed.
+  // Takes the oldest item, or returns null when there is none. Owner only. The owner calls this, so it is not in
+  // pop_bottom, and B is not needed.
   [[nodiscard]] T* pop_oldest() noexcept
     requires(!fifo)
   {
@@ -185,8 +185,8 @@ class deque {
     return nullptr;
   }
 
-  // Takes the `Count` oldest items of a full deque, and passes each to `take`, oldest first. False if thieves have made
-  // room meanwhile. Owner only.
+  // Takes the `Count` oldest items of a full deque, and passes each to `take`, oldest first. False if thieves have
+  // already made room. Owner only.
   template <std::size_t Count, class Take>
   [[nodiscard]] bool evict(Take&& take) noexcept
     requires(fifo && Count <= Capacity)

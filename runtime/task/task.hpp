@@ -5,20 +5,20 @@
 // It ends in one of four ways.
 //   finish    the fiber, when its closure has returned: wakes the joiner, or destroys a task without an owner.
 //   release   the owner gives the task up: destroys it if the fiber has ended.
-//   abandon   the runtime, for a fiber that never runs again: as finish, but objects on its stack are not destroyed.
+//   abandon   the runtime, when a fiber will never run again: as finish, but objects on its stack are not destroyed.
 //   destroy   called by finish and release for a task to which nothing else refers.
 //
 // State
 //   rare_state_   null, or state that few fibers need. Set once with lock_ held, by a holder of the handle or by the
 //                 fiber.
-//   ownership_    the owner, which refers to the task besides the runtime. Chosen before the task is published; set to
-//                 `released` once, by the owner, with lock_ held.
+//   ownership_    the owner, which refers to the task in addition to the runtime. Chosen before the task is published;
+//                 set to `released` once, by the owner, with lock_ held.
 //
 // Pairings
 //   A  rare_state() stores rare_state_, release  ->  a later rare_state(), or the fiber at its end, loads it, acquire:
 //      it sees the complete state.
-//   B  release stores ownership_, release  ->  is_detached loads it, acquire: if it finds lock_ free then, that was
-//      after the release, and nothing else refers to the task.
+//   B  release stores ownership_, release  ->  is_detached loads it, acquire. If it then finds lock_ free, the owner's
+//      critical section has ended, and nothing else refers to the task.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/fiber.hpp>
@@ -46,8 +46,8 @@ class scheduler;
 struct rare_task_state;
 enum class cancellable : bool;
 
-// The owner of a task, which refers to it besides the runtime. The runtime refers to it until the fiber has ended. The
-// last of the two destroys it.
+// The owner of a task, which refers to it in addition to the runtime. The runtime refers to it until the fiber has
+// ended. The last of the two destroys it.
 enum class task_ownership : std::uint8_t {
   handle,    // a handle, which will take the result
   none,      // detached from the start
@@ -77,7 +77,7 @@ class task : public fiber {
   [[nodiscard]] bool done() noexcept;
   // Ends the owner's reference. Reports an exception that was not taken.
   void release() noexcept;
-  // For select, under the guard: makes `waiter` the joiner, whose wait the end claims.
+  // For select, under the guard: makes `waiter` the joiner. The fiber's end claims the joiner's wait.
   [[nodiscard]] spin_lock& guard() noexcept { return lock_; }
   [[nodiscard]] bool done_guarded() const noexcept { return done_; }
   // Throws usage_error if another caller waits for the end, or if the caller is this fiber itself, in block_in_place.
@@ -222,7 +222,7 @@ template <class R>
 inline constexpr bool deliverable =
     std::is_void_v<R> || std::is_lvalue_reference_v<R> || (std::is_object_v<R> && std::is_move_constructible_v<R>);
 
-// A task whose closure returns an R.
+// A task with a closure that returns an R.
 template <class R>
 class result_task : public task {
   static_assert(deliverable<R>,

@@ -48,7 +48,7 @@ class task_pool {
     } free_lists[classes];
   };
 
-  // The pool of the runtime `home`, whose fibers may each have a timer in `loop`. `handler` is kept here, because a
+  // The pool of the runtime `home`. Each of its fibers may have a timer in `loop`. `handler` is kept here, because a
   // handle may be dropped after the runtime's end.
   static task_pool* make(runtime_state& home, event_loop& loop, unhandled_handler handler) {
     return new task_pool(home, loop, std::move(handler));
@@ -108,8 +108,8 @@ class task_pool {
   outside_gate gate;
 
   // Calls visit(agent&) for every block that was ever used, whatever it holds now. It may miss blocks that are added
-  // meanwhile. It takes no lock and allocates nothing, so a collector may call it while threads are stopped at any
-  // point. Any thread.
+  // during the call. It takes no lock and allocates nothing, so a collector may call it while threads are stopped at
+  // any point. Any thread.
   template <class Visit>
   void for_each_unlocked(Visit&& visit) const {
     for (slab* s = slabs_.load(std::memory_order_acquire); s; s = s->next) {  // B

@@ -24,10 +24,10 @@ namespace ulexite::detail {
 // claimer can miss the wait.
 wake_reason suspend(agent& self, spin_lock& held, wait_mode mode, std::int64_t deadline = no_deadline) noexcept;
 
-// As above, for a caller that already knows its worker.
+// As above; the caller already knows its worker.
 wake_reason suspend(caller self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept;
 
-// As above, for an agent whose word is prepared, without a lock.
+// As above, without a lock; the agent's word is prepared.
 wake_reason suspend_prepared(agent& self, wait_mode mode, std::int64_t deadline = no_deadline) noexcept;
 
 // Whether an agent runs at this moment on a worker of the caller's runtime. A hint; the agent may be destroyed.

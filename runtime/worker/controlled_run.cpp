@@ -38,7 +38,7 @@ bool controlled_run::let_time_pass() noexcept {
   return true;
 }
 
-// Which candidate continues, by its place among them.
+// The index of the candidate that continues.
 std::size_t controlled_run::ask(controller::moment moment) noexcept {
   for (;;) {
     candidates_.clear();

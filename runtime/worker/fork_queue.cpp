@@ -28,8 +28,9 @@ bool fork_queue::take_back_below(branch& youngest, branch& forked) noexcept {
   return false;
 }
 
-// Called when there was no fork before. If no thief has taken those of the last time, the next is likely to be taken
-// back as soon, and a wake-up costs its caller as much as a thousand forks: so there is a pause, longer each time.
+// Called when the queue was empty before this fork. If no thief has taken the last forks, the owner will probably take
+// this one back too. A wake-up costs as much as a thousand forks. So there is a pause before the next wake-up, longer
+// each time.
 void fork_queue::notify_others() noexcept {
   if (owner_.is_controlled()) [[unlikely]]
     return let_thief_take();

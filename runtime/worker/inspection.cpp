@@ -9,8 +9,8 @@
 namespace ulexite::detail {
 namespace {
 
-// The record of a fiber that may run, end, or give way to another meanwhile. Its memory always exists, and the reader
-// checks the data afterwards. So sanitizers, which would report both, do not check copy_record.
+// The record of a fiber that may run, end, or be replaced by another during the call. Its memory always exists, and the
+// reader checks the data afterwards. So sanitizers, which would report both, do not check copy_record.
 struct raw_record {
   static_assert(sizeof(agent) % 8 == 0 && sizeof(fiber) % 8 == 0);
   using word = std::uint64_t __attribute__((may_alias));  // it holds parts of other types

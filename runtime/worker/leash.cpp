@@ -9,7 +9,7 @@
 
 namespace ulexite::detail {
 
-// The job that stands for such a fiber in the queues. A fiber that was just pinned has no worker yet: it is this one.
+// The job that represents such a fiber in the queues. A fiber that was just pinned has no worker yet: it is this one.
 void scheduler::run_leashed(job* dispatched) noexcept {
   task& member = *static_cast<task*>(dispatched);
   rare_task_state& rare = *member.rare_state_if_made();

@@ -91,8 +91,8 @@ void monitor::end() noexcept {
   if (own.joinable()) own.join();
 }
 
-// The monitor's own thread. While another thread has the turn it checks only now and then, so a turn that ends is taken
-// over at the latest after that time.
+// The monitor's own thread. While another thread has the turn it checks only now and then. So it takes over a turn that
+// ends, at the latest after that time.
 void monitor::thread_main() noexcept {
   auto& self = static_cast<thread_agent&>(this_agent());
   const auto ended = [&] {
@@ -135,7 +135,7 @@ void monitor::wake_quiet_waiter() noexcept {
 
 // ---- its work ----
 
-// When the next tick is due. After some quiet ticks only the stacks remain to be trimmed, and then nothing: the next
+// The time of the next tick. After some quiet ticks only the stacks remain to be trimmed, and then nothing: the next
 // worker that wakes up wakes the monitor. The wakes are compared with the mutex held, and note_wake runs with it held.
 // So a worker that wakes up later finds asleep_ set.
 std::int64_t monitor::next_tick(thread_agent& self) noexcept {
@@ -178,8 +178,8 @@ void monitor::tick() noexcept {
   }
 }
 
-// The first trim marks unused stacks, and the second returns those that are still marked. While workers are awake both
-// repeat.
+// The first trim marks unused stacks, and the second returns the stacks that are still marked. While workers are awake
+// both repeat.
 void monitor::trim_stacks(std::int64_t now, bool all_sleep) noexcept {
   if (trimming_.left == 0 || now - trimming_.last < tuning::trim_interval) return;
   trimming_.last = now;
@@ -223,8 +223,7 @@ void monitor::report_stuck_workers() noexcept {
 }
 
 // Fibers that were refused a stack try again, because other fibers may have returned theirs. So many a tick, because
-// each retry may be refused. A fiber that was asked to stop meanwhile ends without a stack, as if cancelled at its
-// first step.
+// each retry may be refused. A fiber that was asked to stop ends without a stack, as if cancelled at its first step.
 void monitor::retry_starved() noexcept {
   intrusive_queue<job> waiting, again;
   starved_.take(tuning::retries_per_tick, waiting);

@@ -32,7 +32,7 @@ class occupant {
     return now;
   }
 
-  // The quantum of `next`, which runs, begins: it may do so many operations that need not wait before it yields.
+  // The quantum of `next`, which runs, begins. This is the number of operations without a wait before it yields.
   void begin_budget(task* next) noexcept {
     if (next) next->agent().budget = tuning::operations_per_round;
     rounds_ = 0;

@@ -1,7 +1,6 @@
 #pragma once
 
-// The fibers of a runtime as a whole: how many there are, apart from what each worker counts for itself, and whether
-// all are to stop.
+// The fibers of a runtime as a whole: the counts that no worker keeps for itself, and the request to stop all of them.
 //
 // State
 //   live_             fibers that live, counted only if their number is limited. Any thread.
@@ -10,10 +9,11 @@
 //   stop_requested_   every fiber is asked to stop, now and in future. Set once, by any thread.
 //
 // Pairings
-//   A  a spawner that has given a block to a new fiber: light fence, loads stop_requested_ (inherit, in task.cpp)  ->
-//      request_stop: stores stop_requested_, heavy fence, asks every block's fiber. One of them asks the new fiber.
-//   B  enter_outside adds to spawned_outside_, seq_cst  ->  runtime_state::live loads it, seq_cst, after the ends: it
-//      sees each fiber spawned whose end it has seen.
+//   A  a spawner gives a block to a new fiber, executes a light fence, then loads stop_requested_ (inherit, in
+//      task.cpp)  ->  request_stop stores stop_requested_, executes a heavy fence, then asks every block's fiber. One
+//      of the two asks the new fiber.
+//   B  enter_outside adds to spawned_outside_, seq_cst  ->  runtime_state::live loads it, seq_cst, after the ends. If
+//      it has seen a fiber's end, it sees the fiber's spawn.
 
 #include <ulexite/base/error.hpp>
 
@@ -35,7 +35,8 @@ class population {
 
   // Whether live fibers are counted, because there is a limit.
   [[nodiscard]] bool limited() const noexcept { return most_ != 0; }
-  // A fiber is to be made, or has ended, under a limit. The first throws errc::limit_reached.
+  // Counts a fiber that will be made, or that has ended, when their number is limited. The first throws
+  // errc::limit_reached.
   void enter_limited() {
     const auto before = live_.fetch_add(1, std::memory_order_relaxed);  // counter
     if (before < most_) return;

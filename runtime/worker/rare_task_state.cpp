@@ -1,4 +1,4 @@
-// What only few fibers have: a name, a token of the requests to stop it, values of fiber_local.
+// State that only few fibers have: a name, a token of the requests to stop it, values of fiber_local.
 //
 // Pairings
 //   A  task.hpp A.
@@ -77,7 +77,7 @@ bool task::request_stop() noexcept {
   return first;
 }
 
-// The callbacks' objects are on the stack of an abandoned fiber, and no thread may call them any more.
+// The callbacks' objects are on the stack of an abandoned fiber, and no thread may call them from now on.
 void task::forget_stop_callbacks() noexcept {
   rare_task_state* const made = rare_state_.load(std::memory_order_acquire);  // A
   if (!made) return;
@@ -115,7 +115,7 @@ std::stop_token task::get_stop_token() {
     const std::lock_guard lock(lock_);
     if (!mine.stop.stop_possible()) {
       mine.stop = source;
-      if (!done_) relay_stops(mine, source);  // later the runtime may be gone
+      if (!done_) relay_stops(mine, source);  // later the runtime may be destroyed
     }
     source = mine.stop;
   }
@@ -128,7 +128,7 @@ std::stop_token this_stop_token() {
   return self ? self->get_stop_token() : std::stop_token{};
 }
 
-// A job has no locals of its own; a stop callback uses those of the fiber whose request is being made.
+// A job has no locals of its own; a stop callback uses the locals of the fiber that makes the request.
 local_values& this_agents_locals() {
   agent& self = this_agent();
   switch (self.kind) {

@@ -127,9 +127,10 @@ class alignas(cache_line) run_queues {
   }
   [[nodiscard]] job* pop(run_deque& from) noexcept { return alone_ ? from.pop_top_alone() : from.pop_top(); }
 
-  // With a thousand fibers that take turns, a dispatch waits for their memory to arrive in the first cache. So the
-  // block of the fiber after the next is fetched ahead, and the top of the stack of the next, because its block is here
-  // by now. The ring holds fibers only, and their blocks are never unmapped, so a stale hint does no harm.
+  // With a thousand fibers that take turns, a dispatch waits for their memory to arrive in the first cache. So this
+  // fetches the block of the fiber after the next ahead. It also fetches the top of the next fiber's stack, because
+  // that fiber's block is here already. The ring holds fibers only, and their blocks are never unmapped, so a stale
+  // hint does no harm.
   [[gnu::always_inline]] void prefetch_ring() noexcept {
 #if !ULEXITE_TSAN && !ULEXITE_ASAN  // which report a read through a stale hint as an error
     __builtin_prefetch(ring_.hint(2));

@@ -42,8 +42,8 @@ void runtime_state::inject(job& runnable, turn which) noexcept {
   inject(one, which);
 }
 
-// The gate is how a thread that checks for lost work, or ends the runtime, knows that a publisher is between its push
-// and its notify.
+// The gate shows that a publisher is between its push and its notify. It is read by the check for lost work, and by the
+// runtime's end.
 void runtime_state::inject(intrusive_queue<job>& runnables, turn which) noexcept {
   if (runnables.empty()) return;
   static_cast<void>(tasks->gate.enter());
@@ -102,7 +102,7 @@ std::size_t runtime_state::live() const noexcept {
 
 // A fiber spawned from now on is asked to stop at its spawn (publish), the others here, in any state. All are
 // asked before the first is woken, because a woken fiber may start others. A block that is not in use is an agent too,
-// so every block is asked. The fibers whose waits this thread has claimed are published together.
+// so every block is asked. The fibers with a claimed wait are published together.
 void runtime_state::request_stop() noexcept {
   fibers.set_stop_requested();
   std_atomics::heavy_fence();  // population.hpp A
@@ -116,8 +116,8 @@ void runtime_state::request_stop() noexcept {
   inject(cancelled, turn::woken);
 }
 
-// In this order: the monitor first, because it may wake or start workers; then the workers; then the gate, behind which
-// no thread publishes any more; then the threads of blocking calls, whose results no worker takes.
+// In this order: the monitor first, because it may wake or start workers; then the workers. Then the gate is shut, so
+// that no thread publishes. Then the threads of blocking calls, because no worker takes their results.
 std::size_t runtime_state::stop_workers() noexcept {
   monitor.end();
   threads.end_all();
@@ -143,11 +143,11 @@ std::size_t runtime_state::abandon_all() noexcept {
   });
   for (task* const task : left) task->abandon();
   for (task* const task : branches) task->release();  // the frames of their forks no longer do
-  fibers.leave_outside(live());                       // closures whose making was abandoned
+  fibers.leave_outside(live());                       // fibers counted by a spawner that did not finish
   return left.size();
 }
 
-// The mutex keeps workers from falling asleep or waking up meanwhile. The gate and the queues show what is being
+// The mutex keeps workers from falling asleep or waking up during the check. The gate and the queues show what is being
 // published, and the pool what may still publish.
 std::size_t runtime_state::threads_if_quiet() noexcept {
   const blocking_pool::counts calls = blocking->now();
@@ -160,8 +160,8 @@ std::size_t runtime_state::threads_if_quiet() noexcept {
 
 // ---- the parker's host ----
 
-// Whether any queue may hold work, for the parker's last check before a sleep: a push that came before the check is
-// seen. The slots are left out. Their fibers run next on workers that are awake.
+// Whether any queue may hold work, for the parker's last check before a sleep. It sees each push that was before the
+// check. It omits the slots, because their fibers run next on workers that are awake.
 bool runtime_state::any_work() const noexcept {
   if (!injected.empty()) return true;
   for (const auto& s : schedulers)
@@ -179,7 +179,7 @@ std::size_t runtime_state::queued() const noexcept {
 void runtime_state::wake_loop() noexcept { loop->wake(); }
 
 // The parker's mutex is held.
-// So workers that have work learn that they are too many; those that have none learn it when they park.
+// Busy workers then see that there are too many of them; idle workers see it when they park.
 void runtime_state::surplus_changed(bool some) noexcept {
   if (some) {
     attention.call_for(attention::surplus);

@@ -50,9 +50,9 @@ void scheduler::begin_quantum(task* next) noexcept {
   counters().dispatches.add();
 }
 
-// Rare. The fiber is marked as running, so an inspection that begins now leaves it alone. One that began before may
-// read it at this moment: its mutex is locked once to wait for its end. A visit is only noted here, and made at the
-// next switch.
+// Rare. The fiber is marked as running, so an inspection that begins now leaves it alone. An inspection that began
+// before may read it at this moment. So its mutex is locked once, to wait for its end. A visit is only noted here, and
+// made at the next switch.
 [[gnu::noinline]] void scheduler::answer_requests() noexcept {
   if (forks_.asked_for(request::yield)) forks_.withdraw(request::yield);
   if (forks_.asked_for(request::inspected)) {
@@ -83,8 +83,8 @@ bool scheduler::budget_is_spent() noexcept {
   return last || forks_.yield_requested();
 }
 
-// A fiber that computes for long keeps the worker from the event loop too, so a visit is due at the switch after this
-// one. At that visit the forks are left to the fiber that made them, because it continues soon.
+// A fiber that computes for long keeps the worker from the event loop too. So the switch after this one makes a visit.
+// That visit starts no forks, because the fiber that made them continues soon.
 void scheduler::yield_after_request() noexcept {
   pace_.visit_after_next();
   pace_.leave_forks();
@@ -150,8 +150,8 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
   static_cast<scheduler*>(thread)->complete_switch();
 }
 
-// The order matters: a claimer that finds the wait committed may run the fiber at once, so it must be resumable by
-// then. The lock is released last, because others may find the fiber's node under it.
+// The order matters: a claimer that finds the wait committed may run the fiber immediately. So the fiber is made
+// resumable first. The lock is released last, because others may find the fiber's node under it.
 [[gnu::always_inline]] inline void scheduler::complete_wait(task& who, spin_lock* held) noexcept {
   who.state.saved();
   const bool waits = who.agent().word.commit(switch_.left.prepared, switch_.left.cancellable);
@@ -196,8 +196,8 @@ wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) n
   return self.agent().word.reason();
 }
 
-// A fiber that is alone continues at once, unless a visit is due. It still begins a new quantum, so that requests are
-// seen.
+// A fiber that is alone continues without a switch, unless the pace requires a visit. It still begins a new quantum, so
+// that requests are seen.
 void scheduler::yield() noexcept {
   if (running()->agent().kind == agent_kind::job) return;  // in a stop callback
   job* const next = next_local();
@@ -276,10 +276,10 @@ void scheduler::make_fiber_of_job() {
   begin_quantum(&made);
 }
 
-// The job's frame takes the place of the main stack: whatever makes the member leave its stack, the switch comes back
-// here, on this worker, because a leash is not handed off. A visit is due at each dispatch meanwhile, so next_local
-// returns null and no other fiber runs in between. Before the member is published, its `run` is set again, so that a
-// queue gives it to run_leashed. It may have left the strand meanwhile, and is then an ordinary fiber.
+// The job's frame takes the place of the main stack. When the member leaves its stack, for any reason, the switch
+// returns here, on this worker, because a fiber on a leash is not handed off. During this time each dispatch asks for a
+// visit, so next_local returns null and no other fiber runs in between. Before the member is published, its `run` is
+// set again, so that a queue gives it to run_leashed. If it has left the strand, it is an ordinary fiber.
 void scheduler::run_on_leash(task& member) noexcept {
   context mine;
   context* const main = std::exchange(switch_.main, &mine);
@@ -302,8 +302,8 @@ void scheduler::run_on_leash(task& member) noexcept {
 }
 
 void scheduler::renew_leash() noexcept {
-  // The main stack of a fiber on a leash is its job's, so the switch goes there; else it goes to the worker's loop,
-  // which takes the fiber from a queue as a leashed one.
+  // If the fiber is on a leash already, the main stack is its job's, and the switch goes there. Otherwise the switch
+  // goes to the worker's loop. The loop then takes the fiber from a queue, as a fiber on a leash.
   task& self = *running();
   if (!leashed()) self.run = run_leashed;
   switch_.left.yields(self);
@@ -312,9 +312,9 @@ void scheduler::renew_leash() noexcept {
 
 // ---- what to run next: this worker's own ----
 
-// The next of this worker's own queues. Null when the main stack must choose: nothing is left here, a visit is due, or
-// the slot was taken so often in a row that others come first. Called by a fiber that is about to wait, with its
-// queue's lock held, so it takes no lock and makes no system call.
+// The next of this worker's own queues. Null when the main stack must choose: the queues are empty, or it is time for a
+// visit, or the slot was taken too often in a row. Called by a fiber that is about to wait, with its queue's lock held,
+// so it takes no lock and makes no system call.
 job* scheduler::next_local() noexcept {
   if (!pace_.count_dispatch()) return nullptr;
   if (has_slot()) {
@@ -326,10 +326,10 @@ job* scheduler::next_local() noexcept {
 
 // ---- the worker's thread ----
 
-// The loop of a worker: choose, then leave the main stack for what was chosen. Fibers switch to each other directly, so
-// a turn of this loop is a visit, the start of work after a search, or the end of a sleep.
-// The steps: next() takes own work, search() takes others', park() sleeps. Each may return null; then the loop begins
-// again, because the sleep has made this worker a searcher, or the runtime ends.
+// The loop of a worker: choose, then leave the main stack for what was chosen. Fibers switch to each other directly. So
+// a turn of this loop is a visit, the start of work after a search, or the end of a sleep. The steps: next() takes own
+// work, search() takes others', park() sleeps. Each may return null; then the loop begins again, because the sleep has
+// made this worker a searcher, or the runtime ends.
 task* scheduler::run() noexcept {
   context main;
   switch_.main = switch_.thread_main = &main;
@@ -339,7 +339,7 @@ task* scheduler::run() noexcept {
   activity_.set_thread(::gettid());
   activity_.set_busy(true);
   pace_.note_time(now_ns());
-  if (traced()) record_left();  // on the thread before, which this one has taken the worker from
+  if (traced()) record_left();  // on the previous thread of this worker
   bool stopping = false;
   while (!stopping) {
     job* chosen = next();
@@ -351,7 +351,7 @@ task* scheduler::run() noexcept {
     if (!chosen) continue;
     // A searcher that has found work wakes the next one, so that searchers follow the work.
     home_.parker.end_search(*this, eager());
-    // Here the worker may be left to another thread (begin_handoff). Then this thread comes back as another
+    // During this call the worker may be given to another thread (begin_handoff). Then this thread returns as another
     // switch_thread, and must not touch the worker.
     switch_thread* here = leave(main, chosen, departure::returns);
     while (here == this && switch_.left.what == departed::calling) [[unlikely]]

@@ -40,8 +40,8 @@ class stack_cache {
   // Returns all to the pool.
   void give_back() noexcept;
 
-  // Where on its stack the next fiber starts: each start is 128 bytes off the last one, so that the tops of many
-  // stacks do not fall into the same sets of a cache.
+  // Where on its stack the next fiber starts, in steps of 128 bytes. Each start differs from the last one, so that the
+  // tops of many stacks do not fall into the same sets of a cache.
   [[nodiscard]] unsigned next_colour() noexcept { return colour_ += colour_step_; }
 
  private:

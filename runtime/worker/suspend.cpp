@@ -1,6 +1,6 @@
-// How an agent waits and is resumed. Each suspend function takes the lock of the queue that the agent is in, or an
-// agent that has prepared its wait word; it returns when the wait was claimed, with the reason. The layers, from the
-// outside:
+// How an agent waits and is resumed. The caller of a suspend function passes the lock of the queue that the agent is
+// in, or it has prepared the agent's wait word. The function returns the reason, when the wait was claimed. The layers,
+// from the outside:
 //   suspend            called by the primitives; the common case goes straight to the worker.
 //   suspend_bounded    adds the agent's own deadline, and a shield.
 //   suspend_any        distinguishes fibers, plain threads and jobs.
@@ -85,9 +85,9 @@ wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, wait_mode m
   return this_scheduler()->suspend(held, prepared, mode);
 }
 
-// The agent's own deadline ends only waits that may be cancelled, and then as a cancellation: the operation's own limit
-// is a result, but the deadline is a reason to stop. So the nearer of the two is armed, and it is noted which one it
-// was.
+// The agent's own deadline ends only waits that may be cancelled, and then as a cancellation. The operation's own limit
+// is a result, but the deadline is a reason to stop. So the nearer of the two is armed, and `expired` notes that it was
+// the deadline.
 wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, wait_mode mode,
                             std::int64_t deadline) noexcept {
   const wait_mode heard = mode.cancellable_if(!self.shielded);
@@ -122,8 +122,8 @@ void resume(agent& agent, scheduler* worker) noexcept {
   }
 }
 
-// The callbacks run on the calling agent, which must not wait meanwhile: the agent counts as a job. They may request
-// another stop, so the former state is restored.
+// The callbacks run on the calling agent, which must not wait in them: so it counts as a job. They may request another
+// stop, so the earlier state is restored.
 void run_stop_callbacks(std::stop_source source) noexcept {
   agent& self = this_agent();
   const agent_kind kind = self.kind;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a switch on a worker hands over: from the computation that leaves its stack to the one that arrives. Owner only.
+// The data of a switch on a worker, passed from the computation that leaves its stack to its successor. Owner only.
 
 #include <ulexite/base/job.hpp>
 #include <ulexite/base/spin_lock.hpp>
@@ -15,10 +15,10 @@ class task;
 // threads, because only then are its registers saved.
 struct departed {
   enum {
-    nothing,            // nothing is left to do
+    nothing,            // the successor has no duty
     waiting,            // a fiber waits: commit its wait, release the lock that its queue was filled under
     yielding,           // a fiber lets others run: to the ring
-    yielding_to_woken,  // a fiber changes places with one that it woke: to the slot
+    yielding_to_woken,  // a fiber changes places with the fiber that it woke: to the slot
     ended,              // the loop of a stack has nothing to run: the stack can be used again
     calling,            // a fiber wants a function called on the main stack, and continues then
   } what = nothing;

@@ -1,6 +1,5 @@
-// The record of a fiber, from its making to its destruction. This file is in runtime/worker, and not beside task.hpp,
-// because each step concerns the worker that it runs on: its blocks, its numbers and its counters are used without
-// locks.
+// The record of a fiber, from its making to its destruction. This file is in runtime/worker, and not beside task.hpp.
+// The reason is that each step uses the blocks, numbers and counters of its worker, without locks.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
@@ -153,7 +152,7 @@ void task::leave_runtime(scheduler* here) noexcept {
   home().count_end(here);
 }
 
-// Whether no owner refers to it any more, nor will again.
+// Whether no owner refers to it now or later.
 [[gnu::always_inline]] inline bool task::is_detached() noexcept {
   const task_ownership now = ownership().load(std::memory_order_acquire);  // B
   return now == task_ownership::none || (now == task_ownership::released && lock_.is_free());
@@ -220,8 +219,8 @@ void task::release() noexcept {
 }
 
 // The remaining objects of the user are destroyed first. That may wait, and so continue on another worker; a fiber that
-// destroys itself is still a fiber until then. If an owner destroys the task, its runtime may be gone: only the pool is
-// sure to live. Returns the calling worker, if it is one of the task's runtime.
+// destroys itself is still a fiber until then. If an owner destroys the task, its runtime may have been destroyed; only
+// the pool certainly exists. Returns the calling worker, if it is one of the task's runtime.
 scheduler* task::destroy() noexcept {
   report_failure();
   failure = nullptr;
@@ -251,8 +250,8 @@ scheduler* task::destroy() noexcept {
 }
 
 // Called when no worker runs, or before the task was published. A fresh fiber still has its closure, which is
-// destroyed. One that has run has a stack with objects that others may refer to: so the stack and the block are kept
-// for ever.
+// destroyed. A fiber that has run has a stack with objects that others may refer to. So the stack and the block are
+// kept for ever.
 void task::abandon() noexcept {
   agent().held_locks = 0;  // it is not at fault
   if (state.phase() == fiber_phase::fresh) {
@@ -277,9 +276,9 @@ void task::check_joiner() const {
     throw usage_error("join_handle: a fiber waits in block_in_place for its own end");
 }
 
-// The joiner is entered under the lock, and suspends with the lock held, so the end cannot come in between. A wait that
-// was ended by its deadline or by a stop leaves the entry again; the fiber may have ended meanwhile, and then that
-// counts.
+// The joiner is entered under the lock, and suspends with the lock held, so the fiber cannot end in between. A joiner
+// whose wait was ended by a deadline or a stop removes its entry. If the fiber has ended before that, the result is
+// "ended".
 bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
   detail::agent& self = this_agent();
   {
@@ -306,7 +305,7 @@ bool task::done() noexcept {
   return done_;
 }
 
-// Keeps the exception for the handle. If it was taken already, and there is no owner, it is not kept: its taker may
+// Keeps the exception for the handle. It is not kept if it was taken already and there is no owner. Its taker may
 // rethrow it as soon as the closure is destroyed, and this task must not refer to it then.
 void task::keep_failure() noexcept {
   if (!failure_taken_ || !is_detached()) failure = std::current_exception();

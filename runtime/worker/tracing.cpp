@@ -15,7 +15,7 @@ void scheduler::start_recording(recorder& into) noexcept {
   ask(request::traced);
 }
 
-// The worker learns of a start with its next dispatch (answer_requests), and of the end here.
+// The worker notices a start at its next dispatch (answer_requests), and the end here.
 void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail) noexcept {
   recorder& into = *activity_.recorder_now();
   if (!forks_.asked_for(request::traced)) {

@@ -23,7 +23,7 @@ worker_threads::worker_threads(runtime_state& home, const runtime_options& optio
   bench_.reserve(most_);
 }
 
-// The first worker is started here only, so the caller that meets a refusal can be told of it.
+// The first worker is started only here, so that a refusal reaches the caller as an exception.
 void worker_threads::ensure_worker() {
   if (first_.done.load(std::memory_order_acquire)) return;  // A
   const std::lock_guard lock(first_.mutex);
@@ -79,9 +79,9 @@ void worker_threads::note_refusal(const std::exception& why) noexcept {
   refused_until_.store(now_ns() + tuning::start_pause, std::memory_order_relaxed);  // hint
 }
 
-// The hook may take long, and wait for fibers. So the worker is no searcher meanwhile, on which others would rely: what
-// is published from now on wakes or starts another. If more is published already than the workers in their hooks will
-// take, another is woken here. The monitor sees to it when a hook takes too long.
+// The hook may take long, and wait for fibers. So the worker is no searcher during the hook, and other threads do not
+// rely on it: work that is published from now on wakes or starts another worker. If more is published already than the
+// workers in their hooks will take, another is woken here. The monitor helps if a hook takes too long.
 void worker_threads::call_start_hook(std::size_t index) {
   const std::size_t coming = in_hooks_.fetch_add(1, std::memory_order_relaxed) + 1;  // hint
   if (home_.parker.leave_search(*home_.schedulers[index]) && home_.queued() > coming) home_.parker.wake_one();
@@ -109,7 +109,7 @@ void worker_threads::end_all() noexcept {
   for (std::thread& thread : ended) thread.join();
 }
 
-// It comes back as a searcher, as any worker that is started.
+// It returns as a searcher, as any worker that is started.
 bool worker_threads::wait_on_bench(worker_slot& surplus) noexcept {
   std::unique_lock lock(home_.parker.mutex());
   surplus.wake.wait(lock, [&] { return surplus.notified || home_.attention.ending(); });
