@@ -91,8 +91,8 @@ class signal_hub {
 
   signal_hub() { ::sem_init(&something_came, 0, 0); }
 
-  // Mutex held. The thread blocks no more signals than the caller, because a worker that starts as an effect of its
-  // sends inherits its mask.
+  // Mutex held. The thread blocks only the signals that the caller blocks. A send may start a worker, which inherits
+  // this mask.
   void start_thread() {
     if (started_) return;
     std::thread([this] { send_for_ever(); }).detach();

@@ -10,7 +10,7 @@
 
 namespace ulexite::detail {
 
-// The place of a value in a ring_buffer. A value that cannot be copied, and whose move may throw, is beside the buffer,
+// The place of a value in a ring_buffer. A value is beside the buffer if it cannot be copied and its move may throw,
 // because a growth could not undo earlier moves after a failure.
 template <class T>
 using ring_slot = std::conditional_t<std::is_nothrow_move_constructible_v<T> || std::is_copy_constructible_v<T>, T,
