@@ -119,7 +119,8 @@ bool timers::begin_wait() noexcept {
   }
   const bool stands = alarm_ > time && alarm_ <= deadline;  // in the future, so it has not fired yet
   if (!stands) set_alarm(deadline);
-  wake_at_.store(alarm_, std::memory_order_relaxed);  // only lowers the announcement: who misses it comes for the lock
+  wake_at_.store(alarm_,
+                 std::memory_order_relaxed);  // only lowers the announcement: an armer that misses it takes the lock
   return true;
 }
 

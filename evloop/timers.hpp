@@ -20,8 +20,8 @@
 //      the announcement, or a later store by begin_wait or end_wait. If arm sees a time not after its deadline, it has
 //      nothing to do, because the wait ends in time. If arm sees `nobody`, it has nothing to do either. The next wait
 //      stores wake_at_ after A's load, so its B sees the deadline. An arm reads wake_at_ only if its timer is the new
-//      earliest of its shard. A timer behind another one is checked when the other one has fired or was cancelled,
-//      because `earliest` never exceeds the deadline of an armed timer. A and B only decide which thread sets the
+//      earliest of its shard. A timer behind another one is checked when the other one has fired or was cancelled. The
+//      reason: `earliest` never exceeds the deadline of an armed timer. A and B only decide which thread sets the
 //      timerfd. The timers themselves are published by their shard's lock.
 //
 // No thread may stay blocked beyond a deadline. The timerfd is not set again if its time is in the future, and not

@@ -31,8 +31,8 @@ void wait_group::change(std::int64_t by) {
 
 // The count reaches zero and there is a waiter. False, and nothing done, if it is no longer `word`. A waiter that is
 // cancelled takes the guard before it leaves. So for this waiter, the call has either not begun or is done. So no
-// waiter can destroy the group while this call uses it. For the same reason waited_bit stays: a wait that begins now
-// must not see a zero without the bit, because then it would not take the guard.
+// waiter can destroy the group while this call uses it. For the same reason waited_bit stays. If a wait that begins now
+// saw a zero without the bit, it would not take the guard.
 bool wait_group::wake_all(std::int64_t word) noexcept {
   detail::intrusive_list<detail::wait_node> woken;
   detail::perturb();

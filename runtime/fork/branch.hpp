@@ -55,7 +55,7 @@ class branch {
   const maker make_;             // makes the fiber of a taken branch
   agent* const forking_;         // null on a plain thread, where the branch is not offered
   const std::int64_t deadline_;  // a copy of the forking fiber's, which the taker must not read
-  const bool shielded_;          // likewise
+  const bool shielded_;          // as above
   branch_fate<agent> fate_;
 };
 

@@ -160,8 +160,8 @@ std::size_t runtime_state::threads_if_quiet() noexcept {
 
 // ---- the parker's host ----
 
-// Whether any queue may hold work, for the parker's last check before a sleep. It sees each push that was before the
-// check. It omits the slots, because their fibers run next on workers that are awake.
+// Whether any queue may hold work. The parker calls it as the last check before a sleep. It sees each push that was
+// before the check. It omits the slots, because their fibers run next on workers that are awake.
 bool runtime_state::any_work() const noexcept {
   if (!injected.empty()) return true;
   for (const auto& s : schedulers)

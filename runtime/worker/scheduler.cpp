@@ -277,9 +277,9 @@ void scheduler::make_fiber_of_job() {
 }
 
 // The job's frame takes the place of the main stack. When the member leaves its stack, for any reason, the switch
-// returns here, on this worker, because a fiber on a leash is not handed off. During this time each dispatch asks for a
-// visit, so next_local returns null and no other fiber runs in between. Before the member is published, its `run` is
-// set again, so that a queue gives it to run_leashed. If it has left the strand, it is an ordinary fiber.
+// returns here. It is still this worker, because a fiber on a leash is not handed off. During this time each dispatch
+// asks for a visit, so next_local returns null and no other fiber runs in between. Before the member is published, its
+// `run` is set again, so that a queue gives it to run_leashed. If it has left the strand, it is an ordinary fiber.
 void scheduler::run_on_leash(task& member) noexcept {
   context mine;
   context* const main = std::exchange(switch_.main, &mine);
@@ -312,9 +312,9 @@ void scheduler::renew_leash() noexcept {
 
 // ---- what to run next: this worker's own ----
 
-// The next of this worker's own queues. Null when the main stack must choose: the queues are empty, or it is time for a
-// visit, or the slot was taken too often in a row. Called by a fiber that is about to wait, with its queue's lock held,
-// so it takes no lock and makes no system call.
+// The next of this worker's own queues. Null when the main stack must choose: the queues are empty, it is time for a
+// visit, or the slot was taken too often. Called by a fiber that is about to wait, with its queue's lock held, so it
+// takes no lock and makes no system call.
 job* scheduler::next_local() noexcept {
   if (!pace_.count_dispatch()) return nullptr;
   if (has_slot()) {

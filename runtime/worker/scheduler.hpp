@@ -104,9 +104,9 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   wake_reason suspend(spin_lock* held, bool prepared, wait_mode mode) noexcept;
   // Lets other fibers of this worker run.
   void yield() noexcept;
-  // As yield, for a fiber that has done much without waiting. It changes places with a fiber that it has woken.
+  // As yield. Called when a fiber has done much without waiting. It changes places with a fiber that it has woken.
   void yield_to_woken() noexcept;
-  // As yield, for a fiber that computes, after request::yield.
+  // As yield. Called when a fiber computes, after request::yield.
   void yield_after_request() noexcept;
   // The running fiber has done some more operations without a wait: true when it should yield.
   [[nodiscard]] bool budget_is_spent() noexcept;

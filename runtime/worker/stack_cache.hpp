@@ -51,7 +51,7 @@ class stack_cache {
   stack_pool& pool_;         // of the default size
   stack* stacks_ = nullptr;  // a list
   unsigned count_ = 0;
-  unsigned wanted_ = tuning::stacks_kept / 2;  // at the next refill; doubled each time that none came back meanwhile
+  unsigned wanted_ = tuning::stacks_kept / 2;  // at the next refill; doubled by each refill, reset by give_half_back
   unsigned colour_ = 0;
   const unsigned colour_step_;  // 0: every fiber starts at the same place of its stack
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// The member of a strand that has the turn, and so may run. Checked by tests/model/strand_model.cpp.
+// The member of a strand that has the turn. Only this member may run. Checked by tests/model/strand_model.cpp.
 //
 // State, all guarded by lock_
 //   busy_        a member runs, or the strand is taken for one.

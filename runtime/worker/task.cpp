@@ -276,9 +276,8 @@ void task::check_joiner() const {
     throw usage_error("join_handle: a fiber waits in block_in_place for its own end");
 }
 
-// The joiner is entered under the lock, and suspends with the lock held, so the fiber cannot end in between. A joiner
-// whose wait was ended by a deadline or a stop removes its entry. If the fiber has ended before that, the result is
-// "ended".
+// The joiner is entered under the lock, and suspends with the lock held, so the fiber cannot end in between. After a
+// deadline or a stop, the joiner removes its entry. If the fiber has ended before that, the result is "ended".
 bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
   detail::agent& self = this_agent();
   {

@@ -1,5 +1,5 @@
 // The recording of a worker's events. It costs nothing while it is off. A dispatch tests it together with all other
-// requests to the worker. A wake tests it together with the check whether the slot is due.
+// requests to the worker. A wake tests it together with the check for the notice of the slot.
 
 #include <ulexite/runtime/trace.hpp>
 #include <ulexite/runtime/worker/probes.hpp>

@@ -80,7 +80,7 @@ void worker_threads::note_refusal(const std::exception& why) noexcept {
 }
 
 // The hook may take long, and wait for fibers. So the worker is no searcher during the hook, and other threads do not
-// rely on it: work that is published from now on wakes or starts another worker. If more is published already than the
+// rely on it. Work that is published from now on wakes or starts another worker. If more is published already than the
 // workers in their hooks will take, another is woken here. The monitor helps if a hook takes too long.
 void worker_threads::call_start_hook(std::size_t index) {
   const std::size_t coming = in_hooks_.fetch_add(1, std::memory_order_relaxed) + 1;  // hint
