@@ -1,12 +1,5 @@
 #pragma once
 
-// State
-//   waiter::at   how far the waiter has come (`stage`). Changed once by the waiter and once by its notifier.
-//
-// Pairings
-//   A  the waiter changes its stage, acq_rel  ->  the notifier changes it, acq_rel: either the notifier finds the word
-//      prepared, or the waiter sees all writes before the notification.
-
 #include <ulexite/sync/wait/stop_claim.hpp>
 #include <ulexite/sync/wait/wait_queue.hpp>
 
@@ -95,6 +88,12 @@ class condition_variable_any {
   enum class stage : std::uint8_t { entered, prepared, notified };
   struct waiter : detail::wait_node {
     using wait_node::wait_node;
+    // State
+    //   waiter::at   the progress of the waiter (`stage`). Changed once by the waiter and once by its notifier.
+    //
+    // Pairings
+    //   A  the waiter changes its stage, acq_rel  ->  the notifier changes it, acq_rel. Either the notifier finds the
+    //      word prepared, or the waiter sees all writes before the notification.
     std::atomic<stage> at{stage::entered};
   };
 

@@ -1,18 +1,5 @@
 #pragma once
 
-// A flag that fibers and threads wait for: a manual reset event.
-//
-// State
-//   word_   set_bit while the event is set; waited_bit since a waiter came to the queue. While waited_bit is set, set()
-//           works with guard_ held. The next wait that finds the event set clears waited_bit, also with guard_ held.
-//           So set_bit alone means that the set() which wrote it has finished.
-//
-// Pairings
-//   A  set changes word_, release  ->  a wait, or is_set, that finds set_bit, and the reset that clears it, read it,
-//      acquire: they see all writes before the set. Therefore set() also writes an event that is set already.
-//
-// Checked by tests/model/event_model.cpp.
-
 #include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <atomic>
@@ -84,6 +71,16 @@ class event {
   // With guard_ held: whether it is set. If not, it cannot be set before the guard is released.
   [[nodiscard]] bool set_or_marked() noexcept;
 
+  // State
+  //   word_   set_bit while the event is set. waited_bit from the time when a waiter has entered the queue. While it is
+  //           set, set() works with guard_ held. The next wait that finds the event set clears waited_bit, also with
+  //           guard_ held. So set_bit alone means that the set() which wrote it has finished.
+  //
+  // Pairings
+  //   A  set changes word_, release  ->  a wait or is_set that finds set_bit, and the reset that clears it, read it,
+  //      acquire. They see all writes before the set. Therefore set() also writes an event that is set already.
+  //
+  // Checked by tests/model/event_model.cpp.
   std::atomic<std::uint8_t> word_;
   detail::spin_lock guard_;  // guards queue_
   detail::wait_queue queue_;

@@ -1,13 +1,6 @@
 #pragma once
 
 // A count that falls to zero once, with std::latch's interface.
-//
-// State
-//   count_   what is left. Lowered by count_down, never raised.
-//
-// Pairings
-//   A  each count_down changes count_, acq_rel  ->  the count_down that makes it zero changes it, acq_rel, and sets
-//      open_ (event.hpp A): a waiter that has waited sees all writes before each count_down.
 
 #include <ulexite/sync/event.hpp>
 
@@ -59,6 +52,12 @@ class latch {
  private:
   [[noreturn]] static void refuse(std::ptrdiff_t count);
 
+  // State
+  //   count_   the remaining count. Lowered by count_down, never raised.
+  //
+  // Pairings
+  //   A  each count_down changes count_, acq_rel  ->  the last count_down changes it to zero, acq_rel, and sets open_
+  //      (event.hpp A). A waiter sees all writes before each count_down.
   std::atomic<std::ptrdiff_t> count_;
   mutable event open_;  // set once the count is zero
 };

@@ -1,21 +1,6 @@
 #pragma once
 
 // A count of things to wait for, after Go's sync.WaitGroup.
-//
-// State
-//   word_     the count in its upper half. Below it, how many of the count are fibers of spawn(). And waited_bit since
-//             a waiter came to the queue. While this bit is set, the last done changes the count with guard_ held. The
-//             next wait that finds zero clears the bit, also with guard_ held. So zero without the bit means that no
-//             done() is under way.
-//   ending_   the destructor waits for the fibers: it has given up the rest of the count. Set once, by the destructor.
-//
-// Pairings
-//   A  add and done change word_, release  ->  wait, or the last done, reads zero, acquire: the waiter sees all that
-//      was written before each done.
-//   B  the destructor sets ending_, then changes word_, release  ->  a done that finds the count too low loads word_,
-//      acquire, then ending_: it sees that its share was given up.
-//
-// A is checked by tests/model/wait_group_model.cpp; B rests on the argument.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/spawn.hpp>
@@ -182,6 +167,21 @@ class wait_group {
   void outlive_fibers() noexcept;
   bool wait_until_ns(std::int64_t deadline);
 
+  // State
+  //   word_     the count in its upper half. Below it, the number of running fibers of spawn(), which the count
+  //             includes. The lowest bit is waited_bit: a waiter has entered the queue. While it is set, the last done
+  //             changes the count with guard_ held. The next wait that finds zero clears it, also with guard_ held. So
+  //             zero without the bit means that no done() is under way.
+  //   ending_   the destructor waits for the fibers, and has removed the rest of the count. Set once, by the
+  //             destructor.
+  //
+  // Pairings
+  //   A  add and done change word_, release  ->  wait, or the last done, reads zero, acquire: the waiter sees all
+  //      writes before each done.
+  //   B  the destructor sets ending_, then changes word_, release  ->  a done that finds the count too low loads word_,
+  //      acquire, then ending_. It sees that the destructor has removed its share.
+  //
+  // tests/model/wait_group_model.cpp checks A. Only the argument supports B.
   std::atomic<std::int64_t> word_;
   std::atomic<bool> ending_{false};
   detail::spin_lock guard_;  // guards queue_
