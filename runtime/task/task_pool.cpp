@@ -1,3 +1,7 @@
+// The supply of blocks, and their return. A worker's free list gives and takes without a lock. Behind it are chains of
+// returned blocks, and behind these the slabs, from which new blocks are carved. Slabs are aligned to their size, so
+// the slab and the pool of a block follow from its address. No slab is returned to the system before the pool ends.
+
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/task/debug_table.hpp>
 #include <ulexite/runtime/task/task_pool.hpp>
@@ -61,6 +65,8 @@ agent* task_pool::take_one(unsigned size_class) {
   return first;
 }
 
+// A new block, from the open slab of its class. Its agent is made once, and stays one while the block is unused: a walk
+// over all blocks may read each agent at any time. The count is stored after that, for the walk.
 agent& task_pool::carve(unsigned size_class) {
   slab*& open = open_[size_class];
   const std::size_t block_size = granule * (size_class + 2);
@@ -116,6 +122,9 @@ void task_pool::give_from_outside(void* room) noexcept {
   if (last) delete &pool;
 }
 
+// Called when the runtime has ended. From now on no worker keeps blocks, so each block is returned by
+// give_from_outside, which counts the orphans down. The block of a fiber that was abandoned after its start is never
+// returned.
 void task_pool::retire() noexcept {
   bool empty = false, kept = false;
   {
@@ -139,11 +148,13 @@ void task_pool::keep_for_ever() noexcept {
   next_kept_ = std::exchange(all, this);
 }
 
+// No slab is made before the first spawn.
 task_pool::task_pool(runtime_state& home, event_loop& loop, unhandled_handler handler)
     : home_(home), loop_(loop), handler_(std::make_shared<const unhandled_handler>(std::move(handler))) {
   enter_in_debug_table(*this);
 }
 
+// From the newest slab to the oldest, because a chunk's first slab is its oldest, and frees the whole chunk.
 task_pool::~task_pool() {
   remove_from_debug_table(*this);
   for (slab *last = slabs_.load(std::memory_order_relaxed), *next; last; last = next) {  // no other thread refers to it

@@ -132,12 +132,16 @@ class task_pool {
   friend struct debug_table;
   struct layout;
 
+  // Sizes in bytes. A slab is the unit of alignment; `batch` is the number of blocks that a worker exchanges with the
+  // pool.
   static constexpr std::size_t slab_size = 256 * 1024;
   static constexpr std::size_t chunk_size = 2 * 1024 * 1024;  // of a large pool's slabs: a huge page
   static constexpr unsigned single_slabs = 16;                // before it is a large pool
   static constexpr unsigned batch = 32;
   static constexpr std::size_t least_timers = 8000;  // the first room for timers: enough for the first slabs
 
+  // The head of a slab; its blocks begin one granule behind it. `home` may refer to a runtime that has ended: only
+  // callers in the runtime use it.
   struct slab {
     task_pool* pool;
     runtime_state& home;
@@ -183,6 +187,8 @@ class task_pool {
     unpoison(block);
     return &block + 1;
   }
+  // In task_pool.cpp. take_one, refill, give_batch and give_from_outside take the lock. push_chain, carve and make_slab
+  // are called with it held.
   agent* take_one(unsigned size_class);
   void refill(unsigned size_class, cache::free_list& free_list);
   static void give_batch(cache::free_list& free_list) noexcept;

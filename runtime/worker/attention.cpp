@@ -34,6 +34,7 @@ job* scheduler::attend(job* chosen, bool& stopping) noexcept {
   if (chosen) home_.inject(*chosen, turn::woken);
   empty_queues();
   give_stacks_back();
+  // For the monitor and for reports, a worker on the bench is like a parked one.
   activity_.set_busy(false);
   stopping = !home_.threads.wait_on_bench(*this);
   activity_.set_busy(!stopping);
@@ -84,6 +85,8 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
   if (world.taken.exchange(true, std::memory_order_acquire))  // pairs with start_world, world_stop.hpp A
     throw usage_error("the world of this runtime is stopped already, or about to be");
   scheduler* const here = this_scheduler();
+  // The caller's own worker runs the caller, so it does not stop. No other fiber runs there, because the caller does
+  // not wait.
   const std::size_t own = here && &here->home() == this ? 1 : 0;
   {
     const std::lock_guard lock(world.mutex);
@@ -98,6 +101,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
   };
   while (!all_stand()) {
     if (now_ns() >= deadline) {
+      // The time is over: the world starts again, and the report names the fibers that were too slow.
       late = those_running(here);
       start_world();
       return false;

@@ -1,3 +1,6 @@
+// The worker of a deterministic run: it finds the candidates, and the controller picks one of them. Time is virtual. It
+// passes only when nothing can run, or when the controller lets a timer overtake the fibers.
+
 #include <ulexite/base/kernel.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
@@ -27,6 +30,8 @@ std::int64_t controlled_run::next_event() const noexcept {
   return by_.network ? std::min(timer, by_.network->next_arrival()) : timer;
 }
 
+// Moves the time to the next event. The timers of that time fire, data of the simulated network arrives, and the fibers
+// that wait for these become runnable. False: there is no event, or the controller ends the run.
 bool controlled_run::let_time_pass() noexcept {
   if (!by_.idle(next_event())) return false;
   worker_.pace_.note_time(by_.now);
@@ -39,6 +44,8 @@ bool controlled_run::let_time_pass() noexcept {
 }
 
 // The index of the candidate that continues.
+// The running fiber is the first candidate if it could continue; then come the runnable ones, and last the passing of
+// time. If the controller picks the passing of time, it is asked again afterwards.
 std::size_t controlled_run::ask(controller::moment moment) noexcept {
   for (;;) {
     candidates_.clear();
@@ -59,6 +66,8 @@ job* controlled_run::take(std::size_t which) noexcept {
   return taken;
 }
 
+// The main stack's choice. If the controller has picked another fiber at an operation, the running one has yielded for
+// it, and it comes first. Branches that were offered become fibers here, so the controller may start them in any order.
 job* controlled_run::next() noexcept {
   worker_.pace_.visit_done();
   if (job* const picked = std::exchange(picked_, nullptr)) return picked;
@@ -70,6 +79,8 @@ job* controlled_run::next() noexcept {
   return by_.over ? nullptr : take(which);
 }
 
+// Called at each operation of the running fiber. If the controller picks another, this fiber must yield, and next()
+// returns the picked one.
 bool controlled_run::another_goes_first() noexcept {
   worker_.occupant_.end_round_at_next_operation();  // the next operation asks too
   if (job* const passed_over = std::exchange(picked_, nullptr)) runnable_.push_back(passed_over);
@@ -90,6 +101,9 @@ std::uint64_t scheduler::next_id_slow() noexcept {
   return supply_.ids.take();
 }
 
+// As run(), without search and sleep: one thread, and the controller's choice. The calling thread keeps its own record
+// of what it executes, which is restored at the end. Without numbers at hand each spawn takes the slow path, where the
+// run numbers its fibers. The pace is never renewed, so each switch goes to the main stack.
 void scheduler::run_controlled(controller& by) noexcept {
   controlled_run run(*this, by);
   controlled_ = &run;

@@ -1,3 +1,5 @@
+// The rare paths of a worker's forks: the owner starts or takes back a branch, and a thief takes one.
+
 #include <ulexite/runtime/fork/branch.hpp>
 #include <ulexite/runtime/fork/fork_queue.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -51,6 +53,7 @@ void fork_queue::let_thief_take() noexcept {
   if (task* const started = start_next(true)) owner_.add(*started);
 }
 
+// Called between two chunks of a loop, or two functions of parallel_invoke, after another thread asked for it.
 void fork_queue::yield_slow() noexcept { owner_.yield_after_request(); }
 
 // One thief at a time: each pays a heavy fence, most of them without a result, and the kernel makes them wait for each

@@ -1,3 +1,6 @@
+// How fibers are read from outside: by an inspection, which keeps suspended fibers in place, or without any hold. Both
+// copy the fiber's record first, because its block may be reused at any moment.
+
 #include <ulexite/base/atomics.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
@@ -32,8 +35,12 @@ __attribute__((noinline, no_sanitize("address", "thread"))) void copy_record(con
 
 }  // namespace
 
+// The worker's side has only a compiler fence (scheduler::begin_quantum), so the other side needs the kernel's barrier.
+// A build for ThreadSanitizer has real fences on both sides.
 bool inspection::possible() noexcept { return ULEXITE_TSAN || fences_are_asymmetric; }
 
+// One inspection of a runtime at a time: it holds the mutex until its destructor. A worker that sees the request locks
+// the same mutex (scheduler::answer_requests), so it waits there before its next fiber runs.
 inspection::inspection(runtime_state& home) noexcept
     : home_(home), now_(static_cast<std::uint32_t>(now_ns() / 1'000'000)) {
   home_.world.inspecting.lock();
@@ -41,11 +48,15 @@ inspection::inspection(runtime_state& home) noexcept
   std_atomics::heavy_fence();  // A
 }
 
+// The requests are withdrawn before the mutex is released, so workers stop waiting for it.
 inspection::~inspection() {
   for (const auto& s : home_.schedulers) s->withdraw(request::inspected);
   home_.world.inspecting.unlock();
 }
 
+// The first copy shows whether the block has a fiber, and in which phase. The second copy is made after the phase was
+// read, so it has the writes before this phase. The word is read before and after the second copy. If it shows a wait
+// both times, it is the same wait, because no fiber is resumed during the inspection.
 bool inspection::read(agent& block, fiber_record& into) const {
   raw_record raw;
   copy_record(block, raw);
@@ -69,6 +80,8 @@ bool inspection::read(agent& block, fiber_record& into) const {
   }
   if (into.id == 0) return false;  // not spawned yet
   into.name = name_of(*into.who, into.id);
+  // The frame is valid only in this phase: the fiber has left its stack, and does not return to it during the
+  // inspection.
   if (phase == fiber_phase::resumable) {
     into.frame = content.saved.frame;
     into.stack_size = content.standing->size();
@@ -78,6 +91,7 @@ bool inspection::read(agent& block, fiber_record& into) const {
   return true;
 }
 
+// A waiting fiber is in no run queue, so its link there has the object of the wait (resumable_job::note_wait).
 void inspection::read_wait(const fiber& waiting, fiber_record& into) const {
   into.kind = wait_mode::kind_of(waiting.wait_bits);
   into.timed = (waiting.wait_bits & wait_mode::timed_bit) != 0;
@@ -142,6 +156,7 @@ bool view(agent& block, fiber_view& into) noexcept {
 
 }  // namespace
 
+// Takes no lock, because the caller may have stopped a thread that holds one.
 void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const fiber_view& fiber),
                     void* data) noexcept {
   home.tasks->for_each_unlocked([&](agent& block) {
@@ -149,6 +164,8 @@ void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const f
   });
 }
 
+// The mark of the worker is read again after the copy. If it has changed, the copy may be of another fiber, and is
+// dropped.
 fiber_record running_on(const scheduler& worker) {
   fiber_record found;
   const agent* const who = worker.activity().running();
@@ -162,6 +179,8 @@ fiber_record running_on(const scheduler& worker) {
   return found;
 }
 
+// The object of a wait for a mutex is the mutex. Its first member is the word with its owner's agent and, in the lowest
+// bit, contended_bit (sync/mutex.hpp).
 const agent* holder_of(const fiber_record& waiting) noexcept {
   if (waiting.state != fiber_record::status::waiting) return nullptr;
   if (waiting.kind == wait_kind::join)

@@ -26,11 +26,13 @@ void scheduler::run_leashed(job* dispatched) noexcept {
   }
 }
 
+// A fiber without a pin may run anywhere. A fiber that was pinned while it ran has no worker until its next dispatch.
 bool scheduler::may_run(const task& member) const noexcept {
   const rare_task_state* const rare = member.rare_state_if_made();
   return !rare || !rare->pinned_to || rare->pinned_to == this;
 }
 
+// After true the fiber belongs to another worker, and may be running there already.
 bool scheduler::forward_if_pinned_elsewhere(task& member) noexcept {
   if (may_run(member)) return false;
   member.rare_state_if_made()->pinned_to->give_pinned(member);
@@ -53,6 +55,8 @@ job* scheduler::take_pinned() noexcept {
 
 // ---- the thread's own stack ----
 
+// The fiber leaves its stack, but stays the running one: it is not made resumable, so no other worker can have it. The
+// switch goes to thread_main, because `main` may be the frame of a job that has the fiber on a leash.
 void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexcept {
   switch_.call = function;
   switch_.call_data = data;
@@ -61,6 +65,8 @@ void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexce
 }
 
 // The fiber still runs.
+// On the thread's own stack, in run(): makes the call and switches back to the fiber. Returns when the fiber leaves its
+// stack the next time.
 switch_thread* scheduler::make_call(context& main) noexcept {
   switch_.left.what = departed::nothing;
   switch_.call(switch_.call_data);

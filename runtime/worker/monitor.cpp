@@ -1,3 +1,6 @@
+// The monitor's two halves: which thread has the turn, and the work of a tick. Only the thread with the turn calls
+// tick(), so its own members need no lock.
+
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
@@ -80,6 +83,7 @@ void monitor::ensure() noexcept {
   }
 }
 
+// The thread is joined without the mutex, because it takes the mutex before it ends.
 void monitor::end() noexcept {
   std::thread own;
   {
@@ -95,6 +99,7 @@ void monitor::end() noexcept {
 // ends, at the latest after that time.
 void monitor::thread_main() noexcept {
   auto& self = static_cast<thread_agent&>(this_agent());
+  // Under the mutex, so that ensure() and end() find the agent of this thread, or the thread sees that it must end.
   const auto ended = [&] {
     const std::lock_guard lock(home_.parker.mutex());
     agent_ = ending_ ? nullptr : &self;
@@ -120,6 +125,7 @@ bool monitor::has_other_thread() const noexcept {
   return thread_.joinable() && thread_.get_id() != std::this_thread::get_id();
 }
 
+// A monitor that has stopped ticking sleeps until this. Only the first worker that wakes up pokes it.
 void monitor::wake() noexcept {
   if (asleep_) std::exchange(asleep_, nullptr)->poke();
 }
@@ -129,6 +135,7 @@ void monitor::note_wake() noexcept {
   wake();
 }
 
+// The waiter checks everything again, so a poke too many does no harm.
 void monitor::wake_quiet_waiter() noexcept {
   if (quiet_waiter_) quiet_waiter_->poke();
 }
@@ -193,6 +200,7 @@ void monitor::relieve_hogs() noexcept {
   for (std::size_t i = 0; i < home_.schedulers.size(); ++i) {
     scheduler& s = *home_.schedulers[i];
     const std::uint64_t dispatches = s.counters().dispatches.get();
+    // It has dispatched, or sleeps: it is not stuck.
     if (std::exchange(seen_dispatches_[i], dispatches) != dispatches || !s.activity().busy()) {
       s.activity().set_unswitched_since(0);
       continue;
@@ -200,6 +208,7 @@ void monitor::relieve_hogs() noexcept {
     if (s.activity().unswitched_since() == 0) s.activity().set_unswitched_since(now_ns());
     s.ask(request::yield);
     job* const waiting = home_.schedulers.size() > 1 && s.has_slot() ? s.raid_slot() : nullptr;
+    // The slot's fiber would wait for as long as the running one computes. The rest of the queues is open to thieves.
     if (waiting) {
       counts.hogs_relieved.fetch_add(1, std::memory_order_relaxed);  // counter
       home_.inject(*waiting, detail::turn::woken);
@@ -241,11 +250,14 @@ void monitor::retry_starved() noexcept {
 // Helps where the protocol of the parker leaves something to chance, or has failed.
 void monitor::rescue() noexcept {
   // While a worker is in its start hook, it is about to watch the loop.
+  // Sockets are registered, but no worker watches them. The worker that watched the loop now runs a fiber, and woke no
+  // other.
   const bool start_one = home_.threads.in_hooks() == 0 && home_.parker.unstarted_could_poll();
   if ((home_.parker.nobody_polls() || start_one) && home_.loop->registrations() > 0) {
     counts.polls_rescued.fetch_add(1, std::memory_order_relaxed);  // counter
     home_.parker.wake_one();
   }
+  // The worker in its hook was started for this work, but its hook may take long. So another one is woken.
   if (home_.threads.in_hooks() > 0 && home_.any_work()) home_.parker.notify();
   // Check twice, because a publisher may be between its push and its notify. Hold the mutex for the second check: a
   // worker that has announced its sleep holds it until it has checked the queues once more.

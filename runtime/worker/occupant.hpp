@@ -46,6 +46,7 @@ class occupant {
   void end_round_at_next_operation() noexcept { fiber_->agent().budget = 1; }
 
  private:
+  // Its parts are written by the worker at each switch. `execution_` changes only when the worker changes its thread.
   current_execution* execution_ = nullptr;
   task* fiber_ = nullptr;
   agent job_agent_;      // of every job that runs here, and of the loop

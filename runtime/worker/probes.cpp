@@ -18,11 +18,14 @@ ULEXITE_SEMAPHORE ulexite_steal_semaphore = 0;
 
 namespace ulexite::detail {
 
+// The monitor asks at each tick (follow_probes). If a tool uses a probe, the workers record their events, and each record
+// fires its probe.
 bool probes_wanted() noexcept {
   return (ulexite_spawn_semaphore | ulexite_switch_semaphore | ulexite_park_semaphore | ulexite_wake_semaphore |
           ulexite_steal_semaphore) != 0;
 }
 
+// Both ends of a run are the probe `switch`; the fiber's number is 0 when the worker leaves a fiber for its main stack.
 void fire_probe(trace_kind kind, std::size_t worker, std::uint64_t fiber, std::uint64_t value,
                 std::uint8_t detail) noexcept {
   switch (kind) {

@@ -28,6 +28,7 @@ constinit spin_lock names_lock;
 
 // ---- the name ----
 
+// The old name is freed after the lock is released: no reader uses it outside of the lock.
 void task::replace_name(const char* with) noexcept {
   {
     const std::lock_guard lock(names_lock);
@@ -46,6 +47,8 @@ __attribute__((no_sanitize("address", "thread"))) std::string name_of(const fibe
   return name && identity.id == id ? std::string(name) : std::string();
 }
 
+// As name_of, for a caller that may not wait: it has stopped all threads, and one of them may hold the lock. Then there
+// is no name.
 __attribute__((no_sanitize("address", "thread"))) void copy_name(const fiber_identity& who, std::uint64_t id,
                                                                  char (&into)[32]) noexcept {
   const std::unique_lock lock(names_lock, std::try_to_lock);
@@ -94,6 +97,7 @@ std::stop_source task::stop_source() noexcept {
   return made ? made->stop : std::stop_source(std::nostopstate);
 }
 
+// The values of fiber_local variables. Used by the fiber, and by the thread that destroys the task.
 local_values& task::locals() { return rare_state().locals; }
 
 // The fiber itself and a holder of the handle may both come here at the same time: one of the two states is kept.

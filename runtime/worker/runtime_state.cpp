@@ -1,3 +1,6 @@
+// The parts of a runtime's state that concern all workers: publishing from outside, counting fibers, stopping, and the
+// sums of the workers' counters.
+
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
@@ -176,6 +179,7 @@ std::size_t runtime_state::queued() const noexcept {
   return sum;
 }
 
+// Ends the present or the next sleep in the event loop (event_loop.cpp A).
 void runtime_state::wake_loop() noexcept { loop->wake(); }
 
 // The parker's mutex is held.

@@ -1,3 +1,6 @@
+// The members of a strand: how a fiber enters and leaves it, and how members take turns (strand_turn.hpp has the
+// protocol).
+
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/runtime/task/task.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -15,6 +18,9 @@ constexpr unsigned members_per_run = 32;
 
 }  // namespace
 
+// If the fiber has not started, it gets the leashed `run` here. The running fiber gets it when it leaves its stack
+// (scheduler::renew_leash). The request to stop is checked under the lock: either request_stop finds the new member in
+// the list, or the request is found here.
 void strand::adopt(task& fresh) {
   rare_task_state& member = fresh.rare_state();
   member.member_of = this;
@@ -25,6 +31,7 @@ void strand::adopt(task& fresh) {
   if (stop_requested_) member.who.word.request_stop();
 }
 
+// The last member to leave ends the wait of wait_until_empty. release() comes last, because it may delete the strand.
 void strand::part_from(rare_task_state& member) noexcept {
   member.member_of = nullptr;
   agent* waiter = nullptr;
@@ -38,6 +45,8 @@ void strand::part_from(rare_task_state& member) noexcept {
   release();
 }
 
+// For the destructor and wait() of a concurrent_context. There is one place for a waiter. An abandoned waiter never
+// runs again, so its place is free.
 bool strand::wait_until_empty() noexcept {
   lock_.lock();
   const bool another_waits = waiter_ && !waiter_->word.abandoned();
@@ -86,6 +95,7 @@ void join_strand(task& task, scheduler* here) {
   }
 }
 
+// Called at the end of each fiber that has rare state, also of fibers that are in no strand.
 void task::leave_strand() noexcept {
   rare_task_state& rare = *rare_state_.load(std::memory_order_acquire);  // pairs with rare_state
   if (rare.member_of) rare.member_of->part_from(rare);
@@ -107,6 +117,9 @@ void strand::hand_on(task& member) noexcept {
   if (!here.forward_if_pinned_elsewhere(member)) here.add(member);
 }
 
+// The strand stays on this worker until no member waits. It moves on earlier after a number of turns, at a request for
+// a visit, or if the next member is pinned to another worker. Each member returns here when it leaves its stack. The
+// reference keeps the strand alive while its last member ends.
 void strand::run(task& first) noexcept {
   if (!turn_.enter(first)) return;
   retain();

@@ -76,6 +76,8 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, b
   return reason;
 }
 
+// A job has no stack of its own that could stay, so its wait is refused. A fiber with a deadline needs a timer, and all
+// others go straight to their worker.
 wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, wait_mode mode, std::int64_t deadline) noexcept {
   if (self.kind != agent_kind::fiber) [[unlikely]] {
     if (self.kind == agent_kind::job) return refuse_wait(self, held, prepared, mode);
@@ -147,6 +149,7 @@ wake_reason suspend(caller self, spin_lock& held, wait_mode mode, std::int64_t d
   return suspend(agent, held, mode, deadline);
 }
 
+// For an agent that has prepared its word, for example a select. No lock is held.
 wake_reason suspend_prepared(agent& self, wait_mode mode, std::int64_t deadline) noexcept {
   return suspend_bounded(self, nullptr, true, mode, deadline);
 }
@@ -196,12 +199,14 @@ bool runs_on_a_worker(const agent* who) noexcept {
   return false;
 }
 
+// Null on a plain thread and in a job.
 task* this_task() noexcept {
   scheduler* const here = this_scheduler();
   return here ? here->running() : nullptr;
 }
 
 // A plain thread may have been given a runtime for its spawns.
+// For spawns: the runtime of the calling worker, or the runtime that the thread was given.
 runtime_state& this_runtime_state() {
   scheduler* const here = inlined_execution().scheduler;
   if (!here) [[unlikely]] {

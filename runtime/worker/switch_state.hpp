@@ -51,6 +51,8 @@ struct departed {
   }
 };
 
+// Of one worker. `left` is written by the computation that leaves, just before the switch, and cleared by its
+// successor. No other thread reads any of this.
 struct switch_state {
   departed left;
   job* launching = nullptr;        // the first job of the stack that is being started

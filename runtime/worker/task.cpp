@@ -101,6 +101,8 @@ void apply_options(task& task, const task_options& options) {
   }
 }
 
+// The first part of a spawn off the fast path of publish(), and for batches, branches and jobs that become fibers. A
+// trace gets the number of the new fiber, in the record of the worker that spawns it.
 scheduler* initialise(task& task) noexcept {
   scheduler* const here = worker_of(task.home());
   task.id = here ? here->next_id() : fiber_ids::reserve(1);
@@ -114,6 +116,9 @@ scheduler* initialise(task& task) noexcept {
   return here;
 }
 
+// The last step of a spawn. On a worker the fast path tests one thing: whether there is a number at hand. There is none
+// after 128 spawns. Numbers are also hidden (scheduler::forget_ids) when a spawn has more to do: for a trace, for a
+// strand, in a deterministic run.
 void publish(task& task) {
   scheduler* const here = worker_of(task.home());
   if (!here || !here->has_ids()) [[unlikely]]
@@ -173,6 +178,7 @@ void task::clear_locals_slow() noexcept { rare_state_.load(std::memory_order_acq
 scheduler* task::finish() noexcept {
   scheduler* const here = worker_of(home());
   // Check in this order: the owner's writes can be seen only after its release was seen.
+  // With a limit on the number of fibers their exact count is needed, so that case is slow too.
   const bool simple = here && is_detached() && !has_something_left() && !home().fibers.limited();
   if (!simple || !task_pool::may_keep(this, here->blocks())) return finish_slow();
   leave_stack();
@@ -185,6 +191,7 @@ scheduler* task::finish() noexcept {
 // under the lock, but it is resumed after that, because then the task may be destroyed at any moment. `early`: the
 // joiner has not left its stack yet, and finds the claim itself.
 scheduler* task::finish_slow() noexcept {
+  // The destructors of these values are the user's, and may wait. So the worker is looked up after them.
   clear_locals();  // the locals that the end of the closure has made
   if (holds_locks()) fail_for_locks();
   if (ownership().load(std::memory_order_relaxed) != task_ownership::none) {  // its own, if it is that
@@ -298,6 +305,7 @@ bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
   return done_;
 }
 
+// Under the lock, because after `true` the holder of the handle reads the result without it.
 bool task::done() noexcept {
   const yield_point at_exit;
   const std::lock_guard lock(lock_);

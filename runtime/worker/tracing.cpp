@@ -10,6 +10,7 @@
 
 namespace ulexite::detail {
 
+// The recorder is set before the request, so a worker that sees the request finds it.
 void scheduler::start_recording(recorder& into) noexcept {
   activity_.set_recorder(into);
   ask(request::traced);
@@ -59,6 +60,7 @@ void scheduler::record_left() noexcept { record(trace_kind::left, 0, how_it_left
   if (!current || current->wait_bits != 0) return;
   if (current->where.known()) record(trace_kind::place, current->where.bits());
   if (!current->name) return;
+  // An event has room for 6 bytes of text.
   std::size_t left = ::strnlen(current->name, 36);
   for (std::uint8_t part = 0; left > 0; ++part) {
     const std::size_t bytes = left < 6 ? left : 6;

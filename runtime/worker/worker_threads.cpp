@@ -1,3 +1,6 @@
+// The threads of the workers: started one by one when there is work, kept until the runtime ends. A surplus worker
+// waits on the bench, and is recalled before a new thread is started.
+
 #include <ulexite/base/error.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
 #include <ulexite/runtime/threads/cpus.hpp>
@@ -13,6 +16,8 @@
 
 namespace ulexite::detail {
 
+// Room for all workers is reserved now, because put_on_bench must not fail. More workers than processors make waits in
+// loops yield the processor (scheduler::search).
 worker_threads::worker_threads(runtime_state& home, const runtime_options& options)
     : home_(home),
       first_limit_(worker_limit(options.threads)),
@@ -35,6 +40,7 @@ void worker_threads::ensure_worker() {
   first_.done.store(true, std::memory_order_release);  // A
 }
 
+// After a refusal no start is tried for a while: each try is a system call, made by a thread that publishes work.
 bool worker_threads::starts_suspended() const noexcept {
   return refused_until_.load(std::memory_order_relaxed) > now_ns();  // hint
 }
@@ -63,6 +69,7 @@ bool worker_threads::start() noexcept {
   }
 }
 
+// Called with the parker's mutex held. The recalled worker is a searcher, and the monitor sees it as woken.
 void worker_threads::recall() noexcept {
   worker_slot& recalled = *bench_.back();
   bench_.pop_back();
@@ -89,6 +96,9 @@ void worker_threads::call_start_hook(std::size_t index) {
   in_hooks_.fetch_sub(1, std::memory_order_relaxed);  // hint
 }
 
+// The life of a worker on one thread: a signal stack for reports of overflows, the hooks of the user, and between them
+// the loop. Called by the thread that was started for the worker, and by a thread that takes it over
+// (worker_handoff.cpp).
 task* worker_threads::be_worker(std::size_t index) noexcept {
   const signal_stack signals;
   if (home_.options.on_thread_start) call_start_hook(index);
@@ -97,6 +107,8 @@ task* worker_threads::be_worker(std::size_t index) noexcept {
   return on_leave;
 }
 
+// First no thread can be started or leave the bench to work; then the sleeping workers are woken to end. The threads
+// are joined without the mutex, because each takes it on its way out of its sleep.
 void worker_threads::end_all() noexcept {
   std::vector<std::thread> ended;
   {
@@ -119,6 +131,7 @@ bool worker_threads::wait_on_bench(worker_slot& surplus) noexcept {
   return !home_.attention.ending();
 }
 
+// A quota can only lower the limit. A larger quota than at the start raises it again, but not above the first limit.
 void worker_threads::follow_quota(const std::string& process) {
   const std::size_t granted = std::min(first_limit_, quota_processors(process));
   if (granted != home_.parker.limit()) home_.resize(granted);
