@@ -49,49 +49,30 @@ class tcp_stream : public socket_base {
 
   // Connects, with TCP_NODELAY on. Waits, at most for `timeout` if given. Errors: connection_refused and others of the
   // system; connection_refused also if the system has connected the socket to itself. what() names the endpoint.
-  [[nodiscard]] static tcp_stream connect(const endpoint& to) { return connect_until(to, detail::no_deadline); }
-  [[nodiscard]] static tcp_stream connect(const endpoint& to, std::error_code& error) {
-    return connect_until(to, detail::no_deadline, error);
+  [[nodiscard]] static tcp_stream connect(const endpoint& to, relative_timeout timeout = {});
+  [[nodiscard]] static tcp_stream connect(const endpoint& to, relative_timeout timeout, std::error_code& error) {
+    return connect(to, timeout, error, std::nullopt);
   }
-  template <class Rep, class Period>
-  [[nodiscard]] static tcp_stream connect(const endpoint& to, std::chrono::duration<Rep, Period> timeout) {
-    return connect_until(to, detail::deadline_after(timeout));
-  }
-  template <class Rep, class Period>
-  [[nodiscard]] static tcp_stream connect(const endpoint& to, std::chrono::duration<Rep, Period> timeout,
-                                          std::error_code& error) {
-    return connect_until(to, detail::deadline_after(timeout), error);
-  }
+  [[nodiscard]] static tcp_stream connect(const endpoint& to, std::error_code& error) { return connect(to, {}, error); }
 
   // Connects to the first of several endpoints that answers, as in RFC 8305. Attempts alternate between the address
   // families. The next attempt starts when the last one has failed, or after 250 ms. If none answers, the error is that
   // of the last attempt.
-  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, std::error_code& error) {
-    return connect_until(to, detail::no_deadline, error);
-  }
-  template <class Rep, class Period>
-  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, std::chrono::duration<Rep, Period> timeout,
+  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, relative_timeout timeout,
                                           std::error_code& error) {
-    return connect_until(to, detail::deadline_after(timeout), error);
+    return connect(to, timeout, error, std::nullopt);
+  }
+  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, std::error_code& error) {
+    return connect(to, {}, error);
   }
 
   // Resolves `host` (see resolve), and connects to the first of its endpoints that answers. The timeout is for both
   // together.
-  [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port) {
-    return connect_until(host, port, detail::no_deadline);
-  }
+  [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port, relative_timeout timeout = {});
+  [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port, relative_timeout timeout,
+                                          std::error_code& error);
   [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port, std::error_code& error) {
-    return connect_until(host, port, detail::no_deadline, error);
-  }
-  template <class Rep, class Period>
-  [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port,
-                                          std::chrono::duration<Rep, Period> timeout) {
-    return connect_until(host, port, detail::deadline_after(timeout));
-  }
-  template <class Rep, class Period>
-  [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port,
-                                          std::chrono::duration<Rep, Period> timeout, std::error_code& error) {
-    return connect_until(host, port, detail::deadline_after(timeout), error);
+    return connect(host, port, {}, error);
   }
 
   // Connects to an address or an endpoint, with options. Resolves the name of the address. what() of an error names the
@@ -172,14 +153,10 @@ class tcp_stream : public socket_base {
   friend class detail::server;
   friend class descriptor_passing;
   using socket_base::socket_base;
-  static tcp_stream connect_until(const endpoint& to, std::int64_t deadline, std::error_code& error,
-                                  const std::optional<endpoint>& local = std::nullopt);
-  static tcp_stream connect_until(const endpoint& to, std::int64_t deadline);
-  static tcp_stream connect_until(std::span<const endpoint> to, std::int64_t deadline, std::error_code& error,
-                                  const std::optional<endpoint>& local = std::nullopt);
-  static tcp_stream connect_until(std::string_view host, std::uint16_t port, std::int64_t deadline,
-                                  std::error_code& error);
-  static tcp_stream connect_until(std::string_view host, std::uint16_t port, std::int64_t deadline);
+  static tcp_stream connect(const endpoint& to, relative_timeout timeout, std::error_code& error,
+                            const std::optional<endpoint>& local);
+  static tcp_stream connect(std::span<const endpoint> to, relative_timeout timeout, std::error_code& error,
+                            const std::optional<endpoint>& local);
   void set_tcp_option(int name, int value, const char* what);
 };
 

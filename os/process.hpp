@@ -104,14 +104,8 @@ class process {
   // other code has reaped the program.
   exit_status wait() { return *wait_until_ns(detail::no_deadline); }
   // Waits as wait(), at most for `time`, or until `time`. Returns nullopt if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] std::optional<exit_status> wait_for(std::chrono::duration<Rep, Period> time) {
-    return wait_until_ns(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] std::optional<exit_status> wait_until(std::chrono::time_point<Clock, Duration> time) {
-    return wait_until_ns(detail::deadline_at(time));
-  }
+  [[nodiscard]] std::optional<exit_status> wait_for(relative_timeout time) { return wait_until_ns(time.deadline()); }
+  [[nodiscard]] std::optional<exit_status> wait_until(absolute_timeout time) { return wait_until_ns(time.deadline()); }
 
   // Sends the program a signal (of <csignal>). False if a wait has seen its end: then no process gets the signal. Never
   // waits. Any thread. Throws std::system_error for a number that is not a signal, or if this process may not signal

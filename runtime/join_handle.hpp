@@ -55,14 +55,8 @@ class join_handle {
   }
 
   // Waits as join(), at most for `time`, or until `time`. Returns true if the fiber has ended.
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
-    return checked("wait_for").join(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
-    return checked("wait_until").join(detail::deadline_at(time));
-  }
+  [[nodiscard]] bool wait_for(relative_timeout time) { return checked("wait_for").join(time.deadline()); }
+  [[nodiscard]] bool wait_until(absolute_timeout time) { return checked("wait_until").join(time.deadline()); }
 
   // Whether the fiber has ended. False without a fiber. Never waits.
   [[nodiscard]] bool done() const noexcept { return task_ && task_->done(); }

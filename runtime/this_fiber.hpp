@@ -63,13 +63,7 @@ namespace ulexite::this_fiber {
 
 // Waits for a duration, or until a point in time. A cancellation point: throws operation_cancelled. Never early; late
 // by some 50 us on an idle machine. If the time has passed already, yields.
-template <class Rep, class Period>
-void sleep_for(std::chrono::duration<Rep, Period> time) {
-  detail::sleep_until(detail::deadline_after(time));
-}
-template <class Clock, class Duration>
-void sleep_until(std::chrono::time_point<Clock, Duration> time) {
-  detail::sleep_until(detail::deadline_at(time));
-}
+inline void sleep_for(relative_timeout time) { detail::sleep_until(time.deadline()); }
+inline void sleep_until(absolute_timeout time) { detail::sleep_until(time.deadline()); }
 
 }  // namespace ulexite::this_fiber

@@ -25,12 +25,8 @@ namespace ulexite {
 class deadline_scope {
  public:
   // Begins a scope that ends after `time`, or at `time`.
-  template <class Rep, class Period>
-  [[nodiscard]] explicit deadline_scope(std::chrono::duration<Rep, Period> time) noexcept
-      : deadline_scope(detail::deadline_after(time)) {}
-  template <class Clock, class Duration>
-  [[nodiscard]] explicit deadline_scope(std::chrono::time_point<Clock, Duration> time) noexcept
-      : deadline_scope(detail::deadline_at(time)) {}
+  [[nodiscard]] explicit deadline_scope(relative_timeout time) noexcept : deadline_scope(time.deadline()) {}
+  [[nodiscard]] explicit deadline_scope(absolute_timeout time) noexcept : deadline_scope(time.deadline()) {}
   deadline_scope(const deadline_scope&) = delete;
   deadline_scope& operator=(const deadline_scope&) = delete;
   ~deadline_scope() {

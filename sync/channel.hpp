@@ -88,22 +88,10 @@ class channel {
 
   // Send or receive, and wait at most for `time`, or until `time`. They move from `value`, or assign it, only on ok.
   // Otherwise they return timeout or closed.
-  template <class Rep, class Period>
-  channel_status send_for(T& value, std::chrono::duration<Rep, Period> time) {
-    return send_until_ns(value, detail::deadline_after(time));
-  }
-  template <class Rep, class Period>
-  channel_status receive_for(T& value, std::chrono::duration<Rep, Period> time) {
-    return assign(value, detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  channel_status send_until(T& value, std::chrono::time_point<Clock, Duration> time) {
-    return send_until_ns(value, detail::deadline_at(time));
-  }
-  template <class Clock, class Duration>
-  channel_status receive_until(T& value, std::chrono::time_point<Clock, Duration> time) {
-    return assign(value, detail::deadline_at(time));
-  }
+  channel_status send_for(T& value, relative_timeout time) { return send_until_ns(value, time.deadline()); }
+  channel_status receive_for(T& value, relative_timeout time) { return assign(value, time.deadline()); }
+  channel_status send_until(T& value, absolute_timeout time) { return send_until_ns(value, time.deadline()); }
+  channel_status receive_until(T& value, absolute_timeout time) { return assign(value, time.deadline()); }
 
   // Closes the channel. Values in it can still be received; waiting senders get channel_closed and keep their values;
   // waiting receivers get nullopt. Returns true the first time. Never waits.

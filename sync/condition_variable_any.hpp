@@ -48,31 +48,29 @@ class condition_variable_any {
   }
 
   // Wait as above, at most for `time`, or until `time`. The forms with a condition return its last value.
-  template <class Lock, class Rep, class Period>
-  std::cv_status wait_for(Lock& lock, std::chrono::duration<Rep, Period> time) {
-    return wait_ns(lock, detail::deadline_after(time));
+  template <class Lock>
+  std::cv_status wait_for(Lock& lock, relative_timeout time) {
+    return wait_ns(lock, time.deadline());
   }
-  template <class Lock, class Clock, class Duration>
-  std::cv_status wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> time) {
-    return wait_ns(lock, detail::deadline_at(time));
+  template <class Lock>
+  std::cv_status wait_until(Lock& lock, absolute_timeout time) {
+    return wait_ns(lock, time.deadline());
   }
-  template <class Lock, class Rep, class Period, class Condition>
-  [[nodiscard]] bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> time, Condition condition) {
-    return wait_until_ns(lock, {}, detail::deadline_after(time), condition);
+  template <class Lock, class Condition>
+  [[nodiscard]] bool wait_for(Lock& lock, relative_timeout time, Condition condition) {
+    return wait_until_ns(lock, {}, time.deadline(), condition);
   }
-  template <class Lock, class Clock, class Duration, class Condition>
-  [[nodiscard]] bool wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> time, Condition condition) {
-    return wait_until_ns(lock, {}, detail::deadline_at(time), condition);
+  template <class Lock, class Condition>
+  [[nodiscard]] bool wait_until(Lock& lock, absolute_timeout time, Condition condition) {
+    return wait_until_ns(lock, {}, time.deadline(), condition);
   }
-  template <class Lock, class Rep, class Period, class Condition>
-  [[nodiscard]] bool wait_for(Lock& lock, std::stop_token token, std::chrono::duration<Rep, Period> time,
-                              Condition condition) {
-    return wait_until_ns(lock, token, detail::deadline_after(time), condition);
+  template <class Lock, class Condition>
+  [[nodiscard]] bool wait_for(Lock& lock, std::stop_token token, relative_timeout time, Condition condition) {
+    return wait_until_ns(lock, token, time.deadline(), condition);
   }
-  template <class Lock, class Clock, class Duration, class Condition>
-  [[nodiscard]] bool wait_until(Lock& lock, std::stop_token token, std::chrono::time_point<Clock, Duration> time,
-                                Condition condition) {
-    return wait_until_ns(lock, token, detail::deadline_at(time), condition);
+  template <class Lock, class Condition>
+  [[nodiscard]] bool wait_until(Lock& lock, std::stop_token token, absolute_timeout time, Condition condition) {
+    return wait_until_ns(lock, token, time.deadline(), condition);
   }
 
  private:

@@ -42,14 +42,8 @@ class event {
   // Waits until it is set. A cancellation point: throws operation_cancelled.
   void wait() { wait_until_ns(detail::no_deadline); }
   // Waits as wait(), at most for `time`, or until `time`. Returns false if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
-    return wait_until_ns(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
-    return wait_until_ns(detail::deadline_at(time));
-  }
+  [[nodiscard]] bool wait_for(relative_timeout time) { return wait_until_ns(time.deadline()); }
+  [[nodiscard]] bool wait_until(absolute_timeout time) { return wait_until_ns(time.deadline()); }
 
  private:
   friend class c::end_of_fiber;

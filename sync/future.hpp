@@ -85,14 +85,8 @@ class basic_future {
   // Waits until the promise is satisfied or destroyed. Takes nothing. Not a cancellation point.
   void wait() const { checked()->wait(); }
   // Wait as wait(), at most for `time`, or until `time`. Return timeout if the time passed first, otherwise ready.
-  template <class Rep, class Period>
-  [[nodiscard]] std::future_status wait_for(std::chrono::duration<Rep, Period> time) const {
-    return wait_until_ns(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] std::future_status wait_until(std::chrono::time_point<Clock, Duration> time) const {
-    return wait_until_ns(detail::deadline_at(time));
-  }
+  [[nodiscard]] std::future_status wait_for(relative_timeout time) const { return wait_until_ns(time.deadline()); }
+  [[nodiscard]] std::future_status wait_until(absolute_timeout time) const { return wait_until_ns(time.deadline()); }
 
  protected:
   basic_future() noexcept = default;

@@ -35,13 +35,11 @@ class latch {
   // Waits until the count is zero. A cancellation point: throws operation_cancelled.
   void wait() const { open_.wait_until_ns(detail::no_deadline, detail::wait_kind::latch); }
   // Waits as wait(), at most for `time`, or until `time`. Returns false if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) const {
-    return open_.wait_until_ns(detail::deadline_after(time), detail::wait_kind::latch);
+  [[nodiscard]] bool wait_for(relative_timeout time) const {
+    return open_.wait_until_ns(time.deadline(), detail::wait_kind::latch);
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) const {
-    return open_.wait_until_ns(detail::deadline_at(time), detail::wait_kind::latch);
+  [[nodiscard]] bool wait_until(absolute_timeout time) const {
+    return open_.wait_until_ns(time.deadline(), detail::wait_kind::latch);
   }
   // Calls count_down(n), then wait(). Throws as both; if it throws operation_cancelled, it has counted down.
   void arrive_and_wait(std::ptrdiff_t n = 1) {

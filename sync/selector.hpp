@@ -56,14 +56,8 @@ class selector {
   // channel_closed if the chosen case sends to a closed channel, usage_error if no case is enabled.
   result wait() { return *wait_until_ns(detail::no_deadline, true); }
   // Waits as wait(), at most for `time`, or until `time`. Returns nullopt if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] std::optional<result> wait_for(std::chrono::duration<Rep, Period> time) {
-    return wait_until_ns(detail::deadline_after(time), true);
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] std::optional<result> wait_until(std::chrono::time_point<Clock, Duration> time) {
-    return wait_until_ns(detail::deadline_at(time), true);
-  }
+  [[nodiscard]] std::optional<result> wait_for(relative_timeout time) { return wait_until_ns(time.deadline(), true); }
+  [[nodiscard]] std::optional<result> wait_until(absolute_timeout time) { return wait_until_ns(time.deadline(), true); }
   // Takes a ready case; nullopt if none is ready. Never waits.
   [[nodiscard]] std::optional<result> try_wait() { return wait_until_ns(detail::no_deadline, false); }
 

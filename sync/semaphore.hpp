@@ -82,13 +82,11 @@ class counting_semaphore {
   [[nodiscard]] bool try_acquire() noexcept { return core_.try_acquire(); }
   [[nodiscard]] bool try_acquire(std::ptrdiff_t n) { return core_.try_acquire(n, Max); }
   // Like acquire(n), but for no longer than that: false if the time was over first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> time, std::ptrdiff_t n = 1) {
-    return core_.acquire(n, Max, detail::deadline_after(time));
+  [[nodiscard]] bool try_acquire_for(relative_timeout time, std::ptrdiff_t n = 1) {
+    return core_.acquire(n, Max, time.deadline());
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_acquire_until(std::chrono::time_point<Clock, Duration> time, std::ptrdiff_t n = 1) {
-    return core_.acquire(n, Max, detail::deadline_at(time));
+  [[nodiscard]] bool try_acquire_until(absolute_timeout time, std::ptrdiff_t n = 1) {
+    return core_.acquire(n, Max, time.deadline());
   }
 
  private:

@@ -36,13 +36,9 @@ class shared_mutex {
   // Takes the mutex as its writer if it is free. Never waits.
   [[nodiscard]] bool try_lock() noexcept { return try_lock(kind::writer); }
   // Waits as lock(), at most for `time`, or until `time`. Returns false if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> time) {
-    return lock(kind::writer, detail::deadline_after(time), "try_lock_for");
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) {
-    return lock(kind::writer, detail::deadline_at(time), "try_lock_until");
+  [[nodiscard]] bool try_lock_for(relative_timeout time) { return lock(kind::writer, time.deadline(), "try_lock_for"); }
+  [[nodiscard]] bool try_lock_until(absolute_timeout time) {
+    return lock(kind::writer, time.deadline(), "try_lock_until");
   }
   // Unlocks the mutex as its writer. Never waits.
   void unlock();
@@ -52,13 +48,11 @@ class shared_mutex {
   // Takes the mutex as a reader, unless a writer holds it or waits. Never waits.
   [[nodiscard]] bool try_lock_shared() noexcept { return try_lock(kind::reader); }
   // Waits as lock_shared(), at most for `time`, or until `time`. Returns false if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> time) {
-    return lock(kind::reader, detail::deadline_after(time), "try_lock_shared_for");
+  [[nodiscard]] bool try_lock_shared_for(relative_timeout time) {
+    return lock(kind::reader, time.deadline(), "try_lock_shared_for");
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> time) {
-    return lock(kind::reader, detail::deadline_at(time), "try_lock_shared_until");
+  [[nodiscard]] bool try_lock_shared_until(absolute_timeout time) {
+    return lock(kind::reader, time.deadline(), "try_lock_shared_until");
   }
   // Unlocks the mutex as a reader. Never waits.
   void unlock_shared();

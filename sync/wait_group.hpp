@@ -51,14 +51,8 @@ class wait_group {
   // Waits until the count is zero. A cancellation point: throws operation_cancelled.
   void wait() { wait_until_ns(detail::no_deadline); }
   // Waits as wait(), at most for `time`, or until `time`. Returns false if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
-    return wait_until_ns(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
-    return wait_until_ns(detail::deadline_at(time));
-  }
+  [[nodiscard]] bool wait_for(relative_timeout time) { return wait_until_ns(time.deadline()); }
+  [[nodiscard]] bool wait_until(absolute_timeout time) { return wait_until_ns(time.deadline()); }
 
   // Starts a fiber that calls `function`, and counts it until it has ended. Its exception goes to
   // runtime_options::on_unhandled_exception. Throws as ulexite::spawn, with the count unchanged.
