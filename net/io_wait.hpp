@@ -25,7 +25,7 @@
 
 namespace ulexite::net {
 
-// A set of directions: those to wait for, or those that are ready.
+// A set of directions: to wait for, or that are ready.
 enum class interest : std::uint8_t { none = 0, read = 1, write = 2, read_write = 3 };
 
 // Both sets together.

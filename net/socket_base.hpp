@@ -15,8 +15,8 @@
 // The exceptions name the peer, also when the connection was reset.
 //
 // One fiber or thread may read, another write, and any close, at the same time. A second reader or writer gets a
-// usage_error. The object must outlive the calls on it. A socket belongs to the runtime whose fiber first waited on it.
-// Fibers of other runtimes may use it too, at a higher cost. Objects may outlive the runtime.
+// usage_error. The object must outlive the calls on it. A socket belongs to the runtime of the fiber that first waited
+// on it. Fibers of other runtimes may use it too, at a higher cost. Objects may outlive the runtime.
 
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -65,7 +65,7 @@ namespace ulexite::net {
 // The common part of tcp_stream and udp_socket, which are the types to use. None of its functions waits.
 class socket_base {
  public:
-  // Closes the socket. Wakes its waiters, whose operations fail with bad_file_descriptor. The descriptor is closed when
+  // Closes the socket. Wakes its waiters; their operations fail with bad_file_descriptor. The descriptor is closed when
   // the last of these operations has returned. Sent data is still delivered. Removes the path of a Unix socket that was
   // bound here. If a plain thread or a fiber of another runtime waits, also shuts the socket down, for other processes
   // that share it too. A second call does nothing. Any thread. Not a cancellation point.

@@ -44,7 +44,7 @@ class tcp_stream : public socket_base {
   // the descriptor open.
   [[nodiscard]] static tcp_stream adopt(int fd);
   tcp_stream(tcp_stream&&) noexcept = default;
-  tcp_stream& operator=(tcp_stream&&) noexcept = default;  // closes the former connection
+  tcp_stream& operator=(tcp_stream&&) noexcept = default;  // closes its own connection first
   ~tcp_stream() = default;                                 // closes
 
   // Connects, with TCP_NODELAY on. Waits, at most for `timeout` if given. Errors: connection_refused and others of the
@@ -81,7 +81,7 @@ class tcp_stream : public socket_base {
   [[nodiscard]] static tcp_stream connect(const address& to, const connect_options& options, std::error_code& error);
 
   // Reads the available bytes: at least one, at most `size`. Waits while there are none. Returns the number of bytes, 0
-  // at the end of the stream (or for size 0, at once).
+  // at the end of the stream. For size 0 it returns 0 without a wait.
   std::size_t read_some(void* data, std::size_t size, std::error_code& error);
   std::size_t read_some(void* data, std::size_t size);
   std::size_t read_some(std::span<std::byte> data) { return read_some(data.data(), data.size()); }
@@ -129,7 +129,7 @@ class tcp_stream : public socket_base {
   void shutdown_write(std::error_code& error) noexcept;
   void shutdown_write();
 
-  // Ends the receiving side. Reads, also one that waits, return the data that has arrived and then the end of the
+  // Ends the receiving side. Reads, also a read that waits, return the data that has arrived and then the end of the
   // stream. The peer is not notified (the peer of a Unix socket meets broken_pipe). Writes continue. No effect if the
   // connection is closed or broken. Any thread. Never waits.
   void shutdown_read() noexcept;
@@ -139,7 +139,8 @@ class tcp_stream : public socket_base {
   // it works as close.
   void abort() noexcept;
 
-  // TCP_NODELAY: send small writes at once. On in every connection made or accepted here. No effect on a Unix socket.
+  // TCP_NODELAY: send small writes without delay. On in every connection made or accepted here. No effect on a Unix
+  // socket.
   void set_nodelay(bool on);
   // SO_KEEPALIVE: probe a silent peer, so that a dead peer is detected; then reads and writes fail with timed_out. Off
   // at first. No effect on a Unix socket. The first form uses the system's times (hours). The second probes after
@@ -176,12 +177,12 @@ class tcp_listener {
   // Throws std::system_error that names the endpoint.
   explicit tcp_listener(const endpoint& at, listen_options options = {});
   tcp_listener(tcp_listener&& other) noexcept;
-  tcp_listener& operator=(tcp_listener&& other) noexcept;  // closes the former listener
+  tcp_listener& operator=(tcp_listener&& other) noexcept;  // closes its own listener first
   ~tcp_listener() { close(); }
 
-  // Takes over the descriptor of a listening stream socket, and makes it non-blocking. It may come from systemd (socket
-  // activation) or from an earlier process. The path of a Unix socket stays at the close. Throws std::system_error,
-  // with invalid_argument if it does not listen, and then leaves the descriptor open.
+  // Takes over the descriptor of a listening stream socket, and makes it non-blocking. The descriptor may be from
+  // systemd (socket activation) or from an earlier process. The path of a Unix socket stays at the close. Throws
+  // std::system_error, with invalid_argument if it does not listen, and then leaves the descriptor open.
   [[nodiscard]] static tcp_listener adopt(int fd);
 
   // Makes a tcp_listener, as the constructor does.
@@ -205,16 +206,16 @@ class tcp_listener {
   // It also accepts the connections in the backlog at the close. New connections then get a grace for their first
   // request (serve_options::grace). After that all connections end, and serve returns:
   //
-  // - their reads reach the end of the stream, after the data that has arrived (tcp_stream::shutdown_read). But a
-  //   handler that takes (tcp_stream&, std::stop_token) learns of the close by the token, and its reads continue. A
-  //   handler that forwards or stores data should take the token: otherwise it cannot see that the stream was cut;
+  // - their reads reach the end of the stream, after the data that has arrived (tcp_stream::shutdown_read). But for a
+  //   handler that takes (tcp_stream&, std::stop_token), the token reports the close, and its reads continue. A handler
+  //   that forwards or stores data should take the token: otherwise it cannot see that the stream was cut;
   // - after drain_time the group is asked to stop, and serve still waits for it. So give serve a group of its own.
   //
   // serve owns the stream, and closes it when the handler returns. Many fibers call the handler at the same time,
   // always the same object. An exception of the handler ends only its own connection: see serve_options::on_error. If
   // descriptors, memory or fibers (max_fibers) run out, connections wait. At the close, a connection that still waits
-  // for a fiber is closed. So is a connection of the backlog for which there is no descriptor, or no room within
-  // drain_time.
+  // for a fiber is closed. A connection of the backlog is closed too, if there is no descriptor for it, or no room
+  // within drain_time.
   //
   // For fibers. A cancellation point; when it throws, the group was asked to stop and the connections have ended.
   // Throws std::system_error when the listener breaks.

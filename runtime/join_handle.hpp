@@ -20,8 +20,8 @@ struct handle_access;
 // runtime has ended. Only one may wait at a time: a second wait throws usage_error.
 //
 // Dropping the handle detaches the fiber, which continues. An exception of the fiber that get() did not take then goes
-// to runtime_options::on_unhandled_exception. There are two exceptions that do not go there: operation_cancelled of a
-// fiber that was asked to stop, and deadline_exceeded of a fiber whose inherited deadline has passed.
+// to runtime_options::on_unhandled_exception. Two exceptions do not go there: operation_cancelled of a fiber that was
+// asked to stop, and deadline_exceeded after the fiber's inherited deadline has passed.
 template <class T = void>
 class join_handle {
  public:

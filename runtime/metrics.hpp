@@ -58,8 +58,8 @@ struct duration_histogram {
 
   // How often it was.
   [[nodiscard]] std::uint64_t count() const noexcept;
-  // The least bound that so great a part of the times kept, from 0 to 1; 0 ns if there are none, and the largest bound if
-  // no bound was kept.
+  // The smallest bound that at least this part of the times, from 0 to 1, did not exceed. 0 ns if there are no times.
+  // The largest bound if even that was exceeded too often.
   [[nodiscard]] std::chrono::nanoseconds within(double part) const noexcept;
 };
 
@@ -74,7 +74,7 @@ struct runtime_times {
 // nanoseconds.
 std::string to_string(const runtime_times& times);
 
-// What runtime::write_prometheus writes besides the counters.
+// What runtime::write_prometheus writes in addition to the counters.
 struct prometheus_options {
   // How many fibers have waited for longer than this, by place of spawn and place of wait: what grows there leaks. It
   // takes the backtrace of each fiber that waits, some us each. 0: nothing of that.

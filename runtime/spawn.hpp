@@ -37,7 +37,7 @@ auto bind_arguments(F&& function, A&&... arguments) {
   }
 }
 
-// As above, with the calling fiber's std::stop_token before the arguments, for a function that takes one.
+// As above, for a function that takes a std::stop_token first: it gets the token of its own fiber.
 template <class F, class... A>
 auto bind_once(F&& function, A&&... arguments) {
   if constexpr (std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<A>...>) {

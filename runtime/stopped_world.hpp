@@ -65,9 +65,8 @@ class late_fibers : public std::system_error {
 // Fibers stop when they wait, yield or end, and in this_fiber::make_room. A loop that does none of these is late.
 class [[nodiscard]] stopped_world {
  public:
-  // Waits until all workers are stopped, and blocks its thread meanwhile. Throws late_fibers after `patience`, and then
-  // nothing is stopped. Throws usage_error if the world is stopped already or another thread is about to stop it;
-  // std::bad_alloc.
+  // Blocks the calling thread until all workers are stopped. Throws late_fibers after `patience`, and then nothing is
+  // stopped. Throws usage_error if the world is stopped already or another thread is about to stop it; std::bad_alloc.
   explicit stopped_world(runtime& of, std::chrono::nanoseconds patience = std::chrono::seconds(1));
   // Lets the fibers run again.
   ~stopped_world();

@@ -17,7 +17,8 @@ class auto_reset_event {
   auto_reset_event(const auto_reset_event&) = delete;
   auto_reset_event& operator=(const auto_reset_event&) = delete;
 
-  // Ends the oldest wait, or lets the next one pass at once. No effect if the event is set already. Never waits.
+  // Ends the oldest wait. Without a waiter, lets the next wait pass. No effect if the event is set already. Never
+  // waits.
   void set() noexcept { core_.release_one_of(1); }
   // Revokes a set() that no wait has taken. Never waits.
   void reset() noexcept { static_cast<void>(try_wait()); }

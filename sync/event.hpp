@@ -31,7 +31,7 @@ class event {
   event(const event&) = delete;
   event& operator=(const event&) = delete;
 
-  // Sets the event. Waits under way end, and later waits return at once until the reset. Never waits.
+  // Sets the event. Waits under way end, and later waits return immediately until the reset. Never waits.
   void set() noexcept;
   // Resets the event, so later waits wait. A wait that a set() has ended still returns. Never waits.
   void reset() noexcept { word_.fetch_and(static_cast<std::uint8_t>(~set_bit), std::memory_order_acquire); }  // A

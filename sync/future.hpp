@@ -253,7 +253,7 @@ class basic_promise {
 
 // Sets the value, or the exception, of its future. Movable. Any fiber or plain thread may set it; of several setters
 // one succeeds. If it is destroyed unsatisfied, its future throws std::future_error(broken_promise). It may be
-// destroyed as soon as a wait of its future has returned, even if the call that ended the wait has not returned yet.
+// destroyed as soon as a wait of its future has returned, even if the call that ended the wait is still running.
 template <class T>
 class promise : public detail::basic_promise<T> {
  public:

@@ -9,8 +9,8 @@
 namespace ulexite {
 
 // A mutex for fibers and plain threads: while a fiber waits for it, its worker runs other fibers. It works with
-// std::lock_guard, std::unique_lock and std::scoped_lock. It is not recursive, and it is checked: a caller that locks
-// it twice, or unlocks it without holding it, gets a usage_error, and nothing changes.
+// std::lock_guard, std::unique_lock and std::scoped_lock. It is not recursive, and it is checked. If a caller locks it
+// twice, or unlocks it without holding it, the call throws usage_error and changes nothing.
 //
 // A caller that finds it free gets it, even if fibers wait. But a waiter that was passed over 30 times, or for a
 // millisecond, gets it next by hand-over. The last holder may destroy it after the unlock.
@@ -33,7 +33,7 @@ class mutex {
   // Takes the mutex if it is free. Never waits. False if the caller holds it already.
   [[nodiscard]] bool try_lock() noexcept;
 
-  // Gives the mutex up. Never waits.
+  // Releases the mutex. Never waits.
   void unlock() {
     detail::agent& self = *detail::inlined_caller().agent;
     std::uintptr_t expected = id(self);

@@ -16,8 +16,8 @@
 
 namespace ulexite {
 
-// A select over channels of one type, whose number is known only at run time. Its cases stay for many waits. Adding a
-// case allocates; a wait does not. One fiber or thread may use it at a time. The channels, and the values to be sent,
+// A select over channels of one type, if their number is known only at run time. Its cases stay for many waits. Adding
+// a case allocates; a wait does not. One fiber or thread may use it at a time. The channels, and the values to be sent,
 // must outlive it.
 template <class T>
 class selector {

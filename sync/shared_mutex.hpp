@@ -18,11 +18,11 @@ namespace ulexite {
 // their arrival, and consecutive readers get it together. A reader that arrives while a writer waits queues behind the
 // writer. So a reader must not lock it again: if a writer has come between, both would wait for ever.
 //
-// It is not recursive, and it is checked. Three misuses throw usage_error and change nothing: a lock of any kind by the
-// writer that holds it, an unlock by another caller, and an unlock_shared while no reader holds it. The fiber or thread
-// that locked it must unlock it: a fiber that ends while it holds the lock fails with a usage_error. Fibers and plain
-// threads may use it at the same time. It works with std::unique_lock, std::shared_lock and std::scoped_lock. Not a
-// cancellation point.
+// It is not recursive, and it is checked. Three misuses throw usage_error and change nothing. They are: a lock of any
+// kind by the writer that holds it, an unlock by another caller, and an unlock_shared while no reader holds it. The
+// fiber or thread that locked it must unlock it: a fiber that ends while it holds the lock fails with a usage_error.
+// Fibers and plain threads may use it at the same time. It works with std::unique_lock, std::shared_lock and
+// std::scoped_lock. Not a cancellation point.
 //
 // It may be destroyed after every call on it has returned, if there will be no other.
 class shared_mutex {

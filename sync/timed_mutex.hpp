@@ -6,7 +6,7 @@
 
 namespace ulexite {
 
-// A mutex whose waits may have a time limit. Otherwise as mutex.
+// A mutex with time limits for its waits. Otherwise as mutex.
 class timed_mutex : private mutex {
  public:
   timed_mutex() = default;

@@ -39,7 +39,7 @@ inline std::int64_t now_ns() noexcept {
 inline steady_clock::time_point steady_clock::now() noexcept { return time_point(duration(detail::now_ns())); }
 
 // A parameter: how long a call may wait at most. Converts from any duration of std::chrono, which counts from then on.
-// One of zero or less means now; one that does not fit means never. Any thread.
+// A duration of zero or less means now; a duration that does not fit means never. Any thread.
 class relative_timeout {
  public:
   // Never.
