@@ -17,12 +17,14 @@
 namespace ulexite::detail {
 namespace {
 
+// The lists have fixed sizes, because a debugger reads them without running code.
 constexpr std::size_t most_pools = 256;  // those of more runtimes are not found
 constexpr std::size_t most_rings = 256;  // nor more recorders
 constexpr std::size_t kinds = 32;
 
 }  // namespace
 
+// Nested in task_pool, because the members are private.
 struct task_pool::layout {
   static constexpr std::uint32_t slabs = offsetof(task_pool, slabs_), next = offsetof(slab, next),
                                  block_size = offsetof(slab, block_size), carved = offsetof(slab, carved),
@@ -77,6 +79,7 @@ struct debug_table {
   std::atomic<task_pool*> pools[most_pools] = {};  // State: null, or a pool, written when that is made and retired
   std::atomic<const recorder_ring*> rings[most_rings] = {};  // State: null, or a ring that is recorded into
 
+  // Complete at compile time, so that a debugger can use it at any moment.
   constexpr debug_table() noexcept {
     for (std::size_t i = 0; i < kinds; ++i) kind_names[i] = to_string(static_cast<wait_kind>(i));
   }

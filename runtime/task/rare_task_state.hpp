@@ -17,6 +17,7 @@ struct agent;
 class scheduler;
 class strand;
 
+// A strand links its members by this state's hook, so an ordinary fiber's record needs no room for it.
 struct rare_task_state : list_hook {
   explicit rare_task_state(agent& whose) noexcept : who(whose) {}
 

@@ -19,6 +19,7 @@ namespace ulexite::detail {
 
 // Lock held.
 void task_pool::push_chain(agent& first, unsigned count) noexcept {
+  // The room of an unused block has space for the link.
   chain_at(first) = {chains_[first.size_class], count};
   chains_[first.size_class] = &first;
 }
@@ -26,6 +27,7 @@ void task_pool::push_chain(agent& first, unsigned count) noexcept {
 // Gives away all blocks except the last `batch` that were added to the free_list. The chain is cut before the lock is
 // taken.
 void task_pool::give_batch(cache::free_list& free_list) noexcept {
+  // The newest blocks stay, because their memory is in the processor's caches.
   agent* last_kept = free_list.free;
   for (unsigned i = 1; i < batch; ++i) last_kept = last_kept->next_free;
   agent& first = *std::exchange(last_kept->next_free, nullptr);
@@ -61,6 +63,7 @@ agent* task_pool::take_one(unsigned size_class) {
   if (!first) return &carve(size_class);
   const chain taken = chain_at(*first);
   chains_[size_class] = taken.next;
+  // The rest of the chain goes back, with its second block as the head.
   if (taken.count > 1) push_chain(*first->next_free, taken.count - 1);
   return first;
 }
@@ -71,6 +74,7 @@ agent& task_pool::carve(unsigned size_class) {
   slab*& open = open_[size_class];
   const std::size_t block_size = granule * (size_class + 2);
   const auto carved_of = [](const slab* s) { return s->carved.load(std::memory_order_relaxed); };  // lock_ held
+  // A slab has blocks of one class. The rest of a full slab is too small for another block.
   if (!open || granule + (carved_of(open) + 1) * block_size > slab_size) open = &make_slab(block_size);
   const std::size_t carved = carved_of(open);
   agent* const block = new (&open->block(carved)) agent;

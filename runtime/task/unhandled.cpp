@@ -25,6 +25,7 @@ std::string place_of(spawn_place where) {
 void report_unhandled(const unhandled_handler& handler, const fiber_identity& whose,
                       std::exception_ptr failure) noexcept {
   const char* const name = whose.name ? whose.name : "";
+  // The user's handler decides; it may end the process.
   if (handler) {
     handler(name, failure);
     return;

@@ -15,6 +15,7 @@ namespace ulexite::detail {
 namespace {
 
 // How long stop_world waits before it asks again.
+// Short, because the stopped fibers wait during this time.
 constexpr std::chrono::microseconds time_to_next_look{200};
 
 }  // namespace
@@ -31,6 +32,7 @@ job* scheduler::attend(job* chosen, bool& stopping) noexcept {
     return nullptr;
   }
   if (!home_.attention.wants(attention::surplus) || has_pins() || !home_.parker.retire_if_surplus(*this)) return chosen;
+  // It no longer counts as a worker, so it keeps no work and no stacks.
   if (chosen) home_.inject(*chosen, turn::woken);
   empty_queues();
   give_stacks_back();

@@ -17,6 +17,7 @@ namespace ulexite::detail {
 
 // All contents of the worker's queues. Only its own pushes, because no thief steals from it.
 void controlled_run::gather() noexcept {
+  // The worker's own queues, then the shared queue, then the queue of pinned fibers.
   worker_.queues_.drain([this](job& next, turn) { runnable_.push_back(&next); });
   intrusive_queue<job> outside;
   worker_.home_.injected.take(SIZE_MAX, outside);
@@ -59,6 +60,7 @@ std::size_t controlled_run::ask(controller::moment moment) noexcept {
   }
 }
 
+// The others keep their order, because strategies depend on it.
 job* controlled_run::take(std::size_t which) noexcept {
   const auto at = runnable_.begin() + static_cast<std::ptrdiff_t>(which);
   job* const taken = *at;
@@ -73,6 +75,7 @@ job* controlled_run::next() noexcept {
   if (job* const picked = std::exchange(picked_, nullptr)) return picked;
   gather();
   while (job* const forked = worker_.forks_.start_next(true)) runnable_.push_back(forked);
+  // No fiber can run: only the passing of time may help.
   while (runnable_.empty())
     if (!let_time_pass()) return nullptr;
   const std::size_t which = ask(controller::moment::left);
@@ -119,6 +122,7 @@ void scheduler::run_controlled(controller& by) noexcept {
   while (job* const next = by.over ? nullptr : run.next()) {
     switch_thread* here = leave_main(main, *next);
     while (here == this && switch_.left.what == departed::calling) here = make_call(main);
+    // The strategy must know of a yield before it is asked again: otherwise it could pick the yielding fiber for ever.
     if (switch_.left.what == departed::yielding) run.note_yield(switch_.left.who->id);
     complete_switch();
     if (home_.monitor.any_starved()) panic("no memory for the stack of a fiber in a deterministic run");

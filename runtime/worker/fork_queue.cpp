@@ -23,6 +23,7 @@ bool fork_queue::take_back_below(branch& youngest, branch& forked) noexcept {
     static_cast<void>(forks_.push(youngest));  // there is room: it was there
     return false;
   }
+  // Until `forked` itself is found, or a thief has taken it in between.
   for (branch* above = &youngest; above; above = forks_.pop_bottom()) {
     if (above == &forked) return true;
     if (task* const started = above->start(owner_.home())) owner_.add(*started);

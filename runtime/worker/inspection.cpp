@@ -60,6 +60,7 @@ inspection::~inspection() {
 bool inspection::read(agent& block, fiber_record& into) const {
   raw_record raw;
   copy_record(block, raw);
+  // A block is an agent even if it is unused, so this may be read in any block.
   if (!raw.owner().in_use) return false;
   const fiber_phase phase = raw.content().state.phase();
   if (phase >= fiber_phase::dead) return false;
@@ -74,6 +75,7 @@ bool inspection::read(agent& block, fiber_record& into) const {
   into.held_locks = raw.owner().held_locks;
   into.stop_requested = block.word.stop_requested();
   switch (phase) {
+    // The default is a resumable fiber: it waits, or is in a run queue.
     case fiber_phase::fresh: into.state = fiber_record::status::fresh; break;
     case fiber_phase::running: into.state = fiber_record::status::running; break;
     default: into.state = waits ? fiber_record::status::waiting : fiber_record::status::ready;
@@ -132,6 +134,7 @@ bool view(agent& block, fiber_view& into) noexcept {
     into.state = fiber_view::status::fresh;
     return true;
   }
+  // A started fiber has a stack until its end, also while it runs. So a collector can scan it conservatively.
   if (const stack* const standing = content.standing) {
     into.low = standing->low;
     into.high = standing->high;
@@ -172,6 +175,7 @@ fiber_record running_on(const scheduler& worker) {
   if (!who || !worker.activity().busy()) return found;
   raw_record raw;
   copy_record(*who, raw);
+  // A job has an agent too, but no record behind it.
   if (raw.owner().kind != agent_kind::fiber || !raw.owner().in_use || worker.activity().running() != who) return found;
   found.id = raw.content().id;
   found.where = raw.content().where;
@@ -183,6 +187,7 @@ fiber_record running_on(const scheduler& worker) {
 // bit, contended_bit (sync/mutex.hpp).
 const agent* holder_of(const fiber_record& waiting) noexcept {
   if (waiting.state != fiber_record::status::waiting) return nullptr;
+  // The two kinds of waits with one agent that can end them. For other waits there may be many, or none.
   if (waiting.kind == wait_kind::join)
     return static_cast<const agent*>(waiting.object) - 1;  // a task is directly behind its agent
   if (waiting.kind != wait_kind::mutex) return nullptr;

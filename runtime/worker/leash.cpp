@@ -15,6 +15,7 @@ void scheduler::run_leashed(job* dispatched) noexcept {
   rare_task_state& rare = *member.rare_state_if_made();
   scheduler& here = *this_scheduler();
   if (here.forward_if_pinned_elsewhere(member)) return;
+  // From now on this worker neither retires nor hands itself off, as long as it has a pinned fiber.
   if (rare.pins > 0 && !rare.pinned_to) {
     rare.pinned_to = &here;
     here.pin();
@@ -41,6 +42,7 @@ bool scheduler::forward_if_pinned_elsewhere(task& member) noexcept {
 
 // The worker sees it when it visits its main stack next, or looks for work once more before it sleeps.
 void scheduler::give_pinned(task& member) noexcept {
+  // In a queue of its own, because thieves take from all others.
   queues_.push_pinned(member);
   perturb();
   ask(request::visit);

@@ -163,8 +163,10 @@ void monitor::tick() noexcept {
   if (home_.attention.wants(attention::halt)) return;  // it may run code of fibers that never started
   const idle_counts idle = home_.parker.counts();
   const std::uint64_t wakes = counts.wakes.load(std::memory_order_relaxed);  // counter
+  // A quiet tick needs both, because a worker may have woken and fallen asleep again between two ticks.
   const bool all_sleep = idle.sleeping == idle.started;
   const bool quiet = std::exchange(activity_.seen_wakes, wakes) == wakes && all_sleep;
+  // The order: first lost work and stuck workers, because fibers wait for that; then the trimming, which may take long.
   if (calls_.at_tick) calls_.at_tick(home_);
   rescue();
   relieve_hogs();
@@ -226,6 +228,7 @@ void monitor::report_stuck_workers() noexcept {
     const std::int64_t since = seen.unswitched_since();
     const std::int64_t time = now_ns() - since;
     if (since == 0 || seen.reported_since == since || time < calls_.stuck_after) continue;
+    // The start of the stuck time identifies it, so each is reported once.
     seen.reported_since = since;
     calls_.when_stuck(*each, time);
   }
@@ -235,6 +238,7 @@ void monitor::report_stuck_workers() noexcept {
 // each retry may be refused. A fiber that was asked to stop ends without a stack, as if cancelled at its first step.
 void monitor::retry_starved() noexcept {
   intrusive_queue<job> waiting, again;
+  // They go back through the shared queue, as fresh fibers, and may come here again.
   starved_.take(tuning::retries_per_tick, waiting);
   while (job* const next = waiting.pop()) {
     task* const fresh = fiber::is_fiber(*next) ? static_cast<task*>(next) : nullptr;
@@ -268,6 +272,7 @@ void monitor::rescue() noexcept {
   }
   lost_ticks_ = lost ? lost_ticks_ + 1 : 0;
   if (lost_ticks_ < 2) return;
+  // A correct protocol never gets here. The wake keeps the program running, and the count makes every test fail.
   counts.rescued.fetch_add(1, std::memory_order_relaxed);  // counter
   home_.parker.wake_one();
 }

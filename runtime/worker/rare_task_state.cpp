@@ -84,6 +84,7 @@ bool task::request_stop() noexcept {
 void task::forget_stop_callbacks() noexcept {
   rare_task_state* const made = rare_state_.load(std::memory_order_acquire);  // A
   if (!made) return;
+  // Without the lock, because the destructor of a std::stop_callback waits for a call that is under way.
   made->runtime_stop.reset();
   made->strand_stop.reset();
   const std::lock_guard lock(lock_);
@@ -103,6 +104,7 @@ local_values& task::locals() { return rare_state().locals; }
 // The fiber itself and a holder of the handle may both come here at the same time: one of the two states is kept.
 rare_task_state& task::rare_state() {
   if (rare_task_state* const made = rare_state_.load(std::memory_order_acquire)) return *made;  // A
+  // Made outside of the lock, which is a spin lock.
   auto fresh = std::make_unique<rare_task_state>(agent());
   const std::lock_guard lock(lock_);
   if (rare_task_state* const made = rare_state_.load(std::memory_order_relaxed)) return *made;  // lock_ held

@@ -32,6 +32,7 @@ runtime_state::runtime_state(runtime_options given)
       parker(*this, static_cast<std::uint32_t>(threads.first_limit())),
       fibers(options.max_fibers),
       monitor(*this, threads.most()) {
+  // Before the first fiber, because it takes the process's handlers for faults and std::terminate.
   install_death_reports();
   for (std::size_t i = 0; i < threads.most(); ++i) schedulers.push_back(std::make_unique<scheduler>(*this, i));
   world.stands.resize(threads.most());
@@ -94,6 +95,7 @@ void runtime_state::count_end(scheduler* here) noexcept {
 
 // Exact while every worker sleeps: their counters were written before they took the parker's mutex.
 std::size_t runtime_state::live() const noexcept {
+  // Ends first: with the spawns first, a fiber that is spawned and ends in between would count as ended only.
   std::uint64_t ended = fibers.left_outside();
   for (const auto& s : schedulers) ended += s->counters().ended.get();
   std::uint64_t spawned = fibers.entered_outside();  // after the ends, population.hpp B
@@ -157,6 +159,7 @@ std::size_t runtime_state::threads_if_quiet() noexcept {
   const std::lock_guard lock(parker.mutex());
   const idle_counts idle = parker.counts();
   const bool quiet = idle.sleeping == idle.started && !any_work() && !monitor.any_starved() && tasks->gate.idle();
+  // A thread of the pool that makes a call may end a wait, so nothing is quiet then.
   if (!quiet || calls.idle != calls.threads || calls.queued != 0) return 0;
   return idle.started + threads.benched() + calls.threads + (monitor.has_other_thread() ? 2 : 1);
 }

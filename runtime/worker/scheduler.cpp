@@ -45,6 +45,7 @@ void scheduler::begin_quantum(task* next) noexcept {
   if (next) next->last_worker = index_;
 #endif
   std_atomics::compiler_fence();  // inspection.hpp A
+  // One load for all requests of other threads.
   if (forks_.asked()) [[unlikely]]
     answer_requests();
   counters().dispatches.add();
@@ -317,6 +318,8 @@ void scheduler::renew_leash() noexcept {
 // takes no lock and makes no system call.
 job* scheduler::next_local() noexcept {
   if (!pace_.count_dispatch()) return nullptr;
+  // The slot comes first, because its fiber was woken last and its data is in the cache. But after some dispatches in a
+  // row the fibers in the ring have a turn.
   if (has_slot()) {
     if (queues_.slot_had_its_share() && may_have_work()) return nullptr;
     if (job* const woken = queues_.next_from_slot()) return woken;
@@ -342,6 +345,7 @@ task* scheduler::run() noexcept {
   if (traced()) record_left();  // on the previous thread of this worker
   bool stopping = false;
   while (!stopping) {
+    // From cheap to expensive: own queues, other workers' queues, sleep.
     job* chosen = next();
     if (!chosen) chosen = search();
     if (!chosen) chosen = park(stopping);

@@ -48,6 +48,7 @@ class stack_cache {
   bool refill() noexcept;
   void give_half_back() noexcept;
 
+  // The members are used by the worker only. A stack in the list is linked by stack::next.
   stack_pool& pool_;         // of the default size
   stack* stacks_ = nullptr;  // a list
   unsigned count_ = 0;

@@ -34,6 +34,7 @@ void strand::adopt(task& fresh) {
 // The last member to leave ends the wait of wait_until_empty. release() comes last, because it may delete the strand.
 void strand::part_from(rare_task_state& member) noexcept {
   member.member_of = nullptr;
+  // The waiter is resumed after the lock is released, because it may then run on another worker and use the lock.
   agent* waiter = nullptr;
   {
     const std::lock_guard lock(lock_);
@@ -61,6 +62,8 @@ bool strand::wait_until_empty() noexcept {
 }
 
 // As in runtime_state::request_stop: requests, then a heavy fence, then the ends of waits.
+// The list may change between the two critical sections. A member that has left needs no wake; a new member has got the
+// request from adopt.
 void strand::request_stop() noexcept {
   {
     const std::lock_guard lock(lock_);
@@ -110,6 +113,7 @@ void task::relay_stops(rare_task_state& mine, const std::stop_source& source) {
 // ---- whose turn it is ----
 
 // It runs later, or elsewhere.
+// The strand is taken for the member first, so that no other member can begin before it.
 void strand::hand_on(task& member) noexcept {
   turn_.hand_on(member);
   perturb();
@@ -129,6 +133,7 @@ void strand::run(task& first) noexcept {
     here.run_on_leash(*member);
     member = static_cast<task*>(turn_.leave());
     if (!member) break;
+    // Other fibers of this worker get a turn.
     if (turns == members_per_run || here.must_visit() || !here.may_run(*member)) {
       hand_on(*member);
       break;

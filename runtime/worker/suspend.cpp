@@ -72,6 +72,7 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, b
   event_loop& loop = *self.home().loop;
   loop.arm(timer, deadline, this_scheduler()->index());
   const wake_reason reason = this_scheduler()->suspend(held, true, mode.with_timer());
+  // Waits for a claim by the timer that is under way, so the timer may be destroyed.
   loop.cancel(timer);
   return reason;
 }
@@ -96,6 +97,7 @@ wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, wait_mo
   if (!mode.is_cancellable() || self.deadline >= deadline) [[likely]]
     return suspend_any(self, held, prepared, heard, deadline);
   const wake_reason reason = suspend_any(self, held, prepared, heard, self.deadline);
+  // Otherwise the agent's deadline has ended the wait.
   if (reason != wake_reason::timed_out) return reason;
   self.expired = true;
   return wake_reason::cancelled;

@@ -29,6 +29,7 @@ struct departed {
   stack* stood_on = nullptr;   // ended: the stack
   stack_pool* pool = nullptr;  // ended: where it is from
 
+  // Each of these is called on the stack that is about to be left, just before the switch.
   void waits(task& fiber, spin_lock* lock, bool is_prepared, bool is_cancellable) noexcept {
     what = waiting;
     who = &fiber;
@@ -55,9 +56,12 @@ struct departed {
 // successor. No other thread reads any of this.
 struct switch_state {
   departed left;
-  job* launching = nullptr;        // the first job of the stack that is being started
-  stack* launch_stack = nullptr;   // that stack; also the stack of the running job
-  context* main = nullptr;         // the thread's main stack, or that of the job that has a fiber on a leash
+  job* launching = nullptr;  // the first job of the stack that is being started
+  // Set before a switch to a new stack, and read by the first function on it (scheduler::stack_main).
+  stack* launch_stack = nullptr;  // that stack; also the stack of the running job
+  context* main = nullptr;        // the thread's main stack, or that of the job that has a fiber on a leash
+  // Both are equal unless a fiber is on a leash. The loop of the worker and calls on the thread's stack need the
+  // second.
   context* thread_main = nullptr;  // the thread's main stack
   void (*call)(void*) = nullptr;   // departed::calling: the function
   void* call_data = nullptr;

@@ -107,6 +107,7 @@ scheduler* initialise(task& task) noexcept {
   scheduler* const here = worker_of(task.home());
   task.id = here ? here->next_id() : fiber_ids::reserve(1);
   inherit(task);
+  // Notes the time, for runtime::times. A worker does so only while it records; another thread asks the runtime.
   if (!here && task.home().trace.is_recording()) note_runnable(task);
   if (here && here->traced()) {
     here->record(trace_kind::spawn, task.id);
@@ -150,6 +151,7 @@ void task::want_stack(std::size_t size) {
 }
 // The same, and the runtime counts it no longer. `here`: the calling worker, if it is one of the task's runtime.
 void task::leave_runtime(scheduler* here) noexcept {
+  // Before the stack may be used again: an overflow must be reported as this fiber's.
   if (standing) check_stack_canary(*standing);
   leave_stack();
   if (rare_state_.load(std::memory_order_relaxed)) [[unlikely]]  // the fiber's own, or ordered by B
@@ -200,6 +202,7 @@ scheduler* task::finish_slow() noexcept {
     if (ownership().load(std::memory_order_relaxed) != task_ownership::released) {  // lock_ held
       leave_runtime(here);
       done_ = true;
+      // The joiner is resumed by this fiber's worker, and so runs next there.
       detail::agent* joiner = nullptr;
       if (const auto claimed = joiner_ ? joiner_->word.claim(wake_reason::notified) : claim_result::lost;
           claimed != claim_result::lost) {
@@ -235,6 +238,7 @@ scheduler* task::destroy() noexcept {
   clear_locals();  // the locals that the lines above have made
   scheduler* here = inlined_execution().scheduler;
   if (here && here->home().tasks.get() != &task_pool::of(this)) here = nullptr;
+  // False if the fiber has ended under the lock before (finish_slow), and its owner destroys the task now.
   if (!done_) leave_runtime(here);
   const bool keeps_address = holds_locks();  // the pool checks too, but a worker's cache does not
   const bool kept = agent().kept;
@@ -268,6 +272,7 @@ void task::abandon() noexcept {
     stack_pool::keep(*standing, saved);
   }
   failure = std::make_exception_ptr(operation_cancelled());
+  // So that the failure counts as a cancellation, and is not reported.
   agent().word.request_stop();
   closure_returned();
   forget_stop_callbacks();

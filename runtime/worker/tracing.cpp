@@ -18,6 +18,7 @@ void scheduler::start_recording(recorder& into) noexcept {
 
 // The worker notices a start at its next dispatch (answer_requests), and the end here.
 void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail) noexcept {
+  // The end of a recording is noticed here: a thread has withdrawn the request, and this event is not recorded.
   recorder& into = *activity_.recorder_now();
   if (!forks_.asked_for(request::traced)) {
     into.times.stop();
@@ -25,6 +26,7 @@ void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail
   }
   const task* const current = running();
   const std::uint64_t now = clock_ticks();
+  // Both kinds end the run of the last fiber; a dispatch also begins a run.
   if (kind == trace_kind::dispatch || kind == trace_kind::left) {
     into.times.switched(now, kind == trace_kind::dispatch);
     note_waits(into.times, time_stamp(now), kind == trace_kind::dispatch ? running() : nullptr);
@@ -51,6 +53,7 @@ std::uint8_t scheduler::how_it_left() const noexcept {
   }
 }
 
+// For a switch to the worker's own stack: the run ends, and no other begins.
 void scheduler::record_left() noexcept { record(trace_kind::left, 0, how_it_left()); }
 
 // The first dispatches record the place and the name, until the fiber has waited once.
@@ -71,6 +74,7 @@ void scheduler::record_left() noexcept { record(trace_kind::left, 0, how_it_left
   }
 }
 
+// For trace_span. The name is a literal, so its address is enough.
 void record_span(const char* name, bool begins) noexcept {
   scheduler* const here = this_scheduler();
   if (here && here->traced())

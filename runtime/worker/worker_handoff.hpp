@@ -19,6 +19,7 @@ class worker_handoff : private switch_thread {
  private:
   friend class scheduler;
 
+  // Written by begin_handoff.
   task* who_ = nullptr;      // null: the thread has not changed
   context* main_ = nullptr;  // of the thread
 };

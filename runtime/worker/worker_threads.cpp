@@ -31,6 +31,8 @@ worker_threads::worker_threads(runtime_state& home, const runtime_options& optio
 // The first worker is started only here, so that a refusal reaches the caller as an exception.
 void worker_threads::ensure_worker() {
   if (first_.done.load(std::memory_order_acquire)) return;  // A
+  // One thread tries, and the others wait for its result. A stack is provided first, so that a refusal of memory is
+  // thrown too.
   const std::lock_guard lock(first_.mutex);
   if (first_.done.load(std::memory_order_relaxed)) return;  // the mutex is held
   home_.stacks.provide();
@@ -48,6 +50,7 @@ bool worker_threads::starts_suspended() const noexcept {
 // A worker takes over the search role of the thread that found it needed. Its number is its place among the threads.
 bool worker_threads::start() noexcept {
   const std::lock_guard lock(home_.parker.mutex());
+  // Checked under the mutex, under which end_all has set it.
   if (home_.attention.ending()) return false;  // no thread would join it
   if (!bench_.empty()) {
     recall();
