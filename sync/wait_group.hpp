@@ -174,7 +174,9 @@ class wait_group {
   void change(std::int64_t by);
   [[nodiscard]] bool wake_all(std::int64_t word) noexcept;
   void outlive_fibers() noexcept;
-  bool wait_until_ns(std::int64_t deadline);
+  // The kind and the object are for reports; the object is this one unless given.
+  bool wait_until_ns(std::int64_t deadline, detail::wait_kind kind = detail::wait_kind::wait_group,
+                     const void* object = nullptr);
 
   std::atomic<std::int64_t> word_;
   std::atomic<bool> ending_{false};
