@@ -195,6 +195,7 @@ class task_group {
 
   void wake_stopped() noexcept;
   void interrupt_body() noexcept;
+  void wait_for_children();
   void cancel_and_wait();
   void stop_and_wait();
   std::exception_ptr take_failure(bool of_inherited_deadline_too) noexcept;

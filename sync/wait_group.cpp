@@ -60,7 +60,7 @@ void wait_group::outlive_fibers() noexcept {
   wait();
 }
 
-bool wait_group::wait_until_ns(std::int64_t deadline) {
+bool wait_group::wait_until_ns(std::int64_t deadline, detail::wait_kind kind, const void* object) {
   detail::agent& self = detail::this_agent();
   detail::throw_if_stopped(self);
   if (word_.load(std::memory_order_acquire) == 0) {  // A
@@ -79,7 +79,7 @@ bool wait_group::wait_until_ns(std::int64_t deadline) {
   } while (!word_.compare_exchange_weak(word, word | waited_bit, std::memory_order_acquire,  // A
                                         std::memory_order_acquire));  // A
   detail::wait_node node(self);
-  return detail::wait_or_throw(queue_, guard_, node, detail::wait_kind::wait_group, this, deadline);
+  return detail::wait_or_throw(queue_, guard_, node, kind, object ? object : this, deadline);
 }
 
 }  // namespace ulexite

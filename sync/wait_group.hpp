@@ -159,7 +159,9 @@ class wait_group {
   void change(std::int64_t by);
   [[nodiscard]] bool wake_all(std::int64_t word) noexcept;
   void outlive_fibers() noexcept;
-  bool wait_until_ns(std::int64_t deadline);
+  // The kind and the object are for reports; the object is this one unless given.
+  bool wait_until_ns(std::int64_t deadline, detail::wait_kind kind = detail::wait_kind::wait_group,
+                     const void* object = nullptr);
 
   // State
   //   word_     the count in its upper half. Below it, the number of running fibers of spawn(), which the count

@@ -9,8 +9,8 @@
 //
 // Pairings
 //   A  add stores next, release, when the event is written  ->  read loads it, acquire: it sees the event.
-//   B  add stores `next` for the event before, then the words  ->  read copies the words, fences (acquire), then loads
-//      `next`. It omits the overwritten events, and one more, because that may be half written.
+//   B  add stores `next` for the event before, fences (release), then stores the words  ->  read copies the words, fences
+//      (acquire), then loads `next`. It omits the overwritten events, and one more, because that may be half written.
 
 #include <ulexite/runtime/task/debug_table.hpp>
 #include <ulexite/runtime/worker/run_times.hpp>
@@ -84,8 +84,9 @@ class recorder {
     const std::uint64_t number = ring_.next.load(std::memory_order_relaxed);  // this thread's
     const std::uint64_t word = value << 16 | static_cast<std::uint64_t>(kind) << 8 | detail;
     auto* const at = &ring_.words[2 * (number & ring_.mask)];
-    at[0].store(ticks, std::memory_order_relaxed);            // published by A
-    at[1].store(word, std::memory_order_relaxed);             // published by A
+    std::atomic_thread_fence(std::memory_order_release);      // B
+    at[0].store(ticks, std::memory_order_relaxed);            // B, published by A
+    at[1].store(word, std::memory_order_relaxed);             // B, published by A
     ring_.next.store(number + 1, std::memory_order_release);  // A
   }
 
