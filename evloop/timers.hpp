@@ -5,8 +5,8 @@
 // not wake the blocked thread now, only in time.
 //
 // State
-//   shard::earliest  the deadline on top of the heap; INT64_MAX: it is empty. Written under the shard's lock.
-//                    Stale low: a wait ends too early and is repeated. Stale high: excluded by A and B, the armer helps.
+//   shard::earliest  the deadline on top of the heap; INT64_MAX: it is empty. Written under the shard's lock. Stale
+//                    low: a wait ends too early and is repeated. A and B exclude "stale high": the armer helps.
 //   shard::armed     the size of the heap. Written under the shard's lock. A counter.
 //   wake_at_         `nobody`: no thread is blocked. Otherwise the latest time at which the blocked thread wakes by
 //                    itself. INT64_MAX: it sleeps until an event or a wake. Written under alarm_lock_.

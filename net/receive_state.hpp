@@ -19,10 +19,10 @@
 //           moves it from drained to quiet if the number is unchanged.
 //
 // Pairings
-//   A  the reader stores drained in word_ after its read, release  ->  the writer loads it before its send, acquire: the
-//      send comes after the read.
-//   B  the writer changes drained to quiet after its send, acq_rel  ->  the reader loads word_, acquire. No mutant breaks
-//      it: the edge that the reader then waits for comes with a lock.
+//   A  the reader stores drained in word_ after its read, release  ->  the writer loads it before its send, acquire:
+//      the send comes after the read.
+//   B  the writer changes drained to quiet after its send, acq_rel  ->  the reader loads word_, acquire. No mutant
+//      breaks it: the edge that the reader then waits for comes with a lock.
 //
 // Checked by tests/model/receive_state_model.cpp.
 

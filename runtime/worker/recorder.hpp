@@ -9,8 +9,9 @@
 //
 // Pairings
 //   A  add stores next, release, when the event is written  ->  read loads it, acquire: it sees the event.
-//   B  add stores `next` for the event before, fences (release), then stores the words  ->  read copies the words, fences
-//      (acquire), then loads `next`. It omits the overwritten events, and one more, because that may be half written.
+//   B  add stores `next` for the event before, fences (release), then stores the words  ->  read copies the words,
+//      fences (acquire), then loads `next`. It omits the overwritten events, and one more, because that may be half
+//      written.
 
 #include <ulexite/runtime/task/debug_table.hpp>
 #include <ulexite/runtime/worker/run_times.hpp>

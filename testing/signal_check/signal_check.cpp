@@ -1,5 +1,6 @@
-// Linked into a program, it finds calls of the C interface in signal handlers: they return ULX_EUSAGE, or do nothing, and say so
-// on stderr. Link ulexite::signal_check. It takes the place of sigaction and signal, and puts a function around each handler.
+// Linked into a program, it finds calls of the C interface in signal handlers. They return ULX_EUSAGE, or do nothing,
+// and report this on stderr. Link ulexite::signal_check. It replaces sigaction and signal, and puts a function around
+// each handler.
 //
 // Handlers of SIGSEGV and similar signals are not changed, because they may leave by longjmp.
 
