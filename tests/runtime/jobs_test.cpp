@@ -234,7 +234,7 @@ TEST_P(Jobs, BecomeFibersOnRequest) {
   });
 }
 
-// What was a fiber leaves no trace for the jobs that run on its stack next.
+// An ended fiber leaves no state to the jobs that run on its stack next.
 TEST_P(Jobs, AndThoseThatBecameFibersTakeTurns) {
   run([] {
     static std::atomic<int> as_jobs, as_fibers;
@@ -298,7 +298,7 @@ TEST_P(Jobs, DoNotBecomeFibersInStopCallbacks) {
       });
       ready.send(1);
       EXPECT_THROW(never.receive(), operation_cancelled);
-      // It may hear of the request before the callback is called, which it must not take away.
+      // It may see the request before the callback is called. It must not remove the callback.
       wait_until([&] { return called.load(); });
     });
     ready.receive();

@@ -1,4 +1,4 @@
-// What converts to the two kinds of timeout, and to which deadline.
+// The types that convert to the two kinds of timeout, and the resulting deadlines.
 
 #include <ulexite/runtime/wait/time.hpp>
 

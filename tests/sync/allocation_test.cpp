@@ -1,4 +1,4 @@
-// What must not allocate, once it is warm: everything that happens for each message, lock, wait and switch.
+// Steps that must not allocate, once they are warm: all steps of each message, lock, wait and switch.
 
 #include "support/runtime_fixture.hpp"
 
@@ -79,7 +79,7 @@ class NoAllocation : public WorkersTest {
   void SetUp() override {
     if (sanitized) GTEST_SKIP() << "the sanitizer brings its own operator new";
   }
-  // Makes its buffer as large as it gets: while two keep step, it need not fill up before they are measured.
+  // Grows its buffer to the final size. While two fibers keep step, it might not fill up before the measurement.
   static void fill_once(channel<int>& values) {
     int value = 0;
     while (values.try_send(value) == channel_status::ok) {

@@ -180,7 +180,7 @@ TEST_P(ConditionVariable, TimeOutsRaceWithNotifications) {
   });
 }
 
-// Those who wait without a time limit, as if nobody asked them to stop.
+// Waiters without a time limit wait as if there were no request to stop.
 TEST_P(ConditionVariable, PlainWaitIsNoCancellationPoint) {
   run([] {
     mutex guard;

@@ -1,4 +1,4 @@
-// Functions called together, here or where somebody took them.
+// Functions called together, here or on the worker that took them.
 
 #include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
@@ -54,7 +54,7 @@ TEST_P(ParallelInvoke, OneFunctionIsACall) {
   });
 }
 
-// Nobody gets on but with the others, so all must be under way at the same time, on however few workers.
+// Each function waits for the others, so all must be under way at the same time, even on one worker.
 TEST_P(ParallelInvoke, FunctionsMayWaitForEachOther) {
   run([] {
     for (int round = 0; round < 200; ++round) {
@@ -85,7 +85,7 @@ TEST_P(ParallelInvoke, LeavesTheWorkerToOthersWhileItWaits) {
   });
 }
 
-// Many fibers fork on the same workers, and wait in between: their branches lie above each other's in the deques.
+// Many fibers fork on the same workers, and wait in between: their branches are mixed in the deques.
 TEST_P(ParallelInvoke, FibersThatInterleave) {
   run([] {
     std::vector<join_handle<long>> all;
@@ -218,7 +218,7 @@ TEST_P(ParallelInvoke, TheDeadlineCrossesTheFork) {
   });
 }
 
-// A shield or a stack that the caller has must not depend on whether somebody took the branch.
+// The caller's shield and stack size must not depend on whether the branch was taken.
 TEST_P(ParallelInvoke, TheShieldCrossesTheFork) {
   auto& home = make(GetParam());
   std::atomic<bool> finished{false}, shielded{false};
@@ -283,7 +283,7 @@ TEST_P(ParallelInvoke, WhatWasNotTakenStaysACall) {
   });
 }
 
-// Above the branch of a fiber that waits lies a pile of another's, whose worker never runs out of fibers.
+// Above the branch of a waiting fiber are many branches of another fiber. Its worker never runs out of fibers.
 template <class F>
 void pile_up(int branches, F& leaf, std::atomic<int>& called) {
   if (branches == 0) return leaf();
@@ -337,7 +337,7 @@ TEST_P(ParallelInvoke, BranchesAreNotStarvedByFibers) {
   });
 }
 
-// The one who forked never comes to a scheduling point.
+// The forking fiber never reaches a scheduling point.
 TEST_P(ParallelInvoke, OthersTakeTheBranchesOfAHog) {
   if (GetParam() == 1) return;  // there are no others
   run([] {
@@ -370,7 +370,7 @@ TEST_P(ParallelInvoke, OthersTakeTheBranchesThatLieBehindAHog) {
   });
 }
 
-// The caller goes on on another worker than the one that has its branches.
+// The caller continues on another worker; its branches stay on the first.
 TEST_P(ParallelInvoke, BlocksInPlaceInABranch) {
   run([] {
     for (int round = 0; round < 50; ++round) {
@@ -398,7 +398,7 @@ TEST_P(ParallelInvoke, AStopTokenTellsABranchThatWasTaken) {
                           parallel_invoke([&] { ++told; }, [&] { ++told; });  // in a stop callback: calls
                         });
                         begun.set();
-                        wait_until([&] { return told == 2; });  // it may hear of the request before its token does
+                        wait_until([&] { return told == 2; });  // it may see the request before its token does
                         never.wait();
                       });
     });
@@ -409,7 +409,7 @@ TEST_P(ParallelInvoke, AStopTokenTellsABranchThatWasTaken) {
   });
 }
 
-// Branches lie in the deques, and stolen ones are under way, when the runtime ends.
+// Branches are in the deques, and stolen ones are under way, when the runtime ends.
 TEST_P(ParallelInvoke, TheRuntimeMayEndInTheMidstOfIt) {
   for (const auto mode : {shutdown_mode::drain, shutdown_mode::cancel, shutdown_mode::stop})
     for (int round = 0; round < 10; ++round) {
@@ -433,7 +433,7 @@ TEST_P(ParallelInvoke, TheRuntimeMayEndInTheMidstOfIt) {
     }
 }
 
-// No fiber can be made for what is taken: so the one who forked calls it.
+// No fiber can be made for a taken branch: so the forking fiber calls it.
 TEST(ParallelInvokeLimit, BranchesAreGivenBack) {
   for (const std::size_t workers : {1, 2, 4}) {
     runtime rt({.threads = workers, .max_fibers = 1});

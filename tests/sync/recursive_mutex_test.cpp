@@ -85,7 +85,7 @@ TEST_P(RecursiveMutex, MisuseChangesNothing) {
   });
 }
 
-// It yields at every depth, and comes back on another worker.
+// It yields at every depth, and continues on another worker.
 TEST_P(RecursiveMutex, ExcludesFibersAndThreadsAtAnyDepth) {
   recursive_mutex guard;
   long count = 0;

@@ -125,7 +125,7 @@ TEST_P(TimedMutex, IsNoCancellationPoint) {
   });
 }
 
-// Those before and behind one whose time is over keep their order, and its frame may be gone.
+// The waiters before and behind a timed-out waiter keep their order, and its frame may be destroyed.
 TEST_F(TimedMutexQueue, IsLeftWithoutATrace) {
   make(1).run([] {
     timed_mutex guard;

@@ -154,7 +154,7 @@ TEST_P(WaitGroup, CanBeUsedAgain) {
   });
 }
 
-// The memory is gone as soon as wait returns: done() must not touch it after that.
+// The memory is freed as soon as wait returns: done() must not touch it after that.
 TEST_P(WaitGroup, MayBeDestroyedAsSoonAsTheWaitReturns) {
   run([] {
     for (int i = 0; i < times(5000); ++i) {
@@ -183,7 +183,7 @@ TEST_P(WaitGroup, MayBeDestroyedAsSoonAsTheLastOfSeveralWaitsReturns) {
   }
 }
 
-// A cancelled wait unwinds past the group, whose fibers still use it and what lies beside it.
+// A cancelled wait unwinds past the group. Its fibers still use the group and the variables beside it.
 TEST_P(WaitGroup, OutlivesItsFibersWhenItsWaitIsCancelled) {
   run([] {
     for (int i = 0; i < times(200); ++i) {
@@ -204,7 +204,7 @@ TEST_P(WaitGroup, OutlivesItsFibersWhenItsWaitIsCancelled) {
       });
       begun.wait();
       waiter.request_stop();
-      cancelled.wait();  // a wait that has not begun when the count falls to zero need not throw
+      cancelled.wait();  // a wait that has not begun when the count falls to zero may return
       if (i % 2) this_fiber::yield();
       EXPECT_FALSE(waiter.done());
       may_end.set();
@@ -278,7 +278,7 @@ TEST_P(WaitGroup, DestroysTheFunctionsOfABatchBeforeItCountsThem) {
   });
 }
 
-// A copy of which the third throws.
+// The third copy throws.
 struct third_copy_throws {
   std::shared_ptr<int> copies = std::make_shared<int>(0);
   std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);
@@ -316,7 +316,7 @@ TEST_P(WaitGroup, StartsNoneOfABatchWhenOneCannotBeMade) {
     EXPECT_EQ(group.count(), 0u);
     group.wait();
     EXPECT_EQ(calls, 0);
-    group.spawn_batch(9, [&](std::size_t) { ++calls; });  // what was made is gone
+    group.spawn_batch(9, [&](std::size_t) { ++calls; });  // the made objects are destroyed
     group.wait();
     EXPECT_EQ(calls, 9);
   });
