@@ -60,6 +60,7 @@ void runtime_state::resize(std::size_t to) noexcept {
 void scheduler::empty_queues() noexcept {
   intrusive_queue<job> woken, others;
   queues_.drain([&](job& mine, turn which) { (which == turn::woken ? woken : others).push(mine); });
+  // A branch is in the frame of its fork, and only as a fiber it can be in the shared queue.
   while (job* const forked = forks_.start_next(true)) others.push(*forked);
   home_.inject(woken, turn::woken);
   home_.inject(others);

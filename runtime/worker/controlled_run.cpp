@@ -34,6 +34,7 @@ std::int64_t controlled_run::next_event() const noexcept {
 // Moves the time to the next event. The timers of that time fire, data of the simulated network arrives, and the fibers
 // that wait for these become runnable. False: there is no event, or the controller ends the run.
 bool controlled_run::let_time_pass() noexcept {
+  // The controller has set its clock to that event.
   if (!by_.idle(next_event())) return false;
   worker_.pace_.note_time(by_.now);
   event_list ready;
@@ -53,6 +54,7 @@ std::size_t controlled_run::ask(controller::moment moment) noexcept {
     if (moment == controller::moment::operation) candidates_.push_back(worker_.running()->id);
     for (const job* const each : runnable_)
       candidates_.push_back(fiber::is_fiber(*each) ? static_cast<const task*>(each)->id : 0);
+    // The simulated machine may be so slow that the event comes before the runnable fibers.
     if (next_event() <= by_.overtake_until) candidates_.push_back(controller::passing_time);
     const std::size_t picked = by_.pick(candidates_, moment);
     if (by_.over || candidates_[picked] != controller::passing_time) return picked;
@@ -121,6 +123,7 @@ void scheduler::run_controlled(controller& by) noexcept {
   pace_.note_time(by.now);
   while (job* const next = by.over ? nullptr : run.next()) {
     switch_thread* here = leave_main(main, *next);
+    // A fiber may ask for several calls on this stack (on_thread_stack) before it leaves.
     while (here == this && switch_.left.what == departed::calling) here = make_call(main);
     // The strategy must know of a yield before it is asked again: otherwise it could pick the yielding fiber for ever.
     if (switch_.left.what == departed::yielding) run.note_yield(switch_.left.who->id);

@@ -7,6 +7,7 @@
 
 // A tool adds 1 while it uses the probe.
 extern "C" {
+// Tools find the semaphores by the notes of the probes, and change them in the memory of the process.
 #define ULEXITE_SEMAPHORE [[gnu::visibility("hidden"), gnu::section(".probes"), gnu::used]] volatile unsigned short
 ULEXITE_SEMAPHORE ulexite_spawn_semaphore = 0;
 ULEXITE_SEMAPHORE ulexite_switch_semaphore = 0;

@@ -57,6 +57,7 @@ bool strand::wait_until_empty() noexcept {
   }
   agent& self = this_agent();
   waiter_ = &self;
+  // The lock is released after the switch, so the last member cannot leave in between without seeing the waiter.
   suspend(self, lock_, waiting_for(wait_kind::context, this, cancellable::no));
   return true;
 }
@@ -76,6 +77,7 @@ void strand::request_stop() noexcept {
   {
     const std::lock_guard lock(lock_);
     members_.for_each([&](rare_task_state& member) {
+      // Only members with a wait that this thread has claimed. The others see the request themselves.
       if (member.who.word.cancel()) cancelled.push(member.who.fiber());
     });
   }
@@ -86,6 +88,7 @@ void strand::request_stop() noexcept {
 void join_strand(task& task, scheduler* here) {
   if (!here || !here->leashed()) return;
   here->forget_ids();
+  // The running fiber is on a leash, so it has rare state. It may be pinned and in no strand.
   const rare_task_state* const spawner = here->running()->rare_state_if_made();
   const rare_task_state* const own = task.rare_state_if_made();
   if (!spawner->member_of || (own && own->member_of)) return;

@@ -196,6 +196,7 @@ void yield_if_budget_spent(agent& self) noexcept {
 bool runs_on_a_worker(const agent* who) noexcept {
   scheduler* const here = this_scheduler();
   if (!here) return false;
+  // The marks of the workers are read without a lock. A wrong answer costs some time, and nothing else.
   for (const auto& worker : here->home().schedulers)
     if (worker->activity().running() == who) return true;
   return false;

@@ -66,6 +66,7 @@ void scheduler::record_left() noexcept { record(trace_kind::left, 0, how_it_left
   // An event has room for 6 bytes of text.
   std::size_t left = ::strnlen(current->name, 36);
   for (std::uint8_t part = 0; left > 0; ++part) {
+    // The number of the part is in `detail`, so a reader can put the name together again.
     const std::size_t bytes = left < 6 ? left : 6;
     std::uint64_t text = 0;
     std::memcpy(&text, current->name + 6 * part, bytes);

@@ -36,6 +36,7 @@ void worker_threads::ensure_worker() {
   const std::lock_guard lock(first_.mutex);
   if (first_.done.load(std::memory_order_relaxed)) return;  // the mutex is held
   home_.stacks.provide();
+  // An earlier refusal must not keep this try from being made: its result goes to the caller.
   refused_until_.store(0, std::memory_order_relaxed);  // hint
   home_.parker.wake_one();
   if (home_.parker.counts().started == 0) throw std::system_error(first_.refused, "ulexite: the first worker thread");
@@ -59,6 +60,7 @@ bool worker_threads::start() noexcept {
   try {
     threads_.emplace_back([this, index = started_] {
       set_runtime_of_thread(home_);
+      // The worker takes over the floating-point mode and the signal mask that the maker of the runtime had.
       inherited_.adopt();
       home_.schedulers[index]->searching = true;  // who starts a worker makes it a searcher
       if (task* const on_leave = be_worker(index)) home_.inject(*on_leave, turn::woken);
@@ -145,6 +147,7 @@ void worker_threads::look_at_quota(std::int64_t now) noexcept try {
   if (!quota_.counts || quota_.ignored.load(std::memory_order_relaxed) ||  // hint
       now - quota_.last < tuning::quota_interval)
     return;
+  // Set before the read, so that a failed read is not repeated at each tick.
   quota_.last = now;
   follow_quota("/proc/self");
 } catch (const std::bad_alloc&) {
