@@ -327,8 +327,9 @@ struct task_options {
 void* allocate_task(runtime_state& home, unsigned size_class);
 // Returns room in which no task was made.
 void deallocate_task(void* room) noexcept;
-// Gives the task a name and a stack size. If that throws, frees the task.
-void apply_options(task& task, const task_options& options);
+// Gives the task a name and a stack size. If that throws, frees the task. It takes a copy, so that a spawn without
+// options, whose options are constants, does not have to put them into memory.
+void apply_options(task& task, task_options options);
 // Sets the state that the task inherits from its spawner, and its number. Returns the calling worker, if it belongs to
 // the task's runtime.
 scheduler* initialise(task& task) noexcept;

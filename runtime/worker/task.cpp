@@ -91,7 +91,7 @@ void deallocate_task(void* room) noexcept {
 }
 
 // If a name or a stack is refused, the task ends without having been published, and without a handle.
-void apply_options(task& task, const task_options& options) {
+void apply_options(task& task, task_options options) {
   try {
     if (!options.name.empty()) task.set_name(options.name);
     if (options.stack_size != 0) task.want_stack(options.stack_size);
