@@ -113,6 +113,8 @@ class task : public fiber {
   // Sets the stack size in bytes; 0: the runtime's default. Called before the task is published. Throws
   // std::invalid_argument, and std::system_error if the system refuses the first stack of this size.
   void want_stack(std::size_t size);
+  // The same as a power of two.
+  [[nodiscard]] std::uint8_t stack_bits() const noexcept { return stack_bits_; }
   [[nodiscard]] std::size_t wanted_stack() const noexcept {
     return stack_bits_ == 0 ? 0 : std::size_t{1} << stack_bits_;
   }
