@@ -324,9 +324,13 @@ struct task_options {
   bool detached = false;
 };
 
+// In place of a runtime: the one of the calling fiber. Then no step has to compare runtimes.
+struct callers_runtime {};
+
 // Returns room for a task, in a block of `size_class` of the pool of `home`. Throws errc::limit_reached or
-// std::bad_alloc.
+// std::bad_alloc. The second form throws errc::no_runtime outside a fiber.
 void* allocate_task(runtime_state& home, unsigned size_class);
+void* allocate_task(callers_runtime, unsigned size_class);
 // Returns room in which no task was made.
 void deallocate_task(void* room) noexcept;
 // Gives the task a name and a stack size. If that throws, frees the task. It takes a copy, so that a spawn without
@@ -339,8 +343,10 @@ scheduler* initialise(task& task) noexcept;
 // frees the task.
 void join_strand(task& task, scheduler* here);
 // Initialises the task, and makes it runnable. In a strand it becomes a member, which may throw std::bad_alloc, and
-// then frees the task.
+// then frees the task. The second form is for a task of the caller's runtime.
 void publish(task& task);
+void publish(callers_runtime, task& task);
+inline void publish(runtime_state&, task& task) { publish(task); }
 
 // The runtime of the calling fiber. Throws errc::no_runtime outside one.
 runtime_state& this_runtime_state();
@@ -359,9 +365,9 @@ void copy_name(const fiber_identity& who, std::uint64_t id, char (&into)[32]) no
 std::stop_token this_stop_token();
 
 // Makes a task in `home` that calls `closure`; the caller publishes it. Throws as allocate_task, and exceptions of the
-// closure's move.
-template <class F>
-auto& make_task(runtime_state& home, F&& closure) {
+// closure's move. Home is runtime_state or callers_runtime.
+template <class Home, class F>
+auto& make_task(Home&& home, F&& closure) {
   using closure_type = std::remove_cvref_t<F>;
   using made_type = closure_task<std::invoke_result_t<closure_type>, closure_type>;
   if constexpr (sizeof(made_type) > 496 || alignof(made_type) > 16) {
@@ -379,14 +385,14 @@ auto& make_task(runtime_state& home, F&& closure) {
   }
 }
 
-// Makes a fiber in `home` that calls `closure`, and makes it runnable.
-template <class F>
-auto& spawn_task(runtime_state& home, const task_options& options, F&& closure) {
+// Makes a fiber in `home` that calls `closure`, and makes it runnable. Home is as above.
+template <class Home, class F>
+auto& spawn_task(Home&& home, const task_options& options, F&& closure) {
   auto& made = make_task(home, std::forward<F>(closure));
   if (!options.name.empty() || options.stack_size != 0) apply_options(made, options);
   made.where = options.where;
   made.detach_at_birth(options.detached);
-  publish(made);
+  publish(home, made);
   return static_cast<result_task<std::invoke_result_t<std::remove_cvref_t<F>>>&>(made);
 }
 

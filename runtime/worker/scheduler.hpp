@@ -71,6 +71,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // Owner only, below.
 
   [[nodiscard]] task* running() const noexcept { return occupant_.fiber(); }
+  // The agent of the running fiber, or that of a job or of the loop.
+  [[nodiscard]] const agent& running_agent() noexcept { return *occupant_.execution().agent; }
   runtime_state& home() noexcept { return home_; }
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   task_pool::cache& blocks() noexcept { return supply_.blocks; }

@@ -45,13 +45,12 @@ task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blo
   }
 }
 
-// A fiber inherits its spawner's deadline, and a stop of the whole runtime. The fence pairs with the heavy one of
+// A fiber inherits the deadline of its spawner, and a stop of the whole runtime. The fence pairs with the heavy one of
 // request_stop: either this fiber sees the request, or request_stop sees its block and asks it.
-void inherit(task& task) noexcept {
-  const agent* const spawner = inlined_execution().agent;
-  task.agent().deadline = spawner ? spawner->deadline : no_deadline;  // null: a plain thread that never waited
-  std_atomics::light_fence();                                         // population.hpp A
-  if (task.home().fibers.stop_requested()) [[unlikely]]
+void inherit(task& task, const runtime_state& home, std::int64_t deadline) noexcept {
+  task.agent().deadline = deadline;
+  std_atomics::light_fence();  // population.hpp A
+  if (home.fibers.stop_requested()) [[unlikely]]
     task.agent().word.request_stop();
 }
 
@@ -67,19 +66,42 @@ void inherit(task& task) noexcept {
   }
 }
 
-}  // namespace
+// Makes a task runnable that belongs to the runtime of `here`, the calling worker, or null on another thread.
+[[gnu::always_inline]] inline void publish_on(scheduler* here, task& task) {
+  if (!here || !here->has_ids()) [[unlikely]]
+    return publish_slow(task);
+  task.id = here->next_id();
+  inherit(task, here->home(), here->running_agent().deadline);
+  here->add(task);
+}
+
+// A spawn of a plain thread that was given a runtime.
+[[gnu::noinline]] void* allocate_outside(unsigned size_class) {
+  return allocate_slow(this_runtime_state(), size_class, nullptr);
+}
 
 // The fast path uses this worker's free list and counter, so it has no locked instruction. A block that was used for a
 // fiber before is an agent already, with its wait word in a valid state.
-void* allocate_task(runtime_state& home, unsigned size_class) {
-  scheduler* const here = worker_of(home);
-  if (here && !home.fibers.limited()) [[likely]] {
-    if (void* const room = task_pool::allocate_kept(size_class, here->blocks())) [[likely]] {
-      here->counters().spawned.add();
+[[gnu::always_inline]] inline void* allocate_on(scheduler& here, unsigned size_class) {
+  if (!here.home().fibers.limited()) [[likely]] {
+    if (void* const room = task_pool::allocate_kept(size_class, here.blocks())) [[likely]] {
+      here.counters().spawned.add();
       return room;
     }
   }
-  return allocate_slow(home, size_class, here);
+  return allocate_slow(here.home(), size_class, &here);
+}
+
+}  // namespace
+
+void* allocate_task(runtime_state& home, unsigned size_class) {
+  scheduler* const here = worker_of(home);
+  return here ? allocate_on(*here, size_class) : allocate_slow(home, size_class, nullptr);
+}
+
+void* allocate_task(callers_runtime, unsigned size_class) {
+  scheduler* const here = inlined_execution().scheduler;
+  return here ? allocate_on(*here, size_class) : allocate_outside(size_class);
 }
 
 // The closure's constructor has thrown: the fiber counts as ended.
@@ -105,7 +127,8 @@ void apply_options(task& task, task_options options) {
 scheduler* initialise(task& task) noexcept {
   scheduler* const here = worker_of(task.home());
   task.id = here ? here->next_id() : fiber_ids::reserve(1);
-  inherit(task);
+  const agent* const spawner = inlined_execution().agent;
+  inherit(task, task.home(), spawner ? spawner->deadline : no_deadline);  // null: a plain thread that never waited
   if (!here && task.home().trace.is_recording()) note_runnable(task);
   if (here && here->traced()) {
     here->record(trace_kind::spawn, task.id);
@@ -115,14 +138,10 @@ scheduler* initialise(task& task) noexcept {
   return here;
 }
 
-void publish(task& task) {
-  scheduler* const here = worker_of(task.home());
-  if (!here || !here->has_ids()) [[unlikely]]
-    return publish_slow(task);
-  task.id = here->next_id();
-  inherit(task);
-  here->add(task);
-}
+void publish(task& task) { publish_on(worker_of(task.home()), task); }
+
+// A fiber has no way to another runtime, so its worker belongs to the task's.
+void publish(callers_runtime, task& task) { publish_on(inlined_execution().scheduler, task); }
 
 // Called by destroy() only. On the fast path of finish() it is left out, because it has nothing to do there.
 task::~task() {
