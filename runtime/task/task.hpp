@@ -125,7 +125,6 @@ class task : public fiber {
   // fiber, because destructors may wait, and an exception must not leave them.
   void closure_returned() noexcept {
     detail::agent& self = agent();
-    expired_ = self.expired;
     self.shielded = true;
     self.expired = false;
     self.deadline = no_deadline;
@@ -194,7 +193,7 @@ class task : public fiber {
   std::atomic<rare_task_state*> rare_state_{nullptr};
   std::uint8_t stack_bits_ = 0;  // the wanted stack's size as a power of two; 0: the runtime's default
   task_ownership ownership_ = task_ownership::handle;
-  bool expired_ = false;             // the fiber's deadline had passed when the closure returned
+  bool expired_ = false;             // the fiber's deadline had passed when `failure` was kept
   spin_lock lock_;                   // guards the rest, and rare_state_ and ownership_ as they are set
   bool done_ = false;                // the fiber has ended
   bool failure_taken_ = false;       // `failure` was rethrown, or will be: it is not reported

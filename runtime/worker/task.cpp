@@ -328,6 +328,7 @@ bool task::done() noexcept {
 // Keeps the exception for the handle. If it was taken already, and there is no owner, it is not kept: its taker may
 // rethrow it as soon as the closure is destroyed, and this task must not refer to it then.
 void task::keep_failure() noexcept {
+  expired_ = agent().expired;
   if (!failure_taken_ || !is_detached()) failure = std::current_exception();
 }
 
