@@ -11,6 +11,9 @@
 // State
 //   rare_state_   null, or state that few fibers need. Set once with lock_ held, by a holder of the handle or by the
 //                 fiber.
+//   something_left_   destroy has more to do than to return the block: to drop the result, or to destroy a failure, a
+//                     name or a rare state. Set before ownership_ is `released`, by a holder of the handle, or by the
+//                     fiber.
 //   ownership_    the owner, which refers to the task besides the runtime. Chosen before the task is published; set to
 //                 `released` once, by the owner, with lock_ held.
 //
@@ -65,7 +68,7 @@ class task : public fiber {
     void (*drop)(task&) noexcept;       // destroys the result; null: nothing to do
   };
 
-  explicit task(const operations& how) noexcept : operations_(how) {}
+  explicit task(const operations& how) noexcept : operations_(how), something_left_(how.drop != nullptr) {}
 
   detail::agent& agent() noexcept { return *(reinterpret_cast<detail::agent*>(this) - 1); }
 
@@ -130,8 +133,8 @@ class task : public fiber {
     self.deadline = no_deadline;
     clear_locals();
   }
-  // The last step of the closure's wrapper. Wakes the joiner, or destroys the task if there is no owner. Returns the
-  // worker on which the fiber ends, or null if there is none.
+  // The last step of the closure's wrapper, on the fiber's stack and worker. Wakes the joiner, or destroys the task if
+  // there is no owner. Returns the worker on which the fiber ends.
   scheduler* finish() noexcept;
   // The fiber will never run again: ends it as if it was cancelled. Objects on its stack are not destroyed.
   void abandon() noexcept;
@@ -181,7 +184,7 @@ class task : public fiber {
   }
   scheduler* finish_slow() noexcept;
   [[nodiscard]] bool is_detached() noexcept;
-  [[nodiscard]] bool has_something_left() noexcept;
+  void note_something_left() noexcept { something_left_.store(true, std::memory_order_relaxed); }  // published by B
   [[nodiscard]] bool holds_locks() noexcept { return agent().held_locks != 0; }
   void fail_for_locks() noexcept;
   void leave_stack() noexcept;
@@ -193,6 +196,7 @@ class task : public fiber {
   std::atomic<rare_task_state*> rare_state_{nullptr};
   std::uint8_t stack_bits_ = 0;  // the wanted stack's size as a power of two; 0: the runtime's default
   task_ownership ownership_ = task_ownership::handle;
+  std::atomic<bool> something_left_;
   bool expired_ = false;             // the fiber's deadline had passed when `failure` was kept
   spin_lock lock_;                   // guards the rest, and rare_state_ and ownership_ as they are set
   bool done_ = false;                // the fiber has ended

@@ -102,13 +102,11 @@ task_pool::slab& task_pool::make_slab(std::size_t block_size) {
 // The last block of a retired pool takes the pool with it.
 void task_pool::give_from_outside(void* room) noexcept {
   agent& block = block_of(room);
-  block.word.reset();
-  poison(block);
   task_pool& pool = *slab_of(&block).pool;
   bool last = false;
   {
     const std::lock_guard lock(pool.lock_);
-    block.in_use = false;
+    clear(block);  // retire counts the blocks in use with the lock held
     block.next_free = nullptr;
     if (block.held_locks == 0) pool.push_chain(block, 1);  // otherwise the next fiber would seem to hold its locks
     last = pool.retired_ && --pool.orphans_ == 0;

@@ -83,19 +83,18 @@ class task_pool {
   // Returns `room` to the pool. Any thread. `own` is as above, of a worker of the pool's runtime.
   static void deallocate(void* room, cache* own) noexcept {
     if (!own) return give_from_outside(room);
-    if (!may_keep(room, *own)) give_batch(own->free_lists[block_of(room).size_class]);
-    keep(room, *own);
+    auto& free_list = own->free_lists[block_of(room).size_class];
+    if (free_list.count >= most_kept) give_batch(free_list);
+    keep(room, free_list);
   }
-  // Whether `own` has room for another block; keep() puts it there.
-  [[nodiscard]] static bool may_keep(void* room, const cache& own) noexcept {
-    return own.free_lists[block_of(room).size_class].count < 2 * batch;
+  // Where `own` has a place for another block; keep() puts it there. Null if there is none.
+  [[nodiscard]] static cache::free_list* place_for(void* room, cache& own) noexcept {
+    auto& free_list = own.free_lists[block_of(room).size_class];
+    return free_list.count < most_kept ? &free_list : nullptr;
   }
-  static void keep(void* room, cache& own) noexcept {
+  static void keep(void* room, cache::free_list& free_list) noexcept {
     agent& block = block_of(room);
-    block.word.reset();
-    poison(block);
-    auto& free_list = own.free_lists[block.size_class];
-    block.in_use = false;
+    clear(block);
     block.next_free = free_list.free;
     free_list.free = &block;
     ++free_list.count;
@@ -133,10 +132,10 @@ class task_pool {
   struct layout;
 
   static constexpr std::size_t slab_size = 256 * 1024;
-  static constexpr std::size_t chunk_size = 2 * 1024 * 1024;  // of a large pool's slabs: a huge page
-  static constexpr unsigned single_slabs = 16;                // before it is a large pool
-  static constexpr unsigned batch = 32;
-  static constexpr std::size_t least_timers = 8000;  // the first room for timers: enough for the first slabs
+  static constexpr std::size_t chunk_size = 2 * 1024 * 1024;    // of a large pool's slabs: a huge page
+  static constexpr unsigned single_slabs = 16;                  // before it is a large pool
+  static constexpr unsigned batch = 32, most_kept = 2 * batch;  // blocks of a class; the second in one worker's cache
+  static constexpr std::size_t least_timers = 8000;             // the first room for timers: enough for the first slabs
 
   struct slab {
     task_pool* pool;
@@ -178,10 +177,16 @@ class task_pool {
   }
   static agent& block_of(void* room) noexcept { return *(static_cast<agent*>(room) - 1); }
   static void* room_of(agent& block) noexcept {
-    block.shielded = false;
-    block.expired = false;
     unpoison(block);
     return &block + 1;
+  }
+  // Makes the agent of a block that is no longer in use as good as new.
+  static void clear(agent& block) noexcept {
+    block.word.reset();
+    block.in_use = false;
+    block.shielded = false;
+    block.expired = false;
+    poison(block);
   }
   agent* take_one(unsigned size_class);
   void refill(unsigned size_class, cache::free_list& free_list);

@@ -158,15 +158,19 @@ void task::want_stack(std::size_t size) {
 
 // ---- its end ----
 
-// From here on it is no longer a fiber, and must not wait.
+// From here on it is no longer a fiber, and must not wait. It has run, so it has a stack.
 [[gnu::always_inline]] inline void task::leave_stack() noexcept {
-  if (standing) standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
+  standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
   state.finish();
 }
 // The same, and the runtime counts it no longer. `here`: the calling worker, if it is one of the task's runtime.
 void task::leave_runtime(scheduler* here) noexcept {
-  if (standing) check_stack_canary(*standing);
-  leave_stack();
+  if (standing) {
+    check_stack_canary(*standing);
+    leave_stack();
+  } else {  // it has never run
+    state.finish();
+  }
   if (rare_state_.load(std::memory_order_relaxed)) [[unlikely]]  // the fiber's own, or ordered by B
     leave_strand();
   home().count_end(here);
@@ -178,26 +182,20 @@ void task::leave_runtime(scheduler* here) noexcept {
   return now == task_ownership::none || (now == task_ownership::released && lock_.is_free());
 }
 
-// Whether destroy() would have anything to do except to return the block: then finish() takes the slow path. A stack
-// with a canary is checked there too.
-[[gnu::always_inline]] inline bool task::has_something_left() noexcept {
-  return holds_locks() || failure || name || operations_.drop ||
-         rare_state_.load(std::memory_order_relaxed) ||  // ordered by B
-         (standing && standing->canary);
-}
-
 void task::clear_locals_slow() noexcept { rare_state_.load(std::memory_order_acquire)->locals.clear(); }  // A
 
-// The fast path: a detached fiber that leaves nothing only has to return its block. The rare path is called last, so
-// that the fast path saves no registers.
+// The fast path: a detached fiber that leaves nothing only has to return its block. A stack with a canary is checked on
+// the slow path. The rare path is called last, so that the fast path saves no registers.
 scheduler* task::finish() noexcept {
-  scheduler* const here = worker_of(home());
+  scheduler* const here = inlined_execution().scheduler;
   // Check in this order: the owner's writes can be seen only after its release was seen.
-  const bool simple = here && is_detached() && !has_something_left() && !home().fibers.limited();
-  if (!simple || !task_pool::may_keep(this, here->blocks())) return finish_slow();
+  const bool simple = is_detached() && !something_left_.load(std::memory_order_relaxed) &&  // ordered by B
+                      !holds_locks() && !standing->canary && !here->home().fibers.limited();
+  task_pool::cache::free_list* const place = simple ? task_pool::place_for(this, here->blocks()) : nullptr;
+  if (!place) return finish_slow();
   leave_stack();
   here->counters().ended.add();
-  task_pool::keep(this, here->blocks());  // its destructor has nothing to do
+  task_pool::keep(this, *place);  // its destructor has nothing to do
   return here;
 }
 
@@ -284,7 +282,7 @@ void task::abandon() noexcept {
   agent().word.request_stop();
   closure_returned();
   forget_stop_callbacks();
-  finish();
+  finish_slow();
 }
 
 // A fiber that waits for its own end would wait for ever. In block_in_place it is a plain thread, so it is asked there.
@@ -329,7 +327,9 @@ bool task::done() noexcept {
 // rethrow it as soon as the closure is destroyed, and this task must not refer to it then.
 void task::keep_failure() noexcept {
   expired_ = agent().expired;
-  if (!failure_taken_ || !is_detached()) failure = std::current_exception();
+  if (failure_taken_ && is_detached()) return;
+  failure = std::current_exception();
+  note_something_left();
 }
 
 // Called when no other refers to the task: an exception that was not taken goes to the runtime's handler.
