@@ -10,8 +10,9 @@
 //   stop_requested_   every fiber is asked to stop, now and in future. Set once, by any thread.
 //
 // Pairings
-//   A  a spawner that has given a block to a new fiber: light fence, loads stop_requested_ (inherit, in task.cpp)  ->
-//      request_stop: stores stop_requested_, heavy fence, asks every block's fiber. One of them asks the new fiber.
+//   A  a spawner that has counted a new fiber and given it a block: light fence, loads stop_requested_ (inherit, in
+//      task.cpp)  ->  request_stop: stores stop_requested_, heavy fence, reads the counts, asks every block's fiber. One
+//      of them asks the new fiber.
 //   B  enter_outside adds to spawned_outside_, seq_cst  ->  runtime_state::live loads it, seq_cst, after the ends: it
 //      sees each fiber spawned whose end it has seen.
 
