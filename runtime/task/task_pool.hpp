@@ -193,7 +193,10 @@ class task_pool {
   static void give_batch(cache::free_list& free_list) noexcept;
   void push_chain(agent& first, unsigned count) noexcept;
   static void give_from_outside(void* room) noexcept;
-  agent& carve(unsigned size_class);
+  static constexpr std::size_t places_of(std::size_t block_size) noexcept {
+    return (slab_size - granule) / block_size;  // in one slab
+  }
+  cache::free_list carve(unsigned size_class, unsigned most);
   slab& make_slab(std::size_t block_size);
   void keep_for_ever() noexcept;
 
