@@ -126,7 +126,7 @@ void runtime_state::request_stop() noexcept {
 std::size_t runtime_state::stop_workers() noexcept {
   monitor.end();
   threads.end_all();
-  tasks->gate.shut();  // what came late has no use for a worker, but still looks for one
+  tasks->gate.shut();  // a late publisher still notifies, though no worker takes its item
   blocking->retire();
   for (const auto& s : schedulers) s->give_stacks_back();
   stack_pool::trim_all(true);  // there may be no monitor to do it later
