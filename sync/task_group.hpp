@@ -189,7 +189,7 @@ class task_group {
   auto start_in_room(const detail::task_options& options, F&& function, A&&... arguments) {
     place mine(*this);  // made first, so that any exception below undoes the count
     auto bound = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...);
-    return detail::spawn_in(detail::this_runtime_state(), options,
+    return detail::spawn_in(detail::callers_runtime(), options,
                             child<decltype(bound)>{std::move(mine), std::move(bound)});
   }
 

@@ -62,7 +62,7 @@ class wait_group {
     if (!try_change(one + one_spawned)) [[unlikely]]
       change(one + one_spawned);
     completion end(this);  // made first, so that any exception below undoes the count
-    detail::spawn_task(detail::this_runtime_state(), {.where = where, .detached = true},
+    detail::spawn_task(detail::callers_runtime(), {.where = where, .detached = true},
                        counted<std::decay_t<F>>{std::move(end), std::forward<F>(function)});
   }
 

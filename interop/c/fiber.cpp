@@ -68,7 +68,7 @@ join_handle<> spawn_where(const ulx_spawn_options& given, F body, const void* ca
       .name = given.name ? given.name : "", .stack_size = given.stack_size, .where = detail::spawn_place(caller)};
   if (given.strand) return detail::spawn_in_strand(given.strand->of.strand_for_spawn(), options, std::move(body));
   if (given.runtime) return given.runtime->of.spawn(to_options(given), std::move(body));
-  return detail::spawn_in(detail::this_runtime_state(), options, std::move(body));
+  return detail::spawn_in(detail::callers_runtime(), options, std::move(body));
 }
 
 }  // namespace

@@ -45,6 +45,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace ulexite::detail {
 
@@ -61,7 +62,12 @@ class deque {
   deque& operator=(const deque&) = delete;
 
   // Adds `item`. Returns false, and adds nothing, when the deque is full. Owner only.
-  [[nodiscard]] bool push(T& item) noexcept { return push_after(item) >= 0; }
+  [[nodiscard]] bool push(T& item) noexcept {
+    const auto bottom = bottom_.load(Atomics::relaxed);                  // owner-written
+    if (bottom - top_.load(Atomics::acquire) == capacity) return false;  // D
+    put(bottom, item);
+    return true;
+  }
 
   // As push. Returns the number of items before, without regard to thefts in progress, or -1 if the deque is full.
   // Owner only.
@@ -69,38 +75,37 @@ class deque {
     const auto bottom = bottom_.load(Atomics::relaxed);  // owner-written
     const auto top = top_.load(Atomics::acquire);        // D
     if (bottom - top == capacity) return -1;
-    slot(bottom).store(&item, Atomics::relaxed);  // published by A
-    bottom_.store(bottom + 1, Atomics::release);  // A
+    put(bottom, item);
     return bottom - top;
   }
 
-  // Takes the oldest item, or returns null when there is none. Any thread.
-  [[nodiscard]] T* pop_top() noexcept
+  // Takes the oldest item, or returns null when there is none. Any thread. The owner may pass a function: it is called
+  // with the two items behind that one, if there are two. Thieves may have taken them, so it may only prefetch them.
+  template <class Ahead = std::nullptr_t>
+  [[nodiscard]] T* pop_top(Ahead ahead = nullptr) noexcept
     requires fifo
   {
     auto top = top_.load(Atomics::acquire);  // E
     for (;;) {
       const auto bottom = bottom_.load(Atomics::acquire);  // A
       if (top >= bottom) return nullptr;
+      look_ahead(top, bottom, ahead);
       T* const item = slot(top).load(Atomics::relaxed);  // published by A; kept only if C succeeds
       if (top_.compare_exchange_strong(top, top + 1, Atomics::acq_rel, Atomics::acquire)) return item;  // C, D, E
     }
   }
 
   // pop_top for a deque from which only the owner ever takes. Uses no exchange.
-  [[nodiscard]] T* pop_top_alone() noexcept
+  template <class Ahead = std::nullptr_t>
+  [[nodiscard]] T* pop_top_alone(Ahead ahead = nullptr) noexcept
     requires fifo
   {
-    const auto top = top_.load(Atomics::relaxed);               // owner-written
-    if (top == bottom_.load(Atomics::relaxed)) return nullptr;  // owner-written
-    top_.store(top + 1, Atomics::relaxed);                      // owner-written
-    return slot(top).load(Atomics::relaxed);                    // own push
-  }
-
-  // The item `ahead` places behind the oldest, or a stale pointer. Only for a prefetch. Owner only.
-  [[nodiscard]] const T* hint(std::int64_t ahead) const noexcept {
-    const auto top = top_.load(Atomics::relaxed);                                                  // hint
-    return slots_[static_cast<std::size_t>(top + ahead) & (Capacity - 1)].load(Atomics::relaxed);  // hint
+    const auto top = top_.load(Atomics::relaxed);        // owner-written
+    const auto bottom = bottom_.load(Atomics::relaxed);  // owner-written
+    if (top == bottom) return nullptr;
+    look_ahead(top, bottom, ahead);
+    top_.store(top + 1, Atomics::relaxed);    // owner-written
+    return slot(top).load(Atomics::relaxed);  // own push
   }
 
   // Takes the youngest item, or returns null when there is none or a thief took the last one. Owner only.
@@ -218,6 +223,20 @@ class deque {
 
   static constexpr auto capacity = static_cast<index>(Capacity);
 
+  // Adds `item` at the bottom, where there is room. Owner only.
+  void put(index bottom, T& item) noexcept {
+    slot(bottom).store(&item, Atomics::relaxed);  // published by A
+    bottom_.store(bottom + 1, Atomics::release);  // A
+  }
+
+  // For the owner. A place that was filled is never emptied, so the pointers may be stale, but are not null.
+  template <class Ahead>
+  void look_ahead(index top, index bottom, Ahead& ahead) noexcept {
+    if constexpr (!std::is_null_pointer_v<Ahead>)
+      if (bottom - top > 2)
+        ahead(*slot(top + 1).load(Atomics::relaxed), *slot(top + 2).load(Atomics::relaxed));  // hint
+  }
+
   atomic<T*>& slot(index i) noexcept { return slots_[static_cast<std::size_t>(i) & (Capacity - 1)]; }
 
   // Owner only.
@@ -225,9 +244,9 @@ class deque {
     return capacity - (bottom_.load(Atomics::relaxed) - top_.load(Atomics::acquire));  // D
   }
 
+  alignas(cache_line) atomic<T*> slots_[Capacity]{};  // first, because its offset is added to the index otherwise
   alignas(cache_line) atomic<index> top_{0};
   alignas(cache_line) atomic<index> bottom_{0};
-  atomic<T*> slots_[Capacity]{};
 };
 
 }  // namespace ulexite::detail

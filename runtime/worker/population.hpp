@@ -9,11 +9,11 @@
 //   stop_requested_   every fiber is asked to stop, now and in future. Set once, by any thread.
 //
 // Pairings
-//   A  a spawner gives a block to a new fiber, executes a light fence, then loads stop_requested_ (inherit, in
-//      task.cpp)  ->  request_stop stores stop_requested_, executes a heavy fence, then asks every block's fiber. One
-//      of the two asks the new fiber.
-//   B  enter_outside adds to spawned_outside_, seq_cst  ->  runtime_state::live loads it, seq_cst, after the ends. If
-//      it has seen a fiber's end, it sees the fiber's spawn.
+//   A  a spawner counts a new fiber, gives it a block, executes a light fence, then loads stop_requested_ (inherit, in
+//      task.cpp)  ->  request_stop stores stop_requested_, executes a heavy fence, reads the counts, then asks every
+//      block's fiber. One of the two asks the new fiber.
+//   B  a fiber's end is counted, release, after its spawn  ->  runtime_state::live loads the ends, acquire,
+//      then the spawns: if it has seen a fiber's end, it sees the fiber's spawn. So it never counts too few.
 
 #include <ulexite/base/error.hpp>
 
@@ -47,13 +47,13 @@ class population {
 
   void enter_outside() noexcept { spawned_outside_.fetch_add(1, std::memory_order_seq_cst); }  // B
   void leave_outside(std::uint64_t fibers = 1) noexcept {
-    ended_outside_.fetch_add(fibers, std::memory_order_relaxed);  // counter
+    ended_outside_.fetch_add(fibers, std::memory_order_release);  // B
   }
   [[nodiscard]] std::uint64_t entered_outside() const noexcept {
     return spawned_outside_.load(std::memory_order_seq_cst);  // B
   }
   [[nodiscard]] std::uint64_t left_outside() const noexcept {
-    return ended_outside_.load(std::memory_order_relaxed);  // counter
+    return ended_outside_.load(std::memory_order_acquire);  // B
   }
 
   // Followed by the heavy fence of A.

@@ -64,6 +64,7 @@ void task::set_name(std::string_view text) {
   std::memcpy(copy, text.data(), text.size());
   copy[text.size()] = '\0';
   replace_name(copy);
+  note_something_left();
   if (standing) name_context(*standing, *this);
 }
 
@@ -108,7 +109,8 @@ rare_task_state& task::rare_state() {
   auto fresh = std::make_unique<rare_task_state>(agent());
   const std::lock_guard lock(lock_);
   if (rare_task_state* const made = rare_state_.load(std::memory_order_relaxed)) return *made;  // lock_ held
-  rare_state_.store(fresh.get(), std::memory_order_release);                                    // A
+  note_something_left();
+  rare_state_.store(fresh.get(), std::memory_order_release);  // A
   return *fresh.release();
 }
 

@@ -85,7 +85,7 @@ void runtime_state::count_spawn(scheduler* here) {
 void runtime_state::count_end(scheduler* here) noexcept {
   if (fibers.limited()) fibers.leave_limited();
   if (here) {
-    here->counters().ended.add();
+    here->counters().ended.add_after_others();
     return;
   }
   fibers.leave_outside();
@@ -107,12 +107,16 @@ std::size_t runtime_state::live() const noexcept {
 
 // A fiber spawned from now on is asked to stop at its spawn (publish), the others here, in any state. All are
 // asked before the first is woken, because a woken fiber may start others. A block that is not in use is an agent too,
-// so every block is asked. The fibers with a claimed wait are published together.
+// so every block is asked. The fibers with a claimed wait are published together. A fiber is counted before its spawner
+// reads the request. So if none is counted after the fence, there is none to ask, and the walks over the memory of a
+// burst of fibers are left out.
 void runtime_state::request_stop() noexcept {
   fibers.set_stop_requested();
   std_atomics::heavy_fence();  // population.hpp A
-  tasks->for_each([](agent& agent) { agent.word.request_stop(); });
+  const bool any = live() != 0;
+  if (any) tasks->for_each([](agent& agent) { agent.word.request_stop(); });
   run_stop_callbacks(fibers.stop_source());
+  if (!any) return;
   std_atomics::heavy_fence();  // wait_word.hpp C
   intrusive_queue<job> cancelled;
   tasks->for_each([&](agent& agent) {
@@ -138,6 +142,7 @@ std::size_t runtime_state::stop_workers() noexcept {
 // abandoned fiber resumes another. A branch has the frame of its fork as owner, which no longer gives it up: that is
 // done here.
 std::size_t runtime_state::abandon_all() noexcept {
+  if (live() == 0) return 0;
   std::vector<task*> left, branches;
   tasks->for_each([&](agent& agent) {
     if (!agent.in_use) return;

@@ -92,12 +92,14 @@ void scheduler::yield_after_request() noexcept {
   yield_to_woken();
 }
 
-// Whether `next` can run from its beginning on a stack of `pool`, where another computation has just ended.
-bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcept {
+// Whether `next` can run from its beginning where another computation has just ended, on a stack of the size that
+// `stack_bits` names (task.hpp). If it is a fiber, that starts it.
+bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
   // ThreadSanitizer takes all that runs on one stack for one thread of execution, and would miss races between fibers.
   if (ULEXITE_TSAN) return false;
-  if (fiber::is_fiber(next) && static_cast<const task&>(next).state.phase() != fiber_phase::fresh) return false;
-  return &pool_for(next) == &pool;
+  if (!fiber::is_fiber(next)) return stack_bits == 0;
+  task& fresh = static_cast<task&>(next);
+  return fresh.stack_bits() == stack_bits && fresh.state.start();
 }
 
 // The rare case is out of line, so that no switch prepares for it.
@@ -234,12 +236,17 @@ void scheduler::stack_main(switch_thread& thread) {
   if (here->traced()) [[unlikely]]
     here->record_left();
   here->complete_switch();
+  std::uint8_t stack_bits = 0;
+  if (fiber::is_fiber(*next)) {
+    task& first = *static_cast<task*>(next);
+    stack_bits = first.stack_bits();
+    if (!first.state.start())
+      panic("fiber #%llu was started while %s", static_cast<unsigned long long>(first.id),
+            to_string(first.state.phase()));
+  }
   for (;;) {
     if (fiber::is_fiber(*next)) {
       task& started = *static_cast<task*>(next);
-      if (!started.state.start())
-        panic("fiber #%llu was started while %s", static_cast<unsigned long long>(started.id),
-              to_string(started.state.phase()));
       started.standing = &standing;
       standing.owner.store(&started, std::memory_order_release);  // pairs with the overflow handler's load
       name_context(standing, started);
@@ -255,7 +262,7 @@ void scheduler::stack_main(switch_thread& thread) {
     }
     here->floating.restore();  // the next fiber on this stack must not inherit the rounding mode
     next = here->next_local();
-    if (!next || !here->starts_on(*next, pool)) break;
+    if (!next || !start_in_place(*next, stack_bits)) break;
     // No switch: the next fiber starts where the last one has ended.
     here->counters().starts_in_place.add();
   }

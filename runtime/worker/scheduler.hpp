@@ -71,6 +71,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // Owner only, below.
 
   [[nodiscard]] task* running() const noexcept { return occupant_.fiber(); }
+  // The agent of the running fiber, or that of a job or of the loop.
+  [[nodiscard]] const agent& running_agent() noexcept { return *occupant_.execution().agent; }
   runtime_state& home() noexcept { return home_; }
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   task_pool::cache& blocks() noexcept { return supply_.blocks; }
@@ -184,7 +186,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void set_running(task* next) noexcept { activity_.set_running(&occupant_.set(next)); }
   void begin_quantum(task* next) noexcept;
   void answer_requests() noexcept;
-  [[nodiscard]] bool starts_on(const job& next, const stack_pool& pool) const noexcept;
+  [[nodiscard]] static bool start_in_place(job& next, std::uint8_t stack_bits) noexcept;
   stack_pool& pool_for(const job& runnable) const noexcept;
   inline stack* take_stack(stack_pool& pool) noexcept;
   stack* take_stack_slow(stack_pool& pool) noexcept;
