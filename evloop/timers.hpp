@@ -10,7 +10,7 @@
 //   shard::armed     the size of the heap. Written under the shard's lock. A counter.
 //   wake_at_         `nobody`: no thread is blocked. Otherwise the latest time at which the blocked thread wakes by
 //                    itself. INT64_MAX: it sleeps until an event or a wake. Written under alarm_lock_.
-//   alarm_           what the timerfd was set to last, perhaps in the past; INT64_MAX: nothing. Under alarm_lock_.
+//   alarm_           the last time set in the timerfd, perhaps in the past; INT64_MAX: none. Under alarm_lock_.
 //                    Implies: while wake_at_ is a time, alarm_ == wake_at_.
 //
 // Pairings

@@ -130,7 +130,7 @@ class tcp_stream : public socket_base {
   void shutdown_write();
 
   // Ends the receiving side. Reads, also a read that waits, return the data that has arrived and then the end of the
-  // stream. The peer is not notified (the peer of a Unix socket meets broken_pipe). Writes continue. No effect if the
+  // stream. The peer is not notified (the peer of a Unix socket gets broken_pipe). Writes continue. No effect if the
   // connection is closed or broken. Any thread. Never waits.
   void shutdown_read() noexcept;
 
@@ -189,12 +189,12 @@ class tcp_listener {
   [[nodiscard]] static tcp_listener listen(const endpoint& at, listen_options options = {}) {
     return tcp_listener(at, options);
   }
-  // Listens where a user said: at the first endpoint of the address at which it can. Waits for a name, and is a
-  // cancellation point then. Throws as address::resolve does, or the error of the last endpoint.
+  // Listens at an address that a user has given: at the first of its endpoints at which it can. Waits for a name, and
+  // is a cancellation point then. Throws as address::resolve does, or the error of the last endpoint.
   [[nodiscard]] static tcp_listener listen(const address& at, listen_options options = {});
 
   // Waits for the next connection, and returns it with TCP_NODELAY on. One caller at a time. Skips connections that
-  // clients have given up. While the process or the system lacks descriptors or memory, tries again every 10 ms.
+  // clients have already ended. While the process or the system lacks descriptors or memory, tries again every 10 ms.
   [[nodiscard]] tcp_stream accept();
   [[nodiscard]] tcp_stream accept(std::error_code& error);
   // As above, and sets `peer` to the peer's endpoint, without a system call. It is known even after a reset of the
@@ -209,7 +209,7 @@ class tcp_listener {
   // - their reads reach the end of the stream, after the data that has arrived (tcp_stream::shutdown_read). But for a
   //   handler that takes (tcp_stream&, std::stop_token), the token reports the close, and its reads continue. A handler
   //   that forwards or stores data should take the token: otherwise it cannot see that the stream was cut;
-  // - after drain_time the group is asked to stop, and serve still waits for it. So give serve a group of its own.
+  // - after drain_time the group is asked to stop, and serve still waits for it. So give serve its own group.
   //
   // serve owns the stream, and closes it when the handler returns. Many fibers call the handler at the same time,
   // always the same object. An exception of the handler ends only its own connection: see serve_options::on_error. If
@@ -233,7 +233,7 @@ class tcp_listener {
     detail::server(*this, group, run_handler, options).run();
   }
   // Serves as above, in a context or a runtime. In a concurrent_context the connections share data without locks; in a
-  // parallel_context they have workers of their own.
+  // parallel_context they have their own workers.
   template <class Context, class Handler>
     requires requires(Context& context) { context.spawn([] {}).get(); }
   void serve(Context& context, Handler handler, const serve_options& options = {}) {

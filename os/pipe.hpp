@@ -50,7 +50,7 @@ class pipe_reader : public pipe_end {
   std::size_t read_some(void* data, std::size_t size, std::error_code& error);
   std::size_t read_some(void* data, std::size_t size);
 
-  // Reads to the end, which is when every writer has closed. On an error the first form returns the bytes that came
+  // Reads to the end, which is when every writer has closed. On an error the first form returns the bytes that arrived
   // before it.
   [[nodiscard]] std::string read_all(std::error_code& error);
   [[nodiscard]] std::string read_all();

@@ -1,7 +1,6 @@
 // Pairings
-//   A  the handler sets a signal's flag, release  ->  the sender takes it, acquire: the flag of a signal that came
-//   later
-//      is set again. The semaphore orders the rest.
+//   A  the handler sets a signal's flag, release  ->  the sender takes it, acquire. A signal that arrives
+//      later sets the flag again. The semaphore orders the rest.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/net/fd_wait.hpp>

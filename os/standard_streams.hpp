@@ -58,7 +58,7 @@ class input_stream : public byte_stream {
   // Opens `path`. A named pipe ends when its last writer has closed it, or immediately if there is no writer. Throws
   // std::system_error.
   explicit input_stream(const std::filesystem::path& path);
-  // Uses what the descriptor is open for, and leaves it open. Throws std::system_error.
+  // Uses the open file of the descriptor, and leaves the descriptor open. Throws std::system_error.
   [[nodiscard]] static input_stream share(int fd, std::string name) { return {fd, std::move(name)}; }
 
   // Reads the available bytes: at least one, at most `size`. Waits while there are none. Returns the number of bytes, 0
@@ -74,7 +74,7 @@ class input_stream : public byte_stream {
 // the bytes of one write() stay together. A write never raises SIGPIPE: without a reader it fails with broken_pipe.
 class output_stream : public byte_stream {
  public:
-  // Uses what the descriptor is open for, and leaves it open. Throws std::system_error.
+  // Uses the open file of the descriptor, and leaves the descriptor open. Throws std::system_error.
   [[nodiscard]] static output_stream share(int fd, std::string name) { return {fd, std::move(name)}; }
 
   // Writes as much as there is room for, at least one byte. Waits while there is no room. Returns the number of bytes

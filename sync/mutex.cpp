@@ -26,7 +26,7 @@ bool mutex::try_lock() noexcept {
   return false;
 }
 
-// While the owner runs on another worker, it is about to be done.
+// While the owner runs on another worker, it will probably unlock soon.
 bool mutex::spin(detail::agent& self) noexcept {
   for (int look = 0; look < looks; ++look) {
     const std::uintptr_t word = word_.load(std::memory_order_relaxed);  // hint: the exchange decides
@@ -41,7 +41,7 @@ bool mutex::spin(detail::agent& self) noexcept {
   return false;
 }
 
-// Takes the mutex, or marks it so that its owner's unlock looks at the queue. Guard held.
+// Takes the mutex, or marks it so that its owner's unlock checks the queue. Guard held.
 bool mutex::take_or_mark(std::uintptr_t self) noexcept {
   std::uintptr_t word = word_.load(std::memory_order_relaxed);  // hint: the exchange decides
   for (;;) {
@@ -109,7 +109,7 @@ void mutex::forget(detail::mutex_waiter& waiter) noexcept {
 }
 
 // The next owner may destroy the mutex immediately. So unless the next is a waiter that takes the guard first, the word
-// is given up as the last step, with the guard free. If a waiter has entered the queue before that, the loop repeats.
+// is released as the last step, with the guard free. If a waiter has entered the queue before that, the loop repeats.
 void mutex::unlock_slow(detail::agent& self) {
   const detail::yield_point at_exit;
   if (!held_by(self)) throw usage_error("mutex::unlock by another than its owner");
@@ -145,7 +145,7 @@ bool mutex::give_to(std::uintptr_t next, bool woken) noexcept {
 }
 
 // Takes over waiters that a condition variable has notified: all queue here, but if the mutex is free the first is
-// woken for it. The look and the mark are one exchange: an owner that left in between would not look at the queue.
+// woken for it. The check and the mark are one exchange: an owner that unlocked in between would not check the queue.
 void mutex::admit(detail::intrusive_list<detail::mutex_waiter>& notified, detail::agent*& wake) noexcept {
   const std::lock_guard lock(guard_);
   const std::uintptr_t word = word_.fetch_or(contended_bit, std::memory_order_relaxed);  // lock and unlock pair up

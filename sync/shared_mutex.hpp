@@ -16,7 +16,7 @@ namespace ulexite {
 
 // A mutex with two kinds of holders: one writer, or any number of readers. Fair to both: waiters get it in the order of
 // their arrival, and consecutive readers get it together. A reader that arrives while a writer waits queues behind the
-// writer. So a reader must not lock it again: if a writer has come between, both would wait for ever.
+// writer. So a reader must not lock it again: if a writer arrives in between, both would wait for ever.
 //
 // It is not recursive, and it is checked. Three misuses throw usage_error and change nothing. They are: a lock of any
 // kind by the writer that holds it, an unlock by another caller, and an unlock_shared while no reader holds it. The

@@ -80,8 +80,8 @@ struct pending_join final : join_case {
 };
 
 // Waits until all fibers of `cases` have ended. Calls on_failure(exception_ptr), once, when one of them has failed or
-// the caller is asked to stop. After that it waits on, and ignores requests to stop. Costs O(cases) for each fiber that
-// ends.
+// the caller is asked to stop. After that it continues to wait, and ignores requests to stop. Costs O(cases) for each
+// fiber that ends.
 template <class Cases, class OnFailure>
 void await_ends(Cases&& cases, OnFailure&& on_failure) {
   std::vector<select_case*> pending;

@@ -93,7 +93,7 @@ ulx_fiber* ulx_spawn(intptr_t (*function)(void*), void* argument, const ulx_spaw
     const ulx_spawn_options options = read_struct(given, "ulx_spawn_options");
     auto fresh = std::make_unique<ulx_fiber>();
     ulx_fiber* const fiber = fresh.get();
-    const std::lock_guard lock(fiber->guard);  // the handle is complete when others look at it
+    const std::lock_guard lock(fiber->guard);  // the handle is complete when others read it
     fiber->handle = spawn_where(
         options,
         [fiber, function, argument, data = options.data] {

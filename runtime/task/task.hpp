@@ -11,9 +11,8 @@
 // State
 //   rare_state_   null, or state that few fibers need. Set once with lock_ held, by a holder of the handle or by the
 //                 fiber.
-//   something_left_   destroy has more to do than to return the block: to drop the result, or to destroy a failure, a
-//                     name or a rare state. Set before ownership_ is `released`, by a holder of the handle, or by the
-//                     fiber.
+//   something_left_   destroy must do more than return the block: drop the result, or destroy a failure, a name or a
+//                     rare state. Set before ownership_ is `released`, by a holder of the handle, or by the fiber.
 //   ownership_    the owner, which refers to the task in addition to the runtime. Chosen before the task is published;
 //                 set to `released` once, by the owner, with lock_ held.
 //
@@ -336,8 +335,8 @@ void* allocate_task(runtime_state& home, unsigned size_class);
 void* allocate_task(callers_runtime, unsigned size_class);
 // Returns room in which no task was made.
 void deallocate_task(void* room) noexcept;
-// Gives the task a name and a stack size. If that throws, frees the task. It takes a copy, so that a spawn without
-// options, whose options are constants, does not have to put them into memory.
+// Gives the task a name and a stack size. If that throws, frees the task. It takes a copy. So a spawn without options,
+// which has constant ones, does not have to put them into memory.
 void apply_options(task& task, task_options options);
 // Sets the state that the task inherits from its spawner, and its number. Returns the calling worker, if it belongs to
 // the task's runtime.

@@ -35,8 +35,8 @@ bool runs_on_a_worker(const agent* who) noexcept;
 
 void yield_if_budget_spent(agent& self) noexcept;
 
-// Ends an operation that did not have to wait. Yields now and then, so that a loop of such operations cannot keep the
-// worker.
+// Ends an operation that did not have to wait. Yields from time to time, so that a loop of such operations cannot keep
+// the worker.
 inline void spend_budget(agent& self) noexcept {
   if (--self.budget == 0) [[unlikely]]
     yield_if_budget_spent(self);

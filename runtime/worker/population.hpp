@@ -12,8 +12,8 @@
 //   A  a spawner counts a new fiber, gives it a block, executes a light fence, then loads stop_requested_ (inherit, in
 //      task.cpp)  ->  request_stop stores stop_requested_, executes a heavy fence, reads the counts, then asks every
 //      block's fiber. One of the two asks the new fiber.
-//   B  a fiber's end is counted, release, after its spawn  ->  runtime_state::live loads the ends, acquire,
-//      then the spawns: if it has seen a fiber's end, it sees the fiber's spawn. So it never counts too few.
+//   B  a fiber's end is counted, release, after its spawn  ->  runtime_state::live loads the ends, acquire, then the
+//      spawns. If it has seen a fiber's end, it sees the fiber's spawn. So it never counts too few.
 
 #include <ulexite/base/error.hpp>
 

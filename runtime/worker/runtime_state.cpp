@@ -108,8 +108,8 @@ std::size_t runtime_state::live() const noexcept {
 // A fiber spawned from now on is asked to stop at its spawn (publish), the others here, in any state. All are
 // asked before the first is woken, because a woken fiber may start others. A block that is not in use is an agent too,
 // so every block is asked. The fibers with a claimed wait are published together. A fiber is counted before its spawner
-// reads the request. So if none is counted after the fence, there is none to ask, and the walks over the memory of a
-// burst of fibers are left out.
+// reads the request. So if no fiber is counted after the fence, there is none to ask. Then this saves the walks over
+// the memory of an earlier burst of fibers.
 void runtime_state::request_stop() noexcept {
   fibers.set_stop_requested();
   std_atomics::heavy_fence();  // population.hpp A
@@ -130,7 +130,7 @@ void runtime_state::request_stop() noexcept {
 std::size_t runtime_state::stop_workers() noexcept {
   monitor.end();
   threads.end_all();
-  tasks->gate.shut();  // what came late has no use for a worker, but still looks for one
+  tasks->gate.shut();  // a late publisher still notifies, though no worker takes its item
   blocking->retire();
   for (const auto& s : schedulers) s->give_stacks_back();
   stack_pool::trim_all(true);  // there may be no monitor to do it later
