@@ -91,8 +91,8 @@ void scheduler::enqueue_jobs(intrusive_queue<job>& jobs) noexcept {
 }
 
 // The woken fiber runs next here, because its data is in this processor's caches. The fiber that was to run next goes
-// to the ring, where thieves can take it. For the woken fiber another worker is woken only now and then, because this
-// worker is likely to run it at once.
+// to the ring, where thieves can take it. For the woken fiber another worker is woken only rarely, because this worker
+// will probably run it next.
 void scheduler::wake(task& woken) noexcept {
   perturb();
   if (notice_.any()) [[unlikely]]
@@ -113,8 +113,8 @@ void scheduler::wake(task& woken) noexcept {
   if (notice_.slot_due()) announce_slot();
 }
 
-// Wakes another worker for the fiber in the slot, if that may pay (wake_notice.hpp). A visit is due when the running
-// fiber leaves, because that judges this wake.
+// Wakes another worker for the fiber in the slot, if that may pay (wake_notice.hpp). The next dispatch makes a visit,
+// which judges this wake.
 void scheduler::announce_slot() noexcept {
   if (notice_.too_soon()) return;
   const bool useful = others_may_be_woken();

@@ -1,6 +1,5 @@
-// The worker's steps on its thread's own stack when its queues are empty, or when something is due that takes locks
-// or time: the shared queue, the event loop, other workers' queues, sleep. Owner only, except the thief's half of a
-// theft.
+// The worker's steps on its thread's own stack: when its queues are empty, and at visits. They take locks or time: the
+// shared queue, the event loop, other workers' queues, sleep. Owner only, except the thief's half of a theft.
 //
 // The order of the sources is a compromise. Own work is in this processor's caches. The shared queue costs a lock. A
 // theft costs the transfer of the fibers' memory, and a poll is a system call.
@@ -17,8 +16,8 @@
 #include <utility>
 
 namespace ulexite::detail {
-// The main stack's first choice: own work, or another duty that is due. It never blocks, and it takes nothing from
-// another worker, except at a visit from one that is stuck.
+// The main stack's first choice: own work, or the duties of a visit. It never blocks. It takes nothing from another
+// worker, except at a visit, from a stuck worker.
 job* scheduler::next() noexcept {
   if (pace_.visit_due())
     if (job* const due = housekeeping()) return due;
@@ -37,9 +36,8 @@ job* scheduler::next() noexcept {
   return thefts_.may_take() || few_injected() ? take_injected(tuning::inject_batch) : nullptr;
 }
 
-// A visit. A worker with endless work of its own polls the event loop here, takes a few from the shared queue, and
-// starts a fork, so that none of these starves. It also helps a worker that is stuck. Returns what to run first, or
-// null.
+// A visit. A worker with endless own work polls the event loop here, takes a few from the shared queue, and starts a
+// fork. So none of these starves. It also helps a worker that is stuck. Returns what to run first, or null.
 job* scheduler::housekeeping() noexcept {
   const std::int64_t now = now_ns();
   pace_.begin_visit(now);
@@ -63,8 +61,8 @@ job* scheduler::housekeeping() noexcept {
   return probe_stuck_victim();
 }
 
-// A worker that has dispatched nothing between two visits of this one is stuck in a long fiber: half of the work
-// behind that fiber is moved here. A worker that makes progress is left alone. Each visit watches one other worker.
+// A worker that has dispatched nothing between two visits of this one is stuck in a long fiber. Half of the work behind
+// that fiber is moved here. A worker that makes progress is left alone. Each visit watches one other worker.
 job* scheduler::probe_stuck_victim() noexcept {
   const std::size_t workers = home_.schedulers.size();
   if (workers == 1) return nullptr;
@@ -82,14 +80,14 @@ job* scheduler::probe_stuck_victim() noexcept {
   return stolen;
 }
 
-// Takes this worker's share of the shared queue, but at most `most`, because the lock is held meanwhile. The first is
+// Takes this worker's share of the shared queue, but at most `most`, because the lock is held during this. The first is
 // returned, the others go to this worker's deques, where thieves find them. Fibers that were woken go before the
 // others.
 job* scheduler::take_injected(std::size_t most) noexcept {
   const std::size_t length = home_.injected.size();
   if (length == 0) return nullptr;
 #ifdef ULEXITE_DEBUG_MIGRATE
-  // For tests: a fiber that ran here last is left to another worker, a few times.
+  // For tests: leaves a fiber that ran here last to another worker, a few times.
   for (int attempt = 0; attempt < 8; ++attempt) {
     intrusive_queue<job> one, woken_one;
     home_.injected.take(1, one, woken_one);
@@ -145,9 +143,9 @@ job* scheduler::steal(bool slots_too) noexcept {
   return nullptr;
 }
 
-// Whether the victim dispatches nothing for about 3 us, as in Go. The fiber in its slot and the one that woke it are
-// likely to wake each other again. On two workers they would contend for the channel between them for each item. So the
-// slot is left to the victim, unless the fiber there waits for longer than it would take to travel.
+// Whether the victim dispatches nothing for about 3 us, as in Go. The fiber in its slot and its waker are likely to
+// wake each other again. On two workers they would contend for the channel between them for each item. So the victim
+// keeps its slot, unless the fiber there waits for longer than its migration would take.
 bool scheduler::stands_still(const scheduler& victim) noexcept {
   const auto before = victim.counters().dispatches.get();
   for (int i = 0; i < 128 && victim.has_slot(); ++i) cpu_relax();
@@ -171,10 +169,10 @@ job* scheduler::take_from_others(bool slots_too) noexcept {
   return nullptr;
 }
 
-// Looks for work for about as long as a sleep and a wake take, and then returns null. Only so many workers search at a
-// time (begin_search); the others go to sleep at once. A publisher wakes no worker while one searches. So a searcher
-// must not stop without a last check, which the parker makes. A patient thief searches on without taking, and so keeps
-// others from being woken for fibers that are not worth a theft.
+// Looks for work for about as long as a sleep and a wake take, and then returns null. The number of searching workers
+// is limited (begin_search); the others go to sleep directly. A publisher wakes no worker while one searches. So a
+// searcher must not stop without a last check, which the parker makes. A patient thief searches on without taking, and
+// so keeps others from being woken for fibers that are not worth a theft.
 job* scheduler::search() noexcept {
   if (home_.parker.counts().awake() <= 1) return take_injected(tuning::inject_batch);  // no victim is awake
   if (!home_.parker.begin_search(*this)) return nullptr;
@@ -201,7 +199,7 @@ job* scheduler::search() noexcept {
   }
 }
 
-// One turn of the event loop without blocking. Null at once if another worker polls it or sleeps in it.
+// One turn of the event loop without blocking. Null, without a poll, if another worker polls it or sleeps in it.
 job* scheduler::poll_events(bool run_first) noexcept {
   if (!home_.parker.try_acquire_poller(*this)) return nullptr;
   event_list ready;
