@@ -63,8 +63,8 @@ agent* task_pool::take_one(unsigned size_class) {
 
 // Lock held. Up to `most` new blocks, at least one, from the open slab of their class. They are in the order of their
 // addresses, which suits the processor's prefetcher. The agent of a block is made once, and stays an agent while the
-// block is unused, because a walk over all blocks may read it at any time. The count is stored after that: the walk
-// reads the count first.
+// block is unused. A walk over all blocks may read it at any time. The count is stored after that: the walk reads the
+// count first.
 task_pool::cache::free_list task_pool::carve(unsigned size_class, unsigned most) {
   slab*& open = open_[size_class];
   const std::size_t block_size = granule * (size_class + 2), places = places_of(block_size);
