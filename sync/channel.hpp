@@ -6,6 +6,8 @@
 //   a receiver waits  implies  the buffer is empty and no sender waits
 //   a sender waits    implies  the buffer is full (or there is none) and no receiver waits
 //   closed            implies  no agent waits
+//
+// Checked by tests/model/channel_model.cpp.
 
 #include <ulexite/base/biased_lock.hpp>
 #include <ulexite/base/error.hpp>

@@ -11,10 +11,7 @@
 // MUTANT: looked_at_afterwards the taker reads the branch after it has published the fate
 // MUTANT: not_prepared         the waiter is stored before its word is prepared
 
-#include <ulexite/runtime/fork/branch_fate.hpp>
-#include <ulexite/runtime/queue/deque.hpp>
-
-#include "relacy_fibers.hpp"
+#include "relacy_library.hpp"
 
 enum class mutation {
   none,
@@ -29,6 +26,14 @@ enum class mutation {
 };
 constexpr auto mutant = mutation::ULEXITE_MUTANT;
 
+using class_orders = model::orders;
+using detail_orders = model::orders;
+
+#include "relacy_agents.hpp"
+
+#include <ulexite/runtime/fork/branch_fate.hpp>
+#include <ulexite/runtime/queue/deque.hpp>
+
 using atomics = model::relacy_atomics<>;
 
 using news_atomics =
@@ -40,7 +45,6 @@ using deque_atomics =
     model::relacy_atomics<model::orders_of<mutant, model::by<mutation::no_light_fence, model::no_light_fence>,
                                            model::by<mutation::no_heavy_fence, model::no_heavy_fence>>>;
 
-using agent = model::fibers<atomics>::agent;
 using ulexite::detail::deque_order;
 
 constexpr std::uintptr_t given_back = 1, as_fiber = 3;
@@ -48,7 +52,7 @@ constexpr std::uintptr_t given_back = 1, as_fiber = 3;
 struct branch {
   rl::var<int> frame;  // of the forking fiber: read by a taker, written after the branch has ended
   rl::var<int> fiber;  // made by the taker
-  ulexite::detail::branch_fate<agent, news_atomics> fate;
+  ulexite::detail::branch_fate<model::fiber, news_atomics> fate;
   int calls = 0;
 
   void call() { RL_ASSERT(++calls == 1); }
@@ -66,14 +70,14 @@ struct branch {
     if (mutant == mutation::looked_at_afterwards) RL_ASSERT(int(frame($)) != 7);
   }
   void publish(std::uintptr_t what) {
-    if (agent* const waiter = fate.publish(what)) waiter->resume();
+    if (model::fiber* const waiter = fate.publish(what)) waiter->resume();
   }
 
   // The forking fiber, when it could not take the branch back.
-  void wait(agent& self) {
+  void wait(model::fiber& self) {
     const bool waits = fate.known() == 0 && fate.wait_for(self);
     if (waits && mutant == mutation::not_prepared) self.word.prepare();
-    if (waits) self.suspend(nullptr, model::cancellable::no, model::timed::no);
+    if (waits) self.suspend(nullptr, true, false, false);
     const std::uintptr_t told = fate.known();
     RL_ASSERT(told == given_back || told == as_fiber);
     if (told == as_fiber) {
@@ -91,7 +95,7 @@ struct branch {
 struct each_is_called_once : rl::test_suite<each_is_called_once, 3> {
   branch branches[2];
   ulexite::detail::deque<branch, 2, deque_order::last_in_first_out, deque_atomics> forks;
-  agent forker;
+  model::fiber forker;
   atomics::atomic<int> left{0};  // 1: the fiber continues on the other worker; 2: it stayed
 
   void thread(unsigned id) {

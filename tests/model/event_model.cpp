@@ -14,7 +14,7 @@
 //   sync/event.cpp: queue_.claim_all(woken); => queue_.claim_all(woken); model::pause_by_chance();
 // MUTANT: left_linked      a waiter that has timed out leaves its node in the queue
 //   sync/wait/wait_queue.hpp: if (node.linked()) intrusive_list<wait_node>::remove(node); =>
-//   sync/event.cpp: detail::wait_node node(self); => auto& node = model::left_behind<detail::wait_node>(self);
+//   sync/event.cpp: detail::wait_node node(self); => model::left_behind<detail::wait_node> left(self); auto& node = left.node;
 
 #include "relacy_library.hpp"
 

@@ -15,7 +15,7 @@
 //   sync/mutex.cpp: next | (word & contended_bit), => next,
 // MUTANT: left_linked         a waiter that has timed out does not unlink its node
 //   sync/mutex.cpp: != detail::wake_reason::notified) {\n      forget(waiter); => != detail::wake_reason::notified) {
-//   sync/mutex.cpp: detail::mutex_waiter waiter(self); => auto& waiter = model::left_behind<detail::mutex_waiter>(self);
+//   sync/mutex.cpp: detail::mutex_waiter waiter(self); => model::left_behind<detail::mutex_waiter> left(self); auto& waiter = left.node;
 // MUTANT: notification_lost   a wait that was notified and has timed out forgets the notification
 //   sync/condition_variable.cpp: if (node.notified) return std::cv_status::no_timeout; =>
 // MUTANT: given_up_early      an unlock reads the mutex after its release, when the next owner may have destroyed it

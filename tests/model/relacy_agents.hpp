@@ -9,6 +9,8 @@
 // EDIT: the links of a list, which a lock guards
 //   base/intrusive_list.hpp: list_hook* before = nullptr; => model::checked<list_hook*> before = nullptr;
 //   base/intrusive_list.hpp: list_hook* after = nullptr; => model::checked<list_hook*> after = nullptr;
+// EDIT: the record of the calling fiber, which Relacy's threads do not have in the register that the text reads
+//   runtime/wait/current.hpp: current_execution* address;\n => return this_thread_execution();\n  current_execution* address;\n
 
 namespace ulexite {
 namespace std {
@@ -38,11 +40,17 @@ using ulexite::detail::claim_result;
 using ulexite::detail::spin_lock;
 using ulexite::detail::wake_reason;
 
-// A node that outlives its frame. For a mutant that leaves it in a queue: the queue stays valid.
+// A node for a mutant that leaves it in a queue: destroyed with its frame, but its memory is not used for other things,
+// so that Relacy reports the next access.
 template <class Node>
-Node& left_behind(ulexite::detail::agent& waiter) {
-  return *::new (std::malloc(sizeof(Node))) Node(waiter);
-}
+struct left_behind {
+  Node& node;
+
+  template <class... Values>
+  explicit left_behind(ulexite::detail::agent& waiter, const Values&... values)
+      : node(*::new(std::malloc(sizeof(Node))) Node(waiter, values...)) {}
+  ~left_behind() { std::destroy_at(&node); }
+};
 
 // For a mutant that few schedules break: lets other threads run first.
 inline void pause_by_chance() {
@@ -53,13 +61,48 @@ inline void pause_by_chance() {
 inline std::int64_t time_by_chance() { return 1'000'000'000 + 2'000'000 * std::int64_t(rl::rand(2)); }
 inline std::int64_t (*clock)() = time_by_chance;
 
-// A thread of Relacy's becomes a fiber by `begin`.
+// Some workers, by chance up to three, for texts that tell them apart. A fiber has one of them while it runs, and after a
+// wait another, or the same. The next to have a worker sees what the last one wrote.
+class workers {
+ public:
+  using name = ulexite::detail::scheduler*;
+
+  name take() {
+    unsigned which = rl::rand(count_);
+    while (taken_[which].exchange(1, rl::mo_acquire) == 1) {
+      which = (which + 1) % count_;
+      rl::yield(1, $);
+    }
+    return reinterpret_cast<name>(&taken_[which]);
+  }
+  static void give_back(name worker) {
+    reinterpret_cast<relacy_atomic<int, orders, false>*>(worker)->store(0, rl::mo_release);
+  }
+
+ private:
+  const unsigned count_ = 1 + rl::rand(3);
+  relacy_atomic<int, orders, false> taken_[3];
+};
+
+// A thread of Relacy's becomes a fiber by `begin`; without workers, one that is on none, as a plain thread.
 class fiber : public ulexite::detail::agent {
  public:
   fiber() { context_($) = 0; }
 
-  void begin() { of_thread[rl::thread_index()] = this; }
+  void begin(workers* on = nullptr) {
+    of_thread[rl::thread_index()] = this;
+    on_ = on;
+    here.agent = this;
+    come();
+  }
+  // By chance when others had time to wait, and to leave their workers.
+  void begin_late(workers* on) {
+    if (rl::rand(2)) pause_by_chance();
+    begin(on);
+  }
   static fiber& current() { return *of_thread[rl::thread_index()]; }
+
+  ulexite::detail::current_execution here;
 
   // The timer's thread: ends the wait with a time limit that is under way, or the next one; none after finish.
   void fire() {
@@ -73,6 +116,7 @@ class fiber : public ulexite::detail::agent {
   }
   // The end of the fiber.
   void finish() {
+    leave();
     std::unique_lock lock(timer_mutex_);
     finished_ = true;
     timer_changed_.notify_all();
@@ -102,7 +146,11 @@ class fiber : public ulexite::detail::agent {
     context_($) = 1;
     const bool waits = word.commit(prepared, cancellable);
     if (held) held->unlock();
-    if (waits) block();
+    if (waits) {
+      leave();
+      block();
+      come();
+    }
     context_($) = 0;
     if (timed) set_timer(false);
     return word.reason();
@@ -111,6 +159,12 @@ class fiber : public ulexite::detail::agent {
  private:
   static inline fiber* of_thread[16] = {};
 
+  void come() {
+    if (on_) here.scheduler = on_->take();
+  }
+  void leave() {
+    if (here.scheduler) workers::give_back(std::exchange(here.scheduler, nullptr));
+  }
   void block() {
     std::unique_lock lock(mutex_);
     while (!runnable_) changed_.wait(lock);
@@ -126,6 +180,7 @@ class fiber : public ulexite::detail::agent {
   relacy_mutex mutex_, timer_mutex_;
   relacy_condition_variable changed_, timer_changed_;
   bool runnable_ = false, armed_ = false, finished_ = false;
+  workers* on_ = nullptr;
 };
 
 }  // namespace model
@@ -164,10 +219,13 @@ inline const bool clock_is_the_models = [] {
   return true;
 }();
 
-constinit thread_local current_execution own_execution asm("ulexite_current_execution");
-current_execution& this_thread_execution() noexcept { return own_execution; }
+current_execution& this_thread_execution() noexcept { return model::fiber::current().here; }
 agent& this_agent() noexcept { return model::fiber::current(); }
-caller this_caller() noexcept { return {&this_agent(), nullptr}; }
+caller this_caller() noexcept { return {&this_agent(), this_thread_execution().scheduler}; }
+// With the chances of up to four choices in a row.
+std::uint32_t random_fraction(std::uint32_t) noexcept {
+  return static_cast<std::uint32_t>(((2 * std::uint64_t(rl::rand(24)) + 1) << 32) / 48);
+}
 bool runs_on_a_worker(const agent*) noexcept { return rl::rand(2); }
 void yield_if_budget_spent(agent&) noexcept {}
 

@@ -130,22 +130,25 @@ class library_atomic {
 // A plain variable of the library. Relacy reports accesses to it that nothing orders. See edit_text.py.
 template <class T>
 class checked {
+  using cell = std::conditional_t<std::is_enum_v<T>, int, T>;  // what Relacy can print
+
  public:
-  constexpr checked(T value = {}) noexcept : var_(value) {}
+  constexpr checked(T value = {}) noexcept : var_(static_cast<cell>(value)) {}
   checked(const checked& other) : checked(T(other)) {}
   checked& operator=(const checked& other) { return *this = T(other); }
   checked& operator=(T value) {
-    var_->operator()($) = value;
+    var_->operator()($) = static_cast<cell>(value);
     return *this;
   }
   checked& operator+=(T value) { return *this = *this + value; }
   checked& operator-=(T value) { return *this = *this - value; }
   checked& operator++() { return *this += 1; }
-  operator T() const { return var_->operator()($); }
+  checked& operator--() { return *this -= 1; }
+  operator T() const { return static_cast<T>(cell(var_->operator()($))); }
   T operator->() const { return *this; }
 
  private:
-  made_late<rl::var<T>> var_;
+  made_late<rl::var<cell>> var_;
 };
 
 }  // namespace model

@@ -4,7 +4,7 @@
 // MUTANT: left_linked         a waiter that has timed out does not unlink its node: a release ends its next wait, which
 //                             is for something else
 //   sync/semaphore.cpp: wait_queue::remove(node);\n =>
-//   sync/semaphore.cpp: wait_node node(self); => auto& node = model::left_behind<wait_node>(self);
+//   sync/semaphore.cpp: wait_node node(self); => model::left_behind<wait_node> left(self); auto& node = left.node;
 // MUTANT: lost_claim_served   a release gives a permit to a waiter after the end of its wait
 //   sync/semaphore.cpp: if (!claimed) continue; =>
 //   sync/semaphore.cpp: wait_queue::serve(claimed, woken); => if (claimed) wait_queue::serve(claimed, woken);

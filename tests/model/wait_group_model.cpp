@@ -14,7 +14,7 @@
 //   sync/wait_group.cpp: if (zero) queue_.claim_all(woken); => if (zero) queue_.claim_all(woken); model::pause_by_chance();
 // MUTANT: left_linked      a waiter that has timed out leaves its node in the queue
 //   sync/wait/wait_queue.hpp: if (node.linked()) intrusive_list<wait_node>::remove(node); =>
-//   sync/wait_group.cpp: detail::wait_node node(self); => auto& node = model::left_behind<detail::wait_node>(self);
+//   sync/wait_group.cpp: detail::wait_node node(self); => model::left_behind<detail::wait_node> left(self); auto& node = left.node;
 
 #include "relacy_library.hpp"
 
