@@ -10,10 +10,6 @@
 namespace {
 
 using namespace ulexite::test;
-namespace ux = ulexite;
-using namespace std::chrono_literals;
-using ux::testing::choose;
-using ux::testing::expect;
 
 // One that wants more permits than there are leaves, and those behind it must get theirs.
 void permits_behind_one_that_leaves() {
