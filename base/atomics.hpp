@@ -54,7 +54,8 @@ struct std_atomics {
     }
 #endif
   }
-  // The light fence, for pairs whose other side omits the heavy fence if the kernel has none (fences_are_asymmetric).
+  // The light fence, for pairs in which the other side omits the heavy fence if the kernel has none
+  // (fences_are_asymmetric).
   static void compiler_fence() noexcept {
 #if ULEXITE_TSAN
     tsan_fence();

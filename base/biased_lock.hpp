@@ -48,7 +48,7 @@ class basic_biased_lock {
     return lock_shared(worker);
   }
 
-  // Locking in two steps, for a caller with a fast path under the bias. Whether the lock is biased to `worker`, the
+  // Locking in two steps. It lets a caller have a fast path under the bias. Whether the lock is biased to `worker`, the
   // caller's. False for null.
   [[nodiscard]] bool favours(const void* worker) const noexcept {
     return favoured_.load(Atomics::relaxed) == name_of(worker);  // hint

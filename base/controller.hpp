@@ -32,7 +32,7 @@ class controller {
   static constexpr std::uint64_t passing_time = UINT64_MAX;
 
   enum class moment : std::uint8_t {
-    operation,  // the running fiber, the first candidate, has done something and need not wait
+    operation,  // the running fiber, the first candidate, has done something and does not have to wait
     left,       // it waits, has yielded or has ended; the candidates are in the order in which they became runnable
   };
 
@@ -70,9 +70,9 @@ inline bool controlled() noexcept {
 // Nanoseconds of the steady clock, or of the run.
 std::int64_t controlled_clock_ns() noexcept;
 
-// Ends an operation that never waits, and so does not count down the fiber's budget. In a deterministic run other
-// fibers may run here. Declare it first in a function: its destructor then runs last, with no spin lock held, and the
-// operation's object is no longer touched.
+// Ends an operation that never waits. Such an operation does not count down the fiber's budget. In a deterministic run
+// other fibers may run here. Declare it first in a function: its destructor then runs last, with no spin lock held, and
+// the operation's object is no longer touched.
 class yield_point {
  public:
   yield_point() = default;

@@ -33,7 +33,7 @@ class operation_cancelled : public std::system_error {
   explicit operation_cancelled(errc code) : std::system_error(make_error_code(code)) {}
 };
 
-// Thrown by a cancellation point of a fiber whose deadline (deadline_scope, timeout) has passed. Each later
+// Thrown by a cancellation point after the fiber's deadline (deadline_scope, timeout) has passed. Each later
 // cancellation point in the scope throws again.
 class deadline_exceeded : public operation_cancelled {
  public:

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which sanitizers this is built with, of g++ and clang: ULEXITE_ASAN and ULEXITE_TSAN are 0 or 1.
+// ULEXITE_ASAN and ULEXITE_TSAN are 1 if this is built with that sanitizer of g++ or clang, and 0 otherwise.
 
 #include <ulexite/base/standard.hpp>
 

@@ -1,5 +1,6 @@
-// How long it takes to stop the world: stop_world [WORKERS [ROUNDS]]. From a plain thread, over a runtime that is idle, one
-// whose fibers switch all the time, one whose fibers compute between safepoints, and one with a fiber that does not come.
+// How long it takes to stop the world: stop_world [WORKERS [ROUNDS]]. From a plain thread, over four runtimes. The
+// first is idle. In the second fibers switch all the time. In the third they compute between safepoints. The fourth has
+// a fiber that does not stop.
 
 #include <ulexite.hpp>
 

@@ -1,6 +1,6 @@
-# Finds libevent and defines the targets libevent::core and libevent::pthreads: from libevent's own package
-# configuration where it is installed, else with the help of pkg-config, else by searching. Debian's package has no
-# CMake configuration.
+# Finds libevent and defines the targets libevent::core and libevent::pthreads. It uses libevent's own package
+# configuration if that is installed, otherwise pkg-config, otherwise a search. Debian's package has no CMake
+# configuration.
 
 find_package(Libevent CONFIG QUIET COMPONENTS core pthreads)
 if(TARGET libevent::core AND TARGET libevent::pthreads)

@@ -23,11 +23,12 @@ endfunction()
 # them; a room sees of its layer only the headers that it USES.
 #
 # Headers live beside their sources and are included as <ulexite/LAYER/file.hpp>: in the build tree, under
-# add_subdirectory, and once installed. Installed are those that users may include, and what these include. Each layer
-# compiles against an include root of its own plus the roots of the layers it NEEDS (which its users see too) and HIDES
-# (which only its own .cpp files see), so an include that points upward, or around, does not compile: the table in
-# docs/architecture.md is enforced here. Each header is also compiled alone against what its layer's users see (target
-# all_verify_interface_header_sets), so a header that includes a hidden layer does not pass either.
+# add_subdirectory, and once installed. The headers that users may include are installed, and the headers that these
+# include. Each layer compiles against its own include root, and the roots of the layers that it NEEDS (which its users
+# see too) and HIDES (which only its own .cpp files see). So an include that points upward, or around, does not compile.
+# This enforces the table in docs/architecture.md. Each header is also compiled alone, against the layers that its
+# layer's users see (target all_verify_interface_header_sets). So a header that includes a hidden layer does not pass
+# either.
 #
 # LIBRARIES are the third-party targets that the layer's own sources may use. INTO is the library that the layer becomes a
 # part of: ulexite, unless another is named.
@@ -72,7 +73,8 @@ function(ulexite_layer layer)
   # __FILE__, debug info and sanitizer reports name the file in the source tree, not the link to it.
   target_compile_options(${target}
     PUBLIC -ffile-prefix-map=${root}/ulexite=${PROJECT_SOURCE_DIR}
-    # Nobody replaces our functions one by one in a shared library, so g++ may inline them in position-independent code.
+    # No program replaces single functions of a shared library of ours, so g++ may inline them in position-independent
+    # code.
     PRIVATE -fstack-clash-protection -fno-semantic-interposition)
   ulexite_common_options(${target})
   target_link_libraries(${target} PUBLIC ${arg_NEEDS} PRIVATE ${arg_HIDES} ${arg_LIBRARIES})

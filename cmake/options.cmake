@@ -33,13 +33,13 @@ if(ULEXITE_SANITIZE)
   add_compile_options(-fsanitize=${ULEXITE_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${ULEXITE_SANITIZE})
   if(ULEXITE_SANITIZE MATCHES "undefined")
-    # vptr opens a pipe to see whether an object can be read, on any thread and at any time: it would disturb whoever
-    # counts descriptors, and report a wrong object where there are none left.
+    # vptr opens a pipe to see whether an object can be read, on any thread and at any time. It would disturb tests that
+    # count descriptors, and report a wrong object when no descriptor is left.
     add_compile_options(-fno-sanitize-recover=undefined -fno-sanitize=vptr)
   endif()
 endif()
 
-# Definitions that change what the headers say; whoever includes them must agree, so they are public.
+# Definitions that change the headers. All code that includes these must agree, so they are public.
 set(ulexite_definitions "")
 foreach(option IN ITEMS ULEXITE_CHAOS ULEXITE_DEBUG_MIGRATE ULEXITE_BOOST_SWITCH)
   if(${option})
@@ -50,7 +50,7 @@ endforeach()
 # Warnings for code of ours. Users of the library never get them.
 function(ulexite_warnings target)
   target_compile_options(${target} PRIVATE
-    # g++'s full -Wshadow minds a parameter that has the name of a type or a member function; clang's does not.
+    # g++'s full -Wshadow also warns about a parameter with the name of a type or a member function; clang's does not.
     $<IF:$<CXX_COMPILER_ID:GNU>,-Wshadow=local,-Wshadow>
     -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast
     -Wcast-qual -Wundef
@@ -61,7 +61,7 @@ function(ulexite_warnings target)
     $<$<BOOL:${ULEXITE_WERROR}>:-Werror>)
 endfunction()
 
-# What each layer is compiled with.
+# The flags of each layer.
 function(ulexite_common_options target)
   ulexite_warnings(${target})
   target_compile_definitions(${target} PUBLIC ${ulexite_definitions})

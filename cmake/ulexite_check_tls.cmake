@@ -1,6 +1,6 @@
 # ulexite_check_tls(<target> [ARGUMENTS <argument>...])
 #
-# Looks at <target>, a program or a shared library, with tools/tls_check each time it is linked: the build fails when it
+# Checks <target>, a program or a shared library, with tools/tls_check each time it is linked. The build fails if it
 # keeps an address of thread-local data over a call that may let the fiber change its thread. x86-64 only; needs objdump
 # and Python 3. ARGUMENTS go to tls_check: --roots REGEX, --calm REGEX.
 find_file(ulexite_tls_check tls_check REQUIRED NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH

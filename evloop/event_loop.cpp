@@ -1,6 +1,6 @@
-// The event loop on libevent: one registration per descriptor for its life, edge-triggered, in both directions; one
-// eventfd for wake, one timerfd for the deadlines (timers.hpp). libevent's own timers and one-shot events stay unused:
-// they cost a system call per wait.
+// The event loop on libevent. Each descriptor has one registration for its life, edge-triggered, in both directions.
+// There is one eventfd for wake, and one timerfd for the deadlines (timers.hpp). libevent's own timers and one-shot
+// events stay unused: they cost a system call per wait.
 //
 // State
 //   wake_pending  a wake was called and no wait has returned since. Set by wake, cleared by wait as its last step.
@@ -11,16 +11,16 @@
 //                 opened again.
 //
 // Pairings
-//   A  wake exchanges wake_pending to true  ->  wait exchanges it to false: writes before the wake are visible after
+//   A  wake exchanges wake_pending to true  ->  wait exchanges it to false. Writes before the wake are visible after
 //      the wait, even if the wake found the flag set and wrote no eventfd.
 //
 // No wake is lost. First case: a wake finds the flag clear. It sets the flag and writes the eventfd. Until a wait
-// clears the flag, a wait that begins sees it and does not block. This holds even if a poll has consumed the edge: the
-// kernel orders the write, which follows the setting of the flag, before the poll's return. A wait that missed the flag
-// had not consumed the edge, so the edge ends it. Second case: a wake finds the flag set. Then some wait has not
-// cleared it yet. That wait ends by the first case, and clears the flag after this wake. It is "the present or the next
-// wait". The write of a wake may follow after a wait has seen and cleared the flag. Then some later wait ends early,
-// which is allowed.
+// clears the flag, a wait that begins sees it and does not block. This holds even if a poll has consumed the edge. The
+// write follows the setting of the flag, and the kernel orders the write before the poll's return. A wait that missed
+// the flag had not consumed the edge, so the edge ends it. Second case: a wake finds the flag set. Then some wait has
+// not cleared it yet. That wait ends by the first case, and clears the flag after this wake. It is "the present or the
+// next wait". The write of a wake may follow after a wait has seen and cleared the flag. Then some later wait ends
+// early, which is allowed.
 //
 // Checked by tests/model/event_loop_model.cpp.
 
@@ -118,8 +118,8 @@ event_loop::state::state(std::size_t shards)
   watch_own(alarm_registration, deadlines.descriptor());
 }
 
-// Registers a descriptor whose edge only ends a blocking turn. It is never read, because each write or expiry is a new
-// edge anyway.
+// Registers a descriptor for one purpose: its edge ends a blocking turn. It is never read, because each write or expiry
+// is a new edge anyway.
 void event_loop::state::watch_own(struct ::event& event, int fd) {
   event_assign(&event, base.get(), fd, EV_READ | EV_ET | EV_PERSIST, [](evutil_socket_t, short, void*) {}, nullptr);
   if (event_add(&event, nullptr) != 0) {

@@ -52,7 +52,7 @@ class event_loop {
   void close(fd_source& source, event_list& woken) noexcept;
   // Waits for `event` to become ready in `direction`. False: it is ready already (or the source is closed), and the
   // event was not taken. An earlier readiness that was not consumed counts, so false may be stale. A fired event may be
-  // stale too (just after open, from the former use of the descriptor's number). So try the system call, and on EAGAIN
+  // stale too (just after open, from an earlier use of the descriptor's number). So try the system call, and on EAGAIN
   // arm again. At most one event per direction; a second one is a panic. Any thread.
   static bool arm(fd_source& source, direction direction, event& event) noexcept;
   // Takes `event` back, whether or not it fired. After the return the loop does not touch it. Any thread.

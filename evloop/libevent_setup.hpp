@@ -16,7 +16,7 @@ void set_up_libevent();
 // (see fd_pool).
 class quiet_scope {
  public:
-  // `mute` also drops libevent's messages, for a call whose failure is reported in another way.
+  // `mute` also drops libevent's messages, because the caller reports a failure in another way.
   explicit quiet_scope(bool mute = false) noexcept;
   ~quiet_scope();
   quiet_scope(const quiet_scope&) = delete;

@@ -17,8 +17,8 @@ namespace ulexite::detail {
 //
 // Per direction: waiting implies !ready. Closed implies that no event waits.
 //
-// The end of the stream is remembered for ever (`hung_up`). It can arrive in one edge with the last data, and a reader
-// that takes only this data would wait for an edge that never arrives. libevent reports only a shutdown (EPOLLRDHUP).
+// The end of the stream is remembered for ever (`hung_up`). It can arrive in one edge with the last data. A reader that
+// takes only this data would then wait for an edge that never arrives. libevent reports only a shutdown (EPOLLRDHUP).
 // Errors, and the hang-up of a pipe, arrive as plain edges of both directions. So a waiter may arm after a short read
 // of a stream socket that had no error, and always after EAGAIN.
 //

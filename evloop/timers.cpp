@@ -47,8 +47,8 @@ void timers::arm(timer_event& timer, std::int64_t deadline, std::size_t shard) n
     timer.shard = static_cast<std::uint32_t>(shard);
     home.heap.push(timer);
     home.armed.store(home.heap.size(), std::memory_order_relaxed);  // counter
-    // From here on the timer may fire and be gone. Read before the store, earliest is what the heap's top was: we hold
-    // the lock.
+    // From here on the timer may fire and be destroyed. `earliest` is still the heap's top before this arm, because we
+    // hold the lock.
     if (home.earliest.load(std::memory_order_relaxed) <= deadline) return;  // written under this lock
     home.earliest.store(deadline, std::memory_order_seq_cst);               // A
   }
@@ -89,7 +89,7 @@ void timers::fire(event_list& ready) noexcept {
   }
 }
 
-// Fires a batch, so that a million due timers do not keep everybody else off the shard. True: there are more.
+// Fires a batch, so that a million expired timers do not keep other threads off the shard. True: there are more.
 bool timers::fire_some(shard_state& shard, std::int64_t time, event_list& ready) noexcept {
   std::lock_guard guard(shard.lock);
   for (int turn = 0; turn < 64 && shard.heap.earliest() <= time; ++turn) {
@@ -119,7 +119,8 @@ bool timers::begin_wait() noexcept {
   }
   const bool stands = alarm_ > time && alarm_ <= deadline;  // in the future, so it has not fired yet
   if (!stands) set_alarm(deadline);
-  wake_at_.store(alarm_, std::memory_order_relaxed);  // only lowers the announcement: who misses it comes for the lock
+  wake_at_.store(alarm_,
+                 std::memory_order_relaxed);  // only lowers the announcement: an armer that misses it takes the lock
   return true;
 }
 
@@ -128,7 +129,7 @@ void timers::end_wait() noexcept {
   wake_at_.store(nobody, std::memory_order_relaxed);  // an armer that misses it takes the lock, and sees it there
 }
 
-// Sees to it that the blocked thread, if it is still there, wakes at `deadline`.
+// If a thread is still blocked, ensures that it wakes at `deadline`.
 void timers::hasten(std::int64_t deadline) noexcept {
   std::lock_guard guard(alarm_lock_);
   if (deadline >= wake_at_.load(std::memory_order_relaxed)) return;  // written under this lock
@@ -136,8 +137,8 @@ void timers::hasten(std::int64_t deadline) noexcept {
   wake_at_.store(deadline, std::memory_order_relaxed);  // as in begin_wait
 }
 
-// Called with alarm_lock_ held. An alarm in the past fires at once. INT64_MAX needs no system call: it is only asked
-// for when the last alarm is over, and a timerfd that has fired is silent.
+// Called with alarm_lock_ held. An alarm in the past fires immediately. INT64_MAX needs no system call: it is only
+// requested after the last alarm, and a timerfd that has fired is silent.
 void timers::set_alarm(std::int64_t deadline) noexcept {
   alarm_ = deadline;
   if (deadline == INT64_MAX) return;

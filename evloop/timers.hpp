@@ -5,27 +5,28 @@
 // not wake the blocked thread now, only in time.
 //
 // State
-//   shard::earliest  the deadline on top of the heap; INT64_MAX: it is empty. Written under the shard's lock.
-//                    Stale low: a wait ends too early and is repeated. Stale high: excluded by A and B, the armer helps.
+//   shard::earliest  the deadline on top of the heap; INT64_MAX: it is empty. Written under the shard's lock. Stale
+//                    low: a wait ends too early and is repeated. A and B exclude "stale high": the armer helps.
 //   shard::armed     the size of the heap. Written under the shard's lock. A counter.
-//   wake_at_         nobody: no thread is blocked. Else the latest time at which the blocked thread wakes by itself;
-//                    INT64_MAX: not before something else wakes it. Written under alarm_lock_.
-//   alarm_           what the timerfd was set to last, perhaps in the past; INT64_MAX: nothing. Under alarm_lock_.
+//   wake_at_         `nobody`: no thread is blocked. Otherwise the latest time at which the blocked thread wakes by
+//                    itself. INT64_MAX: it sleeps until an event or a wake. Written under alarm_lock_.
+//   alarm_           the last time set in the timerfd, perhaps in the past; INT64_MAX: none. Under alarm_lock_.
 //                    Implies: while wake_at_ is a time, alarm_ == wake_at_.
 //
 // Pairings
 //   A  arm stores earliest, then loads wake_at_ (B's word), both seq_cst.
 //   B  begin_wait stores wake_at_, then loads earliest (A's word), both seq_cst.
-//      The four are in one total order: if B's load misses the new deadline, A's load comes after B's store and sees
-//      the announcement, or what begin_wait or end_wait made of it later. An arm that sees a time not after its
-//      deadline, or nobody, has nothing to do: the wait ends in time, and the next one stores wake_at_ after A's load,
-//      so its B sees the deadline. Only the new earliest of a shard has to look: a timer behind another one is looked
-//      at again when that one's time has come, since earliest never passes over a timer that is armed. A and B only
-//      decide who sets the timerfd; the timers themselves are published by their shard's lock.
+//      The four are in one total order. If B's load misses the new deadline, A's load is after B's store. So it sees
+//      the announcement, or a later store by begin_wait or end_wait. If arm sees a time not after its deadline, it has
+//      nothing to do, because the wait ends in time. If arm sees `nobody`, it has nothing to do either. The next wait
+//      stores wake_at_ after A's load, so its B sees the deadline. An arm reads wake_at_ only if its timer is the new
+//      earliest of its shard. A timer behind another one is checked when the other one has fired or was cancelled. The
+//      reason: `earliest` never exceeds the deadline of an armed timer. A and B only decide which thread sets the
+//      timerfd. The timers themselves are published by their shard's lock.
 //
-// What must not happen is a thread blocked beyond a deadline. Setting the timerfd is elided when it stands at or before
-// the wanted time and still in the future: it then fires too early, once, and the next wait sets it. That makes
-// timeouts that are armed and cancelled for each request cost one system call per timeout length, not one per wait.
+// No thread may stay blocked beyond a deadline. The timerfd is not set again if its time is in the future, and not
+// after the wanted time. Then it fires too early, once, and the next wait sets it. So time limits that are armed and
+// cancelled for each request cost one system call per length of the limit, not one per wait.
 //
 // Checked by tests/model/timers_model.cpp.
 
@@ -56,11 +57,11 @@ class timers {
   [[nodiscard]] std::int64_t next_deadline() const noexcept;
   [[nodiscard]] std::size_t armed() const noexcept;
 
-  // Appends the timers that are due and could be claimed: in order within a shard, shard by shard. The turning thread.
+  // Appends the expired timers that it could claim: in order within a shard, shard by shard. The turning thread.
   void fire(event_list& ready) noexcept;
 
   // Announces that the turning thread is about to block, and sets the timerfd for the earliest deadline. False: a timer
-  // is due already, nothing is announced, and it must not block.
+  // has expired already. Then nothing is announced, and the thread must not block.
   [[nodiscard]] bool begin_wait() noexcept;
   // Takes the announcement back.
   void end_wait() noexcept;

@@ -3,7 +3,7 @@
 // A log that delays no fiber. A separate thread writes it. Lines that are not read in time are dropped, and counted.
 //
 // spdlog's other loggers write in the calling thread, and hold a std::mutex. With a slow disk, or a pipe that is not
-// read, they would block each worker in turn, with all of its fibers.
+// read, they would block one worker after the other, with all of its fibers.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -34,7 +34,7 @@ class bounded_output {
 
   // Shares the open file of `fd`, and does not change it. Throws std::system_error.
   explicit bounded_output(int fd) : bounded_output(own(fd), "cannot write to descriptor " + std::to_string(fd)) {}
-  // Appends to a file, whose folder is made if need be. Throws std::system_error naming the file.
+  // Appends to a file. Makes the file's folder if it is missing. Throws std::system_error naming the file.
   explicit bounded_output(const std::filesystem::path& path)
       : bounded_output(opened(path), "cannot append to \"" + path.string() + '"') {}
   bounded_output(const bounded_output&) = delete;
@@ -118,8 +118,8 @@ class bounded_log {
   // the queue is full the oldest lines are lost. Any fiber.
   [[nodiscard]] const std::shared_ptr<spdlog::async_logger>& logger() const noexcept { return logger_; }
 
-  // Writes the remaining lines, and returns the number of lost lines. Blocks the thread meanwhile, for a slow reader up
-  // to a second. Nothing may be logged after it.
+  // Writes the remaining lines, and returns the number of lost lines. Blocks the thread during this time, with a slow
+  // reader for up to a second. Nothing may be logged after it.
   std::size_t finish() {
     if (!writer_) return lost_;
     sink_->output.end_at(bounded_output::clock::now() + std::chrono::seconds(1));

@@ -1,7 +1,7 @@
 #pragma once
 
-// Lets a fiber wait for SIGINT and SIGTERM. The examples share it. From then on SIGPIPE is ignored: if the reader of a
-// log or of standard output has closed, the write fails, but the server must not end.
+// Lets a fiber wait for SIGINT and SIGTERM. The examples share it. From then on SIGPIPE is ignored. If the reader of a
+// log or of standard output has closed it, the write fails, but the server continues.
 
 #include <ulexite/os/signal_set.hpp>
 

@@ -20,8 +20,8 @@ namespace ulexite::detail {
 
 [[gnu::used]] inline const char* const built_as = &ULEXITE_BUILT_AS;
 
-// State that the C++ runtime keeps per thread, but that belongs to a computation. A switch saves it from the thread,
-// and restores it in the thread on which the computation continues. Each thread that switches makes one object.
+// State that the C++ runtime keeps for each thread, although it belongs to a computation. A switch saves it from the
+// thread, and restores it in the thread on which the computation continues. Each thread that switches makes one object.
 struct switch_thread {
   switch_thread() noexcept;
 

@@ -18,8 +18,8 @@ struct resumable_job : job {
     wait_bits = bits;
     wait_since = since;
   }
-  // While times are measured: it is runnable since `stamp`, a time of the measurer's. The note of its last wait goes,
-  // because that wait is over.
+  // While times are measured: it is runnable since `stamp`, a time of the measurer's. The note of its last wait is
+  // dropped, because that wait is over.
   void note_runnable(std::uint32_t stamp) noexcept {
     wait_bits = wait_bits == 0 || wait_bits == fresh_runnable ? fresh_runnable : runnable;
     wait_since = stamp;

@@ -35,14 +35,14 @@ class basic_fiber_state {
   // Any thread. Exact for the thread that runs the fiber or may resume it, a hint for others.
   [[nodiscard]] fiber_phase phase() const noexcept { return state_.load(Atomics::relaxed); }  // hint
 
-  // fresh -> running. False, and no change, from any other phase. Called by the thread that is to run the fiber.
+  // fresh -> running. False, and no change, from any other phase. Called by the thread that will run the fiber.
   [[nodiscard]] bool start() noexcept { return advance(fiber_phase::fresh); }
 
   // running -> resumable, once the context is saved. Called by the thread that has just left the fiber.
   void saved() noexcept { state_.store(fiber_phase::resumable, Atomics::release); }  // A
 
   // resumable -> running. False, and no change, from any other phase: another thread runs it, or it is dead. Called by
-  // the thread that is to run the fiber.
+  // the thread that will run the fiber.
   [[nodiscard]] bool resume() noexcept { return advance(fiber_phase::resumable); }
 
   // running -> dead. Called by the thread that runs the fiber.

@@ -3,8 +3,8 @@
 // Stacks and their owners.
 //
 // Pairings
-//   A  the worker that puts a fiber on a stack (scheduler.cpp) stores owner, release  ->  the overflow handler, on the
-//      thread that faulted, loads it (stack_overflow.cpp), acquire: it sees the complete identity.
+//   A  the worker that puts a fiber on a stack (scheduler.cpp) stores owner, release  ->  the overflow handler loads it
+//      (stack_overflow.cpp), acquire. The handler runs on the thread that faulted. It sees the complete identity.
 
 #include <ulexite/base/cache_line.hpp>
 #include <ulexite/fiber/spawn_place.hpp>

@@ -52,7 +52,7 @@ bool kernel_installs_guards() noexcept {
   return installed;
 }
 
-// NOLINTBEGIN(concurrency-mt-unsafe): safe as long as no thread calls setenv meanwhile
+// NOLINTBEGIN(concurrency-mt-unsafe): safe if no thread calls setenv at the same time
 guard_policy make_policy() noexcept {
   guard_policy policy{guard_kind::install, default_budget()};
   if (const char* const budget = std::getenv("ULEXITE_STACK_GUARD_BUDGET")) {

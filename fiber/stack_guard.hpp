@@ -4,8 +4,8 @@
 //   installed   MADV_GUARD_INSTALL (Linux 6.13): faults when touched, costs no memory map, 0.3 us once.
 //   protected_  mprotect(PROT_NONE): faults when touched, but costs two memory maps. A process may have 65,530 maps by
 //               default (vm.max_map_count), so at most a quarter of them are used for guards.
-//   canary      words whose change is found when the stack is returned: late, and only if they were hit. It costs a
-//               page of memory. The first canary prints one warning for the process.
+//   canary      words that are compared when the stack is returned. So an overflow is found late, and only if it hit
+//               them. It costs a page of memory. The first canary prints one warning for the process.
 //
 // Environment variables for tests and difficult machines, read at the first use in a process:
 //   ULEXITE_STACK_GUARDS=install|mprotect|canary   the first kind to try (if it fails, the later kinds follow)

@@ -202,7 +202,7 @@ bool signal_stack::make() noexcept {
   return true;
 }
 
-// If other code has installed another signal stack meanwhile, that one stays.
+// If other code has installed another signal stack since then, that one stays.
 signal_stack::~signal_stack() {
   if (!memory_) return;
   stack_t present{};

@@ -78,8 +78,8 @@ stack* sort(stack* list) noexcept {
   return list;
 }
 
-// Commits the topmost page, which each fiber needs, of stacks without memory. For many at once this costs less than
-// page faults (docs/memory.md).
+// Commits the topmost page, which each fiber needs, of stacks without memory. For many stacks together this costs less
+// than page faults (docs/memory.md).
 void prefault(stack* list) noexcept {
   iovec tops[64];
   while (list) {

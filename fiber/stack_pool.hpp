@@ -47,7 +47,7 @@ class stack_pool {
   // Trims every pool.
   static std::size_t trim_all(bool all = false) noexcept;
 
-  // Bytes of each stack, besides its guard.
+  // Bytes of each stack, without its guard.
   [[nodiscard]] std::size_t stack_size() const noexcept { return stack_size_; }
   [[nodiscard]] std::size_t carved() const noexcept;  // stacks ever made, except those kept
   [[nodiscard]] std::size_t unused() const noexcept;  // of these, in the pool now

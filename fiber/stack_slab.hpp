@@ -22,9 +22,9 @@ class stack_slab {
   // is set.
   static stack_slab* make(std::size_t stack_size) noexcept;
 
-  // The stack whose space, with its guard, contains `address`, or null. Async-signal-safe, wait-free.
+  // The stack with `address` in its space or its guard, or null. Async-signal-safe, wait-free.
   static const stack* holding(const void* address) noexcept;
-  // The stack whose guard contains `address`, or null. Async-signal-safe, wait-free. It does not check that the guard
+  // The stack with `address` in its guard, or null. Async-signal-safe, wait-free. It does not check that the guard
   // exists, so use it only for an address that faulted.
   static const stack* guarded(const void* address) noexcept;
 

@@ -9,7 +9,7 @@
 
 // Calls visit(data) so that any unwinder takes it for a call of the computation that was suspended in `frame`
 // (context::frame). _Unwind_Backtrace or backtrace(3), called there, returns the computation's frames after two own
-// frames. visit runs on the caller's stack. The computation must stay suspended meanwhile.
+// frames. visit runs on the caller's stack. The computation must stay suspended during the call.
 extern "C" void ulexite_call_below(void* frame, void (*visit)(void*), void* data);
 
 namespace ulexite::detail {

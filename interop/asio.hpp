@@ -11,7 +11,7 @@
 //   written
 //
 // A Boost error that leaves a handler of tcp_listener::serve is not a std::system_error. So serve's default report
-// cannot tell the errors that clients cause: catch Boost's errors in the handler. http::read_some of an eager parser
+// cannot recognise errors that clients cause: catch Boost's errors in the handler. http::read_some of an eager parser
 // waits for more than the chunk in hand. To forward a body as it arrives, do not make the parser eager.
 //
 // Give each buffer that Beast reads into a maximum: `flat_buffer buffer(64 * 1024)`. header_limit and body_limit bound

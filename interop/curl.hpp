@@ -81,8 +81,8 @@ class curl_multi {
     return next_to_end();
   }
 
-  // Makes one transfer, as curl_easy_perform does. Waits until it has ended. Other added transfers progress meanwhile;
-  // next() returns those that end. A cancellation point: gives the transfer up and throws operation_cancelled.
+  // Makes one transfer, as curl_easy_perform does. Waits until it has ended. Other added transfers progress during the
+  // call; next() returns the ended ones. A cancellation point: gives the transfer up and throws operation_cancelled.
   CURLcode perform(CURL* easy) {
     add(easy);
     try {

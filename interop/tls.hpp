@@ -148,11 +148,11 @@ class tls_session {
 }  // namespace detail
 
 // A TLS stream over another stream. `Stream` is tcp_stream, or any class with read_some and write_some in both forms.
-// The stream below must outlive this one, and nothing else may use it meanwhile. One fiber or thread may read while
-// another writes. The first operation makes the handshake, unless handshake() was called before. An idle connection
-// keeps some 17 KiB, of which 14 are OpenSSL's. To this add the stream below, and its fiber. OpenSSL runs on the stack
-// of the worker's thread (on_thread_stack), so the fiber's stack stays small. Therefore your callbacks that OpenSSL
-// calls must not wait.
+// The stream below must outlive this one, and nothing else may use it during this time. One fiber or thread may read
+// while another writes. The first operation makes the handshake, unless handshake() was called before. An idle
+// connection keeps some 17 KiB; 14 of them are OpenSSL's. To this add the stream below, and its fiber. OpenSSL runs on
+// the stack of the worker's thread (on_thread_stack), so the fiber's stack stays small. Therefore your callbacks that
+// OpenSSL calls must not wait.
 template <class Stream>
   requires net::readable_stream<Stream> && net::writable_stream<Stream>
 class tls_stream {

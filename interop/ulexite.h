@@ -2,8 +2,8 @@
  * the linker is not g++). docs/embedding.md is a guide.
  *
  * Rules for all of it
- *   - Nothing throws. A function that can fail returns 0 or an error: an errno value or one of ULX_E...; a function
- *     that returns a pointer returns NULL, with the error in errno. Wrong use also prints a message on stderr.
+ *   - Nothing throws. A function that can fail returns 0 or an error: an errno value or one of ULX_E... If it returns a
+ *     pointer, it returns NULL instead, with the error in errno. Wrong use also prints a message on stderr.
  *   - A struct that the caller fills begins with its size, which ULX_INIT sets. Later versions only append fields, and
  *     0 is the default of each. A size of 0, and non-zero fields that this library does not know, are EINVAL.
  *   - A time is a number of nanoseconds; a deadline is a time of ulx_now(). ULX_FOREVER is no limit. With a deadline in
@@ -53,7 +53,7 @@ ULX_API const char* ulx_version(void) ULX_NOEXCEPT;
 
 #define ULX_FOREVER INT64_MAX
 
-/* Errors besides those of errno. */
+/* Errors in addition to those of errno. */
 enum {
   ULX_ECANCELED = 4001, /* the fiber was asked to stop */
   ULX_EDEADLINE,        /* the fiber's deadline (ulx_deadline_push) has passed */
@@ -94,8 +94,8 @@ typedef struct {
   /* Called at the start and the end of each thread that runs fibers (worker) or calls of ulx_blocking. */
   void (*thread_start)(void* user, bool worker);
   void (*thread_stop)(void* user, bool worker);
-  /* Called when a worker has nothing to do. It must call sleep(data) exactly once, which returns when there is work. It
-   * may call it through a function of a collector that need not stop this thread. */
+  /* Called when a worker has nothing to do. It must call sleep(data) exactly once, which returns when there is work.
+   * It may call it through a function of a collector that does not have to stop this thread. */
   void (*thread_idle)(void* user, void (*sleep)(void*), void* data);
 
   /* Called on the fiber's own stack, before and after its function. `data` is ulx_spawn_options.data, or the value that
@@ -189,15 +189,15 @@ ULX_API void ulx_safepoint(void) ULX_NOEXCEPT;
 ULX_API int ulx_park(int64_t deadline) ULX_NOEXCEPT;
 ULX_API void ulx_unpark(ulx_fiber* fiber) ULX_NOEXCEPT;
 
-/* Asks a fiber to stop: its present or next wait returns ULX_ECANCELED, and so does each later one. Returns true the
+/* Asks a fiber to stop: its present or next wait returns ULX_ECANCELED. Each later one does the same. Returns true the
  * first time. */
 ULX_API bool ulx_cancel(ulx_fiber* fiber) ULX_NOEXCEPT;
 /* A cancellation point without a wait. Returns 0, ULX_ECANCELED or ULX_EDEADLINE. */
 ULX_API int ulx_check(void) ULX_NOEXCEPT;
-/* While on, the calling fiber ignores requests to stop and its deadline. Returns the former setting. */
+/* While on, the calling fiber ignores requests to stop and its deadline. Returns the previous setting. */
 ULX_API bool ulx_shield(bool on) ULX_NOEXCEPT;
-/* A deadline for the caller until the pop, and for fibers that it spawns meanwhile: their waits return ULX_EDEADLINE. A
- * nested deadline can only be nearer. The fiber that pushed pops, in reverse order. */
+/* A deadline for the caller until the pop, and for fibers that it spawns before the pop: their waits return
+ * ULX_EDEADLINE. A nested deadline can only be nearer. The fiber that pushed pops, in reverse order. */
 typedef struct {
   int64_t outer;
   bool expired;
@@ -223,7 +223,7 @@ ULX_API int ulx_strand_wait(ulx_strand* strand) ULX_NOEXCEPT;
 /* Moves the calling fiber into a strand of its own runtime, or out of its strand if NULL. */
 ULX_API int ulx_migrate_to(ulx_strand* strand) ULX_NOEXCEPT;
 
-/* Keeps the calling fiber on its thread until as many calls of unpin. It may wait meanwhile. */
+/* Keeps the calling fiber on its thread until as many calls of unpin. It may wait during this time. */
 ULX_API int ulx_pin(void) ULX_NOEXCEPT;
 ULX_API int ulx_unpin(void) ULX_NOEXCEPT;
 /* Until as many calls of allow, a call that would have to wait returns ULX_EUSAGE. */
@@ -330,9 +330,9 @@ typedef struct {
   uint32_t line;
   const void* code; /* the address that spawned it */
   void* data;       /* ulx_data() */
-  /* What a collector scans: [sp, high) of its stack. All NULL: it has none yet. sp alone NULL: it runs. Then `low` is
-   * replaced by the stack pointer of the thread that stands there, which in a stopped world is the visitor's own. If no
-   * thread stands there, it was just being switched, and all of [low, high) counts. */
+  /* The part of its stack that a collector must scan: [sp, high). All NULL: it has none yet. sp alone NULL: it runs.
+   * Then scan from the stack pointer of the thread that is between low and high. In a stopped world this is the
+   * visitor's own thread. If no thread is there, the fiber was just being switched: scan all of [low, high). */
   const void* low;
   const void* sp;
   const void* high;
@@ -340,9 +340,9 @@ typedef struct {
   size_t record_size;
 } ulx_fiber_info;
 
-/* Calls visit(user, info) for every fiber. It takes no lock, allocates nothing and makes no system call, so a collector
- * may call it while it has stopped all threads at any point. Exact while nothing runs; otherwise only id, state and
- * place are reliable. */
+/* Calls visit(user, info) for every fiber. It takes no lock, allocates nothing and makes no system call. So a
+ * collector may call it while it has stopped all threads at any point. Exact while nothing runs; otherwise only id,
+ * state and place are reliable. */
 ULX_API void ulx_for_each_fiber(ulx_runtime* runtime, void (*visit)(void* user, const ulx_fiber_info* fiber),
                                 void* user) ULX_NOEXCEPT;
 /* The bounds of the fiber's stack that contains `address`. False if it is on no fiber's stack. May be called in signal
@@ -354,8 +354,8 @@ ULX_API size_t ulx_backtrace(const ulx_fiber_info* fiber, void** addresses, size
 
 /* Stops every worker except the caller's between two fibers. ULX_ETIMEDOUT after `patience` nanoseconds, and then
  * nothing is stopped; late(user, fiber), if not NULL, is called for the fibers that did not stop. ULX_EUSAGE while it
- * is stopped already, or another caller is about to stop it: fibers that may want it at the same time lock a ulx_mutex
- * before. Plain threads, ulx_blocking and ulx_block_enter are not stopped. The caller must not wait before
+ * is stopped already, or another caller is about to stop it. Fibers that may want it at the same time must lock a
+ * ulx_mutex before. Plain threads, ulx_blocking and ulx_block_enter are not stopped. The caller must not wait before
  * ulx_start_world, which it calls itself. */
 ULX_API int ulx_stop_world(ulx_runtime* runtime, int64_t patience, void (*late)(void* user, uint64_t fiber),
                            void* user) ULX_NOEXCEPT;

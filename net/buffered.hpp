@@ -11,10 +11,10 @@
 //   }
 //
 // They work over any stream with read_some or write_some in the two forms of net/tcp.hpp: tcp_stream, the ends of
-// pipes, or a class of yours. They do not own the stream, which must outlive them. Every operation has a throwing form
-// and one that sets a std::error_code, with the stream's errors. It waits, and is a cancellation point, only where it
-// uses the stream. An error, an expiry or a cancellation loses nothing: received bytes stay in the reader's buffer,
-// unsent bytes in the writer's. The next call continues there.
+// pipes, or a class of yours. They do not own the stream, which must outlive them. Every operation has two forms: one
+// throws, the other sets a std::error_code. The errors are the stream's. It waits, and is a cancellation point, only
+// where it uses the stream. An error, an expiry or a cancellation loses nothing: received bytes stay in the reader's
+// buffer, unsent bytes in the writer's. The next call continues there.
 //
 // Thread rule: one fiber or thread at a time may use a buffer. A reader and a writer over the same stream are
 // independent.
@@ -113,14 +113,14 @@ class buffered_reader {
   // The default limit of a line's length, in bytes.
   static constexpr std::size_t default_limit = 64 * 1024;
 
-  // `capacity` is the number of bytes that it requests from the stream at once.
+  // `capacity` is the number of bytes that it requests from the stream in one read.
   explicit buffered_reader(Stream& from, std::size_t capacity = 8192) noexcept : from_(from), buffer_(capacity) {}
   buffered_reader(const buffered_reader&) = delete;
   buffered_reader& operator=(const buffered_reader&) = delete;
 
   // Reads the next line, and returns it without its end, "\n" or "\r\n". nullopt at the end of the stream; the last
-  // line need not have an end. A line that has more than `limit` bytes with its end is std::errc::message_size. It
-  // stays in the buffer: a call with a larger limit reads it. Throws std::system_error, and std::bad_alloc.
+  // line may have no end. A line that has more than `limit` bytes with its end is std::errc::message_size. It stays in
+  // the buffer: a call with a larger limit reads it. Throws std::system_error, and std::bad_alloc.
   [[nodiscard]] std::optional<std::string_view> read_line(std::size_t limit = default_limit) {
     return line_of(until("\n", limit));
   }

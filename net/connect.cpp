@@ -101,10 +101,11 @@ class race {
 
 }  // namespace
 
-tcp_stream tcp_stream::connect_until(std::span<const endpoint> to, std::int64_t deadline, std::error_code& error,
-                                     const std::optional<endpoint>& local) try {
+tcp_stream tcp_stream::connect(std::span<const endpoint> to, relative_timeout timeout, std::error_code& error,
+                               const std::optional<endpoint>& local) try {
   error.clear();
-  if (to.size() == 1) return connect_until(to.front(), deadline, error, local);
+  if (to.size() == 1) return connect(to.front(), timeout, error, local);
+  const std::int64_t deadline = timeout.deadline();
   detail::throw_if_stopped();
   race candidates(local);
   if (!to.empty()) {
@@ -125,16 +126,16 @@ tcp_stream tcp_stream::connect_until(std::span<const endpoint> to, std::int64_t 
   return {};
 }
 
-tcp_stream tcp_stream::connect_until(std::string_view host, std::uint16_t port, std::int64_t deadline,
-                                     std::error_code& error) {
-  const auto found = detail::resolve_until(host, std::to_string(port), deadline, error);
+tcp_stream tcp_stream::connect(std::string_view host, std::uint16_t port, relative_timeout timeout,
+                               std::error_code& error) {
+  const auto found = resolve(host, std::to_string(port), timeout, error);
   if (error) return {};
-  return connect_until(found, deadline, error);
+  return connect(found, timeout, error);
 }
 
-tcp_stream tcp_stream::connect_until(std::string_view host, std::uint16_t port, std::int64_t deadline) {
+tcp_stream tcp_stream::connect(std::string_view host, std::uint16_t port, relative_timeout timeout) {
   std::error_code error;
-  tcp_stream made = connect_until(host, port, deadline, error);
+  tcp_stream made = connect(host, port, timeout, error);
   if (!error) return made;
   const bool numeric = host.find(':') != host.npos;
   const std::string name = numeric ? "[" + std::string(host) + "]" : std::string(host);
@@ -142,11 +143,10 @@ tcp_stream tcp_stream::connect_until(std::string_view host, std::uint16_t port, 
 }
 
 tcp_stream tcp_stream::connect(const address& to, const connect_options& options, std::error_code& error) {
-  const std::int64_t deadline = options.timeout ? detail::deadline_after(*options.timeout) : detail::no_deadline;
-  const auto found =
-      to.has_name() ? detail::resolve_until(to.host(), std::to_string(to.port()), deadline, error) : to.resolve(error);
+  const relative_timeout timeout = options.timeout ? relative_timeout(*options.timeout) : relative_timeout();
+  const auto found = to.has_name() ? resolve(to.host(), std::to_string(to.port()), timeout, error) : to.resolve(error);
   if (error) return {};
-  return connect_until(found, deadline, error, options.local);
+  return connect(found, timeout, error, options.local);
 }
 
 tcp_stream tcp_stream::connect(const address& to, const connect_options& options) {

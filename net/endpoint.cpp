@@ -45,7 +45,7 @@ std::uint32_t parse_scope(std::string_view text, const std::string& scope) {
   return number;
 }
 
-// inet_pton and inet_ntop on texts that need not end in a NUL.
+// inet_pton and inet_ntop on texts that may lack a NUL at the end.
 bool to_binary(int family, std::string_view address, void* into) {
   return inet_pton(family, std::string(address).c_str(), into) == 1;
 }

@@ -13,7 +13,7 @@ class runtime_state;
 struct event;
 enum class direction : std::uint8_t;
 
-// The runtime whose worker the caller runs on, or null on a plain thread.
+// The runtime of the calling worker, or null on a plain thread.
 runtime_state* calling_runtime() noexcept;
 
 // One direction of one source, as a wait needs it: see event_loop's functions of these names.

@@ -26,7 +26,7 @@ using net::interest;
 
 bool has(interest set, interest one) noexcept { return (set & one) != interest::none; }
 
-// Asks the kernel about the descriptors, at once or within a time.
+// Asks the kernel about the descriptors, without a wait or within a time.
 class poll_query {
  public:
   explicit poll_query(std::span<fd_interest> fds) : fds_(fds), queries_(fds.size()) {
@@ -210,11 +210,11 @@ runtime_state* calling_runtime() noexcept {
 }
 
 // The order is: prepare the word, arm, suspend. From the prepare on, the edge may claim the wait, even before the fiber
-// has left its stack. Then the claim is early, the commit after the switch fails, and the fiber continues at once. So
-// no edge between arm and suspend is lost. If arm says that the source is ready, it has not taken the event. Then no
-// thread can have claimed the word, and the wait is retracted. After a time-out or a cancellation the source may still
-// hold the event, so it is taken back before its frame ends. An edge or a close releases the event before it claims. An
-// edge whose claim fails, or is early, stays remembered in the source.
+// has left its stack. Then the claim is early, the commit after the switch fails, and the fiber continues without a
+// sleep. So no edge between arm and suspend is lost. If arm says that the source is ready, it has not taken the event.
+// Then no thread can have claimed the word, and the wait is retracted. After a time-out or a cancellation the source
+// may still hold the event, so it is taken back before its frame ends. An edge or a close releases the event before it
+// claims. If its claim fails or is early, an edge stays remembered in the source.
 std::error_code wait_for_edge(fd_arm& side, int fd, direction direction, std::int64_t deadline) noexcept {
   agent& self = this_agent();
   event edge;

@@ -25,7 +25,7 @@
 
 namespace ulexite::net {
 
-// A set of directions: those to wait for, or those that are ready.
+// A set of directions: to wait for, or that are ready.
 enum class interest : std::uint8_t { none = 0, read = 1, write = 2, read_write = 3 };
 
 // Both sets together.
@@ -64,41 +64,33 @@ namespace ulexite::net {
 // Waits until one of the descriptors is ready, and marks all ready ones. Returns their number; 0 if `deadline` passed
 // first. If the deadline has passed already, it checks once. A descriptor may occur several times. Without descriptors
 // it waits for the deadline. It skips a descriptor with interest::none.
-template <class Clock, class Duration>
-std::size_t wait_any(std::span<fd_interest> fds, std::chrono::time_point<Clock, Duration> deadline) {
-  detail::wait_for_fds(fds, detail::deadline_at(deadline));
+inline std::size_t wait_any(std::span<fd_interest> fds, absolute_timeout deadline = {}) {
+  detail::wait_for_fds(fds, deadline.deadline());
   std::size_t count = 0;
   for (const fd_interest& each : fds) count += each.ready != interest::none;
   return count;
 }
-inline std::size_t wait_any(std::span<fd_interest> fds) { return wait_any(fds, steady_clock::time_point::max()); }
 
 // Waits until one descriptor is ready. Returns its ready directions; interest::none if `deadline` passed first.
-template <class Clock, class Duration>
-interest wait_fd(int fd, interest wanted, std::chrono::time_point<Clock, Duration> deadline) {
-  return detail::wait_for_fd(fd, wanted, detail::deadline_at(deadline));
+inline interest wait_fd(int fd, interest wanted, absolute_timeout deadline = {}) {
+  return detail::wait_for_fd(fd, wanted, deadline.deadline());
 }
-inline interest wait_fd(int fd, interest wanted) { return wait_fd(fd, wanted, steady_clock::time_point::max()); }
 
 // Waits until `fd` can be read from, or written to, without blocking.
 inline void wait_readable(int fd) { wait_fd(fd, interest::read); }
 inline void wait_writable(int fd) { wait_fd(fd, interest::write); }
 
 // Waits as wait_readable or wait_writable, at most for `time`, or until `time`. Returns false if the time passed first.
-template <class Rep, class Period>
-[[nodiscard]] bool wait_readable_for(int fd, std::chrono::duration<Rep, Period> time) {
-  return detail::wait_for_fd(fd, interest::read, detail::deadline_after(time)) != interest::none;
+[[nodiscard]] inline bool wait_readable_for(int fd, relative_timeout time) {
+  return detail::wait_for_fd(fd, interest::read, time.deadline()) != interest::none;
 }
-template <class Rep, class Period>
-[[nodiscard]] bool wait_writable_for(int fd, std::chrono::duration<Rep, Period> time) {
-  return detail::wait_for_fd(fd, interest::write, detail::deadline_after(time)) != interest::none;
+[[nodiscard]] inline bool wait_writable_for(int fd, relative_timeout time) {
+  return detail::wait_for_fd(fd, interest::write, time.deadline()) != interest::none;
 }
-template <class Clock, class Duration>
-[[nodiscard]] bool wait_readable_until(int fd, std::chrono::time_point<Clock, Duration> time) {
+[[nodiscard]] inline bool wait_readable_until(int fd, absolute_timeout time) {
   return wait_fd(fd, interest::read, time) != interest::none;
 }
-template <class Clock, class Duration>
-[[nodiscard]] bool wait_writable_until(int fd, std::chrono::time_point<Clock, Duration> time) {
+[[nodiscard]] inline bool wait_writable_until(int fd, absolute_timeout time) {
   return wait_fd(fd, interest::write, time) != interest::none;
 }
 

@@ -1,12 +1,13 @@
 #pragma once
 
-// What is known about a socket's next read after the last one: whether the reader calls read first, or waits first.
+// The knowledge about a socket's next read after the last one. It decides whether the reader calls read first, or waits
+// first.
 //
 // An edge reports all data that is there at its time. So after a read that left nothing, another read is useless: later
 // data makes a new edge. There is one exception: an error (a reset) that arrived in one edge with the data, because
 // libevent does not distinguish it from readiness. A reader that waited would never see this error. But a send fails on
 // such a socket. So if a send that began after the read has succeeded, there was no error then, and a later error makes
-// an edge. Hence a server that answers each request makes no useless read, and a pure reader makes one per wait.
+// an edge. So a server that answers each request makes no useless read, and a pure reader makes one per wait.
 //
 // A short read alone does not prove that nothing is left. A read of a Unix socket ends at a message that carries
 // descriptors, and also where another process continues to write. A read of TCP ends at the mark of urgent data. A read
@@ -18,10 +19,10 @@
 //           moves it from drained to quiet if the number is unchanged.
 //
 // Pairings
-//   A  the reader stores drained in word_ after its read, release  ->  the writer loads it before its send, acquire: the
-//      send comes after the read.
-//   B  the writer changes drained to quiet after its send, acq_rel  ->  the reader loads word_, acquire. No mutant breaks
-//      it: the edge that the reader then waits for comes with a lock.
+//   A  the reader stores drained in word_ after its read, release  ->  the writer loads it before its send, acquire:
+//      the send comes after the read.
+//   B  the writer changes drained to quiet after its send, acq_rel  ->  the reader loads word_, acquire. No mutant
+//      breaks it: the edge that the reader then waits for comes with a lock.
 //
 // Checked by tests/model/receive_state_model.cpp.
 

@@ -159,15 +159,16 @@ const std::error_category& net::resolve_category() noexcept {
   return instance;
 }
 
-std::vector<net::endpoint> detail::resolve_until(std::string_view host, std::string_view service,
-                                                 std::int64_t deadline) {
-  throw_if_stopped();
+std::vector<net::endpoint> net::resolve(std::string_view host, std::string_view service, relative_timeout timeout) {
+  detail::throw_if_stopped();
   lookup question{std::string(host), std::string(service)};
   if (!is_of_numbers(question)) {
-    runtime_state* const here = this_agent().kind == agent_kind::fiber ? calling_runtime() : nullptr;
+    detail::runtime_state* const here =
+        detail::this_agent().kind == detail::agent_kind::fiber ? detail::calling_runtime() : nullptr;
     if (!here) {
       question.ask(AI_ADDRCONFIG);
-    } else if (!pooled_lookup::ask(std::make_shared<pooled_lookup>(question, here->blocking), deadline, question)) {
+    } else if (!pooled_lookup::ask(std::make_shared<pooled_lookup>(question, here->blocking), timeout.deadline(),
+                                   question)) {
       question.error = std::make_error_code(std::errc::timed_out);
     }
   }
@@ -175,10 +176,10 @@ std::vector<net::endpoint> detail::resolve_until(std::string_view host, std::str
   throw std::system_error(question.error, "ulexite: resolving " + question.text());
 }
 
-std::vector<net::endpoint> detail::resolve_until(std::string_view host, std::string_view service, std::int64_t deadline,
-                                                 std::error_code& error) try {
+std::vector<net::endpoint> net::resolve(std::string_view host, std::string_view service, relative_timeout timeout,
+                                        std::error_code& error) try {
   error.clear();
-  return resolve_until(host, service, deadline);
+  return resolve(host, service, timeout);
 } catch (const std::system_error& failure) {
   error = failure.code();
   return {};

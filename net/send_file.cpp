@@ -27,7 +27,7 @@ bool is_in_memory(int file, off_t last) noexcept {
 }
 
 // sendfile waits for the disk, and would block the worker with all of its fibers. So the pool first reads a part that
-// is not in memory. Errors are left to sendfile.
+// is not in memory. sendfile reports the errors.
 void bring_into_memory(int file, off_t at, std::size_t size) {
   if (is_in_memory(file, at + static_cast<off_t>(size) - 1)) return;
   blocking([=] {

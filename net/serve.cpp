@@ -177,8 +177,8 @@ std::int64_t server::grace_left() const noexcept {
 void server::drain() {
   std::move(waiting_.begin(), waiting_.end(), std::back_inserter(backlog_));
   const auto at = [](std::int64_t time) { return steady_clock::time_point(std::chrono::nanoseconds(time)); };
-  const auto end = at(deadline_after(options_.drain_time));
-  const auto told = std::min(end, at(deadline_after(std::chrono::nanoseconds(grace_left()))));
+  const auto end = at(relative_timeout(options_.drain_time).deadline());
+  const auto told = std::min(end, at(relative_timeout(std::chrono::nanoseconds(grace_left())).deadline()));
   auto next = backlog_.begin();
   const auto start_until = [&](steady_clock::time_point time) {
     for (; next != backlog_.end() && slots_.try_acquire_until(time); ++next) start(std::move(*next));

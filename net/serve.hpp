@@ -30,8 +30,8 @@ struct serve_options {
   std::size_t descriptors_per_connection = 1;
   // The time that connections have to end by themselves after the close of the listener.
   std::chrono::nanoseconds drain_time = std::chrono::seconds(10);
-  // A first part of the drain time. While one connection is younger than this, serve notifies none of the close,
-  // because the young connection's first request may still be on its way.
+  // A first part of the drain time. While one connection is younger than this, serve notifies no connection of the
+  // close, because the young connection's first request may still be on its way.
   std::chrono::nanoseconds grace = std::chrono::milliseconds(100);
   // Called with an exception that left the handler, in the connection's fiber. It must not throw. It is not called for
   // the operation_cancelled of a fiber that was asked to stop. The default ignores errors that clients cause

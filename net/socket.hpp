@@ -2,7 +2,8 @@
 
 // A socket and its users: the base of streams, listeners and datagram sockets. Internal: not for users.
 //
-// One reader and one writer may use it at a time, and any thread may close it meanwhile. Invariants, under the lock:
+// One reader and one writer may use it at a time, and any thread may close it at the same time. Invariants, under the
+//   lock:
 //   closed_           implies  source_ is null: no user waits for an edge, and none will
 //   a user is inside  implies  fd_ is open and its number is this socket's
 //   (a fiber that was abandoned in an operation no longer counts as a user)
@@ -48,7 +49,7 @@ class socket {
   // when the last user has left: data that was not sent yet may be lost. Any thread.
   bool close(bool at_once = false) noexcept;
   // Makes the system call `call(fd)`, which must never wait, beside operations under way. Keeps the descriptor open
-  // meanwhile. Returns the call's result, a number or -errno; -EBADF once closed. Any thread.
+  // while it exists. Returns the call's result, a number or -errno; -EBADF once closed. Any thread.
   template <class Call>
   int at_once(Call&& call) noexcept {
     const std::lock_guard lock(lock_);

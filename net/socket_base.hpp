@@ -15,8 +15,8 @@
 // The exceptions name the peer, also when the connection was reset.
 //
 // One fiber or thread may read, another write, and any close, at the same time. A second reader or writer gets a
-// usage_error. The object must outlive the calls on it. A socket belongs to the runtime whose fiber first waited on it.
-// Fibers of other runtimes may use it too, at a higher cost. Objects may outlive the runtime.
+// usage_error. The object must outlive the calls on it. A socket belongs to the runtime of the fiber that first waited
+// on it. Fibers of other runtimes may use it too, at a higher cost. Objects may outlive the runtime.
 
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -65,7 +65,7 @@ namespace ulexite::net {
 // The common part of tcp_stream and udp_socket, which are the types to use. None of its functions waits.
 class socket_base {
  public:
-  // Closes the socket. Wakes its waiters, whose operations fail with bad_file_descriptor. The descriptor is closed when
+  // Closes the socket. Wakes its waiters; their operations fail with bad_file_descriptor. The descriptor is closed when
   // the last of these operations has returned. Sent data is still delivered. Removes the path of a Unix socket that was
   // bound here. If a plain thread or a fiber of another runtime waits, also shuts the socket down, for other processes
   // that share it too. A second call does nothing. Any thread. Not a cancellation point.
@@ -75,33 +75,15 @@ class socket_base {
 
   // Limits the operations that start from now on; operations under way keep their limit. An operation past its limit
   // fails with timed_out, even if it would not have to wait. Reads and writes of several parts check before each part.
-  template <class Rep, class Period>
-  void expires_after(std::chrono::duration<Rep, Period> time) noexcept {
-    set_expiry(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  void expires_at(std::chrono::time_point<Clock, Duration> time) noexcept {
-    set_expiry(detail::deadline_at(time));
-  }
+  void expires_after(relative_timeout time) noexcept { set_expiry(time.deadline()); }
+  void expires_at(absolute_timeout time) noexcept { set_expiry(time.deadline()); }
   void expires_never() noexcept { set_expiry(detail::no_deadline); }
   // Sets the limit of reads (receiving, peeking) or of writes (sending) alone. The other direction keeps its limit.
-  template <class Rep, class Period>
-  void reads_expire_after(std::chrono::duration<Rep, Period> time) noexcept {
-    set_read_expiry(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  void reads_expire_at(std::chrono::time_point<Clock, Duration> time) noexcept {
-    set_read_expiry(detail::deadline_at(time));
-  }
+  void reads_expire_after(relative_timeout time) noexcept { set_read_expiry(time.deadline()); }
+  void reads_expire_at(absolute_timeout time) noexcept { set_read_expiry(time.deadline()); }
   void reads_expire_never() noexcept { set_read_expiry(detail::no_deadline); }
-  template <class Rep, class Period>
-  void writes_expire_after(std::chrono::duration<Rep, Period> time) noexcept {
-    set_write_expiry(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  void writes_expire_at(std::chrono::time_point<Clock, Duration> time) noexcept {
-    set_write_expiry(detail::deadline_at(time));
-  }
+  void writes_expire_after(relative_timeout time) noexcept { set_write_expiry(time.deadline()); }
+  void writes_expire_at(absolute_timeout time) noexcept { set_write_expiry(time.deadline()); }
   void writes_expire_never() noexcept { set_write_expiry(detail::no_deadline); }
 
   // Request the size of the system's buffers: for data that was not read yet (SO_RCVBUF), and not sent yet (SO_SNDBUF).

@@ -59,7 +59,7 @@ int make_socket(const net::endpoint& to, int type, std::error_code& error,
   if (error || !local) return fd;
   int result = local->family() == to.family() ? 0 : -EAFNOSUPPORT;
   if (result == 0 && local->family() != net::address_family::local && local->port() == 0)
-    set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // without it, a port is taken at once
+    set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // without it, the call takes a port
   if (result == 0) result = kernel::bind(fd, local->data(), local->size());
   assign(error, result);
   if (!error) return fd;

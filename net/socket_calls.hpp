@@ -96,8 +96,8 @@ int at_once(const socket_handle& handle, std::error_code& error, Call&& call) no
   return result;
 }
 
-// As socket::perform, for a `call` that may fail with EAGAIN without a later edge, as on Unix sockets. Repeats the call
-// every millisecond instead of waiting for an edge.
+// As socket::perform. `call` may fail with EAGAIN without a later edge, as on Unix sockets. Repeats the call every
+// millisecond instead of waiting for an edge.
 template <class Call>
 std::size_t perform_by_polling(socket& used, direction towards, std::int64_t deadline, std::error_code& error,
                                Call&& call) {

@@ -44,54 +44,35 @@ class tcp_stream : public socket_base {
   // the descriptor open.
   [[nodiscard]] static tcp_stream adopt(int fd);
   tcp_stream(tcp_stream&&) noexcept = default;
-  tcp_stream& operator=(tcp_stream&&) noexcept = default;  // closes the former connection
+  tcp_stream& operator=(tcp_stream&&) noexcept = default;  // closes its own connection first
   ~tcp_stream() = default;                                 // closes
 
   // Connects, with TCP_NODELAY on. Waits, at most for `timeout` if given. Errors: connection_refused and others of the
   // system; connection_refused also if the system has connected the socket to itself. what() names the endpoint.
-  [[nodiscard]] static tcp_stream connect(const endpoint& to) { return connect_until(to, detail::no_deadline); }
-  [[nodiscard]] static tcp_stream connect(const endpoint& to, std::error_code& error) {
-    return connect_until(to, detail::no_deadline, error);
+  [[nodiscard]] static tcp_stream connect(const endpoint& to, relative_timeout timeout = {});
+  [[nodiscard]] static tcp_stream connect(const endpoint& to, relative_timeout timeout, std::error_code& error) {
+    return connect(to, timeout, error, std::nullopt);
   }
-  template <class Rep, class Period>
-  [[nodiscard]] static tcp_stream connect(const endpoint& to, std::chrono::duration<Rep, Period> timeout) {
-    return connect_until(to, detail::deadline_after(timeout));
-  }
-  template <class Rep, class Period>
-  [[nodiscard]] static tcp_stream connect(const endpoint& to, std::chrono::duration<Rep, Period> timeout,
-                                          std::error_code& error) {
-    return connect_until(to, detail::deadline_after(timeout), error);
-  }
+  [[nodiscard]] static tcp_stream connect(const endpoint& to, std::error_code& error) { return connect(to, {}, error); }
 
   // Connects to the first of several endpoints that answers, as in RFC 8305. Attempts alternate between the address
   // families. The next attempt starts when the last one has failed, or after 250 ms. If none answers, the error is that
   // of the last attempt.
-  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, std::error_code& error) {
-    return connect_until(to, detail::no_deadline, error);
-  }
-  template <class Rep, class Period>
-  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, std::chrono::duration<Rep, Period> timeout,
+  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, relative_timeout timeout,
                                           std::error_code& error) {
-    return connect_until(to, detail::deadline_after(timeout), error);
+    return connect(to, timeout, error, std::nullopt);
+  }
+  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, std::error_code& error) {
+    return connect(to, {}, error);
   }
 
   // Resolves `host` (see resolve), and connects to the first of its endpoints that answers. The timeout is for both
   // together.
-  [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port) {
-    return connect_until(host, port, detail::no_deadline);
-  }
+  [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port, relative_timeout timeout = {});
+  [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port, relative_timeout timeout,
+                                          std::error_code& error);
   [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port, std::error_code& error) {
-    return connect_until(host, port, detail::no_deadline, error);
-  }
-  template <class Rep, class Period>
-  [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port,
-                                          std::chrono::duration<Rep, Period> timeout) {
-    return connect_until(host, port, detail::deadline_after(timeout));
-  }
-  template <class Rep, class Period>
-  [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port,
-                                          std::chrono::duration<Rep, Period> timeout, std::error_code& error) {
-    return connect_until(host, port, detail::deadline_after(timeout), error);
+    return connect(host, port, {}, error);
   }
 
   // Connects to an address or an endpoint, with options. Resolves the name of the address. what() of an error names the
@@ -100,7 +81,7 @@ class tcp_stream : public socket_base {
   [[nodiscard]] static tcp_stream connect(const address& to, const connect_options& options, std::error_code& error);
 
   // Reads the available bytes: at least one, at most `size`. Waits while there are none. Returns the number of bytes, 0
-  // at the end of the stream (or for size 0, at once).
+  // at the end of the stream. For size 0 it returns 0 without a wait.
   std::size_t read_some(void* data, std::size_t size, std::error_code& error);
   std::size_t read_some(void* data, std::size_t size);
   std::size_t read_some(std::span<std::byte> data) { return read_some(data.data(), data.size()); }
@@ -148,8 +129,8 @@ class tcp_stream : public socket_base {
   void shutdown_write(std::error_code& error) noexcept;
   void shutdown_write();
 
-  // Ends the receiving side. Reads, also one that waits, return the data that has arrived and then the end of the
-  // stream. The peer is not notified (the peer of a Unix socket meets broken_pipe). Writes continue. No effect if the
+  // Ends the receiving side. Reads, also a read that waits, return the data that has arrived and then the end of the
+  // stream. The peer is not notified (the peer of a Unix socket gets broken_pipe). Writes continue. No effect if the
   // connection is closed or broken. Any thread. Never waits.
   void shutdown_read() noexcept;
 
@@ -158,7 +139,8 @@ class tcp_stream : public socket_base {
   // it works as close.
   void abort() noexcept;
 
-  // TCP_NODELAY: send small writes at once. On in every connection made or accepted here. No effect on a Unix socket.
+  // TCP_NODELAY: send small writes without delay. On in every connection made or accepted here. No effect on a Unix
+  // socket.
   void set_nodelay(bool on);
   // SO_KEEPALIVE: probe a silent peer, so that a dead peer is detected; then reads and writes fail with timed_out. Off
   // at first. No effect on a Unix socket. The first form uses the system's times (hours). The second probes after
@@ -172,14 +154,10 @@ class tcp_stream : public socket_base {
   friend class detail::server;
   friend class descriptor_passing;
   using socket_base::socket_base;
-  static tcp_stream connect_until(const endpoint& to, std::int64_t deadline, std::error_code& error,
-                                  const std::optional<endpoint>& local = std::nullopt);
-  static tcp_stream connect_until(const endpoint& to, std::int64_t deadline);
-  static tcp_stream connect_until(std::span<const endpoint> to, std::int64_t deadline, std::error_code& error,
-                                  const std::optional<endpoint>& local = std::nullopt);
-  static tcp_stream connect_until(std::string_view host, std::uint16_t port, std::int64_t deadline,
-                                  std::error_code& error);
-  static tcp_stream connect_until(std::string_view host, std::uint16_t port, std::int64_t deadline);
+  static tcp_stream connect(const endpoint& to, relative_timeout timeout, std::error_code& error,
+                            const std::optional<endpoint>& local);
+  static tcp_stream connect(std::span<const endpoint> to, relative_timeout timeout, std::error_code& error,
+                            const std::optional<endpoint>& local);
   void set_tcp_option(int name, int value, const char* what);
 };
 
@@ -199,24 +177,24 @@ class tcp_listener {
   // Throws std::system_error that names the endpoint.
   explicit tcp_listener(const endpoint& at, listen_options options = {});
   tcp_listener(tcp_listener&& other) noexcept;
-  tcp_listener& operator=(tcp_listener&& other) noexcept;  // closes the former listener
+  tcp_listener& operator=(tcp_listener&& other) noexcept;  // closes its own listener first
   ~tcp_listener() { close(); }
 
-  // Takes over the descriptor of a listening stream socket, and makes it non-blocking. It may come from systemd (socket
-  // activation) or from an earlier process. The path of a Unix socket stays at the close. Throws std::system_error,
-  // with invalid_argument if it does not listen, and then leaves the descriptor open.
+  // Takes over the descriptor of a listening stream socket, and makes it non-blocking. The descriptor may be from
+  // systemd (socket activation) or from an earlier process. The path of a Unix socket stays at the close. Throws
+  // std::system_error, with invalid_argument if it does not listen, and then leaves the descriptor open.
   [[nodiscard]] static tcp_listener adopt(int fd);
 
   // Makes a tcp_listener, as the constructor does.
   [[nodiscard]] static tcp_listener listen(const endpoint& at, listen_options options = {}) {
     return tcp_listener(at, options);
   }
-  // Listens where a user said: at the first endpoint of the address at which it can. Waits for a name, and is a
-  // cancellation point then. Throws as address::resolve does, or the error of the last endpoint.
+  // Listens at an address that a user has given: at the first of its endpoints at which it can. Waits for a name, and
+  // is a cancellation point then. Throws as address::resolve does, or the error of the last endpoint.
   [[nodiscard]] static tcp_listener listen(const address& at, listen_options options = {});
 
   // Waits for the next connection, and returns it with TCP_NODELAY on. One caller at a time. Skips connections that
-  // clients have given up. While the process or the system lacks descriptors or memory, tries again every 10 ms.
+  // clients have already ended. While the process or the system lacks descriptors or memory, tries again every 10 ms.
   [[nodiscard]] tcp_stream accept();
   [[nodiscard]] tcp_stream accept(std::error_code& error);
   // As above, and sets `peer` to the peer's endpoint, without a system call. It is known even after a reset of the
@@ -228,16 +206,16 @@ class tcp_listener {
   // It also accepts the connections in the backlog at the close. New connections then get a grace for their first
   // request (serve_options::grace). After that all connections end, and serve returns:
   //
-  // - their reads reach the end of the stream, after the data that has arrived (tcp_stream::shutdown_read). But a
-  //   handler that takes (tcp_stream&, std::stop_token) learns of the close by the token, and its reads continue. A
-  //   handler that forwards or stores data should take the token: otherwise it cannot see that the stream was cut;
-  // - after drain_time the group is asked to stop, and serve still waits for it. So give serve a group of its own.
+  // - their reads reach the end of the stream, after the data that has arrived (tcp_stream::shutdown_read). But for a
+  //   handler that takes (tcp_stream&, std::stop_token), the token reports the close, and its reads continue. A handler
+  //   that forwards or stores data should take the token: otherwise it cannot see that the stream was cut;
+  // - after drain_time the group is asked to stop, and serve still waits for it. So give serve its own group.
   //
   // serve owns the stream, and closes it when the handler returns. Many fibers call the handler at the same time,
   // always the same object. An exception of the handler ends only its own connection: see serve_options::on_error. If
   // descriptors, memory or fibers (max_fibers) run out, connections wait. At the close, a connection that still waits
-  // for a fiber is closed. So is a connection of the backlog for which there is no descriptor, or no room within
-  // drain_time.
+  // for a fiber is closed. A connection of the backlog is closed too, if there is no descriptor for it, or no room
+  // within drain_time.
   //
   // For fibers. A cancellation point; when it throws, the group was asked to stop and the connections have ended.
   // Throws std::system_error when the listener breaks.
@@ -255,7 +233,7 @@ class tcp_listener {
     detail::server(*this, group, run_handler, options).run();
   }
   // Serves as above, in a context or a runtime. In a concurrent_context the connections share data without locks; in a
-  // parallel_context they have workers of their own.
+  // parallel_context they have their own workers.
   template <class Context, class Handler>
     requires requires(Context& context) { context.spawn([] {}).get(); }
   void serve(Context& context, Handler handler, const serve_options& options = {}) {

@@ -94,21 +94,21 @@ tcp_stream tcp_stream::adopt(int fd) {
   return made;
 }
 
-tcp_stream tcp_stream::connect_until(const endpoint& to, std::int64_t deadline, std::error_code& error,
-                                     const std::optional<endpoint>& local) {
+tcp_stream tcp_stream::connect(const endpoint& to, relative_timeout timeout, std::error_code& error,
+                               const std::optional<endpoint>& local) {
   const int fd = detail::make_socket(to, SOCK_STREAM, error, local);
   if (error) return {};
   tcp_stream made(detail::socket_handle(fd, detail::is_plain_tcp(to, SOCK_STREAM)));
   made.socket_.get()->set_peer(to);
-  detail::connect(*made.socket_.get(), to, deadline, error);
+  detail::connect(*made.socket_.get(), to, timeout.deadline(), error);
   if (!error) detail::refuse_itself(made.socket_, to, error);
   if (error) return {};
   return made;
 }
 
-tcp_stream tcp_stream::connect_until(const endpoint& to, std::int64_t deadline) {
+tcp_stream tcp_stream::connect(const endpoint& to, relative_timeout timeout) {
   std::error_code error;
-  tcp_stream made = connect_until(to, deadline, error);
+  tcp_stream made = connect(to, timeout, error);
   if (error) detail::fail(error, "ulexite: connecting to " + to.str());
   return made;
 }

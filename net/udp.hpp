@@ -43,8 +43,8 @@ class udp_socket : public socket_base {
   void connect(const endpoint& to, std::error_code& error);
   void connect(const endpoint& to);
 
-  // Sends one datagram. Waits while there is no room for it. Errors: message_size if it is too long for the network;
-  // destination_address_required from send without a peer; connection_refused and no_such_file_or_directory if the Unix
+  // Sends one datagram. Waits while there is no room for it. Errors: message_size if it is too long for the network.
+  // destination_address_required from send without a peer. connection_refused and no_such_file_or_directory if the Unix
   // socket has no receiver. An error of an earlier datagram is reported instead of sending this one.
   void send_to(const void* data, std::size_t size, const endpoint& to, std::error_code& error);
   void send_to(const void* data, std::size_t size, const endpoint& to);

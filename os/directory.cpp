@@ -58,7 +58,7 @@ directory::directory(const fs::path& path) {
   detail::throw_if(error, "opening the directory", path);
 }
 
-// Resolves the links first, and then opens the path step by step. A link that has appeared meanwhile is an error.
+// Resolves the links first, and then opens the path step by step. A link that has appeared since then is an error.
 int directory::open_without_links(const fs::path& below, int flags, unsigned permissions) const {
   std::error_code error;
   const fs::path real = real_path(path_ / below, (flags & O_CREAT) != 0, error).lexically_relative(path_);

@@ -7,8 +7,8 @@
 
 namespace ulexite {
 
-// Opens files by their paths below one directory, and never a file outside. It is for servers whose users name the
-// files. Links do not lead outside, even if directories are moved or linked meanwhile. The kernel ensures this
+// Opens files by their paths below one directory, and never a file outside. It is for servers with users that name the
+// files. Links do not lead outside, even if directories are moved or linked during a call. The kernel ensures this
 // (openat2, Linux 5.6); on older kernels each step is checked. Any number of fibers and threads may use it at the same
 // time. Functions that wait are cancellation points as in file; errors are as in file.
 class directory {

@@ -50,7 +50,7 @@ bool opens_without_wait(int seen) noexcept {
 }
 
 // Opens an existing file on this worker. Returns -ENOENT if there is none, and -EAGAIN if the open might wait. A file
-// that replaces it after the check must not wait either: hence O_NONBLOCK, which regular files ignore.
+// that replaces it after the check must not wait either. So O_NONBLOCK is set, which regular files ignore.
 int look_and_open(const std::string& path, int flags) noexcept {
   const int seen = open_cached(path, O_PATH | O_CLOEXEC);
   if (seen < 0) return seen;
@@ -77,8 +77,8 @@ bool fits(std::size_t size, std::uint64_t offset) noexcept {
   return offset <= any_offset && size <= any_offset - offset;
 }
 
-// Makes call(part, offset, flags) on this worker, as far as it needs no wait. False: the rest, or the error, is the
-// pool's. So are data of such a size that even copying it would hold up the worker.
+// Makes call(part, offset, flags) on this worker, as far as it needs no wait. False: the rest, or the error, goes to
+// the pool. Data of more than largest_copy go there too, because even copying them would block the worker too long.
 template <class Call>
 bool at_once(unwaiting_calls& calls, const void* data, std::size_t size, std::uint64_t offset, std::size_t& done,
              Call&& call) noexcept {
@@ -153,7 +153,7 @@ file::~file() {
 
 void file::check(std::error_code error, const char* what) const { throw_if(error, what, name_); }
 
-// Takes data from the page cache at once.
+// Takes data that is in the page cache.
 std::size_t file::read_at(void* data, std::size_t size, std::uint64_t offset, std::error_code& error) {
   std::size_t done = 0;
   error = detail::stop_cause(detail::this_agent());

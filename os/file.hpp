@@ -1,11 +1,11 @@
 #pragma once
 
 // Files of a file system. Each operation runs on a thread that may block, in one call of ulexite::blocking, so a slow
-// disk blocks no worker. Some operations run on the worker at once: a query of the size; a read of data that is in
-// memory; a write that the file system takes without a wait (XFS does, ext4 does not); reads and writes in tmpfs; the
-// opening of an existing file of a local disk whose path is in memory. An operation that waits is a cancellation point
-// until the pool's thread has begun it. Then the caller waits for its end, so the result is always known. On a plain
-// thread the operations are ordinary calls.
+// disk blocks no worker. Some operations run directly on the worker. They are: a query of the size; a read of data that
+// is in memory; a write that the file system takes without a wait (XFS does, ext4 does not). Also reads and writes in
+// tmpfs, and the opening of an existing file of a local disk, if its path is in memory. An operation that waits is a
+// cancellation point until the pool's thread has begun it. Then the caller waits for its end, so the result is always
+// known. On a plain thread the operations are ordinary calls.
 //
 // Each operation has two forms. One throws std::system_error that names the operation and the file, or
 // operation_cancelled if the fiber was asked to stop. The other sets a std::error_code: the system's code,
@@ -29,7 +29,7 @@
 
 namespace ulexite {
 
-// How a file is opened: a set of these. All but `read` want `write` too.
+// How a file is opened: a set of these. All modes except `read` need `write` too.
 enum class open_mode : std::uint8_t {
   read = 1,
   write = 2,
@@ -50,7 +50,7 @@ constexpr open_mode operator&(open_mode a, open_mode b) noexcept {
 
 namespace detail {
 
-// What a file system was found to say to calls that must not wait, for reads or for writes. Any thread.
+// The known answer of a file system to calls that must not wait, for reads or for writes. Any thread.
 class unwaiting_calls {
  public:
   enum answer : std::uint8_t {
@@ -102,9 +102,9 @@ class file {
     std::swap(reads_, other.reads_);
     std::swap(writes_, other.writes_);
     std::swap(name_, other.name_);
-    return *this;  // the former file is closed with `other`
+    return *this;  // `other` closes the previous file
   }
-  // Closes the descriptor, at once and on this thread. An error of the close is lost: see close.
+  // Closes the descriptor, on this thread. An error of the close is lost: see close.
   ~file();
 
   // Reads from `offset` on until `size` bytes are read or the file ends. Returns the number of bytes. It is smaller
@@ -124,7 +124,7 @@ class file {
   void append(const void* data, std::size_t size);
   void append(std::string_view data) { append(data.data(), data.size()); }
 
-  // The length of the file in bytes, for a network file as this machine knows it. Never waits.
+  // The length of the file in bytes. For a network file, the length that this machine knows. Never waits.
   [[nodiscard]] std::uint64_t size(std::error_code& error) const;
   [[nodiscard]] std::uint64_t size() const;
 
@@ -156,7 +156,8 @@ class file {
   std::string name_;
 };
 
-// Reads the whole content of a file, or of a pipe. The file need not have a size, as in /proc. One call on the pool.
+// Reads the whole content of a file, or of a pipe. It also reads files without a size, as in /proc. One call on the
+// pool.
 [[nodiscard]] std::string read_all(const std::filesystem::path& path, std::error_code& error);
 [[nodiscard]] std::string read_all(const std::filesystem::path& path);
 

@@ -46,11 +46,11 @@ class pipe_reader : public pipe_end {
   [[nodiscard]] static pipe_reader adopt(int fd) { return pipe_reader(fd); }
 
   // Reads the available bytes: at least one, at most `size`. Waits while there are none. Returns the number of bytes, 0
-  // when every writer has closed (or for size 0, at once).
+  // when every writer has closed. For size 0 it returns 0 without a wait.
   std::size_t read_some(void* data, std::size_t size, std::error_code& error);
   std::size_t read_some(void* data, std::size_t size);
 
-  // Reads to the end, which is when every writer has closed. On an error the first form returns the bytes that came
+  // Reads to the end, which is when every writer has closed. On an error the first form returns the bytes that arrived
   // before it.
   [[nodiscard]] std::string read_all(std::error_code& error);
   [[nodiscard]] std::string read_all();

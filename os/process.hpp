@@ -45,7 +45,7 @@ class stdio {
   int fd_ = -1;
 };
 
-// What to start, and how.
+// The program to start, and its surroundings.
 struct process_options {
   std::vector<std::string> arguments;  // the first is the program: a path, or a name to find along PATH
   std::optional<std::vector<std::string>> environment{};  // of "NAME=value"; none: as this process
@@ -83,7 +83,7 @@ class process {
   // Throws usage_error without arguments.
   explicit process(const process_options& options);
   process(process&& other) noexcept;
-  process& operator=(process&& other) noexcept;  // ends the former process as the destructor does
+  process& operator=(process&& other) noexcept;  // first ends its own process as the destructor does
   // Kills the program with SIGKILL and reaps it, unless a wait has seen its end. Waits for its death under a shield.
   // Programs that it has started are not killed.
   ~process();
@@ -100,18 +100,12 @@ class process {
 
   // Waits for the end of the program, and reaps it. A later call returns the status again. A cancellation point; a
   // cancelled wait does not end the program. Any number of fibers and threads may wait. wait() does not read or close
-  // the pipes: a program whose output is not read waits for ever when the pipe is full. Throws std::system_error if
-  // other code has reaped the program.
+  // the pipes. If the program's output is not read, the program waits for ever when the pipe is full. Throws
+  // std::system_error if other code has reaped the program.
   exit_status wait() { return *wait_until_ns(detail::no_deadline); }
   // Waits as wait(), at most for `time`, or until `time`. Returns nullopt if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] std::optional<exit_status> wait_for(std::chrono::duration<Rep, Period> time) {
-    return wait_until_ns(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] std::optional<exit_status> wait_until(std::chrono::time_point<Clock, Duration> time) {
-    return wait_until_ns(detail::deadline_at(time));
-  }
+  [[nodiscard]] std::optional<exit_status> wait_for(relative_timeout time) { return wait_until_ns(time.deadline()); }
+  [[nodiscard]] std::optional<exit_status> wait_until(absolute_timeout time) { return wait_until_ns(time.deadline()); }
 
   // Sends the program a signal (of <csignal>). False if a wait has seen its end: then no process gets the signal. Never
   // waits. Any thread. Throws std::system_error for a number that is not a signal, or if this process may not signal
@@ -136,7 +130,7 @@ struct process_output {
 
 // Runs a program to its end and returns its standard output. Ignores options.out. `input` is the program's standard
 // input; if `input` is empty, options.in applies. The status reports a failure of the program. If the program has
-// started another one that keeps the output open, output_of also waits for the other one.
+// started another program that keeps the output open, output_of waits for that one too.
 //
 // In fibers only. A cancellation point: a cancelled program is killed and reaped. Throws as the constructor of process.
 [[nodiscard]] process_output output_of(process_options options, std::string_view input = {});

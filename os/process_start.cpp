@@ -59,7 +59,7 @@ class attributes {
 };
 
 // The steps of the new process before it executes the program. It sets up its standard streams and its directory. Last,
-// it closes all other descriptors, also those that are not close-on-exec.
+// it closes all other descriptors, also without close-on-exec.
 class file_actions {
  public:
   explicit file_actions(const process_options& options) {

@@ -1,7 +1,6 @@
 // Pairings
-//   A  the handler sets a signal's flag, release  ->  the sender takes it, acquire: the flag of a signal that came
-//   later
-//      is set again. The semaphore orders the rest.
+//   A  the handler sets a signal's flag, release  ->  the sender takes it, acquire. A signal that arrives
+//      later sets the flag again. The semaphore orders the rest.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/net/fd_wait.hpp>
@@ -91,8 +90,8 @@ class signal_hub {
 
   signal_hub() { ::sem_init(&something_came, 0, 0); }
 
-  // Mutex held. The thread blocks no more signals than the caller, because a worker that starts as an effect of its
-  // sends inherits its mask.
+  // Mutex held. The thread blocks only the signals that the caller blocks. A send may start a worker, which inherits
+  // this mask.
   void start_thread() {
     if (started_) return;
     std::thread([this] { send_for_ever(); }).detach();

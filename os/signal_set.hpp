@@ -18,8 +18,8 @@ namespace detail {
 class signal_hub;
 }
 
-// Delivers signals to a channel. While it exists, its signals have no other effect, even those that were ignored. If
-// several sets have a signal, each receives it. When the last set with a signal is destroyed, the signal's previous
+// Delivers signals to a channel. While it exists, its signals have no other effect, even if they were ignored before.
+// If several sets have a signal, each receives it. When the last set with a signal is destroyed, the signal's previous
 // action is restored. Until then the program must not set an action for the signal. Any fiber or thread may make and
 // destroy a set, inside or outside a runtime.
 //
@@ -39,13 +39,14 @@ class signal_set {
   explicit signal_set(int signal) : signal_set({signal}) {}
   signal_set(const signal_set&) = delete;
   signal_set& operator=(const signal_set&) = delete;
-  // Restores the previous actions. There must be no waiter.
+  // Restores the previous actions. No fiber or thread may be waiting.
   ~signal_set();
 
   // Waits for the next signal and returns its number. A cancellation point.
   int receive() { return channel_.receive().value(); }
 
-  // The channel of the numbers, for a select or a time limit. It is unbounded, and never closed: do not close it.
+  // The channel of the numbers. Use it in a select or with a time limit. It is unbounded, and never closed: do not
+  // close it.
   [[nodiscard]] ulexite::channel<int>& channel() & noexcept { return channel_; }
 
  private:

@@ -7,8 +7,8 @@
 //
 // Operations that wait are cancellation points. They have two forms as in net/tcp.hpp, without an expiry; a
 // deadline_scope limits the time. Other processes may share an open file, so its O_NONBLOCK flag is never changed.
-// Instead a pipe or a terminal is opened once more; each call on a socket asks not to block; a regular file is used on
-// the pool.
+// Instead a pipe or a terminal is opened once more, and each call on a socket has the flag not to block. A regular file
+// is used on the pool.
 
 #include <ulexite/base/standard.hpp>
 #include <ulexite/sync/mutex.hpp>
@@ -55,14 +55,14 @@ class byte_stream {
 // Reads a file, pipe or terminal from its present position on. One fiber or thread at a time may read.
 class input_stream : public byte_stream {
  public:
-  // Opens `path`. A named pipe ends when its last writer has closed it, or at once if there is no writer. Throws
+  // Opens `path`. A named pipe ends when its last writer has closed it, or immediately if there is no writer. Throws
   // std::system_error.
   explicit input_stream(const std::filesystem::path& path);
-  // Uses what the descriptor is open for, and leaves it open. Throws std::system_error.
+  // Uses the open file of the descriptor, and leaves the descriptor open. Throws std::system_error.
   [[nodiscard]] static input_stream share(int fd, std::string name) { return {fd, std::move(name)}; }
 
   // Reads the available bytes: at least one, at most `size`. Waits while there are none. Returns the number of bytes, 0
-  // at the end (or for size 0, at once).
+  // at the end. For size 0 it returns 0 without a wait.
   std::size_t read_some(void* data, std::size_t size, std::error_code& error);
   std::size_t read_some(void* data, std::size_t size);
 
@@ -74,7 +74,7 @@ class input_stream : public byte_stream {
 // the bytes of one write() stay together. A write never raises SIGPIPE: without a reader it fails with broken_pipe.
 class output_stream : public byte_stream {
  public:
-  // Uses what the descriptor is open for, and leaves it open. Throws std::system_error.
+  // Uses the open file of the descriptor, and leaves the descriptor open. Throws std::system_error.
   [[nodiscard]] static output_stream share(int fd, std::string name) { return {fd, std::move(name)}; }
 
   // Writes as much as there is room for, at least one byte. Waits while there is no room. Returns the number of bytes

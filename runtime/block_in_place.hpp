@@ -12,10 +12,10 @@
 
 namespace ulexite {
 
-// Calls `function`, which may block, and returns its result or throws its exception. Meanwhile another thread becomes
-// the worker, so the fibers that wait for this worker do not wait for the call. Unlike with blocking(), the call begins
-// at once, on the fiber's own stack, and only the machine limits the number of such calls. Use it for rare and long
-// calls, because each one wakes or makes a thread.
+// Calls `function`, which may block, and returns its result or throws its exception. During the call another thread is
+// the worker, so the fibers that wait for this worker do not wait for the call. The differences from blocking(): the
+// call begins without a wait, and runs on the fiber's own stack. Only the machine limits the number of such calls. Use
+// it for rare and long calls, because each one wakes or makes a thread.
 //
 // Inside, the caller is a plain thread, as in blocking(). It may use channels and locks, and blocks in them. It must
 // not unlock a mutex that the fiber has locked, and does not see the fiber's this_fiber and fiber_local. Afterwards the

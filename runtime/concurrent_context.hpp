@@ -32,8 +32,9 @@ auto spawn_in_strand(strand& into, const task_options& options, F&& function, A&
 // When one of them waits or yields, the next runs. It corresponds to Crystal's concurrent execution context, and to
 // Asio's strand.
 //
-// A fiber that a member spawns is also a member, also through task_group and the like. Inside, parallel_for and its kin
-// run on one worker. Inside, block_in_place is an ordinary call, which keeps the worker: use blocking() instead.
+// A fiber that a member spawns is also a member, also through task_group and similar classes. Inside, parallel_for and
+// the other parallel functions run on one worker. Inside, block_in_place is an ordinary call, which keeps the worker:
+// use blocking() instead.
 class concurrent_context {
  public:
   // Makes a context over the runtime of the calling fiber. Throws errc::no_runtime on a plain thread; std::bad_alloc.
@@ -84,7 +85,7 @@ class concurrent_context {
 
 namespace this_fiber {
 
-// Moves the calling fiber into `context`, as if it had been spawned there. The fiber leaves its former context. Waits
+// Moves the calling fiber into `context`, as if it had been spawned there. The fiber leaves its previous context. Waits
 // for its turn. Not a cancellation point. Throws usage_error on a plain thread, or if the context belongs to another
 // runtime (see run_in); std::bad_alloc.
 void migrate_to(concurrent_context& context);

@@ -20,8 +20,8 @@ struct handle_access;
 // runtime has ended. Only one may wait at a time: a second wait throws usage_error.
 //
 // Dropping the handle detaches the fiber, which continues. An exception of the fiber that get() did not take then goes
-// to runtime_options::on_unhandled_exception. There are two exceptions that do not go there: operation_cancelled of a
-// fiber that was asked to stop, and deadline_exceeded of a fiber whose inherited deadline has passed.
+// to runtime_options::on_unhandled_exception. Two exceptions do not go there: operation_cancelled of a fiber that was
+// asked to stop, and deadline_exceeded after the fiber's inherited deadline has passed.
 template <class T = void>
 class join_handle {
  public:
@@ -55,14 +55,8 @@ class join_handle {
   }
 
   // Waits as join(), at most for `time`, or until `time`. Returns true if the fiber has ended.
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
-    return checked("wait_for").join(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
-    return checked("wait_until").join(detail::deadline_at(time));
-  }
+  [[nodiscard]] bool wait_for(relative_timeout time) { return checked("wait_for").join(time.deadline()); }
+  [[nodiscard]] bool wait_until(absolute_timeout time) { return checked("wait_until").join(time.deadline()); }
 
   // Whether the fiber has ended. False without a fiber. Never waits.
   [[nodiscard]] bool done() const noexcept { return task_ && task_->done(); }

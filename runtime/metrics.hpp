@@ -44,22 +44,22 @@ struct runtime_metrics {
 // The counters as text: "name value", a line each.
 std::string to_string(const runtime_metrics& metrics);
 
-// How often something took how long.
+// A histogram of durations.
 struct duration_histogram {
   static constexpr std::size_t size = 28;  // buckets
-  // The longest time that a bucket counts: 128 ns, 256 ns and so on to 8.6 s. The last one counts all that is longer.
+  // The longest duration that a bucket counts: 128 ns, 256 ns and so on to 8.6 s. The last bucket counts all longer
+  // ones.
   static constexpr std::chrono::nanoseconds bound(std::size_t bucket) noexcept {
     return std::chrono::nanoseconds(std::int64_t{128} << bucket);
   }
 
-  std::array<std::uint64_t, size>
-      counts{};                     // by bucket: how often it was longer than the bound before, and not than its own
-  std::chrono::nanoseconds sum{0};  // of all times
+  std::array<std::uint64_t, size> counts{};  // by bucket: the durations above the previous bound, and not above its own
+  std::chrono::nanoseconds sum{0};           // of all times
 
-  // How often it was.
+  // The number of durations.
   [[nodiscard]] std::uint64_t count() const noexcept;
-  // The least bound that so great a part of the times kept, from 0 to 1; 0 ns if there are none, and the largest bound if
-  // no bound was kept.
+  // The smallest bound that at least this part of the times, from 0 to 1, did not exceed. 0 ns if there are no times.
+  // The largest bound if even that was exceeded too often.
   [[nodiscard]] std::chrono::nanoseconds within(double part) const noexcept;
 };
 
@@ -67,19 +67,19 @@ struct duration_histogram {
 // recorded, on all workers together.
 struct runtime_times {
   duration_histogram queue_delay;  // from being made runnable to running; above 34 s it counts as less
-  duration_histogram run;          // until the fiber, or job, let go of its worker
+  duration_histogram run;          // until the fiber, or job, left its worker
 };
 
-// As "name value", a line each: how many, their sum, and within which bound half, 90, 99 and 99.9 per cent were. In
-// nanoseconds.
+// The times as text: "name value", a line each. The values are the number, the sum, and the bounds of 50, 90, 99 and
+// 99.9 per cent, in nanoseconds.
 std::string to_string(const runtime_times& times);
 
-// What runtime::write_prometheus writes besides the counters.
+// Options of runtime::write_prometheus: additions to the counters.
 struct prometheus_options {
-  // How many fibers have waited for longer than this, by place of spawn and place of wait: what grows there leaks. It
-  // takes the backtrace of each fiber that waits, some us each. 0: nothing of that.
+  // Counts the fibers that have waited for longer than this, by place of spawn and place of wait. A count that grows
+  // shows a leak. It takes the backtrace of each waiting fiber, some us each. 0: no such counts.
   std::chrono::milliseconds long_wait{0};
-  // Most such pairs of places, those with the most fibers. The others count as one, "other".
+  // The largest number of such pairs of places: the pairs with the most fibers. The others count as one, "other".
   std::size_t most_places = 50;
 };
 

@@ -14,8 +14,8 @@ struct rare_task_state;
 // it shares with them through a thread_local must be consistent at each wait. Guards nest.
 //
 // Its cost: a wake from another worker takes some microseconds longer, because it must reach this worker. parallel_for
-// and its kin run on this worker only. block_in_place keeps the worker, also in other fibers of this worker. resize
-// keeps this worker. No effect on a plain thread.
+// and the other parallel functions run on this worker only. block_in_place keeps the worker, also in other fibers of
+// this worker. resize keeps this worker. No effect on a plain thread.
 class [[nodiscard]] migration_guard {
  public:
   // Begins the guard. Yields once. Not a cancellation point. Throws std::bad_alloc.

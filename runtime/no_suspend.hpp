@@ -6,11 +6,11 @@
 
 namespace ulexite {
 
-// Forbids the calling fiber to wait until the object is destroyed. Use it where no other fiber of the worker may run:
-// while a thread_local is half changed, or while the fiber runs on a foreign stack. An operation that would have to
-// wait throws usage_error that names both places. An operation that cannot throw (a condition variable that must lock
-// its mutex again) ends the process with this message. Yields do nothing. Forks are not offered to other workers.
-// Scopes nest. No effect on a plain thread.
+// Forbids the calling fiber to wait until the object is destroyed. Use it where no other fiber of the worker may run.
+// Examples: while a thread_local is half changed, or while the fiber runs on a foreign stack. An operation that would
+// have to wait throws usage_error that names both places. An operation that cannot throw (a condition variable that
+// must lock its mutex again) ends the process with this message. Yields do nothing. Forks are not offered to other
+// workers. Scopes nest. No effect on a plain thread.
 class [[nodiscard]] no_suspend {
  public:
   // Begins the scope. Throws std::bad_alloc.

@@ -22,7 +22,7 @@ struct runtime_options {
   // The largest number of worker threads. 0: the value of the environment variable ULEXITE_THREADS. Without this
   // variable: the number of processors that affinity and the quotas of the control group and its ancestors allow. The
   // runtime adapts to a change of the quota within a minute. Threads start as work appears. If the system refuses a
-  // thread, the runtime continues with those that it has, as long as it has one.
+  // thread, the runtime continues with its existing threads, if it has any.
   std::size_t threads = 0;
   // The largest number of worker threads for runtime::resize. If it is less than `threads`, or 0, it is `threads`.
   std::size_t max_threads = 0;
@@ -58,13 +58,13 @@ struct runtime_options {
   // dispatch. The environment variable ULEXITE_MEASURE has the same effect.
   bool measure = false;
   // Called on each worker thread at its start and its end, with the worker's number. With block_in_place a thread
-  // passes its number to another thread, whose start may be called before this thread's stop. The functions may take
-  // long, and may wait for a fiber as any plain thread may. The fiber runs on another worker, so not every worker may
-  // wait at the same time. An exception calls std::terminate.
+  // passes its number to another thread. The start of the other thread may be called before the stop of this one. The
+  // functions may take long, and may wait for a fiber as any plain thread may. The fiber runs on another worker, so not
+  // every worker may wait at the same time. An exception calls std::terminate.
   std::function<void(std::size_t worker)> on_thread_start{};
   std::function<void(std::size_t worker)> on_thread_stop{};  // see on_thread_start
   // Called on a worker that has nothing to do. It must call sleep(data) exactly once, which returns when there is work.
-  // It is for collectors that need not stop a sleeping thread. It must not wait, nor throw.
+  // It is for collectors that do not have to stop a sleeping thread. It must not wait and must not throw.
   std::function<void(void (*sleep)(void* data), void* data)> on_thread_idle{};
   // As on_thread_start and on_thread_stop, for the threads of the pool behind blocking() and block_in_place. These
   // threads start and end as needed.

@@ -25,7 +25,7 @@ runtime_state& state_of(runtime& runtime) noexcept;
 
 // How a runtime ends.
 enum class shutdown_mode {
-  drain,   // waits until every fiber has ended by itself
+  drain,   // waits until every fiber has ended, and asks none to stop
   cancel,  // asks every fiber to stop, then drains: waits are cancelled, running fibers continue to their next
            // cancellation point
   stop,    // ends the workers at their next scheduling point, and abandons the fibers that have not ended. Objects at
@@ -42,14 +42,15 @@ class runtime {
   explicit runtime(runtime_options options = {});
   // Calls shutdown(shutdown_mode::cancel), unless the runtime was shut down. In a fiber of this runtime, or in a call
   // that it made by blocking, it ends nothing, because it would wait for its caller. It reports this on stderr, and
-  // fibers and threads continue until the process ends. So std::exit in a fiber ends a process whose runtime is static.
+  // fibers and threads continue until the process ends. So std::exit in a fiber ends the process even if the runtime is
+  // a static object.
   ~runtime();
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
 
   // Runs function(arguments...) as the main fiber and waits for its end. Returns its value or throws its exception.
-  // Other fibers may still live then. Call it on a plain thread (or in a fiber of another runtime, whose worker it
-  // blocks), one call at a time. Throws usage_error if another run is under way, or on a fiber of this runtime. Throws
+  // Other fibers may still live then. Call it on a plain thread, one call at a time. In a fiber of another runtime it
+  // blocks that fiber's worker. Throws usage_error if another run is under way, or on a fiber of this runtime. Throws
   // std::system_error if the system refuses the first thread or the first stack, and with errc::deadlock (see
   // runtime_options::on_deadlock).
   template <class F, class... A>
@@ -88,8 +89,8 @@ class runtime {
   // Asks every fiber to stop, also fibers that are spawned later. Cannot be undone. Never waits. Any thread.
   void request_stop() noexcept;
 
-  // Ends the runtime in the given way. Waits until every thread has ended, except threads in the system's resolver
-  // whose callers were cancelled. Returns the number of abandoned fibers, and reports them on stderr; only
+  // Ends the runtime in the given way. Waits until every thread has ended, except threads that are in the system's
+  // resolver for a cancelled caller. Returns the number of abandoned fibers, and reports them on stderr; only
   // shutdown_mode::stop abandons fibers. Throws usage_error at a second call, in a fiber of this runtime, and in a call
   // that it made by blocking.
   std::size_t shutdown(shutdown_mode mode);
@@ -106,9 +107,9 @@ class runtime {
   // a trace was recorded. Any thread.
   [[nodiscard]] runtime_times times() const noexcept;
 
-  // Records from now on what happens on each worker: which fiber runs, how it left and what it waited for, which fiber
-  // wakes which, steals, sleep, trace_span. It costs some 150 instructions a dispatch. Any thread. Throws usage_error if a trace is
-  // being recorded already, or after shutdown; std::bad_alloc.
+  // Records the events of each worker from now on. They are: the fiber that runs, how it left and what it waited for,
+  // wakes between fibers, steals, sleep, trace_span. It costs some 150 instructions a dispatch. Any thread. Throws
+  // usage_error if a trace is being recorded already, or after shutdown; std::bad_alloc.
   void start_trace(const trace_options& options = {});
   // Ends the recording, if there is one. Any thread.
   void stop_trace() noexcept;
@@ -123,7 +124,7 @@ class runtime {
 
   // Writes the state of the workers and of every fiber: its wait and the wait's duration, the place of its spawn, its
   // backtrace. Fibers at one place form a group; the oldest waits come first. It names fibers that wait for each other
-  // in a circle, and holders of a mutex that wait themselves. It stops no fiber; a worker that is to resume a fiber
+  // in a circle, and holders of a mutex that wait themselves. It stops no fiber; a worker that wants to resume a fiber
   // under inspection waits for some microseconds. Any thread and any fiber. Throws usage_error after shutdown,
   // std::bad_alloc, and exceptions of `out`.
   void dump(std::ostream& out, const dump_options& options = {}) const;

@@ -37,7 +37,7 @@ auto bind_arguments(F&& function, A&&... arguments) {
   }
 }
 
-// As above, with the calling fiber's std::stop_token before the arguments, for a function that takes one.
+// As above, for a function that takes a std::stop_token first: it gets the token of its own fiber.
 template <class F, class... A>
 auto bind_once(F&& function, A&&... arguments) {
   if constexpr (std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<A>...>) {
@@ -55,8 +55,8 @@ inline task_options to_task_options(const fiber_options& options) noexcept {
   return {.name = options.name, .stack_size = options.stack_size, .where = options.where};
 }
 
-template <class F, class... A>
-auto spawn_in(runtime_state& home, const task_options& options, F&& function, A&&... arguments) {
+template <class Home, class F, class... A>
+auto spawn_in(Home&& home, const task_options& options, F&& function, A&&... arguments) {
   auto& task = spawn_task(home, options, bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
   return join_handle(task);
 }
@@ -75,7 +75,7 @@ concept spawnable = std::is_invocable_v<std::decay_t<F>, std::decay_t<A>...> ||
 // std::bad_alloc.
 template <detail::spawnable F>
 auto spawn(F&& function, std::source_location where = std::source_location::current()) {
-  return detail::spawn_in(detail::this_runtime_state(), {.where = where}, std::forward<F>(function));
+  return detail::spawn_in(detail::callers_runtime(), {.where = where}, std::forward<F>(function));
 }
 
 // As above, with arguments, which are copied or moved into the fiber as by std::thread.
@@ -83,7 +83,7 @@ template <class F, class... A>
   requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
 [[gnu::always_inline]] inline auto spawn(F&& function, A&&... arguments) {
   const detail::spawn_place where(detail::code_address());
-  return detail::spawn_in(detail::this_runtime_state(), {.where = where}, std::forward<F>(function),
+  return detail::spawn_in(detail::callers_runtime(), {.where = where}, std::forward<F>(function),
                           std::forward<A>(arguments)...);
 }
 
@@ -93,7 +93,7 @@ template <class F, class... A>
 template <class F, class... A>
   requires detail::spawnable<F, A...>
 auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
-  return detail::spawn_in(detail::this_runtime_state(), detail::to_task_options(options), std::forward<F>(function),
+  return detail::spawn_in(detail::callers_runtime(), detail::to_task_options(options), std::forward<F>(function),
                           std::forward<A>(arguments)...);
 }
 

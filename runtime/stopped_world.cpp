@@ -23,7 +23,7 @@ std::string words_for(const detail::late_fiber& late) {
 
 stopped_world::stopped_world(runtime& of, std::chrono::nanoseconds patience) : home_(detail::state_of(of)) {
   std::vector<detail::late_fiber> late;
-  if (home_.stop_world(detail::deadline_after(patience), late)) return;
+  if (home_.stop_world(relative_timeout(patience).deadline(), late)) return;
   std::string message = "ulexite::stopped_world: did not come: ";
   for (std::size_t i = 0; i < late.size(); ++i) message += (i == 0 ? "" : ", ") + words_for(late[i]);
   if (late.empty()) message += "a worker that is being started";

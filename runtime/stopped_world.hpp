@@ -24,7 +24,7 @@ void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const f
 // Calls visit(const fiber_view&) for every fiber of the runtime that has not ended. Takes no lock, allocates nothing
 // and makes no system call, so a collector may call it after it has stopped all threads at any point. The result is
 // exact if nothing runs, because the world or all threads are stopped. Otherwise only `id`, `state` and the place are
-// reliable, and a fiber may be missed, or visited while it ends. `visit` must not wait, nor throw. Any thread.
+// reliable, and a fiber may be missed, or visited while it ends. `visit` must not wait and must not throw. Any thread.
 template <class Visit>
   requires std::is_invocable_v<Visit&, const fiber_view&>
 void for_each_fiber(runtime& of, Visit&& visit) noexcept {
@@ -62,12 +62,12 @@ class late_fibers : public std::system_error {
 // two fibers, so all registers of fibers are on their stacks. Plain threads, and calls in blocking and block_in_place,
 // continue. The fiber that made it must not wait (no_suspend). A fiber of the runtime or a thread outside may make it.
 //
-// Fibers stop when they wait, yield or end, and in this_fiber::make_room. A loop that does none of these is late.
+// Fibers stop when they wait, yield or end, and in this_fiber::make_room. A loop that does none of these delays the
+// stop.
 class [[nodiscard]] stopped_world {
  public:
-  // Waits until all workers are stopped, and blocks its thread meanwhile. Throws late_fibers after `patience`, and then
-  // nothing is stopped. Throws usage_error if the world is stopped already or another thread is about to stop it;
-  // std::bad_alloc.
+  // Blocks the calling thread until all workers are stopped. Throws late_fibers after `patience`, and then nothing is
+  // stopped. Throws usage_error if the world is stopped already or another thread is about to stop it; std::bad_alloc.
   explicit stopped_world(runtime& of, std::chrono::nanoseconds patience = std::chrono::seconds(1));
   // Lets the fibers run again.
   ~stopped_world();

@@ -9,7 +9,7 @@
 #include <stop_token>
 #include <string_view>
 
-// Functions for the calling fiber. Those that wait work on a plain thread too, and block it.
+// Functions for the calling fiber. The functions that wait work on a plain thread too, and block it.
 namespace ulexite::this_fiber {
 
 // The fiber's number, unique in the process; 0 on a plain thread.
@@ -20,13 +20,14 @@ namespace ulexite::this_fiber {
 // Names the fiber, for reports. No effect on a plain thread. Throws std::bad_alloc.
 void set_name(std::string_view name);
 
-// A pointer of the user for each fiber, null at first, for the data that a language or framework keeps per fiber. It is
-// faster than fiber_local, and for_each_fiber shows it. On a plain thread the first form returns null, and the second
-// throws usage_error. The first call of the second form may throw std::bad_alloc.
+// A pointer of the user for each fiber, null at first. It is for the data that a language or framework keeps per fiber.
+// It is faster than fiber_local, and for_each_fiber shows it. On a plain thread the first form returns null, and the
+// second throws usage_error. The first call of the second form may throw std::bad_alloc.
 [[nodiscard]] void* user_data() noexcept;
 void set_user_data(void* data);
 
-// Lets the other runnable fibers of this worker run first. Not a cancellation point. Returns at once if there are none.
+// Lets the other runnable fibers of this worker run first. Not a cancellation point. Returns immediately if there are
+// none.
 void yield() noexcept;
 
 // Whether the fiber was asked to stop. False on a plain thread. Never waits.
@@ -63,13 +64,7 @@ namespace ulexite::this_fiber {
 
 // Waits for a duration, or until a point in time. A cancellation point: throws operation_cancelled. Never early; late
 // by some 50 us on an idle machine. If the time has passed already, yields.
-template <class Rep, class Period>
-void sleep_for(std::chrono::duration<Rep, Period> time) {
-  detail::sleep_until(detail::deadline_after(time));
-}
-template <class Clock, class Duration>
-void sleep_until(std::chrono::time_point<Clock, Duration> time) {
-  detail::sleep_until(detail::deadline_at(time));
-}
+inline void sleep_for(relative_timeout time) { detail::sleep_until(time.deadline()); }
+inline void sleep_until(absolute_timeout time) { detail::sleep_until(time.deadline()); }
 
 }  // namespace ulexite::this_fiber

@@ -17,7 +17,8 @@ class auto_reset_event {
   auto_reset_event(const auto_reset_event&) = delete;
   auto_reset_event& operator=(const auto_reset_event&) = delete;
 
-  // Ends the oldest wait, or lets the next one pass at once. No effect if the event is set already. Never waits.
+  // Ends the oldest wait. Without a waiter, lets the next wait pass. No effect if the event is set already. Never
+  // waits.
   void set() noexcept { core_.release_one_of(1); }
   // Revokes a set() that no wait has taken. Never waits.
   void reset() noexcept { static_cast<void>(try_wait()); }
@@ -27,13 +28,11 @@ class auto_reset_event {
   // Takes a set() if there is one. Never waits; not a cancellation point.
   [[nodiscard]] bool try_wait() noexcept { return core_.try_acquire(); }
   // Waits as wait(), at most for `time`, or until `time`. Returns false if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
-    return core_.acquire(1, 1, detail::deadline_after(time), detail::wait_kind::auto_reset_event);
+  [[nodiscard]] bool wait_for(relative_timeout time) {
+    return core_.acquire(1, 1, time.deadline(), detail::wait_kind::auto_reset_event);
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
-    return core_.acquire(1, 1, detail::deadline_at(time), detail::wait_kind::auto_reset_event);
+  [[nodiscard]] bool wait_until(absolute_timeout time) {
+    return core_.acquire(1, 1, time.deadline(), detail::wait_kind::auto_reset_event);
   }
 
  private:

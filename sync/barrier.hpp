@@ -96,9 +96,9 @@ class barrier {
     return token;
   }
 
-  // Waits for the end of the phase of the token; returns at once if that phase is over. A cancellation point: throws
-  // operation_cancelled, and the token stays valid. Throws usage_error for a token of another barrier, or a token that
-  // was used.
+  // Waits for the end of the phase of the token; returns immediately if that phase is over. A cancellation point:
+  // throws operation_cancelled, and the token stays valid. Throws usage_error for a token of another barrier, or a
+  // token that was used.
   void wait(arrival_token&& token) const { core_.wait(token); }
 
   // Arrives, and waits for the end of the phase. A cancellation point: if it throws operation_cancelled it has arrived,

@@ -40,13 +40,11 @@ class broadcast_reader {
     return read(broadcast_core::never_wait, [&](const T& next) { value = next; });
   }
   // Assigns the next value. Waits at most for `time`, or until `time`; otherwise returns timeout or closed.
-  template <class Rep, class Period>
-  channel_status receive_for(T& value, std::chrono::duration<Rep, Period> time) {
-    return read(detail::deadline_after(time), [&](const T& next) { value = next; });
+  channel_status receive_for(T& value, relative_timeout time) {
+    return read(time.deadline(), [&](const T& next) { value = next; });
   }
-  template <class Clock, class Duration>
-  channel_status receive_until(T& value, std::chrono::time_point<Clock, Duration> time) {
-    return read(detail::deadline_at(time), [&](const T& next) { value = next; });
+  channel_status receive_until(T& value, absolute_timeout time) {
+    return read(time.deadline(), [&](const T& next) { value = next; });
   }
 
  protected:

@@ -1,15 +1,6 @@
 #pragma once
 
 // Initialisation by the first caller, with std::call_once's interface.
-//
-// State
-//   done_         the initialiser has returned. Set once, with guard_ held.
-//   initialiser_  the agent that calls its function now, or null. Written by that agent with guard_ held; another agent
-//                 may read any value except itself.
-//
-// Pairings
-//   A  call_once stores done_, release, when the initialiser has returned  ->  every call_once loads it, acquire: it
-//      sees all that the initialiser wrote.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/sync/mutex.hpp>
@@ -51,6 +42,14 @@ class once_flag {
     ~end_of_call() { initialiser.store(nullptr, std::memory_order_relaxed); }  // matters to the caller only
   };
 
+  // State
+  //   done_         the initialiser has returned. Set once, with guard_ held.
+  //   initialiser_  the agent that calls its function now, or null. Written by that agent with guard_ held. Another
+  //                 agent may read any value except its own.
+  //
+  // Pairings
+  //   A  call_once stores done_, release, after the initialiser has returned  ->  every call_once loads it, acquire: it
+  //      sees all writes of the initialiser.
   std::atomic<bool> done_{false};
   std::atomic<detail::agent*> initialiser_{nullptr};
   mutex guard_;  // held by the initialiser

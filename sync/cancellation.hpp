@@ -1,7 +1,7 @@
 #pragma once
 
-// Deadlines for a computation, and a shield against deadlines and requests to stop. Requests to stop come from
-// join_handle::request_stop, task_group or the runtime's end.
+// Deadlines for a computation, and a shield against deadlines and requests to stop. Requests to stop are made by
+// join_handle::request_stop, task_group and the runtime's end.
 //
 // After Trio's cancel scopes (Smith, 2018). A deadline is a value of the fiber. Each wait uses its own timer for it, so
 // a scope arms no timer and has nothing to undo.
@@ -17,20 +17,16 @@
 namespace ulexite {
 
 // A deadline for the rest of a block. Cancellation points of the calling fiber (or plain thread) do not wait past it:
-// they throw deadline_exceeded, and so does each later one. An operation that need not wait does not read the clock,
-// but this_fiber::check() does. Scopes nest, and the nearest deadline counts. Fibers that are spawned inside inherit
-// the deadline.
+// they throw deadline_exceeded. Each later one throws too. An operation that does not have to wait does not read the
+// clock, but this_fiber::check() does. Scopes nest, and the nearest deadline counts. Fibers that are spawned inside
+// inherit the deadline.
 //
 // A scope must end in the function and the fiber that began it, the innermost first.
 class deadline_scope {
  public:
   // Begins a scope that ends after `time`, or at `time`.
-  template <class Rep, class Period>
-  [[nodiscard]] explicit deadline_scope(std::chrono::duration<Rep, Period> time) noexcept
-      : deadline_scope(detail::deadline_after(time)) {}
-  template <class Clock, class Duration>
-  [[nodiscard]] explicit deadline_scope(std::chrono::time_point<Clock, Duration> time) noexcept
-      : deadline_scope(detail::deadline_at(time)) {}
+  [[nodiscard]] explicit deadline_scope(relative_timeout time) noexcept : deadline_scope(time.deadline()) {}
+  [[nodiscard]] explicit deadline_scope(absolute_timeout time) noexcept : deadline_scope(time.deadline()) {}
   deadline_scope(const deadline_scope&) = delete;
   deadline_scope& operator=(const deadline_scope&) = delete;
   ~deadline_scope() {

@@ -34,7 +34,7 @@ enum class [[nodiscard]] channel_status {
   would_block,  // it would have had to wait
 };
 
-// The capacity of a channel whose sends never wait.
+// The capacity of a channel with sends that never wait.
 inline constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
 
 namespace detail {
@@ -44,13 +44,13 @@ class channel_case_base;
 
 // Passes values from fiber to fiber, first in, first out. Any number of fibers and plain threads may send and receive
 // at the same time. T need only be movable (for the receiving forms with a T&, and assignable); a move may be made by
-// either side. T's moves, copies and destructor may run while the channel is locked: they must not use a channel, nor
-// wait for anything else of this library.
+// either side. T's moves, copies and destructor may run while the channel is locked. So they must not use a channel,
+// and must not wait for anything of this library.
 //
-// Sends and receives are cancellation points, those that need not wait too: they throw operation_cancelled in a fiber
-// that was asked to stop. A cancelled receive has taken nothing, and a cancelled send has sent nothing. Sends that take
-// a T& leave the variable unchanged; the argument of send(T) is destroyed with the call. Each operation may yield, even
-// if it never waits.
+// Sends and receives are cancellation points, even if they do not have to wait: they throw operation_cancelled in a
+// fiber that was asked to stop. A cancelled receive has taken nothing, and a cancelled send has sent nothing. Sends
+// that take a T& leave the variable unchanged; the argument of send(T) is destroyed with the call. Each operation may
+// yield, even if it never waits.
 //
 // A channel may be destroyed after every call on it has returned, if there will be no other.
 template <class T>
@@ -61,8 +61,8 @@ class channel {
   static_assert(!std::is_const_v<T> && !std::is_volatile_v<T>, "channel<T> moves its values: T must not be const");
 
  public:
-  // Makes a channel whose buffer has room for `capacity` values. 0: a send waits for its receive (rendezvous).
-  // `unbounded`: a send never waits. The buffer's memory is allocated as values arrive. Never waits.
+  // Makes a channel with a buffer for `capacity` values. 0: a send waits for its receive (rendezvous). `unbounded`: a
+  // send never waits. The buffer's memory is allocated as values arrive. Never waits.
   explicit channel(std::size_t capacity = 0) noexcept : capacity_(capacity) {
     static_assert(std::is_move_constructible_v<T>, "channel<T> moves its values: T must be movable");
   }
@@ -88,22 +88,10 @@ class channel {
 
   // Send or receive, and wait at most for `time`, or until `time`. They move from `value`, or assign it, only on ok.
   // Otherwise they return timeout or closed.
-  template <class Rep, class Period>
-  channel_status send_for(T& value, std::chrono::duration<Rep, Period> time) {
-    return send_until_ns(value, detail::deadline_after(time));
-  }
-  template <class Rep, class Period>
-  channel_status receive_for(T& value, std::chrono::duration<Rep, Period> time) {
-    return assign(value, detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  channel_status send_until(T& value, std::chrono::time_point<Clock, Duration> time) {
-    return send_until_ns(value, detail::deadline_at(time));
-  }
-  template <class Clock, class Duration>
-  channel_status receive_until(T& value, std::chrono::time_point<Clock, Duration> time) {
-    return assign(value, detail::deadline_at(time));
-  }
+  channel_status send_for(T& value, relative_timeout time) { return send_until_ns(value, time.deadline()); }
+  channel_status receive_for(T& value, relative_timeout time) { return assign(value, time.deadline()); }
+  channel_status send_until(T& value, absolute_timeout time) { return send_until_ns(value, time.deadline()); }
+  channel_status receive_until(T& value, absolute_timeout time) { return assign(value, time.deadline()); }
 
   // Closes the channel. Values in it can still be received; waiting senders get channel_closed and keep their values;
   // waiting receivers get nullopt. Returns true the first time. Never waits.
@@ -253,7 +241,7 @@ class channel {
     return channel_status::ok;
   }
 
-  // The fast path, for a fiber that was not asked to stop, on the worker to which the lock is biased. Returns the
+  // The fast path. It needs a fiber that was not asked to stop, on the worker to which the lock is biased. Returns the
   // fiber's agent with the lock's mine() held; or null. It calls no other function, so it is a few instructions without
   // a frame.
   [[nodiscard]] detail::agent* enter_alone() noexcept {

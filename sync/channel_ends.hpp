@@ -93,14 +93,8 @@ class sender : public detail::channel_handle<T> {
   // Sends as channel::try_send. Never waits.
   channel_status try_send(T& value) const { return this->at().try_send(value); }
   // Send as channel::send_for and channel::send_until.
-  template <class Rep, class Period>
-  channel_status send_for(T& value, std::chrono::duration<Rep, Period> time) const {
-    return this->at().send_for(value, time);
-  }
-  template <class Clock, class Duration>
-  channel_status send_until(T& value, std::chrono::time_point<Clock, Duration> time) const {
-    return this->at().send_until(value, time);
-  }
+  channel_status send_for(T& value, relative_timeout time) const { return this->at().send_for(value, time); }
+  channel_status send_until(T& value, absolute_timeout time) const { return this->at().send_until(value, time); }
 
  private:
   friend std::pair<sender<T>, receiver<T>> make_channel<T>(std::size_t capacity);
@@ -121,14 +115,8 @@ class receiver : public detail::channel_handle<T> {
   // Receives as channel::try_receive. Never waits.
   channel_status try_receive(T& value) const { return this->at().try_receive(value); }
   // Receive as channel::receive_for and channel::receive_until.
-  template <class Rep, class Period>
-  channel_status receive_for(T& value, std::chrono::duration<Rep, Period> time) const {
-    return this->at().receive_for(value, time);
-  }
-  template <class Clock, class Duration>
-  channel_status receive_until(T& value, std::chrono::time_point<Clock, Duration> time) const {
-    return this->at().receive_until(value, time);
-  }
+  channel_status receive_for(T& value, relative_timeout time) const { return this->at().receive_for(value, time); }
+  channel_status receive_until(T& value, absolute_timeout time) const { return this->at().receive_until(value, time); }
 
   // For loops: for (T value : receiver) receives until the channel is closed and drained.
   auto begin() const { return this->at().begin(); }

@@ -20,7 +20,7 @@ void condition_variable::notify(bool all) noexcept {
 
 // The waiter can be notified as soon as it is in the queue. That is before it has released the mutex, and before it is
 // suspended, so the wait is prepared. If the wait ends in another way, the waiter removes itself. A notification that
-// arrived meanwhile still counts as its own, otherwise it would be lost.
+// arrived before that still counts as its own; otherwise it would be lost.
 std::cv_status condition_variable::wait_until_ns(std::unique_lock<mutex>& lock, std::int64_t deadline,
                                                  detail::cancellable cancellable) {
   detail::agent& self = detail::this_agent();

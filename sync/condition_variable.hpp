@@ -35,23 +35,19 @@ class condition_variable {
 
   // Wait as wait(), at most for `time`, or until `time`. The forms with a condition return its last value. Cancellation
   // points: throw operation_cancelled.
-  template <class Rep, class Period>
-  std::cv_status wait_for(std::unique_lock<mutex>& lock, std::chrono::duration<Rep, Period> time) {
-    return wait_until_ns(lock, detail::deadline_after(time));
+  std::cv_status wait_for(std::unique_lock<mutex>& lock, relative_timeout time) {
+    return wait_until_ns(lock, time.deadline());
   }
-  template <class Clock, class Duration>
-  std::cv_status wait_until(std::unique_lock<mutex>& lock, std::chrono::time_point<Clock, Duration> time) {
-    return wait_until_ns(lock, detail::deadline_at(time));
+  std::cv_status wait_until(std::unique_lock<mutex>& lock, absolute_timeout time) {
+    return wait_until_ns(lock, time.deadline());
   }
-  template <class Rep, class Period, class Condition>
-  [[nodiscard]] bool wait_for(std::unique_lock<mutex>& lock, std::chrono::duration<Rep, Period> time,
-                              Condition condition) {
-    return wait_until_ns(lock, detail::deadline_after(time), condition);
+  template <class Condition>
+  [[nodiscard]] bool wait_for(std::unique_lock<mutex>& lock, relative_timeout time, Condition condition) {
+    return wait_until_ns(lock, time.deadline(), condition);
   }
-  template <class Clock, class Duration, class Condition>
-  [[nodiscard]] bool wait_until(std::unique_lock<mutex>& lock, std::chrono::time_point<Clock, Duration> time,
-                                Condition condition) {
-    return wait_until_ns(lock, detail::deadline_at(time), condition);
+  template <class Condition>
+  [[nodiscard]] bool wait_until(std::unique_lock<mutex>& lock, absolute_timeout time, Condition condition) {
+    return wait_until_ns(lock, time.deadline(), condition);
   }
 
  private:

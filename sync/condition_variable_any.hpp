@@ -1,12 +1,5 @@
 #pragma once
 
-// State
-//   waiter::at   how far the waiter has come (`stage`). Changed once by the waiter and once by its notifier.
-//
-// Pairings
-//   A  the waiter changes its stage, acq_rel  ->  the notifier changes it, acq_rel: either the notifier finds the word
-//      prepared, or the waiter sees all writes before the notification.
-
 #include <ulexite/sync/wait/stop_claim.hpp>
 #include <ulexite/sync/wait/wait_queue.hpp>
 
@@ -55,31 +48,29 @@ class condition_variable_any {
   }
 
   // Wait as above, at most for `time`, or until `time`. The forms with a condition return its last value.
-  template <class Lock, class Rep, class Period>
-  std::cv_status wait_for(Lock& lock, std::chrono::duration<Rep, Period> time) {
-    return wait_ns(lock, detail::deadline_after(time));
+  template <class Lock>
+  std::cv_status wait_for(Lock& lock, relative_timeout time) {
+    return wait_ns(lock, time.deadline());
   }
-  template <class Lock, class Clock, class Duration>
-  std::cv_status wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> time) {
-    return wait_ns(lock, detail::deadline_at(time));
+  template <class Lock>
+  std::cv_status wait_until(Lock& lock, absolute_timeout time) {
+    return wait_ns(lock, time.deadline());
   }
-  template <class Lock, class Rep, class Period, class Condition>
-  [[nodiscard]] bool wait_for(Lock& lock, std::chrono::duration<Rep, Period> time, Condition condition) {
-    return wait_until_ns(lock, {}, detail::deadline_after(time), condition);
+  template <class Lock, class Condition>
+  [[nodiscard]] bool wait_for(Lock& lock, relative_timeout time, Condition condition) {
+    return wait_until_ns(lock, {}, time.deadline(), condition);
   }
-  template <class Lock, class Clock, class Duration, class Condition>
-  [[nodiscard]] bool wait_until(Lock& lock, std::chrono::time_point<Clock, Duration> time, Condition condition) {
-    return wait_until_ns(lock, {}, detail::deadline_at(time), condition);
+  template <class Lock, class Condition>
+  [[nodiscard]] bool wait_until(Lock& lock, absolute_timeout time, Condition condition) {
+    return wait_until_ns(lock, {}, time.deadline(), condition);
   }
-  template <class Lock, class Rep, class Period, class Condition>
-  [[nodiscard]] bool wait_for(Lock& lock, std::stop_token token, std::chrono::duration<Rep, Period> time,
-                              Condition condition) {
-    return wait_until_ns(lock, token, detail::deadline_after(time), condition);
+  template <class Lock, class Condition>
+  [[nodiscard]] bool wait_for(Lock& lock, std::stop_token token, relative_timeout time, Condition condition) {
+    return wait_until_ns(lock, token, time.deadline(), condition);
   }
-  template <class Lock, class Clock, class Duration, class Condition>
-  [[nodiscard]] bool wait_until(Lock& lock, std::stop_token token, std::chrono::time_point<Clock, Duration> time,
-                                Condition condition) {
-    return wait_until_ns(lock, token, detail::deadline_at(time), condition);
+  template <class Lock, class Condition>
+  [[nodiscard]] bool wait_until(Lock& lock, std::stop_token token, absolute_timeout time, Condition condition) {
+    return wait_until_ns(lock, token, time.deadline(), condition);
   }
 
  private:
@@ -95,6 +86,12 @@ class condition_variable_any {
   enum class stage : std::uint8_t { entered, prepared, notified };
   struct waiter : detail::wait_node {
     using wait_node::wait_node;
+    // State
+    //   waiter::at   the progress of the waiter (`stage`). Changed once by the waiter and once by its notifier.
+    //
+    // Pairings
+    //   A  the waiter changes its stage, acq_rel  ->  the notifier changes it, acq_rel. Either the notifier finds the
+    //      word prepared, or the waiter sees all writes before the notification.
     std::atomic<stage> at{stage::entered};
   };
 

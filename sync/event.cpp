@@ -11,8 +11,8 @@ void event::set() noexcept {
                                         std::memory_order_relaxed));  // the exchange decides
 }
 
-// There is a waiter, or was one. A waiter may destroy the event once it has left the queue or the guard, so every use
-// of the event happens before the release of the guard.
+// There is a waiter, or was one. A waiter may destroy the event once it has left the queue or the guard. So every use
+// of the event is before the release of the guard.
 void event::set_and_wake() noexcept {
   detail::intrusive_list<detail::wait_node> woken;
   guard_.lock();

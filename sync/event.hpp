@@ -1,18 +1,5 @@
 #pragma once
 
-// A flag that fibers and threads wait for: a manual reset event.
-//
-// State
-//   word_   set_bit while the event is set; waited_bit since a waiter came to the queue. While waited_bit is set, set()
-//           works with guard_ held. The next wait that finds the event set clears waited_bit, also with guard_ held.
-//           So set_bit alone means that the set() which wrote it has finished.
-//
-// Pairings
-//   A  set changes word_, release  ->  a wait, or is_set, that finds set_bit, and the reset that clears it, read it,
-//      acquire: they see all writes before the set. Therefore set() also writes an event that is set already.
-//
-// Checked by tests/model/event_model.cpp.
-
 #include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <atomic>
@@ -44,7 +31,7 @@ class event {
   event(const event&) = delete;
   event& operator=(const event&) = delete;
 
-  // Sets the event. Waits under way end, and later waits return at once until the reset. Never waits.
+  // Sets the event. Waits under way end, and later waits return immediately until the reset. Never waits.
   void set() noexcept;
   // Resets the event, so later waits wait. A wait that a set() has ended still returns. Never waits.
   void reset() noexcept { word_.fetch_and(static_cast<std::uint8_t>(~set_bit), std::memory_order_acquire); }  // A
@@ -55,14 +42,8 @@ class event {
   // Waits until it is set. A cancellation point: throws operation_cancelled.
   void wait() { wait_until_ns(detail::no_deadline); }
   // Waits as wait(), at most for `time`, or until `time`. Returns false if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
-    return wait_until_ns(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
-    return wait_until_ns(detail::deadline_at(time));
-  }
+  [[nodiscard]] bool wait_for(relative_timeout time) { return wait_until_ns(time.deadline()); }
+  [[nodiscard]] bool wait_until(absolute_timeout time) { return wait_until_ns(time.deadline()); }
 
  private:
   friend class c::end_of_fiber;
@@ -84,6 +65,16 @@ class event {
   // With guard_ held: whether it is set. If not, it cannot be set before the guard is released.
   [[nodiscard]] bool set_or_marked() noexcept;
 
+  // State
+  //   word_   set_bit while the event is set. waited_bit from the time when a waiter has entered the queue. While it is
+  //           set, set() works with guard_ held. The next wait that finds the event set clears waited_bit, also with
+  //           guard_ held. So set_bit alone means that the set() which wrote it has finished.
+  //
+  // Pairings
+  //   A  set changes word_, release  ->  a wait or is_set that finds set_bit, and the reset that clears it, read it,
+  //      acquire. They see all writes before the set. Therefore set() also writes an event that is set already.
+  //
+  // Checked by tests/model/event_model.cpp.
   std::atomic<std::uint8_t> word_;
   detail::spin_lock guard_;  // guards queue_
   detail::wait_queue queue_;

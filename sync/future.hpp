@@ -85,14 +85,8 @@ class basic_future {
   // Waits until the promise is satisfied or destroyed. Takes nothing. Not a cancellation point.
   void wait() const { checked()->wait(); }
   // Wait as wait(), at most for `time`, or until `time`. Return timeout if the time passed first, otherwise ready.
-  template <class Rep, class Period>
-  [[nodiscard]] std::future_status wait_for(std::chrono::duration<Rep, Period> time) const {
-    return wait_until_ns(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] std::future_status wait_until(std::chrono::time_point<Clock, Duration> time) const {
-    return wait_until_ns(detail::deadline_at(time));
-  }
+  [[nodiscard]] std::future_status wait_for(relative_timeout time) const { return wait_until_ns(time.deadline()); }
+  [[nodiscard]] std::future_status wait_until(absolute_timeout time) const { return wait_until_ns(time.deadline()); }
 
  protected:
   basic_future() noexcept = default;
@@ -259,7 +253,7 @@ class basic_promise {
 
 // Sets the value, or the exception, of its future. Movable. Any fiber or plain thread may set it; of several setters
 // one succeeds. If it is destroyed unsatisfied, its future throws std::future_error(broken_promise). It may be
-// destroyed as soon as a wait of its future has returned, even if the call that ended the wait has not returned yet.
+// destroyed as soon as a wait of its future has returned, even if the call that ended the wait is still running.
 template <class T>
 class promise : public detail::basic_promise<T> {
  public:

@@ -1,6 +1,6 @@
 #pragma once
 
-// Fibers whose results are taken in the order in which they end, after tokio's JoinSet.
+// Fibers that return their results in the order of their ends, after tokio's JoinSet.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/runtime/this_fiber.hpp>

@@ -1,13 +1,6 @@
 #pragma once
 
 // A count that falls to zero once, with std::latch's interface.
-//
-// State
-//   count_   what is left. Lowered by count_down, never raised.
-//
-// Pairings
-//   A  each count_down changes count_, acq_rel  ->  the count_down that makes it zero changes it, acq_rel, and sets
-//      open_ (event.hpp A): a waiter that has waited sees all writes before each count_down.
 
 #include <ulexite/sync/event.hpp>
 
@@ -42,13 +35,11 @@ class latch {
   // Waits until the count is zero. A cancellation point: throws operation_cancelled.
   void wait() const { open_.wait_until_ns(detail::no_deadline, detail::wait_kind::latch); }
   // Waits as wait(), at most for `time`, or until `time`. Returns false if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) const {
-    return open_.wait_until_ns(detail::deadline_after(time), detail::wait_kind::latch);
+  [[nodiscard]] bool wait_for(relative_timeout time) const {
+    return open_.wait_until_ns(time.deadline(), detail::wait_kind::latch);
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) const {
-    return open_.wait_until_ns(detail::deadline_at(time), detail::wait_kind::latch);
+  [[nodiscard]] bool wait_until(absolute_timeout time) const {
+    return open_.wait_until_ns(time.deadline(), detail::wait_kind::latch);
   }
   // Calls count_down(n), then wait(). Throws as both; if it throws operation_cancelled, it has counted down.
   void arrive_and_wait(std::ptrdiff_t n = 1) {
@@ -59,6 +50,12 @@ class latch {
  private:
   [[noreturn]] static void refuse(std::ptrdiff_t count);
 
+  // State
+  //   count_   the remaining count. Lowered by count_down, never raised.
+  //
+  // Pairings
+  //   A  each count_down changes count_, acq_rel  ->  the last count_down changes it to zero, acq_rel, and sets open_
+  //      (event.hpp A). A waiter sees all writes before each count_down.
   std::atomic<std::ptrdiff_t> count_;
   mutable event open_;  // set once the count is zero
 };

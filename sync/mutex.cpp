@@ -7,7 +7,7 @@ namespace ulexite {
 namespace {
 
 constexpr int looks = 4;                      // at an owner that runs, before the caller goes to sleep
-constexpr int pauses_per_look = 30;           // seldom, for each look takes the word from the owner's cache
+constexpr int pauses_per_look = 30;           // rare reads, because each takes the word from the owner's cache
 constexpr std::int64_t patience = 1'000'000;  // ns
 constexpr unsigned most_passes = 30;
 
@@ -26,7 +26,7 @@ bool mutex::try_lock() noexcept {
   return false;
 }
 
-// While the owner runs on another worker, it is about to be done.
+// While the owner runs on another worker, it will probably unlock soon.
 bool mutex::spin(detail::agent& self) noexcept {
   for (int look = 0; look < looks; ++look) {
     const std::uintptr_t word = word_.load(std::memory_order_relaxed);  // hint: the exchange decides
@@ -41,7 +41,7 @@ bool mutex::spin(detail::agent& self) noexcept {
   return false;
 }
 
-// Takes the mutex, or marks it so that its owner's unlock looks at the queue. Guard held.
+// Takes the mutex, or marks it so that its owner's unlock checks the queue. Guard held.
 bool mutex::take_or_mark(std::uintptr_t self) noexcept {
   std::uintptr_t word = word_.load(std::memory_order_relaxed);  // hint: the exchange decides
   for (;;) {
@@ -70,8 +70,8 @@ bool mutex::lock_slow(detail::agent& self, std::int64_t deadline) {
 }
 
 // False if the deadline was over first. A waiter that leaves then has left the mark, so the owner wakes the next. The
-// last owner's writes to the waiter are read with the guard held: a waiter that came by a condition variable can be
-// claimed while it is not yet asleep.
+// last owner's writes to the waiter are read with the guard held. The reason: a condition variable may move a waiter
+// here that is not yet asleep, and then it can be claimed.
 bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline) {
   detail::agent& self = *waiter.who;
   for (bool again = woken_before;; again = true) {
@@ -108,8 +108,8 @@ void mutex::forget(detail::mutex_waiter& waiter) noexcept {
   detail::wait_queue::remove(waiter);
 }
 
-// The next owner may destroy the mutex at once. So unless the next is a waiter that takes the guard first, the word is
-// given up as the last step, with the guard free. If a waiter has come to the queue before that, all begins again.
+// The next owner may destroy the mutex immediately. So unless the next is a waiter that takes the guard first, the word
+// is released as the last step, with the guard free. If a waiter has entered the queue before that, the loop repeats.
 void mutex::unlock_slow(detail::agent& self) {
   const detail::yield_point at_exit;
   if (!held_by(self)) throw usage_error("mutex::unlock by another than its owner");
@@ -122,7 +122,7 @@ void mutex::unlock_slow(detail::agent& self) {
       const detail::claimed_wait next = queue_.claim_oldest();
       if (queue_.empty()) word_.fetch_and(~contended_bit, std::memory_order_relaxed);  // the owner's
       if (next) {
-        // A waiter that is awake already may come back to the queue before the word is given up.
+        // A waiter that is awake already may enter the queue again before the word is released.
         woken = next.who != nullptr;
         wake.who = next.who;
         auto& waiter = static_cast<detail::mutex_waiter&>(*next.node);
@@ -145,7 +145,7 @@ bool mutex::give_to(std::uintptr_t next, bool woken) noexcept {
 }
 
 // Takes over waiters that a condition variable has notified: all queue here, but if the mutex is free the first is
-// woken for it. The look and the mark are one exchange: an owner that left in between would not look at the queue.
+// woken for it. The check and the mark are one exchange: an owner that unlocked in between would not check the queue.
 void mutex::admit(detail::intrusive_list<detail::mutex_waiter>& notified, detail::agent*& wake) noexcept {
   const std::lock_guard lock(guard_);
   const std::uintptr_t word = word_.fetch_or(contended_bit, std::memory_order_relaxed);  // lock and unlock pair up
@@ -157,7 +157,7 @@ void mutex::admit(detail::intrusive_list<detail::mutex_waiter>& notified, detail
       queue_.push(*next);
       continue;
     }
-    detail::agent& who = *next->who;  // one that is awake may vanish with its node
+    detail::agent& who = *next->who;  // a waiter that is awake may destroy its node
     const detail::claim_result result = who.word.claim(detail::wake_reason::notified);
     if (result == detail::claim_result::won) wake = &who;
     owned = result != detail::claim_result::lost;

@@ -1,20 +1,5 @@
 #pragma once
 
-// A mutex for fibers and plain threads: a waiting fiber leaves its worker to others.
-//
-// State
-//   word_   the owner's agent, or 0, plus contended_bit while a waiter is (or may be) in the queue. Changed by exchange
-//           only; contended_bit only with guard_ held.
-//
-// Invariant, with guard_ free: while a waiter is in the queue, contended_bit is set, and either there is an owner,
-// whose unlock will check the queue, or a waiter that was woken from it is on its way, whose lock takes the slow path.
-//
-// Pairings
-//   A  unlock changes word_, release  ->  lock changes it, acquire: the next owner sees all writes of the last one. A
-//      hand-over counts as both, through guard_.
-//
-// Checked by tests/model/mutex_model.cpp.
-
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/sync/wait/mutex_waiter.hpp>
 
@@ -24,8 +9,8 @@
 namespace ulexite {
 
 // A mutex for fibers and plain threads: while a fiber waits for it, its worker runs other fibers. It works with
-// std::lock_guard, std::unique_lock and std::scoped_lock. It is not recursive, and it is checked: a caller that locks
-// it twice, or unlocks it without holding it, gets a usage_error, and nothing changes.
+// std::lock_guard, std::unique_lock and std::scoped_lock. It is not recursive, and it is checked. If a caller locks it
+// twice, or unlocks it without holding it, the call throws usage_error and changes nothing.
 //
 // A caller that finds it free gets it, even if fibers wait. But a waiter that was passed over 30 times, or for a
 // millisecond, gets it next by hand-over. The last holder may destroy it after the unlock.
@@ -48,7 +33,7 @@ class mutex {
   // Takes the mutex if it is free. Never waits. False if the caller holds it already.
   [[nodiscard]] bool try_lock() noexcept;
 
-  // Gives the mutex up. Never waits.
+  // Releases the mutex. Never waits.
   void unlock() {
     detail::agent& self = *detail::inlined_caller().agent;
     std::uintptr_t expected = id(self);
@@ -89,6 +74,18 @@ class mutex {
   [[nodiscard]] bool spin(detail::agent& self) noexcept;
   [[nodiscard]] bool take_or_mark(std::uintptr_t self) noexcept;
 
+  // State
+  //   word_   the owner's agent, or 0, plus contended_bit while a waiter is (or may be) in the queue. Changed by
+  //           exchange only. contended_bit changes only with guard_ held.
+  //
+  // Invariant, with guard_ free: while a waiter is in the queue, contended_bit is set, and one of two agents will check
+  // the queue. It is the owner, in its unlock, or a waiter that was woken from the queue and locks by the slow path.
+  //
+  // Pairings
+  //   A  unlock changes word_, release  ->  lock changes it, acquire: the next owner sees all writes of the last one. A
+  //      hand-over counts as both, through guard_.
+  //
+  // Checked by tests/model/mutex_model.cpp.
   std::atomic<std::uintptr_t> word_{0};
   detail::spin_lock guard_;  // guards queue_
   detail::wait_queue queue_;

@@ -14,8 +14,9 @@ namespace ulexite {
 template <class>
 class packaged_task;
 
-// A function whose result goes to a future, with std::packaged_task's interface. Movable. One fiber or plain thread may
-// use it at a time. Without a function (never had one, or moved from) its operations throw std::future_error(no_state).
+// A function that gives its result to a future, with std::packaged_task's interface. Movable. One fiber or plain thread
+// may use it at a time. Without a function (never had one, or moved from) its operations throw
+// std::future_error(no_state).
 template <class R, class... A>
 class packaged_task<R(A...)> {
  public:

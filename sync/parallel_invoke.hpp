@@ -7,7 +7,7 @@
 
 namespace ulexite {
 
-// Calls all functions, and returns when all have returned. The caller runs the first function at once. Idle workers may
+// Calls all functions, and returns when all have returned. The caller runs the first function itself. Idle workers may
 // take the others; the caller then runs the rest, in order. An offer that no worker takes costs nanoseconds, so a
 // recursion may fork down to small pieces of work. A function that another worker takes becomes a fiber. It has the
 // caller's deadline, shield and size of stack, but its own id, fiber_local values and rounding mode. It may wait for

@@ -45,9 +45,9 @@ class reduce_work {
 }  // namespace detail
 
 // Reduces map(i) for each integer in [first, last), or map(*i) for iterators, to one value. The value is reduce(init,
-// ...) over all of them, in order. Idle workers take parts of the work. `reduce` must be associative, but need not be
-// commutative. `init` is used once, and need not be neutral. With floating point the result depends on the borders of
-// the parts, so it may differ from call to call.
+// ...) over all of them, in order. Idle workers take parts of the work. `reduce` must be associative; it does not have
+// to be commutative. `init` is used once; it does not have to be neutral. With floating point the result depends on the
+// borders of the parts, so it may differ from call to call.
 //
 // T, the type of `init`, must be movable. Otherwise as parallel_for.
 template <parallel_position I, class T, class Map, class Reduce>

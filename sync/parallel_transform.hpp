@@ -10,7 +10,7 @@
 
 namespace ulexite {
 
-// Writes function(*i) to the matching position from `out` on, for each iterator in [first, last), as std::transform.
+// For each iterator i in [first, last), writes function(*i) to the matching position from `out` on, as std::transform.
 // The order of the calls is unspecified. Returns the end of the written range. `out` may be `first`. Otherwise as
 // parallel_for.
 template <std::random_access_iterator I, std::random_access_iterator Out, class F>

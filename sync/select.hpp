@@ -149,7 +149,7 @@ concept selectable =
 
 // The cases of a select. A case is made in the call of select and ends with it. The selecting fiber calls `handler`
 // after the choice, with no lock held. Its exceptions leave select. A handler given as an lvalue is referred to, not
-// copied. A case may do without a handler.
+// copied. A case may have no handler.
 
 // A case that receives from `from`. Calls handler(std::optional<T>&&), with nullopt when the channel is closed and
 // drained.
@@ -173,11 +173,11 @@ template <class T, class Value, class Handler = detail::no_handler>
   }
 }
 
-// A case that is ready after `time`, counted from this call, or at `time`. Calls handler().
-template <class Rep, class Period, class Handler = detail::no_handler>
-[[nodiscard]] auto after(std::chrono::duration<Rep, Period> time, Handler&& handler = {}) {
+// A case that is ready after `time`, counted from this call. Calls handler().
+template <class Handler = detail::no_handler>
+[[nodiscard]] auto after(relative_timeout time, Handler&& handler = {}) {
   detail::check_plain_handler<Handler>();
-  return detail::plain_case<detail::timer_case, Handler>(detail::deadline_after(time), std::forward<Handler>(handler));
+  return detail::plain_case<detail::timer_case, Handler>(time.deadline(), std::forward<Handler>(handler));
 }
 
 // A case that is ready when the fiber of `handle` has ended. Calls handler(). The handle keeps the result. Throws

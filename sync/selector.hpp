@@ -16,8 +16,8 @@
 
 namespace ulexite {
 
-// A select over channels of one type, whose number is known only at run time. Its cases stay for many waits. Adding a
-// case allocates; a wait does not. One fiber or thread may use it at a time. The channels, and the values to be sent,
+// A select over channels of one type, if their number is known only at run time. Its cases stay for many waits. Adding
+// a case allocates; a wait does not. One fiber or thread may use it at a time. The channels, and the values to be sent,
 // must outlive it.
 template <class T>
 class selector {
@@ -56,14 +56,8 @@ class selector {
   // channel_closed if the chosen case sends to a closed channel, usage_error if no case is enabled.
   result wait() { return *wait_until_ns(detail::no_deadline, true); }
   // Waits as wait(), at most for `time`, or until `time`. Returns nullopt if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] std::optional<result> wait_for(std::chrono::duration<Rep, Period> time) {
-    return wait_until_ns(detail::deadline_after(time), true);
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] std::optional<result> wait_until(std::chrono::time_point<Clock, Duration> time) {
-    return wait_until_ns(detail::deadline_at(time), true);
-  }
+  [[nodiscard]] std::optional<result> wait_for(relative_timeout time) { return wait_until_ns(time.deadline(), true); }
+  [[nodiscard]] std::optional<result> wait_until(absolute_timeout time) { return wait_until_ns(time.deadline(), true); }
   // Takes a ready case; nullopt if none is ready. Never waits.
   [[nodiscard]] std::optional<result> try_wait() { return wait_until_ns(detail::no_deadline, false); }
 

@@ -20,7 +20,7 @@ namespace detail {
 
 class acquire_case;
 
-// What does not depend on the most permits that there may be, `max`.
+// The part that does not depend on the type. `max` is the largest number of permits.
 class semaphore_core {
  public:
   constexpr semaphore_core(std::ptrdiff_t permits, std::ptrdiff_t max) : permits_(permits) {
@@ -50,8 +50,8 @@ class semaphore_core {
 
 }  // namespace detail
 
-// Permits that fibers and threads acquire and release, in the order of the requests: a release gives its permits to the
-// oldest waiters, and no later caller can take them first. So a waiter for many permits holds up those behind it. Any
+// Permits that fibers and threads acquire and release, in the order of the requests. A release gives its permits to the
+// oldest waiters; no later caller can take them first. So a waiter for many permits holds up those behind it. Any
 // number of fibers and plain threads may use it at the same time. A caller may release permits that another acquired.
 // It may be destroyed as soon as the last acquire has returned, even if the release that ended the wait has not
 // returned yet.
@@ -74,21 +74,19 @@ class counting_semaphore {
   // be more than Max.
   void release(std::ptrdiff_t n = 1) { core_.release(n, Max); }
 
-  // Takes `n` permits, all at once; waits until there are as many and no older waiter is left. A cancellation point:
-  // throws operation_cancelled. Throws usage_error if `n` is negative or more than Max.
+  // Takes `n` permits together. Waits until there are `n` permits and no older waiter. A cancellation point: throws
+  // operation_cancelled. Throws usage_error if `n` is negative or more than Max.
   void acquire(std::ptrdiff_t n = 1) { core_.acquire(n, Max, detail::no_deadline); }
-  // Takes a permit, or `n` at once, if there are as many and no waiter. Never waits; not a cancellation point. Throws
-  // usage_error as acquire does.
+  // Takes a permit, or `n` permits together, if there are enough and no waiter. Never waits; not a cancellation point.
+  // Throws usage_error as acquire does.
   [[nodiscard]] bool try_acquire() noexcept { return core_.try_acquire(); }
   [[nodiscard]] bool try_acquire(std::ptrdiff_t n) { return core_.try_acquire(n, Max); }
-  // Like acquire(n), but for no longer than that: false if the time was over first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> time, std::ptrdiff_t n = 1) {
-    return core_.acquire(n, Max, detail::deadline_after(time));
+  // As acquire(n), at most for `time`, or until `time`. Returns false if the time passed first.
+  [[nodiscard]] bool try_acquire_for(relative_timeout time, std::ptrdiff_t n = 1) {
+    return core_.acquire(n, Max, time.deadline());
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_acquire_until(std::chrono::time_point<Clock, Duration> time, std::ptrdiff_t n = 1) {
-    return core_.acquire(n, Max, detail::deadline_at(time));
+  [[nodiscard]] bool try_acquire_until(absolute_timeout time, std::ptrdiff_t n = 1) {
+    return core_.acquire(n, Max, time.deadline());
   }
 
  private:
@@ -100,8 +98,8 @@ class counting_semaphore {
 // A semaphore with at most one permit.
 using binary_semaphore = counting_semaphore<1>;
 
-// Owns permits of a semaphore, and releases them at its end, as std::unique_lock does with a lock. Movable. It may be
-// used by one fiber or thread at a time; another than the one that acquired may release.
+// Owns permits of a semaphore, and releases them at its end, as std::unique_lock does with a lock. Movable. One fiber
+// or thread at a time may use it. Any of them may release, not only the one that acquired.
 //
 //   counting_semaphore<> slots(8);
 //   const semaphore_permit one(slots);

@@ -16,13 +16,13 @@ namespace ulexite {
 
 // A mutex with two kinds of holders: one writer, or any number of readers. Fair to both: waiters get it in the order of
 // their arrival, and consecutive readers get it together. A reader that arrives while a writer waits queues behind the
-// writer. So a reader must not lock it again: if a writer has come between, both would wait for ever.
+// writer. So a reader must not lock it again: if a writer arrives in between, both would wait for ever.
 //
-// It is not recursive, and it is checked. Three misuses throw usage_error and change nothing: a lock of any kind by the
-// writer that holds it, an unlock by another caller, and an unlock_shared while no reader holds it. The fiber or thread
-// that locked it must unlock it: a fiber that ends while it holds the lock fails with a usage_error. Fibers and plain
-// threads may use it at the same time. It works with std::unique_lock, std::shared_lock and std::scoped_lock. Not a
-// cancellation point.
+// It is not recursive, and it is checked. Three misuses throw usage_error and change nothing. They are: a lock of any
+// kind by the writer that holds it, an unlock by another caller, and an unlock_shared while no reader holds it. The
+// fiber or thread that locked it must unlock it: a fiber that ends while it holds the lock fails with a usage_error.
+// Fibers and plain threads may use it at the same time. It works with std::unique_lock, std::shared_lock and
+// std::scoped_lock. Not a cancellation point.
 //
 // It may be destroyed after every call on it has returned, if there will be no other.
 class shared_mutex {
@@ -36,13 +36,9 @@ class shared_mutex {
   // Takes the mutex as its writer if it is free. Never waits.
   [[nodiscard]] bool try_lock() noexcept { return try_lock(kind::writer); }
   // Waits as lock(), at most for `time`, or until `time`. Returns false if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> time) {
-    return lock(kind::writer, detail::deadline_after(time), "try_lock_for");
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) {
-    return lock(kind::writer, detail::deadline_at(time), "try_lock_until");
+  [[nodiscard]] bool try_lock_for(relative_timeout time) { return lock(kind::writer, time.deadline(), "try_lock_for"); }
+  [[nodiscard]] bool try_lock_until(absolute_timeout time) {
+    return lock(kind::writer, time.deadline(), "try_lock_until");
   }
   // Unlocks the mutex as its writer. Never waits.
   void unlock();
@@ -52,13 +48,11 @@ class shared_mutex {
   // Takes the mutex as a reader, unless a writer holds it or waits. Never waits.
   [[nodiscard]] bool try_lock_shared() noexcept { return try_lock(kind::reader); }
   // Waits as lock_shared(), at most for `time`, or until `time`. Returns false if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> time) {
-    return lock(kind::reader, detail::deadline_after(time), "try_lock_shared_for");
+  [[nodiscard]] bool try_lock_shared_for(relative_timeout time) {
+    return lock(kind::reader, time.deadline(), "try_lock_shared_for");
   }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> time) {
-    return lock(kind::reader, detail::deadline_at(time), "try_lock_shared_until");
+  [[nodiscard]] bool try_lock_shared_until(absolute_timeout time) {
+    return lock(kind::reader, time.deadline(), "try_lock_shared_until");
   }
   // Unlocks the mutex as a reader. Never waits.
   void unlock_shared();

@@ -36,9 +36,13 @@ task_group::~task_group() {
     detail::report_unhandled(*first_.reporter, first_.whose, first_.what);
 }
 
+void task_group::wait_for_children() {
+  running_.wait_until_ns(detail::no_deadline, detail::wait_kind::task_group, this);
+}
+
 void task_group::wait() {
   try {
-    running_.wait();
+    wait_for_children();
   } catch (const operation_cancelled&) {
     cancel_and_wait();
     throw;
@@ -57,7 +61,7 @@ void task_group::cancel_and_wait() {
 void task_group::stop_and_wait() {
   request_stop();
   const shield uninterrupted;
-  running_.wait();
+  wait_for_children();
 }
 
 std::exception_ptr task_group::take_failure(bool of_inherited_deadline_too) noexcept {

@@ -94,7 +94,7 @@ class task_group {
     return true;
   }
 
-  // Waits until every child has ended, then throws the kept failure, once. A cancellation point: if the caller is asked
+  // Waits until every child has ended, then throws the kept failure, once. A cancellation point. If the caller is asked
   // to stop, or its deadline has passed, it first asks the children to stop and waits for their ends.
   void wait();
 
@@ -189,18 +189,19 @@ class task_group {
   auto start_in_room(const detail::task_options& options, F&& function, A&&... arguments) {
     place mine(*this);  // made first, so that any exception below undoes the count
     auto bound = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...);
-    return detail::spawn_in(detail::this_runtime_state(), options,
+    return detail::spawn_in(detail::callers_runtime(), options,
                             child<decltype(bound)>{std::move(mine), std::move(bound)});
   }
 
   void wake_stopped() noexcept;
   void interrupt_body() noexcept;
+  void wait_for_children();
   void cancel_and_wait();
   void stop_and_wait();
   std::exception_ptr take_failure(bool of_inherited_deadline_too) noexcept;
   void note_failure(detail::task& whose) noexcept;
 
-  // The first failure and its fiber, for the report if no caller waits.
+  // The first failure and its fiber. It is reported if no caller waits.
   struct failure {
     std::exception_ptr what;
     detail::fiber_identity whose;
@@ -220,9 +221,9 @@ class task_group {
   bool interrupted_ = false;                                    // whether the body was
   detail::agent* body_ = nullptr;             // the fiber in the body of a scope, until the group ends
   std::stop_source token_{std::nostopstate};  // made by the first get_stop_token
-  detail::intrusive_list<member> members_;    // running children, except those in told_
-  detail::intrusive_list<member> told_;       // children whose tokens have the request to stop
-  std::size_t failures_ = 0;                  // all failures, also those that are not kept
+  detail::intrusive_list<member> members_;    // the other running children
+  detail::intrusive_list<member> told_;       // running children that have the request to stop in their tokens
+  std::size_t failures_ = 0;                  // all failures, also the failures that are not kept
   failure first_;
 };
 

@@ -11,7 +11,7 @@ namespace ulexite {
 ticker::ticker(std::chrono::nanoseconds period) {
   if (period.count() <= 0) throw usage_error("ticker with a period of " + std::to_string(period.count()) + " ns");
   const shield no_deadline;  // ignores the caller's deadline: the ticker lives until it is stopped
-  fiber_ = spawn({.name = "ticker"}, [this, period, next = detail::deadline_after(period)]() mutable {
+  fiber_ = spawn({.name = "ticker"}, [this, period, next = relative_timeout(period).deadline()]() mutable {
     try {
       while (!ticks_.is_closed()) {
         detail::sleep_until(next);

@@ -14,7 +14,7 @@ namespace ulexite {
 //   for (auto now : every_second.channel()) ...
 class ticker {
  public:
-  // Starts the ticks: the n-th comes n periods after this call. Starts a fiber: throws as spawn, and usage_error for a
+  // Starts the ticks: tick n is n periods after this call. Starts a fiber: throws as spawn, and usage_error for a
   // period that is not above zero.
   explicit ticker(std::chrono::nanoseconds period);
   // Calls stop(), and waits for the end of its fiber.

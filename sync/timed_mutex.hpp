@@ -6,7 +6,7 @@
 
 namespace ulexite {
 
-// A mutex whose waits may have a time limit. Otherwise as mutex.
+// A mutex with time limits for its waits. Otherwise as mutex.
 class timed_mutex : private mutex {
  public:
   timed_mutex() = default;
@@ -17,14 +17,8 @@ class timed_mutex : private mutex {
 
   // Wait for the mutex, at most for `time`, or until `time`. Return whether the caller has got it. Not cancellation
   // points. Throw usage_error if the caller holds it already.
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> time) {
-    return lock_until(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) {
-    return lock_until(detail::deadline_at(time));
-  }
+  [[nodiscard]] bool try_lock_for(relative_timeout time) { return lock_until(time.deadline()); }
+  [[nodiscard]] bool try_lock_until(absolute_timeout time) { return lock_until(time.deadline()); }
 };
 
 }  // namespace ulexite

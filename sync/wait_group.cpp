@@ -30,9 +30,9 @@ void wait_group::change(std::int64_t by) {
 }
 
 // The count reaches zero and there is a waiter. False, and nothing done, if it is no longer `word`. A waiter that is
-// cancelled meanwhile takes the guard before it leaves, and so finds this call either not begun or done. So no waiter
-// can destroy the group while this call uses it. For the same reason waited_bit stays: a wait that comes just now must
-// not take the zero for one that needs no guard.
+// cancelled takes the guard before it leaves. So for this waiter, the call has either not begun or is done. So no
+// waiter can destroy the group while this call uses it. For the same reason waited_bit stays. If a wait that begins now
+// saw a zero without the bit, it would not take the guard.
 bool wait_group::wake_all(std::int64_t word) noexcept {
   detail::intrusive_list<detail::wait_node> woken;
   detail::perturb();
@@ -45,7 +45,8 @@ bool wait_group::wake_all(std::int64_t word) noexcept {
   return zero;
 }
 
-// What no fiber of this group will lower is given up; a done() for it that comes meanwhile is ignored.
+// Subtracts the part of the count that no fiber of this group will lower. A done() for it that arrives during the call
+// is ignored.
 void wait_group::outlive_fibers() noexcept {
   ending_.store(true, std::memory_order_relaxed);             // published by B
   std::int64_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
@@ -59,7 +60,7 @@ void wait_group::outlive_fibers() noexcept {
   wait();
 }
 
-bool wait_group::wait_until_ns(std::int64_t deadline) {
+bool wait_group::wait_until_ns(std::int64_t deadline, detail::wait_kind kind, const void* object) {
   detail::agent& self = detail::this_agent();
   detail::throw_if_stopped(self);
   if (word_.load(std::memory_order_acquire) == 0) {  // A
@@ -78,7 +79,7 @@ bool wait_group::wait_until_ns(std::int64_t deadline) {
   } while (!word_.compare_exchange_weak(word, word | waited_bit, std::memory_order_acquire,  // A
                                         std::memory_order_acquire));  // A
   detail::wait_node node(self);
-  return detail::wait_or_throw(queue_, guard_, node, detail::wait_kind::wait_group, this, deadline);
+  return detail::wait_or_throw(queue_, guard_, node, kind, object ? object : this, deadline);
 }
 
 }  // namespace ulexite

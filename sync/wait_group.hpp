@@ -1,21 +1,6 @@
 #pragma once
 
 // A count of things to wait for, after Go's sync.WaitGroup.
-//
-// State
-//   word_     the count in its upper half. Below it, how many of the count are fibers of spawn(). And waited_bit since
-//             a waiter came to the queue. While this bit is set, the last done changes the count with guard_ held. The
-//             next wait that finds zero clears the bit, also with guard_ held. So zero without the bit means that no
-//             done() is under way.
-//   ending_   the destructor waits for the fibers: it has given up the rest of the count. Set once, by the destructor.
-//
-// Pairings
-//   A  add and done change word_, release  ->  wait, or the last done, reads zero, acquire: the waiter sees all that
-//      was written before each done.
-//   B  the destructor sets ending_, then changes word_, release  ->  a done that finds the count too low loads word_,
-//      acquire, then ending_: it sees that its share was given up.
-//
-// A is checked by tests/model/wait_group_model.cpp; B rests on the argument.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/spawn.hpp>
@@ -66,14 +51,8 @@ class wait_group {
   // Waits until the count is zero. A cancellation point: throws operation_cancelled.
   void wait() { wait_until_ns(detail::no_deadline); }
   // Waits as wait(), at most for `time`, or until `time`. Returns false if the time passed first.
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) {
-    return wait_until_ns(detail::deadline_after(time));
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool wait_until(std::chrono::time_point<Clock, Duration> time) {
-    return wait_until_ns(detail::deadline_at(time));
-  }
+  [[nodiscard]] bool wait_for(relative_timeout time) { return wait_until_ns(time.deadline()); }
+  [[nodiscard]] bool wait_until(absolute_timeout time) { return wait_until_ns(time.deadline()); }
 
   // Starts a fiber that calls `function`, and counts it until it has ended. Its exception goes to
   // runtime_options::on_unhandled_exception. Throws as ulexite::spawn, with the count unchanged.
@@ -83,7 +62,7 @@ class wait_group {
     if (!try_change(one + one_spawned)) [[unlikely]]
       change(one + one_spawned);
     completion end(this);  // made first, so that any exception below undoes the count
-    detail::spawn_task(detail::this_runtime_state(), {.where = where, .detached = true},
+    detail::spawn_task(detail::callers_runtime(), {.where = where, .detached = true},
                        counted<std::decay_t<F>>{std::move(end), std::forward<F>(function)});
   }
 
@@ -180,8 +159,25 @@ class wait_group {
   void change(std::int64_t by);
   [[nodiscard]] bool wake_all(std::int64_t word) noexcept;
   void outlive_fibers() noexcept;
-  bool wait_until_ns(std::int64_t deadline);
+  // The kind and the object are for reports; the object is this one unless given.
+  bool wait_until_ns(std::int64_t deadline, detail::wait_kind kind = detail::wait_kind::wait_group,
+                     const void* object = nullptr);
 
+  // State
+  //   word_     the count in its upper half. Below it, the number of running fibers of spawn(), which the count
+  //             includes. The lowest bit is waited_bit: a waiter has entered the queue. While it is set, the last done
+  //             changes the count with guard_ held. The next wait that finds zero clears it, also with guard_ held. So
+  //             zero without the bit means that no done() is under way.
+  //   ending_   the destructor waits for the fibers, and has removed the rest of the count. Set once, by the
+  //             destructor.
+  //
+  // Pairings
+  //   A  add and done change word_, release  ->  wait, or the last done, reads zero, acquire: the waiter sees all
+  //      writes before each done.
+  //   B  the destructor sets ending_, then changes word_, release  ->  a done that finds the count too low loads word_,
+  //      acquire, then ending_. It sees that the destructor has removed its share.
+  //
+  // tests/model/wait_group_model.cpp checks A. Only the argument supports B.
   std::atomic<std::int64_t> word_;
   std::atomic<bool> ending_{false};
   detail::spin_lock guard_;  // guards queue_

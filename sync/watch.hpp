@@ -12,14 +12,14 @@ namespace ulexite {
 template <class T>
 class watch;
 
-// Reads the newest value of a watch; made by watch::subscribe. Its receive() waits for a value newer than the last one
-// that it returned, and skips older ones. One fiber or thread may use it at a time.
+// Reads the newest value of a watch; made by watch::subscribe. Its receive() waits for a value newer than its last
+// result, and skips older values. One fiber or thread may use it at a time.
 template <class T>
 class watch_receiver : public detail::broadcast_reader<T> {
  public:
   // Returns a copy of the newest value, which counts as received. Never waits. Throws exceptions of the copy.
   [[nodiscard]] T get() { return *static_cast<const T*>(this->from_->last(&this->at_).get()); }
-  // Whether there is a value newer than the last one that it returned. Never waits.
+  // Whether there is a value newer than the last result of receive(). Never waits.
   [[nodiscard]] bool has_changed() const noexcept { return this->from_->has_next(this->at_); }
 
  private:

@@ -80,8 +80,8 @@ struct pending_join final : join_case {
 };
 
 // Waits until all fibers of `cases` have ended. Calls on_failure(exception_ptr), once, when one of them has failed or
-// the caller is asked to stop. After that it waits on, and ignores requests to stop. Costs O(cases) for each fiber that
-// ends.
+// the caller is asked to stop. After that it continues to wait, and ignores requests to stop. Costs O(cases) for each
+// fiber that ends.
 template <class Cases, class OnFailure>
 void await_ends(Cases&& cases, OnFailure&& on_failure) {
   std::vector<select_case*> pending;
@@ -177,15 +177,15 @@ auto when_all(Functions&& functions) {
 }
 
 // The result of when_any: the position of the function that ended first, and its result in the alternative of that
-// position (std::monostate for void, std::reference_wrapper for a reference).
+// position. The type is std::monostate for void, std::reference_wrapper for a reference.
 template <class... R>
 struct any_result {
   std::size_t index;                         // of the function that ended first
   std::variant<detail::stored<R>...> value;  // its result
 };
 
-// The result of when_any of a range: the position of the function or fiber that ended first, and its result
-// (std::monostate for void, std::reference_wrapper for a reference).
+// The result of when_any of a range: the position of the function or fiber that ended first, and its result. The type
+// is std::monostate for void, std::reference_wrapper for a reference.
 template <class R>
 struct any_of_range {
   std::size_t index;        // of the function or fiber that ended first
@@ -260,7 +260,7 @@ auto when_any(F&&... functions) {
   return race.wait();
 }
 
-// As above, for the functions of a range, which are called in place, not copied. Throws usage_error for an empty range.
+// As above, for the functions of a range. They are called in place, not copied. Throws usage_error for an empty range.
 template <detail::function_range Functions>
 auto when_any(Functions&& functions) {
   using function = std::ranges::range_reference_t<Functions>;

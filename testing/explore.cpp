@@ -53,7 +53,7 @@ std::string words_of(const failed_schedule& failure, const outcome& seen, const 
   return text + "to repeat it: ULEXITE_SCHEDULE=" + failure.replay;
 }
 
-// Repeats the failing run, as short as possible, for the report.
+// Repeats the failing run, as short as possible. The report describes this run.
 failed_schedule describe(const world& found, const outcome& first, const exploration& of,
                          const explore_options& options, const std::function<void()>& body) {
   failed_schedule failure;

@@ -33,7 +33,7 @@ struct explore_options {
   // The largest number of runs. The exploration ends with the first failed run.
   std::size_t schedules = 10'000;
   // How the schedules are chosen:
-  //   mixed              random, pct:2 and pct:3 in turn
+  //   mixed              random, pct:2 and pct:3 alternately
   //   random             each runnable fiber is equally likely to continue
   //   pct:DEPTH          priorities, which change at DEPTH - 1 places: "A Randomized Scheduler with Probabilistic
   //                      Guarantees of Finding Bugs" (Burckhardt et al., 2010)
@@ -102,7 +102,7 @@ class schedule_failed : public std::runtime_error {
 
 // Calls `body` as the main fiber of run after run, all on the calling thread. A run fails
 //   - by fail() or an expect() that is false,
-//   - by an exception that leaves `body`, or a fiber whose result is not taken,
+//   - by an exception that leaves `body`, or a fiber with a result that is not taken,
 //   - by a deadlock: no fiber can run, and no timer is set,
 //   - by fibers that still live, or sockets that are still open, at the end (explore_options::leaks_fail),
 //   - by more than most_steps steps.
@@ -111,7 +111,7 @@ class schedule_failed : public std::runtime_error {
 //
 // `body` should create all objects that it uses, because the next run begins in the same process. The schedule changes
 // only at operations of this library. It does not control atomic variables, locks of the standard library and other
-// threads. blocking() and block_in_place() call their function at once. Sockets belong to a simulated network, which
+// threads. blocking() and block_in_place() call their function directly. Sockets belong to a simulated network, which
 // lives as long as the run. A wait for another file descriptor fails with ENOTSUP.
 exploration explore(const explore_options& options, const std::function<void()>& body);
 inline exploration explore(const std::function<void()>& body) { return explore({}, body); }

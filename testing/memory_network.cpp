@@ -106,7 +106,7 @@ void memory_network::heal(const net::endpoint& server) {
   }
 }
 
-// Resets both ends at once.
+// Resets both ends.
 void memory_network::reset(int fd) noexcept {
   socket_state* const at = find(fd);
   if (!at || at->at != phase::connected) return;

@@ -100,7 +100,7 @@ class pct_strategy final : public strategy {
   std::vector<std::uint64_t> changes_;  // the next one last
 };
 
-// Uses one strategy after the other, for a run each.
+// Uses one strategy after the other, each for one run.
 class mixed_strategy final : public strategy {
  public:
   void begin(std::uint64_t seed, std::uint64_t length) override { of_[turn_]->begin(seed, length); }
@@ -177,7 +177,7 @@ class exhaustive_strategy final : public strategy {
   std::vector<fork> path_;
 };
 
-// With an empty list no fiber is preempted, and of the runnable fibers the one that has been runnable longest runs.
+// With an empty list no fiber is preempted, and the fiber that has been runnable longest runs.
 class list_strategy final : public strategy {
  public:
   explicit list_strategy(choice_list choices) : choices_(std::move(choices)) {}

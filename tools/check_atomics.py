@@ -8,7 +8,8 @@ In the sources of the library (base fiber evloop runtime sync net os interop), e
      given one (`constexpr auto strength = fifo ? Atomics::acquire : Atomics::seq_cst;`);
   2. carry a // comment: on a line of the call, at the end of its statement, or alone on the line just above it:
        ordered operations: `// A` or `// A, B` with each letter a line `//   A  ...` under "Pairings" in the file's
-                           head comment (for x.cpp also in that of x.hpp), or `// pairs with ...`;
+                           head comment, or in the comment directly above an atomic data member (for x.cpp also in
+                           those of x.hpp), or `// pairs with ...`;
        relaxed operations: a reason in words, or a letter as above.
 
 x.hpp and x.cpp share their pairings. Each of those letters must stand on both of its sides: at two operations, fences or
@@ -53,6 +54,7 @@ class Source:
         self.comments = [""] * len(self.lines)
         self.code = self._split(text)
         self.code_lines = self.code.split("\n")
+        self.pairing_lines = set()
         self.pairings = self._pairings()
         self.letters = set(self.pairings)
         self.constants = {
@@ -82,12 +84,30 @@ class Source:
         return "".join(code)
 
     def _pairings(self):
-        """Line and text of each letter of the head comment: what is before the first line of code, except preprocessing."""
+        """Line and text of each letter: of the head comment, and of the comments directly above atomic data members."""
+        found = {}
+        for block in (self._head(), *(self._comment_above(line) for line, _ in self.atomic_members())):
+            found |= self._letters_of_block(block)
+        return found
+
+    def _head(self):
+        """The lines before the first line of code, except preprocessing."""
+        end = 0
+        while end < len(self.lines) and self.code_lines[end].strip()[:1] in ("", "#"):
+            end += 1
+        return range(end)
+
+    def _comment_above(self, line):
+        """The lines of the comment that ends directly above this line."""
+        begin = line
+        while begin > 0 and self.lines[begin - 1].lstrip().startswith("//"):
+            begin -= 1
+        return range(begin, line)
+
+    def _letters_of_block(self, block):
         found, inside, letter = {}, False, None
-        for number, line in enumerate(self.lines):
-            code = self.code_lines[number].strip()
-            if code and not code.startswith("#"):
-                break
+        for number in block:
+            line = self.lines[number]
             if re.match(r"^\s*//\s*Pairings\b", line):
                 inside = True
             elif not re.match(r"^\s*//\s{2,}\S", line):
@@ -95,15 +115,19 @@ class Source:
             elif inside and (match := PAIRING_LINE.match(line)):
                 letter = match.group(1)
                 found[letter] = (number, line)
+                self.pairing_lines.add(number)
             elif letter:
                 found[letter] = (found[letter][0], found[letter][1] + line)
+                self.pairing_lines.add(number)
         return found
 
     def sides(self):
         """How often each letter is named in the code."""
         named = {}
         for number, comment in enumerate(self.comments):
-            if not comment or (not self.code_lines[number].strip() and not self._above_code(number)):
+            if not comment or number in self.pairing_lines:
+                continue
+            if not self.code_lines[number].strip() and not self._above_code(number):
                 continue
             for letter in {*(letters_of(comment) or []), *(letters_of(re.split(r"[.:;] ", comment)[-1]) or [])}:
                 named[letter] = named.get(letter, 0) + 1
@@ -208,7 +232,7 @@ def explain(source, orders, comments):
             return None
         if letters:
             unknown = ", ".join(letter for letter in letters if letter not in source.letters)
-            complaint = f"names {unknown}, which is no line of Pairings in the head comment"
+            complaint = f"names {unknown}, which is no line of Pairings in the head comment or above a member"
     if complaint:
         return complaint
     if relaxed_only:
@@ -335,6 +359,18 @@ SELF_TEST_SIDES = [
     (False, ".\n//   B  in y.cpp.\n\na.load(o);  // A\nb.load(o);  // B\n"),
 ]
 
+SELF_TEST_MEMBER = "class x {\n  // Pairings\n  //   A  push stores, release  ->  steal loads, acquire."
+SELF_TEST_MEMBER_END = "  void f() {\n    a.store(1, std::memory_order_release);  // A\n    a.load(std::memory_order_acquire);  // A\n  }\n};"
+SELF_TEST_ABOVE_MEMBERS = [
+    # (accepted, text between the pairing and the operations)
+    (True, "\n  std::atomic<int> a;\n"),
+    (True, "\n  //      Continued here.\n  std::atomic<int> a;\n"),
+    (True, "\n  // Checked by a model.\n  alignas(64) std::atomic<int> a{0};\n"),
+    (False, "\n\n  std::atomic<int> a;\n"),
+    (False, "\n  int b;\n  std::atomic<int> a;\n"),
+    (False, "\n  static std::atomic<int> a;\n"),
+]
+
 SELF_TEST_STATE = [
     (True, "// State\n//   word_  its owner.\nclass x {\n  std::atomic<int> word_{0};\n};"),
     (True, "class x {\n  // State\n  //   a_, b_\n  //     counters\n  std::atomic<int> a_{0}, b_{0};\n};"),
@@ -370,6 +406,15 @@ def self_test():
         if (not list(check_pairings(SELF_TEST_LETTER + text, (), "x"))) != accepted:
             failures += 1
             print(f"self-test: sides: should be {'accepted' if accepted else 'refused'}: {text!r}")
+    for accepted, text in SELF_TEST_ABOVE_MEMBERS:
+        whole = SELF_TEST_MEMBER + text + SELF_TEST_MEMBER_END
+        if (not list(check_text(whole)) + list(check_pairings(whole, (), "x"))) != accepted:
+            failures += 1
+            print(f"self-test: above members: should be {'accepted' if accepted else 'refused'}: {whole!r}")
+    one_sided = SELF_TEST_MEMBER + "\n  std::atomic<int> a;\n};\na.store(1, std::memory_order_release);  // A\n"
+    if not list(check_pairings(one_sided, (), "x")):
+        failures += 1
+        print("self-test: a pairing above a member was counted as one of its own sides")
     for accepted, text in SELF_TEST_STATE:
         if (not list(check_state(text))) != accepted:
             failures += 1
@@ -377,7 +422,7 @@ def self_test():
     if list(check_pairings(SELF_TEST_LETTER + ".\n\na.load(o);  // A\n", ["b.store(1, o);  // A\n"], "x")):
         failures += 1
         print("self-test: a letter with its other side in x.cpp was refused")
-    cases = len(SELF_TEST) + len(SELF_TEST_SIDES) + len(SELF_TEST_STATE) + 3
+    cases = len(SELF_TEST) + len(SELF_TEST_SIDES) + len(SELF_TEST_ABOVE_MEMBERS) + len(SELF_TEST_STATE) + 4
     print(f"self-test: {cases} cases, {failures} failures")
     return 1 if failures else 0
 

@@ -27,7 +27,7 @@ namespace ux = ulexite;
 using namespace std::chrono_literals;
 """
 
-# What a block without a main may use.
+# The headers that a block without a main may use.
 INCLUDES = """algorithm array atomic chrono csignal cstdio exception filesystem functional iostream map memory mutex numeric optional
 ranges shared_mutex span stdexcept stop_token string string_view system_error thread tuple utility variant vector
 unistd.h ulexite.hpp""".split()

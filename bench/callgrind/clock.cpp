@@ -1,7 +1,6 @@
-// Preloaded under callgrind: a clock that moves on by its being looked at, and waits that nothing but a notification
-// ends. Under valgrind a program is some fifty times slower, so what it does by the clock (polls, the monitor's ticks)
-// would come fifty times as often, and never twice the same. With this clock two runs differ by some hundred
-// instructions.
+// Preloaded under callgrind: a clock that advances only when it is read, and waits that only a notification ends. Under
+// valgrind a program is some fifty times slower. So timed actions (polls, the monitor's ticks) would happen fifty times
+// as often, and differently in each run. With this clock two runs differ by some hundred instructions.
 
 #include <atomic>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What it costs that there are several cores. These are the costs that bench/simulation takes as its defaults.
+// The costs between several cores. These are the costs that bench/simulation takes as its defaults.
 
 #include <ulexite/base/atomics.hpp>
 #include <ulexite/base/cache_line.hpp>
@@ -47,7 +47,7 @@ void line_transfer(benchmark::State& state) {
 }
 BENCHMARK(line_transfer)->Name("cores/line there and back")->UseRealTime();
 
-// A look at the four words of a victim's ring and jobs, all of which it has just written.
+// A read of the four words of a victim's ring and jobs, just after the victim has written all of them.
 void probe(benchmark::State& state) {
   const auto lines = std::make_unique<std::array<line, 4>>();
   line turn;
@@ -77,8 +77,8 @@ void probe(benchmark::State& state) {
 }
 BENCHMARK(probe)->Name("cores/probe 4 lines")->UseManualTime();
 
-// The wake of a thread that sleeps on a condition variable of another core: what the waker pays, and how long it
-// takes until the woken runs.
+// The wake of a thread that sleeps on a condition variable of another core: the cost for the waker, and the time until
+// the woken thread runs.
 void wake(benchmark::State& state) {
   const bool latency = state.range(0) == 1;
   std::mutex mutex;
@@ -136,8 +136,8 @@ void search_pause(benchmark::State& state) {
 }
 BENCHMARK(search_pause)->Name("cores/pause between searches");
 
-// What a thief of a fork or a slot pays while so many other threads of the process run. A fence counts only if they did
-// run just before: one that has lost its core need not be interrupted.
+// The cost for a thief of a fork or a slot, while this number of other threads of the process run. A fence counts only
+// if they did run just before: a thread that has lost its core does not have to be interrupted.
 void fence(benchmark::State& state) {
   constexpr auto just_now = std::chrono::nanoseconds(400);
   std::vector<line> seen(static_cast<std::size_t>(state.range(0)));

@@ -1,4 +1,4 @@
-// What the run queue costs its owner, and a thief.
+// The cost of the run queue for its owner and for a thief.
 
 #include <ulexite/base/job.hpp>
 #include <ulexite/runtime/queue/deque.hpp>

@@ -1,4 +1,4 @@
-// What a stack costs: taken and given back warm; made, touched and trimmed.
+// The cost of a stack: taken and returned warm; made, touched and trimmed.
 
 #include <ulexite/fiber/stack_pool.hpp>
 
@@ -18,7 +18,7 @@ void take_and_give(benchmark::State& state) {
 }
 BENCHMARK(take_and_give);
 
-// Per stack, of `count` at once: taken, the top page written, given back, trimmed.
+// Per stack, of `count` together: taken, the top page written, returned, trimmed.
 void take_touch_give_trim(benchmark::State& state) {
   stack_pool& pool = stack_pool::of_size(64 * 1024);
   const auto count = static_cast<std::size_t>(state.range(0));

@@ -1,4 +1,4 @@
-// What a switch costs: there and back again is two.
+// The cost of a switch. A round trip is two switches.
 
 #include <ulexite/fiber/stack_pool.hpp>
 #include <ulexite/fiber/switch.hpp>

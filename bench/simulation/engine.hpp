@@ -1,7 +1,7 @@
 #pragma once
 
-// A discrete-event engine: simulated activities are coroutines that wait for simulated time. Deterministic: what is due
-// at the same time runs in the order in which it was scheduled.
+// A discrete-event engine: simulated activities are coroutines that wait for simulated time. Deterministic: actions of
+// the same time run in the order in which they were scheduled.
 
 #include <coroutine>
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace simulation {
 
 using ns = std::int64_t;
 
-// What the engine resumes next. A process that awaits another returns to the engine instead of resuming it itself, so
-// the machine's stack does not grow.
+// The next coroutine that the engine resumes. A process that awaits another returns to the engine instead of resuming
+// it itself, so the machine's stack does not grow.
 inline std::coroutine_handle<> continuing;
 
-// An activity. Awaited, it runs as a part of the one that awaits it and results in an int; given to start(), by itself.
+// An activity. Awaited, it runs as a part of its awaiter and results in an int. Given to start(), it runs alone.
 class [[nodiscard]] process {
  public:
   struct promise_type {
@@ -73,7 +73,7 @@ class engine {
   }
   void stop() noexcept { stopped_ = true; }
 
-  // co_await delay(t): goes on t later. Without a detour if nothing else is due before.
+  // co_await delay(t): goes on t later. Directly, if nothing else happens before.
   auto delay(ns time) {
     struct awaiter {
       engine& in;
@@ -90,7 +90,7 @@ class engine {
     return awaiter{*this, time};
   }
 
-  // Until stop() or until nothing is due.
+  // Until stop(), or until nothing is scheduled.
   void run() {
     while (!stopped_ && !due_.empty()) {
       now_ = due_.top().at;
@@ -121,7 +121,7 @@ class engine {
   std::vector<process> started_;
 };
 
-// co_await leave_handle_in{x}: until somebody schedules the handle that is left in x.
+// co_await leave_handle_in{x}: until other code schedules the handle in x.
 struct leave_handle_in {
   std::coroutine_handle<>& where;
   bool await_ready() noexcept { return false; }

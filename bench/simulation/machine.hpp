@@ -13,7 +13,7 @@
 namespace simulation {
 
 // All in ns. "cores/..." are the names of bench/micro/cores.cpp, which measures them; measured on 4 cores of a virtual
-// Xeon (2 GHz) that other programs used too. What is called a guess was not measured.
+// Xeon (2 GHz) that other programs used too. A number marked as a guess was not measured.
 struct costs {
   ns line = 150;      // a word that another core wrote last: "cores/line there and back", halved
   ns locked = 5;      // a locked instruction on a line that is here
@@ -37,12 +37,12 @@ struct costs {
   ns fence_each = 900;       // that run takes 2.7, 4 and 4.4 us. For more it is a guess
   ns interrupt = 1'000;      // to each of them: 0.3 to 1.7 us were measured
   ns switching = 28;         // half of the 56 of a ping-pong in docs/scheduler.md
-  ns mutex_spin = 0;         // what if: whoever finds the parker's mutex held looks again so often; 0: it sleeps
+  ns mutex_spin = 0;         // experiment: how often a thread retries while the parker's mutex is held; 0: it sleeps
   ns search_time = ulexite::detail::tuning::search_time;
 };
 
-// A line that all workers read and some write. Whoever writes owns it for so long; whoever reads after another's write
-// waits for it. The result is the time it takes, from `at` on.
+// A line that all workers read and some write. A writer owns it for some time; a reader after another's write waits for
+// it. The result is the time it takes, from `at` on.
 class line {
  public:
   explicit line(std::size_t users) : seen_(users, 0) {}
@@ -62,7 +62,7 @@ class line {
     if (owner_ != who) owner_ = nobody;  // shared: the next write must take it back
     return std::max<ns>(free_at_ - at, 0) + changed;
   }
-  // The owner writes, and pays only if another has looked meanwhile.
+  // The owner writes, and pays only if another has read since its last write.
   ns write_own(const costs& cost, std::size_t who, ns at) {
     return owner_ == who ? (mark(who), 0) : write(cost, who, at);
   }

@@ -1,4 +1,4 @@
-// Where would stealing and waking stop to scale? simulation [--WORKLOAD-OPTION N]... [--COST NS]... Prints a table, or
+// Finds where stealing and waking stop scaling. simulation [--WORKLOAD-OPTION N]... [--COST NS]... Prints a table, or
 // lines for a program with --csv 1. See docs/scaling.md.
 
 #include "workloads.hpp"

@@ -1,6 +1,6 @@
 // The simulation's burst on the real runtime: simulation_real WORKERS FIBERS LENGTH_NS ROUNDS SHARE
 // Prints quartiles of the efficiency, work / (workers * time). Each round begins with all workers asleep. The machine
-// may do something else too: a round counts only if its threads waited for a processor for less than SHARE of it.
+// may have other work. So a round counts only if its threads waited for a processor in less than SHARE of it.
 
 #include <ulexite.hpp>
 

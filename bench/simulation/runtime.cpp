@@ -77,7 +77,7 @@ process runtime::announce_slot(worker& here) {
   if (!here.slot_due) co_return 0;
   co_await wake_one(here);
   last.to_be_judged = true;
-  last.computed = clock.now();  // nobody takes its processor away
+  last.computed = clock.now();  // no other thread takes its processor
   here.quanta_per_visit = std::max(here.quanta_per_visit - here.until_housekeeping, 1U);
   here.until_housekeeping = 0;
   co_return 0;
@@ -133,7 +133,7 @@ process runtime::push_ring(worker& here, fiber runnable) {
   here.last_theft = {};
   ++counted.overflows;
   co_await settle(here);
-  co_await injected_lock_.lock(here.index);  // the whole list is moved at once
+  co_await injected_lock_.lock(here.index);  // the whole list is moved together
   co_await clock.delay(cost.queued);
   for (const fiber f : evicted) injected_.push_back({f, here.index});
   injected_lock_.unlock();

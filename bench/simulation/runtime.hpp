@@ -60,7 +60,7 @@ struct worker {
   std::coroutine_handle<> asleep;
 };
 
-// In the shared queue: a fiber, and whose core has its memory.
+// In the shared queue: a fiber, and the core that has its memory.
 struct shared_fiber {
   fiber which;
   std::size_t from;
@@ -84,7 +84,7 @@ class runtime {
 
   // For fibers, on the worker that runs them.
   process compute(worker& here, ns time);
-  process add(worker& here, fiber runnable);  // to the ring, and tell of it
+  process add(worker& here, fiber runnable);  // to the ring, and notify
   process wake(worker& here, fiber woken);    // to the slot
   process offer(worker& here, fiber forked);  // to the forks
   process take_back(worker& here);            // the youngest of them, or none
@@ -99,10 +99,10 @@ class runtime {
   counts counted;
   ns all_ran = 0;  // when the last worker ran its first fiber
   ns began = 0, finished = 0;
-  ns source_busy = 0;  // the one fiber or thread, if there is one, that all work comes from
+  ns source_busy = 0;  // the single source of all work, a fiber or thread, if there is one
 
   struct shares {  // of the time, that each serialised resource was busy
-    double shared_queue, parker, idle_word, fences, event_loop, ring, source;  // ring: the one that is fought for most
+    double shared_queue, parker, idle_word, fences, event_loop, ring, source;  // ring: the busiest one
   };
   [[nodiscard]] shares utilisation() const;
 
@@ -144,7 +144,7 @@ class runtime {
 
   workload& load_;
   std::vector<std::unique_ptr<worker>> workers_;
-  worker outside_;  // stands for threads that are no workers
+  worker outside_;  // represents threads that are no workers
 
   std::deque<shared_fiber> injected_;
   spin_lock injected_lock_;

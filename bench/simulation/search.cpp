@@ -1,4 +1,4 @@
-// The simulated runtime/worker/search.cpp: what a worker does when its own queues give nothing, or something is due.
+// The simulated runtime/worker/search.cpp: the steps of a worker when its own queues are empty, and at a visit.
 
 #include "runtime.hpp"
 
@@ -105,7 +105,7 @@ process runtime::steal(worker& here, bool slots_too) {
   co_return none;
 }
 
-// Half of the ring, or one branch of a fork. Whoever comes while another takes waits for the line.
+// Half of the ring, or one branch of a fork. A thread that arrives while another takes waits for the line.
 process runtime::steal_from(worker& thief, worker& victim) {
   co_await settle(thief);  // or the victim would wait for a line that is taken after a long search only
   if (!victim.may_have_work()) co_return none;
@@ -132,7 +132,7 @@ process runtime::steal_from(worker& thief, worker& victim) {
   co_return stolen;
 }
 
-// Only if the victim stands still meanwhile, for 128 pauses.
+// Only if the victim dispatches nothing for 128 pauses.
 process runtime::raid_slot(worker& thief, worker& victim) {
   thief.debt += cost.line;
   co_await settle(thief);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the simulated runtime is given to do.
+// The work for the simulated runtime.
 
 #include "runtime.hpp"
 
@@ -46,8 +46,8 @@ class burst : public workload {
   int ended_ = 0;
 };
 
-// A binary tree of forks, numbered like a heap's: i forks 2i+1, and goes on with 2i; the leaves compute. Whoever steals
-// a branch goes on from there. The joins are left out.
+// A binary tree of forks, numbered like a heap's: i forks 2i+1, and goes on with 2i; the leaves compute. The thief of a
+// branch continues from there. There are no joins.
 class fork_join : public workload {
  public:
   fork_join(int leaves, ns leaf) : done_(static_cast<std::size_t>(leaves)), leaf_(leaf) {}
@@ -152,7 +152,7 @@ class connections : public workload {
         round_trip_(round_trip) {}
   void begin(runtime& on) override {
     for (fiber f = 0; f < static_cast<fiber>(under_way_.size()); ++f)
-      in_flight_.push_back({f * 100, f});  // not all at once
+      in_flight_.push_back({f * 100, f});  // not all at the same time
     on.clock.start(network(on));
   }
   process run(runtime& on, worker& here, fiber which) override {
@@ -180,7 +180,7 @@ class connections : public workload {
       on.event(next.to);
     }
   }
-  std::vector<char> under_way_;  // its request has come or will, and nobody serves it
+  std::vector<char> under_way_;  // its request has arrived or will arrive, and no fiber serves it
   bool right_ = true;
   int requests_;
   ns length_, round_trip_;

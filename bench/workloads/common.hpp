@@ -1,6 +1,6 @@
 #pragma once
 
-// What the workloads share, and their list; bench.cpp has the table of their names. Each runs on the runtime's main
+// Shared by the workloads, and their list; bench.cpp has the table of their names. Each runs on the runtime's main
 // fiber, prints its metrics, and throws if a result is wrong.
 
 #include <ulexite.hpp>

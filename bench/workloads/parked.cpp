@@ -1,4 +1,4 @@
-// What waiting fibers cost: memory, and the time to start and to release them.
+// The cost of waiting fibers: memory, and the time to start and to release them.
 
 #include "common.hpp"
 

@@ -1,13 +1,11 @@
 #pragma once
 
-// The work of nqueens and matmul, whoever forks: so that every program that is compared does the same. The shapes are
-// those of the usual suites of such runtimes: a task for each feasible position, without a cut-off; and eight
-// multiplications of quarters in two rounds of four, which write to different quarters.
+// The work of nqueens and matmul, for any way to fork, so that all compared programs do the same. The shapes are those
+// of the usual suites of such runtimes. nqueens has a task for each feasible position, without a cut-off. matmul has
+// eight multiplications of quarters, in two rounds of four, which write to different quarters.
 //
-// What they take for Fork has
-//   each(n, body)   calls body(0) to body(n - 1), n above 0, as tasks
-//   all(f...)       calls all of the functions, as tasks
-//   touch(i)        what else is to be done in a task
+// Their parameter Fork has each(n, body)   calls body(0) to body(n - 1), n above 0, as tasks all(f...)       calls all
+//   of the functions, as tasks touch(i)        the other work of a task
 
 #include <array>
 #include <cstddef>
@@ -58,7 +56,7 @@ void place_queens(int n) {
   if (found != numbers[static_cast<std::size_t>(n)]) throw std::runtime_error("nqueens: a wrong number of solutions");
 }
 
-// A square part of a matrix of ints that lies in memory row by row.
+// A square part of a matrix of ints, which is in memory row by row.
 struct square {
   int* first;
   int size;

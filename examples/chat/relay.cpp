@@ -49,7 +49,8 @@ void relay::run() {
   } while (wait_before_retry());
 }
 
-// False if there is nothing left to retry. Messages of the members meanwhile went only to the members of this process.
+// False if there is nothing left to retry. During this time, messages of the members went only to the members of this
+// process.
 bool relay::wait_before_retry() {
   const auto retry_at = ulexite::steady_clock::now() + std::exchange(retry_in_, std::min(retry_in_ * 2, last_retry));
   ulexite::channel_status status;

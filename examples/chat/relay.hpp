@@ -5,7 +5,7 @@
 //   {"from":PROCESS,"room":R,"event":{...}}       a message; each delivers it to its own members
 //   {"from":PROCESS,"roster":{ROOM:[NAMES]}}      all members of that process: at each change, and every second
 //
-// A process ignores its own messages, because its members got them at once. But the roster that returns every second
+// A process ignores its own messages, because its members got them directly. But the roster that returns every second
 // proves that the connection works. A process that was silent for some seconds has died, and its members have left.
 // While redis is away, the rooms continue with the members of this process. Their messages in this time never reach the
 // others.

@@ -29,7 +29,7 @@ crawl::crawl(const crawl_options& given) : given_(given) {
 void crawl::run() {
   const ux::deadline_scope all(given_.deadline);
   discover(start_, "");
-  // A name has several endpoints: the one that answers first serves the whole crawl.
+  // A name has several endpoints. The first one to answer serves the whole crawl.
   server_ = ux::net::tcp_stream::connect(host_, port_).remote_endpoint();
   ux::scope([&](ux::task_group& group) {
     for (std::size_t i = 0; i < given_.concurrency; ++i) group.spawn([&] { work(); });
@@ -43,7 +43,7 @@ void crawl::coordinate(ux::task_group& group) {
   while (under_way_ > 0 || !frontier_.empty()) {
     std::string& next = frontier_.empty() ? none : frontier_.front();
     ux::select(
-        // A worker has failed: no more results would arrive, and wait() throws its failure.
+        // A worker has failed: no further results would arrive, and wait() throws its failure.
         ux::on_stop(group.get_stop_token(), [&] { group.wait(); }),
         ux::on_receive(visited_, [&](std::optional<visit> done) { record(std::move(*done)); }),
         ux::when(!frontier_.empty(), ux::on_send(to_visit_, next, [&] {

@@ -109,7 +109,7 @@ int tcp_accept(tcp_socket* listener, tcp_socket* made) {
   }
 }
 
-/* More bytes behind those that are kept; *got is 0 at the end. */
+/* Reads more bytes behind the kept ones; *got is 0 at the end. */
 static int read_more(tcp_socket* from, ssize_t* got) {
   for (;;) {
     *got = recv(from->fd, from->buffer + from->kept, sizeof from->buffer - from->kept, 0);

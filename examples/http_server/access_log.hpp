@@ -25,8 +25,8 @@ struct access_record {
 // A slow reader does not delay the server: see bounded_log.hpp.
 class access_log {
  public:
-  // Appends to a file, whose folder is made if need be; "-" is standard output, "" is none. Throws std::system_error
-  // naming the file.
+  // Appends to a file, and makes its folder if it is missing. "-" is standard output, "" is no log. Throws
+  // std::system_error naming the file.
   explicit access_log(const std::string& where);
 
   // Any fiber. Never waits.

@@ -9,7 +9,7 @@ namespace http_server {
 namespace http = boost::beast::http;
 namespace {
 
-// Is the tag one of a list as in: "a", W/"b"? Weak ones are as good here: nothing depends on single bytes.
+// Whether the tag is one of a list such as: "a", W/"b". Weak ones are as good here: nothing depends on single bytes.
 bool lists(std::string_view list, std::string_view tag) {
   if (list == "*") return true;
   while (!list.empty()) {

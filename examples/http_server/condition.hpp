@@ -10,12 +10,12 @@
 
 namespace http_server {
 
-// What tells this state of a file from its other ones: in quotes, as an ETag is sent.
+// Distinguishes this state of a file from other states: in quotes, as an ETag is sent.
 [[nodiscard]] std::string entity_tag(const open_file& file);
 
-// Does the client have the file as it is (If-None-Match, or without that If-Modified-Since)?
+// Whether the client has the file in this state (If-None-Match, or without that If-Modified-Since).
 [[nodiscard]] bool client_has(const incoming& asked, const open_file& file);
-// Is a range of this state of the file wanted (If-Range)?
+// Whether a range of this state of the file is wanted (If-Range).
 [[nodiscard]] bool range_applies(const incoming& asked, const open_file& file);
 
 // As in "Sun, 06 Nov 1994 08:49:37 GMT".

@@ -35,7 +35,8 @@ class incoming {
   // Makes the answer say that no other request may follow.
   void make_last() { parser_.get().keep_alive(false); }
 
-  // Whether the client holds its body back until it is asked for. If so, the body need not be read before an answer.
+  // Whether the client holds its body back until it is asked for. If so, the body does not have to be read before an
+  // answer.
   [[nodiscard]] bool body_held_back() const;
   // The next part of the body, valid until the next call; empty at the end. The body time begins with the first.
   [[nodiscard]] std::string_view read_body();

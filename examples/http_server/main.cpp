@@ -10,7 +10,7 @@
 //
 // /hello, /upload and /echo are programs (programs.hpp); --help lists the limits for clients.
 //
-// It stops on SIGINT or SIGTERM: it accepts no more connections, ends connections between two requests, and lets
+// It stops on SIGINT or SIGTERM: it accepts no further connections, ends connections between two requests, and lets
 // requests under way finish. Then it reports its totals.
 
 #include "../inspect/inspect.hpp"

@@ -10,10 +10,10 @@
 
 namespace http_server {
 
-// The answer as it goes out. What sends throws as wire::fail does when the connection fails, or the client does not
-// take a block in the write time: 64 KiB, or 256 KiB of a file that the system sends. Nor may all writes together take
-// longer than the write time and the time of the answer at the least rate: else a client that takes a block now and
-// then would hold its connection for hours.
+// The answer as it goes out. Sending functions throw as wire::fail does, when the connection fails, or the client does
+// not take a block in the write time. A block is 64 KiB, or 256 KiB of a file that the system sends. All writes
+// together also have a limit: the write time plus the time of the answer at the lowest allowed rate. Otherwise a client
+// that takes a block from time to time would hold its connection for hours.
 class outgoing {
  public:
   outgoing(wire& to, const limits& limits) : wire_(to), limits_(limits) {}
@@ -21,7 +21,7 @@ class outgoing {
   // The whole of an answer. Throws std::system_error too when its file cannot be read, or has become shorter.
   void send(answer made);
 
-  // An answer whose length nobody knows yet. In chunks; to HTTP/1.0 without, up to the end of the connection.
+  // An answer of unknown length. In chunks; to HTTP/1.0 without, up to the end of the connection.
   void begin_stream(response_header header);
   void send_part(std::string_view part);
   void end_stream();

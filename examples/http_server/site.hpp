@@ -36,7 +36,7 @@ class open_file {
   timespec modified_{};
 };
 
-// What a request's target leads to.
+// The file or directory of a request's target.
 struct lookup {
   enum {
     found,        // file, type
@@ -56,9 +56,9 @@ class site {
   // Throws std::system_error naming the directory when there is none.
   explicit site(const std::filesystem::path& directory) : root_(directory) {}
 
-  // `target` as it stands in the request: "/a%20b.html?query". Only what really lies under the directory is found,
-  // whatever dots, escapes or symbolic links say, and whatever is renamed meanwhile. Waits where the disk must be asked,
-  // and is a cancellation point.
+  // `target` as in the request: "/a%20b.html?query". Finds only files that are really under the directory, despite
+  // dots, escapes, symbolic links, and renames during the call. Waits where the disk must be asked, and is a
+  // cancellation point.
   [[nodiscard]] lookup find(std::string_view target) const;
 
  private:

@@ -39,7 +39,7 @@ class bare_wire final : public wire {
     if (error) fail(translated(error));
   }
   [[nodiscard]] bool sends_files() const noexcept override { return true; }
-  // At once, as far as the system takes it. What it refuses, and an error, meets the write.
+  // Without a wait, as far as the system takes it. The write handles the rest, or the error.
   void write_before_file(std::string_view bytes) override {
     const ssize_t sent =
         ::send(tcp_.native_handle(), bytes.data(), bytes.size(), MSG_MORE | MSG_DONTWAIT | MSG_NOSIGNAL);

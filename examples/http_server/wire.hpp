@@ -15,8 +15,8 @@
 
 namespace http_server {
 
-// The bytes of a connection, bare or in TLS. What reads and writes them is thereby written, and compiled, once. Time
-// limits are the tcp_stream's. For one fiber.
+// The bytes of a connection, bare or in TLS. So the code that reads and writes them is written, and compiled, once.
+// Time limits are the tcp_stream's. For one fiber.
 class wire {
  public:
   explicit wire(ulexite::net::tcp_stream& tcp) : tcp_(tcp) {}
@@ -28,7 +28,7 @@ class wire {
 
   // Waits for bytes; 0 with an error only.
   virtual std::size_t read_some(boost::asio::mutable_buffer into, boost::system::error_code& error) = 0;
-  // What Beast asks of a stream. Its buffers here are one each.
+  // The members that Beast needs in a stream. Its buffers here are one each.
   template <class Buffers>
   std::size_t read_some(const Buffers& buffers, boost::system::error_code& error) {
     return read_some(boost::asio::mutable_buffer(*boost::asio::buffer_sequence_begin(buffers)), error);

@@ -1,11 +1,11 @@
-// A key-value server in memory, for the clients of Redis (RESP2): one fiber for each connection, the keys spread over
-// shards with a shared_mutex each, and one fiber that a ticker wakes to remove what has expired.
+// A key-value server in memory, for the clients of Redis (RESP2). Each connection has a fiber. The keys are spread over
+// shards, each with a shared_mutex. A ticker wakes one fiber that removes expired keys.
 //
 //   kv_server --port 6380
 //   redis-cli -p 6380 set greeting hello ex 60
 //   redis-benchmark -p 6380 -t get,set -P 16
 //
-// It stops on SIGINT or SIGTERM: it accepts no more connections, answers the requests that have arrived, and then
+// It stops on SIGINT or SIGTERM: it accepts no further connections, answers the requests that have arrived, and then
 // reports its totals.
 
 #include "../bounded_log.hpp"

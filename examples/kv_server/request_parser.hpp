@@ -1,12 +1,12 @@
 #pragma once
 
-// Requests of the Redis protocol (RESP2), out of bytes that come in portions of any size. Two forms:
+// Requests of the Redis protocol (RESP2), parsed from bytes that arrive in portions of any size. Two forms:
 //
 //   *2\r\n$3\r\nGET\r\n$3\r\nkey\r\n    the number of arguments, each with its length: they may hold any bytes
 //   GET key\r\n                         inline: words between spaces; quotes mean nothing
 //
-// It uses no buffered_reader, because a request is many lines and texts: their views must stay valid together until the
-// whole request is there, and a view of that reader is valid until its next call.
+// It uses no buffered_reader, because a request is many lines and texts. Their views must stay valid together until the
+// request is complete. A view of that reader is valid only until its next call.
 
 #include <algorithm>
 #include <charconv>
@@ -27,7 +27,7 @@ struct request_limits {
   std::size_t arguments = 1 << 14;  // of one request, the command's name among them
 };
 
-// What cannot be understood: nobody knows where the next request would begin.
+// Bytes that are no request: the beginning of the next request is unknown.
 class protocol_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -165,7 +165,7 @@ class request_parser {
 
   const request_limits limits_;
   std::string bytes_;
-  std::size_t at_ = 0;                 // what lies before it is understood
+  std::size_t at_ = 0;                 // the bytes before it are parsed
   std::size_t missing_ = 0;            // arguments that are still to come; 0: between two requests
   std::optional<std::size_t> length_;  // of the argument at at_, if that is known
   std::vector<part> parts_;            // the arguments that are there

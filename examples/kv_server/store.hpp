@@ -110,7 +110,7 @@ class store::writer : public view {
   // Removes a key. False if there was none.
   bool erase(std::string_view key);
   void clear();
-  // Removes some expired keys. True if more are left.
+  // Removes some expired keys. True if there are more.
   bool erase_expired();
 };
 

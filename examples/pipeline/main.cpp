@@ -9,7 +9,7 @@
 //        +------- the order -------+
 //
 // Each arrow is a channel. None of them holds more than some paths, so a slow stage slows the stages before it. The
-// memory is bounded for any number of files. The first error ends all stages, and so do SIGINT and SIGTERM.
+// memory is bounded for any number of files. The first error ends all stages. SIGINT and SIGTERM do the same.
 
 #include "../program.hpp"
 #include "sha256.hpp"

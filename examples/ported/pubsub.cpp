@@ -5,8 +5,8 @@
 //   printf 'SUB weather\n' | nc 127.0.0.1 7100        # prints: MSG weather rain
 //   printf 'PUB weather rain\n' | nc -q1 127.0.0.1 7100
 //
-// SUB TOPIC and UNSUB TOPIC are answered OK; PUB TOPIC TEXT is answered OK; messages arrive as MSG TOPIC TEXT, and
-// MISSED TOPIC N reports a gap.
+// SUB TOPIC, UNSUB TOPIC and PUB TOPIC TEXT are answered OK. Messages arrive as MSG TOPIC TEXT, and MISSED TOPIC N
+// reports a gap.
 
 #include "../program.hpp"
 

@@ -1,5 +1,5 @@
-// A reverse proxy for HTTP/1.1, after Go's httputil.ReverseProxy behind an http.Server, that can be replaced by a new
-// process without losing a request: the new one asks the old one for its listener, over a Unix socket.
+// A reverse proxy for HTTP/1.1, after Go's httputil.ReverseProxy behind an http.Server. A new process can replace it
+// without losing a request: it asks the old one for its listener, over a Unix socket.
 //
 //   reverse_proxy --listen 127.0.0.1:8000 --to 127.0.0.1:8080 --to 127.0.0.1:8081 --control /run/proxy.sock
 //
@@ -89,8 +89,8 @@ class proxy {
     asked.set("X-Forwarded-For", from.substr(0, from.rfind(':')));
     asked.keep_alive(true);
     asked.prepare_payload();
-    // A connection that was kept may have been closed by the backend meanwhile. Mostly that is seen here; else the
-    // backend may have had the request, and only one that changes nothing is sent again.
+    // The backend may have closed a kept connection. Mostly that is seen here. Otherwise the backend may have received
+    // the request, so only a request that changes nothing is sent again.
     if (upstream.stream.is_open() && ux::net::wait_readable_for(upstream.stream.native_handle(), 0s)) drop(upstream);
     const bool had_one = upstream.stream.is_open();
     auto answer = attempt(asked, upstream);
@@ -174,7 +174,7 @@ void hand_over(ux::net::unix_listener& control, const ux::net::tcp_listener& lis
     ux::net::send_descriptors(next, "l", std::span(&fd, 1), error);
     char word;
     if (!error && next.read_some(&word, 1, error) == 1) {
-      control.close();  // before `next`, whose end tells that the path is free
+      control.close();  // before `next`: its end shows that the path is free
       return;
     }
   }

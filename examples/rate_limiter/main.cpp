@@ -1,9 +1,9 @@
-// Passes lines on, at most so many a second, from any number of inputs in turn.
+// Passes lines on, with a limit per second, from any number of inputs alternately.
 //
 //   rate_limiter --rate 10 <requests.txt
 //   rate_limiter --rate 100 --burst 20 --max-wait 500 a.log b.log
 //
-// All inputs share one token bucket; the one that has waited longest gets the next token. With --max-wait a line that
+// All inputs share one token bucket. The input that has waited longest gets the next token. With --max-wait a line that
 // would have to wait longer than that is dropped, and counted. SIGINT and SIGTERM end it.
 
 #include "../program.hpp"

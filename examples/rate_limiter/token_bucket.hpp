@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// Lets `rate` pass a second, and after a pause up to `burst` at once: in t seconds never more than burst + rate * t.
+// Lets `rate` pass per second, and after a pause up to `burst` together: in t seconds never more than burst + rate * t.
 //
 // A channel is the bucket: its buffer holds the tokens, and waiters queue in it in the order of their arrival.
 class token_bucket {

@@ -40,7 +40,7 @@ class counters {
   std::optional<std::int64_t> get(std::string_view name);
   // Removes a counter. False if there was none.
   bool remove(std::string_view name);
-  // All counters. Counters that are added or removed meanwhile may be missing.
+  // All counters. Counters that are added or removed during the call may be missing.
   std::map<std::string, std::int64_t> all();
   // Returns if redis answers.
   void ping();

@@ -9,11 +9,11 @@
 //   curl http://127.0.0.1:8080/healthz                                # whether redis answers
 //
 // Without redis, requests wait for it as long as --timeout says, and are then answered with 503. A change is never sent
-// twice: if the connection ends (502) or the time is over (504) before redis has replied, the answer says that the
-// outcome is unknown. When redis is back, so is the service.
+// twice. If the connection ends (502) or the time is over (504) before redis has replied, the answer says that the
+// outcome is unknown. When redis is back, the service works again.
 //
-// It stops on SIGINT or SIGTERM: it accepts no more connections, answers the requests under way, and then reports its
-// totals.
+// It stops on SIGINT or SIGTERM: it accepts no further connections, answers the requests under way, and then reports
+// its totals.
 
 #include "../bounded_log.hpp"
 #include "../program.hpp"

@@ -49,7 +49,7 @@ class session {
   boost::beast::flat_buffer buffer_{64 * 1024};  // the most: a chunk's extension and a trailer have no other limit
 };
 
-// nullopt if there are no more.
+// nullopt if there is none left.
 std::optional<request> session::read() {
   http::request_parser<http::string_body> parser;
   parser.header_limit(8 * 1024);

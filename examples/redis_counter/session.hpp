@@ -15,7 +15,7 @@ namespace redis_counter {
 struct service {
   counters& all;
   std::chrono::nanoseconds limit;  // for redis, in each request
-  std::stop_token closing{};       // set when no more requests are accepted
+  std::stop_token closing{};       // set when requests are no longer accepted
   std::atomic<std::uint64_t> requests{0};
 };
 

@@ -6,8 +6,8 @@
 // Both ends may be Unix sockets: unix:/path. The end of one direction is passed on while the other goes on; a broken
 // connection breaks both sides. It logs a line on stderr for each connection at its end.
 //
-// On SIGINT or SIGTERM it accepts nobody any more and lets the transfers under way finish, up to --drain seconds or a
-// second signal. The rest is reset.
+// On SIGINT or SIGTERM it accepts no further connections. It lets the transfers under way finish, up to --drain seconds
+// or a second signal. The rest is reset.
 
 #include "../bounded_log.hpp"
 #include "../program.hpp"
@@ -80,8 +80,8 @@ void serve(const arguments& given, const settings& settings, examples::stop_sign
   };
   ux::scope([&](ux::task_group& stopper) {
     stopper.spawn(stop);
-    // With the token, which nobody asks: else the stop would end the reads of all clients, and the upstreams would take
-    // for complete what was not.
+    // The handler takes the token, and does not use it. Without the parameter a stop would end the reads of all
+    // clients, and the upstreams would take a cut transfer for a complete one.
     listener.serve(connections,
                    [&](ux::net::tcp_stream& client, const std::stop_token&) { forward(client, settings, served); },
                    {.max_connections = given.max_connections,

@@ -59,7 +59,7 @@ class session {
   const ux::steady_clock::time_point begin_ = ux::steady_clock::now();
   std::atomic<ux::steady_clock::time_point> last_move_{begin_};
   std::atomic<bool> failed_{false};
-  std::string reason_;  // written by who sets failed_, or by nobody beside this fiber
+  std::string reason_;  // written by the fiber that sets failed_, or only by this fiber
   direction to_upstream_, to_client_;
 };
 

@@ -43,9 +43,8 @@ void warm_up(const source_file& file);
 class file_counter {
  public:
   explicit file_counter(word_counts& into) : into_(into), piece_(64 * 1024) {}
-  // Nothing if the file cannot be read. Reads in the ordinary, blocking way, but after each piece lets other fibers
-  // run, so that one long file does not keep a worker thread from them. A file that grows is read up to the size it
-  // had.
+  // Nothing if the file cannot be read. Reads in the ordinary, blocking way. After each piece it lets other fibers run,
+  // so that one long file does not keep the worker for itself. A file that grows is read up to the size it had.
   std::optional<file_count> count(const source_file& file);
 
  private:

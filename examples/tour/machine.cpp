@@ -28,7 +28,7 @@ std::size_t resident_memory() {
 }
 
 std::size_t descriptors_for(std::size_t wanted) {
-  constexpr std::size_t reserve = 16;  // what the runtime may open besides: its event loop, a timer
+  constexpr std::size_t reserve = 16;  // other descriptors of the runtime: its event loop, a timer
   const std::size_t needed = open_descriptors() + reserve + wanted;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;

@@ -51,7 +51,7 @@ void check_readable(const std::vector<std::filesystem::path>& directories) {
       throw std::runtime_error("no permission to read the directory " + directory.string());
 }
 
-// Runs every part, also after one that failed. True if none did.
+// Runs every part, also after a part has failed. True if none did.
 bool run_parts(const options& chosen, ulexite::runtime& runtime, tour::summary& summary) {
   struct part {
     const char* name;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-// The tour: each part shows one thing that fibers are good at, on work whose result can be checked.
+// The tour: each part shows one strength of fibers, on work with a result that can be checked.
 namespace tour {
 
 // The result of a part: a line of the table, and lines that follow below it.

@@ -8,8 +8,8 @@
 
 namespace tour {
 
-// Fibers that end before the variables they use do: one that is declared after those variables waits for its fibers
-// even when an exception passes.
+// Fibers that end before the variables that they use. Declare a team after those variables: then it waits for its
+// fibers, even after an exception.
 class team {
  public:
   team() = default;

@@ -41,7 +41,7 @@ struct tally {
 using assignments = ulexite::channel<assignment>;
 using tallies = ulexite::channel<tally>;
 
-// Closes a channel at the end of a scope, also after an exception, so that no fiber waits for one that has failed.
+// Closes a channel at the end of a scope, also after an exception, so that no fiber waits for a failed fiber.
 template <class T>
 class closing {
  public:
@@ -107,7 +107,7 @@ census count_alone(const std::vector<source_file>& files, progress& line) {
 }
 
 // Throws unless both results are equal. Returns the number of files that cannot be compared, because they were changed
-// or removed meanwhile.
+// or removed during the count.
 std::size_t compare(const census& fibers, const census& alone) {
   check_equal("files counted", fibers.counts.size(), fibers.files.size());
   std::size_t changed = 0;

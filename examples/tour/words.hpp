@@ -26,7 +26,7 @@ class word_counts {
   std::unordered_map<std::string, std::uint64_t, hash, std::equal_to<>> counts_;
 };
 
-// What a file contains. `fingerprint` is the sum of its words' hashes.
+// The content of a file. `fingerprint` is the sum of its words' hashes.
 struct file_count {
   std::uint64_t bytes = 0, words = 0, fingerprint = 0;
   friend bool operator==(const file_count&, const file_count&) = default;

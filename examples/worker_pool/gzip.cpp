@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t block_size = 64 * 1024;
 
-// A file under a name of its own, in the folder of the one that it is to become.
+// A file with a temporary name, in the folder of the final file.
 class unfinished_file {
  public:
   explicit unfinished_file(const std::string& final_path) : final_path_(final_path), path_(final_path + ".XXXXXX") {

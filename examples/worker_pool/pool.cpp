@@ -64,7 +64,7 @@ void pool::attempt(job& mine) const try {
   mine.error = failure.what();
 }
 
-// At most one job waits here for a worker: no other is accepted meanwhile.
+// At most one job waits here for a worker: until it has one, no other job is accepted.
 void pool::coordinate(ux::task_group& group, ux::channel<int>& stops) {
   const auto has_work = [&] {
     if (phase_ == phase::running) return under_way_ > 0 || waiting_for_retry_ > 0 || has_next_ || more_;
@@ -73,8 +73,8 @@ void pool::coordinate(ux::task_group& group, ux::channel<int>& stops) {
   while (has_work()) {
     const bool running = phase_ == phase::running;
     ux::select(ux::in_order,
-               // When a child has failed, the group has stopped, and nothing else would come any more: wait() throws
-               // its failure.
+               // When a child has failed, the group has stopped, and nothing else would arrive: wait() throws its
+               // failure.
                ux::on_stop(group.get_stop_token(), [&] { group.wait(); }),
                ux::on_receive(stops, [&](std::optional<int> signal) { stop(*signal); }),
                ux::on_receive(done_, [&](std::optional<job> ended) { finish(group, std::move(*ended)); }),
@@ -130,7 +130,7 @@ void pool::stop(int signal) {
       (phase_ == phase::draining ? ": finishing what was begun" : ": cancelling"));
 }
 
-// After a stop. What waits for another attempt has failed before.
+// After a stop. A job that waits for another attempt has failed before.
 void pool::count_what_is_left() {
   const auto not_begun = [&](const std::string& path) {
     ++summary_.not_begun;

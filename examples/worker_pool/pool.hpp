@@ -29,8 +29,8 @@ class pool {
  public:
   explicit pool(const pool_options& given) : given_(given) {}
 
-  // Runs until all jobs are done or have finally failed. After the first signal it begins no more jobs, and finishes
-  // the jobs under way; the second signal cancels these too.
+  // Runs until all jobs are done or have finally failed. After the first signal it begins no further job, and finishes
+  // the jobs under way. The second signal cancels these too.
   pool_summary run(examples::stop_signals& signals);
 
  private:
@@ -58,7 +58,7 @@ class pool {
   enum class phase { running, draining, cancelled } phase_ = phase::running;
   job next_;               // for the worker that is free first,
   bool has_next_ = false;  // if there is one
-  bool more_ = true;       // may come by submitted_
+  bool more_ = true;       // may arrive through submitted_
   std::size_t accepted_ = 0, under_way_ = 0, waiting_for_retry_ = 0;
   pool_summary summary_;
 };

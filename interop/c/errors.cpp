@@ -35,7 +35,7 @@ void use_memory_of(const ulx_hooks& hooks) {
   set = true;
 }
 
-// A lock of the library's may be held here, so a hook that waited would block its worker.
+// A lock of the library may be held here, so a hook that waited would block its worker.
 void* allocate(std::size_t bytes) {
   void* room;
   if (memory.allocate) {

@@ -68,7 +68,7 @@ join_handle<> spawn_where(const ulx_spawn_options& given, F body, const void* ca
       .name = given.name ? given.name : "", .stack_size = given.stack_size, .where = detail::spawn_place(caller)};
   if (given.strand) return detail::spawn_in_strand(given.strand->of.strand_for_spawn(), options, std::move(body));
   if (given.runtime) return given.runtime->of.spawn(to_options(given), std::move(body));
-  return detail::spawn_in(detail::this_runtime_state(), options, std::move(body));
+  return detail::spawn_in(detail::callers_runtime(), options, std::move(body));
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ ulx_fiber* ulx_spawn(intptr_t (*function)(void*), void* argument, const ulx_spaw
     const ulx_spawn_options options = read_struct(given, "ulx_spawn_options");
     auto fresh = std::make_unique<ulx_fiber>();
     ulx_fiber* const fiber = fresh.get();
-    const std::lock_guard lock(fiber->guard);  // the handle is complete when others look at it
+    const std::lock_guard lock(fiber->guard);  // the handle is complete when others read it
     fiber->handle = spawn_where(
         options,
         [fiber, function, argument, data = options.data] {

@@ -87,7 +87,7 @@ int guarded(F&& function) noexcept {
     return error_of_exception();
   }
 }
-// As above, for a function that returns a new object.
+// As above. The function returns a new object.
 template <class F>
 auto made(F&& function) noexcept -> decltype(function()) {
   decltype(function()) result = nullptr;

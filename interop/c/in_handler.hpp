@@ -1,6 +1,6 @@
 #pragma once
 
-// Calls of the C interface in a signal handler, where a lock of the library may be held by what the signal has interrupted.
+// Calls of the C interface in a signal handler. There the interrupted code may hold a lock of the library.
 // ulexite::signal_check knows where handlers run; without it the question costs a load.
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace ulexite::c {
 // Whether the calling thread runs a signal handler. Null: not known. Set before main.
 inline constinit std::atomic<bool (*)() noexcept> runs_handler{nullptr};
 
-// Says on stderr what is wrong.
+// Reports the wrong call on stderr.
 [[gnu::cold, gnu::noinline]] void report_call_in_handler() noexcept;
 
 inline bool refused_in_handler() noexcept {

@@ -42,8 +42,8 @@ class branch {
   ~branch() = default;
 
   // The forking fiber's side, once another worker has taken the branch. Waits for the end of the branch's fiber, and
-  // returns this fiber, for release; null if the branch was given back. Asks it to stop at once if `stop`, or when the
-  // caller is asked to stop.
+  // returns this fiber, for release; null if the branch was given back. Asks it to stop immediately if `stop`,
+  // otherwise when the caller is asked to stop.
   result_task<void>* wait(bool stop) noexcept;
 
  private:
@@ -55,7 +55,7 @@ class branch {
   const maker make_;             // makes the fiber of a taken branch
   agent* const forking_;         // null on a plain thread, where the branch is not offered
   const std::int64_t deadline_;  // a copy of the forking fiber's, which the taker must not read
-  const bool shielded_;          // likewise
+  const bool shielded_;          // as above
   branch_fate<agent> fate_;
 };
 

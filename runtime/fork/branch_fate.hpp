@@ -1,7 +1,7 @@
 #pragma once
 
-// The fate of a branch of a fork. The taker publishes it to the forking fiber, which may have to wait for it: between
-// its theft and its start a branch has no fiber to join.
+// The fate of a branch of a fork. The taker publishes it to the forking fiber. The forking fiber may have to wait for
+// it, because between its theft and its start a branch has no fiber to join.
 //
 // State
 //   state_   0, nothing yet; the agent that waits; or the fate. The taker writes it once, and the forking fiber only

@@ -96,7 +96,7 @@ class fork_queue {
   bool take_back_below(branch& youngest, branch& forked) noexcept;
   void yield_slow() noexcept;
 
-  scheduler& owner_;           // the worker of which this is a part
+  scheduler& owner_;           // this is a part of that worker
   const std::size_t workers_;  // the runtime's largest number
   notification last_notification_;
   deque<branch, 1024, deque_order::last_in_first_out> forks_;

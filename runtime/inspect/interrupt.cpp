@@ -48,7 +48,7 @@ struct interruption {
 };
 interruption interrupted;
 
-// The frames above the one that the signal has interrupted are the handler's.
+// The frames above the interrupted frame are the handler's.
 _Unwind_Reason_Code visit_frame(_Unwind_Context* context, void*) {
   interruption& of = interrupted;
   int by_signal = 0;
@@ -108,7 +108,7 @@ std::size_t unwind_running(int thread, std::span<void*> addresses) noexcept {
   if (::sigaction(SIGURG, &ours, nullptr) != 0) return 0;
   const std::size_t taken = interrupt(thread) ? std::min(interrupted.count, addresses.size()) : 0;
   std::copy_n(interrupted.frames.begin(), taken, addresses.begin());
-  struct sigaction now{};  // the program may have set a handler meanwhile
+  struct sigaction now{};  // the program may have set a handler since then
   if (::sigaction(SIGURG, nullptr, &now) == 0 && now.sa_handler == take_frames) ::sigaction(SIGURG, &before, nullptr);
   return taken;
 }

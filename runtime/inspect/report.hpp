@@ -58,7 +58,7 @@ struct runtime_report {
   bool fibers_unseen = false;    // the kernel has no membarrier
 };
 
-// Inspects each fiber in turn. Any thread; a calling fiber does not switch here. `long_wait`: a wait of more
+// Inspects one fiber after the other. Any thread; a calling fiber does not switch here. `long_wait`: a wait of more
 // milliseconds counts as long. Throws std::bad_alloc.
 runtime_report collect(runtime_state& home, const dump_options& options, std::uint32_t long_wait = 0);
 

@@ -11,7 +11,8 @@ namespace ulexite::detail {
 
 class scheduler;
 
-// What the options and the environment ask for; 0: no reports. Throws std::invalid_argument for a negative time.
+// After this time a worker is reported as stuck, by the options or the environment; 0: never. Throws
+// std::invalid_argument for a negative time.
 std::chrono::milliseconds stuck_after(const runtime_options& options);
 
 // Reports the fiber or job that has run on the worker for that time. Called by the monitor, without any lock.

@@ -24,7 +24,7 @@ runtime_times times_of(runtime_state& home) noexcept;
 // Starts a trace. False if a trace is being recorded already. Throws std::bad_alloc.
 bool start_trace(runtime_state& home, const trace_options& options);
 void stop_trace(runtime_state& home) noexcept;
-// For each fiber whose spawn is in the trace: the number of the fiber that spawned it. Throws std::bad_alloc.
+// For each fiber with its spawn in the trace: the number of its spawner. Throws std::bad_alloc.
 std::unordered_map<std::uint64_t, std::uint64_t> recorded_spawners(runtime_state& home);
 // Writes the last trace. False if nothing was ever recorded.
 bool write_trace(std::ostream& out, runtime_state& home);

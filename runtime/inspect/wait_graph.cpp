@@ -19,8 +19,8 @@ const wait_graph::node* wait_graph::find(const agent* who) const {
   return found == nodes_.end() ? nullptr : &found->second;
 }
 
-// Each walk ends at a fiber without an edge, at a fiber that an earlier walk has visited, or at one that it has visited
-// itself: a circle.
+// Each walk ends at a fiber without an edge, or at a fiber that an earlier walk has visited. If it reaches a fiber that
+// it has visited itself, it has found a circle.
 std::vector<wait_graph::circle> wait_graph::circles() const {
   std::vector<circle> found;
   std::unordered_map<const node*, std::size_t> seen_in;

@@ -8,9 +8,9 @@
 //           mutex held; searching changes at any time. A pusher may see it stale only as pairing A allows.
 //
 // Pairings
-//   A  a pusher publishes work, then counts_after_publishing (a full fence, then a load); a worker that goes to sleep
-//      or ends its search changes bits_, seq_cst, then reads the queues. The two are in a single total order: either
-//      the pusher sees the change, or the worker sees the work.
+//   A  a pusher publishes work, then calls counts_after_publishing (a full fence, then a load). A worker that goes to
+//      sleep or ends its search changes bits_, seq_cst, then reads the queues. The two are in a single total order:
+//      either the pusher sees the change, or the worker sees the work.
 
 #include <ulexite/base/atomics.hpp>
 

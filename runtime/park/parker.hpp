@@ -63,14 +63,14 @@ class parker {
  public:
   using worker_slot = basic_worker_slot<Policy>;
   enum class outcome : std::uint8_t {
-    work_seen,  // did not sleep, or was woken by a pusher: searching now, unless it is to retire
+    work_seen,  // did not sleep, or was woken by a pusher: searching now, unless it must retire
     polled,     // was in the event loop, which may have returned events
     stopping,   // the worker must end
   };
 
   parker(Host& host, std::uint32_t limit) noexcept : host_(host), limit_(limit) {}
 
-  // For a deterministic run, whose only worker returns by itself. It counts as a searcher, so no worker is woken.
+  // For a deterministic run. Its only worker returns by itself. It counts as a searcher, so no worker is woken.
   void expect_own_worker() noexcept {
     std::unique_lock lock(mutex_);
     idle_.start_into_search();
@@ -157,7 +157,7 @@ class parker {
     return now.sleeping > 0 && is_unwatched(now);
   }
 
-  // Whether no worker watches the event loop, although one could be started. A hint, for the monitor only: a worker
+  // Whether no worker watches the event loop, although one could be started. A hint, for the monitor only. A worker
   // that begins to run fibers must not start a thread for events that may never arrive.
   [[nodiscard]] bool unstarted_could_poll() const noexcept {
     const idle_counts now = idle_.counts();

@@ -1,8 +1,8 @@
 #pragma once
 
-// The run queue of one scheduler: a bounded work-stealing deque after Arora, Blumofe and Plaxton (2001), as a circular
-// array with the ever-growing 64-bit indices of Chase and Lev (2005): `top` is its own tag, so nothing is reset and
-// nothing wraps.
+// The run queue of one scheduler: a bounded work-stealing deque after Arora, Blumofe and Plaxton (2001). It is a
+// circular array with the ever-growing 64-bit indices of Chase and Lev (2005). `top` is its own tag, so nothing is
+// reset and nothing wraps.
 //
 //   push         the owner only, at the bottom.
 //   pop_top      any thread, at the top: the oldest item.
@@ -11,10 +11,10 @@
 //   pop_oldest   the owner only: the oldest item.
 //   steal        any thread: the oldest item.
 //
-// One deque is consumed either by pop_top and steal_half (fibers and jobs: first in, first out) or by pop_bottom,
-// pop_oldest and steal (forks: the owner takes the youngest). Never by pop_bottom and steal_half: pop_bottom takes all
-// but the last item without an exchange, so a thief that claims several would take one twice. The Order parameter makes
-// that a compile error.
+// One deque is consumed in one of two ways. Fibers and jobs: pop_top and steal_half, first in, first out. Forks:
+// pop_bottom, pop_oldest and steal, so the owner takes the youngest. pop_bottom and steal_half must not be used
+// together. pop_bottom takes every item except the last one without an exchange, so a thief that claims several would
+// take one twice. The Order parameter makes that a compile error.
 //
 // State
 //   bottom_    index of the next push. Written by the owner only.
@@ -23,7 +23,7 @@
 //
 // Pairings
 //   A  push, steal_half (into its own deque) and pop_bottom store bottom_, release  ->  a taker at the top loads it,
-//      acquire: a thief that sees bottom_ > i sees item i and its pusher's earlier writes. pop_bottom's stores count
+//      acquire. A thief that sees bottom_ > i sees item i and its pusher's earlier writes. pop_bottom's stores count
 //      too: a thief may read the value that pop_bottom wrote, and C++20 release sequences do not reach over it.
 //   B  pop_bottom lowers bottom_, then loads top_; steal loads top_, then bottom_, then raises top_. Between its two
 //      steps the owner has a light fence and the thief a heavy one (fences.hpp). The owner forks for every few
@@ -34,9 +34,9 @@
 //   D  a taker raises top_, release  ->  push loads top_, acquire: the taker has read the slot before the owner fills
 //      it again.
 //   E  a taker raises top_, release  ->  the next taker loads top_, acquire: its load of bottom_ is not older.
-//   F  a pusher stores bottom_, then has a full fence  ->  may_have_items loads it, seq_cst, after a seq_cst change of
-//      the idle word: half of idle.hpp's pairing A. An acquire load might be older than that change. (A fork has no
-//      such fence, see fork_queue::offer.)
+//   F  a pusher stores bottom_, then executes a full fence  ->  may_have_items loads it, seq_cst, after a seq_cst
+//      change of the idle word. This is half of idle.hpp's pairing A. An acquire load might be older than that change.
+//      (A fork has no such fence, see fork_queue::offer.)
 //
 // Checked by tests/model/deque_model.cpp; its mutants weaken A, B, C and F.
 
@@ -45,6 +45,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace ulexite::detail {
 
@@ -61,7 +62,12 @@ class deque {
   deque& operator=(const deque&) = delete;
 
   // Adds `item`. Returns false, and adds nothing, when the deque is full. Owner only.
-  [[nodiscard]] bool push(T& item) noexcept { return push_after(item) >= 0; }
+  [[nodiscard]] bool push(T& item) noexcept {
+    const auto bottom = bottom_.load(Atomics::relaxed);                  // owner-written
+    if (bottom - top_.load(Atomics::acquire) == capacity) return false;  // D
+    put(bottom, item);
+    return true;
+  }
 
   // As push. Returns the number of items before, without regard to thefts in progress, or -1 if the deque is full.
   // Owner only.
@@ -69,38 +75,37 @@ class deque {
     const auto bottom = bottom_.load(Atomics::relaxed);  // owner-written
     const auto top = top_.load(Atomics::acquire);        // D
     if (bottom - top == capacity) return -1;
-    slot(bottom).store(&item, Atomics::relaxed);  // published by A
-    bottom_.store(bottom + 1, Atomics::release);  // A
+    put(bottom, item);
     return bottom - top;
   }
 
-  // Takes the oldest item, or returns null when there is none. Any thread.
-  [[nodiscard]] T* pop_top() noexcept
+  // Takes the oldest item, or returns null when there is none. Any thread. The owner may pass a function: it is called
+  // with the two items behind that one, if there are two. Thieves may have taken them, so it may only prefetch them.
+  template <class Ahead = std::nullptr_t>
+  [[nodiscard]] T* pop_top(Ahead ahead = nullptr) noexcept
     requires fifo
   {
     auto top = top_.load(Atomics::acquire);  // E
     for (;;) {
       const auto bottom = bottom_.load(Atomics::acquire);  // A
       if (top >= bottom) return nullptr;
+      look_ahead(top, bottom, ahead);
       T* const item = slot(top).load(Atomics::relaxed);  // published by A; kept only if C succeeds
       if (top_.compare_exchange_strong(top, top + 1, Atomics::acq_rel, Atomics::acquire)) return item;  // C, D, E
     }
   }
 
   // pop_top for a deque from which only the owner ever takes. Uses no exchange.
-  [[nodiscard]] T* pop_top_alone() noexcept
+  template <class Ahead = std::nullptr_t>
+  [[nodiscard]] T* pop_top_alone(Ahead ahead = nullptr) noexcept
     requires fifo
   {
-    const auto top = top_.load(Atomics::relaxed);               // owner-written
-    if (top == bottom_.load(Atomics::relaxed)) return nullptr;  // owner-written
-    top_.store(top + 1, Atomics::relaxed);                      // owner-written
-    return slot(top).load(Atomics::relaxed);                    // own push
-  }
-
-  // The item `ahead` places behind the oldest, or a stale pointer. Only for a prefetch. Owner only.
-  [[nodiscard]] const T* hint(std::int64_t ahead) const noexcept {
-    const auto top = top_.load(Atomics::relaxed);                                                  // hint
-    return slots_[static_cast<std::size_t>(top + ahead) & (Capacity - 1)].load(Atomics::relaxed);  // hint
+    const auto top = top_.load(Atomics::relaxed);        // owner-written
+    const auto bottom = bottom_.load(Atomics::relaxed);  // owner-written
+    if (top == bottom) return nullptr;
+    look_ahead(top, bottom, ahead);
+    top_.store(top + 1, Atomics::relaxed);    // owner-written
+    return slot(top).load(Atomics::relaxed);  // own push
   }
 
   // Takes the youngest item, or returns null when there is none or a thief took the last one. Owner only.
@@ -122,8 +127,8 @@ class deque {
     return item;
   }
 
-  // Takes the oldest item, or returns null when there is none. Owner only. The owner is not in pop_bottom meanwhile, so
-  // B is not needed.
+  // Takes the oldest item, or returns null when there is none. Owner only. The owner calls this, so it is not in
+  // pop_bottom, and B is not needed.
   [[nodiscard]] T* pop_oldest() noexcept
     requires(!fifo)
   {
@@ -185,8 +190,8 @@ class deque {
     return nullptr;
   }
 
-  // Takes the `Count` oldest items of a full deque, and passes each to `take`, oldest first. False if thieves have made
-  // room meanwhile. Owner only.
+  // Takes the `Count` oldest items of a full deque, and passes each to `take`, oldest first. False if thieves have
+  // already made room. Owner only.
   template <std::size_t Count, class Take>
   [[nodiscard]] bool evict(Take&& take) noexcept
     requires(fifo && Count <= Capacity)
@@ -218,6 +223,20 @@ class deque {
 
   static constexpr auto capacity = static_cast<index>(Capacity);
 
+  // Adds `item` at the bottom, where there is room. Owner only.
+  void put(index bottom, T& item) noexcept {
+    slot(bottom).store(&item, Atomics::relaxed);  // published by A
+    bottom_.store(bottom + 1, Atomics::release);  // A
+  }
+
+  // For the owner. A place that was filled is never emptied, so the pointers may be stale, but are not null.
+  template <class Ahead>
+  void look_ahead(index top, index bottom, Ahead& ahead) noexcept {
+    if constexpr (!std::is_null_pointer_v<Ahead>)
+      if (bottom - top > 2)
+        ahead(*slot(top + 1).load(Atomics::relaxed), *slot(top + 2).load(Atomics::relaxed));  // hint
+  }
+
   atomic<T*>& slot(index i) noexcept { return slots_[static_cast<std::size_t>(i) & (Capacity - 1)]; }
 
   // Owner only.
@@ -225,9 +244,9 @@ class deque {
     return capacity - (bottom_.load(Atomics::relaxed) - top_.load(Atomics::acquire));  // D
   }
 
+  alignas(cache_line) atomic<T*> slots_[Capacity]{};  // first, because its offset is added to the index otherwise
   alignas(cache_line) atomic<index> top_{0};
   alignas(cache_line) atomic<index> bottom_{0};
-  atomic<T*> slots_[Capacity]{};
 };
 
 }  // namespace ulexite::detail

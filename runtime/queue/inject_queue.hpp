@@ -50,7 +50,7 @@ class inject_queue {
     }
     publish_length();
   }
-  // As above, for a caller that does not distinguish woken fibers.
+  // As above. Does not distinguish woken fibers.
   void take(std::size_t count, intrusive_queue<job>& taken) noexcept { take(count, taken, taken); }
 
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }

@@ -10,8 +10,8 @@
 //
 // Pairings
 //   A  put stores item_, release  ->  raid exchanges it out, acquire: the raider sees the item.
-//   B  take sets taking_, then loads raided_; raid sets raided_, then loads taking_. With the fences between, either
-//      the owner sees the raid and takes by exchange, as the raider does, or the raider waits until the owner is done.
+//   B  take sets taking_, then loads raided_; raid sets raided_, then loads taking_. The fences are in between. Either
+//      the owner sees the raid and takes by exchange, as the raider does; or the raider waits until the owner is done.
 //   C  take clears taking_, release  ->  raid loads it, acquire: it sees that the item was taken.
 //   D  raid clears raided_, release  ->  take and the next raid read it, acquire: they see that the item was taken.
 //

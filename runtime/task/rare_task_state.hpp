@@ -17,14 +17,17 @@ struct agent;
 class scheduler;
 class strand;
 
+// A strand links its members by this state's hook, so an ordinary fiber's record needs no room for it.
 struct rare_task_state : list_hook {
   explicit rare_task_state(agent& whose) noexcept : who(whose) {}
 
+  // Passes a stop of the runtime, or of the strand, to the fiber's own token. The source is shared with that token.
   struct relay {
     std::stop_source to;
     void operator()() noexcept { to.request_stop(); }
   };
 
+  // `stop` and the two relays are set with the task's lock held, by the first caller that wants a token.
   local_values locals;
   std::stop_source stop{std::nostopstate};
   std::optional<std::stop_callback<relay>> runtime_stop;  // a stop of the whole runtime reaches the token too

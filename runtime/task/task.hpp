@@ -5,20 +5,22 @@
 // It ends in one of four ways.
 //   finish    the fiber, when its closure has returned: wakes the joiner, or destroys a task without an owner.
 //   release   the owner gives the task up: destroys it if the fiber has ended.
-//   abandon   the runtime, for a fiber that never runs again: as finish, but objects on its stack are not destroyed.
+//   abandon   the runtime, when a fiber will never run again: as finish, but objects on its stack are not destroyed.
 //   destroy   called by finish and release for a task to which nothing else refers.
 //
 // State
 //   rare_state_   null, or state that few fibers need. Set once with lock_ held, by a holder of the handle or by the
 //                 fiber.
-//   ownership_    the owner, which refers to the task besides the runtime. Chosen before the task is published; set to
-//                 `released` once, by the owner, with lock_ held.
+//   something_left_   destroy must do more than return the block: drop the result, or destroy a failure, a name or a
+//                     rare state. Set before ownership_ is `released`, by a holder of the handle, or by the fiber.
+//   ownership_    the owner, which refers to the task in addition to the runtime. Chosen before the task is published;
+//                 set to `released` once, by the owner, with lock_ held.
 //
 // Pairings
 //   A  rare_state() stores rare_state_, release  ->  a later rare_state(), or the fiber at its end, loads it, acquire:
 //      it sees the complete state.
-//   B  release stores ownership_, release  ->  is_detached loads it, acquire: if it finds lock_ free then, that was
-//      after the release, and nothing else refers to the task.
+//   B  release stores ownership_, release  ->  is_detached loads it, acquire. If it then finds lock_ free, the owner's
+//      critical section has ended, and nothing else refers to the task.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/fiber.hpp>
@@ -46,8 +48,8 @@ class scheduler;
 struct rare_task_state;
 enum class cancellable : bool;
 
-// The owner of a task, which refers to it besides the runtime. The runtime refers to it until the fiber has ended. The
-// last of the two destroys it.
+// The owner of a task, which refers to it in addition to the runtime. The runtime refers to it until the fiber has
+// ended. The last of the two destroys it.
 enum class task_ownership : std::uint8_t {
   handle,    // a handle, which will take the result
   none,      // detached from the start
@@ -65,7 +67,7 @@ class task : public fiber {
     void (*drop)(task&) noexcept;       // destroys the result; null: nothing to do
   };
 
-  explicit task(const operations& how) noexcept : operations_(how) {}
+  explicit task(const operations& how) noexcept : operations_(how), something_left_(how.drop != nullptr) {}
 
   detail::agent& agent() noexcept { return *(reinterpret_cast<detail::agent*>(this) - 1); }
 
@@ -77,7 +79,7 @@ class task : public fiber {
   [[nodiscard]] bool done() noexcept;
   // Ends the owner's reference. Reports an exception that was not taken.
   void release() noexcept;
-  // For select, under the guard: makes `waiter` the joiner, whose wait the end claims.
+  // For select, under the guard: makes `waiter` the joiner. The fiber's end claims the joiner's wait.
   [[nodiscard]] spin_lock& guard() noexcept { return lock_; }
   [[nodiscard]] bool done_guarded() const noexcept { return done_; }
   // Throws usage_error if another caller waits for the end, or if the caller is this fiber itself, in block_in_place.
@@ -113,6 +115,8 @@ class task : public fiber {
   // Sets the stack size in bytes; 0: the runtime's default. Called before the task is published. Throws
   // std::invalid_argument, and std::system_error if the system refuses the first stack of this size.
   void want_stack(std::size_t size);
+  // The same as a power of two.
+  [[nodiscard]] std::uint8_t stack_bits() const noexcept { return stack_bits_; }
   [[nodiscard]] std::size_t wanted_stack() const noexcept {
     return stack_bits_ == 0 ? 0 : std::size_t{1} << stack_bits_;
   }
@@ -123,14 +127,13 @@ class task : public fiber {
   // fiber, because destructors may wait, and an exception must not leave them.
   void closure_returned() noexcept {
     detail::agent& self = agent();
-    expired_ = self.expired;
     self.shielded = true;
     self.expired = false;
     self.deadline = no_deadline;
     clear_locals();
   }
-  // The last step of the closure's wrapper. Wakes the joiner, or destroys the task if there is no owner. Returns the
-  // worker on which the fiber ends, or null if there is none.
+  // The last step of the closure's wrapper, on the fiber's stack and worker. Wakes the joiner, or destroys the task if
+  // there is no owner. Returns the worker on which the fiber ends.
   scheduler* finish() noexcept;
   // The fiber will never run again: ends it as if it was cancelled. Objects on its stack are not destroyed.
   void abandon() noexcept;
@@ -180,7 +183,7 @@ class task : public fiber {
   }
   scheduler* finish_slow() noexcept;
   [[nodiscard]] bool is_detached() noexcept;
-  [[nodiscard]] bool has_something_left() noexcept;
+  void note_something_left() noexcept { something_left_.store(true, std::memory_order_relaxed); }  // published by B
   [[nodiscard]] bool holds_locks() noexcept { return agent().held_locks != 0; }
   void fail_for_locks() noexcept;
   void leave_stack() noexcept;
@@ -192,7 +195,8 @@ class task : public fiber {
   std::atomic<rare_task_state*> rare_state_{nullptr};
   std::uint8_t stack_bits_ = 0;  // the wanted stack's size as a power of two; 0: the runtime's default
   task_ownership ownership_ = task_ownership::handle;
-  bool expired_ = false;             // the fiber's deadline had passed when the closure returned
+  std::atomic<bool> something_left_;
+  bool expired_ = false;             // the fiber's deadline had passed when `failure` was kept
   spin_lock lock_;                   // guards the rest, and rare_state_ and ownership_ as they are set
   bool done_ = false;                // the fiber has ended
   bool failure_taken_ = false;       // `failure` was rethrown, or will be: it is not reported
@@ -222,7 +226,7 @@ template <class R>
 inline constexpr bool deliverable =
     std::is_void_v<R> || std::is_lvalue_reference_v<R> || (std::is_object_v<R> && std::is_move_constructible_v<R>);
 
-// A task whose closure returns an R.
+// A task with a closure that returns an R.
 template <class R>
 class result_task : public task {
   static_assert(deliverable<R>,
@@ -322,13 +326,18 @@ struct task_options {
   bool detached = false;
 };
 
+// In place of a runtime: the one of the calling fiber. Then no step has to compare runtimes.
+struct callers_runtime {};
+
 // Returns room for a task, in a block of `size_class` of the pool of `home`. Throws errc::limit_reached or
-// std::bad_alloc.
+// std::bad_alloc. The second form throws errc::no_runtime outside a fiber.
 void* allocate_task(runtime_state& home, unsigned size_class);
+void* allocate_task(callers_runtime, unsigned size_class);
 // Returns room in which no task was made.
 void deallocate_task(void* room) noexcept;
-// Gives the task a name and a stack size. If that throws, frees the task.
-void apply_options(task& task, const task_options& options);
+// Gives the task a name and a stack size. If that throws, frees the task. It takes a copy. So a spawn without options,
+// which has constant ones, does not have to put them into memory.
+void apply_options(task& task, task_options options);
 // Sets the state that the task inherits from its spawner, and its number. Returns the calling worker, if it belongs to
 // the task's runtime.
 scheduler* initialise(task& task) noexcept;
@@ -336,8 +345,10 @@ scheduler* initialise(task& task) noexcept;
 // frees the task.
 void join_strand(task& task, scheduler* here);
 // Initialises the task, and makes it runnable. In a strand it becomes a member, which may throw std::bad_alloc, and
-// then frees the task.
+// then frees the task. The second form is for a task of the caller's runtime.
 void publish(task& task);
+void publish(callers_runtime, task& task);
+inline void publish(runtime_state&, task& task) { publish(task); }
 
 // The runtime of the calling fiber. Throws errc::no_runtime outside one.
 runtime_state& this_runtime_state();
@@ -356,9 +367,9 @@ void copy_name(const fiber_identity& who, std::uint64_t id, char (&into)[32]) no
 std::stop_token this_stop_token();
 
 // Makes a task in `home` that calls `closure`; the caller publishes it. Throws as allocate_task, and exceptions of the
-// closure's move.
-template <class F>
-auto& make_task(runtime_state& home, F&& closure) {
+// closure's move. Home is runtime_state or callers_runtime.
+template <class Home, class F>
+auto& make_task(Home&& home, F&& closure) {
   using closure_type = std::remove_cvref_t<F>;
   using made_type = closure_task<std::invoke_result_t<closure_type>, closure_type>;
   if constexpr (sizeof(made_type) > 496 || alignof(made_type) > 16) {
@@ -376,14 +387,14 @@ auto& make_task(runtime_state& home, F&& closure) {
   }
 }
 
-// Makes a fiber in `home` that calls `closure`, and makes it runnable.
-template <class F>
-auto& spawn_task(runtime_state& home, const task_options& options, F&& closure) {
+// Makes a fiber in `home` that calls `closure`, and makes it runnable. Home is as above.
+template <class Home, class F>
+auto& spawn_task(Home&& home, const task_options& options, F&& closure) {
   auto& made = make_task(home, std::forward<F>(closure));
   if (!options.name.empty() || options.stack_size != 0) apply_options(made, options);
   made.where = options.where;
   made.detach_at_birth(options.detached);
-  publish(made);
+  publish(home, made);
   return static_cast<result_task<std::invoke_result_t<std::remove_cvref_t<F>>>&>(made);
 }
 

@@ -35,7 +35,7 @@ class task_batch {
 
   runtime_state& home_;
   const spawn_place where_;
-  intrusive_queue<job> made_;
+  intrusive_queue<job> made_;  // linked by their hooks for run queues, which are free until then
 };
 
 }  // namespace ulexite::detail

@@ -1,3 +1,7 @@
+// The supply of blocks, and their return. A worker's free list gives and takes without a lock. Behind it are chains of
+// returned blocks, and behind these the slabs, from which new blocks are carved. Slabs are aligned to their size, so
+// the slab and the pool of a block follow from its address. No slab is returned to the system before the pool ends.
+
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/task/debug_table.hpp>
 #include <ulexite/runtime/task/task_pool.hpp>
@@ -15,6 +19,7 @@ namespace ulexite::detail {
 
 // Lock held.
 void task_pool::push_chain(agent& first, unsigned count) noexcept {
+  // The room of an unused block has space for the link.
   chain_at(first) = {chains_[first.size_class], count};
   chains_[first.size_class] = &first;
 }
@@ -22,6 +27,7 @@ void task_pool::push_chain(agent& first, unsigned count) noexcept {
 // Gives away all blocks except the last `batch` that were added to the free_list. The chain is cut before the lock is
 // taken.
 void task_pool::give_batch(cache::free_list& free_list) noexcept {
+  // The newest blocks stay, because their memory is in the processor's caches.
   agent* last_kept = free_list.free;
   for (unsigned i = 1; i < batch; ++i) last_kept = last_kept->next_free;
   agent& first = *std::exchange(last_kept->next_free, nullptr);
@@ -31,8 +37,7 @@ void task_pool::give_batch(cache::free_list& free_list) noexcept {
   free_list.count = batch;
 }
 
-// Fills an empty free_list with a returned chain, or with new blocks. New blocks are in the order of their addresses,
-// which suits the processor's prefetcher.
+// Fills an empty free_list with a returned chain, or with new blocks.
 void task_pool::refill(unsigned size_class, cache::free_list& free_list) {
   const std::lock_guard lock(lock_);
   if (agent* const first = chains_[size_class]) {
@@ -41,44 +46,47 @@ void task_pool::refill(unsigned size_class, cache::free_list& free_list) {
     free_list = {first, taken.count};
     return;
   }
-  agent** end = &free_list.free;
-  for (; free_list.count < batch; ++free_list.count) {
-    agent& block = carve(size_class);
-    block.next_free = nullptr;
-    *end = &block;
-    end = &block.next_free;
-  }
+  free_list = carve(size_class, batch);
 }
 
 // For a thread that keeps no blocks.
 agent* task_pool::take_one(unsigned size_class) {
   const std::lock_guard lock(lock_);
   agent* const first = chains_[size_class];
-  if (!first) return &carve(size_class);
+  if (!first) return carve(size_class, 1).free;
   const chain taken = chain_at(*first);
   chains_[size_class] = taken.next;
+  // The rest of the chain goes back, with its second block as the head.
   if (taken.count > 1) push_chain(*first->next_free, taken.count - 1);
   return first;
 }
 
-agent& task_pool::carve(unsigned size_class) {
+// Lock held. Up to `most` new blocks, at least one, from the open slab of their class. They are in the order of their
+// addresses, which suits the processor's prefetcher. The agent of a block is made once, and stays an agent while the
+// block is unused, because a walk over all blocks may read it at any time. The count is stored after that: the walk
+// reads the count first.
+task_pool::cache::free_list task_pool::carve(unsigned size_class, unsigned most) {
   slab*& open = open_[size_class];
-  const std::size_t block_size = granule * (size_class + 2);
+  const std::size_t block_size = granule * (size_class + 2), places = places_of(block_size);
   const auto carved_of = [](const slab* s) { return s->carved.load(std::memory_order_relaxed); };  // lock_ held
-  if (!open || granule + (carved_of(open) + 1) * block_size > slab_size) open = &make_slab(block_size);
-  const std::size_t carved = carved_of(open);
-  agent* const block = new (&open->block(carved)) agent;
-  block->size_class = static_cast<std::uint8_t>(size_class);
-  open->carved.store(carved + 1, std::memory_order_release);  // B
-  poison(*block);
-  return *block;
+  if (!open || carved_of(open) == places) open = &make_slab(block_size);
+  const std::size_t carved = carved_of(open), end = std::min(carved + most, places);
+  agent* first = nullptr;
+  for (std::size_t i = end; i > carved; --i) {
+    agent* const block = new (&open->block(i - 1)) agent;
+    block->size_class = static_cast<std::uint8_t>(size_class);
+    block->next_free = std::exchange(first, block);
+    poison(*block);
+  }
+  open->carved.store(end, std::memory_order_release);  // B
+  return {first, static_cast<unsigned>(end - carved)};
 }
 
 // A program with few fibers takes slabs one by one. A program with many takes huge pages, because a fault for every 4
 // KiB would cost as much as the rest of a spawn. Any fiber may wait with a timer, at most one, and a wait cannot fail.
 // So the room for its timer, which any worker may arm, is made here, where a lack of memory can be reported.
 task_pool::slab& task_pool::make_slab(std::size_t block_size) {
-  const std::size_t places = (slab_size - granule) / block_size;
+  const std::size_t places = places_of(block_size);
   loop_.provide_timers(std::max(places_ + places, least_timers));
   const bool begins_chunk = left_in_chunk_ == 0;
   if (begins_chunk) {
@@ -102,13 +110,11 @@ task_pool::slab& task_pool::make_slab(std::size_t block_size) {
 // The last block of a retired pool takes the pool with it.
 void task_pool::give_from_outside(void* room) noexcept {
   agent& block = block_of(room);
-  block.word.reset();
-  poison(block);
   task_pool& pool = *slab_of(&block).pool;
   bool last = false;
   {
     const std::lock_guard lock(pool.lock_);
-    block.in_use = false;
+    clear(block);  // retire counts the blocks in use with the lock held
     block.next_free = nullptr;
     if (block.held_locks == 0) pool.push_chain(block, 1);  // otherwise the next fiber would seem to hold its locks
     last = pool.retired_ && --pool.orphans_ == 0;
@@ -116,6 +122,9 @@ void task_pool::give_from_outside(void* room) noexcept {
   if (last) delete &pool;
 }
 
+// Called when the runtime has ended. From now on no worker keeps blocks, so each block is returned by
+// give_from_outside, which counts the orphans down. The block of a fiber that was abandoned after its start is never
+// returned.
 void task_pool::retire() noexcept {
   bool empty = false, kept = false;
   {
@@ -139,11 +148,13 @@ void task_pool::keep_for_ever() noexcept {
   next_kept_ = std::exchange(all, this);
 }
 
+// No slab is made before the first spawn.
 task_pool::task_pool(runtime_state& home, event_loop& loop, unhandled_handler handler)
     : home_(home), loop_(loop), handler_(std::make_shared<const unhandled_handler>(std::move(handler))) {
   enter_in_debug_table(*this);
 }
 
+// From the newest slab to the oldest, because a chunk's first slab is its oldest, and frees the whole chunk.
 task_pool::~task_pool() {
   remove_from_debug_table(*this);
   for (slab *last = slabs_.load(std::memory_order_relaxed), *next; last; last = next) {  // no other thread refers to it

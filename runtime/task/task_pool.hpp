@@ -48,7 +48,7 @@ class task_pool {
     } free_lists[classes];
   };
 
-  // The pool of the runtime `home`, whose fibers may each have a timer in `loop`. `handler` is kept here, because a
+  // The pool of the runtime `home`. Each of its fibers may have a timer in `loop`. `handler` is kept here, because a
   // handle may be dropped after the runtime's end.
   static task_pool* make(runtime_state& home, event_loop& loop, unhandled_handler handler) {
     return new task_pool(home, loop, std::move(handler));
@@ -83,19 +83,18 @@ class task_pool {
   // Returns `room` to the pool. Any thread. `own` is as above, of a worker of the pool's runtime.
   static void deallocate(void* room, cache* own) noexcept {
     if (!own) return give_from_outside(room);
-    if (!may_keep(room, *own)) give_batch(own->free_lists[block_of(room).size_class]);
-    keep(room, *own);
+    auto& free_list = own->free_lists[block_of(room).size_class];
+    if (free_list.count >= most_kept) give_batch(free_list);
+    keep(room, free_list);
   }
-  // Whether `own` has room for another block; keep() puts it there.
-  [[nodiscard]] static bool may_keep(void* room, const cache& own) noexcept {
-    return own.free_lists[block_of(room).size_class].count < 2 * batch;
+  // Where `own` has a place for another block; keep() puts it there. Null if there is none.
+  [[nodiscard]] static cache::free_list* place_for(void* room, cache& own) noexcept {
+    auto& free_list = own.free_lists[block_of(room).size_class];
+    return free_list.count < most_kept ? &free_list : nullptr;
   }
-  static void keep(void* room, cache& own) noexcept {
+  static void keep(void* room, cache::free_list& free_list) noexcept {
     agent& block = block_of(room);
-    block.word.reset();
-    poison(block);
-    auto& free_list = own.free_lists[block.size_class];
-    block.in_use = false;
+    clear(block);
     block.next_free = free_list.free;
     free_list.free = &block;
     ++free_list.count;
@@ -108,8 +107,8 @@ class task_pool {
   outside_gate gate;
 
   // Calls visit(agent&) for every block that was ever used, whatever it holds now. It may miss blocks that are added
-  // meanwhile. It takes no lock and allocates nothing, so a collector may call it while threads are stopped at any
-  // point. Any thread.
+  // during the call. It takes no lock and allocates nothing, so a collector may call it while threads are stopped at
+  // any point. Any thread.
   template <class Visit>
   void for_each_unlocked(Visit&& visit) const {
     for (slab* s = slabs_.load(std::memory_order_acquire); s; s = s->next) {  // B
@@ -132,12 +131,16 @@ class task_pool {
   friend struct debug_table;
   struct layout;
 
+  // Sizes in bytes. A slab is the unit of alignment; `batch` is the number of blocks that a worker exchanges with the
+  // pool.
   static constexpr std::size_t slab_size = 256 * 1024;
-  static constexpr std::size_t chunk_size = 2 * 1024 * 1024;  // of a large pool's slabs: a huge page
-  static constexpr unsigned single_slabs = 16;                // before it is a large pool
-  static constexpr unsigned batch = 32;
-  static constexpr std::size_t least_timers = 8000;  // the first room for timers: enough for the first slabs
+  static constexpr std::size_t chunk_size = 2 * 1024 * 1024;    // of a large pool's slabs: a huge page
+  static constexpr unsigned single_slabs = 16;                  // before it is a large pool
+  static constexpr unsigned batch = 32, most_kept = 2 * batch;  // blocks of a class; the second in one worker's cache
+  static constexpr std::size_t least_timers = 8000;             // the first room for timers: enough for the first slabs
 
+  // The head of a slab; its blocks begin one granule behind it. `home` may refer to a runtime that has ended: only
+  // callers in the runtime use it.
   struct slab {
     task_pool* pool;
     runtime_state& home;
@@ -178,17 +181,28 @@ class task_pool {
   }
   static agent& block_of(void* room) noexcept { return *(static_cast<agent*>(room) - 1); }
   static void* room_of(agent& block) noexcept {
-    block.shielded = false;
-    block.expired = false;
     unpoison(block);
     return &block + 1;
   }
+  // Makes the agent of a block that is no longer in use as good as new.
+  static void clear(agent& block) noexcept {
+    block.word.reset();
+    block.in_use = false;
+    block.shielded = false;
+    block.expired = false;
+    poison(block);
+  }
+  // In task_pool.cpp. take_one, refill, give_batch and give_from_outside take the lock. push_chain, carve and make_slab
+  // are called with it held.
   agent* take_one(unsigned size_class);
   void refill(unsigned size_class, cache::free_list& free_list);
   static void give_batch(cache::free_list& free_list) noexcept;
   void push_chain(agent& first, unsigned count) noexcept;
   static void give_from_outside(void* room) noexcept;
-  agent& carve(unsigned size_class);
+  static constexpr std::size_t places_of(std::size_t block_size) noexcept {
+    return (slab_size - granule) / block_size;  // in one slab
+  }
+  cache::free_list carve(unsigned size_class, unsigned most);
   slab& make_slab(std::size_t block_size);
   void keep_for_ever() noexcept;
 

@@ -1,3 +1,5 @@
+// The end of an exception that no handle takes: the user's handler gets it, or the process ends.
+
 #include <ulexite/base/panic.hpp>
 #include <ulexite/runtime/task/unhandled.hpp>
 
@@ -7,6 +9,7 @@
 namespace ulexite::detail {
 namespace {
 
+// A spawn with arguments has no source position, only an address in the code (fiber/spawn_place.hpp).
 std::string place_of(spawn_place where) {
   if (!where.known()) return "an unknown place";
   if (where.in_source()) return std::string(where.source().file_name()) + ':' + std::to_string(where.source().line());
@@ -17,13 +20,17 @@ std::string place_of(spawn_place where) {
 
 }  // namespace
 
+// Without a handler it ends as an exception that leaves a std::thread does: by std::terminate, but with the fiber's
+// name and origin on stderr first.
 void report_unhandled(const unhandled_handler& handler, const fiber_identity& whose,
                       std::exception_ptr failure) noexcept {
   const char* const name = whose.name ? whose.name : "";
+  // The user's handler decides; it may end the process.
   if (handler) {
     handler(name, failure);
     return;
   }
+  // In the handler of the exception, so that std::terminate's own report names its type too.
   const auto report = [&](const char* what) {
     warn("unhandled exception in fiber #%llu '%s' (spawned at %s): %s", static_cast<unsigned long long>(whose.id), name,
          place_of(whose.where).c_str(), what);

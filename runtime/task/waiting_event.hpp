@@ -16,7 +16,7 @@ void tie(Event& event, agent& waiter) noexcept {
   };
 }
 
-// The fiber whose wait a ready event ended.
+// The fiber that waited for a ready event.
 template <class Event>
 task& task_of(Event& ready) noexcept {
   return static_cast<agent*>(ready.waiter)->fiber();

@@ -33,7 +33,7 @@ void blocking_pool::start_thread() {
 // Finds a thread for the work, which is in the queue. Mutex held. False: all threads are busy, and the system or the
 // `limit` allows no other.
 bool blocking_pool::assign(blocking_work& work, std::size_t limit) {
-  if (count_.called + count_.starting >= queue_.size()) return true;  // a thread arrives whose work another has taken
+  if (count_.called + count_.starting >= queue_.size()) return true;  // enough are coming
   if (count_.idle > 0) {
     --count_.idle;
     ++count_.called;

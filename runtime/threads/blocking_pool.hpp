@@ -30,8 +30,8 @@ struct blocking_work : list_hook {
 };
 
 // A pool with a thread for each call, up to a limit. Further calls wait in a queue, oldest first. Threads start when
-// needed, and end after some time without work. If the system refuses a thread, the pool continues with those that it
-// has, as long as it has one. Any thread may use it.
+// needed, and end after some time without work. If the system refuses a thread, the pool continues with its existing
+// threads, if it has any. Any thread may use it.
 class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
  public:
   struct thread_hooks {
@@ -47,15 +47,15 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   // Runs `work` on a thread, now or when one is free. Never waits. Throws std::system_error if there is no thread and
   // the system refuses one; then the work was not taken.
   void submit(blocking_work& work);
-  // Runs `work` on a thread at once. This thread does not count towards the limit meanwhile. False, and the work is not
-  // taken, if the system refuses a thread.
+  // Runs `work` on a thread without waiting in the queue. This thread does not count towards the limit while it runs
+  // `work`. False, and the work is not taken, if the system refuses a thread.
   [[nodiscard]] bool lend_thread(blocking_work& work) noexcept;
   // The work of a lent thread has ended. Called by this thread.
   void thread_returns() noexcept;
   // Takes `work` back if it has not begun; false if it has.
   [[nodiscard]] bool withdraw(blocking_work& work) noexcept;
 
-  // The runtime ends: joins the threads, except those that run work that its caller has given up. These end by
+  // The runtime ends: joins the threads, except threads that run a call that its caller has given up. These end by
   // themselves. Drops work that has not begun.
   void retire() noexcept;
   // From now on retire does not wait for the running `work`. The caller must keep the objects that it uses alive.
@@ -72,7 +72,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
  private:
   // Work that is still queued when the runtime has ended belongs to abandoned fibers.
   [[nodiscard]] bool nothing_to_do() const noexcept { return queue_.empty() || retired_; }
-  // Whether the calling thread was lent, and others have taken its place meanwhile.
+  // Whether the calling thread was lent, and other threads have taken its place since then.
   [[nodiscard]] bool is_surplus() const noexcept { return threads_.size() > most_ + count_.lent; }
   bool assign(blocking_work& work, std::size_t limit);
   void start_thread();

@@ -41,7 +41,7 @@ double quota_of(const std::string& directory) {
   return quota > 0 && period > 0 ? quota / period : unlimited;
 }
 
-// The path of this process's group among those that `controllers` names; "" names version 2. Empty: there is none.
+// The path of this process's group in the hierarchy of `controllers`; "" names version 2. Empty: there is none.
 std::string group_path(const std::string& process, std::string_view controllers) {
   std::ifstream groups(process + "/cgroup");
   for (std::string line; std::getline(groups, line);) {  // NUMBER:CONTROLLERS:PATH

@@ -29,7 +29,7 @@ struct agent {
   std::uint8_t held_locks = 0;
 
   // The members below are used by the agent only.
-  std::uint8_t budget = 0;           // operations that need not wait, until the next check for a yield
+  std::uint8_t budget = 0;           // operations that do not have to wait, until the next check for a yield
   bool in_use : 1 = false;           // its block has a task
   bool shielded : 1 = false;         // it ignores requests to stop
   bool expired : 1 = false;          // a wait has met its deadline; stays set as long as this deadline applies
@@ -41,7 +41,7 @@ struct agent {
     std::int64_t deadline = no_deadline;  // its cancellation points do not wait beyond it
   };
 
-  // The fiber whose agent this is; not for a thread's.
+  // The fiber of this agent; not for a thread's.
   task& fiber() noexcept { return *reinterpret_cast<task*>(this + 1); }
 };
 

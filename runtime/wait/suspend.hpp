@@ -24,10 +24,10 @@ namespace ulexite::detail {
 // claimer can miss the wait.
 wake_reason suspend(agent& self, spin_lock& held, wait_mode mode, std::int64_t deadline = no_deadline) noexcept;
 
-// As above, for a caller that already knows its worker.
+// As above; the caller already knows its worker.
 wake_reason suspend(caller self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept;
 
-// As above, for an agent whose word is prepared, without a lock.
+// As above, without a lock; the agent's word is prepared.
 wake_reason suspend_prepared(agent& self, wait_mode mode, std::int64_t deadline = no_deadline) noexcept;
 
 // Whether an agent runs at this moment on a worker of the caller's runtime. A hint; the agent may be destroyed.
@@ -35,8 +35,8 @@ bool runs_on_a_worker(const agent* who) noexcept;
 
 void yield_if_budget_spent(agent& self) noexcept;
 
-// Ends an operation that did not have to wait. Yields now and then, so that a loop of such operations cannot keep the
-// worker.
+// Ends an operation that did not have to wait. Yields from time to time, so that a loop of such operations cannot keep
+// the worker.
 inline void spend_budget(agent& self) noexcept {
   if (--self.budget == 0) [[unlikely]]
     yield_if_budget_spent(self);

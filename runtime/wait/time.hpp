@@ -1,6 +1,7 @@
 #pragma once
 
-// Deadlines: points in time of the steady clock, in nanoseconds.
+// The clock of all deadlines, and the two kinds of timeout. A deadline is a point in time of the steady clock, in
+// nanoseconds.
 
 #include <ulexite/base/controller.hpp>
 
@@ -33,37 +34,68 @@ inline std::int64_t now_ns() noexcept {
   return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
-// A deadline `time` from now. A negative time means now; a time that does not fit means never.
-template <class Rep, class Period>
-std::int64_t deadline_after(std::chrono::duration<Rep, Period> time) noexcept {
-  using nanoseconds = std::chrono::duration<double, std::nano>;
-  if (!(time > time.zero())) return 0;
-  if (nanoseconds(time).count() >= 9e18) return no_deadline;
-  const std::int64_t now = now_ns();
-  const auto span = std::chrono::ceil<std::chrono::nanoseconds>(time).count();
-  return span > no_deadline - now ? no_deadline : now + span;
-}
-
-// A deadline at a point in time. Another clock is read once, here: its changes during the wait have no effect.
-template <class Clock, class Duration>
-std::int64_t deadline_at(std::chrono::time_point<Clock, Duration> time) noexcept {
-  if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
-    if (!controlled()) return deadline_at(std::chrono::time_point<steady_clock, Duration>(time.time_since_epoch()));
-    return deadline_after(time - Clock::now());
-  } else if constexpr (std::is_same_v<Clock, steady_clock>) {
-    using nanoseconds = std::chrono::duration<double, std::nano>;
-    const auto span = time.time_since_epoch();
-    if (!(span > span.zero())) return 0;
-    if (nanoseconds(span).count() >= 9e18) return no_deadline;
-    return std::chrono::ceil<std::chrono::nanoseconds>(span).count();
-  } else {
-    const auto now = Clock::now();
-    return time > now ? deadline_after(time - now) : 0;
-  }
-}
-
 }  // namespace detail
 
 inline steady_clock::time_point steady_clock::now() noexcept { return time_point(duration(detail::now_ns())); }
+
+// A parameter: how long a call may wait at most. Converts from any duration of std::chrono, which counts from then on.
+// A duration of zero or less means now; a duration that does not fit means never. Any thread.
+class relative_timeout {
+ public:
+  // Never.
+  constexpr relative_timeout() noexcept = default;
+  template <class Rep, class Period>
+  relative_timeout(std::chrono::duration<Rep, Period> time) noexcept {
+    using nanoseconds = std::chrono::duration<double, std::nano>;
+    if (!(time > time.zero())) {
+      deadline_ = 0;
+    } else if (nanoseconds(time).count() < 9e18) {
+      const std::int64_t now = detail::now_ns();
+      const auto span = std::chrono::ceil<std::chrono::nanoseconds>(time).count();
+      if (span <= detail::no_deadline - now) deadline_ = now + span;
+    }
+  }
+
+  // When it ends, in nanoseconds of steady_clock.
+  [[nodiscard]] std::int64_t deadline() const noexcept { return deadline_; }
+
+ private:
+  std::int64_t deadline_ = detail::no_deadline;
+};
+
+// A parameter: until when a call may wait. Converts from a point in time of any clock. Clocks other than steady_clock
+// are read once, then: their changes during the wait have no effect. Any thread.
+class absolute_timeout {
+ public:
+  // Never.
+  constexpr absolute_timeout() noexcept = default;
+  template <class Duration>
+  absolute_timeout(std::chrono::time_point<steady_clock, Duration> time) noexcept {
+    using nanoseconds = std::chrono::duration<double, std::nano>;
+    const auto span = time.time_since_epoch();
+    if (!(span > span.zero())) {
+      deadline_ = 0;
+    } else if (nanoseconds(span).count() < 9e18) {
+      deadline_ = std::chrono::ceil<std::chrono::nanoseconds>(span).count();
+    }
+  }
+  template <class Clock, class Duration>
+  absolute_timeout(std::chrono::time_point<Clock, Duration> time) noexcept {
+    if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {  // equal to steady_clock unless time is simulated
+      if (!detail::controlled()) {
+        *this = std::chrono::time_point<steady_clock, Duration>(time.time_since_epoch());
+        return;
+      }
+    }
+    const auto now = Clock::now();
+    deadline_ = time > now ? relative_timeout(time - now).deadline() : 0;
+  }
+
+  // When it ends, in nanoseconds of steady_clock.
+  [[nodiscard]] std::int64_t deadline() const noexcept { return deadline_; }
+
+ private:
+  std::int64_t deadline_ = detail::no_deadline;
+};
 
 }  // namespace ulexite

@@ -26,7 +26,8 @@ enum class wait_kind : std::uint8_t {
   latch,
   barrier,
   wait_group,
-  context,  // its end: the ends of its fibers
+  task_group,  // its children
+  context,     // its end: the ends of its fibers
   future,
   park,  // ulx_park: the handle
   join,  // the task of the joined fiber
@@ -56,6 +57,7 @@ constexpr const char* to_string(wait_kind kind) noexcept {
     case wait_kind::latch: return "for latch";
     case wait_kind::barrier: return "at barrier";
     case wait_kind::wait_group: return "for wait_group";
+    case wait_kind::task_group: return "for the fibers of task_group";
     case wait_kind::context: return "for the fibers of context";
     case wait_kind::future: return "for future";
     case wait_kind::park: return "to be unparked at";
@@ -88,6 +90,7 @@ constexpr const char* name_of(wait_kind kind) noexcept {
                                              "latch",
                                              "barrier",
                                              "wait_group",
+                                             "task_group",
                                              "context",
                                              "future",
                                              "park",

@@ -11,8 +11,8 @@
 //
 // A wait that only one lock guards (a channel's, held until after the commit) needs no prepare. With a timer or a file
 // descriptor armed before the switch, claims can be early. Then the claimer does not resume the waiter; the commit
-// fails, and the waiter continues at once. A plain thread always prepares, because after its deadline, or when it is
-// poked, it claims its own wait without the lock.
+// fails, and the waiter continues without a sleep. A plain thread always prepares, because after its deadline, or when
+// it is poked, it claims its own wait without the lock.
 //
 // State
 //   phase_     the waiter moves it to preparing, waiting, shielded, guarded or bare; claimers move it away from there.
@@ -21,8 +21,8 @@
 //              If it is (guarded), a canceller may race with the claimer; cancellers are rare and pay for both, see D.
 //   claiming_  a claimer has reached a guarded wait. Set under the lock, cleared with the next wait.
 //   stop_      bit 0: a request to stop, set by any thread, never cleared while the fiber lives. The rest counts the
-//              scopes that have a failure: raised by a failed child, lowered by the waiter when all children have
-//              ended, so that no canceller is under way for it.
+//              scopes that have a failure. A failed child raises it. The waiter lowers it when all children have ended,
+//              because then no canceller acts for it.
 //
 // The thread that abandons a fiber stores phase_ without regard to its value. A claimer that does not see this store
 // yet may win, and its resume then has no effect (task_pool.hpp, outside_gate). Every later claimer loses.
@@ -37,7 +37,7 @@
 //      canceller sees the wait.
 //   D  a claimer of a guarded wait sets claiming_, then loads stop_; a canceller sets stop_, then loads claiming_. The
 //      claimer has a light fence, and the canceller a heavy one, as in C. Either the claimer sees the request, and then
-//      exchanges phase_ like the canceller, or the canceller sees the claimer, and gives way.
+//      exchanges phase_ like the canceller; or the canceller sees the claimer, and does not claim.
 //   E  request_stop sets stop_, release  ->  the fiber loads it, acquire: it sees the requester's earlier writes.
 //
 // Checked by tests/model/wait_word_model.cpp.
@@ -53,7 +53,7 @@ enum class wake_reason : std::uint8_t { notified, timed_out, cancelled };
 // The result of a claim, which says what the claimer must do.
 enum class claim_result : std::uint8_t {
   lost,   // another claimer was first, or there is no wait
-  early,  // won; the waiter notices by itself
+  early,  // won; do not resume the waiter
   won,    // won, and the waiter must be resumed by the claimer
 };
 
@@ -102,7 +102,7 @@ class basic_wait_word {
   // Asks for cancellation. True the first time. The caller executes a heavy fence (C), and then calls cancel; one fence
   // is enough for many words. Any thread.
   bool request_stop() noexcept { return (stop_.fetch_or(requested, Atomics::release) & requested) == 0; }  // E
-  // As request_stop, for the rest of a scope; the scope's end undoes it. At most 127 scopes of a fiber are nested.
+  // As request_stop, until a scope ends; the scope's end undoes it. At most 127 scopes of a fiber are nested.
   void interrupt() noexcept { stop_.fetch_add(one_scope, Atomics::release); }  // E
   // Undoes one interrupt. Called by the waiter, while no canceller is under way for the interrupt.
   void end_interrupt() noexcept { stop_.fetch_sub(one_scope, Atomics::relaxed); }  // the waiter's own

@@ -15,6 +15,7 @@ namespace ulexite::detail {
 namespace {
 
 // How long stop_world waits before it asks again.
+// Short, because the stopped fibers wait during this time.
 constexpr std::chrono::microseconds time_to_next_look{200};
 
 }  // namespace
@@ -31,9 +32,11 @@ job* scheduler::attend(job* chosen, bool& stopping) noexcept {
     return nullptr;
   }
   if (!home_.attention.wants(attention::surplus) || has_pins() || !home_.parker.retire_if_surplus(*this)) return chosen;
+  // It no longer counts as a worker, so it keeps no work and no stacks.
   if (chosen) home_.inject(*chosen, turn::woken);
   empty_queues();
   give_stacks_back();
+  // For the monitor and for reports, a worker on the bench is like a parked one.
   activity_.set_busy(false);
   stopping = !home_.threads.wait_on_bench(*this);
   activity_.set_busy(!stopping);
@@ -57,6 +60,7 @@ void runtime_state::resize(std::size_t to) noexcept {
 void scheduler::empty_queues() noexcept {
   intrusive_queue<job> woken, others;
   queues_.drain([&](job& mine, turn which) { (which == turn::woken ? woken : others).push(mine); });
+  // A branch is in the frame of its fork, and only as a fiber it can be in the shared queue.
   while (job* const forked = forks_.start_next(true)) others.push(*forked);
   home_.inject(woken, turn::woken);
   home_.inject(others);
@@ -84,6 +88,8 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
   if (world.taken.exchange(true, std::memory_order_acquire))  // pairs with start_world, world_stop.hpp A
     throw usage_error("the world of this runtime is stopped already, or about to be");
   scheduler* const here = this_scheduler();
+  // The caller's own worker runs the caller, so it does not stop. No other fiber runs there, because the caller does
+  // not wait.
   const std::size_t own = here && &here->home() == this ? 1 : 0;
   {
     const std::lock_guard lock(world.mutex);
@@ -98,6 +104,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
   };
   while (!all_stand()) {
     if (now_ns() >= deadline) {
+      // The time is over: the world starts again, and the report names the fibers that were too slow.
       late = those_running(here);
       start_world();
       return false;

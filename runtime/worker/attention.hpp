@@ -1,13 +1,13 @@
 #pragma once
 
-// What every worker must see to before it runs the next fiber, because another thread asked all workers for it.
+// Requests of another thread to all workers. A worker serves them before it runs the next fiber.
 //
 // State
 //   bits_   see attention. Written by any thread; each worker reads it once in each turn of its loop.
 //
 // Pairings
-//   A  call_for sets a bit before the caller takes the parker's mutex  ->  a worker that has left its sleep, and so
-//      held that mutex later, loads it: sees the bit. And: call_off clears it, release  ->  the worker that finds it
+//   A  call_for sets a bit before the caller takes the parker's mutex  ->  a worker that has left its sleep has held
+//      that mutex later. So its load sees the bit. And: call_off clears it, release  ->  the worker that finds it
 //      clear, acquire, comes after all that was done while it was set.
 
 #include <atomic>
@@ -15,7 +15,7 @@
 namespace ulexite::detail {
 
 enum class attention : unsigned {
-  end = 1,      // the workers must end, whatever there is to run
+  end = 1,      // the workers must end, even if there is work
   halt = 2,     // the world is being stopped, or is
   surplus = 4,  // there may be too many workers
 };

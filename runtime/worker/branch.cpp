@@ -1,3 +1,5 @@
+// The life of a branch after it was taken from a fork queue: it becomes a fiber, and the forking fiber waits for it.
+
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/runtime/fork/branch.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -5,6 +7,8 @@
 
 namespace ulexite::detail {
 
+// Called by the worker that has taken the branch. The fiber is complete before its fate is published. From then on the
+// forking fiber may wait for its end, and ask it to stop.
 task* branch::start(runtime_state& home) noexcept {
   result_task<void>* made;
   try {
@@ -28,6 +32,8 @@ void branch::publish_fate(runtime_state& home, std::uintptr_t fate) noexcept {
   if (agent* const waiter = fate_.publish(fate)) home.inject(waiter->fiber(), turn::woken);
 }
 
+// The fate is unknown only between the theft of the branch and the making of its fiber. This wait cannot be cancelled,
+// because the taker still refers to the branch, which is in the caller's frame.
 std::uintptr_t branch::wait_for_fate() noexcept {
   if (const auto known = fate_.known()) return known;
   agent& self = this_agent();
@@ -36,6 +42,9 @@ std::uintptr_t branch::wait_for_fate() noexcept {
   return fate_.known();
 }
 
+// The first wait may be cancelled, so that a request to stop the caller reaches the branch. A deadline needs no such
+// step, because the branch has the same one. The second wait always lasts until the fiber's end, because the fiber
+// refers to this frame.
 result_task<void>* branch::wait(bool stop) noexcept {
   const std::uintptr_t fate = wait_for_fate();
   if (fate == given_back) return nullptr;

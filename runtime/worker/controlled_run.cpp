@@ -1,3 +1,6 @@
+// The worker of a deterministic run: it finds the candidates, and the controller picks one of them. Time is virtual. It
+// passes only when nothing can run, or when the controller lets a timer overtake the fibers.
+
 #include <ulexite/base/kernel.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
@@ -14,6 +17,7 @@ namespace ulexite::detail {
 
 // All contents of the worker's queues. Only its own pushes, because no thief steals from it.
 void controlled_run::gather() noexcept {
+  // The worker's own queues, then the shared queue, then the queue of pinned fibers.
   worker_.queues_.drain([this](job& next, turn) { runnable_.push_back(&next); });
   intrusive_queue<job> outside;
   worker_.home_.injected.take(SIZE_MAX, outside);
@@ -27,7 +31,10 @@ std::int64_t controlled_run::next_event() const noexcept {
   return by_.network ? std::min(timer, by_.network->next_arrival()) : timer;
 }
 
+// Moves the time to the next event. The timers of that time fire, data of the simulated network arrives, and the fibers
+// that wait for these become runnable. False: there is no event, or the controller ends the run.
 bool controlled_run::let_time_pass() noexcept {
+  // The controller has set its clock to that event.
   if (!by_.idle(next_event())) return false;
   worker_.pace_.note_time(by_.now);
   event_list ready;
@@ -38,13 +45,16 @@ bool controlled_run::let_time_pass() noexcept {
   return true;
 }
 
-// Which candidate continues, by its place among them.
+// The index of the candidate that continues.
+// The running fiber is the first candidate if it could continue; then come the runnable ones, and last the passing of
+// time. If the controller picks the passing of time, it is asked again afterwards.
 std::size_t controlled_run::ask(controller::moment moment) noexcept {
   for (;;) {
     candidates_.clear();
     if (moment == controller::moment::operation) candidates_.push_back(worker_.running()->id);
     for (const job* const each : runnable_)
       candidates_.push_back(fiber::is_fiber(*each) ? static_cast<const task*>(each)->id : 0);
+    // The simulated machine may be so slow that the event comes before the runnable fibers.
     if (next_event() <= by_.overtake_until) candidates_.push_back(controller::passing_time);
     const std::size_t picked = by_.pick(candidates_, moment);
     if (by_.over || candidates_[picked] != controller::passing_time) return picked;
@@ -52,6 +62,7 @@ std::size_t controlled_run::ask(controller::moment moment) noexcept {
   }
 }
 
+// The others keep their order, because strategies depend on it.
 job* controlled_run::take(std::size_t which) noexcept {
   const auto at = runnable_.begin() + static_cast<std::ptrdiff_t>(which);
   job* const taken = *at;
@@ -59,17 +70,22 @@ job* controlled_run::take(std::size_t which) noexcept {
   return taken;
 }
 
+// The main stack's choice. If the controller has picked another fiber at an operation, the running one has yielded for
+// it, and it comes first. Branches that were offered become fibers here, so the controller may start them in any order.
 job* controlled_run::next() noexcept {
   worker_.pace_.visit_done();
   if (job* const picked = std::exchange(picked_, nullptr)) return picked;
   gather();
   while (job* const forked = worker_.forks_.start_next(true)) runnable_.push_back(forked);
+  // No fiber can run: only the passing of time may help.
   while (runnable_.empty())
     if (!let_time_pass()) return nullptr;
   const std::size_t which = ask(controller::moment::left);
   return by_.over ? nullptr : take(which);
 }
 
+// Called at each operation of the running fiber. If the controller picks another, this fiber must yield, and next()
+// returns the picked one.
 bool controlled_run::another_goes_first() noexcept {
   worker_.occupant_.end_round_at_next_operation();  // the next operation asks too
   if (job* const passed_over = std::exchange(picked_, nullptr)) runnable_.push_back(passed_over);
@@ -90,6 +106,9 @@ std::uint64_t scheduler::next_id_slow() noexcept {
   return supply_.ids.take();
 }
 
+// As run(), without search and sleep: one thread, and the controller's choice. The calling thread keeps its own record
+// of what it executes, which is restored at the end. Without numbers at hand each spawn takes the slow path, where the
+// run numbers its fibers. The pace is never renewed, so each switch goes to the main stack.
 void scheduler::run_controlled(controller& by) noexcept {
   controlled_run run(*this, by);
   controlled_ = &run;
@@ -104,7 +123,9 @@ void scheduler::run_controlled(controller& by) noexcept {
   pace_.note_time(by.now);
   while (job* const next = by.over ? nullptr : run.next()) {
     switch_thread* here = leave_main(main, *next);
+    // A fiber may ask for several calls on this stack (on_thread_stack) before it leaves.
     while (here == this && switch_.left.what == departed::calling) here = make_call(main);
+    // The strategy must know of a yield before it is asked again: otherwise it could pick the yielding fiber for ever.
     if (switch_.left.what == departed::yielding) run.note_yield(switch_.left.who->id);
     complete_switch();
     if (home_.monitor.any_starved()) panic("no memory for the stack of a fiber in a deterministic run");

@@ -4,7 +4,7 @@
 //
 // No fiber finds a next one by itself, because a visit is always due: each switch goes to the main stack, which
 // asks the controller. The fibers' budgets are 1, so that every operation asks too. No worker is woken, because for the
-// parker this worker is one that searches.
+// parker this worker is a searcher.
 
 #include <ulexite/base/controller.hpp>
 #include <ulexite/base/job.hpp>

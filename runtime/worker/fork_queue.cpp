@@ -1,3 +1,5 @@
+// The rare paths of a worker's forks: the owner starts or takes back a branch, and a thief takes one.
+
 #include <ulexite/runtime/fork/branch.hpp>
 #include <ulexite/runtime/fork/fork_queue.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -21,6 +23,7 @@ bool fork_queue::take_back_below(branch& youngest, branch& forked) noexcept {
     static_cast<void>(forks_.push(youngest));  // there is room: it was there
     return false;
   }
+  // Until `forked` itself is found, or a thief has taken it in between.
   for (branch* above = &youngest; above; above = forks_.pop_bottom()) {
     if (above == &forked) return true;
     if (task* const started = above->start(owner_.home())) owner_.add(*started);
@@ -28,8 +31,9 @@ bool fork_queue::take_back_below(branch& youngest, branch& forked) noexcept {
   return false;
 }
 
-// Called when there was no fork before. If no thief has taken those of the last time, the next is likely to be taken
-// back as soon, and a wake-up costs its caller as much as a thousand forks: so there is a pause, longer each time.
+// Called when the queue was empty before this fork. If no thief has taken the last forks, the owner will probably take
+// this one back too. A wake-up costs as much as a thousand forks. So there is a pause before the next wake-up, longer
+// each time.
 void fork_queue::notify_others() noexcept {
   if (owner_.is_controlled()) [[unlikely]]
     return let_thief_take();
@@ -50,6 +54,7 @@ void fork_queue::let_thief_take() noexcept {
   if (task* const started = start_next(true)) owner_.add(*started);
 }
 
+// Called between two chunks of a loop, or two functions of parallel_invoke, after another thread asked for it.
 void fork_queue::yield_slow() noexcept { owner_.yield_after_request(); }
 
 // One thief at a time: each pays a heavy fence, most of them without a result, and the kernel makes them wait for each

@@ -1,3 +1,6 @@
+// How fibers are read from outside: by an inspection, which keeps suspended fibers in place, or without any hold. Both
+// copy the fiber's record first, because its block may be reused at any moment.
+
 #include <ulexite/base/atomics.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
@@ -9,8 +12,8 @@
 namespace ulexite::detail {
 namespace {
 
-// The record of a fiber that may run, end, or give way to another meanwhile. Its memory always exists, and the reader
-// checks the data afterwards. So sanitizers, which would report both, do not check copy_record.
+// The record of a fiber that may run, end, or be replaced by another during the call. Its memory always exists, and the
+// reader checks the data afterwards. So sanitizers, which would report both, do not check copy_record.
 struct raw_record {
   static_assert(sizeof(agent) % 8 == 0 && sizeof(fiber) % 8 == 0);
   using word = std::uint64_t __attribute__((may_alias));  // it holds parts of other types
@@ -32,8 +35,12 @@ __attribute__((noinline, no_sanitize("address", "thread"))) void copy_record(con
 
 }  // namespace
 
+// The worker's side has only a compiler fence (scheduler::begin_quantum), so the other side needs the kernel's barrier.
+// A build for ThreadSanitizer has real fences on both sides.
 bool inspection::possible() noexcept { return ULEXITE_TSAN || fences_are_asymmetric; }
 
+// One inspection of a runtime at a time: it holds the mutex until its destructor. A worker that sees the request locks
+// the same mutex (scheduler::answer_requests), so it waits there before its next fiber runs.
 inspection::inspection(runtime_state& home) noexcept
     : home_(home), now_(static_cast<std::uint32_t>(now_ns() / 1'000'000)) {
   home_.world.inspecting.lock();
@@ -41,14 +48,19 @@ inspection::inspection(runtime_state& home) noexcept
   std_atomics::heavy_fence();  // A
 }
 
+// The requests are withdrawn before the mutex is released, so workers stop waiting for it.
 inspection::~inspection() {
   for (const auto& s : home_.schedulers) s->withdraw(request::inspected);
   home_.world.inspecting.unlock();
 }
 
+// The first copy shows whether the block has a fiber, and in which phase. The second copy is made after the phase was
+// read, so it has the writes before this phase. The word is read before and after the second copy. If it shows a wait
+// both times, it is the same wait, because no fiber is resumed during the inspection.
 bool inspection::read(agent& block, fiber_record& into) const {
   raw_record raw;
   copy_record(block, raw);
+  // A block is an agent even if it is unused, so this may be read in any block.
   if (!raw.owner().in_use) return false;
   const fiber_phase phase = raw.content().state.phase();
   if (phase >= fiber_phase::dead) return false;
@@ -63,12 +75,15 @@ bool inspection::read(agent& block, fiber_record& into) const {
   into.held_locks = raw.owner().held_locks;
   into.stop_requested = block.word.stop_requested();
   switch (phase) {
+    // The default is a resumable fiber: it waits, or is in a run queue.
     case fiber_phase::fresh: into.state = fiber_record::status::fresh; break;
     case fiber_phase::running: into.state = fiber_record::status::running; break;
     default: into.state = waits ? fiber_record::status::waiting : fiber_record::status::ready;
   }
   if (into.id == 0) return false;  // not spawned yet
   into.name = name_of(*into.who, into.id);
+  // The frame is valid only in this phase: the fiber has left its stack, and does not return to it during the
+  // inspection.
   if (phase == fiber_phase::resumable) {
     into.frame = content.saved.frame;
     into.stack_size = content.standing->size();
@@ -78,6 +93,7 @@ bool inspection::read(agent& block, fiber_record& into) const {
   return true;
 }
 
+// A waiting fiber is in no run queue, so its link there has the object of the wait (resumable_job::note_wait).
 void inspection::read_wait(const fiber& waiting, fiber_record& into) const {
   into.kind = wait_mode::kind_of(waiting.wait_bits);
   into.timed = (waiting.wait_bits & wait_mode::timed_bit) != 0;
@@ -118,6 +134,7 @@ bool view(agent& block, fiber_view& into) noexcept {
     into.state = fiber_view::status::fresh;
     return true;
   }
+  // A started fiber has a stack until its end, also while it runs. So a collector can scan it conservatively.
   if (const stack* const standing = content.standing) {
     into.low = standing->low;
     into.high = standing->high;
@@ -142,6 +159,7 @@ bool view(agent& block, fiber_view& into) noexcept {
 
 }  // namespace
 
+// Takes no lock, because the caller may have stopped a thread that holds one.
 void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const fiber_view& fiber),
                     void* data) noexcept {
   home.tasks->for_each_unlocked([&](agent& block) {
@@ -149,12 +167,15 @@ void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const f
   });
 }
 
+// The mark of the worker is read again after the copy. If it has changed, the copy may be of another fiber, and is
+// dropped.
 fiber_record running_on(const scheduler& worker) {
   fiber_record found;
   const agent* const who = worker.activity().running();
   if (!who || !worker.activity().busy()) return found;
   raw_record raw;
   copy_record(*who, raw);
+  // A job has an agent too, but no record behind it.
   if (raw.owner().kind != agent_kind::fiber || !raw.owner().in_use || worker.activity().running() != who) return found;
   found.id = raw.content().id;
   found.where = raw.content().where;
@@ -162,8 +183,11 @@ fiber_record running_on(const scheduler& worker) {
   return found;
 }
 
+// The object of a wait for a mutex is the mutex. Its first member is the word with its owner's agent and, in the lowest
+// bit, contended_bit (sync/mutex.hpp).
 const agent* holder_of(const fiber_record& waiting) noexcept {
   if (waiting.state != fiber_record::status::waiting) return nullptr;
+  // The two kinds of waits with one agent that can end them. For other waits there may be many, or none.
   if (waiting.kind == wait_kind::join)
     return static_cast<const agent*>(waiting.object) - 1;  // a task is directly behind its agent
   if (waiting.kind != wait_kind::mutex) return nullptr;

@@ -1,14 +1,14 @@
 #pragma once
 
 // Reads the fibers of a runtime from outside. While an inspection exists, no suspended or fresh fiber begins to run:
-// its record and its stack do not change. Running fibers continue. A worker that wants to resume a fiber meanwhile
-// waits for the inspection's end. So it must be short: a few hundred fibers at a time.
+// its record and its stack do not change. Running fibers continue. A worker that wants to resume a fiber waits for the
+// inspection's end. So it must be short: a few hundred fibers at a time.
 //
 // Pairings
 //   A  the worker marks a fiber as running, then loads requests_ (scheduler.cpp)  ->  the inspection sets
-//      request::inspected, executes a heavy fence, then loads the fiber's phase: either it sees the fiber running, and
-//      leaves it alone, or the worker sees the request, and waits. And: the inspection withdraws it, release  ->  the
-//      worker loads requests_, acquire: its use of the fiber comes after the reads.
+//      request::inspected, executes a heavy fence, then loads the fiber's phase. Either the inspection sees the fiber
+//      running, and does not read it; or the worker sees the request, and waits. Also: the inspection withdraws the
+//      request, release  ->  the worker loads requests_, acquire. So its use of the fiber comes after the reads.
 //
 // The worker's fence is only the compiler's, because it is on the path of every switch. If the kernel refuses the heavy
 // fence (membarrier), nothing can be inspected.
@@ -54,7 +54,7 @@ class inspection {
   static bool possible() noexcept;
 
   // Reads the facts about the fiber in that block. False if there is none that has begun or is about to begin. A
-  // running fiber may end meanwhile, so only data that cannot be torn is read: its number and its place.
+  // running fiber may end during the call. So only data that cannot be torn is read: its number and its place.
   bool read(agent& block, fiber_record& into) const;
 
  private:
@@ -64,8 +64,8 @@ class inspection {
   const std::uint32_t now_;  // milliseconds of the steady clock
 };
 
-// The fiber that runs on that worker; number 0 if there is none. It may end meanwhile, so only its number, name and
-// place are read.
+// The fiber that runs on that worker; number 0 if there is none. It may end during the call, so only its number, name
+// and place are read.
 fiber_record running_on(const scheduler& worker);
 
 // Calls visit(data, view) for every fiber that has not ended. No lock, no allocation, no system call. Any thread.

@@ -9,12 +9,13 @@
 
 namespace ulexite::detail {
 
-// The job that stands for such a fiber in the queues. A fiber that was just pinned has no worker yet: it is this one.
+// The job that represents such a fiber in the queues. A fiber that was just pinned has no worker yet: it is this one.
 void scheduler::run_leashed(job* dispatched) noexcept {
   task& member = *static_cast<task*>(dispatched);
   rare_task_state& rare = *member.rare_state_if_made();
   scheduler& here = *this_scheduler();
   if (here.forward_if_pinned_elsewhere(member)) return;
+  // From now on this worker neither retires nor hands itself off, as long as it has a pinned fiber.
   if (rare.pins > 0 && !rare.pinned_to) {
     rare.pinned_to = &here;
     here.pin();
@@ -26,11 +27,13 @@ void scheduler::run_leashed(job* dispatched) noexcept {
   }
 }
 
+// A fiber without a pin may run anywhere. A fiber that was pinned while it ran has no worker until its next dispatch.
 bool scheduler::may_run(const task& member) const noexcept {
   const rare_task_state* const rare = member.rare_state_if_made();
   return !rare || !rare->pinned_to || rare->pinned_to == this;
 }
 
+// After true the fiber belongs to another worker, and may be running there already.
 bool scheduler::forward_if_pinned_elsewhere(task& member) noexcept {
   if (may_run(member)) return false;
   member.rare_state_if_made()->pinned_to->give_pinned(member);
@@ -39,6 +42,7 @@ bool scheduler::forward_if_pinned_elsewhere(task& member) noexcept {
 
 // The worker sees it when it visits its main stack next, or looks for work once more before it sleeps.
 void scheduler::give_pinned(task& member) noexcept {
+  // In a queue of its own, because thieves take from all others.
   queues_.push_pinned(member);
   perturb();
   ask(request::visit);
@@ -53,6 +57,8 @@ job* scheduler::take_pinned() noexcept {
 
 // ---- the thread's own stack ----
 
+// The fiber leaves its stack, but stays the running one: it is not made resumable, so no other worker can have it. The
+// switch goes to thread_main, because `main` may be the frame of a job that has the fiber on a leash.
 void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexcept {
   switch_.call = function;
   switch_.call_data = data;
@@ -61,6 +67,8 @@ void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexce
 }
 
 // The fiber still runs.
+// On the thread's own stack, in run(): makes the call and switches back to the fiber. Returns when the fiber leaves its
+// stack the next time.
 switch_thread* scheduler::make_call(context& main) noexcept {
   switch_.left.what = departed::nothing;
   switch_.call(switch_.call_data);

@@ -1,3 +1,6 @@
+// The monitor's two halves: which thread has the turn, and the work of a tick. Only the thread with the turn calls
+// tick(), so its own members need no lock.
+
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
@@ -80,6 +83,7 @@ void monitor::ensure() noexcept {
   }
 }
 
+// The thread is joined without the mutex, because it takes the mutex before it ends.
 void monitor::end() noexcept {
   std::thread own;
   {
@@ -91,10 +95,11 @@ void monitor::end() noexcept {
   if (own.joinable()) own.join();
 }
 
-// The monitor's own thread. While another thread has the turn it checks only now and then, so a turn that ends is taken
-// over at the latest after that time.
+// The monitor's own thread. While another thread has the turn it checks only now and then. So it takes over a turn that
+// ends, at the latest after that time.
 void monitor::thread_main() noexcept {
   auto& self = static_cast<thread_agent&>(this_agent());
+  // Under the mutex, so that ensure() and end() find the agent of this thread, or the thread sees that it must end.
   const auto ended = [&] {
     const std::lock_guard lock(home_.parker.mutex());
     agent_ = ending_ ? nullptr : &self;
@@ -120,6 +125,7 @@ bool monitor::has_other_thread() const noexcept {
   return thread_.joinable() && thread_.get_id() != std::this_thread::get_id();
 }
 
+// A monitor that has stopped ticking sleeps until this. Only the first worker that wakes up pokes it.
 void monitor::wake() noexcept {
   if (asleep_) std::exchange(asleep_, nullptr)->poke();
 }
@@ -129,13 +135,14 @@ void monitor::note_wake() noexcept {
   wake();
 }
 
+// The waiter checks everything again, so a poke too many does no harm.
 void monitor::wake_quiet_waiter() noexcept {
   if (quiet_waiter_) quiet_waiter_->poke();
 }
 
 // ---- its work ----
 
-// When the next tick is due. After some quiet ticks only the stacks remain to be trimmed, and then nothing: the next
+// The time of the next tick. After some quiet ticks only the stacks remain to be trimmed, and then nothing: the next
 // worker that wakes up wakes the monitor. The wakes are compared with the mutex held, and note_wake runs with it held.
 // So a worker that wakes up later finds asleep_ set.
 std::int64_t monitor::next_tick(thread_agent& self) noexcept {
@@ -156,8 +163,10 @@ void monitor::tick() noexcept {
   if (home_.attention.wants(attention::halt)) return;  // it may run code of fibers that never started
   const idle_counts idle = home_.parker.counts();
   const std::uint64_t wakes = counts.wakes.load(std::memory_order_relaxed);  // counter
+  // A quiet tick needs both, because a worker may have woken and fallen asleep again between two ticks.
   const bool all_sleep = idle.sleeping == idle.started;
   const bool quiet = std::exchange(activity_.seen_wakes, wakes) == wakes && all_sleep;
+  // The order: first lost work and stuck workers, because fibers wait for that; then the trimming, which may take long.
   if (calls_.at_tick) calls_.at_tick(home_);
   rescue();
   relieve_hogs();
@@ -178,8 +187,8 @@ void monitor::tick() noexcept {
   }
 }
 
-// The first trim marks unused stacks, and the second returns those that are still marked. While workers are awake both
-// repeat.
+// The first trim marks unused stacks, and the second returns the stacks that are still marked. While workers are awake
+// both repeat.
 void monitor::trim_stacks(std::int64_t now, bool all_sleep) noexcept {
   if (trimming_.left == 0 || now - trimming_.last < tuning::trim_interval) return;
   trimming_.last = now;
@@ -193,6 +202,7 @@ void monitor::relieve_hogs() noexcept {
   for (std::size_t i = 0; i < home_.schedulers.size(); ++i) {
     scheduler& s = *home_.schedulers[i];
     const std::uint64_t dispatches = s.counters().dispatches.get();
+    // It has dispatched, or sleeps: it is not stuck.
     if (std::exchange(seen_dispatches_[i], dispatches) != dispatches || !s.activity().busy()) {
       s.activity().set_unswitched_since(0);
       continue;
@@ -200,6 +210,7 @@ void monitor::relieve_hogs() noexcept {
     if (s.activity().unswitched_since() == 0) s.activity().set_unswitched_since(now_ns());
     s.ask(request::yield);
     job* const waiting = home_.schedulers.size() > 1 && s.has_slot() ? s.raid_slot() : nullptr;
+    // The slot's fiber would wait for as long as the running one computes. The rest of the queues is open to thieves.
     if (waiting) {
       counts.hogs_relieved.fetch_add(1, std::memory_order_relaxed);  // counter
       home_.inject(*waiting, detail::turn::woken);
@@ -217,16 +228,17 @@ void monitor::report_stuck_workers() noexcept {
     const std::int64_t since = seen.unswitched_since();
     const std::int64_t time = now_ns() - since;
     if (since == 0 || seen.reported_since == since || time < calls_.stuck_after) continue;
+    // The start of the stuck time identifies it, so each is reported once.
     seen.reported_since = since;
     calls_.when_stuck(*each, time);
   }
 }
 
 // Fibers that were refused a stack try again, because other fibers may have returned theirs. So many a tick, because
-// each retry may be refused. A fiber that was asked to stop meanwhile ends without a stack, as if cancelled at its
-// first step.
+// each retry may be refused. A fiber that was asked to stop ends without a stack, as if cancelled at its first step.
 void monitor::retry_starved() noexcept {
   intrusive_queue<job> waiting, again;
+  // They go back through the shared queue, as fresh fibers, and may come here again.
   starved_.take(tuning::retries_per_tick, waiting);
   while (job* const next = waiting.pop()) {
     task* const fresh = fiber::is_fiber(*next) ? static_cast<task*>(next) : nullptr;
@@ -242,11 +254,14 @@ void monitor::retry_starved() noexcept {
 // Helps where the protocol of the parker leaves something to chance, or has failed.
 void monitor::rescue() noexcept {
   // While a worker is in its start hook, it is about to watch the loop.
+  // Sockets are registered, but no worker watches them. The worker that watched the loop now runs a fiber, and woke no
+  // other.
   const bool start_one = home_.threads.in_hooks() == 0 && home_.parker.unstarted_could_poll();
   if ((home_.parker.nobody_polls() || start_one) && home_.loop->registrations() > 0) {
     counts.polls_rescued.fetch_add(1, std::memory_order_relaxed);  // counter
     home_.parker.wake_one();
   }
+  // The worker in its hook was started for this work, but its hook may take long. So another one is woken.
   if (home_.threads.in_hooks() > 0 && home_.any_work()) home_.parker.notify();
   // Check twice, because a publisher may be between its push and its notify. Hold the mutex for the second check: a
   // worker that has announced its sleep holds it until it has checked the queues once more.
@@ -257,6 +272,7 @@ void monitor::rescue() noexcept {
   }
   lost_ticks_ = lost ? lost_ticks_ + 1 : 0;
   if (lost_ticks_ < 2) return;
+  // A correct protocol never gets here. The wake keeps the program running, and the count makes every test fail.
   counts.rescued.fetch_add(1, std::memory_order_relaxed);  // counter
   home_.parker.wake_one();
 }

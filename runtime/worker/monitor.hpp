@@ -36,7 +36,7 @@ class monitor {
   monitor(const monitor&) = delete;
   monitor& operator=(const monitor&) = delete;
 
-  // Waits until `task` has ended, or until no fiber is left. A plain thread is the monitor meanwhile.
+  // Waits until `task` has ended, or until no fiber is left. A plain thread is the monitor during the call.
   void watch_until_done(task& task) noexcept;
   void watch_until_quiet() noexcept;
   // Starts the monitor's own thread, if there is no monitor. For fibers that no plain thread waits for. Any thread.

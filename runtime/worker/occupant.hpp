@@ -32,7 +32,7 @@ class occupant {
     return now;
   }
 
-  // The quantum of `next`, which runs, begins: it may do so many operations that need not wait before it yields.
+  // The quantum of `next`, which runs, begins. This is the number of operations without a wait before it yields.
   void begin_budget(task* next) noexcept {
     if (next) next->agent().budget = tuning::operations_per_round;
     rounds_ = 0;
@@ -46,6 +46,7 @@ class occupant {
   void end_round_at_next_operation() noexcept { fiber_->agent().budget = 1; }
 
  private:
+  // Its parts are written by the worker at each switch. `execution_` changes only when the worker changes its thread.
   current_execution* execution_ = nullptr;
   task* fiber_ = nullptr;
   agent job_agent_;      // of every job that runs here, and of the loop

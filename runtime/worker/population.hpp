@@ -1,7 +1,6 @@
 #pragma once
 
-// The fibers of a runtime as a whole: how many there are, apart from what each worker counts for itself, and whether
-// all are to stop.
+// The fibers of a runtime as a whole: the counts that no worker keeps for itself, and the request to stop all of them.
 //
 // State
 //   live_             fibers that live, counted only if their number is limited. Any thread.
@@ -10,10 +9,11 @@
 //   stop_requested_   every fiber is asked to stop, now and in future. Set once, by any thread.
 //
 // Pairings
-//   A  a spawner that has given a block to a new fiber: light fence, loads stop_requested_ (inherit, in task.cpp)  ->
-//      request_stop: stores stop_requested_, heavy fence, asks every block's fiber. One of them asks the new fiber.
-//   B  enter_outside adds to spawned_outside_, seq_cst  ->  runtime_state::live loads it, seq_cst, after the ends: it
-//      sees each fiber spawned whose end it has seen.
+//   A  a spawner counts a new fiber, gives it a block, executes a light fence, then loads stop_requested_ (inherit, in
+//      task.cpp)  ->  request_stop stores stop_requested_, executes a heavy fence, reads the counts, then asks every
+//      block's fiber. One of the two asks the new fiber.
+//   B  a fiber's end is counted, release, after its spawn  ->  runtime_state::live loads the ends, acquire, then the
+//      spawns. If it has seen a fiber's end, it sees the fiber's spawn. So it never counts too few.
 
 #include <ulexite/base/error.hpp>
 
@@ -35,7 +35,8 @@ class population {
 
   // Whether live fibers are counted, because there is a limit.
   [[nodiscard]] bool limited() const noexcept { return most_ != 0; }
-  // A fiber is to be made, or has ended, under a limit. The first throws errc::limit_reached.
+  // Counts a fiber that will be made, or that has ended, when their number is limited. The first throws
+  // errc::limit_reached.
   void enter_limited() {
     const auto before = live_.fetch_add(1, std::memory_order_relaxed);  // counter
     if (before < most_) return;
@@ -46,13 +47,13 @@ class population {
 
   void enter_outside() noexcept { spawned_outside_.fetch_add(1, std::memory_order_seq_cst); }  // B
   void leave_outside(std::uint64_t fibers = 1) noexcept {
-    ended_outside_.fetch_add(fibers, std::memory_order_relaxed);  // counter
+    ended_outside_.fetch_add(fibers, std::memory_order_release);  // B
   }
   [[nodiscard]] std::uint64_t entered_outside() const noexcept {
     return spawned_outside_.load(std::memory_order_seq_cst);  // B
   }
   [[nodiscard]] std::uint64_t left_outside() const noexcept {
-    return ended_outside_.load(std::memory_order_relaxed);  // counter
+    return ended_outside_.load(std::memory_order_acquire);  // B
   }
 
   // Followed by the heavy fence of A.

@@ -7,6 +7,7 @@
 
 // A tool adds 1 while it uses the probe.
 extern "C" {
+// Tools find the semaphores by the notes of the probes, and change them in the memory of the process.
 #define ULEXITE_SEMAPHORE [[gnu::visibility("hidden"), gnu::section(".probes"), gnu::used]] volatile unsigned short
 ULEXITE_SEMAPHORE ulexite_spawn_semaphore = 0;
 ULEXITE_SEMAPHORE ulexite_switch_semaphore = 0;
@@ -18,11 +19,14 @@ ULEXITE_SEMAPHORE ulexite_steal_semaphore = 0;
 
 namespace ulexite::detail {
 
+// The monitor asks at each tick (follow_probes). If a tool uses a probe, the workers record their events, and each
+// record fires its probe.
 bool probes_wanted() noexcept {
   return (ulexite_spawn_semaphore | ulexite_switch_semaphore | ulexite_park_semaphore | ulexite_wake_semaphore |
           ulexite_steal_semaphore) != 0;
 }
 
+// Both ends of a run are the probe `switch`; the fiber's number is 0 when the worker leaves a fiber for its main stack.
 void fire_probe(trace_kind kind, std::size_t worker, std::uint64_t fiber, std::uint64_t value,
                 std::uint8_t detail) noexcept {
   switch (kind) {

@@ -1,4 +1,4 @@
-// What only few fibers have: a name, a token of the requests to stop it, values of fiber_local.
+// State that only few fibers have: a name, a token of the requests to stop it, values of fiber_local.
 //
 // Pairings
 //   A  task.hpp A.
@@ -28,6 +28,7 @@ constinit spin_lock names_lock;
 
 // ---- the name ----
 
+// The old name is freed after the lock is released: no reader uses it outside of the lock.
 void task::replace_name(const char* with) noexcept {
   {
     const std::lock_guard lock(names_lock);
@@ -46,6 +47,8 @@ __attribute__((no_sanitize("address", "thread"))) std::string name_of(const fibe
   return name && identity.id == id ? std::string(name) : std::string();
 }
 
+// As name_of, for a caller that may not wait: it has stopped all threads, and one of them may hold the lock. Then there
+// is no name.
 __attribute__((no_sanitize("address", "thread"))) void copy_name(const fiber_identity& who, std::uint64_t id,
                                                                  char (&into)[32]) noexcept {
   const std::unique_lock lock(names_lock, std::try_to_lock);
@@ -61,6 +64,7 @@ void task::set_name(std::string_view text) {
   std::memcpy(copy, text.data(), text.size());
   copy[text.size()] = '\0';
   replace_name(copy);
+  note_something_left();
   if (standing) name_context(*standing, *this);
 }
 
@@ -77,10 +81,11 @@ bool task::request_stop() noexcept {
   return first;
 }
 
-// The callbacks' objects are on the stack of an abandoned fiber, and no thread may call them any more.
+// The callbacks' objects are on the stack of an abandoned fiber, and no thread may call them from now on.
 void task::forget_stop_callbacks() noexcept {
   rare_task_state* const made = rare_state_.load(std::memory_order_acquire);  // A
   if (!made) return;
+  // Without the lock, because the destructor of a std::stop_callback waits for a call that is under way.
   made->runtime_stop.reset();
   made->strand_stop.reset();
   const std::lock_guard lock(lock_);
@@ -94,15 +99,18 @@ std::stop_source task::stop_source() noexcept {
   return made ? made->stop : std::stop_source(std::nostopstate);
 }
 
+// The values of fiber_local variables. Used by the fiber, and by the thread that destroys the task.
 local_values& task::locals() { return rare_state().locals; }
 
 // The fiber itself and a holder of the handle may both come here at the same time: one of the two states is kept.
 rare_task_state& task::rare_state() {
   if (rare_task_state* const made = rare_state_.load(std::memory_order_acquire)) return *made;  // A
+  // Made outside of the lock, which is a spin lock.
   auto fresh = std::make_unique<rare_task_state>(agent());
   const std::lock_guard lock(lock_);
   if (rare_task_state* const made = rare_state_.load(std::memory_order_relaxed)) return *made;  // lock_ held
-  rare_state_.store(fresh.get(), std::memory_order_release);                                    // A
+  note_something_left();
+  rare_state_.store(fresh.get(), std::memory_order_release);  // A
   return *fresh.release();
 }
 
@@ -115,7 +123,7 @@ std::stop_token task::get_stop_token() {
     const std::lock_guard lock(lock_);
     if (!mine.stop.stop_possible()) {
       mine.stop = source;
-      if (!done_) relay_stops(mine, source);  // later the runtime may be gone
+      if (!done_) relay_stops(mine, source);  // later the runtime may be destroyed
     }
     source = mine.stop;
   }
@@ -128,7 +136,7 @@ std::stop_token this_stop_token() {
   return self ? self->get_stop_token() : std::stop_token{};
 }
 
-// A job has no locals of its own; a stop callback uses those of the fiber whose request is being made.
+// A job has no locals of its own; a stop callback uses the locals of the fiber that makes the request.
 local_values& this_agents_locals() {
   agent& self = this_agent();
   switch (self.kind) {

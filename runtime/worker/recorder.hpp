@@ -1,7 +1,7 @@
 #pragma once
 
 // A recording of the last events of one worker, of 16 bytes each. One thread writes at a time, the worker's. Any thread
-// may read at any time, and leaves out events that are overwritten meanwhile.
+// may read at any time. It omits events that are overwritten during the read.
 //
 // State, in ring_, where a debugger finds it too
 //   next    the number of events written so far. Written by the worker.
@@ -9,8 +9,9 @@
 //
 // Pairings
 //   A  add stores next, release, when the event is written  ->  read loads it, acquire: it sees the event.
-//   B  add's store of the words comes after that of next for the event before  ->  read copies the words, fences
-//      (acquire), then loads next: overwritten events are left out, one more because it is being written.
+//   B  add stores `next` for the event before, fences (release), then stores the words  ->  read copies the words,
+//      fences (acquire), then loads `next`. It omits the overwritten events, and one more, because that may be half
+//      written.
 
 #include <ulexite/runtime/task/debug_table.hpp>
 #include <ulexite/runtime/worker/run_times.hpp>
@@ -73,17 +74,20 @@ class recorder {
   recorder(const recorder&) = delete;
   recorder& operator=(const recorder&) = delete;
 
-  // Whether it is as large as one that is made for so many events.
+  // Whether it is as large as a recorder made for this number of events.
   [[nodiscard]] bool holds(std::size_t events) const noexcept { return ring_.mask + 1 == std::bit_ceil(events); }
 
   // The worker.
+  // One event is two words: the time, and value, kind and detail in one. An index is never reset, so a reader sees how
+  // many events were overwritten.
   void add(std::uint64_t ticks, trace_kind kind, std::uint64_t value = 0, std::uint8_t detail = 0) noexcept {
     if (!ring_.words) return;
     const std::uint64_t number = ring_.next.load(std::memory_order_relaxed);  // this thread's
     const std::uint64_t word = value << 16 | static_cast<std::uint64_t>(kind) << 8 | detail;
     auto* const at = &ring_.words[2 * (number & ring_.mask)];
-    at[0].store(ticks, std::memory_order_relaxed);            // published by A
-    at[1].store(word, std::memory_order_relaxed);             // published by A
+    std::atomic_thread_fence(std::memory_order_release);      // B
+    at[0].store(ticks, std::memory_order_relaxed);            // B, published by A
+    at[1].store(word, std::memory_order_relaxed);             // B, published by A
     ring_.next.store(number + 1, std::memory_order_release);  // A
   }
 
@@ -130,7 +134,7 @@ struct trace_state {
   std::uint64_t first_ticks = 0;                     // at the start of the last one
   std::int64_t first_time = 0;
 
-  // Whether those who make fibers runnable note the time. Any thread.
+  // Whether a thread that makes a fiber runnable notes the time. Any thread.
   [[nodiscard]] bool is_recording() const noexcept {
     return recording.load(std::memory_order_acquire);  // pairs with follow_wishes: it sees the clock measured
   }

@@ -121,25 +121,24 @@ class alignas(cache_line) run_queues {
   using run_deque = deque<job, tuning::ring_size, deque_order::first_in_first_out>;
 
   job* next_by_turns() noexcept;
-  [[nodiscard, gnu::always_inline]] job* pop_ring() noexcept {
-    if (ring_.has_more_than(2)) prefetch_ring();
-    return pop(ring_);
+  [[nodiscard, gnu::always_inline]] job* pop_ring() noexcept { return pop(ring_, prefetch); }
+  template <class... Ahead>
+  [[nodiscard]] job* pop(run_deque& from, Ahead... ahead) noexcept {
+    return alone_ ? from.pop_top_alone(ahead...) : from.pop_top(ahead...);
   }
-  [[nodiscard]] job* pop(run_deque& from) noexcept { return alone_ ? from.pop_top_alone() : from.pop_top(); }
 
-  // With a thousand fibers that take turns, a dispatch waits for their memory to arrive in the first cache. So the
-  // block of the fiber after the next is fetched ahead, and the top of the stack of the next, because its block is here
-  // by now. The ring holds fibers only, and their blocks are never unmapped, so a stale hint does no harm.
-  [[gnu::always_inline]] void prefetch_ring() noexcept {
-#if !ULEXITE_TSAN && !ULEXITE_ASAN  // which report a read through a stale hint as an error
-    __builtin_prefetch(ring_.hint(2));
-    if (const auto* const next = static_cast<const task*>(ring_.hint(1))) {
-      const auto* const frame = static_cast<const char*>(next->saved.frame);
-      __builtin_prefetch(frame);
-      __builtin_prefetch(frame + cache_line);
-    }
+  // With a thousand fibers that take turns, a dispatch waits for their memory to arrive in the first cache. So this
+  // fetches the block of the fiber after the next ahead. It also fetches the top of the next fiber's stack, because
+  // that fiber's block is here already. The ring holds fibers only, and their blocks are never unmapped, so a stale
+  // pointer does no harm.
+  static constexpr auto prefetch = []([[maybe_unused]] const job& next, [[maybe_unused]] const job& after_next) {
+#if !ULEXITE_TSAN && !ULEXITE_ASAN  // which report a read through a stale pointer as an error
+    __builtin_prefetch(&after_next);
+    const auto* const frame = static_cast<const char*>(static_cast<const task&>(next).saved.frame);
+    __builtin_prefetch(frame);
+    __builtin_prefetch(frame + cache_line);
 #endif
-  }
+  };
 
   // owner only
   const bool alone_;

@@ -33,6 +33,7 @@ void measure_clock() noexcept;
 std::uint64_t clock_scale() noexcept;
 std::uint64_t nanoseconds_of(std::uint64_t ticks) noexcept;
 // A time in 32 bits, for differences of up to half a minute.
+// The stamp has steps of 16 ns, because a fiber's record has room for 32 bits (resumable_job::wait_since).
 inline std::uint32_t time_stamp(std::uint64_t ticks) noexcept {
   return static_cast<std::uint32_t>(nanoseconds_of(ticks) >> 4);
 }
@@ -60,6 +61,7 @@ class time_counter {
   }
 
  private:
+  // One writer, so no locked instruction is needed.
   static void increase(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);  // counter, owner-written
   }

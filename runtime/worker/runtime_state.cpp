@@ -1,3 +1,6 @@
+// The parts of a runtime's state that concern all workers: publishing from outside, counting fibers, stopping, and the
+// sums of the workers' counters.
+
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
@@ -29,6 +32,7 @@ runtime_state::runtime_state(runtime_options given)
       parker(*this, static_cast<std::uint32_t>(threads.first_limit())),
       fibers(options.max_fibers),
       monitor(*this, threads.most()) {
+  // Before the first fiber, because it takes the process's handlers for faults and std::terminate.
   install_death_reports();
   for (std::size_t i = 0; i < threads.most(); ++i) schedulers.push_back(std::make_unique<scheduler>(*this, i));
   world.stands.resize(threads.most());
@@ -42,8 +46,8 @@ void runtime_state::inject(job& runnable, turn which) noexcept {
   inject(one, which);
 }
 
-// The gate is how a thread that checks for lost work, or ends the runtime, knows that a publisher is between its push
-// and its notify.
+// The gate shows that a publisher is between its push and its notify. It is read by the check for lost work, and by the
+// runtime's end.
 void runtime_state::inject(intrusive_queue<job>& runnables, turn which) noexcept {
   if (runnables.empty()) return;
   static_cast<void>(tasks->gate.enter());
@@ -81,7 +85,7 @@ void runtime_state::count_spawn(scheduler* here) {
 void runtime_state::count_end(scheduler* here) noexcept {
   if (fibers.limited()) fibers.leave_limited();
   if (here) {
-    here->counters().ended.add();
+    here->counters().ended.add_after_others();
     return;
   }
   fibers.leave_outside();
@@ -91,6 +95,7 @@ void runtime_state::count_end(scheduler* here) noexcept {
 
 // Exact while every worker sleeps: their counters were written before they took the parker's mutex.
 std::size_t runtime_state::live() const noexcept {
+  // Ends first: with the spawns first, a fiber that is spawned and ends in between would count as ended only.
   std::uint64_t ended = fibers.left_outside();
   for (const auto& s : schedulers) ended += s->counters().ended.get();
   std::uint64_t spawned = fibers.entered_outside();  // after the ends, population.hpp B
@@ -102,12 +107,16 @@ std::size_t runtime_state::live() const noexcept {
 
 // A fiber spawned from now on is asked to stop at its spawn (publish), the others here, in any state. All are
 // asked before the first is woken, because a woken fiber may start others. A block that is not in use is an agent too,
-// so every block is asked. The fibers whose waits this thread has claimed are published together.
+// so every block is asked. The fibers with a claimed wait are published together. A fiber is counted before its spawner
+// reads the request. So if no fiber is counted after the fence, there is none to ask. Then this saves the walks over
+// the memory of an earlier burst of fibers.
 void runtime_state::request_stop() noexcept {
   fibers.set_stop_requested();
   std_atomics::heavy_fence();  // population.hpp A
-  tasks->for_each([](agent& agent) { agent.word.request_stop(); });
+  const bool any = live() != 0;
+  if (any) tasks->for_each([](agent& agent) { agent.word.request_stop(); });
   run_stop_callbacks(fibers.stop_source());
+  if (!any) return;
   std_atomics::heavy_fence();  // wait_word.hpp C
   intrusive_queue<job> cancelled;
   tasks->for_each([&](agent& agent) {
@@ -116,12 +125,12 @@ void runtime_state::request_stop() noexcept {
   inject(cancelled, turn::woken);
 }
 
-// In this order: the monitor first, because it may wake or start workers; then the workers; then the gate, behind which
-// no thread publishes any more; then the threads of blocking calls, whose results no worker takes.
+// In this order: the monitor first, because it may wake or start workers; then the workers. Then the gate is shut, so
+// that no thread publishes. Then the threads of blocking calls, because no worker takes their results.
 std::size_t runtime_state::stop_workers() noexcept {
   monitor.end();
   threads.end_all();
-  tasks->gate.shut();  // what came late has no use for a worker, but still looks for one
+  tasks->gate.shut();  // a late publisher still notifies, though no worker takes its item
   blocking->retire();
   for (const auto& s : schedulers) s->give_stacks_back();
   stack_pool::trim_all(true);  // there may be no monitor to do it later
@@ -133,6 +142,7 @@ std::size_t runtime_state::stop_workers() noexcept {
 // abandoned fiber resumes another. A branch has the frame of its fork as owner, which no longer gives it up: that is
 // done here.
 std::size_t runtime_state::abandon_all() noexcept {
+  if (live() == 0) return 0;
   std::vector<task*> left, branches;
   tasks->for_each([&](agent& agent) {
     if (!agent.in_use) return;
@@ -143,25 +153,26 @@ std::size_t runtime_state::abandon_all() noexcept {
   });
   for (task* const task : left) task->abandon();
   for (task* const task : branches) task->release();  // the frames of their forks no longer do
-  fibers.leave_outside(live());                       // closures whose making was abandoned
+  fibers.leave_outside(live());                       // fibers counted by a spawner that did not finish
   return left.size();
 }
 
-// The mutex keeps workers from falling asleep or waking up meanwhile. The gate and the queues show what is being
+// The mutex keeps workers from falling asleep or waking up during the check. The gate and the queues show what is being
 // published, and the pool what may still publish.
 std::size_t runtime_state::threads_if_quiet() noexcept {
   const blocking_pool::counts calls = blocking->now();
   const std::lock_guard lock(parker.mutex());
   const idle_counts idle = parker.counts();
   const bool quiet = idle.sleeping == idle.started && !any_work() && !monitor.any_starved() && tasks->gate.idle();
+  // A thread of the pool that makes a call may end a wait, so nothing is quiet then.
   if (!quiet || calls.idle != calls.threads || calls.queued != 0) return 0;
   return idle.started + threads.benched() + calls.threads + (monitor.has_other_thread() ? 2 : 1);
 }
 
 // ---- the parker's host ----
 
-// Whether any queue may hold work, for the parker's last check before a sleep: a push that came before the check is
-// seen. The slots are left out. Their fibers run next on workers that are awake.
+// Whether any queue may hold work. The parker calls it as the last check before a sleep. It sees each push that was
+// before the check. It omits the slots, because their fibers run next on workers that are awake.
 bool runtime_state::any_work() const noexcept {
   if (!injected.empty()) return true;
   for (const auto& s : schedulers)
@@ -176,10 +187,11 @@ std::size_t runtime_state::queued() const noexcept {
   return sum;
 }
 
+// Ends the present or the next sleep in the event loop (event_loop.cpp A).
 void runtime_state::wake_loop() noexcept { loop->wake(); }
 
 // The parker's mutex is held.
-// So workers that have work learn that they are too many; those that have none learn it when they park.
+// Busy workers then see that there are too many of them; idle workers see it when they park.
 void runtime_state::surplus_changed(bool some) noexcept {
   if (some) {
     attention.call_for(attention::surplus);

@@ -62,8 +62,8 @@ class runtime_state {
   // Publishing runnables. Any thread.
   void inject(job& runnable, turn which = turn::ordinary) noexcept;
   void inject(intrusive_queue<job>& runnables, turn which = turn::ordinary) noexcept;
-  // Makes a fiber runnable whose wait the caller has claimed. It may have been abandoned since, and its runtime be
-  // gone.
+  // Makes a fiber runnable after the caller has claimed its wait. The fiber may have been abandoned, and its runtime
+  // destroyed, since then.
   static void resume_from_outside(task& fiber) noexcept;
 
   // Counting fibers; `here` is the calling worker, if it is one of this runtime. The first throws errc::limit_reached.
@@ -78,16 +78,16 @@ class runtime_state {
   // Changes how many workers there may be, from 1 to threads.most(). Never waits. Any thread.
   void resize(std::size_t to) noexcept;
 
-  // Brings every worker but the caller's to its main stack, so that no fiber runs. False, and nothing is stopped, if
-  // `deadline` is over first: then `late` has the fibers that did not come. Throws usage_error while another does so,
-  // std::bad_alloc.
+  // Brings every worker except the caller's to its main stack, so that no fiber runs. False, and nothing is stopped, if
+  // `deadline` is over first. Then `late` has the fibers that were still running. Throws usage_error while another does
+  // so, std::bad_alloc.
   [[nodiscard]] bool stop_world(std::int64_t deadline, std::vector<late_fiber>& late);
   void start_world() noexcept;
-  // A worker's, while the world is stopped.
+  // Called by each worker; it waits while the world is stopped.
   void stand_still(scheduler& worker) noexcept;
 
-  // Ends all workers at their next scheduling point, and joins them. Returns how many fibers are left unfinished: these
-  // are never resumed, and objects on their stacks are never destroyed. Called last, by a plain thread.
+  // Ends all workers at their next scheduling point, and joins them. Returns the number of unfinished fibers. These are
+  // never resumed, and objects on their stacks are never destroyed. Called last, by a plain thread.
   std::size_t stop_workers() noexcept;
 
   // After stop_workers: ends the remaining fibers, without running them. Returns their number.
@@ -96,8 +96,9 @@ class runtime_state {
   [[nodiscard]] runtime_metrics metrics() const noexcept;
   // How many are in the queues of the workers, and in the shared one: a hint.
   [[nodiscard]] std::size_t queued() const noexcept;
-  // How many of the process's threads are this runtime's, with the caller, if nothing in it can happen by itself but
-  // the end of waits: all workers sleep, and nothing is or is being made runnable. Else 0. A thread that is no worker.
+  // The number of this runtime's threads, including the caller, if the runtime is quiet; otherwise 0. It is quiet if
+  // all workers sleep, and nothing is runnable or is being made runnable. Then only the end of a wait can change it.
+  // Called by a thread that is no worker.
   [[nodiscard]] std::size_t threads_if_quiet() noexcept;
 
   // For the parker, see parker.hpp.

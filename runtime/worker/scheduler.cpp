@@ -45,14 +45,15 @@ void scheduler::begin_quantum(task* next) noexcept {
   if (next) next->last_worker = index_;
 #endif
   std_atomics::compiler_fence();  // inspection.hpp A
+  // One load for all requests of other threads.
   if (forks_.asked()) [[unlikely]]
     answer_requests();
   counters().dispatches.add();
 }
 
-// Rare. The fiber is marked as running, so an inspection that begins now leaves it alone. One that began before may
-// read it at this moment: its mutex is locked once to wait for its end. A visit is only noted here, and made at the
-// next switch.
+// Rare. The fiber is marked as running, so an inspection that begins now leaves it alone. An inspection that began
+// before may read it at this moment. So its mutex is locked once, to wait for its end. A visit is only noted here, and
+// made at the next switch.
 [[gnu::noinline]] void scheduler::answer_requests() noexcept {
   if (forks_.asked_for(request::yield)) forks_.withdraw(request::yield);
   if (forks_.asked_for(request::inspected)) {
@@ -83,20 +84,22 @@ bool scheduler::budget_is_spent() noexcept {
   return last || forks_.yield_requested();
 }
 
-// A fiber that computes for long keeps the worker from the event loop too, so a visit is due at the switch after this
-// one. At that visit the forks are left to the fiber that made them, because it continues soon.
+// A fiber that computes for long keeps the worker from the event loop too. So the switch after this one makes a visit.
+// That visit starts no forks, because the fiber that made them continues soon.
 void scheduler::yield_after_request() noexcept {
   pace_.visit_after_next();
   pace_.leave_forks();
   yield_to_woken();
 }
 
-// Whether `next` can run from its beginning on a stack of `pool`, where another computation has just ended.
-bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcept {
+// Whether `next` can run from its beginning where another computation has just ended, on a stack of the size that
+// `stack_bits` names (task.hpp). If it is a fiber, that starts it.
+bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
   // ThreadSanitizer takes all that runs on one stack for one thread of execution, and would miss races between fibers.
   if (ULEXITE_TSAN) return false;
-  if (fiber::is_fiber(next) && static_cast<const task&>(next).state.phase() != fiber_phase::fresh) return false;
-  return &pool_for(next) == &pool;
+  if (!fiber::is_fiber(next)) return stack_bits == 0;
+  task& fresh = static_cast<task&>(next);
+  return fresh.stack_bits() == stack_bits && fresh.state.start();
 }
 
 // The rare case is out of line, so that no switch prepares for it.
@@ -150,8 +153,8 @@ bool scheduler::starts_on(const job& next, const stack_pool& pool) const noexcep
   static_cast<scheduler*>(thread)->complete_switch();
 }
 
-// The order matters: a claimer that finds the wait committed may run the fiber at once, so it must be resumable by
-// then. The lock is released last, because others may find the fiber's node under it.
+// The order matters: a claimer that finds the wait committed may run the fiber immediately. So the fiber is made
+// resumable first. The lock is released last, because others may find the fiber's node under it.
 [[gnu::always_inline]] inline void scheduler::complete_wait(task& who, spin_lock* held) noexcept {
   who.state.saved();
   const bool waits = who.agent().word.commit(switch_.left.prepared, switch_.left.cancellable);
@@ -196,8 +199,8 @@ wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) n
   return self.agent().word.reason();
 }
 
-// A fiber that is alone continues at once, unless a visit is due. It still begins a new quantum, so that requests are
-// seen.
+// A fiber that is alone continues without a switch, unless the pace requires a visit. It still begins a new quantum, so
+// that requests are seen.
 void scheduler::yield() noexcept {
   if (running()->agent().kind == agent_kind::job) return;  // in a stop callback
   job* const next = next_local();
@@ -233,12 +236,17 @@ void scheduler::stack_main(switch_thread& thread) {
   if (here->traced()) [[unlikely]]
     here->record_left();
   here->complete_switch();
+  std::uint8_t stack_bits = 0;
+  if (fiber::is_fiber(*next)) {
+    task& first = *static_cast<task*>(next);
+    stack_bits = first.stack_bits();
+    if (!first.state.start())
+      panic("fiber #%llu was started while %s", static_cast<unsigned long long>(first.id),
+            to_string(first.state.phase()));
+  }
   for (;;) {
     if (fiber::is_fiber(*next)) {
       task& started = *static_cast<task*>(next);
-      if (!started.state.start())
-        panic("fiber #%llu was started while %s", static_cast<unsigned long long>(started.id),
-              to_string(started.state.phase()));
       started.standing = &standing;
       standing.owner.store(&started, std::memory_order_release);  // pairs with the overflow handler's load
       name_context(standing, started);
@@ -254,7 +262,7 @@ void scheduler::stack_main(switch_thread& thread) {
     }
     here->floating.restore();  // the next fiber on this stack must not inherit the rounding mode
     next = here->next_local();
-    if (!next || !here->starts_on(*next, pool)) break;
+    if (!next || !start_in_place(*next, stack_bits)) break;
     // No switch: the next fiber starts where the last one has ended.
     here->counters().starts_in_place.add();
   }
@@ -276,10 +284,10 @@ void scheduler::make_fiber_of_job() {
   begin_quantum(&made);
 }
 
-// The job's frame takes the place of the main stack: whatever makes the member leave its stack, the switch comes back
-// here, on this worker, because a leash is not handed off. A visit is due at each dispatch meanwhile, so next_local
-// returns null and no other fiber runs in between. Before the member is published, its `run` is set again, so that a
-// queue gives it to run_leashed. It may have left the strand meanwhile, and is then an ordinary fiber.
+// The job's frame takes the place of the main stack. When the member leaves its stack, for any reason, the switch
+// returns here. It is still this worker, because a fiber on a leash is not handed off. During this time each dispatch
+// asks for a visit, so next_local returns null and no other fiber runs in between. Before the member is published, its
+// `run` is set again, so that a queue gives it to run_leashed. If it has left the strand, it is an ordinary fiber.
 void scheduler::run_on_leash(task& member) noexcept {
   context mine;
   context* const main = std::exchange(switch_.main, &mine);
@@ -302,8 +310,8 @@ void scheduler::run_on_leash(task& member) noexcept {
 }
 
 void scheduler::renew_leash() noexcept {
-  // The main stack of a fiber on a leash is its job's, so the switch goes there; else it goes to the worker's loop,
-  // which takes the fiber from a queue as a leashed one.
+  // If the fiber is on a leash already, the main stack is its job's, and the switch goes there. Otherwise the switch
+  // goes to the worker's loop. The loop then takes the fiber from a queue, as a fiber on a leash.
   task& self = *running();
   if (!leashed()) self.run = run_leashed;
   switch_.left.yields(self);
@@ -312,11 +320,13 @@ void scheduler::renew_leash() noexcept {
 
 // ---- what to run next: this worker's own ----
 
-// The next of this worker's own queues. Null when the main stack must choose: nothing is left here, a visit is due, or
-// the slot was taken so often in a row that others come first. Called by a fiber that is about to wait, with its
-// queue's lock held, so it takes no lock and makes no system call.
+// The next of this worker's own queues. Null when the main stack must choose: the queues are empty, it is time for a
+// visit, or the slot was taken too often. Called by a fiber that is about to wait, with its queue's lock held, so it
+// takes no lock and makes no system call.
 job* scheduler::next_local() noexcept {
   if (!pace_.count_dispatch()) return nullptr;
+  // The slot comes first, because its fiber was woken last and its data is in the cache. But after some dispatches in a
+  // row the fibers in the ring have a turn.
   if (has_slot()) {
     if (queues_.slot_had_its_share() && may_have_work()) return nullptr;
     if (job* const woken = queues_.next_from_slot()) return woken;
@@ -326,10 +336,10 @@ job* scheduler::next_local() noexcept {
 
 // ---- the worker's thread ----
 
-// The loop of a worker: choose, then leave the main stack for what was chosen. Fibers switch to each other directly, so
-// a turn of this loop is a visit, the start of work after a search, or the end of a sleep.
-// The steps: next() takes own work, search() takes others', park() sleeps. Each may return null; then the loop begins
-// again, because the sleep has made this worker a searcher, or the runtime ends.
+// The loop of a worker: choose, then leave the main stack for what was chosen. Fibers switch to each other directly. So
+// a turn of this loop is a visit, the start of work after a search, or the end of a sleep. The steps: next() takes own
+// work, search() takes others', park() sleeps. Each may return null; then the loop begins again, because the sleep has
+// made this worker a searcher, or the runtime ends.
 task* scheduler::run() noexcept {
   context main;
   switch_.main = switch_.thread_main = &main;
@@ -339,9 +349,10 @@ task* scheduler::run() noexcept {
   activity_.set_thread(::gettid());
   activity_.set_busy(true);
   pace_.note_time(now_ns());
-  if (traced()) record_left();  // on the thread before, which this one has taken the worker from
+  if (traced()) record_left();  // on the previous thread of this worker
   bool stopping = false;
   while (!stopping) {
+    // From cheap to expensive: own queues, other workers' queues, sleep.
     job* chosen = next();
     if (!chosen) chosen = search();
     if (!chosen) chosen = park(stopping);
@@ -351,7 +362,7 @@ task* scheduler::run() noexcept {
     if (!chosen) continue;
     // A searcher that has found work wakes the next one, so that searchers follow the work.
     home_.parker.end_search(*this, eager());
-    // Here the worker may be left to another thread (begin_handoff). Then this thread comes back as another
+    // During this call the worker may be given to another thread (begin_handoff). Then this thread returns as another
     // switch_thread, and must not touch the worker.
     switch_thread* here = leave(main, chosen, departure::returns);
     while (here == this && switch_.left.what == departed::calling) [[unlikely]]

@@ -1,7 +1,7 @@
 #pragma once
 
-// One worker's part of the runtime: the switch from fiber to fiber, and the loop on the thread's own stack that takes
-// its own work, steals, polls and parks. Its queues, its policies and its caches are separate classes, which do not
+// One worker's part of the runtime: the switch from fiber to fiber, and the loop on the thread's own stack. The loop
+// takes own work, steals, polls and parks. Its queues, its policies and its caches are separate classes, which do not
 // know each other. docs/scheduler.md describes the whole.
 //
 // State shared with other threads, each part with its State block
@@ -57,8 +57,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
 
-  // The worker's life on the calling thread. It ends with the runtime, or when the thread leaves the worker to another
-  // thread (begin_handoff), and the fiber of that call wants to come back. Then it returns this fiber, which the caller
+  // The worker's life on the calling thread. It ends with the runtime, or after the thread has given the worker to
+  // another thread (begin_handoff) and the call of that fiber has ended. Then it returns this fiber, which the caller
   // must make runnable.
   task* run() noexcept;
   // The same in a deterministic run, on the calling thread, until nothing can run.
@@ -71,6 +71,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // Owner only, below.
 
   [[nodiscard]] task* running() const noexcept { return occupant_.fiber(); }
+  // The agent of the running fiber, or that of a job or of the loop.
+  [[nodiscard]] const agent& running_agent() noexcept { return *occupant_.execution().agent; }
   runtime_state& home() noexcept { return home_; }
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   task_pool::cache& blocks() noexcept { return supply_.blocks; }
@@ -104,23 +106,23 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   wake_reason suspend(spin_lock* held, bool prepared, wait_mode mode) noexcept;
   // Lets other fibers of this worker run.
   void yield() noexcept;
-  // The same for a fiber that has done much without waiting. It changes places with one that it has woken.
+  // As yield. Called when a fiber has done much without waiting. It changes places with a fiber that it has woken.
   void yield_to_woken() noexcept;
-  // The same for a fiber that computes, after request::yield.
+  // As yield. Called when a fiber computes, after request::yield.
   void yield_after_request() noexcept;
   // The running fiber has done some more operations without a wait: true when it should yield.
   [[nodiscard]] bool budget_is_spent() noexcept;
-  // Leaves this worker, with all its queues, to another thread at once. The running fiber continues on the present
-  // thread, which is a plain one until end_handoff. False: there is no thread for the worker, and nothing has changed.
+  // Gives this worker, with all its queues, to another thread. The running fiber continues on the present thread, which
+  // is a plain one until end_handoff. False: there is no thread for the worker, and nothing has changed.
   [[nodiscard]] bool begin_handoff(worker_handoff& leave) noexcept;
   static void end_handoff(worker_handoff& leave) noexcept;
 
-  // A fiber on a leash is run by a job, which gets back control whenever the fiber leaves its stack: a member of a
-  // strand, or one that is pinned to its worker. While it is runnable its `run` is set, so the queues treat it as that
-  // job; the paths of other fibers do not test for it. Meanwhile this worker's main stack is the job's, and a visit
-  // of it is due at each switch. Such a fiber offers no forks, and leaves its worker to no other thread.
+  // A fiber on a leash is a member of a strand, or pinned to its worker. A job runs it, and gets back control each time
+  // the fiber leaves its stack. While it is runnable its `run` is set, so the queues treat it as that job. The paths of
+  // other fibers do not test for it. While it runs, this worker's main stack is the job's, and each switch goes there.
+  // Such a fiber offers no forks, and its worker is not handed to another thread.
   void run_on_leash(task& member) noexcept;
-  // The `run` of such a fiber meanwhile.
+  // The `run` of such a fiber while it is runnable.
   static void run_leashed(job* member) noexcept;
   [[nodiscard]] bool leashed() const noexcept { return switch_.leashed; }
   // Puts the running fiber on a leash, perhaps in place of another. Returns on the worker that then has the fiber.
@@ -136,7 +138,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool has_pins() const noexcept { return queues_.has_pins(); }
   [[nodiscard]] bool may_run(const task& member) const noexcept;
   [[nodiscard]] bool forward_if_pinned_elsewhere(task& member) noexcept;
-  // Whether a visit of the main stack is due that another thread has asked for.
+  // Whether another thread has asked for a visit of the main stack.
   [[nodiscard]] bool must_visit() const noexcept { return pace_.visit_asked(); }
   // Calls function(data) on the thread's own stack. It must not wait.
   void call_on_thread_stack(void (*function)(void*), void* data) noexcept;
@@ -184,7 +186,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void set_running(task* next) noexcept { activity_.set_running(&occupant_.set(next)); }
   void begin_quantum(task* next) noexcept;
   void answer_requests() noexcept;
-  [[nodiscard]] bool starts_on(const job& next, const stack_pool& pool) const noexcept;
+  [[nodiscard]] static bool start_in_place(job& next, std::uint8_t stack_bits) noexcept;
   stack_pool& pool_for(const job& runnable) const noexcept;
   inline stack* take_stack(stack_pool& pool) noexcept;
   stack* take_stack_slow(stack_pool& pool) noexcept;
@@ -240,7 +242,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
 
   std::uint64_t next_id_slow() noexcept;
 
-  // The members in the order of use: those that each dispatch uses come first.
+  // The members in the order of use: the members that each dispatch uses come first.
   runtime_state& home_;
   const std::size_t index_;
   occupant occupant_;

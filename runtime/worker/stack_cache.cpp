@@ -1,3 +1,6 @@
+// One stack of the pool costs a lock and, at its first use, a system call. The cache takes and returns several at a
+// time, so that most fibers pay neither.
+
 #include <ulexite/fiber/valgrind.hpp>
 #include <ulexite/runtime/worker/stack_cache.hpp>
 
@@ -14,6 +17,8 @@ stack* stack_cache::take(stack_pool& pool) noexcept {
   return stacks_ || refill() ? take_kept(pool) : nullptr;
 }
 
+// If refills follow each other without a return to the pool, the number of waiting fibers grows. So each takes twice as
+// many as the last, up to a bound that limits the unused pages of a worker.
 bool stack_cache::refill() noexcept {
   stacks_ = pool_.take(wanted_);
   if (!stacks_) return false;
@@ -23,6 +28,8 @@ bool stack_cache::refill() noexcept {
   return true;
 }
 
+// Half of them stay. Otherwise a worker could alternate between returns and refills. More fibers end here than begin,
+// so the next refill is small again.
 void stack_cache::give_half_back() noexcept {
   wanted_ = tuning::stacks_kept / 2;
   stack* last_kept = stacks_;

@@ -40,18 +40,19 @@ class stack_cache {
   // Returns all to the pool.
   void give_back() noexcept;
 
-  // Where on its stack the next fiber starts: each start is 128 bytes off the last one, so that the tops of many
-  // stacks do not fall into the same sets of a cache.
+  // Where on its stack the next fiber starts, in steps of 128 bytes. Each start differs from the last one, so that the
+  // tops of many stacks do not fall into the same sets of a cache.
   [[nodiscard]] unsigned next_colour() noexcept { return colour_ += colour_step_; }
 
  private:
   bool refill() noexcept;
   void give_half_back() noexcept;
 
+  // The members are used by the worker only. A stack in the list is linked by stack::next.
   stack_pool& pool_;         // of the default size
   stack* stacks_ = nullptr;  // a list
   unsigned count_ = 0;
-  unsigned wanted_ = tuning::stacks_kept / 2;  // at the next refill; doubled each time that none came back meanwhile
+  unsigned wanted_ = tuning::stacks_kept / 2;  // at the next refill; doubled by each refill, reset by give_half_back
   unsigned colour_ = 0;
   const unsigned colour_step_;  // 0: every fiber starts at the same place of its stack
 };

@@ -1,3 +1,6 @@
+// The members of a strand: how a fiber enters and leaves it, and how members take turns (strand_turn.hpp has the
+// protocol).
+
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/runtime/task/task.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -15,6 +18,9 @@ constexpr unsigned members_per_run = 32;
 
 }  // namespace
 
+// If the fiber has not started, it gets the leashed `run` here. The running fiber gets it when it leaves its stack
+// (scheduler::renew_leash). The request to stop is checked under the lock: either request_stop finds the new member in
+// the list, or the request is found here.
 void strand::adopt(task& fresh) {
   rare_task_state& member = fresh.rare_state();
   member.member_of = this;
@@ -25,8 +31,10 @@ void strand::adopt(task& fresh) {
   if (stop_requested_) member.who.word.request_stop();
 }
 
+// The last member to leave ends the wait of wait_until_empty. release() comes last, because it may delete the strand.
 void strand::part_from(rare_task_state& member) noexcept {
   member.member_of = nullptr;
+  // The waiter is resumed after the lock is released, because it may then run on another worker and use the lock.
   agent* waiter = nullptr;
   {
     const std::lock_guard lock(lock_);
@@ -38,6 +46,8 @@ void strand::part_from(rare_task_state& member) noexcept {
   release();
 }
 
+// For the destructor and wait() of a concurrent_context. There is one place for a waiter. An abandoned waiter never
+// runs again, so its place is free.
 bool strand::wait_until_empty() noexcept {
   lock_.lock();
   const bool another_waits = waiter_ && !waiter_->word.abandoned();
@@ -47,11 +57,14 @@ bool strand::wait_until_empty() noexcept {
   }
   agent& self = this_agent();
   waiter_ = &self;
+  // The lock is released after the switch, so the last member cannot leave in between without seeing the waiter.
   suspend(self, lock_, waiting_for(wait_kind::context, this, cancellable::no));
   return true;
 }
 
 // As in runtime_state::request_stop: requests, then a heavy fence, then the ends of waits.
+// The list may change between the two critical sections. A member that has left needs no wake; a new member has got the
+// request from adopt.
 void strand::request_stop() noexcept {
   {
     const std::lock_guard lock(lock_);
@@ -64,6 +77,7 @@ void strand::request_stop() noexcept {
   {
     const std::lock_guard lock(lock_);
     members_.for_each([&](rare_task_state& member) {
+      // Only members with a wait that this thread has claimed. The others see the request themselves.
       if (member.who.word.cancel()) cancelled.push(member.who.fiber());
     });
   }
@@ -74,6 +88,7 @@ void strand::request_stop() noexcept {
 void join_strand(task& task, scheduler* here) {
   if (!here || !here->leashed()) return;
   here->forget_ids();
+  // The running fiber is on a leash, so it has rare state. It may be pinned and in no strand.
   const rare_task_state* const spawner = here->running()->rare_state_if_made();
   const rare_task_state* const own = task.rare_state_if_made();
   if (!spawner->member_of || (own && own->member_of)) return;
@@ -86,6 +101,7 @@ void join_strand(task& task, scheduler* here) {
   }
 }
 
+// Called at the end of each fiber that has rare state, also of fibers that are in no strand.
 void task::leave_strand() noexcept {
   rare_task_state& rare = *rare_state_.load(std::memory_order_acquire);  // pairs with rare_state
   if (rare.member_of) rare.member_of->part_from(rare);
@@ -100,6 +116,7 @@ void task::relay_stops(rare_task_state& mine, const std::stop_source& source) {
 // ---- whose turn it is ----
 
 // It runs later, or elsewhere.
+// The strand is taken for the member first, so that no other member can begin before it.
 void strand::hand_on(task& member) noexcept {
   turn_.hand_on(member);
   perturb();
@@ -107,6 +124,9 @@ void strand::hand_on(task& member) noexcept {
   if (!here.forward_if_pinned_elsewhere(member)) here.add(member);
 }
 
+// The strand stays on this worker until no member waits. It moves on earlier after a number of turns, at a request for
+// a visit, or if the next member is pinned to another worker. Each member returns here when it leaves its stack. The
+// reference keeps the strand alive while its last member ends.
 void strand::run(task& first) noexcept {
   if (!turn_.enter(first)) return;
   retain();
@@ -116,6 +136,7 @@ void strand::run(task& first) noexcept {
     here.run_on_leash(*member);
     member = static_cast<task*>(turn_.leave());
     if (!member) break;
+    // Other fibers of this worker get a turn.
     if (turns == members_per_run || here.must_visit() || !here.may_run(*member)) {
       hand_on(*member);
       break;

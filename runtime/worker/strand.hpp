@@ -3,8 +3,8 @@
 // Fibers that never run at the same time, on any worker of a runtime, without their own thread: the members of a
 // concurrent_context. Named after Kohlhoff's strands in Boost.Asio.
 //
-// A member is on a leash (scheduler::run_on_leash), so each time it leaves its stack the worker comes back here, and the
-// strand goes to the next member. One that is dispatched while another runs waits (strand_turn.hpp).
+// A member is on a leash (scheduler::run_on_leash). So each time it leaves its stack the worker returns here, and gives
+// the strand to the next member. A member that is dispatched while another runs waits (strand_turn.hpp).
 //
 // State
 //   references_   the number of its users.
@@ -58,7 +58,8 @@ class strand {
 
   // Asks every member to stop, now and in future. Any thread.
   void request_stop() noexcept;
-  // Waits until it has no member. Not a cancellation point. False at once while another caller waits. Not for members.
+  // Waits until it has no member. Not a cancellation point. False, without a wait, while another caller waits. Not for
+  // members.
   [[nodiscard]] bool wait_until_empty() noexcept;
   [[nodiscard]] bool empty() noexcept {
     const std::lock_guard lock(lock_);

@@ -1,11 +1,11 @@
 #pragma once
 
-// Whose turn it is in a strand: which of its members runs. Checked by tests/model/strand_model.cpp.
+// The member of a strand that has the turn. Only this member may run. Checked by tests/model/strand_model.cpp.
 //
 // State, all guarded by lock_
 //   busy_        a member runs, or the strand is taken for one.
 //   taken_for_   the member that the strand is taken for while it is on its way to a worker; else null.
-//   waiting_     members that were dispatched meanwhile.
+//   waiting_     members that were dispatched while another had the turn.
 
 #include <ulexite/base/intrusive_list.hpp>
 #include <ulexite/base/spin_lock.hpp>

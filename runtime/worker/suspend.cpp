@@ -1,6 +1,6 @@
-// How an agent waits and is resumed. Each suspend function takes the lock of the queue that the agent is in, or an
-// agent that has prepared its wait word; it returns when the wait was claimed, with the reason. The layers, from the
-// outside:
+// How an agent waits and is resumed. The caller of a suspend function passes the lock of the queue that the agent is
+// in, or it has prepared the agent's wait word. The function returns the reason, when the wait was claimed. The layers,
+// from the outside:
 //   suspend            called by the primitives; the common case goes straight to the worker.
 //   suspend_bounded    adds the agent's own deadline, and a shield.
 //   suspend_any        distinguishes fibers, plain threads and jobs.
@@ -72,10 +72,13 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, b
   event_loop& loop = *self.home().loop;
   loop.arm(timer, deadline, this_scheduler()->index());
   const wake_reason reason = this_scheduler()->suspend(held, true, mode.with_timer());
+  // Waits for a claim by the timer that is under way, so the timer may be destroyed.
   loop.cancel(timer);
   return reason;
 }
 
+// A job has no stack of its own that could stay, so its wait is refused. A fiber with a deadline needs a timer, and all
+// others go straight to their worker.
 wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, wait_mode mode, std::int64_t deadline) noexcept {
   if (self.kind != agent_kind::fiber) [[unlikely]] {
     if (self.kind == agent_kind::job) return refuse_wait(self, held, prepared, mode);
@@ -85,15 +88,16 @@ wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, wait_mode m
   return this_scheduler()->suspend(held, prepared, mode);
 }
 
-// The agent's own deadline ends only waits that may be cancelled, and then as a cancellation: the operation's own limit
-// is a result, but the deadline is a reason to stop. So the nearer of the two is armed, and it is noted which one it
-// was.
+// The agent's own deadline ends only waits that may be cancelled, and then as a cancellation. The operation's own limit
+// is a result, but the deadline is a reason to stop. So the nearer of the two is armed, and `expired` notes that it was
+// the deadline.
 wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, wait_mode mode,
                             std::int64_t deadline) noexcept {
   const wait_mode heard = mode.cancellable_if(!self.shielded);
   if (!mode.is_cancellable() || self.deadline >= deadline) [[likely]]
     return suspend_any(self, held, prepared, heard, deadline);
   const wake_reason reason = suspend_any(self, held, prepared, heard, self.deadline);
+  // Otherwise the agent's deadline has ended the wait.
   if (reason != wake_reason::timed_out) return reason;
   self.expired = true;
   return wake_reason::cancelled;
@@ -122,8 +126,8 @@ void resume(agent& agent, scheduler* worker) noexcept {
   }
 }
 
-// The callbacks run on the calling agent, which must not wait meanwhile: the agent counts as a job. They may request
-// another stop, so the former state is restored.
+// The callbacks run on the calling agent, which must not wait in them: so it counts as a job. They may request another
+// stop, so the earlier state is restored.
 void run_stop_callbacks(std::stop_source source) noexcept {
   agent& self = this_agent();
   const agent_kind kind = self.kind;
@@ -147,6 +151,7 @@ wake_reason suspend(caller self, spin_lock& held, wait_mode mode, std::int64_t d
   return suspend(agent, held, mode, deadline);
 }
 
+// For an agent that has prepared its word, for example a select. No lock is held.
 wake_reason suspend_prepared(agent& self, wait_mode mode, std::int64_t deadline) noexcept {
   return suspend_bounded(self, nullptr, true, mode, deadline);
 }
@@ -191,17 +196,20 @@ void yield_if_budget_spent(agent& self) noexcept {
 bool runs_on_a_worker(const agent* who) noexcept {
   scheduler* const here = this_scheduler();
   if (!here) return false;
+  // The marks of the workers are read without a lock. A wrong answer costs some time, and nothing else.
   for (const auto& worker : here->home().schedulers)
     if (worker->activity().running() == who) return true;
   return false;
 }
 
+// Null on a plain thread and in a job.
 task* this_task() noexcept {
   scheduler* const here = this_scheduler();
   return here ? here->running() : nullptr;
 }
 
 // A plain thread may have been given a runtime for its spawns.
+// For spawns: the runtime of the calling worker, or the runtime that the thread was given.
 runtime_state& this_runtime_state() {
   scheduler* const here = inlined_execution().scheduler;
   if (!here) [[unlikely]] {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a switch on a worker hands over: from the computation that leaves its stack to the one that arrives. Owner only.
+// The data of a switch on a worker, passed from the computation that leaves its stack to its successor. Owner only.
 
 #include <ulexite/base/job.hpp>
 #include <ulexite/base/spin_lock.hpp>
@@ -15,10 +15,10 @@ class task;
 // threads, because only then are its registers saved.
 struct departed {
   enum {
-    nothing,            // nothing is left to do
+    nothing,            // the successor has no duty
     waiting,            // a fiber waits: commit its wait, release the lock that its queue was filled under
     yielding,           // a fiber lets others run: to the ring
-    yielding_to_woken,  // a fiber changes places with one that it woke: to the slot
+    yielding_to_woken,  // a fiber changes places with the fiber that it woke: to the slot
     ended,              // the loop of a stack has nothing to run: the stack can be used again
     calling,            // a fiber wants a function called on the main stack, and continues then
   } what = nothing;
@@ -29,6 +29,7 @@ struct departed {
   stack* stood_on = nullptr;   // ended: the stack
   stack_pool* pool = nullptr;  // ended: where it is from
 
+  // Each of these is called on the stack that is about to be left, just before the switch.
   void waits(task& fiber, spin_lock* lock, bool is_prepared, bool is_cancellable) noexcept {
     what = waiting;
     who = &fiber;
@@ -51,11 +52,16 @@ struct departed {
   }
 };
 
+// Of one worker. `left` is written by the computation that leaves, just before the switch, and cleared by its
+// successor. No other thread reads any of this.
 struct switch_state {
   departed left;
-  job* launching = nullptr;        // the first job of the stack that is being started
-  stack* launch_stack = nullptr;   // that stack; also the stack of the running job
-  context* main = nullptr;         // the thread's main stack, or that of the job that has a fiber on a leash
+  job* launching = nullptr;  // the first job of the stack that is being started
+  // Set before a switch to a new stack, and read by the first function on it (scheduler::stack_main).
+  stack* launch_stack = nullptr;  // that stack; also the stack of the running job
+  context* main = nullptr;        // the thread's main stack, or that of the job that has a fiber on a leash
+  // Both are equal unless a fiber is on a leash. The loop of the worker and calls on the thread's stack need the
+  // second.
   context* thread_main = nullptr;  // the thread's main stack
   void (*call)(void*) = nullptr;   // departed::calling: the function
   void* call_data = nullptr;

@@ -1,6 +1,5 @@
-// The record of a fiber, from its making to its destruction. This file is in runtime/worker, and not beside task.hpp,
-// because each step concerns the worker that it runs on: its blocks, its numbers and its counters are used without
-// locks.
+// The record of a fiber, from its making to its destruction. This file is in runtime/worker, and not beside task.hpp.
+// The reason is that each step uses the blocks, numbers and counters of its worker, without locks.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
@@ -45,13 +44,12 @@ task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blo
   }
 }
 
-// A fiber inherits its spawner's deadline, and a stop of the whole runtime. The fence pairs with the heavy one of
+// A fiber inherits the deadline of its spawner, and a stop of the whole runtime. The fence pairs with the heavy one of
 // request_stop: either this fiber sees the request, or request_stop sees its block and asks it.
-void inherit(task& task) noexcept {
-  const agent* const spawner = inlined_execution().agent;
-  task.agent().deadline = spawner ? spawner->deadline : no_deadline;  // null: a plain thread that never waited
-  std_atomics::light_fence();                                         // population.hpp A
-  if (task.home().fibers.stop_requested()) [[unlikely]]
+void inherit(task& task, const runtime_state& home, std::int64_t deadline) noexcept {
+  task.agent().deadline = deadline;
+  std_atomics::light_fence();  // population.hpp A
+  if (home.fibers.stop_requested()) [[unlikely]]
     task.agent().word.request_stop();
 }
 
@@ -67,19 +65,44 @@ void inherit(task& task) noexcept {
   }
 }
 
-}  // namespace
+// The last step of a spawn. `here` is the calling worker, of the task's runtime, or null on another thread. On a worker
+// the fast path tests one thing: whether there is a number at hand. There is none after 128 spawns. Numbers are also
+// hidden (scheduler::forget_ids) when a spawn has more to do: for a trace, for a strand, in a deterministic run.
+[[gnu::always_inline]] inline void publish_on(scheduler* here, task& task) {
+  if (!here || !here->has_ids()) [[unlikely]]
+    return publish_slow(task);
+  task.id = here->next_id();
+  inherit(task, here->home(), here->running_agent().deadline);
+  here->add(task);
+}
+
+// A spawn of a plain thread that was given a runtime.
+[[gnu::noinline]] void* allocate_outside(unsigned size_class) {
+  return allocate_slow(this_runtime_state(), size_class, nullptr);
+}
 
 // The fast path uses this worker's free list and counter, so it has no locked instruction. A block that was used for a
 // fiber before is an agent already, with its wait word in a valid state.
-void* allocate_task(runtime_state& home, unsigned size_class) {
-  scheduler* const here = worker_of(home);
-  if (here && !home.fibers.limited()) [[likely]] {
-    if (void* const room = task_pool::allocate_kept(size_class, here->blocks())) [[likely]] {
-      here->counters().spawned.add();
+[[gnu::always_inline]] inline void* allocate_on(scheduler& here, unsigned size_class) {
+  if (!here.home().fibers.limited()) [[likely]] {
+    if (void* const room = task_pool::allocate_kept(size_class, here.blocks())) [[likely]] {
+      here.counters().spawned.add();
       return room;
     }
   }
-  return allocate_slow(home, size_class, here);
+  return allocate_slow(here.home(), size_class, &here);
+}
+
+}  // namespace
+
+void* allocate_task(runtime_state& home, unsigned size_class) {
+  scheduler* const here = worker_of(home);
+  return here ? allocate_on(*here, size_class) : allocate_slow(home, size_class, nullptr);
+}
+
+void* allocate_task(callers_runtime, unsigned size_class) {
+  scheduler* const here = inlined_execution().scheduler;
+  return here ? allocate_on(*here, size_class) : allocate_outside(size_class);
 }
 
 // The closure's constructor has thrown: the fiber counts as ended.
@@ -91,7 +114,7 @@ void deallocate_task(void* room) noexcept {
 }
 
 // If a name or a stack is refused, the task ends without having been published, and without a handle.
-void apply_options(task& task, const task_options& options) {
+void apply_options(task& task, task_options options) {
   try {
     if (!options.name.empty()) task.set_name(options.name);
     if (options.stack_size != 0) task.want_stack(options.stack_size);
@@ -102,10 +125,14 @@ void apply_options(task& task, const task_options& options) {
   }
 }
 
+// The first part of a spawn off the fast path of publish(), and for batches, branches and jobs that become fibers. A
+// trace gets the number of the new fiber, in the record of the worker that spawns it.
 scheduler* initialise(task& task) noexcept {
   scheduler* const here = worker_of(task.home());
   task.id = here ? here->next_id() : fiber_ids::reserve(1);
-  inherit(task);
+  const agent* const spawner = inlined_execution().agent;
+  inherit(task, task.home(), spawner ? spawner->deadline : no_deadline);  // null: a plain thread that never waited
+  // Notes the time, for runtime::times. A worker does so only while it records; another thread asks the runtime.
   if (!here && task.home().trace.is_recording()) note_runnable(task);
   if (here && here->traced()) {
     here->record(trace_kind::spawn, task.id);
@@ -115,14 +142,10 @@ scheduler* initialise(task& task) noexcept {
   return here;
 }
 
-void publish(task& task) {
-  scheduler* const here = worker_of(task.home());
-  if (!here || !here->has_ids()) [[unlikely]]
-    return publish_slow(task);
-  task.id = here->next_id();
-  inherit(task);
-  here->add(task);
-}
+void publish(task& task) { publish_on(worker_of(task.home()), task); }
+
+// A fiber has no way to another runtime, so its worker belongs to the task's.
+void publish(callers_runtime, task& task) { publish_on(inlined_execution().scheduler, task); }
 
 // Called by destroy() only. On the fast path of finish() it is left out, because it has nothing to do there.
 task::~task() {
@@ -139,46 +162,46 @@ void task::want_stack(std::size_t size) {
 
 // ---- its end ----
 
-// From here on it is no longer a fiber, and must not wait.
+// From here on it is no longer a fiber, and must not wait. It has run, so it has a stack.
 [[gnu::always_inline]] inline void task::leave_stack() noexcept {
-  if (standing) standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
+  standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
   state.finish();
 }
 // The same, and the runtime counts it no longer. `here`: the calling worker, if it is one of the task's runtime.
 void task::leave_runtime(scheduler* here) noexcept {
-  if (standing) check_stack_canary(*standing);
-  leave_stack();
+  // Before the stack may be used again: an overflow must be reported as this fiber's.
+  if (standing) {
+    check_stack_canary(*standing);
+    leave_stack();
+  } else {  // it has never run
+    state.finish();
+  }
   if (rare_state_.load(std::memory_order_relaxed)) [[unlikely]]  // the fiber's own, or ordered by B
     leave_strand();
   home().count_end(here);
 }
 
-// Whether no owner refers to it any more, nor will again.
+// Whether no owner refers to it now or later.
 [[gnu::always_inline]] inline bool task::is_detached() noexcept {
   const task_ownership now = ownership().load(std::memory_order_acquire);  // B
   return now == task_ownership::none || (now == task_ownership::released && lock_.is_free());
 }
 
-// Whether destroy() would have anything to do except to return the block: then finish() takes the slow path. A stack
-// with a canary is checked there too.
-[[gnu::always_inline]] inline bool task::has_something_left() noexcept {
-  return holds_locks() || failure || name || operations_.drop ||
-         rare_state_.load(std::memory_order_relaxed) ||  // ordered by B
-         (standing && standing->canary);
-}
-
 void task::clear_locals_slow() noexcept { rare_state_.load(std::memory_order_acquire)->locals.clear(); }  // A
 
-// The fast path: a detached fiber that leaves nothing only has to return its block. The rare path is called last, so
-// that the fast path saves no registers.
+// The fast path: a detached fiber that leaves nothing only has to return its block. A stack with a canary is checked on
+// the slow path. The rare path is called last, so that the fast path saves no registers.
 scheduler* task::finish() noexcept {
-  scheduler* const here = worker_of(home());
+  scheduler* const here = inlined_execution().scheduler;
   // Check in this order: the owner's writes can be seen only after its release was seen.
-  const bool simple = here && is_detached() && !has_something_left() && !home().fibers.limited();
-  if (!simple || !task_pool::may_keep(this, here->blocks())) return finish_slow();
+  // With a limit on the number of fibers their exact count is needed, so that case is slow too.
+  const bool simple = is_detached() && !something_left_.load(std::memory_order_relaxed) &&  // ordered by B
+                      !holds_locks() && !standing->canary && !here->home().fibers.limited();
+  task_pool::cache::free_list* const place = simple ? task_pool::place_for(this, here->blocks()) : nullptr;
+  if (!place) return finish_slow();
   leave_stack();
-  here->counters().ended.add();
-  task_pool::keep(this, here->blocks());  // its destructor has nothing to do
+  here->counters().ended.add_after_others();
+  task_pool::keep(this, *place);  // its destructor has nothing to do
   return here;
 }
 
@@ -186,6 +209,7 @@ scheduler* task::finish() noexcept {
 // under the lock, but it is resumed after that, because then the task may be destroyed at any moment. `early`: the
 // joiner has not left its stack yet, and finds the claim itself.
 scheduler* task::finish_slow() noexcept {
+  // The destructors of these values are the user's, and may wait. So the worker is looked up after them.
   clear_locals();  // the locals that the end of the closure has made
   if (holds_locks()) fail_for_locks();
   if (ownership().load(std::memory_order_relaxed) != task_ownership::none) {  // its own, if it is that
@@ -194,6 +218,7 @@ scheduler* task::finish_slow() noexcept {
     if (ownership().load(std::memory_order_relaxed) != task_ownership::released) {  // lock_ held
       leave_runtime(here);
       done_ = true;
+      // The joiner is resumed by this fiber's worker, and so runs next there.
       detail::agent* joiner = nullptr;
       if (const auto claimed = joiner_ ? joiner_->word.claim(wake_reason::notified) : claim_result::lost;
           claimed != claim_result::lost) {
@@ -220,8 +245,8 @@ void task::release() noexcept {
 }
 
 // The remaining objects of the user are destroyed first. That may wait, and so continue on another worker; a fiber that
-// destroys itself is still a fiber until then. If an owner destroys the task, its runtime may be gone: only the pool is
-// sure to live. Returns the calling worker, if it is one of the task's runtime.
+// destroys itself is still a fiber until then. If an owner destroys the task, its runtime may have been destroyed; only
+// the pool certainly exists. Returns the calling worker, if it is one of the task's runtime.
 scheduler* task::destroy() noexcept {
   report_failure();
   failure = nullptr;
@@ -229,6 +254,7 @@ scheduler* task::destroy() noexcept {
   clear_locals();  // the locals that the lines above have made
   scheduler* here = inlined_execution().scheduler;
   if (here && here->home().tasks.get() != &task_pool::of(this)) here = nullptr;
+  // False if the fiber has ended under the lock before (finish_slow), and its owner destroys the task now.
   if (!done_) leave_runtime(here);
   const bool keeps_address = holds_locks();  // the pool checks too, but a worker's cache does not
   const bool kept = agent().kept;
@@ -251,8 +277,8 @@ scheduler* task::destroy() noexcept {
 }
 
 // Called when no worker runs, or before the task was published. A fresh fiber still has its closure, which is
-// destroyed. One that has run has a stack with objects that others may refer to: so the stack and the block are kept
-// for ever.
+// destroyed. A fiber that has run has a stack with objects that others may refer to. So the stack and the block are
+// kept for ever.
 void task::abandon() noexcept {
   agent().held_locks = 0;  // it is not at fault
   if (state.phase() == fiber_phase::fresh) {
@@ -262,10 +288,11 @@ void task::abandon() noexcept {
     stack_pool::keep(*standing, saved);
   }
   failure = std::make_exception_ptr(operation_cancelled());
+  // So that the failure counts as a cancellation, and is not reported.
   agent().word.request_stop();
   closure_returned();
   forget_stop_callbacks();
-  finish();
+  finish_slow();
 }
 
 // A fiber that waits for its own end would wait for ever. In block_in_place it is a plain thread, so it is asked there.
@@ -277,9 +304,8 @@ void task::check_joiner() const {
     throw usage_error("join_handle: a fiber waits in block_in_place for its own end");
 }
 
-// The joiner is entered under the lock, and suspends with the lock held, so the end cannot come in between. A wait that
-// was ended by its deadline or by a stop leaves the entry again; the fiber may have ended meanwhile, and then that
-// counts.
+// The joiner is entered under the lock, and suspends with the lock held, so the fiber cannot end in between. After a
+// deadline or a stop, the joiner removes its entry. If the fiber has ended before that, the result is "ended".
 bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
   detail::agent& self = this_agent();
   {
@@ -300,16 +326,20 @@ bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
   return done_;
 }
 
+// Under the lock, because after `true` the holder of the handle reads the result without it.
 bool task::done() noexcept {
   const yield_point at_exit;
   const std::lock_guard lock(lock_);
   return done_;
 }
 
-// Keeps the exception for the handle. If it was taken already, and there is no owner, it is not kept: its taker may
+// Keeps the exception for the handle. It is not kept if it was taken already and there is no owner. Its taker may
 // rethrow it as soon as the closure is destroyed, and this task must not refer to it then.
 void task::keep_failure() noexcept {
-  if (!failure_taken_ || !is_detached()) failure = std::current_exception();
+  expired_ = agent().expired;
+  if (failure_taken_ && is_detached()) return;
+  failure = std::current_exception();
+  note_something_left();
 }
 
 // Called when no other refers to the task: an exception that was not taken goes to the runtime's handler.

@@ -4,6 +4,8 @@
 
 namespace ulexite::detail {
 
+// All fibers become visible together, with one notification: in the worker's ring, or from another thread in the shared
+// queue.
 void task_batch::publish() noexcept {
   const yield_point at_exit;
   scheduler* const here = this_scheduler();
@@ -14,6 +16,7 @@ void task_batch::publish() noexcept {
   }
 }
 
+// A task that was made but not published ends as abandoned, so that it is no longer counted.
 void task_batch::abandon() noexcept {
   while (job* const next = made_.pop()) static_cast<task*>(next)->abandon();
 }

@@ -1,5 +1,5 @@
 // The recording of a worker's events. It costs nothing while it is off. A dispatch tests it together with all other
-// requests to the worker. A wake tests it together with the check whether the slot is due.
+// requests to the worker. A wake tests it together with the check for the notice of the slot.
 
 #include <ulexite/runtime/trace.hpp>
 #include <ulexite/runtime/worker/probes.hpp>
@@ -10,13 +10,15 @@
 
 namespace ulexite::detail {
 
+// The recorder is set before the request, so a worker that sees the request finds it.
 void scheduler::start_recording(recorder& into) noexcept {
   activity_.set_recorder(into);
   ask(request::traced);
 }
 
-// The worker learns of a start with its next dispatch (answer_requests), and of the end here.
+// The worker notices a start at its next dispatch (answer_requests), and the end here.
 void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail) noexcept {
+  // The end of a recording is noticed here: a thread has withdrawn the request, and this event is not recorded.
   recorder& into = *activity_.recorder_now();
   if (!forks_.asked_for(request::traced)) {
     into.times.stop();
@@ -24,6 +26,7 @@ void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail
   }
   const task* const current = running();
   const std::uint64_t now = clock_ticks();
+  // Both kinds end the run of the last fiber; a dispatch also begins a run.
   if (kind == trace_kind::dispatch || kind == trace_kind::left) {
     into.times.switched(now, kind == trace_kind::dispatch);
     note_waits(into.times, time_stamp(now), kind == trace_kind::dispatch ? running() : nullptr);
@@ -50,6 +53,7 @@ std::uint8_t scheduler::how_it_left() const noexcept {
   }
 }
 
+// For a switch to the worker's own stack: the run ends, and no other begins.
 void scheduler::record_left() noexcept { record(trace_kind::left, 0, how_it_left()); }
 
 // The first dispatches record the place and the name, until the fiber has waited once.
@@ -59,8 +63,10 @@ void scheduler::record_left() noexcept { record(trace_kind::left, 0, how_it_left
   if (!current || current->wait_bits != 0) return;
   if (current->where.known()) record(trace_kind::place, current->where.bits());
   if (!current->name) return;
+  // An event has room for 6 bytes of text.
   std::size_t left = ::strnlen(current->name, 36);
   for (std::uint8_t part = 0; left > 0; ++part) {
+    // The number of the part is in `detail`, so a reader can put the name together again.
     const std::size_t bytes = left < 6 ? left : 6;
     std::uint64_t text = 0;
     std::memcpy(&text, current->name + 6 * part, bytes);
@@ -69,6 +75,7 @@ void scheduler::record_left() noexcept { record(trace_kind::left, 0, how_it_left
   }
 }
 
+// For trace_span. The name is a literal, so its address is enough.
 void record_span(const char* name, bool begins) noexcept {
   scheduler* const here = this_scheduler();
   if (here && here->traced())

@@ -40,8 +40,8 @@ inline constexpr unsigned operations_per_round = 16, rounds_per_quantum = 8;
 // A worker's cache of stacks.
 inline constexpr unsigned stacks_kept = 16, most_stacks_taken = 32;
 
-// The monitor. Two quiet ticks are enough for workers that wake up more often than that: so it need not be woken with
-// each of them. A retry that is refused takes about 1 us.
+// The monitor. It sleeps after two quiet ticks, so workers that wake up more often than that do not have to wake it
+// each time. A retry that is refused takes about 1 us.
 inline constexpr ns tick_interval = 10'000'000, trim_interval = 5'000'000'000;
 inline constexpr ns quota_interval = 60'000'000'000;  // to the next read of the control group's quota
 inline constexpr unsigned quiet_ticks_before_sleep = 2;
@@ -51,7 +51,7 @@ inline constexpr std::size_t retries_per_tick = 1024;
 // After the machine has refused a thread, none is asked for during this time.
 inline constexpr ns start_pause = 100'000'000;
 
-// What judges whether a step paid: no pause after it did, and one twice as long as the last after it did not.
+// The pause before the next try of a step that may not pay. It is 0 after a success, and doubles after each failure.
 constexpr ns next_pause(bool paid, ns last, ns shortest, ns longest) noexcept {
   if (paid) return 0;
   return 2 * last < shortest ? shortest : 2 * last > longest ? longest : 2 * last;

@@ -1,7 +1,8 @@
 #pragma once
 
-// When a worker visits its main stack although it has work: every so many dispatches, about once in a poll interval,
-// and when another thread asks for it. At a visit it polls the event loop, and takes from the shared queue. Owner only.
+// When a worker visits its main stack although it has work. It does so after some dispatches, about once in a poll
+// interval, and when another thread asks for it. At a visit it polls the event loop, and takes from the shared queue.
+// Owner only.
 
 #include <ulexite/runtime/worker/tuning.hpp>
 
@@ -13,22 +14,23 @@ namespace ulexite::detail {
 
 class visit_pace {
  public:
-  // Counts a dispatch. False: a visit is due instead.
+  // Counts a dispatch. False: make a visit instead.
   [[nodiscard, gnu::always_inline]] bool count_dispatch() noexcept {
     if (until_visit_ == 0) return false;
     --until_visit_;
     return true;
   }
   [[nodiscard]] bool visit_due() const noexcept { return until_visit_ == 0; }
-  // A visit is due at the next dispatch.
+  // The next dispatch makes a visit.
   void visit_soon() noexcept { until_visit_ = 0; }
   void visit_after_next() noexcept { until_visit_ = std::min(until_visit_, 1u); }
-  // The same, and the pace is measured by the dispatches so far, because the rest are left out.
+  // As visit_soon. The pace is measured by the dispatches so far, because the others do not happen.
   void visit_early() noexcept {
     quanta_per_visit_ = std::max(quanta_per_visit_ - until_visit_, 1u);
     until_visit_ = 0;
   }
-  // While a fiber is on a leash a visit is due at each switch: suspend_count returns what resume_count counts on from.
+  // While a fiber is on a leash each switch makes a visit. suspend_count returns the count at which resume_count
+  // continues.
   [[nodiscard]] unsigned suspend_count() noexcept { return std::exchange(until_visit_, 0); }
   void resume_count(unsigned left) noexcept { until_visit_ = left == 0 || asked_ ? 0 : left - 1; }
 
@@ -49,8 +51,8 @@ class visit_pace {
   // Whether fibers run so long that the event loop must not wait for this worker.
   [[nodiscard]] bool eager() const noexcept { return quanta_per_visit_ <= tuning::eager_dispatches; }
 
-  // Whether this visit should poll. Not if the worker has polled since the last visit, as one does that lives on
-  // events.
+  // Whether this visit should poll. Not if the worker has polled since the last visit, as a worker does that mostly
+  // serves events.
   [[nodiscard]] bool poll_due(std::int64_t now) noexcept {
     if (std::exchange(polled_, false) || now - last_poll_ < tuning::poll_interval) return false;
     last_poll_ = now;

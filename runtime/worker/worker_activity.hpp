@@ -28,7 +28,13 @@ class counter {
   void add(std::uint64_t n = 1) noexcept {
     value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // counter, owner-written
   }
-  [[nodiscard]] std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }  // counter
+  // For the ends of fibers: a thread that gets it sees their spawns counted (population.hpp, B).
+  void add_after_others(std::uint64_t n = 1) noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_release);  // pairs with get's load
+  }
+  [[nodiscard]] std::uint64_t get() const noexcept {
+    return value_.load(std::memory_order_acquire);  // pairs with add_after_others' store
+  }
 
  private:
   std::atomic<std::uint64_t> value_{0};  // State: a counter, written by its worker

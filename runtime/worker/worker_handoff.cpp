@@ -1,3 +1,6 @@
+// block_in_place: the fiber keeps its thread, and the worker moves to another one. The thread is a plain one until the
+// call ends. docs/scheduler.md (Blocking) describes the four steps.
+
 #include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
@@ -7,6 +10,8 @@
 
 namespace ulexite::detail {
 
+// There is nothing to hand off on a plain thread and in a job: there the call blocks the thread. A worker with a fiber
+// on a leash, or with pinned fibers, must keep its thread. A deterministic run has only one.
 worker_handoff::worker_handoff() noexcept {
   scheduler* const here = this_scheduler();
   if (!here || this_agent().kind != agent_kind::fiber || !here->may_hand_off() || here->is_controlled()) return;
@@ -30,6 +35,7 @@ bool scheduler::begin_handoff(worker_handoff& leave) noexcept {
   set_running(nullptr);
   thread = {};
   perturb();
+  // From here on the other thread may run this worker, and the fiber must not use it.
   if (home_.blocking->lend_thread(handoff_work_)) return true;
   thread.scheduler = this;
   thread.forks = &forks_;
@@ -38,6 +44,8 @@ bool scheduler::begin_handoff(worker_handoff& leave) noexcept {
   return false;
 }
 
+// On the lent thread: its life as the worker. It ends with the runtime, or when this thread hands the worker off in its
+// turn. Then be_worker returns the fiber of that second call, which finish() makes runnable.
 void* scheduler::handoff_work::run() noexcept {
   runtime_state& home = whose.home_;
   task* const handed_off_fiber = home.threads.be_worker(whose.index_);
@@ -56,6 +64,8 @@ void scheduler::end_handoff(worker_handoff& leave) noexcept {
   static_cast<scheduler&>(switch_context(leave.who_->saved, *leave.main_, leave)).complete_switch();
 }
 
+// The thread has left the fiber for its own main stack (end_handoff). The fiber is made resumable only now, because no
+// thread uses its stack.
 task* scheduler::fiber_of(switch_thread& on_leave) noexcept {
   task* const who = static_cast<worker_handoff&>(on_leave).who_;
   this_thread_execution() = {};

@@ -1,3 +1,6 @@
+// The threads of the workers: started one by one when there is work, kept until the runtime ends. A surplus worker
+// waits on the bench, and is recalled before a new thread is started.
+
 #include <ulexite/base/error.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
 #include <ulexite/runtime/threads/cpus.hpp>
@@ -13,6 +16,8 @@
 
 namespace ulexite::detail {
 
+// Room for all workers is reserved now, because put_on_bench must not fail. More workers than processors make waits in
+// loops yield the processor (scheduler::search).
 worker_threads::worker_threads(runtime_state& home, const runtime_options& options)
     : home_(home),
       first_limit_(worker_limit(options.threads)),
@@ -23,18 +28,22 @@ worker_threads::worker_threads(runtime_state& home, const runtime_options& optio
   bench_.reserve(most_);
 }
 
-// The first worker is started here only, so the caller that meets a refusal can be told of it.
+// The first worker is started only here, so that a refusal reaches the caller as an exception.
 void worker_threads::ensure_worker() {
   if (first_.done.load(std::memory_order_acquire)) return;  // A
+  // One thread tries, and the others wait for its result. A stack is provided first, so that a refusal of memory is
+  // thrown too.
   const std::lock_guard lock(first_.mutex);
   if (first_.done.load(std::memory_order_relaxed)) return;  // the mutex is held
   home_.stacks.provide();
+  // An earlier refusal must not keep this try from being made: its result goes to the caller.
   refused_until_.store(0, std::memory_order_relaxed);  // hint
   home_.parker.wake_one();
   if (home_.parker.counts().started == 0) throw std::system_error(first_.refused, "ulexite: the first worker thread");
   first_.done.store(true, std::memory_order_release);  // A
 }
 
+// After a refusal no start is tried for a while: each try is a system call, made by a thread that publishes work.
 bool worker_threads::starts_suspended() const noexcept {
   return refused_until_.load(std::memory_order_relaxed) > now_ns();  // hint
 }
@@ -42,6 +51,7 @@ bool worker_threads::starts_suspended() const noexcept {
 // A worker takes over the search role of the thread that found it needed. Its number is its place among the threads.
 bool worker_threads::start() noexcept {
   const std::lock_guard lock(home_.parker.mutex());
+  // Checked under the mutex, under which end_all has set it.
   if (home_.attention.ending()) return false;  // no thread would join it
   if (!bench_.empty()) {
     recall();
@@ -50,6 +60,7 @@ bool worker_threads::start() noexcept {
   try {
     threads_.emplace_back([this, index = started_] {
       set_runtime_of_thread(home_);
+      // The worker takes over the floating-point mode and the signal mask that the maker of the runtime had.
       inherited_.adopt();
       home_.schedulers[index]->searching = true;  // who starts a worker makes it a searcher
       if (task* const on_leave = be_worker(index)) home_.inject(*on_leave, turn::woken);
@@ -63,6 +74,7 @@ bool worker_threads::start() noexcept {
   }
 }
 
+// Called with the parker's mutex held. The recalled worker is a searcher, and the monitor sees it as woken.
 void worker_threads::recall() noexcept {
   worker_slot& recalled = *bench_.back();
   bench_.pop_back();
@@ -79,9 +91,9 @@ void worker_threads::note_refusal(const std::exception& why) noexcept {
   refused_until_.store(now_ns() + tuning::start_pause, std::memory_order_relaxed);  // hint
 }
 
-// The hook may take long, and wait for fibers. So the worker is no searcher meanwhile, on which others would rely: what
-// is published from now on wakes or starts another. If more is published already than the workers in their hooks will
-// take, another is woken here. The monitor sees to it when a hook takes too long.
+// The hook may take long, and wait for fibers. So the worker is no searcher during the hook, and other threads do not
+// rely on it. Work that is published from now on wakes or starts another worker. If more is published already than the
+// workers in their hooks will take, another is woken here. The monitor helps if a hook takes too long.
 void worker_threads::call_start_hook(std::size_t index) {
   const std::size_t coming = in_hooks_.fetch_add(1, std::memory_order_relaxed) + 1;  // hint
   if (home_.parker.leave_search(*home_.schedulers[index]) && home_.queued() > coming) home_.parker.wake_one();
@@ -89,6 +101,9 @@ void worker_threads::call_start_hook(std::size_t index) {
   in_hooks_.fetch_sub(1, std::memory_order_relaxed);  // hint
 }
 
+// The life of a worker on one thread: a signal stack for reports of overflows, the hooks of the user, and between them
+// the loop. Called by the thread that was started for the worker, and by a thread that takes it over
+// (worker_handoff.cpp).
 task* worker_threads::be_worker(std::size_t index) noexcept {
   const signal_stack signals;
   if (home_.options.on_thread_start) call_start_hook(index);
@@ -97,6 +112,8 @@ task* worker_threads::be_worker(std::size_t index) noexcept {
   return on_leave;
 }
 
+// First no thread can be started or leave the bench to work; then the sleeping workers are woken to end. The threads
+// are joined without the mutex, because each takes it on its way out of its sleep.
 void worker_threads::end_all() noexcept {
   std::vector<std::thread> ended;
   {
@@ -109,7 +126,7 @@ void worker_threads::end_all() noexcept {
   for (std::thread& thread : ended) thread.join();
 }
 
-// It comes back as a searcher, as any worker that is started.
+// It returns as a searcher, as any worker that is started.
 bool worker_threads::wait_on_bench(worker_slot& surplus) noexcept {
   std::unique_lock lock(home_.parker.mutex());
   surplus.wake.wait(lock, [&] { return surplus.notified || home_.attention.ending(); });
@@ -119,6 +136,7 @@ bool worker_threads::wait_on_bench(worker_slot& surplus) noexcept {
   return !home_.attention.ending();
 }
 
+// A quota can only lower the limit. A larger quota than at the start raises it again, but not above the first limit.
 void worker_threads::follow_quota(const std::string& process) {
   const std::size_t granted = std::min(first_limit_, quota_processors(process));
   if (granted != home_.parker.limit()) home_.resize(granted);
@@ -129,6 +147,7 @@ void worker_threads::look_at_quota(std::int64_t now) noexcept try {
   if (!quota_.counts || quota_.ignored.load(std::memory_order_relaxed) ||  // hint
       now - quota_.last < tuning::quota_interval)
     return;
+  // Set before the read, so that a failed read is not repeated at each tick.
   quota_.last = now;
   follow_quota("/proc/self");
 } catch (const std::bad_alloc&) {

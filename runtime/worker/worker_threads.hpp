@@ -5,7 +5,8 @@
 //
 // State
 //   first_.done      the first worker was started. Set once, with first_.mutex held.
-//   in_hooks_        workers whose on_thread_start has not returned. Written by them; a hint for them and the monitor.
+//   in_hooks_        workers in on_thread_start, which has not returned. Written by them; a hint for them and the
+//                    monitor.
 //   refused_         how often the system refused a thread: a counter.
 //   refused_until_   before that time none is asked for. Written by the thread that was refused; a hint.
 //   quota_.ignored   the user has decided how many workers there may be. A hint for the monitor, which owns the rest.

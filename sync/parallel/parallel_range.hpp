@@ -55,8 +55,8 @@ decltype(auto) range_at(const I& first, std::size_t i) {
 // Shared by all parts of a loop.
 //
 // State
-//   active   parts under way; a limit to the fibers of a loop whose calls wait. A counter.
-//   over     a part has thrown: the others need not continue. Set once; a part may see it late.
+//   active   parts under way. It limits the fibers of a loop with calls that wait. A counter.
+//   over     a part has thrown: the others do not have to continue. Set once; a part may see it late.
 struct range_state {
   std::size_t grain = 1;
   std::atomic<std::size_t> active{1};

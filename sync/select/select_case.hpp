@@ -2,9 +2,9 @@
 
 // The cases of a select, and the choice between them.
 //
-// A select waits in several queues at once. It has a node in its frame for each, and one wait word for all. The claimer
-// of this word ends the wait, and every other claim is lost (wait_word.hpp). There are three steps, after Go's runtime
-// (2011), which in turn follows Pike's Newsqueak:
+// A select waits in several queues at the same time. It has a node in its frame for each, and one wait word for all.
+// The claimer of this word ends the wait, and every other claim is lost (wait_word.hpp). There are three steps, as in
+// Go's runtime (2011) and before it in Pike's Newsqueak:
 //
 //   1  Each case is tried alone, in the order of preference. The select usually ends here.
 //   2  All cases are tried with the locks of all sources held, taken in the order of their addresses. If none is ready,
@@ -14,7 +14,7 @@
 //   3  After the wait each case leaves its queue, under its source's lock. So it waits for a partner that is just
 //      serving it, and the node outlives this service.
 //
-// Two selects that need each other's channels cannot both claim. The one that is not yet asleep holds all its locks,
+// Two selects that need each other's channels cannot both claim. A select that is not yet asleep holds all its locks,
 // and claims a sleeper. It cannot be claimed itself, because it is in no queue. Checked by
 // tests/model/select_model.cpp.
 
@@ -68,8 +68,8 @@ class select_case {
   // Does the operation if no wait is needed. The lock held. Sets `wake` to the agent to resume once the lock is
   // released, also after an exception.
   [[nodiscard]] virtual bool attempt(agent*& wake) = 0;
-  // Enters the source's queue, so that the source may end the wait of `self`, whose word is prepared. The lock held, if
-  // there is one.
+  // Enters the source's queue, so that the source may end the wait of `self`. The word of `self` is prepared. The lock
+  // held, if there is one.
   virtual void enter(agent& self) noexcept = 0;
   // Leaves the source's queue. The lock held, if there is one.
   [[nodiscard]] virtual ending leave() noexcept = 0;

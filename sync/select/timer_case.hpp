@@ -6,8 +6,8 @@
 
 namespace ulexite::detail {
 
-// A case that is only a deadline. It is not in select_case.hpp, because a compiler that sees only one kind of case
-// predicts it at every virtual call, which is wrong in choose().
+// A case that is only a deadline. It is not in select_case.hpp. A compiler that sees only one kind of case predicts
+// that kind at every virtual call, and that is wrong in choose().
 class timer_case : public select_case {
  public:
   explicit timer_case(std::int64_t until) noexcept { deadline = until; }

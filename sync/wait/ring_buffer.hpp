@@ -10,8 +10,8 @@
 
 namespace ulexite::detail {
 
-// The place of a value in a ring_buffer. A value that cannot be copied, and whose move may throw, is beside the buffer,
-// because a growth could not undo earlier moves after a failure.
+// The place of a value in a ring_buffer. A value is beside the buffer if it cannot be copied and its move may throw. A
+// growth could not undo earlier moves after a failure.
 template <class T>
 using ring_slot = std::conditional_t<std::is_nothrow_move_constructible_v<T> || std::is_copy_constructible_v<T>, T,
                                      std::unique_ptr<T>>;

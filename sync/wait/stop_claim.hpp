@@ -10,7 +10,7 @@ namespace ulexite::detail {
 // Lets a token's request to stop end a wait, by a claim of the waiter's prepared word.
 class stop_claim {
  public:
-  // From here on `waiter` may be claimed; at once, if the stop was requested already.
+  // From here on `waiter` may be claimed. If the stop was requested already, it is claimed now.
   void watch(const std::stop_token& token, agent& waiter) noexcept { callback_.emplace(token, claim{this, &waiter}); }
 
   // Ends this, waits for a claim under way, and returns whether there was one. Called after the wait.

@@ -24,15 +24,16 @@ struct wait_node : list_hook {
   } result = outcome::pending;  // written under the queue's lock by the thread that ends the wait
 };
 
-// A wait that was ended by the one who holds this: whom to resume, if anybody. A waiter that was not yet asleep goes on
-// by itself; its node may be touched only if it takes the queue's lock before it leaves.
+// A wait that the caller has ended, and the agent to resume. The agent is null if the waiter was not yet asleep: it
+// continues by itself. Then its node may be used only if the waiter takes the queue's lock before it leaves.
 struct claimed_wait {
   wait_node* node = nullptr;
   agent* who = nullptr;
   explicit operator bool() const noexcept { return node != nullptr; }
 };
 
-// Resumes whom it was given when it goes: declared before a lock, after the lock's release. `worker`: the caller's.
+// Its destructor resumes the agent that it was given. Declare it before a lock, so that it resumes after the lock's
+// release. `worker`: the caller's.
 struct deferred_resume {
   scheduler* const worker;
   agent* who = nullptr;
@@ -45,25 +46,26 @@ struct deferred_resume {
   }
 };
 
-// Those who wait for the same thing, oldest first. Guarded by a spin lock of its owner, as suspend.hpp describes.
+// The waiters of one object, oldest first. Guarded by a spin lock of that object, as suspend.hpp describes.
 class wait_queue {
  public:
   [[nodiscard]] bool empty() const noexcept { return nodes_.empty(); }
-  // The same, but abandoned waiters do not count: those that stand first are taken out.
+  // Whether it is empty, without abandoned waiters. It removes the abandoned waiters at the front.
   [[nodiscard]] bool nobody_waits() noexcept {
     while (!nodes_.empty() && nodes_.front().who->word.abandoned()) nodes_.pop_front();
     return nodes_.empty();
   }
-  // There is one.
+  // The queue must not be empty.
   [[nodiscard]] wait_node& oldest() noexcept { return nodes_.front(); }
   void push(wait_node& node) noexcept { nodes_.push_back(node); }
   void push_front(wait_node& node) noexcept { nodes_.push_front(node); }
 
-  // Takes the oldest waiter whose wait is not over for another reason, and ends that wait. The caller serves it,
-  // releases the lock and then resumes it. None if there is no waiter.
+  // Takes waiters, oldest first, until it can end the wait of one. The caller serves this waiter, releases the lock and
+  // then resumes it. Waits that have ended for another reason are dropped. None if no waiter remains.
   claimed_wait claim_oldest() noexcept { return empty() ? claimed_wait{} : claim_first(); }
 
-  // Takes the oldest waiter, which there is, and ends its wait. None if that is over for another reason.
+  // Takes the oldest waiter, and ends its wait. None if the wait has ended for another reason. The queue must not be
+  // empty.
   claimed_wait claim_front() noexcept {
     wait_node& node = *nodes_.pop_front();
     agent& waiter = *node.who;
@@ -72,26 +74,26 @@ class wait_queue {
     return {&node, result == claim_result::won ? &waiter : nullptr};
   }
 
-  // Takes back a node whose wait ended otherwise.
+  // Removes a node after its wait has ended for another reason.
   static void remove(wait_node& node) noexcept {
     if (node.linked()) intrusive_list<wait_node>::remove(node);
   }
 
-  // Ends all waits, and moves those who are to be resumed to the list `woken`.
+  // Ends all waits, and moves the waiters that the caller must resume to the list `woken`.
   void claim_all(intrusive_list<wait_node>& woken) noexcept {
     while (const claimed_wait claimed = claim_oldest()) serve(claimed, woken);
   }
-  // For a waiter that gets nothing but the end of its wait.
+  // For a waiter that gets no value, only the end of its wait.
   static void serve(const claimed_wait& claimed, intrusive_list<wait_node>& woken) noexcept {
     claimed.node->result = wait_node::outcome::served;
     if (claimed.who) woken.push_back(*claimed.node);
   }
 
-  // The oldest waiter, whatever its wait has come to; null when there is none.
+  // Takes the oldest waiter, even if its wait has ended; null when there is none.
   wait_node* pop() noexcept { return nodes_.pop_front(); }
 
  private:
-  // Out of line, but for the look whether there is anybody.
+  // Only the check for an empty queue is inline.
   [[gnu::noinline]] claimed_wait claim_first() noexcept {
     while (!nodes_.empty())
       if (const claimed_wait claimed = claim_front()) return claimed;
@@ -101,12 +103,12 @@ class wait_queue {
   intrusive_list<wait_node> nodes_;
 };
 
-// Resumes all in `woken`, whose nodes vanish with that.
+// Resumes all in `woken`. A waiter destroys its node after that.
 inline void resume_all(intrusive_list<wait_node>& woken) noexcept {
   while (wait_node* const node = woken.pop_front()) resume(*node->who);
 }
 
-// Waits in `queue`, whose lock is held and is released. After a time-out or a cancellation the node is in no queue.
+// Waits in `queue`. Called with its lock held; releases it. After a time-out or a cancellation the node is in no queue.
 inline wake_reason wait_in(wait_queue& queue, spin_lock& lock, wait_node& node, wait_mode mode,
                            std::int64_t deadline = no_deadline) noexcept {
   queue.push(node);
@@ -119,7 +121,7 @@ inline wake_reason wait_in(wait_queue& queue, spin_lock& lock, wait_node& node, 
   return reason;
 }
 
-// The same as a cancellation point, for `object` of that kind: false if `deadline` was over first. Throws
+// As wait_in, but a cancellation point; `kind` and `object` are for reports. False if `deadline` was over first. Throws
 // operation_cancelled.
 inline bool wait_or_throw(wait_queue& queue, spin_lock& lock, wait_node& node, wait_kind kind, const void* object,
                           std::int64_t deadline = no_deadline) {

@@ -132,7 +132,7 @@ F* next(const char* name) noexcept {
 }  // namespace
 }  // namespace ulexite::detail
 
-// Each function calls that of the C library, whose address is looked up at the first call.
+// Each function calls the C library's function. It looks up the address at the first call.
 #define ULEXITE_NEXT(name) static const auto own = ulexite::detail::next<decltype(name)>(#name)
 
 extern "C" {

@@ -1,7 +1,8 @@
-// Linked into a program, it finds calls of the C interface in signal handlers: they return ULX_EUSAGE, or do nothing, and say so
-// on stderr. Link ulexite::signal_check. It takes the place of sigaction and signal, and puts a function around each handler.
+// Linked into a program, it finds calls of the C interface in signal handlers. They return ULX_EUSAGE, or do nothing,
+// and report this on stderr. Link ulexite::signal_check. It replaces sigaction and signal, and puts a function around
+// each handler.
 //
-// Handlers of SIGSEGV and its kin are left as they are, because they may leave by longjmp.
+// Handlers of SIGSEGV and similar signals are not changed, because they may leave by longjmp.
 
 #include <ulexite/interop/c/in_handler.hpp>
 
@@ -52,7 +53,7 @@ int sigaction(int number, const struct sigaction* wanted, struct sigaction* form
   if (wanted) {
     around = *wanted;
     if (is_function(*wanted)) {
-      // A handler with one parameter ignores the others, which lie in registers.
+      // A handler with one parameter ignores the others, which are in registers.
       function.store(wanted->sa_sigaction, relaxed);
       around.sa_sigaction = run;
       around.sa_flags |= SA_SIGINFO;
@@ -74,7 +75,7 @@ sighandler_t signal(int number, sighandler_t function) noexcept {
   return sigaction(number, &wanted, &former) == 0 ? former.sa_handler : SIG_ERR;
 }
 
-// What the C library makes of `signal` in strict C11: the handler is called once.
+// In strict C11 the C library replaces `signal` by this function: the handler is called once.
 sighandler_t __sysv_signal(int number, sighandler_t function) noexcept {
   struct sigaction wanted{}, former;
   wanted.sa_handler = function;

@@ -1,4 +1,4 @@
-/* What a program keeps in itself when it is compiled: sizes, places of fields, values. None of version 1 may change, and a
+/* The numbers that a compiled program contains: sizes, places of fields, values. None of version 1 may change, and a
  * struct that carries its size may only grow. The functions are in symbols.txt. As C and as C++. */
 #include <ulexite/interop/ulexite.h>
 

@@ -1,6 +1,6 @@
-/* Boehm's collector: objects that only parked, running and new fibers refer to, or that lie in channels, live through forced
- * collections: 480 for each width, or 60 times the number that is given. boehm_broken is the same program with parked stacks
- * left out, and must lose some. */
+/* Boehm's collector. Objects live through forced collections if only parked, running and new fibers refer to them,
+ * or channels hold them. There are 480 collections for each width, or 60 times the given number. boehm_broken is the
+ * same program with parked stacks left out, and must lose some. */
 #include "check.h"
 
 #include <ulexite/interop/boehm.h>

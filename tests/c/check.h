@@ -1,4 +1,4 @@
-/* What the programs in C share: a check that names its line and ends the program. */
+/* Shared by the programs in C: a check that names its line and ends the program. */
 #ifndef CHECK_H
 #define CHECK_H
 

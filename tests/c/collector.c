@@ -1,4 +1,5 @@
-/* What a collector uses: hooks for memory, threads and fibers, a stopped world, the stacks and records of all fibers. */
+/* The functions for a collector: hooks for memory, threads and fibers, a stopped world, the stacks and records of
+ * all fibers. */
 #include "check.h"
 
 #include <pthread.h>

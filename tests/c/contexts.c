@@ -50,7 +50,7 @@ static intptr_t waits_for_its_end(void* argument) {
   return 0;
 }
 
-/* Who destroys a strand with members waits until they have ended. */
+/* The destruction of a strand with members waits until they have ended. */
 static void end_with_members(void) {
   cancelled = 0;
   ulx_spawn_options there = ULX_INIT(ulx_spawn_options);

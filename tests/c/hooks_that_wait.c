@@ -7,7 +7,7 @@ static int refused_in_start, refused_in_end, refused_in_allocate, refused_in_rel
 static ulx_channel* empty;
 static ulx_mutex* locked;
 
-static bool held; /* the mutex, by a fiber that does not go on meanwhile */
+static bool held; /* the mutex, by a fiber that does not continue during this time */
 
 static int wait_somehow(void) {
   if (!held || !ulx_id()) return 0; /* a plain thread may wait */
@@ -57,7 +57,7 @@ static intptr_t body(void* argument) {
   CHECK_EQ(ulx_go(nothing, NULL, NULL), 0);
   struct {
     char bytes[100];
-  } sent = {{4}}, got = {{0}}; /* too large to lie in the channel itself */
+  } sent = {{4}}, got = {{0}}; /* too large for the channel's own memory */
   ulx_channel* const channel = ulx_channel_new(sizeof sent, ULX_UNBOUNDED);
   for (int i = 0; i < 100; ++i) CHECK_EQ(ulx_send(channel, &sent, ULX_FOREVER), 0);
   for (int i = 0; i < 100; ++i) CHECK_EQ(ulx_receive(channel, &got, ULX_FOREVER), 0);

@@ -58,7 +58,7 @@ static intptr_t body(void* runtime) {
   CHECK_EQ(handled, 3);
   CHECK_EQ(refused, 27);
 
-  /* Outside of a handler all is as before: nothing was unparked, sent, locked, stopped. */
+  /* Outside of a handler nothing has changed: nothing was unparked, sent, locked, stopped. */
   intptr_t result = 0;
   CHECK_EQ(ulx_join(parked, ULX_FOREVER, &result), 0);
   CHECK_EQ(result, ULX_ETIMEDOUT);
@@ -79,7 +79,7 @@ int main(void) {
   wanted.sa_flags = SA_SIGINFO;
   CHECK_EQ(sigaction(SIGUSR2, &wanted, NULL), 0);
   CHECK_EQ(sigaction(SIGUSR2, NULL, &found), 0);
-  CHECK(found.sa_sigaction == handler_with_more); /* and not what stands around it */
+  CHECK(found.sa_sigaction == handler_with_more); /* and not the bytes around it */
   CHECK(signal(SIGUSR1, plain_handler) == plain_handler);
   CHECK_EQ(sigaction(SIGKILL, &wanted, NULL), -1);
   run_with_each_width(body);

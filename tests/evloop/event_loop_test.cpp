@@ -183,7 +183,7 @@ TEST(EventLoop, TimerThatLosesItsClaimYieldsNoEntry) {
   timer_probe timer;  // not prepared: the claim fails
   loop.arm(timer, now() + millisecond, 0);
   const bool fired = eventually([&] {
-    EXPECT_EQ(poll(loop), events{});  // a wait that begins when the timer is due drops it first, and blocks then
+    EXPECT_EQ(poll(loop), events{});  // a wait that begins when the timer has expired drops it first, and then blocks
     return loop.registrations() == 0;
   });
   EXPECT_TRUE(fired);
@@ -201,7 +201,7 @@ TEST(EventLoop, FiredTimerCanBeArmedAgain) {
 }
 
 TEST(EventLoop, AlarmLeftByACancelledTimerDoesNotHideALaterOne) {
-  // The timerfd stands at the cancelled deadline, is left there, expires, and must be set again for the next.
+  // The timerfd stays set to the cancelled deadline, expires, and must be set again for the next.
   event_loop loop(1);
   for (int i = 0; i < 20; ++i) {
     timer_probe first, second;
@@ -291,8 +291,8 @@ TEST(EventLoop, HundredThousandRandomTimersFireSorted) {
 }
 
 TEST(EventLoop, CancelRacesWithFiring) {
-  // A timer is either taken back untouched or delivered, never both and never neither. Its memory is used again at
-  // once.
+  // A timer is either taken back untouched or delivered, never both and never neither. Its memory is used again
+  // immediately.
   constexpr int rounds = 20'000;
   event_loop loop(2);
   int cancelled = 0, delivered = 0;
@@ -323,7 +323,7 @@ TEST(EventLoop, CancelRacesWithFiring) {
 }
 
 TEST(EventLoop, LostClaimRacesWithFiring) {
-  // A timer that somebody else takes is never delivered, and after the cancel its memory is free.
+  // A timer that another thread takes is never delivered, and after the cancel its memory is free.
   event_loop loop(1);
   {
     turner other(loop);

@@ -49,7 +49,7 @@ void arm_new(fd_source& source, fd_probe& reader) {
 }
 
 // One life of a source with a waiting event that is delivered, taken back, claimed by others, or closed under. The
-// event lies on the heap, so that a sanitizer sees a touch that comes too late.
+// event is on the heap, so that a sanitizer sees an access that is too late.
 void live_once(event_loop& loop, detail::random& random) {
   const auto pair = channel_pair::sockets();
   fd_source& source = loop.open(pair.ends[0]);
@@ -68,7 +68,7 @@ void live_once(event_loop& loop, detail::random& random) {
       loop.disarm(source, direction::read, *reader);
       EXPECT_TRUE(reader->now_is == fd_probe::armed || eventually(delivered));
       break;
-    case 2: {  // claimed by somebody else
+    case 2: {  // claimed by another thread
       const bool taken = reader->take_away();
       loop.disarm(source, direction::read, *reader);
       EXPECT_TRUE(taken ? reader->now_is == fd_probe::idle : eventually(delivered));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr request_limits small{.value = 100, .request = 150, .arguments = 4};
 
-// What comes out of `bytes`, fed in portions of `size`.
+// The requests parsed from `bytes`, in portions of `size`.
 std::vector<words> parse(std::string_view bytes, std::size_t size, const request_limits& limits = small) {
   request_parser parser(limits);
   std::vector<words> all;

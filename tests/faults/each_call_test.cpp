@@ -26,7 +26,7 @@ std::size_t open_descriptors() {
   return count;
 }
 
-// True: it came to its end.
+// True: it has ended.
 bool succeeds(const std::function<void()>& work, std::string& error) {
   try {
     work();

@@ -1,4 +1,5 @@
-// What moving a computation to another thread breaks, unless the switch takes it along: each hazard as fibers meet it.
+// The hazards of moving a computation to another thread, unless the switch moves the state too: each one as fibers meet
+// it.
 
 #include "support/runtime_fixture.hpp"
 
@@ -193,7 +194,7 @@ TEST_P(Migration, TheRoundingModeStaysWithTheFiber) {
   });
 }
 
-// One that starts in the place of another that has ended, or while another waits, has the mode of neither.
+// A fiber that starts in the place of an ended one, or while another waits, has the mode of neither.
 TEST_P(Migration, AFreshFiberRoundsAsUsual) {
   const thirds usual = third();
   in_many(10, [&](int i) {

@@ -30,7 +30,7 @@ using ulexite::detail::stack_pool;
 
 constexpr std::size_t kib = 1024;
 
-// What the kinds of guards are is decided once in a process, so each death is that of a new one, not of a fork.
+// A process decides once on the kind of its guards. So each death is the death of a new process, not of a fork.
 class StackOverflow : public testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -44,13 +44,13 @@ const std::string here = ", spawned at [^ ]*stack_overflow_test.cpp:[0-9]+";
 
 void write_byte(char* address) { *const_cast<volatile char*>(address) = 1; }
 
-// Without UndefinedBehaviorSanitizer, which would tell of it in a line of its own.
+// Without UndefinedBehaviorSanitizer, which would report it in its own line.
 __attribute__((no_sanitize("undefined"))) void write_to_null() {
   char* volatile nowhere = nullptr;
   *const_cast<volatile char*>(nowhere) = 1;
 }
 
-// A fiber with this name stands on a stack of 64 KiB.
+// A fiber with this name is on a stack of 64 KiB.
 stack& stand(const char* name, std::source_location where = std::source_location::current()) {
   static fiber_identity identity;
   identity = {7, name, where};
@@ -144,7 +144,7 @@ TEST_F(StackOverflow, IsFoundInAStackLargerThanASlab) {
 
 void recurse_for_ever() { std::exit(recurse(0)); }
 
-// AddressSanitizer has a line about swapcontext before ours: there the pattern goes without its "^".
+// AddressSanitizer prints a line about swapcontext before ours: then the pattern has no "^".
 TEST_F(StackOverflow, OfARealRecursionIsReported) {
   EXPECT_EXIT(
       {

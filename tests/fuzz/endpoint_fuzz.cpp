@@ -1,5 +1,5 @@
-// Texts that users write, and addresses that the system gives. What is accepted is printed as something that is read
-// back as the same.
+// Texts that users write, and addresses that the system gives. An accepted text is printed in a form that reads back as
+// the same value.
 #include "fuzz.hpp"
 
 #include <ulexite/net/address.hpp>

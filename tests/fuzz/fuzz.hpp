@@ -1,6 +1,6 @@
 #pragma once
 
-// What the fuzz targets share. Each defines LLVMFuzzerTestOneInput. A finding is an abort, or a report of a sanitizer.
+// Shared by the fuzz targets. Each defines LLVMFuzzerTestOneInput. A finding is an abort, or a report of a sanitizer.
 
 #include <algorithm>
 #include <cstddef>

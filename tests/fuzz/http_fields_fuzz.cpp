@@ -1,4 +1,4 @@
-// What http_server reads out of a request: the path, ranges and dates.
+// The parts that http_server reads from a request: the path, ranges and dates.
 #include "../../examples/http_server/condition.hpp"
 #include "../../examples/http_server/range.hpp"
 #include "../../examples/http_server/site.hpp"

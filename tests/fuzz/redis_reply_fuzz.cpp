@@ -21,7 +21,7 @@ void answer(fuzz::input& from, net::tcp_listener& listener) {
     from.text.remove_prefix(portion.size());
     std::error_code error;
     client.write(portion, error);
-    if (error) return;  // the client has gone
+    if (error) return;  // the client has disconnected
   }
 }
 

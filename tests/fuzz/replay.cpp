@@ -1,4 +1,4 @@
-// The main of a fuzz target without a fuzzer: each argument is a folder, each file of which is an input.
+// The main of a fuzz target without a fuzzer: each argument is a folder, and each file in it is an input.
 #include "fuzz.hpp"
 
 #include <filesystem>

@@ -69,7 +69,7 @@ void cockroach10790(bool mended) {
   s->cancelled.set();
 }
 
-// A transaction starts a fiber that waits for the end of its context. Nobody ends the context.
+// A transaction starts a fiber that waits for the end of its context. No code ends the context.
 void cockroach13197(bool mended) {
   const auto done = std::make_shared<event>();
   go([=] { done->wait(); });
@@ -92,7 +92,7 @@ void cockroach13755(bool mended) {
   static_cast<void>(s->ended.receive());
 }
 
-// The receiver of events stops at the stop signal, and the sender may be in its send by then.
+// The receiver of events stops at the stop signal, while the sender may be in its send.
 void cockroach1462(bool mended) {
   struct state {
     token events;
@@ -121,7 +121,7 @@ void cockroach1462(bool mended) {
   s->workers.wait();
 }
 
-// A read lock inside of a read lock: a writer that comes in between waits for the first, and the second for the writer.
+// A read lock inside of a read lock: a writer in between waits for the first, and the second for the writer.
 void cockroach16167(bool mended) {
   const auto m = std::make_shared<shared_mutex>();
   wait_group all;
@@ -209,7 +209,7 @@ void cockroach25456(bool mended) {
     static_cast<void>(draining.receive());
 }
 
-// The outbox ends at its start, and does not say so to those that push rows.
+// The outbox ends at its start, and does not notify the fibers that push rows.
 void cockroach35073(bool mended) {
   struct state {
     token rows{2};

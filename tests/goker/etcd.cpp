@@ -34,7 +34,7 @@ void etcd6708(bool mended) {
   const std::shared_lock request(client);
 }
 
-// A request for the status finds nobody when the node has stopped.
+// A request for the status has no receiver after the node has stopped.
 void etcd6857(bool mended) {
   struct node {
     token status;
@@ -77,7 +77,7 @@ void etcd6873(bool mended) {
   b->done.wait();
 }
 
-// A connection is torn down under the lock of the balancer, which is told of it over a channel.
+// A connection is torn down under the lock of the balancer, and the balancer is notified over a channel.
 void etcd7443(bool mended) {
   struct balancer {
     explicit balancer(std::size_t room) : notices(room) {}

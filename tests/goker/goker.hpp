@@ -1,8 +1,8 @@
 #pragma once
 
-// Real concurrency bugs of Go programs, as small programs of this library: the structure of each bug, not its code. Names,
-// numbers and causes are those of GoKer, a part of GoBench (Yuan, Li, Lu, Liu, Li and Xue, CGO 2021); the number is that of
-// the issue or change in the project. Each program has a mended twin.
+// Real concurrency bugs of Go programs, as small programs of this library: the structure of each bug, not its code.
+// Names, numbers and causes are from GoKer, a part of GoBench (Yuan, Li, Lu, Liu, Li and Xue, CGO 2021). The number is
+// the issue or change of the project. Each program has a corrected twin.
 
 #include <ulexite.hpp>
 
@@ -30,13 +30,13 @@ std::span<const bug> kubernetes();
 std::span<const bug> moby();
 std::span<const bug> others();
 
-// A fiber that nobody joins, as Go's.
+// A fiber that is not joined, as in Go.
 template <class F>
 void go(F&& function) {
   spawn(std::forward<F>(function)).detach();
 }
 
-// A channel of which only the end, or a mere token, is of interest.
+// A channel that is only closed, or passes only tokens.
 using token = channel<int>;
 
 using lock = std::lock_guard<mutex>;

@@ -44,7 +44,7 @@ void grpc1353(bool mended) {
   all.wait();
 }
 
-// The watcher waits for addresses that nobody sends any more, and never says that it has none.
+// The watcher waits for addresses that are no longer sent, and never reports that it has none.
 void grpc1424(bool mended) {
   struct connection {
     token addresses;
@@ -62,7 +62,7 @@ void grpc1424(bool mended) {
   watcher.wait();
 }
 
-// Keep-alive waits under the lock to be awakened by one that needs the lock.
+// Keep-alive waits, with the lock held, for a wake by a fiber that needs the lock.
 void grpc1460(bool mended) {
   struct transport {
     mutex m;
@@ -107,7 +107,7 @@ void grpc3017(bool mended) {
   all.wait();
 }
 
-// The caller returns at the stop, and the last call has nobody to give its answer to.
+// The caller returns at the stop, and the last call has no receiver for its answer.
 void grpc660(bool mended) {
   struct client {
     explicit client(std::size_t room) : answers(room) {}

@@ -174,7 +174,7 @@ void kubernetes30872(bool mended) {
   all.wait();
 }
 
-// A watcher first sends what it has, and nobody receives that after the stop.
+// A watcher first sends its events, and no fiber receives them after the stop.
 void kubernetes38669(bool mended) {
   struct watcher {
     token input, results;
@@ -194,7 +194,7 @@ void kubernetes38669(bool mended) {
   w->input.close();
 }
 
-// A request that comes after its time limit has nobody to give its answer to.
+// A request that ends after its time limit has no receiver for its answer.
 void kubernetes5316(bool mended) {
   const auto answers = std::make_shared<token>(mended ? 1 : 0);
   go([=] {
@@ -202,10 +202,10 @@ void kubernetes5316(bool mended) {
     answers->send(1);
   });
   select(on_receive(*answers), after(1ms));
-  this_fiber::sleep_for(5ms);  // by then it has ended, or never will
+  this_fiber::sleep_for(5ms);  // after this time it has ended, or never will
 }
 
-// Two queues under one read lock: one that is empty is waited for with the lock held, and a writer wants it.
+// Two queues under one read lock. A fiber waits for the empty one with the lock held, and a writer wants the lock.
 void kubernetes58107(bool mended) {
   struct queue {
     mutex m;
@@ -271,7 +271,7 @@ void kubernetes62464(bool mended) {
   all.wait();
 }
 
-// A frame is written under the lock, into a channel that is full; the one that would empty it wants the lock.
+// A frame is written under the lock, into a full channel. The fiber that would empty it wants the lock.
 void kubernetes6632(bool mended) {
   struct connection {
     mutex writing;

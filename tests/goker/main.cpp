@@ -1,4 +1,4 @@
-// goker                               each bug is found within 1,000 schedules, and its mended twin passes them all
+// goker                               each bug is found within 1,000 schedules, and its corrected twin passes them all
 // goker NAME                          the report of one
 // goker list                          the names
 // goker median NAME                   in which schedule one is found, in the median of some seeds
@@ -41,7 +41,8 @@ ux::testing::exploration explore(const bug& which, bool mended, std::uint64_t se
   return ux::testing::find_failure(options, [&] { which.run(mended); });
 }
 
-// One run on real workers: does it fail, hang or leave fibers? Then its runtime stays as it is: the process ends next.
+// One run on real workers: whether it fails, hangs or leaves fibers. Then its runtime stays as it is: the process ends
+// next.
 bool fails_for_real(const bug& which, std::size_t workers) {
   bool failed = false;
   auto rt = std::make_unique<ux::runtime>(ux::runtime_options{
@@ -60,7 +61,7 @@ bool fails_for_real(const bug& which, std::size_t workers) {
   return true;
 }
 
-// Real runs one after the other. Prints the number of the one that failed, or 0.
+// Real runs one after the other. Prints the number of the failed run, or 0.
 int stress(const bug& which, std::chrono::seconds time, std::size_t workers) {
   const auto begin = std::chrono::steady_clock::now();
   for (std::size_t runs = 1; std::chrono::steady_clock::now() - begin < time; ++runs)

@@ -35,7 +35,7 @@ void moby21233(bool mended) {
   t->released.set();
 }
 
-// The wait for all plugins stands inside of the loop that starts them.
+// The wait for all plugins is inside of the loop that starts them.
 void moby25384(bool mended) {
   const auto group = std::make_shared<wait_group>();
   group->add(2);
@@ -103,7 +103,7 @@ void moby28462(bool mended) {
   all.wait();
 }
 
-// A wait for a condition of which nobody tells.
+// A wait for a condition that is never notified.
 void moby29733(bool mended) {
   struct plugins {
     mutex m;
@@ -124,7 +124,7 @@ void moby29733(bool mended) {
   all.wait();
 }
 
-// The error of an activation is noted without telling those that wait.
+// The error of an activation is stored without a notification of the waiters.
 void moby30408(bool mended) {
   struct manifest {
     mutex m;

@@ -56,7 +56,7 @@ void istio16224(bool mended) {
   all.wait();
 }
 
-// An agent leaves when no process is active, and a second that was started reports to nobody.
+// An agent leaves when no process is active, and a second one that was started has no receiver for its report.
 void istio17860(bool mended) {
   struct agent {
     explicit agent(std::size_t room) : statuses(room) {}
@@ -109,7 +109,8 @@ void istio18454(bool mended) {
   all.wait();
 }
 
-// Two requests hold the only places, each waits for its lock, and the one that would unlock them waits for an answer.
+// Two requests hold the only places, and each waits for its lock. The request that would unlock them waits for an
+// answer.
 void serving2137(bool mended) {
   struct breaker {
     counting_semaphore<> places{1};
@@ -141,7 +142,7 @@ void serving2137(bool mended) {
   all.wait();
 }
 
-// A mapping is cleared under its lock, and tells of it by a function that takes the lock.
+// A mapping is cleared under its lock, and reports this by a function that takes the lock.
 void syncthing4829(bool mended) {
   mutex mapping;
   const auto notify = [&] { const lock held(mapping); };

@@ -102,7 +102,7 @@ std::initializer_list<hang> hangs_of_groups() {
        {"circle: fiber #", "for the end of fiber #", "which waits", "for the end of fiber #"}},
       {"scope_waits_for_a_dead_partner",
        scope_waits_for_a_dead_partner,
-       {"\"main\": waits", "for wait_group 0x", "\"consumer\": waits", "to receive"}},
+       {"\"main\": waits", "for the fibers of task_group 0x", "\"consumer\": waits", "to receive"}},
       {"wait_group_without_done", wait_group_without_done, {"\"main\": waits", "for wait_group 0x"}},
       {"context_keeps_a_fiber",
        context_keeps_a_fiber,

@@ -14,7 +14,7 @@ struct hang {
   const char* name;
   void (*run)(runtime& rt);  // on a plain thread; does not return, or throws errc::deadlock
   std::initializer_list<const char*> words;
-  bool outside = false;  // a dump tells of it, since others than fibers could end it
+  bool outside = false;  // a dump reports it, because not only fibers could end it
 };
 
 // The hangs of each file.

@@ -1,5 +1,5 @@
-// hangs NAME: runs a hang in a child process, and looks for its words in what the child reports by itself, or when it
-// is asked for a dump. hangs without a name lists them.
+// hangs NAME: runs a hang in a child process, and looks for its words in the child's report. The child reports by
+// itself, or on a request for a dump. hangs without a name lists them.
 
 #include "hang.hpp"
 
@@ -35,8 +35,8 @@ constexpr int bound = 60'000;  // ms, for a machine under load
   std::_Exit(0);
 }
 
-// All of the words, in this order? One that begins with the name of a fiber may come anywhere: the order of waits that
-// began at the same time is open.
+// Whether the report has all of the words, in this order. A word that begins with the name of a fiber may be anywhere,
+// because the order of waits that began at the same time is open.
 bool has_words(const std::string& report, const hang& which) {
   std::size_t at = 0;
   for (const char* const word : which.words) {

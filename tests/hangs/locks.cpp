@@ -1,4 +1,4 @@
-// Hangs at locks: the mutex's holder is known, so the report names who keeps whom waiting.
+// Hangs at locks: the mutex's holder is known, so the report names holder and waiter.
 
 #include "hang.hpp"
 
@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// `count` fibers, each of which takes the mutex of its number and then that of the next.
+// `count` fibers. Each takes the mutex of its number, and then the next mutex.
 void lock_in_a_circle(runtime& rt, std::size_t count) {
   rt.run([count] {
     std::vector<mutex> mutexes(count);
@@ -92,7 +92,7 @@ void lost_notify(runtime& rt) {
     mutex guard;
     condition_variable changed;
     bool ready = false;
-    changed.notify_one();  // before anybody waits
+    changed.notify_one();  // before any fiber waits
     std::unique_lock lock(guard);
     changed.wait(lock, [&] { return ready; });
   });

@@ -98,7 +98,7 @@ void stuck_worker(runtime& rt) {
   int ends[2];
   char room = 0;
   if (::pipe(ends) == 0) static_cast<void>(::read(ends[0], &room, 1));
-  std::_Exit(1);  // it must not return, though a signal asks the thread where it stands
+  std::_Exit(1);  // it must not return, although a signal asks the thread for its position
 }
 
 void told_of_a_hog(runtime&) {

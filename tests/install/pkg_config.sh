@@ -26,8 +26,7 @@ else
   libraries=$(pkg-config --libs ulexite)
 fi
 set -x
-# The headers bear the warnings that a strict project turns into errors.
-# shellcheck disable=SC2086
+# The headers compile with the warnings that a strict project turns into errors. shellcheck disable=SC2086
 "$compiler" -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Werror \
   $flags "$source" -o "$folder/consume" $libraries
 "$folder/consume"

@@ -1,11 +1,11 @@
-// The biased lock under Relacy: one holder at a time, who sees what the last one wrote, while a worker comes by its
-// bias and loses it again.
+// The biased lock under Relacy. There is one holder at a time, and it sees the writes of the last one. A worker gets
+// the bias and loses it again.
 //
 // MUTANT: a_no_light_fence    the favoured worker does not see that its bias was taken away
-// MUTANT: a_no_heavy_fence    the other does not see the favoured worker inside
-// MUTANT: b_not_released      the next holder does not see what the last one wrote
+// MUTANT: a_no_heavy_fence    another thread does not see the favoured worker inside
+// MUTANT: b_not_released      the next holder does not see the last holder's writes
 // MUTANT: b_not_acquired
-// MUTANT: not_exchanged       two others are inside
+// MUTANT: not_exchanged       two other threads are inside
 
 #include <ulexite/base/biased_lock.hpp>
 
@@ -21,7 +21,7 @@ using atomics =
                                            model::by<mutation::b_not_acquired, model::acquire_is_relaxed>,
                                            model::by<mutation::not_exchanged, model::exchange_is_load_and_store>>>;
 
-// The bias is given after two times in a row, to two workers in turn; a plain thread never gets it.
+// The bias is given after two locks in a row, to two workers alternately. A plain thread never gets it.
 struct biases_come_and_go : rl::test_suite<biases_come_and_go, 3> {
   static constexpr unsigned plain = 2;
 

@@ -1,15 +1,15 @@
-// A fork under Relacy: its function is called exactly once, by somebody who sees what the fiber that forked wrote
-// before; that fiber goes on only when it has been called, and nobody looks at the branch then. Deque, news and wait
-// word are those that ship.
+// A fork under Relacy. Its function is called exactly once, by a thread that sees the earlier writes of the forking
+// fiber. The forking fiber continues only after the call. Then no thread reads the branch. The deque, the branch's fate
+// and the wait word are the shipped ones.
 //
-// MUTANT: a_not_released       the fiber that forked does not see the new fiber
+// MUTANT: a_not_released       the forking fiber does not see the new fiber
 // MUTANT: a_not_acquired       the same from the other end
 // MUTANT: not_exchanged        taker and waiter miss each other
 // MUTANT: no_light_fence       owner and thief both take the branch
 // MUTANT: no_heavy_fence       the same
-// MUTANT: told_too_early       the new fiber is told of before it is made
-// MUTANT: looked_at_afterwards the taker looks at the branch after it has told
-// MUTANT: not_prepared         the wait is entered before the word is prepared
+// MUTANT: told_too_early       the fate is published before the new fiber is made
+// MUTANT: looked_at_afterwards the taker reads the branch after it has published the fate
+// MUTANT: not_prepared         the waiter is stored before its word is prepared
 
 #include <ulexite/runtime/fork/branch_fate.hpp>
 #include <ulexite/runtime/queue/deque.hpp>
@@ -46,7 +46,7 @@ using ulexite::detail::deque_order;
 constexpr std::uintptr_t given_back = 1, as_fiber = 3;
 
 struct branch {
-  rl::var<int> frame;  // of the fiber that forked: read by a taker, written once the branch is over
+  rl::var<int> frame;  // of the forking fiber: read by a taker, written after the branch has ended
   rl::var<int> fiber;  // made by the taker
   ulexite::detail::branch_fate<agent, news_atomics> fate;
   int calls = 0;
@@ -69,7 +69,7 @@ struct branch {
     if (agent* const waiter = fate.publish(what)) waiter->resume();
   }
 
-  // The fiber that forked, when it could not take the branch back.
+  // The forking fiber, when it could not take the branch back.
   void wait(agent& self) {
     const bool waits = fate.known() == 0 && fate.wait_for(self);
     if (waits && mutant == mutation::not_prepared) self.word.prepare();
@@ -86,13 +86,13 @@ struct branch {
   void over() { frame($) = 2; }
 };
 
-// The fiber forks twice on its worker, the second inside the first's, and then stays there, or leaves for another
-// worker (thread 2), while its own goes on to take branches. Thread 1 steals.
+// The fiber forks twice on its worker, the second time inside the first branch. Then it stays there, or moves to
+// another worker (thread 2), while its old worker takes branches. Thread 1 steals.
 struct each_is_called_once : rl::test_suite<each_is_called_once, 3> {
   branch branches[2];
   ulexite::detail::deque<branch, 2, deque_order::last_in_first_out, deque_atomics> forks;
   agent forker;
-  atomics::atomic<int> left{0};  // 1: the fiber goes on on the other worker; 2: it stayed
+  atomics::atomic<int> left{0};  // 1: the fiber continues on the other worker; 2: it stayed
 
   void thread(unsigned id) {
     switch (id) {
@@ -116,7 +116,7 @@ struct each_is_called_once : rl::test_suite<each_is_called_once, 3> {
       return;
     }
     left.store(2, rl::mo_release);
-    // While the fiber was away for a moment, its worker has taken one.
+    // The fiber was suspended for a moment, and its worker has taken a branch.
     if (rl::rand(2))
       if (branch* const taken = rl::rand(2) ? forks.pop_bottom() : forks.pop_oldest()) taken->start();
     for (int i : {1, 0}) {

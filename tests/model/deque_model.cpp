@@ -1,8 +1,7 @@
-// The run queue under Relacy: every item is taken exactly once, by a taker that sees what the pusher wrote into it.
+// The run queue under Relacy: every item is taken exactly once, by a taker that sees the pusher's writes to it.
 //
-// Pairing D (a slot is filled again only after its taker has read it) is beyond the tool, see relacy_atomics.hpp: in
-// C++20 a taker's load of the slot is sequenced before its release of top_, which the push that reuses the slot
-// acquires.
+// Relacy cannot check pairing D (a slot is filled again only after its taker has read it), see relacy_atomics.hpp. It
+// holds in C++20: a taker loads the slot before its release of top_. The push that reuses the slot acquires top_.
 //
 // MUTANT: a_not_released     bottom_ is stored relaxed
 // MUTANT: a_not_acquired     top_ and bottom_ are loaded relaxed
@@ -10,7 +9,7 @@
 // MUTANT: b_no_heavy_fence   the same
 // MUTANT: c_not_exchanged    two takers succeed
 // MUTANT: f_not_fenced       the pusher of an item does not see the sleeper that does not see the item
-// MUTANT: f_not_seq_cst      the sleeper's look at the deque is not ordered after its announcement
+// MUTANT: f_not_seq_cst      the sleeper's read of the deque is not ordered after its announcement
 
 #include <ulexite/runtime/queue/deque.hpp>
 
@@ -66,8 +65,8 @@ struct items {
   }
 };
 
-// Fibers. The owner pushes more than the ring holds, pops and evicts; one thief steals halves and is robbed of them by
-// the other, which also pops from the owner.
+// Fibers. The owner pushes more than the ring holds, pops and evicts. One thief steals halves. The other thief steals
+// from the first one, and pops from the owner.
 template <std::size_t Capacity>
 struct fibers_are_taken_once : rl::test_suite<fibers_are_taken_once<Capacity>, 3> {
   static constexpr int count = 6;
@@ -108,8 +107,8 @@ struct fibers_are_taken_once : rl::test_suite<fibers_are_taken_once<Capacity>, 3
   }
 };
 
-// Forks. The owner pushes, and pops at the bottom or the top, with few items so that it often meets a thief at the last
-// one. A thief stops early now and then: so that the other meets the owner alone.
+// Forks. The owner pushes, and pops at the bottom or the top. There are few items, so it often meets a thief at the
+// last one. Sometimes a thief stops early, so that the other one meets the owner alone.
 struct forks_are_taken_once : rl::test_suite<forks_are_taken_once, 3> {
   static constexpr int count = 4;
 
@@ -138,8 +137,8 @@ struct forks_are_taken_once : rl::test_suite<forks_are_taken_once, 3> {
   }
 };
 
-// What may_have_items answers to one that has announced itself: never false for an item whose pusher has not seen the
-// announcement. Whether a worker may go to sleep rests on that (idle.hpp A).
+// The answer of may_have_items to a sleeper that has announced itself. It is never false for an item if the item's
+// pusher has not seen the announcement. The sleep of a worker depends on that (idle.hpp A).
 struct no_item_is_overlooked : rl::test_suite<no_item_is_overlooked, 2> {
   item only;
   ulexite::detail::deque<item, 2, deque_order::first_in_first_out, fencing_atomics> ring;

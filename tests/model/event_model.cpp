@@ -1,7 +1,7 @@
-// The event under Relacy: the text that ships. A wait ends when the event is set, sees what was written before, and the
-// event may be destroyed then, though the set() that ended the wait has not returned.
+// The event under Relacy: the text that ships. A wait ends when the event is set, and sees the earlier writes. Then the
+// event may be destroyed, although the set() that ended the wait has not returned.
 //
-// MUTANT: a_not_released   a wait does not see what was written before set
+// MUTANT: a_not_released   a wait does not see the writes before set
 // MUTANT: a_not_acquired   the same from the other end
 // MUTANT: silent_set       set wakes no waiter
 //   sync/event.cpp: queue_.claim_all(woken); =>
@@ -9,10 +9,10 @@
 //   sync/event.cpp: if (word & waited_bit) return set_and_wake(); =>
 // MUTANT: not_marked       a waiter does not announce itself
 //   sync/event.cpp: !word_.compare_exchange_weak(word, word | waited_bit, => !word_.compare_exchange_weak(word, word,
-// MUTANT: taken_for_over   a wait that finds the event set leaves, although set is still inside
+// MUTANT: taken_for_over   a wait that finds the event set returns, although set is still inside
 //   sync/event.cpp: if (word_.load(std::memory_order_acquire) == set_bit) {  // A => if (is_set()) {
 //   sync/event.cpp: queue_.claim_all(woken); => queue_.claim_all(woken); model::pause_by_chance();
-// MUTANT: left_linked      a waiter whose time is over leaves its node in the queue
+// MUTANT: left_linked      a waiter that has timed out leaves its node in the queue
 //   sync/wait/wait_queue.hpp: if (node.linked()) intrusive_list<wait_node>::remove(node); =>
 //   sync/event.cpp: detail::wait_node node(self); => auto& node = model::left_behind<detail::wait_node>(self);
 
@@ -81,7 +81,7 @@ struct set_once : rl::test_suite<set_once, 4> {
   }
 };
 
-// A question and its answer: the one that answers resets the first event, and two wait for the second.
+// A question and its answer. The answering thread resets the first event, and two threads wait for the second.
 struct set_and_reset : rl::test_suite<set_and_reset, 3> {
   model::fiber fibers[3];
   ulexite::event asked, answered;

@@ -1,4 +1,5 @@
-// The flag around the switch under Relacy: whoever resumes a fiber sees its saved context, and nobody resumes it twice.
+// The flag around the switch under Relacy. A thread that resumes a fiber sees its saved context. No fiber is resumed
+// twice.
 //
 // MUTANT: a_not_released     saved does not publish the context
 // MUTANT: a_not_acquired     resume does not see it
@@ -69,7 +70,7 @@ struct passed_from_thread_to_thread : rl::test_suite<passed_from_thread_to_threa
   }
 };
 
-// A resumer whose reference came without any order, perhaps too early: it is told so, or sees the context.
+// A thread that got its reference without any order, perhaps too early: resume() fails, or the thread sees the context.
 struct told_so_or_sees_the_context : rl::test_suite<told_so_or_sees_the_context, 2> {
   fiber passed;
 

@@ -1,34 +1,33 @@
-// The mutex and its condition variable under Relacy: the text that ships. There is one owner at a time, which sees what
-// the last one wrote; no waiter sleeps for ever, and no notification is lost. Chance decides what the text decides by
-// the clock.
+// The mutex and its condition variable under Relacy: the text that ships. There is one owner at a time, and it sees the
+// last owner's writes. No waiter sleeps for ever, and no notification is lost. Chance replaces the clock.
 //
-// MUTANT: a_not_released      the next owner does not see what the last one wrote (of the word alone)
+// MUTANT: a_not_released      the next owner does not see the last owner's writes (by the word alone)
 // MUTANT: a_not_acquired      the same from the other end
 // MUTANT: a_not_exchanged     two take the free mutex
-// MUTANT: marked_late         admit looks whether the mutex is free, and sets the mark when it has queued the others
+// MUTANT: marked_late         admit checks whether the mutex is free, and sets the mark after it has queued the others
 //   sync/mutex.cpp: word_.fetch_or(contended_bit, std::memory_order_relaxed);  // lock and unlock => word_.load(std::memory_order_relaxed);  //
 //   sync/mutex.cpp: owned = result != detail::claim_result::lost;\n  } => owned = result != detail::claim_result::lost;\n  }\n  word_.fetch_or(contended_bit, std::memory_order_relaxed);
-// MUTANT: hand_over_unguarded handed_over is read without the guard, by a waiter that is claimed and not asleep
+// MUTANT: hand_over_unguarded handed_over is read without the guard, by a waiter that was claimed before its sleep
 //   sync/mutex.cpp: guard_.lock();\n    if (waiter.handed_over || => const bool mine = waiter.handed_over;\n    guard_.lock();\n    if (mine ||
-// MUTANT: queue_forgotten     a contended unlock does not look at the queue
+// MUTANT: queue_forgotten     a contended unlock does not read the queue
 //   sync/mutex.cpp: const detail::claimed_wait next = queue_.claim_oldest(); => const detail::claimed_wait next; woken = true;
-// MUTANT: mark_forgotten      nor does an unlock after one that woke one of two
+// MUTANT: mark_forgotten      the same for an unlock after another one has woken one of two waiters
 //   sync/mutex.cpp: next | (word & contended_bit), => next,
-// MUTANT: left_linked         a waiter whose time is over does not unlink its node
+// MUTANT: left_linked         a waiter that has timed out does not unlink its node
 //   sync/mutex.cpp: != detail::wake_reason::notified) {\n      forget(waiter); => != detail::wake_reason::notified) {
 //   sync/mutex.cpp: detail::mutex_waiter waiter(self); => auto& waiter = model::left_behind<detail::mutex_waiter>(self);
-// MUTANT: notification_lost   a wait that a notification and the timer end forgets the notification
+// MUTANT: notification_lost   a wait that was notified and has timed out forgets the notification
 //   sync/condition_variable.cpp: if (node.notified) return std::cv_status::no_timeout; =>
-// MUTANT: given_up_early      a mutex that was given up is still touched, when its next owner may have destroyed it
+// MUTANT: given_up_early      an unlock reads the mutex after its release, when the next owner may have destroyed it
 //   sync/mutex.cpp: if (give_to(0, woken)) return; => if (give_to(0, woken)) return (void)word_.load(std::memory_order_relaxed);
-// MUTANT: awake_counted       a waiter that was claimed while awake is taken for one that was woken
+// MUTANT: awake_counted       a waiter that was claimed while awake counts as woken
 //   sync/mutex.cpp: woken = next.who != nullptr; => woken = true;
 //   sync/mutex.cpp: if (give_to(0, woken)) return; => model::pause_by_chance(); if (give_to(0, woken)) return;
-// MUTANT: wait_not_prepared   a notifier that comes before the switch finds no wait to claim
+// MUTANT: wait_not_prepared   a notifier before the switch finds no wait to claim
 //   sync/condition_variable.cpp: self.word.prepare();\n =>
 //   sync/condition_variable.cpp: of.unlock(); => of.unlock(); self.word.prepare();
 //
-// EDIT: what the guards of the two guard
+// EDIT: the fields under the two guards
 //   sync/wait/mutex_waiter.hpp: bool handed_over = false; => model::checked<bool> handed_over = false;
 //   sync/wait/mutex_waiter.hpp: bool sent_to_mutex = false; => model::checked<bool> sent_to_mutex = false;
 //   sync/condition_variable.hpp: bool notified = false; => model::checked<bool> notified = false;
@@ -66,7 +65,7 @@ using detail_orders = model::orders;
 using namespace std::chrono_literals;
 using locked = std::unique_lock<ulexite::mutex>;
 
-// What the mutex guards.
+// The variable that the mutex guards.
 struct guarded {
   rl::var<int> count;
   int inside = 0, entries = 0;
@@ -80,7 +79,7 @@ struct guarded {
   }
 };
 
-// Three lock, now and then with a time limit, or only if they need not wait. The last of all destroys it.
+// Three threads lock, sometimes with a time limit, or only if they do not have to wait. The last thread destroys it.
 struct one_owner_at_a_time : rl::test_suite<one_owner_at_a_time, 4> {
   std::optional<ulexite::timed_mutex> m;
   model::fiber fibers[3];
@@ -122,8 +121,8 @@ struct one_owner_at_a_time : rl::test_suite<one_owner_at_a_time, 4> {
   }
 };
 
-// One item for two that wait, one of them with a time limit, or to be cancelled. The one that takes it brings the next,
-// which is the last.
+// There is one item for two waiters. One of them has a time limit or will be cancelled. The thread that takes the item
+// adds the next one, which is the last.
 struct no_notification_is_lost : rl::test_suite<no_notification_is_lost, 4> {
   ulexite::mutex m;
   ulexite::condition_variable changed;
@@ -157,7 +156,7 @@ struct no_notification_is_lost : rl::test_suite<no_notification_is_lost, 4> {
     }
     fibers[id].finish();
   }
-  // False if the waiting was over first. Only waits with a time limit may be cancelled.
+  // False if the wait ended first. Only waits with a time limit may be cancelled.
   bool take(bool bounded) {
     locked lock(m);
     data.use();

@@ -1,4 +1,4 @@
-// The run slot under Relacy: each item that was put there is taken exactly once, by one that sees it.
+// The slot under Relacy: each item that was put there is taken exactly once, by a thread that sees it.
 //
 // MUTANT: a_not_released     a raider does not see the item
 // MUTANT: b_no_light_fence   the owner does not see the raid

@@ -1,7 +1,8 @@
-// The gate of a runtime under Relacy: nobody publishes in a runtime that has gone, and its end sees what was published.
+// The gate of a runtime under Relacy. No thread publishes in a runtime that has ended, and its end sees all that was
+// published.
 //
 // MUTANT: seq_cst_is_acq_rel  a thread does not see the gate shut, and is not seen inside
-// MUTANT: release_is_relaxed  the runtime ends while it does not see what was published
+// MUTANT: release_is_relaxed  the runtime ends without seeing all that was published
 
 #include <ulexite/runtime/task/outside_gate.hpp>
 
@@ -16,7 +17,7 @@ using atomics =
 
 struct publish_and_end : rl::test_suite<publish_and_end, 3> {
   ulexite::detail::basic_outside_gate<atomics> gate;
-  rl::var<int> published[2];  // goes with the runtime
+  rl::var<int> published[2];  // destroyed with the runtime
   bool gone = false;
 
   void before() { published[0]($) = published[1]($) = 0; }

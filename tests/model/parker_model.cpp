@@ -1,18 +1,18 @@
-// The parker under Relacy, with two workers that go about as scheduler.cpp's do, and two outside threads that publish.
-// No property is stated but that every job is run: the jobs wait for each other, so if one lies while a worker sleeps
-// that could take it, all block, which Relacy reports as a deadlock. The last job stops the workers, and all must get
-// out.
+// The parker under Relacy, with two workers that act as in scheduler.cpp, and two outside threads that publish. The
+// only property is that every job is run. The jobs wait for each other. So if a job waits while a worker sleeps that
+// could take it, all threads block, and Relacy reports a deadlock. The last job stops the workers, and all threads must
+// end.
 //
 // MUTANT: no_fence            a publisher reads the idle word without a fence
-// MUTANT: ring_not_seq_cst    the sleeper's look at the queues is not ordered after its announcement
-// MUTANT: no_recheck          a worker does not look once more before it sleeps
-// MUTANT: no_last_check       the last searcher does not look once more
-// MUTANT: no_failed_start_check   nobody looks once more after a refused start
-// MUTANT: unannounced_move    jobs go from queue to queue without a notify
-// MUTANT: wake_not_sticky     a wake of the event loop is lost if nobody is in it yet
-// MUTANT: no_own_recheck      a worker does not look once more for what only it can do
-// MUTANT: surplus_sleeps      a worker that is one too many goes to sleep instead of leaving
-// MUTANT: silent_retirement   a worker that is one too many leaves its work to the others without a notify
+// MUTANT: ring_not_seq_cst    the sleeper's check of the queues is not ordered after its announcement
+// MUTANT: no_recheck          a worker does not check once more before it sleeps
+// MUTANT: no_last_check       the last searcher does not check once more
+// MUTANT: no_failed_start_check   no thread checks once more after a refused start
+// MUTANT: unannounced_move    jobs move from queue to queue without a notify
+// MUTANT: wake_not_sticky     a wake of the event loop is lost if no thread is in it yet
+// MUTANT: no_own_recheck      a worker does not check once more for work that only it can do
+// MUTANT: surplus_sleeps      a surplus worker goes to sleep instead of leaving
+// MUTANT: silent_retirement   a surplus worker leaves its work to the others without a notify
 
 #include <ulexite/runtime/park/parker.hpp>
 #include <ulexite/runtime/queue/deque.hpp>
@@ -39,7 +39,7 @@ constexpr auto mutant = mutation::ULEXITE_MUTANT;
 
 using policy = model::relacy_parking<model::orders_of<mutant, model::by<mutation::no_fence, model::no_fence>>>;
 
-// What a mutant takes away.
+// The step that a mutant omits.
 constexpr bool rechecks = mutant != mutation::no_recheck;
 constexpr bool last_checks = mutant != mutation::no_last_check;
 constexpr bool failed_start_checks = mutant != mutation::no_failed_start_check;
@@ -53,7 +53,7 @@ constexpr int workers = 2, threads = 4;
 
 struct job {
   job* pushes = nullptr;     // to the queue of the worker that runs this one, first
-  job* waits_for = nullptr;  // then: keeps the worker until that one is done
+  job* waits_for = nullptr;  // then: keeps the worker until that job is done
   rl::var<int> published;
   int runs = 0;
   bool done = false;
@@ -66,11 +66,11 @@ struct worker : ulexite::detail::basic_worker_slot<policy> {
   ulexite::detail::deque<job, 4, ulexite::detail::deque_order::first_in_first_out, ring_policy> ring;
   bool started = false;
   bool recalled = false;              // from the bench
-  job* ready = nullptr;               // what the event loop brought
-  policy::atomic<job*> own{nullptr};  // what only it can do
+  job* ready = nullptr;               // from the event loop
+  policy::atomic<job*> own{nullptr};  // work that only it can do
 };
 
-// The runtime around the parker: what core and scheduler are to it. A scenario derives from it.
+// The runtime around the parker, in place of runtime_state and scheduler. A scenario derives from it.
 struct runtime_model {
   using parker_type = ulexite::detail::parker<runtime_model, policy>;
   using worker_slot = parker_type::worker_slot;
@@ -78,7 +78,7 @@ struct runtime_model {
 
   parker_type parker{*this, workers};
   worker pool[workers];
-  int threads_started = 0;  // guarded by the parker's mutex, as core's
+  int threads_started = 0;  // guarded by the parker's mutex, as in worker_threads
   int refusals = 0;         // starts that the machine will refuse once one worker runs; guarded by the parker's mutex
   policy::atomic<bool> suspended{false};
   policy::atomic<bool> surplus{false};
@@ -101,9 +101,9 @@ struct runtime_model {
   int left = 0;
   bool over = false;
 
-  bool blind[threads] = {};  // by thread: any_work lies
+  bool blind[threads] = {};  // by thread: any_work returns false
 
-  // A random schedule never leaves a thread standing for long where it counts. This does.
+  // A random schedule hardly ever stops a thread for long at the critical place. This does.
   static void dawdle() {
     if (rl::rand(2))
       for (unsigned turns = rl::rand(100); turns > 0; --turns) policy::pause(0);
@@ -111,7 +111,8 @@ struct runtime_model {
 
   // ---- the parker's host ----
 
-  // The rings first: the look at the shared queue begins with a fence here, which would hide that theirs lacks one.
+  // The rings first. The check of the shared queue begins with a fence here, which would hide that the check of the
+  // rings lacks one.
   bool any_work() {
     if (blind[rl::thread_index()]) return false;
     for (worker& w : pool)
@@ -233,7 +234,7 @@ struct runtime_model {
     return nullptr;
   }
 
-  // Half of the queue, of which all but the first go to the worker's own.
+  // Half of the queue: the first is returned, the others go to the worker's own.
   job* take_injected(worker& self) {
     if (injected_count.load(policy::seq_cst) == 0) return nullptr;
     job* first = nullptr;
@@ -351,7 +352,8 @@ struct outsiders_jobs_depend : scenario<outsiders_jobs_depend> {
   }
 };
 
-// A batch, the first of which keeps its worker until the second, which the worker moved to its own queue, has been run.
+// A batch of two. The first job keeps its worker until the second has been run. The worker has moved the second to its
+// own queue.
 struct batch_is_shared : scenario<batch_is_shared> {
   void before() {
     jobs[0].waits_for = &jobs[1];
@@ -382,7 +384,7 @@ struct start_is_refused : scenario<start_is_refused> {
   }
 };
 
-// A job that the event loop brings, unannounced.
+// A job from the event loop, without an announcement.
 struct event_is_seen : scenario<event_is_seen> {
   void before() {
     jobs[0].pushes = jobs[0].waits_for = &jobs[1];
@@ -397,7 +399,7 @@ struct event_is_seen : scenario<event_is_seen> {
   }
 };
 
-// A job that only the first worker can do, which the other knows nothing of.
+// A job that only the first worker can do; the other does not see it.
 struct own_work_is_done : scenario<own_work_is_done> {
   void before() { left = 3; }
   void publish(unsigned outsider) {
@@ -410,7 +412,7 @@ struct own_work_is_done : scenario<own_work_is_done> {
   }
 };
 
-// One worker leaves, and may be wanted again.
+// One worker leaves, and may be recalled.
 struct width_changes : scenario<width_changes> {
   void before() {
     jobs[0].pushes = &jobs[3];

@@ -1,14 +1,14 @@
-// What a socket's last read tells of the next, under Relacy: the text that ships, with a kernel of two bits. The reader
-// finds all data and the reset, which may come in one edge with the last data, and never waits for an edge that does not
-// come: that would be a deadlock, which Relacy reports.
+// receive_state under Relacy: the text that ships, with a kernel of two bits. It predicts the next read of a socket
+// from the last one. The reader finds all data and the reset, which may arrive in one edge with the last data. It never
+// waits for an edge that does not arrive. That would be a deadlock, and Relacy reports it.
 //
-// MUTANT: a_not_released   a send that took no notice of the read counts as one that came after it
+// MUTANT: a_not_released   a send that did not see the read counts as a later send
 // MUTANT: a_not_acquired   the same from the other end
-// MUTANT: not_counted      a send that began before the last read counts as one after it
+// MUTANT: not_counted      a send that began before the last read counts as a later send
 //   net/receive_state.hpp: & ~known) + one_read; => & ~known);
-// MUTANT: any_read         a read that may have left something counts as one that left nothing
+// MUTANT: any_read         a read that may have left data counts as a read that left none
 //   net/receive_state.hpp: (nothing_left ? drained : unknown) => drained
-// MUTANT: read_suffices    a read that left nothing is taken for the proof that there was no error
+// MUTANT: read_suffices    a read that left no data is taken as proof that there was no error
 //   net/receive_state.hpp: (nothing_left ? drained : unknown) => (nothing_left ? quiet : unknown)
 // MUTANT: asked_late       the writer reads the state after its send
 
@@ -25,7 +25,7 @@ using detail_orders = model::orders_of<mutant, model::by<mutation::a_not_release
 
 #include <ulexite/net/receive_state.hpp>
 
-// A socket as the kernel has it. Its calls order nothing by themselves, so the state's word must.
+// The kernel's socket. Its calls order nothing, so the state's word must.
 class connection {
  public:
   // The peer: so much data, and perhaps a reset, in one edge.
@@ -66,7 +66,7 @@ class connection {
     changed_.notify_all();
   }
 
-  static constexpr int error = 100;  // above that: what is to be read
+  static constexpr int error = 100;  // above that: data to read
 
   model::relacy_atomic<int, model::orders, false> queue_{0};
   model::relacy_mutex mutex_;
@@ -74,8 +74,8 @@ class connection {
   bool edge_ = false;
 };
 
-// The peer sends, and resets with the last data, after them, or once they were read. Reader and writer go about as
-// socket::receive and socket::send do.
+// The peer sends. It resets together with the last data, later, or after they were read. Reader and writer act as
+// socket::receive and socket::send.
 struct finds_all : rl::test_suite<finds_all, 3> {
   connection socket;
   ulexite::detail::receive_state received;

@@ -1,10 +1,10 @@
 #pragma once
 
 // The second half, see relacy_library.hpp: std::atomic inside the library, and fibers that wait. A fiber is a thread of
-// Relacy's that blocks while it is suspended. One that no thread resumes is a deadlock, which Relacy reports.
+// Relacy's that blocks while it is suspended. If no thread resumes it, that is a deadlock, which Relacy reports.
 //
 // Shipped: spin lock, wait word, wait queue, and what they include. Defined here: the functions of suspend.cpp and
-// current.cpp that those declare, step by step. The clock and the kernel are replaced by chance.
+// current.cpp that these files use, step by step. The clock and the kernel are replaced by chance.
 //
 // EDIT: the links of a list, which a lock guards
 //   base/intrusive_list.hpp: list_hook* before = nullptr; => model::checked<list_hook*> before = nullptr;
@@ -38,18 +38,18 @@ using ulexite::detail::claim_result;
 using ulexite::detail::spin_lock;
 using ulexite::detail::wake_reason;
 
-// A node that outlives its frame, for a mutant that leaves it in a queue: the queue stays whole.
+// A node that outlives its frame. For a mutant that leaves it in a queue: the queue stays valid.
 template <class Node>
 Node& left_behind(ulexite::detail::agent& waiter) {
   return *::new (std::malloc(sizeof(Node))) Node(waiter);
 }
 
-// For a mutant that few schedules break: lets others go on first.
+// For a mutant that few schedules break: lets other threads run first.
 inline void pause_by_chance() {
   for (unsigned turns = rl::rand(20); turns > 0; --turns) rl::yield(1, $);
 }
 
-// The clock: by chance more than a mutex's patience goes by. A model may have one of its own.
+// The clock: by chance more than a mutex's patience passes. A model may have its own clock.
 inline std::int64_t time_by_chance() { return 1'000'000'000 + 2'000'000 * std::int64_t(rl::rand(2)); }
 inline std::int64_t (*clock)() = time_by_chance;
 

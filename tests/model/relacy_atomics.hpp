@@ -1,17 +1,17 @@
 #pragma once
 
-// What a protocol class needs to run under Relacy, the race detector: an atomics policy with the names of std_atomics,
-// and with mutex and condition_variable for the parker. Relacy runs the threads of a test as coroutines, chooses the
-// interleaving and which of the values that the memory model allows a load returns, and reports data races on rl::var,
-// deadlocks and failed RL_ASSERTs.
+// The parts with which a protocol class runs under Relacy, the race detector. They are an atomics policy with the names
+// of std_atomics, and mutex and condition_variable for the parker. Relacy runs the threads of a test as coroutines, and
+// chooses the interleaving. For each load it chooses one of the values that the memory model allows. It reports data
+// races on rl::var, deadlocks and failed RL_ASSERTs.
 //
 // Include it after everything else: Relacy redefines new, delete, malloc, assert and more as macros.
 //
-// A mutant that weakens an order is a policy, relacy_atomics<ORDERS>, so that the checked text stays the one that ships.
+// A mutant that weakens an order is a policy, relacy_atomics<ORDERS>, so that the shipped text is checked.
 //
-// What Relacy cannot see: a load that returns a value stored later in the interleaving (so an argument that rests on a
-// load not being delayed beyond a later store needs another proof), and C++20's release sequences, which a later plain
-// store by the same thread no longer continues.
+// Relacy cannot see two things. The first is a load that returns a value stored later in the interleaving. So if an
+// argument needs that a load is not delayed beyond a later store, it needs another proof. The second is C++20's rule
+// for release sequences: a later plain store by the same thread does not continue them.
 
 #include <cstdint>
 #include <mutex>
@@ -27,7 +27,7 @@
 
 namespace model {
 
-// ---- orders, and what a mutant makes of them ----
+// ---- orders, and their weakening by a mutant ----
 
 struct orders {
   static constexpr auto relaxed = rl::mo_relaxed;
@@ -40,12 +40,12 @@ struct orders {
   static constexpr bool light_fences = true;
   static constexpr bool heavy_fences = true;
 };
-// Nothing is published, but by seq_cst.
+// Nothing is published, except by seq_cst.
 struct release_is_relaxed : orders {
   static constexpr auto release = rl::mo_relaxed;
   static constexpr auto acq_rel = rl::mo_acquire;
 };
-// Nothing published is seen, but by seq_cst.
+// Nothing published is seen, except by seq_cst.
 struct acquire_is_relaxed : orders {
   static constexpr auto acquire = rl::mo_relaxed;
   static constexpr auto acq_rel = rl::mo_release;
@@ -58,7 +58,7 @@ struct seq_cst_is_acq_rel : orders {
 struct exchange_is_load_and_store : orders {
   static constexpr bool exchanges_are_atomic = false;
 };
-// load_after_fence is but a load.
+// load_after_fence is only a load.
 struct no_fence : orders {
   static constexpr bool fences = false;
 };
@@ -97,13 +97,13 @@ constexpr rl::memory_order for_failure(rl::memory_order success, rl::memory_orde
 
 // ---- atomics ----
 
-// std::atomic over rl::atomic, which wants to be told the source position. With FenceFirst a seq_cst operation is a
-// full fence and the operation: Relacy keeps the order of seq_cst fences and that of seq_cst operations apart, while
-// C++20 has one order of both, on which the parking protocol rests. The fence is only before: what follows a seq_cst
-// operation may still overtake it, as it may in C++20.
+// std::atomic over rl::atomic. rl::atomic takes the source position as an argument. With FenceFirst a seq_cst operation
+// is a full fence and the operation. The reason: Relacy has one order of seq_cst fences and another of seq_cst
+// operations. C++20 has one order of both, and the parking protocol needs that. The fence is only before the operation.
+// Later operations may still overtake a seq_cst operation, as in C++20.
 template <class T, class Orders, bool FenceFirst>
 class relacy_atomic {
-  // Relacy prints every value: it must not be a character, nor of a type that cannot be printed.
+  // Relacy prints every value: it must not be a character, and its type must be printable.
   static constexpr bool as_int = std::is_enum_v<T> || (std::is_integral_v<T> && sizeof(T) == 1);
   using cell = std::conditional_t<as_int, int, T>;
 
@@ -176,7 +176,7 @@ class relacy_atomic {
   rl::atomic<cell> cell_;
 };
 
-// Which form of load_after_fence is checked: false the fence, true the exchange of ThreadSanitizer builds.
+// The form of load_after_fence to check. False: the fence. True: the exchange of ThreadSanitizer builds.
 inline bool fence_by_exchange = false;
 
 template <class Orders = orders, bool FenceFirst = false>
@@ -194,7 +194,7 @@ struct relacy_atomics : Orders {
     if constexpr (Orders::heavy_fences) rl::atomic_thread_fence(rl::mo_seq_cst, $);
   }
 
-  // Both forms of std_atomics::load_after_fence. Of the exchange, acquire and release must do.
+  // Both forms of std_atomics::load_after_fence. For the exchange, acquire and release must be enough.
   template <class T>
   static T load_after_fence(atomic<T>& word) {
     if constexpr (!Orders::fences) return word.load(rl::mo_relaxed);
@@ -216,7 +216,7 @@ class relacy_mutex {
   rl::mutex mutex_;
 };
 
-// Wakes up for no reason now and then.
+// Sometimes wakes up without a reason.
 class relacy_condition_variable {
  public:
   void notify_one() { condition_.notify_one($); }
@@ -227,7 +227,7 @@ class relacy_condition_variable {
   rl::condition_variable condition_;
 };
 
-// What the parker takes for its Policy.
+// The parker's Policy.
 template <class Orders = orders>
 struct relacy_parking : relacy_atomics<Orders, true> {
   using mutex = relacy_mutex;

@@ -1,11 +1,11 @@
 #pragma once
 
-// What the models of channels, select and forks stand on: fibers that wait, as suspend.cpp has them, and
-// queues of them, as wait_queue.hpp. Wait word and spin lock are those that ship. A fiber is a thread of Relacy's that
-// blocks while it is suspended, so one that nobody resumes is a deadlock, which Relacy reports.
+// The base of the models of channels, select and forks: fibers that wait, as in suspend.cpp, and queues of them, as in
+// wait_queue.hpp. The wait word and the spin lock are the shipped ones. A fiber is a thread of Relacy's that blocks
+// while it is suspended. If no thread resumes it, that is a deadlock, which Relacy reports.
 //
-// Whatever a lock guards, and whatever one thread leaves for another, is an rl::var: Relacy reports accesses that
-// nothing orders. Nodes are members of the test, not of frames: a claimer that comes too late is to be found out.
+// All data under a lock, and all data that one thread leaves for another, are rl::var. Relacy reports accesses to them
+// that nothing orders. Nodes are members of the test, not of frames, so that a claimer that is too late is detected.
 
 #include <ulexite/base/intrusive_list.hpp>
 #include <ulexite/base/spin_lock.hpp>
@@ -32,8 +32,8 @@ struct fibers {
 
     agent() { context_($) = 0; }
 
-    // The timer's thread: claims the wait with a time limit that stands, or is the next to come; none after finish.
-    // Shipped, an event loop does this, also under a lock of its own.
+    // The timer's thread: claims the present or next wait with a time limit; none after finish. In the library an event
+    // loop does this, also under its own lock.
     void fire() {
       bool wake = false;
       {
@@ -108,7 +108,7 @@ struct fibers {
     rl::var<int>* slot = nullptr;
     rl::var<int> result;
 
-    // For the next wait. The one before must have left its queue.
+    // For the next wait. The fiber must have left the queue of the last one.
     void begin(agent& waiter, rl::var<int>* value = nullptr) {
       RL_ASSERT(!this->linked());
       who = &waiter;
@@ -151,7 +151,7 @@ struct fibers {
       touch();
       return nodes_.front();
     }
-    // Takes the oldest, which there is.
+    // Takes the oldest. There must be one.
     claimed_wait claim_front() {
       wait_node* const node = pop();
       const claim_result result = node->who->word.claim(wake_reason::notified);
@@ -174,7 +174,7 @@ struct fibers {
     rl::var<int> guarded_;  // written wherever the links are used
   };
 
-  // The lock held, which is released.
+  // Called with the lock held; releases it.
   static wake_reason wait_in(wait_queue& queue, spin_lock& lock, wait_node& node, cancellable cancellable, timed timed,
                              bool unlinks = true) {
     queue.push(node);

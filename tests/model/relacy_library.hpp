@@ -1,7 +1,7 @@
 #pragma once
 
-// The first half of what puts the library's own text under Relacy: std::atomic, and what needs the real one. A model
-// includes this header, names the orders, includes "relacy_agents.hpp", and then the files that it checks:
+// The first half of the means to run the library's own text under Relacy: std::atomic, and the code that needs the real
+// one. A model includes this header, names the orders, includes "relacy_agents.hpp", and then the files that it checks:
 //
 //   #include "relacy_library.hpp"
 //   enum class mutation { none, a_not_released };
@@ -48,7 +48,7 @@
 
 #include "relacy_atomics.hpp"
 
-// Macros of Relacy's, which the library's text must not meet.
+// Relacy's macros, which the library's text must not see.
 #undef new
 #undef delete
 #undef malloc
@@ -70,7 +70,7 @@ inline void operator delete(void* memory, std::size_t) noexcept { operator delet
 
 namespace model {
 
-// Made only where a schedule is run, but of a class that may have a constexpr constructor.
+// Made only while a schedule runs, although its class may have a constexpr constructor.
 template <class T>
 class made_late {
  public:
@@ -127,7 +127,7 @@ class library_atomic {
   made_late<relacy_atomic<T, Orders, false>> cell_;
 };
 
-// A plain variable of the library's of which Relacy reports accesses that nothing orders. See edit_text.py.
+// A plain variable of the library. Relacy reports accesses to it that nothing orders. See edit_text.py.
 template <class T>
 class checked {
  public:

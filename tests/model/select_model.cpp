@@ -1,12 +1,12 @@
-// Channels and select under Relacy: a wait ends for exactly one reason, a value is in exactly one place, nobody sleeps
-// for ever. choose() and the channel are channel.hpp and select_case.cpp written over again, step by step.
+// Channels and select under Relacy: a wait ends for exactly one reason, a value is in exactly one place, no fiber
+// sleeps for ever. choose() and the channel are copies of channel.hpp and select_case.cpp, step by step.
 //
-// MUTANT: prepared_late       the word is prepared after the locks are released: who comes between finds nobody
+// MUTANT: prepared_late       the word is prepared after the locks are released: a partner in between finds no waiter
 // MUTANT: left_without_lock   the case leaves its queue while a partner serves it
 // MUTANT: locked_one_by_one   each case is tried and entered under its own lock alone: a select that stands somewhere
 //                             serves another
 // MUTANT: locks_unordered     each select takes the locks in the order of its cases
-// MUTANT: served_after_unlock a claimer writes the node of one who is not asleep, and may have left
+// MUTANT: served_after_unlock a claimer writes the node of a waiter that is not asleep, and may have left
 // MUTANT: taken_unclaimed     a close ends a wait that it has not claimed
 
 #include <algorithm>
@@ -32,7 +32,7 @@ using wait_node = fibers::wait_node;
 using wait_queue = fibers::wait_queue;
 using model::cancellable, model::timed, model::wake_reason;
 
-// What is left to do when the lock is released.
+// The work after the lock is released.
 struct after_unlock {
   agent* who = nullptr;
   wait_node* to_be_served = nullptr;  // a mutant's
@@ -276,7 +276,7 @@ struct selector {
   bool met_close() { return chosen && chosen->closed; }
 };
 
-// One of two values is delivered; the sender of the other keeps it, and hears of the end.
+// One of two values is delivered. The sender of the other keeps it, and sees the end.
 struct two_partners : rl::test_suite<two_partners, 3> {
   channel at[2];
   selector select;
@@ -319,7 +319,7 @@ struct two_partners : rl::test_suite<two_partners, 3> {
   }
 };
 
-// A partner, a timer, and a request to stop or the close of the other channel, or some of them.
+// Some of these: a partner, a timer, a request to stop, the close of the other channel.
 struct four_reasons : rl::test_suite<four_reasons, 4> {
   static constexpr int number = 7;
   channel at[2];
@@ -376,8 +376,8 @@ struct four_reasons : rl::test_suite<four_reasons, 4> {
   }
 };
 
-// Each would send on one channel and receive on the other, or both on the same, which none does to itself. One of them
-// may be asked to stop, and then it ends the other's wait.
+// Each select would send on one channel and receive on the other, or both on the same channel. None may serve itself.
+// One of them may be asked to stop, and then it ends the other's wait.
 struct face_to_face : rl::test_suite<face_to_face, 3> {
   channel at[2];
   selector select[2];
@@ -416,7 +416,7 @@ struct face_to_face : rl::test_suite<face_to_face, 3> {
   }
 };
 
-// A close between a receiver and a sender, who may have a time limit or be asked to stop. The buffer may be full.
+// A close between a receiver and a sender, which may have a time limit or be asked to stop. The buffer may be full.
 struct close_meets_both : rl::test_suite<close_meets_both, 4> {
   static constexpr int number = 5, before_it = 9;
   channel at;
@@ -447,7 +447,7 @@ struct close_meets_both : rl::test_suite<close_meets_both, 4> {
       fiber[id].finish();
     }
   }
-  // What was sent before the close is received, even after it.
+  // A value sent before the close is received, even after it.
   void after() {
     const bool sent = how[0] == status::ok, received = how[1] == status::ok;
     RL_ASSERT(received || how[1] == status::closed);

@@ -1,25 +1,25 @@
 // The counting semaphore under Relacy: the text that ships. Each permit is in one place, a time-out and a cancellation
 // take none, and no waiter sleeps for ever while there is one.
 //
-// MUTANT: left_linked         a waiter whose time is over does not unlink its node: a release ends its next wait, which
+// MUTANT: left_linked         a waiter that has timed out does not unlink its node: a release ends its next wait, which
 //                             is for something else
 //   sync/semaphore.cpp: wait_queue::remove(node);\n =>
 //   sync/semaphore.cpp: wait_node node(self); => auto& node = model::left_behind<wait_node>(self);
-// MUTANT: lost_claim_served   a release gives a permit to a waiter whose wait is over
+// MUTANT: lost_claim_served   a release gives a permit to a waiter after the end of its wait
 //   sync/semaphore.cpp: if (!claimed) continue; =>
 //   sync/semaphore.cpp: wait_queue::serve(claimed, woken); => if (claimed) wait_queue::serve(claimed, woken);
 // MUTANT: unlocked_early      the lock is released before the wait can be claimed
 //   sync/semaphore.cpp: add_waiter(node, n); => add_waiter(node, n); guard_.unlock(); guard_.lock();
 // MUTANT: permit_taken_twice  a waiter that is given a permit takes another
 //   sync/semaphore.cpp: == wake_reason::notified) return true; => == wake_reason::notified) return try_acquire(), true;
-// MUTANT: leaves_silently     a waiter for two permits gives up, and does not serve those behind it that want one
+// MUTANT: leaves_silently     a waiter for two permits leaves, and does not serve the waiters behind it that want one
 //   sync/semaphore.cpp: serve_oldest(woken);  // it may => // it may
-// MUTANT: passed_over         a later caller takes the permit that an older waiter for two has to wait for
+// MUTANT: passed_over         a later caller takes a permit that an older waiter for two needs
 //   sync/semaphore.cpp: if (permits_ < n || !queue_.nobody_waits()) return false; => if (permits_ < n) return false;
-// MUTANT: a_not_released      the next to get a permit does not see what the last one wrote (spin_lock.hpp A)
+// MUTANT: a_not_released      the next owner of a permit does not see the last owner's writes (spin_lock.hpp A)
 // MUTANT: a_not_acquired      the same from the other end
 //
-// EDIT: what the guard guards
+// EDIT: the field under the guard
 //   sync/semaphore.hpp: std::ptrdiff_t permits_; => model::checked<std::ptrdiff_t> permits_;
 
 #include "relacy_library.hpp"
@@ -48,7 +48,7 @@ using detail_orders = model::orders_of<mutant, model::by<mutation::a_not_release
 using namespace std::chrono_literals;
 using semaphore = ulexite::counting_semaphore<>;
 
-// Looks inside, with the rights of select's case.
+// Reads the private fields, with the rights of select's case.
 class ulexite::detail::acquire_case {
  public:
   // Whether a permit is taken although another waits; it is given back.
@@ -62,7 +62,7 @@ class ulexite::detail::acquire_case {
   }
 };
 
-// At the end: so many permits are there, and no waiter is left.
+// At the end: there are this many permits, and no waiter.
 bool holds_only(semaphore& permits, int count) {
   return (count == 0 || permits.try_acquire(count)) && !permits.try_acquire();
 }
@@ -77,8 +77,8 @@ status acquire(semaphore& permits, bool timed = false, int n = 1) try {
   return status::cancelled;
 }
 
-// Three in turn use what one permit guards. The first has a time limit or may be asked to stop; when its time was over
-// it waits for something else, which it gets only from there.
+// One permit guards a variable that three threads use, one after the other. The first thread has a time limit or may be
+// asked to stop. After a time-out it waits for another object, and only that object may end this wait.
 struct one_permit : rl::test_suite<one_permit, 4> {
   semaphore turn{0}, other{0};
   model::fiber fibers[3];
@@ -143,7 +143,7 @@ struct one_permit : rl::test_suite<one_permit, 4> {
   }
 };
 
-// Two permits at once, or one after the other, for two that wait, of which one may leave.
+// Two permits, released together or one after the other, for two waiters. One of them may leave.
 struct two_permits : rl::test_suite<two_permits, 4> {
   semaphore permits{0};
   model::fiber fibers[2];
@@ -173,8 +173,8 @@ struct two_permits : rl::test_suite<two_permits, 4> {
   void after() { RL_ASSERT(holds_only(permits, 2 - taken)); }
 };
 
-// The first wants two permits and may leave; the second wants one of the two, behind it or before it. A third tries for
-// one that is there only as long as the first waits for another.
+// The first wants two permits and may leave; the second wants one of the two, behind it or before it. A third tries to
+// take a permit that is free only while the first waits for another one.
 struct wide_request : rl::test_suite<wide_request, 4> {
   semaphore permits{1};
   model::fiber fibers[2];

@@ -1,5 +1,5 @@
-// The spin lock under Relacy: one holder at a time, who sees what the last one wrote. And what stands on it in
-// task.hpp: whoever finds a flag that was set with the lock held, and then the lock free, comes after its holder.
+// The spin lock under Relacy: one holder at a time, and it sees the last holder's writes. Also an argument of task.hpp:
+// a flag is set with the lock held. A thread that finds the flag set, and then the lock free, sees the holder's writes.
 //
 // MUTANT: a_not_released
 // MUTANT: a_not_acquired
@@ -47,7 +47,7 @@ struct one_holder_at_a_time : rl::test_suite<one_holder_at_a_time, 3> {
   }
 };
 
-// A fiber that ends finds that its handle has gone (task.hpp B): nobody touches the memory any more.
+// A fiber that ends finds that its handle was destroyed (task.hpp B): no thread uses the memory from then on.
 struct last_of_two : rl::test_suite<last_of_two, 2> {
   ulexite::detail::basic_spin_lock<atomics> lock;
   atomics::atomic<bool> released{false};

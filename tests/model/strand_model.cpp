@@ -1,10 +1,10 @@
-// Whose turn it is in a strand, under Relacy: the text that ships, with three workers that dispatch four members as
-// strand::run does. Never two run at the same time, each sees what the one before it wrote, and each has as many turns
-// as it wants: a member that is forgotten leaves its worker waiting for it, which Relacy reports as a deadlock.
+// The turns in a strand under Relacy: the text that ships. Three workers dispatch four members, as strand::run does.
+// Two members never run at the same time. Each sees the writes of the one before it, and gets all its turns. If a
+// member is forgotten, its worker waits for it, which Relacy reports as a deadlock.
 //
-// MUTANT: not_taken           the strand is not taken for the member that is handed on
+// MUTANT: not_taken           the strand is not taken for the next member
 // MUTANT: freed_too_early     the strand is free while the next member is on its way
-// MUTANT: a_not_released      the next member does not see what the last one wrote
+// MUTANT: a_not_released      the next member does not see the last member's writes
 // MUTANT: a_not_acquired
 
 #include <ulexite/runtime/worker/strand_turn.hpp>
@@ -28,7 +28,7 @@ struct member {
 struct strand_of_three_workers : rl::test_suite<strand_of_three_workers, workers> {
   ulexite::detail::strand_turn<member, atomics> turn;
   member all[members];
-  rl::var<int> inside;  // written by whoever runs, without a lock: two at once are a data race
+  rl::var<int> inside;  // written by the running member, without a lock: two running members are a data race
 
   // The queue that the workers take from.
   model::relacy_mutex mutex;
@@ -69,7 +69,7 @@ struct strand_of_three_workers : rl::test_suite<strand_of_three_workers, workers
     for (int turns = 1;; ++turns) {
       run_on_leash(*one);
       member& ran = *one;
-      // It is made runnable before the strand is given on, as by complete_switch.
+      // It is made runnable before the strand goes to the next member, as by complete_switch.
       finish(ran);
       one = turn.leave();
       if (one && mutant == mutation::freed_too_early) {

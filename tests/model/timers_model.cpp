@@ -1,15 +1,15 @@
 // The timers of a loop under Relacy: the text that ships, without the kernel. A thread that blocks wakes no later than
-// the earliest deadline: time jumps to the alarm, and then no timer that was armed before may be overdue.
+// the earliest deadline. Time jumps to the alarm, and then no timer that was armed before may be overdue.
 //
-// MUTANT: seq_cst_is_acq_rel  armer and blocking thread miss each other (A and B)
+// MUTANT: seq_cst_is_acq_rel  the armer and the blocking thread do not see each other (A and B)
 // MUTANT: no_help             the armer of an early timer does not set the alarm
 //   evloop/timers.cpp: std::memory_order_seq_cst)) hasten(deadline);  // A => std::memory_order_seq_cst)) return;
-// MUTANT: announced_late      the thread looks for deadlines, and announces after that that it blocks
+// MUTANT: announced_late      the thread reads the deadlines, and only then announces that it blocks
 //   evloop/timers.cpp: wake_at_.store(INT64_MAX, std::memory_order_seq_cst);  // B => const std::int64_t deadline = next_deadline();\n  wake_at_.store(INT64_MAX, std::memory_order_seq_cst);
 //   evloop/timers.cpp: perturb();\n  const std::int64_t deadline = next_deadline();\n => perturb();\n
-// MUTANT: past_alarm          an alarm that is over stands
+// MUTANT: past_alarm          an alarm in the past is not set again
 //   evloop/timers.cpp: alarm_ > time && alarm_ <= deadline;  // in the future => alarm_ <= deadline;  // in the future
-// MUTANT: later_alarm         an alarm that is too late stands
+// MUTANT: later_alarm         an alarm that is too late is not set again
 //   evloop/timers.cpp: alarm_ > time && alarm_ <= deadline;  // in the future => alarm_ > time;  // in the future
 //
 // EDIT: the kernel
@@ -53,8 +53,8 @@ inline int timerfd_settime(int, int, const itimerspec* when, itimerspec*) {
 
 using ulexite::detail::timer_event;
 
-// Thread 0 turns the loop until all timers have fired that nobody takes back. The others arm, each in a shard of its own
-// or both in one; the second also arms and cancels.
+// Thread 0 turns the loop until all timers have fired that are not cancelled. The others arm, each in its own shard or
+// both in one. The second also arms and cancels.
 struct nobody_oversleeps : rl::test_suite<nobody_oversleeps, 3> {
   struct timer : timer_event {
     std::int64_t armed = never;  // since arm has returned

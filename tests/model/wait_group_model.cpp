@@ -1,7 +1,7 @@
-// The wait group under Relacy: the text that ships. A wait ends when the count is zero, sees what was written before
-// each done(), and the group may be destroyed then, though the done() that ended the wait has not returned.
+// The wait group under Relacy: the text that ships. A wait ends when the count is zero, and sees the writes before each
+// done(). Then the group may be destroyed, although the done() that ended the wait has not returned.
 //
-// MUTANT: a_not_released   a wait does not see what was written before done
+// MUTANT: a_not_released   a wait does not see the writes before done
 // MUTANT: a_not_acquired   the same from the other end
 // MUTANT: silent_done      the last done wakes no waiter
 //   sync/wait_group.cpp: if (zero) queue_.claim_all(woken); =>
@@ -9,10 +9,10 @@
 //   sync/wait_group.cpp: if (next == waited_bit) { => if (false) {
 // MUTANT: not_marked       a waiter does not announce itself
 //   sync/wait_group.cpp: !word_.compare_exchange_weak(word, word | waited_bit, => !word_.compare_exchange_weak(word, word,
-// MUTANT: taken_for_over   a wait that finds zero leaves, although the last done is still inside
+// MUTANT: taken_for_over   a wait that finds zero returns, although the last done is still inside
 //   sync/wait_group.cpp: if (word_.load(std::memory_order_acquire) == 0) {  // A => if (word_.load(std::memory_order_acquire) / one == 0) {
 //   sync/wait_group.cpp: if (zero) queue_.claim_all(woken); => if (zero) queue_.claim_all(woken); model::pause_by_chance();
-// MUTANT: left_linked      a waiter whose time is over leaves its node in the queue
+// MUTANT: left_linked      a waiter that has timed out leaves its node in the queue
 //   sync/wait/wait_queue.hpp: if (node.linked()) intrusive_list<wait_node>::remove(node); =>
 //   sync/wait_group.cpp: detail::wait_node node(self); => auto& node = model::left_behind<detail::wait_node>(self);
 
@@ -84,7 +84,7 @@ struct done_once : rl::test_suite<done_once, 5> {
   }
 };
 
-// The group is used twice: a waiter adds a share when the first round is over.
+// The group is used twice: a waiter adds a share after the first round.
 struct done_twice : rl::test_suite<done_twice, 3> {
   model::fiber fibers[2];
   ulexite::wait_group shares{1}, added{1};

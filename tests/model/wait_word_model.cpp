@@ -1,14 +1,14 @@
-// One wait under Relacy: it ends for exactly one reason, the waiter is resumed exactly once, by a thread that sees the
-// saved context, and sees what the one that ended its wait wrote before.
+// One wait under Relacy. It ends for exactly one reason. The waiter is resumed exactly once, by a thread that sees the
+// saved context. The waiter sees the earlier writes of the thread that ended its wait.
 //
-// MUTANT: a_not_released      a claim does not publish what was written before it
-// MUTANT: a_not_acquired      neither side sees what the other published
+// MUTANT: a_not_released      a claim does not publish the earlier writes
+// MUTANT: a_not_acquired      the two sides do not see each other's writes
 // MUTANT: c_no_light_fence    a waiter does not see the request of a canceller that does not see it wait
 // MUTANT: c_no_heavy_fence    the same from the other end
 // MUTANT: not_exchanged       two claims succeed
 // MUTANT: early_is_resumed    a claimer resumes a waiter that is not yet saved
 // MUTANT: commit_before_save
-// MUTANT: poked_unprepared    a thread that may be poked does not prepare its wait: it and a notifier both end it
+// MUTANT: poked_unprepared    a thread that may be poked does not prepare its wait: both it and a notifier end the wait
 // MUTANT: interrupt_stays     the end of a scope does not take the interrupt of its failed child back
 
 #include <ulexite/base/spin_lock.hpp>
@@ -44,11 +44,11 @@ constexpr bool save_first = mutant != mutation::commit_before_save;
 
 constexpr bool threads_prepare = mutant != mutation::poked_unprepared;
 
-// A fiber that waits once. What it does after the wait is done by whoever resumes it.
+// A fiber that waits once. The thread that resumes it executes its code after the wait.
 struct waiter {
   ulexite::detail::basic_wait_word<atomics> word;
   rl::var<int> context;
-  rl::var<int> note[3];  // by reason: what the one that ends the wait leaves for the waiter
+  rl::var<int> note[3];  // by reason: the data that the claimer leaves for the waiter
   int ends = 0, resumes = 0;
 
   // The end of the switch: true if the fiber waits now.
@@ -83,7 +83,7 @@ struct waiter {
     RL_ASSERT(!word.request_stop() && word.stop_requested());
     cancel();
   }
-  // Whoever asks again does the rest anew.
+  // A later canceller repeats the rest.
   void stop_again() {
     if (word.stop_requested()) cancel();
   }
@@ -95,7 +95,7 @@ struct waiter {
   }
 };
 
-// A wait for a value with a time limit: value and timer may come before the switch, the stop at any time.
+// A wait for a value with a time limit: value and timer may arrive before the switch, the stop at any time.
 struct prepared_wait : rl::test_suite<prepared_wait, 4> {
   waiter self;
   atomics::atomic<bool> armed{false};  // the lock of the sources, which the claimers take
@@ -131,8 +131,8 @@ struct prepared_wait : rl::test_suite<prepared_wait, 4> {
   }
 };
 
-// A wait that one lock guards, held over the switch: a claim never comes early. The second notifier finds nobody, or
-// the waiter of a wait that was cancelled and whose entry has not been removed yet.
+// A wait that one lock guards, held over the switch: a claim never comes early. The second notifier finds no waiter, or
+// a waiter that was cancelled and has not removed its entry yet.
 struct wait_under_a_lock : rl::test_suite<wait_under_a_lock, 5> {
   waiter self;
   ulexite::detail::basic_spin_lock<atomics> lock;
@@ -173,12 +173,12 @@ struct wait_under_a_lock : rl::test_suite<wait_under_a_lock, 5> {
   }
 
   void after() {
-    if (self.resumes == 0) RL_ASSERT(!cancellable && bool(queued($)));  // the notifiers came before it: it waits on
+    if (self.resumes == 0) RL_ASSERT(!cancellable && bool(queued($)));  // notified before the wait
   }
 };
 
-// A plain thread's wait under a lock. A poke makes the thread end it itself, without the lock, and unlink its node
-// then.
+// A plain thread's wait under a lock. After a poke the thread ends the wait itself, without the lock, and unlinks its
+// node.
 struct poked_wait : rl::test_suite<poked_wait, 3> {
   waiter self;
   ulexite::detail::basic_spin_lock<atomics> lock;
@@ -230,8 +230,8 @@ struct poked_wait : rl::test_suite<poked_wait, 3> {
   }
 };
 
-// The body of a scope waits, and a child fails; it may be asked to stop besides. Once the child has ended, which the
-// end of the scope waits for, the next wait hears of a request to stop only.
+// The body of a scope waits, and a child fails. The body may be asked to stop too. The end of the scope waits for the
+// child's end. After that only a request to stop ends the next wait.
 struct interrupted_scope : rl::test_suite<interrupted_scope, 4> {
   waiter self;
   ulexite::detail::basic_spin_lock<atomics> lock;

@@ -17,7 +17,7 @@ for what, place in [("sleep", "hold_over_a_wait<std::mutex>"), ("shared", "hold_
     out, err, code = run(what)
     assert code == 0 and err.count("was held over a wait") == 1, (what, err, code)
     assert "locked it at" in err and "unlocks it at" in err and place in err, (what, err)
-out, err, code = run("one worker", ULEXITE_MUTEX_CHECK="abort")  # which would stand still for ever
+out, err, code = run("one worker", ULEXITE_MUTEX_CHECK="abort")  # which would wait for ever
 assert code == -6 and "would block it for ever" in err and "hold_over_a_wait" in err, (err, code)
 assert run("sleep", ULEXITE_MUTEX_CHECK="abort")[2] == -6
 for _ in range(5):

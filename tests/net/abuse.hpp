@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests that abuse the I/O layer share: whatever they did, in the end the runtime holds what it held before.
+// Shared by the tests that abuse the I/O layer: at the end the runtime holds the same resources as before.
 
 #include "descriptor_limit.hpp"
 #include "net_fixture.hpp"
@@ -34,7 +34,7 @@ inline std::uint64_t test_seed() {
   return seed;
 }
 
-// What is held at a time by the process and by the runtime of the calling fiber.
+// The resources that the process, and the runtime of the calling fiber, hold at a time.
 struct holdings {
   static holdings now() {
     const detail::runtime_state& here = detail::this_runtime_state();

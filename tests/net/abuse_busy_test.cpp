@@ -15,7 +15,7 @@ void compute_for(std::chrono::microseconds time) {
   for (const auto end = steady_clock::now() + time; steady_clock::now() < end;) detail::cpu_relax();
 }
 
-// Some clients get their echoes, sleep, and connect anew.
+// Some clients get their echoes, sleep, and connect again.
 void expect_service() {
   const service server(echo);
   task_group clients;
@@ -69,7 +69,7 @@ TEST_P(AbuseBusy, HogsLeaveRoomAsLongAsOneWorkerIsLeft) {
   });
 }
 
-// Fibers that do nothing but system calls which never have to wait.
+// Fibers that only make system calls that never have to wait.
 TEST_P(AbuseBusy, ABusyConnectionDoesNotStarveTheOthers) {
   in_runtime([] {
     std::atomic<bool> over{false};

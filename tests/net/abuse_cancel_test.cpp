@@ -21,7 +21,7 @@ void spawn_readers_and_writers(task_group& group, stream_pair& pair) {
   });
 }
 
-// One side of a connection whose other side is cancelled too: if that leaves something unread, it is a reset.
+// One side of a connection; the other side is cancelled too. If the other side leaves unread data, that is a reset.
 template <class Talk>
 void talk_until_reset(Talk talk) {
   try {
@@ -49,7 +49,7 @@ void spawn_acceptor_and_connectors(task_group& group, net::tcp_listener& listene
     });
 }
 
-// In the midst of the storm; the group must be gone, and the streams be as good as before.
+// In the middle of the storm. The group must have ended, and the streams must still work.
 void cancel_somehow(task_group& group, detail::random& random) {
   if (random.below(3) == 0) {
     this_fiber::sleep_for(std::chrono::microseconds(random.below(1000)));
@@ -89,7 +89,7 @@ TEST_P(AbuseCancel, StormsLeaveNothingBehind) {
   });
 }
 
-// Who is cancelled has taken nothing: the bytes that it did not count are still there.
+// A cancelled reader has taken nothing: the bytes that it did not count are still there.
 TEST_P(AbuseCancel, NoByteIsLostWithAReaderThatIsCancelled) {
   const std::uint64_t seed = test_seed();
   in_runtime([&] {

@@ -1,4 +1,4 @@
-// Whatever waits for a socket is closed, or cancelled, under it, thousands of times and at random moments.
+// Sockets are closed, or their users cancelled, during all kinds of waits: thousands of times, at random moments.
 
 #include "abuse.hpp"
 
@@ -47,7 +47,7 @@ std::error_code write_until_error(net::tcp_stream& stream, std::size_t size) {
   return error;
 }
 
-// The sending fiber of the other side meanwhile: bytes, then perhaps an end or a reset.
+// At the same time, the sending fiber of the other side: bytes, then perhaps an end or a reset.
 void disturb(net::tcp_stream& stream, detail::random random) {
   std::error_code error;
   for (std::uint32_t n = random.below(4); n > 0; --n) {
@@ -132,7 +132,7 @@ TEST_P(AbuseClose, CloseRacesWithAnAcceptAndWithConnects) {
         yield_times(pause);
         std::error_code error;
         auto stream = net::tcp_stream::connect(listener.local_endpoint(), error);
-        // Linux may forget to reset a connection that is made while the listener is closed: it is half-open for good.
+        // Linux may forget to reset a connection that is made while the listener is closed: it stays half-open.
         stream.expires_after(50ms);
         if (!error) read_until_error(stream);
       });

@@ -1,4 +1,4 @@
-// Ten thousand clients, most of which are silent.
+// Ten thousand clients, most of them silent.
 
 #include "abuse.hpp"
 
@@ -15,10 +15,10 @@ namespace {
 class AbuseIdle : public AbuseTest {};
 ULEXITE_ABUSE_WORKERS(AbuseIdle);
 
-// One that is not zero says where a client gave up.
+// A value other than zero shows where a client failed.
 enum class outcome : int { good, no_server, refused, no_echo, wrong_echo };
 
-// Talks over one connection of the crowd, whose number is in each message. Blocks.
+// Talks over one connection of the crowd; the connection's number is in each message. Blocks.
 outcome talk(int fd, int number, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     const int sent[2] = {number, round};
@@ -30,7 +30,8 @@ outcome talk(int fd, int number, int rounds) {
   return outcome::good;
 }
 
-// The crowd: connects so many, talks over some, and when it is told to goes without a word, half of them by a reset.
+// The crowd: makes this number of connections and talks over some of them. On request it closes all without a message,
+// half of them by a reset.
 outcome crowd(const net::endpoint& server, int count, int told_to_leave) {
   std::vector<int> clients;
   for (int i = 0; i < count; ++i) {
@@ -97,11 +98,11 @@ class crowd_process {
     return crowd(server, count, words_[0]);
   }
 
-  int words_[2], end_[2];  // what it is told; ends when it does
+  int words_[2], end_[2];  // its requests; it ends at their end
   pid_t child_;
 };
 
-// Half-open connections look like the silent ones here: a client that is gone without a word is silent for good.
+// Half-open connections look like the silent ones here: a client that has ended without a message stays silent.
 TEST_P(AbuseIdle, ACrowdOfSilentClientsDoesNotDisturbTheOthers) {
   const descriptor_limit raised;
   const auto count = descriptor_limit::room_for(static_cast<std::size_t>(fibers(times(10'000))));
@@ -133,7 +134,7 @@ TEST_P(AbuseIdle, ACrowdOfSilentClientsDoesNotDisturbTheOthers) {
   });
 }
 
-// Each client is connected and says nothing, or a byte now and then. What ends it is the expiry, or the deadline.
+// Each client is connected and says nothing, or a byte now and then. The expiry, or the deadline, ends it.
 TEST_P(AbuseIdle, SilentClientsExpire) {
   in_runtime([] {
     const int count = fibers(500);

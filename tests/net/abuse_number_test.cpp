@@ -1,6 +1,6 @@
-// A call that asks for a stream's descriptor and then uses it meets a stranger if the stream was closed in between and
-// the number is taken again. Here this is made to happen: the C library's functions are replaced by ones that let the
-// close come first.
+// A call reads a stream's descriptor and then uses it. It would use a foreign file if the stream was closed in between,
+// and the number was used again. This test makes it happen: it replaces functions of the C library, so that the close
+// comes first.
 
 #include "abuse.hpp"
 

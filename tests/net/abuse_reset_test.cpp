@@ -13,7 +13,7 @@ namespace {
 class AbuseReset : public AbuseTest {};
 ULEXITE_ABUSE_WORKERS(AbuseReset);
 
-// What a server may see of a client that resets.
+// The errors that a server may see when a client resets.
 void expect_the_clients_affair(const std::exception_ptr& failure) {
   const auto code = code_of([&] { std::rethrow_exception(failure); });
   EXPECT_TRUE(code == std::errc::connection_reset || code == std::errc::broken_pipe) << code.message();
@@ -61,7 +61,7 @@ TEST_P(AbuseReset, AStormOfResetsHarmsNobodyElse) {
   });
 }
 
-// Linux hands over connections that were reset in the backlog; what they sent before may be gone.
+// Linux hands over connections that were reset in the backlog; their earlier data may be lost.
 TEST_P(AbuseReset, ConnectionsThatAreResetInTheBacklogAreAcceptedAndEnd) {
   in_runtime([] {
     net::tcp_listener listener(loopback());
@@ -158,11 +158,11 @@ net::tcp_stream narrow_client(const net::endpoint& server) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int size = 4096;
   EXPECT_EQ(::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size), 0);
-  EXPECT_EQ(::connect(fd, server.data(), server.size()), 0);  // at once: the backlog takes it
+  EXPECT_EQ(::connect(fd, server.data(), server.size()), 0);  // without a wait: the backlog takes it
   return net::tcp_stream::adopt(fd);
 }
 
-// `write` must end by an exception with `code`, for each of many clients; and nothing piles up meanwhile.
+// `write` must end by an exception with `code`, for each of many clients; and nothing accumulates during this time.
 template <class Write>
 void expect_that_writing_ends(Write write, std::error_code code) {
   constexpr std::size_t most_taken = 64 << 20;  // by the kernel, of one connection; far more than its buffers

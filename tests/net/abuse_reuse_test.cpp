@@ -1,4 +1,4 @@
-// Descriptors are closed and opened so fast that their numbers come again while edges of the former use are under way.
+// Descriptors are closed and opened so fast that their numbers are reused while edges of the earlier use are under way.
 // Every byte carries its connection's name, so a byte that goes astray is seen.
 
 #include "abuse.hpp"
@@ -71,7 +71,7 @@ void close_somehow(net::tcp_stream& stream, detail::random& random) {
   }
 }
 
-// One pair whose both sides talk, until a third closes one of them, in the midst of it or at the end.
+// One pair. Both sides talk until a third fiber closes one of them, in the middle or at the end.
 void live_as_pair(std::uint64_t name, detail::random& random) {
   auto pair = random.below(3) == 0 ? stream_pair::tcp() : stream_pair::unix_sockets();
   {
@@ -136,7 +136,7 @@ TEST_P(AbuseReuse, EveryByteReachesItsConnectionOfAServer) {
   });
 }
 
-// Waits for descriptors that somebody else owns, which closes them and opens others as soon as a wait is over.
+// Waits for descriptors of another owner, which closes them and opens others as soon as a wait is over.
 TEST_P(AbuseReuse, WaitsForForeignDescriptorsSurviveReuse) {
   const std::uint64_t seed = test_seed();
   in_runtime([&] {

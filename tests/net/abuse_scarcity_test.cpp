@@ -10,8 +10,8 @@ namespace {
 class AbuseScarcity : public AbuseTest {};
 ULEXITE_ABUSE_WORKERS(AbuseScarcity);
 
-// There is no server that accepts beside it: an accept reserves a descriptor before it looks for a connection, and
-// gives it back if there is none, perhaps just after everything has been taken.
+// No server accepts beside it. An accept reserves a descriptor before it looks for a connection, and returns it if
+// there is none: perhaps just after all others were taken.
 TEST_P(AbuseScarcity, ConnectListenAndARuntimeSayWhatIsMissingAndRecover) {
   in_runtime([] {
     net::tcp_listener listener(loopback());
@@ -34,7 +34,7 @@ TEST_P(AbuseScarcity, ConnectListenAndARuntimeSayWhatIsMissingAndRecover) {
   });
 }
 
-// The backlog holds the clients meanwhile; each is served in the end.
+// The backlog holds the clients during this time; each is served in the end.
 TEST_P(AbuseScarcity, AServerOutlastsAWantOfDescriptors) {
   in_runtime([] {
     const service server(echo);
@@ -46,7 +46,7 @@ TEST_P(AbuseScarcity, AServerOutlastsAWantOfDescriptors) {
     }
     EXPECT_GE(clients.size(), 20u);
     for (auto& client : clients) client.write("is anybody there?");
-    most.give(1);  // for whoever is the first, should none have been accepted
+    most.give(1);  // for the first client, if none has been accepted
     task_group waiting;
     for (auto& client : clients)  // all at a time: in which order they are accepted is the system's affair
       waiting.spawn([&client] {
@@ -58,7 +58,7 @@ TEST_P(AbuseScarcity, AServerOutlastsAWantOfDescriptors) {
   });
 }
 
-// All descriptors are taken, and given back, again and again, while clients come and go. What fails is tried again.
+// All descriptors are taken, and given back, again and again, while clients come and go. A failed call is tried again.
 TEST_P(AbuseScarcity, ClientsThatTryAgainAllGetThrough) {
   in_runtime([] {
     const service server(echo);

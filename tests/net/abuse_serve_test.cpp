@@ -1,4 +1,4 @@
-// What serve does with connections that it can do nothing with.
+// serve with connections that it cannot serve.
 
 #include "abuse.hpp"
 
@@ -38,14 +38,14 @@ TEST_P(AbuseServe, AWantOfFibersDoesNotOutlastTheClose) {
       {.max_fibers = 4});
 }
 
-// What a handler meets when it asks for the name of a client that is gone, or ends its own side then.
+// A handler asks for the name of a client that has disconnected, or ends its own side after that.
 TEST_P(AbuseServe, AHandlerThatFindsItsClientGoneIsNoNews) {
   testing::internal::CaptureStderr();
   in_runtime([] {
     for (const bool asks_for_the_name : {true, false}) {
       net::tcp_listener listener(loopback());
       auto client = net::tcp_stream::connect(listener.local_endpoint());
-      net::wait_readable(listener.native_handle());  // a reset that overtook the handshake would leave nobody to accept
+      net::wait_readable(listener.native_handle());  // an early reset would leave no connection to accept
       client.abort();
       std::atomic<bool> handled{false};
       task_group group;

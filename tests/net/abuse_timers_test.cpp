@@ -1,4 +1,4 @@
-// Timers by the thousand that never come to fire, and sleepers by the million that all wake.
+// Thousands of timers that never fire, and a million sleepers that all wake.
 
 #include "abuse.hpp"
 
@@ -113,7 +113,7 @@ TEST_P(AbuseTimers, TimersThatFireRaceWithWhatTheyBound) {
 class AbuseTimersSlow : public AbuseTest {};
 INSTANTIATE_TEST_SUITE_P(Net, AbuseTimersSlow, testing::Values(2), worker_count);
 
-// As many of `wanted` as the memory bears sleep at a time, and all wake.
+// Up to `wanted` fibers, as the memory allows, sleep at a time, and all wake.
 void let_sleep(std::size_t wanted) {
   constexpr std::size_t most_each = 8192;  // bytes; a stack's first page, and what its fiber and timer take
   const std::size_t count = std::min(kibibytes("/proc/meminfo", "MemAvailable:") * 1024 / 2 / most_each, wanted);

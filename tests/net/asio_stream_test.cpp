@@ -91,8 +91,8 @@ TEST_P(AsioStream, CarriesWebsockets) {
   });
 }
 
-// Either side has a reader and a writer. Frames that got into others would end the connection: the pongs of the reader
-// on the right meet the messages of its writer, and the long messages from the left wait for room in the midst.
+// Either side has a reader and a writer. A frame inside another frame would end the connection. The pongs of the reader
+// on the right meet the messages of its writer. The long messages from the left wait for room in the middle.
 TEST_P(AsioStream, LetsTwoFibersReadAndWriteAWebsocket) {
   struct side {
     explicit side(net::tcp_stream& tcp) : socket(asio_stream(tcp, guard)) {}

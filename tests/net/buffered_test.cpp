@@ -22,8 +22,8 @@ namespace {
 using net::buffered_reader;
 using net::buffered_writer;
 
-// A stream that gives its pieces one at a time; "!" is an error of its own. What is written to it is taken in portions
-// of `portion` bytes, and fails once where `fail_at` says.
+// A stream that gives its pieces one at a time; "!" is an error of its own. It takes data in portions of `portion`
+// bytes, and fails once, at position `fail_at`.
 class piecewise {
  public:
   explicit piecewise(std::deque<std::string> pieces) : pieces_(std::move(pieces)) {}

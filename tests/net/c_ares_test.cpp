@@ -151,7 +151,7 @@ TEST_P(CAres, ManyQuestionsAtATime) {
     constexpr int count = 20;
     const name_server server;
     auto answering = spawn([&] {
-      std::map<std::string, name_server::query> asked;  // one that was sent twice counts once
+      std::map<std::string, name_server::query> asked;  // a repeated query counts once
       while (asked.size() < count) {
         auto query = server.receive();
         asked.insert_or_assign(query.host, query);

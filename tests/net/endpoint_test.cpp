@@ -117,7 +117,7 @@ TEST(Endpoint, ParseSaysWhatIsWrong) {
   EXPECT_EQ(complaint(std::string("unix:a\0b", 8)), "\"unix:a\\0b\" is no endpoint: it contains a NUL");
 }
 
-// inet_pton and if_nametoindex would stop at it, and take what stands before.
+// inet_pton and if_nametoindex would stop at it, and take the text before it.
 TEST(Endpoint, ANulIsRefusedAnywhere) {
   using namespace std::string_literals;
   for (const std::string& text :

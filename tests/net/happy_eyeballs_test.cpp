@@ -13,7 +13,7 @@ namespace {
 class HappyEyeballs : public NetTest {};
 ULEXITE_ON_ALL_WORKER_COUNTS(HappyEyeballs);
 
-// Where a connection is neither refused nor made: a listener whose backlog is full.
+// A listener with a full backlog: a connection is neither refused nor made.
 class silent {
  public:
   silent() : listener_(loopback(), {.backlog = 0}) {
@@ -25,7 +25,7 @@ class silent {
   [[nodiscard]] net::endpoint at() const { return listener_.local_endpoint(); }
 
  private:
-  // Of a listener, Linux tells how many connections wait (unacked), and above which number it takes no more (sacked).
+  // For a listener, Linux reports the number of waiting connections (unacked), and the limit of this number (sacked).
   [[nodiscard]] tcp_info backlog() const {
     tcp_info told{};
     socklen_t size = sizeof told;
@@ -44,7 +44,7 @@ net::endpoint connected_to(std::vector<net::endpoint> to) {
   return error ? net::endpoint() : made.remote_endpoint();
 }
 
-// Whoever has not answered after a quarter of a second, on a machine that is held up, has lost its precedence.
+// On a delayed machine, an address that has not answered after a quarter of a second has lost its precedence.
 void expect_preferred(const net::endpoint& preferred, std::vector<net::endpoint> among) {
   const auto begun = steady_clock::now();
   const net::endpoint winner = connected_to(std::move(among));
@@ -79,7 +79,7 @@ TEST_P(HappyEyeballs, TheFamiliesTakeTurns) {
   in_runtime([] {
     const refusing_port refusing;
     net::tcp_listener four(loopback()), six(net::endpoint::parse("[::1]:0"));
-    // Of the second family there is one that answers; it comes before the others of the first.
+    // One address of the second family answers; it comes before the other addresses of the first.
     expect_preferred(six.local_endpoint(), {refusing.at(), four.local_endpoint(), six.local_endpoint()});
   });
 }

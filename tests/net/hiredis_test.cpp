@@ -57,7 +57,7 @@ ULEXITE_ON_ALL_WORKER_COUNTS(Hiredis);
 
 // ---- asynchronous: hiredis calls back ----
 
-// What hiredis waits for, and whether it has ended.
+// The events that hiredis waits for, and whether it has ended.
 struct event_source {
   bool read = false, write = false, ended = false;
 };
@@ -76,7 +76,7 @@ redisAsyncContext* connect_async(std::uint16_t port, event_source& source) {
               &set<&event_source::write, true>,
               &set<&event_source::write, false>,
               &set<&event_source::ended, true>};
-  redisAsyncSetConnectCallback(made, [](const redisAsyncContext*, int) {});  // asks to be told: begins to write
+  redisAsyncSetConnectCallback(made, [](const redisAsyncContext*, int) {});  // wants the notification: begins to write
   return made;
 }
 

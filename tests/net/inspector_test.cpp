@@ -11,7 +11,7 @@ using namespace ulexite::test;
 
 class Inspector : public testing::Test {
  protected:
-  // What the inspector sends for that path, head and all.
+  // The inspector's whole answer for that path, with its header.
   static std::string get(const inspector& from, const std::string& path) {
     std::string answer;
     run([&] {

@@ -1,4 +1,4 @@
-// Waiting for descriptors that somebody else owns.
+// Waits for descriptors of other owners.
 
 #include "descriptor_ends.hpp"
 #include "net_fixture.hpp"
@@ -95,7 +95,7 @@ TEST_P(IoWait, SeveralMayWaitForOneDescriptor) {
   });
 }
 
-// The number is used again without a word to anybody.
+// The number is used again without a notification.
 TEST_P(IoWait, DescriptorNumbersMayBeReused) {
   in_runtime([] {
     for (int i = 0; i < 200; ++i) {
@@ -119,7 +119,7 @@ TEST_P(IoWait, WaitsBesideAStreamOfItsOwn) {
     auto waiter = spawn([&] { net::wait_readable(pair.right.native_handle()); });
     let_others_run();
     EXPECT_FALSE(waiter.done());
-    pair.left.shutdown_write();  // stays readable, whoever is first
+    pair.left.shutdown_write();  // stays readable, in any order
     EXPECT_EQ(reader.get(), 0u);
     waiter.get();
   });

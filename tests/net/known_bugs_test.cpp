@@ -31,7 +31,7 @@ struct event_counter {
   }
 };
 
-// tokio 4730: one worker computes, the other has gone to sleep, and nobody looks at the event loop.
+// tokio 4730: one worker computes, the other sleeps, and no worker watches the event loop.
 TEST_P(KnownBugs, Tokio4730AnEventIsServedBesideAFiberThatComputes) {
   run([] {
     for (int round = 0; round < 5; ++round) {
@@ -52,7 +52,8 @@ TEST_P(KnownBugs, Tokio4730AnEventIsServedBesideAFiberThatComputes) {
   });
 }
 
-// golang 13546: fibers that yield all the time keep their worker, one computes on the other, and one more lies behind it.
+// golang 13546: fibers that yield all the time keep their worker. One fiber computes on the other worker, and one more
+// is behind it.
 TEST_P(KnownBugs, Golang13546AFiberBehindAHogRunsBesideYielders) {
   run([] {
     std::atomic<bool> over{false}, ran{false};
@@ -69,7 +70,7 @@ TEST_P(KnownBugs, Golang13546AFiberBehindAHogRunsBesideYielders) {
   });
 }
 
-// golang 38860: a ticker of a millisecond stands still while all workers but one compute.
+// golang 38860: a ticker of a millisecond stops while all workers except one compute.
 TEST_P(KnownBugs, Golang38860ATickerTicksBesideHogs) {
   const std::size_t hogs = GetParam() - 1;
   run([&] {

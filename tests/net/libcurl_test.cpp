@@ -41,7 +41,7 @@ class transfers {
   const std::string& body_of(CURL* easy) { return bodies_.at(easy); }
   curl_multi& multi() { return multi_; }
 
-  // Until all have ended: the bodies, or the messages of those that failed. A cancellation point.
+  // Until all have ended. Returns the bodies, or the messages of the failed ones. A cancellation point.
   std::vector<std::string> run() {
     std::vector<std::string> made;
     while (const auto ended = multi_.next())
@@ -170,7 +170,7 @@ TEST_P(Libcurl, AStopEndsATransferThatWaits) {
   });
 }
 
-// One that ends first while perform() waits for another is given by next() later. A connection is used again.
+// If a transfer ends while perform() waits for another one, next() returns it later. A connection is used again.
 TEST_P(Libcurl, PerformsOneTransferWhileOthersGoOn) {
   in_runtime([] {
     net::tcp_listener listener(loopback());

@@ -41,7 +41,7 @@ class database {
   [[nodiscard]] std::string where() const { return "host=" + folder_ + " user=tester dbname=postgres"; }
 
  private:
-  // Connections for all of the test: the server may take its time to end those that were closed.
+  // Connections for the whole test, because the server may end the closed ones late.
   explicit database(const std::filesystem::path& programs) : programs_(programs), folder_("/tmp/ulexite_pg.XXXXXX") {
     EXPECT_NE(::mkdtemp(folder_.data()), nullptr);
     if (::getuid() == 0) EXPECT_EQ(shell("chown postgres " + folder_), 0);
@@ -156,7 +156,7 @@ void give_up(const std::string& where) {
   EXPECT_EQ(query(mine.get(), "SELECT 1"), "1");
 }
 
-// One test, for the server takes its time to start.
+// One test, because the server starts slowly.
 TEST(Libpq, RunsInFibers) {
   const watchdog bounded("libpq", nullptr, 100);
   const std::unique_ptr<database> server = database::start();

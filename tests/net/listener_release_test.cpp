@@ -1,4 +1,4 @@
-// Listeners that come from elsewhere, or go there.
+// Listeners from other processes, or for other processes.
 
 #include "net_fixture.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of net share: each runs on 1, 2, 4 and 16 workers, leaves no descriptor open, and no wake-up was lost.
+// Shared by the tests of net: each runs on 1, 2, 4 and 16 workers, leaves no descriptor open, and loses no wake-up.
 
 #include "support/clean_runtime.hpp"
 
@@ -52,8 +52,8 @@ inline std::string scratch_path(const char* name) {
 
 inline net::endpoint loopback() { return net::endpoint::parse("127.0.0.1:0"); }
 
-// A port where connections are refused, and that nobody else gets meanwhile: bound, but nobody listens. It may be the
-// port of a listener that shares it, for the time after its close.
+// A port that refuses connections, and that no other program gets during the test: bound, without a listener. It may be
+// the port of a listener that shares it. Then it refuses after the close of that listener.
 class refusing_port {
  public:
   explicit refusing_port(const net::endpoint& at = loopback())

@@ -1,4 +1,4 @@
-// What the errors of sockets call them: their peers.
+// The names in the errors of sockets: their peers.
 
 #include "net_fixture.hpp"
 
@@ -25,7 +25,7 @@ void read_one(net::tcp_stream& from) {
   from.read_some(&c, 1);
 }
 
-// By then the system no longer knows it.
+// The system no longer knows it then.
 TEST_P(PeerName, IsToldOfAConnectionThatWasReset) {
   in_runtime([] {
     for (const bool adopted : {false, true}) {
@@ -74,7 +74,7 @@ TEST_P(PeerName, OfDatagramsIsTheOneThatConnectFixed) {
   });
 }
 
-// A second reader is told whose connection it is.
+// The error for a second reader names the connection.
 TEST_P(PeerName, IsPartOfAUsageError) {
   in_runtime([] {
     auto pair = stream_pair::tcp();

@@ -92,7 +92,7 @@ TEST_P(Resolve, WhatIsNotFoundIsNamed) {
       EXPECT_TRUE(net::resolve("127.0.0.1", number, error).empty()) << number;
       EXPECT_EQ(error, std::error_code(EAI_SERVICE, net::resolve_category())) << number;
     }
-    // What strtoul takes for a number, as getaddrinfo does, which would cut it to 16 bits.
+    // Texts that strtoul accepts as a number. getaddrinfo accepts them too, and would cut them to 16 bits.
     for (const char* number : {"+70000", " 70000", "-1", "+80", "\t80", "+4294967376"}) {
       EXPECT_TRUE(net::resolve("127.0.0.1", number, error).empty()) << number;
       EXPECT_EQ(error, std::error_code(EAI_SERVICE, net::resolve_category())) << number;
@@ -192,7 +192,7 @@ TEST_P(Resolve, QuestionsThatWaitForAThreadAreWithdrawn) {
   });
 }
 
-// The thread that is still in the resolver finds nothing to do when it comes back.
+// The thread that is still in the resolver finds nothing to do when it returns.
 TEST_P(Resolve, WhatWaitedBehindAGivenUpQuestionIsDroppedByAStop) {
   static std::atomic<bool> made;
   made = false;

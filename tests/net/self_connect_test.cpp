@@ -1,4 +1,4 @@
-// A connection to a local port where nobody listens, for which the system picks that very port: TCP then connects the
+// A connection to a local port without a listener, if the system picks the same port for it: TCP then connects the
 // socket to itself. It picks at random; here connect binds the socket first, so that it happens each time.
 
 #include "net_fixture.hpp"
@@ -28,7 +28,7 @@ class SelfConnect : public NetTest {
 };
 ULEXITE_ON_ALL_WORKER_COUNTS(SelfConnect);
 
-// Where nobody listens, but for a moment's luck of another program.
+// A port without a listener, unless another program takes it by chance.
 net::endpoint free_port(const char* at) { return net::tcp_listener(net::endpoint::parse(at)).local_endpoint(); }
 
 TEST_P(SelfConnect, IsRefused) {

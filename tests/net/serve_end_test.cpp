@@ -16,7 +16,7 @@ namespace {
 class ServeEnd : public ServeTest {};
 ULEXITE_ON_ALL_WORKER_COUNTS(ServeEnd);
 
-// A handler that is in a read, and one that is not, get what has arrived and then the end; and they may still answer.
+// Handlers, in a read or not, get the data that has arrived and then the end. They may still answer.
 TEST_P(ServeEnd, DrainEndsReadsBehindWhatHasArrived) {
   in_runtime([] {
     for (const bool waits_in_read : {false, true}) {
@@ -40,7 +40,7 @@ TEST_P(ServeEnd, DrainEndsReadsBehindWhatHasArrived) {
   });
 }
 
-// Those that wait in the backlog at the close, because there is no room for them, are answered too.
+// Connections that are in the backlog at the close, because there is no room for them, are answered too.
 TEST_P(ServeEnd, BacklogIsServedToItsEnd) {
   in_runtime([] {
     server full;
@@ -91,7 +91,7 @@ TEST_P(ServeEnd, TheGraceIsAPartOfTheDrainTime) {
   });
 }
 
-// Whoever waits in accept still has the descriptor when close returns.
+// A waiter in accept still uses the descriptor when close returns.
 TEST_P(ServeEnd, NobodyCanConnectAfterTheClose) {
   in_runtime([] {
     for (int i = 0; i < 50; ++i) {
@@ -221,7 +221,7 @@ TEST_P(ServeEnd, EndOfTheRuntimeEndsIt) {
       auto client = spawn([served, at = listener.local_endpoint()] {
         auto stream = net::tcp_stream::connect(at);
         expect_echo(stream);
-        *served = true;  // not before: the handler may hear of the end before the client does, and leave it unanswered
+        *served = true;  // not before: the handler may see the end before the client does, and not answer it
         wait_for_ever();
       });
       task_group group;

@@ -1,4 +1,4 @@
-// What tcp_listener::serve makes of the exceptions of handlers.
+// tcp_listener::serve and the exceptions of handlers.
 
 #include "serve_fixture.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 class ServeError : public ServeTest {};
 ULEXITE_ON_ALL_WORKER_COUNTS(ServeError);
 
-// What on_error was told.
+// The arguments of on_error.
 class error_log {
  public:
   [[nodiscard]] net::serve_options options() {

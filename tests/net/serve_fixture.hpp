@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of tcp_listener::serve share.
+// Shared by the tests of tcp_listener::serve.
 
 #include "net_fixture.hpp"
 
@@ -98,8 +98,8 @@ inline void say_hello(std::vector<net::tcp_stream>& clients) {
   for (auto& client : clients) client.write("hello");
 }
 
-// One of those who have said hello, once it has its echo. In which order connections are accepted is the system's
-// affair.
+// One of the clients that have said hello, once it has its echo. In which order connections are accepted is the
+// system's affair.
 inline std::vector<net::tcp_stream>::iterator answered(std::vector<net::tcp_stream>& clients) {
   auto found = clients.end();
   wait_until([&] {

@@ -98,7 +98,7 @@ TEST_P(Serve, ReturnsWhenItIsClosedFull) {
   });
 }
 
-// The listener's owner need not know whether the close that ended serve has returned.
+// The listener's owner does not have to know whether the close that ended serve has returned.
 TEST_P(Serve, ListenerMayEndAsSoonAsServeReturns) {
   in_runtime([] {
     for (int i = 0; i < 200; ++i) {

@@ -1,4 +1,4 @@
-// Streams whose reads end before what there is does: a short one does not mean that nothing is left.
+// Streams with reads that end before the available data: a short read does not mean that nothing is left.
 
 #include "net_fixture.hpp"
 
@@ -18,8 +18,8 @@ void send_plainly(int fd, const char* text, int flags = 0) {
   EXPECT_EQ(::send(fd, text, std::strlen(text), flags), static_cast<ssize_t>(std::strlen(text)));
 }
 
-// An echo server that has answered waits for an edge, without asking. `send_two` then sends two pieces of four bytes
-// that come together: with one worker nobody reads between them, and there is one edge for both.
+// An echo server that has answered waits for an edge, without asking. Then `send_two` sends two pieces of four bytes
+// together. With one worker no fiber reads between them, and there is one edge for both.
 template <class SendTwo>
 void expect_both_pieces(net::tcp_stream& server, int client, SendTwo send_two) {
   char part[100];

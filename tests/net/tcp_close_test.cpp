@@ -86,7 +86,7 @@ TEST_P(TcpClose, WakesAnAccept) {
   });
 }
 
-// An abandoned fiber is no user of a socket any more: others may use it, and a close frees the port.
+// An abandoned fiber is no longer a user of a socket: others may use it, and a close frees the port.
 TEST_P(TcpClose, AListenerOutlivesTheRuntimeOfItsAcceptor) {
   testing::internal::CaptureStderr();
   net::tcp_listener listener(loopback());
@@ -107,7 +107,7 @@ TEST_P(TcpClose, AListenerOutlivesTheRuntimeOfItsAcceptor) {
   const net::tcp_listener next(where);
 }
 
-// Readers wait while their sockets are closed and the numbers taken again at once: nobody reads a stranger's data.
+// Readers wait while their sockets are closed and the numbers are reused immediately: no reader gets another's data.
 TEST_P(TcpClose, NumberIsNotReusedUnderAReader) {
   in_runtime([] {
     for (int i = 0; i < 200; ++i) {

@@ -37,7 +37,7 @@ TEST_P(TcpConnect, RefusedConnectionNamesTheEndpoint) {
   });
 }
 
-// A Unix listener with a full backlog lets nobody in, and says nothing when it has room again.
+// A Unix listener with a full backlog accepts no connection, and makes no event when it has room again.
 TEST_P(TcpConnect, ConnectWaitsForAFullUnixBacklog) {
   const auto at = net::endpoint::local("@" + scratch_path("backlog"));
   in_runtime([&] {

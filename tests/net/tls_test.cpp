@@ -258,7 +258,7 @@ TEST_P(Tls, AConnectionThatIsCutIsAnError) {
     EXPECT_EQ(error, std::errc::connection_aborted);
     EXPECT_NE(error.message().find("unexpected eof"), std::string::npos);
 
-    auto plain = stream_pair::tcp();  // whose peer does not speak TLS
+    auto plain = stream_pair::tcp();  // its peer does not speak TLS
     plain.right.write("HTTP/1.0 400 What?\r\n\r\n");
     stream confused(plain.left, client_side, "localhost");
     EXPECT_THROW(confused.handshake(), std::system_error);

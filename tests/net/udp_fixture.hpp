@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of datagram sockets share.
+// Shared by the tests of datagram sockets.
 
 #include "net_fixture.hpp"
 

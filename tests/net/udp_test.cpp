@@ -13,7 +13,7 @@ namespace {
 class Udp : public UdpTest {};
 ULEXITE_ON_ALL_WORKER_COUNTS(Udp);
 
-// A port at which nobody is, and nobody else can come: whoever has it listens to itself only.
+// A port without a receiver, which no other program can take: its socket receives only from itself.
 struct deserted_port {
   deserted_port() { holder.connect(at); }
   net::udp_socket holder{loopback()};

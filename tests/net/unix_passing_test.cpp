@@ -1,4 +1,4 @@
-// What Unix sockets carry beside bytes: descriptors and credentials.
+// Unix sockets also carry descriptors and credentials.
 
 #include "net_fixture.hpp"
 

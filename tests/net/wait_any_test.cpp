@@ -133,7 +133,7 @@ TEST_P(WaitAny, AHangUpMakesReady) {
   });
 }
 
-// Whatever edges come early, late or for nothing: each byte is waited for and found.
+// Edges may be early, late or useless: each byte is waited for and found.
 TEST_P(WaitAny, NothingIsLostBetweenManyWriters) {
   in_runtime([] {
     constexpr int rounds = 300, writers = 6;

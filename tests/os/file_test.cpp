@@ -1,4 +1,4 @@
-// Files, whose calls are made beside the workers.
+// Files; their calls are made beside the workers.
 
 #include "os/os_fixture.hpp"
 
@@ -140,7 +140,7 @@ TEST_P(File, ErrorsNameTheFileAndWhatWasDone) {
   });
 }
 
-// open(2) would stop at it, and take what stands before.
+// open(2) would stop at it, and take the text before it.
 TEST_P(File, APathWithANulIsRefused) {
   in_runtime([&] {
     write_all(scratch_ / "a", "secret");

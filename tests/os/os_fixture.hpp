@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of os share: each runs on 1, 2, 4 and 8 workers, and leaves no descriptor open and no child behind.
+// Shared by the tests of os: each runs on 1, 2, 4 and 8 workers, and leaves no descriptor open and no child behind.
 
 #include "support/cancellation.hpp"
 #include "support/clean_runtime.hpp"
@@ -17,7 +17,7 @@
 
 namespace ulexite::test {
 
-// Has this process a child, be it a zombie?
+// Whether this process has a child, even a zombie.
 inline bool has_children() {
   siginfo_t any{};
   return ::waitid(P_ALL, 0, &any, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;

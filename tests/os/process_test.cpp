@@ -51,7 +51,7 @@ std::uint64_t signals_in(const std::string& status, const char* line) {
   return std::stoull(status.substr(at + std::string_view(line).size()), nullptr, 16) & ~(std::uint64_t{3} << 31);
 }
 
-// Is that our child, be it a zombie? The number of one that was reaped may be a stranger's by now.
+// Whether that is our child, even a zombie. The number of a reaped child may belong to another process now.
 bool exists(pid_t number) {
   siginfo_t end{};
   return ::waitid(P_PID, static_cast<id_t>(number), &end, WEXITED | WNOHANG | WNOWAIT) == 0;
@@ -196,8 +196,8 @@ TEST_P(Process, NothingElseIsInherited) {
     struct sigaction ignore{}, before{};
     ignore.sa_handler = SIG_IGN;
     ::sigaction(SIGUSR1, &ignore, &before);
-    process cat({.arguments = {"cat"}, .in = stdio::pipe, .out = stdio::pipe});  // whose pipes are open meanwhile
-    // By a program that opens none but the directory.
+    process cat({.arguments = {"cat"}, .in = stdio::pipe, .out = stdio::pipe});  // its pipes are open during this time
+    // By a program that opens only the directory.
     EXPECT_EQ(output({.arguments = {"ls", "/proc/self/fd"}}), "0\n1\n2\n3\n");
     const std::string status = output({.arguments = {"cat", "/proc/self/status"}});
     ::sigaction(SIGUSR1, &before, nullptr);
@@ -261,7 +261,7 @@ TEST_P(Process, TheDestructorKillsAndReaps) {
       EXPECT_TRUE(exists(second));
     }
     EXPECT_FALSE(exists(second));
-    process(shell("exit 0")).in().close();  // nor does one stay that has ended by itself
+    process(shell("exit 0")).in().close();  // a program that has ended does not stay either
     EXPECT_FALSE(has_children());
   });
 }
@@ -325,7 +325,7 @@ TEST(ProcessOutside, IsWaitedForOnAPlainThread) {
   EXPECT_TRUE(cat.wait().success());
 }
 
-// Makes pidfd_open fail as on an old system, in this process for good.
+// Makes pidfd_open fail as on an old system, in this process until its end.
 void forget_pidfd_open() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

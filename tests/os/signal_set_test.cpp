@@ -78,7 +78,7 @@ sigset_t blocked_here() {
   return blocked;
 }
 
-// The first worker is busy: so the thread that sends the signal on starts the one that receives it.
+// The first worker is busy. So the thread that passes the signal on starts the worker that receives it.
 TEST_P(SignalSet, WorkersBlockNoSignalForIt) {
   const sigset_t usual = blocked_here();
   signal_set some{SIGUSR1};
@@ -149,7 +149,7 @@ TEST_P(SignalSet, NoneIsLostWhenOthersComeInMasses) {
     }
     heard = true;
     senders.wait();
-    // What was raised before the last one came is merged or came before it.
+    // Signals that were raised before the last one arrived are merged, or arrived before it.
     int signal = 0;
     while (noise.channel().try_receive(signal) == channel_status::ok) EXPECT_EQ(signal, SIGUSR1);
   });

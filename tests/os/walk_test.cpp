@@ -123,7 +123,7 @@ TEST_P(Walk, AMissingOrWrongRootIsNamed) {
   });
 }
 
-// Whoever runs as root may read everything, and meets no error.
+// A test that runs as root may read everything, and gets no error.
 TEST_P(Walk, WhatCannotBeReadIsToldAndTheWalkGoesOn) {
   in_runtime([&] {
     const auto locked = scratch_ / "a/b";

@@ -1,4 +1,4 @@
-// What an abandoned fiber was at: others that live on meet it in every queue it stands in.
+// Objects at which an abandoned fiber waited: fibers that still live meet it in each of its queues.
 
 #include "support/waiting.hpp"
 
@@ -29,7 +29,7 @@ class Abandoned : public WorkersTest {
   Abandoned() { testing::internal::CaptureStderr(); }
   ~Abandoned() override { testing::internal::GetCapturedStderr(); }
 
-  // Abandons a fiber that waits in `wait`, and ends its runtime. Then others use what memory comes back.
+  // Abandons a fiber that waits in `wait`, and ends its runtime. Then others use the returned memory.
   template <class F>
   void abandon(F wait) {
     {
@@ -181,7 +181,7 @@ TEST_P(Abandoned, WhatStandsOnTheirStacksCanBeUsed) {
   sender.join();
 }
 
-// Threads claim their waits, and then come to resume them: the runtime may have gone between the two.
+// Threads claim their waits, and then resume them. The runtime may have been destroyed in between.
 TEST_P(Abandoned, AThreadMayBeAboutToWakeThem) {
   for (int round = 0; round < times(100); ++round) {
     channel<int> values;
@@ -222,7 +222,7 @@ TEST_P(Abandoned, AClosureThatIsBeingCopiedIsNotDestroyed) {
   event never;
   for (int slow = 1; slow <= 3; ++slow) {
     runtime& brief = make(GetParam());
-    brief.run([] {  // what lies in recycled blocks is not zero
+    brief.run([] {  // the content of recycled blocks is not zero
       std::array<char, 304> full;
       full.fill(0x41);
       for (int i = 0; i < 8; ++i) spawn([full] { (void)full; }).join();

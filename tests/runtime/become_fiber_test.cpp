@@ -57,7 +57,7 @@ TEST_P(BecomeFiber, MakesAJobAFiberThatMayWait) {
   });
 }
 
-// On the stack of the fiber that it was, jobs run next.
+// An ended fiber leaves no state to the jobs that run on its stack next.
 TEST_P(BecomeFiber, LeavesNoTraceForTheJobsThatFollow) {
   run([] {
     static std::atomic<int> as_jobs, as_fibers;
@@ -121,7 +121,7 @@ TEST_P(BecomeFiber, DoesNothingInStopCallbacks) {
       });
       ready.send(1);
       EXPECT_THROW(never.receive(), operation_cancelled);
-      // It may hear of the request before the callback is called, which it must not take away.
+      // It may see the request before the callback is called. It must not remove the callback.
       wait_until([&] { return called.load(); });
     });
     ready.receive();

@@ -48,7 +48,7 @@ TEST_P(BlockInPlace, IsAPlainThreadInside) {
   return errno;
 }
 
-// All but one of the workers' fibers block for good until the last has run: only others' threads can run that.
+// All of the workers' fibers except one block until the last has run: only other threads can run that one.
 TEST_P(BlockInPlace, OthersRunMeanwhile) {
   run([] {
     const auto blocking = GetParam() * 3;
@@ -69,7 +69,7 @@ TEST_P(BlockInPlace, OthersRunMeanwhile) {
   });
 }
 
-// The fibers that wait behind the one that blocks are in its worker's own queue.
+// The fibers behind the blocking one are in its worker's own queue.
 TEST_P(BlockInPlace, WhatWaitsForTheWorkerGoesOn) {
   run([] {
     for (int round = 0; round < 50; ++round) {

@@ -23,7 +23,7 @@ using namespace ulexite::test;
 class ConcurrentContext : public WorkersTest {};
 ULEXITE_TEST_WORKERS(ConcurrentContext);
 
-// Says when two are in at the same time. What stands between enter and leave may not wait.
+// Says when two are in at the same time. The code between enter and leave must not wait.
 class alone {
  public:
   template <class F>
@@ -105,7 +105,7 @@ TEST_P(ConcurrentContext, TwoContextsRunBesideEachOther) {
   });
 }
 
-// What a member spawns is a member: plainly, in a group, many at once, and from a job of its own.
+// The spawns of a member are members: plain, in a group, many together, and from its own job.
 TEST_P(ConcurrentContext, WhatIsSpawnedInsideStaysInside) {
   alone guard;
   std::atomic<int> ran{0};
@@ -277,7 +277,7 @@ TEST_P(ConcurrentContext, ATokenHearsOfWhereItsFiberIs) {
   });
 }
 
-// A callback of a token asks for the very fiber that ends meanwhile.
+// A callback of a token uses the same fiber, which ends at this time.
 TEST_P(ConcurrentContext, StopsRaceWithEnds) {
   for (int round = 0; round < 50; ++round)
     run([&] {

@@ -17,7 +17,7 @@ using namespace ulexite;
 using namespace ulexite::test;
 using detail::quota_processors;
 
-// A folder that looks like that of a process, and one that looks like its control groups.
+// A folder that looks like a process's folder, and a folder that looks like its control groups.
 class Quota : public testing::Test {
  protected:
   Quota() { std::filesystem::create_directories(groups_); }

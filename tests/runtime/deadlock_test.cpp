@@ -1,5 +1,5 @@
-// What is a deadlock, and what only looks like one. In programs without a thread of their own, as no fixture's watchdog
-// is here: with a thread that could help nothing is certain. ThreadSanitizer brings such a thread.
+// Deadlocks, and states that only look like one. In programs without a thread of their own, as no fixture's watchdog is
+// here: with a thread that could help nothing is certain. ThreadSanitizer brings such a thread.
 
 #include <ulexite.hpp>
 #include <ulexite/base/atomics.hpp>
@@ -65,7 +65,7 @@ TEST_P(Deadlock, IsLeftAloneIfThatIsWanted) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-// What ends the waits comes later than the question whether anything will.
+// The end of the waits comes later than the check for a deadlock.
 class NoDeadlock : public Deadlock {};
 INSTANTIATE_TEST_SUITE_P(Workers, NoDeadlock, testing::Values(1, 4), testing::PrintToStringParamName());
 

@@ -1,4 +1,4 @@
-// What ends the process, and what is said then.
+// Causes that end the process, and their reports.
 
 #include "support/runtime_fixture.hpp"
 

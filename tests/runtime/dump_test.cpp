@@ -1,4 +1,4 @@
-// What a dump tells of fibers in all their states. That nothing goes wrong while they move is dump_stress's.
+// The report of a dump about fibers in all their states. That nothing goes wrong while they move is dump_stress's.
 
 #include "support/runtime_fixture.hpp"
 #include "support/waiting.hpp"

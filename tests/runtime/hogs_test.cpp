@@ -1,4 +1,4 @@
-// A fiber that does not let go holds nobody up, as long as there is another worker.
+// A fiber that computes for long delays no other, if there is another worker.
 
 #include "support/runtime_fixture.hpp"
 
@@ -40,7 +40,7 @@ TEST_P(Hogs, WorkBehindAHogRunsElsewhere) {
   });
 }
 
-// What a fiber wakes runs next on its own worker; but that one goes on computing.
+// A woken fiber runs next on its waker's worker; but the waker continues to compute.
 TEST_P(Hogs, AFiberWokenByAHogRunsElsewhere) {
   run([] {
     for (int i = 0; i < 3; ++i) {
@@ -52,7 +52,7 @@ TEST_P(Hogs, AFiberWokenByAHogRunsElsewhere) {
   });
 }
 
-// Nobody else is awake, and the monitor does nothing for it: the waker itself wakes another worker.
+// No other worker is awake, and the monitor does nothing here: the waker itself wakes another worker.
 TEST_P(Hogs, AFiberWokenByAHogNeedsNoMonitor) {
   runtime& rt = this->rt();
   rt.run([&] {
@@ -119,7 +119,7 @@ TEST_P(Hogs, OutsideWorkRunsBesideAHog) {
   hog.join();
 }
 
-// The hog's fibers outlive run(): somebody must see to them all the same.
+// The hog's fibers outlive run(): the monitor must help them too.
 TEST_P(Hogs, AreRelievedAfterTheEndOfRunToo) {
   std::atomic<bool> done{false}, go{false};
   run([&] {

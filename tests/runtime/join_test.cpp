@@ -276,8 +276,8 @@ TEST(UnhandledDeathTest, ByDefaultIsReportedAndTerminates) {
       "ulexite: unhandled exception in fiber #[0-9]+ 'loser' .spawned at .*join_test.cpp:[0-9]+.: lost");
 }
 
-// What a detached fiber leaves may run code that waits: its result's destructor, the handler of its exception. It
-// counts as alive until then, and its block goes back where it is by then.
+// The end of a detached fiber may run code that waits: its result's destructor, the handler of its exception. It counts
+// as alive until then. Its block is returned on the worker on which it then runs.
 struct waits_when_destroyed {
   explicit waits_when_destroyed(std::atomic<int>& count) : done(&count) {}
   waits_when_destroyed(waits_when_destroyed&& other) noexcept : done(std::exchange(other.done, nullptr)) {}

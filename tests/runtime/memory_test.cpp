@@ -1,5 +1,5 @@
-// What many fibers cost: memory for what they use and no more, one map for thousands of guarded stacks, and nothing for
-// long once they have ended.
+// The cost of many fibers: memory only for their use, one map for thousands of guarded stacks, and nothing soon after
+// their ends.
 
 #include "support/runtime_fixture.hpp"
 
@@ -49,7 +49,7 @@ bool kernel_installs_guards() {
   return count_stack_guards().installed > 0;
 }
 
-// `many` fibers, each of which waits on one channel.
+// `many` fibers, which all wait on one channel.
 class crowd {
  public:
   crowd() : up_(many), down_(many) {
@@ -86,8 +86,8 @@ class FiberMemory : public RuntimeTest {
 class FiberMemoryOf : public FiberMemory, public testing::WithParamInterface<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Workers, FiberMemoryOf, testing::Values(1, 4), testing::PrintToStringParamName());
 
-// A page of stack; a block; what describes the stack. 1.1 times the page in all, into which what the runtime takes once
-// goes too: slabs of 256 KiB, and 32 stacks at most that each worker has taken ahead.
+// A page of stack; a block; what describes the stack. 1.1 times the page in all. This includes the memory that the
+// runtime takes once: slabs of 256 KiB, and up to 32 stacks that each worker has taken ahead.
 TEST_P(FiberMemoryOf, AParkedFiberCostsAPageAndATenth) {
   make_with_small_stacks(GetParam()).run([] {
     const std::size_t resident = resident_bytes(), maps = count_maps();
@@ -102,8 +102,8 @@ TEST_P(FiberMemoryOf, AParkedFiberCostsAPageAndATenth) {
   EXPECT_GE(count_stack_guards().installed, many);
 }
 
-// A block of 192 bytes; the rest is the part of the last chunk of 2 MiB, a huge page perhaps, that no block has taken
-// yet, and what the runtime takes once. With one worker, which has no time for them before the spawner waits.
+// A block of 192 bytes. The rest is the unused part of the last chunk of 2 MiB (perhaps a huge page), and the memory
+// that the runtime takes once. With one worker, which has no time for them before the spawner waits.
 TEST_F(FiberMemory, AFiberThatHasNotStartedCostsItsBlock) {
   make(1).run([] {
     const std::size_t resident = resident_bytes();
@@ -114,7 +114,7 @@ TEST_F(FiberMemory, AFiberThatHasNotStartedCostsItsBlock) {
   });
 }
 
-// All but the few stacks that each worker keeps at hand. How many a trim cleans says nothing: the monitor may have come
+// All except the few stacks that each worker keeps. How many a trim cleans says nothing: the monitor may have come
 // first, or be at it just now.
 TEST_P(FiberMemoryOf, StacksAreGivenBackAfterABurst) {
   std::size_t resident = 0;

@@ -103,7 +103,7 @@ TEST_P(MigrationGuard, InAContext) {
   });
 }
 
-// A worker with a pinned fiber is not left to another thread, nor is its work.
+// A worker with a pinned fiber is not given to another thread, and its work is not either.
 TEST_P(MigrationGuard, ItsWorkerIsNotHandedOff) {
   run([&] {
     const migration_guard pinned;

@@ -1,4 +1,4 @@
-// no_suspend: what would have to wait throws, and says where. on_thread_stack: the thread's own stack, for a while.
+// no_suspend: what would have to wait throws, and says where. on_thread_stack: a call on the thread's own stack.
 
 #include "support/waiting.hpp"
 
@@ -28,8 +28,8 @@ using namespace ulexite::test;
 class NoSuspend : public WorkersTest {};
 ULEXITE_TEST_WORKERS(NoSuspend);
 
-// In a fiber, under no_suspend: the operation throws, its words tell what was waited for and where it is forbidden, and
-// the fiber can go on.
+// In a fiber, under no_suspend: the operation throws. Its text names the wait and the place that forbids it. The fiber
+// can continue.
 template <class F>
 void expect_refused(F operation, const std::string& words) {
   try {
@@ -83,7 +83,7 @@ TEST_P(NoSuspend, EveryWaitIsRefused) {
     expect_refused([&] { changed.wait(lock); }, "for condition_variable");
     EXPECT_TRUE(lock.owns_lock());
 
-    // Nothing was lost, and nobody is left in a queue.
+    // Nothing was lost, and no waiter is left in a queue.
     EXPECT_EQ(full.receive(), 1);
     EXPECT_EQ(full.try_receive(item), channel_status::would_block);
     none.release();

@@ -209,7 +209,7 @@ TEST_F(Options, AStartHookMayWaitForAFiber) {
   EXPECT_TRUE(waited);
 }
 
-// Here what the hook waits for lies in the queue already, and nobody is woken for it again.
+// Here the work that the hook waits for is in the queue already, and no worker is woken for it again.
 TEST_F(Options, AStartHookMayWaitForTheFiberThatItsWorkerWasStartedFor) {
   std::atomic<bool> ran{false};
   runtime& rt = make({.threads = 2, .on_thread_start = [&](std::size_t worker) {

@@ -1,4 +1,4 @@
-// What the scheduler owes to fibers that share its workers: whoever is runnable runs, however the others behave.
+// The scheduler's duty to fibers that share its workers: each runnable fiber runs, however the others behave.
 
 #include "support/runtime_fixture.hpp"
 
@@ -39,7 +39,7 @@ TEST_P(Scheduling, YieldAloneReturns) {
   this_fiber::yield();
 }
 
-// The channel's operations need not wait, but a thousand of them make their fiber yield.
+// The channel's operations do not have to wait, but a thousand of them make their fiber yield.
 template <class Scope>
 void expect_that_others_run_only_after(Scope make_scope) {
   bool ran = false;
@@ -69,7 +69,7 @@ TEST_F(RuntimeTest, ANoYieldScopeIsNotMadeToYield) {
   make(1).run([] { expect_that_others_run_only_after([] { return no_yield(); }); });
 }
 
-// With one worker: in turn. None gets a second turn before each has had its first.
+// With one worker: one after the other. None gets a second turn before each has had its first.
 TEST_F(RuntimeTest, YieldingFibersTakeTurns) {
   make(1).run([] {
     constexpr int count = 10;
@@ -149,7 +149,7 @@ TEST_P(Scheduling, APingPongPairLeavesOthersTheirTurn) {
   });
 }
 
-// It lets go at once after each wake, so others would come in vain.
+// It yields directly after each wake, so a wake of other workers would be useless.
 TEST_P(Scheduling, APingPongPairSeldomWakesOthers) {
   if (detail::migrating) GTEST_SKIP() << "every fiber is to change its worker";
   runtime& rt = this->rt();
@@ -261,7 +261,7 @@ TEST_P(Scheduling, SleepIsNeverEarly) {
   EXPECT_GE(ulexite::steady_clock::now() - start, 2ms) << "on a plain thread";
 }
 
-// As many as a worker keeps of the events that come at a time: it is the order of those that it keeps.
+// As many events as a worker keeps from one turn of the loop: the test checks the order of these.
 TEST_P(Scheduling, SleepersWakeInTheOrderOfTheirTimes) {
   if (GetParam() != 1) GTEST_SKIP() << "one worker keeps the order of what it was given";
   run([] {
@@ -301,8 +301,8 @@ TEST_P(Scheduling, IdleCostsNothing) {
   });
   auto waiting = rt().spawn([] { this_fiber::sleep_for(1h); });
   run([] { this_fiber::sleep_for(100ms); });  // until the monitor sleeps too
-  // What the machine does meanwhile, as to take the processor away from a virtual one, can only add to the time that it
-  // counts. So one time that was cheap tells that idling is.
+  // Other work of the machine, such as a preempted virtual processor, can only add to the counted time. So one time
+  // that was cheap tells that idling is.
   wait_until([&] {
     const double before = processor_seconds();
     run([] { this_fiber::sleep_for(300ms); });

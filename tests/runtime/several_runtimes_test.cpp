@@ -91,7 +91,7 @@ TEST_P(SeveralRuntimes, StopOneAndNotTheOther) {
   EXPECT_FALSE(there.get());
 }
 
-// run() keeps its fiber, however long it takes, and the monitors of both go to sleep meanwhile and wake again.
+// run() keeps its fiber, for any time, and the monitors of both go to sleep during this time and wake again.
 TEST_P(SeveralRuntimes, OneRunsInAFiberOfTheOther) {
   run([&] {
     for (int i = 0; i < 2; ++i) {

@@ -227,7 +227,7 @@ TEST_P(Shutdown, StopAbandonsFibersThatWaitForEachOther) {
   testing::internal::GetCapturedStderr();
 }
 
-// They stand on stacks that are others' by then.
+// They are on stacks that then belong to other fibers.
 TEST_P(Shutdown, NobodyCallsTheStopCallbacksOfAbandonedFibers) {
   testing::internal::CaptureStderr();
   std::atomic<int> waiting{0}, called{0};
@@ -283,7 +283,7 @@ TEST_P(Shutdown, StopInTheMidstOfEverything) {
   testing::internal::GetCapturedStderr();
 }
 
-// A thread's send wakes the last fiber; the runtime may be gone before the send returns.
+// A thread's send wakes the last fiber; the runtime may be destroyed before the send returns.
 TEST_P(Shutdown, MayOvertakeTheThreadThatWokeTheLastFiber) {
   for (int round = 0; round < times(500); ++round) {
     channel<int> last;

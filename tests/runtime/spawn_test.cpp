@@ -109,7 +109,7 @@ TEST_P(Spawn, GivesResultsOfAnySizeAndAlignment) {
   EXPECT_EQ(run([] { return big<600>{}; }).bytes.size(), 600u);
 }
 
-// What may be called once only, as an rvalue.
+// A function that may be called only once, as an rvalue.
 template <std::size_t Bytes>
 struct once {
   big<Bytes> load{};

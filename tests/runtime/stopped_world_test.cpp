@@ -1,4 +1,4 @@
-// A stopped world stands still, is seen whole, and goes on. Workers come and go without a loss.
+// A stopped world does not move, can be read completely, and continues. Workers come and go without a loss.
 
 #include "support/waiting.hpp"
 
@@ -138,7 +138,7 @@ TEST_P(StoppedWorld, EveryFiberIsSeen) {
   for (auto& each : all) each.join();
 }
 
-// As a collector reads, which looks at all that lies there.
+// As a collector reads: all words.
 __attribute__((no_sanitize("address", "thread"))) bool contains(const void* low, const void* high, const void* what) {
   for (auto at = reinterpret_cast<std::uintptr_t>(low); at + sizeof(void*) <= reinterpret_cast<std::uintptr_t>(high);
        at += sizeof(void*))
@@ -146,7 +146,7 @@ __attribute__((no_sanitize("address", "thread"))) bool contains(const void* low,
   return false;
 }
 
-// What is on a suspended fiber's stack lies in its bounds: as a collector looks for it.
+// The content of a suspended fiber's stack is within its bounds, where a collector searches.
 TEST_P(StoppedWorld, WhatAFiberHoldsIsInWhatIsTold) {
   constexpr int fibers = 100;
   std::vector<std::unique_ptr<int>> objects;

@@ -165,7 +165,7 @@ TEST(DurationHistogram, TellsTheBoundThatAPartKeeps) {
 
 class LongWaits : public WorkersTest {
  protected:
-  // Of which the text has the words; the watchdog bounds it.
+  // Waits until the text has `words`; the watchdog bounds the wait.
   static std::string gauges_with(const runtime& rt, const prometheus_options& options, const std::string& words) {
     for (;;) {
       const std::string text = prometheus(rt, options);

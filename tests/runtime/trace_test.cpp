@@ -1,5 +1,5 @@
-// What a trace tells, by its own words. That it opens in Perfetto was seen; that recording holds up beside everything
-// else is dump_stress's.
+// The content of a trace, in its own words. That it opens in Perfetto was seen; that recording holds up beside
+// everything else is dump_stress's.
 
 #include "support/runtime_fixture.hpp"
 #include "support/waiting.hpp"

@@ -1,4 +1,4 @@
-// Fibers that were woken, and fibers that have not begun: the former go first, and the latter are not starved.
+// Woken fibers run before fibers that have not begun, and do not starve them.
 
 #include "support/waiting.hpp"
 
@@ -16,8 +16,9 @@ using namespace ulexite::test;
 class Woken : public WorkersTest {};
 ULEXITE_TEST_WORKERS(Woken);
 
-// `wait` and `wake` for each of many fibers, and then many that have not begun: how many of those have begun before the
-// last of the others goes on. The main fiber holds its worker until all are woken, so with one worker that is exact.
+// `wait` and `wake` for each of many fibers, then many fibers that have not begun. Returns how many of the new ones
+// have begun before the last woken fiber continues. The main fiber holds its worker until all are woken, so with one
+// worker that is exact.
 template <class Wait, class Wake>
 int begun_before_the_last_woken(runtime& rt, Wait wait, Wake wake) {
   constexpr int fresh = 20'000, waiters = 100;

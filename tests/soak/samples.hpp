@@ -1,6 +1,6 @@
 #pragma once
 
-// What a soak looks at: the process as the kernel sees it, and latencies.
+// The measurements of a soak: the process as the kernel sees it, and latencies.
 
 #include <unistd.h>
 
@@ -62,7 +62,8 @@ inline sample take(latencies& echo, latencies& timers) {
           echo.take_p99(), timers.take_p99()};
 }
 
-// The first third warms up. The median of the last must be that of the second, but for `factor` and `more`.
+// The first third warms up. The median of the last third may exceed the median of the second only by `factor` and
+// `more`.
 class record {
  public:
   void add(const sample& now) { samples_.push_back(now); }

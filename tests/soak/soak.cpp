@@ -1,4 +1,4 @@
-// Everything at once, evenly, for a long time: what is measured must stay as it is.
+// All kinds of load together, evenly, for a long time: the measured values must stay the same.
 //
 //   soak --seconds 1800 --threads 2 >soak.tsv
 //
@@ -27,7 +27,7 @@ namespace net = ulexite::net;
 using namespace std::chrono_literals;
 using clock_type = std::chrono::steady_clock;
 
-// A broken result ends the program at once.
+// A wrong result ends the program immediately.
 void require(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "FAILED: %s\n", what);

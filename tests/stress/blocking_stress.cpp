@@ -1,5 +1,5 @@
-// Fibers that block their threads, in the pool and in place, between waits, yields, failures, stops and deadlines, with
-// pools that are too small and threads that do not stay; and runtimes that end in the midst of it.
+// Fibers that block their threads, in the pool and in place, between waits, yields, failures, stops and deadlines. The
+// pools are too small, threads end, and runtimes end in the middle.
 
 #include "stress/stress.hpp"
 

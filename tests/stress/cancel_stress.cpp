@@ -1,5 +1,5 @@
 // Values, time-outs and requests to stop race for the same waits. Exactly one of them wins each, so nothing is lost or
-// doubled; and a runtime that is cancelled, or stopped, in the midst of that ends.
+// doubled. A runtime that is cancelled, or stopped, in the middle of this ends.
 
 #include "stress/stress.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 using namespace ulexite;
 using namespace ulexite::stress;
 
-// Each sender's value is received by a receiver, or kept; whoever is stopped says so by an exception.
+// Each sender's value is received by a receiver, or kept. A stopped fiber reports it by an exception.
 void race(program& test, runtime& rt, detail::random& random) {
   channel<int> values(random.below(3) == 0 ? 1 : 0);
   std::atomic<int> sent{0}, received{0};

@@ -1,6 +1,6 @@
-// Fibers wander at random between contexts, pin themselves to workers, leave for the thread's stack and spawn, while the
-// number of workers changes and the world is stopped now and then. Of no context do two run at the same time, a pinned
-// fiber stays on its thread, and nobody is lost.
+// Fibers move at random between contexts, pin themselves to workers, call functions on the thread's stack and spawn.
+// The number of workers changes, and the world is stopped from time to time. Two fibers of a context never run at the
+// same time, a pinned fiber stays on its thread, and no fiber is lost.
 
 #include "stress/stress.hpp"
 
@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
       over = true;
       shaker.join();
       for (room& each : one.rooms) each.context.wait();
-      rt.shutdown(shutdown_mode::drain);  // of those that wander on alone, maybe back into a room that was empty
+      rt.shutdown(shutdown_mode::drain);  // of the fibers that continue alone, perhaps into an empty context
       for (room& each : one.rooms)
         test.check(each.unguarded == each.entered, "a step was lost between fibers of a context");
     }

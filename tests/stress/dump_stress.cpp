@@ -1,5 +1,5 @@
-// Dumps and traces of a runtime whose fibers never stand still: they wait for one another in all ways, change their names,
-// are spawned and end. A dump must not touch what is destroyed, and each fiber goes on as if there were no dump.
+// Dumps and traces of a runtime with fibers that are always active: they wait for each other in all ways, change their
+// names, are spawned and end. A dump must not touch what is destroyed, and each fiber goes on as if there were no dump.
 
 #include "stress/stress.hpp"
 

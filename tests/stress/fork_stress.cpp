@@ -1,7 +1,7 @@
-// Random trees of forks: parallel_invoke, parallel_for and parallel_reduce, whose leaves compute, yield, sleep, wait
-// for each other, spawn, leave their worker, and throw, under deadlines, shields and requests to stop. No part runs
-// twice; each runs that nothing has ended early; when the root has ended nothing of the tree is under way; and a
-// runtime that ends in the midst of it leaves nothing.
+// Random trees of forks: parallel_invoke, parallel_for and parallel_reduce. The leaves compute, yield, sleep, wait for
+// each other, spawn, leave their worker, and throw. There are deadlines, shields and requests to stop. No part runs
+// twice, and each part runs unless the tree was ended early. When the root has ended, no part of the tree is under way.
+// A runtime that ends in the middle leaves nothing.
 
 #include "stress/stress.hpp"
 
@@ -35,8 +35,8 @@ struct failed : std::runtime_error {
 
 std::chrono::microseconds some_time(detail::random& random) { return std::chrono::microseconds(random.below(200)); }
 
-// What is allowed in a tree: all that ends parts early; nothing such, and then all must have run; or such, and that
-// there is no room for all fibers, when functions may not wait for each other.
+// The allowed events in a tree. violent: all that end parts early. peaceful: none of these, so all parts must run.
+// cramped: these, and too little room for all fibers, so functions must not wait for each other.
 enum class kind { violent, peaceful, cramped };
 
 class tree {
@@ -190,7 +190,7 @@ void grow_one(program& test, runtime& rt, detail::random& random) {
   } catch (const failed&) {
     test.check(kind == kind::violent, "a peaceful tree has failed");
   }
-  while (one.under_way() != 0) std::this_thread::yield();  // fibers that somebody let go of
+  while (one.under_way() != 0) std::this_thread::yield();  // detached fibers
 }
 
 void end_busy(program& test, detail::random& random) {

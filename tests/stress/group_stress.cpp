@@ -127,12 +127,12 @@ class tree {
   channel<int> values_;
 };
 
-// What the root met is its own affair; that all is over, is ours.
+// The outcome of the root does not matter; the test checks that all fibers have ended.
 void grow_one(program& test, runtime& rt, fiber_local<int>& depth, detail::random& random) {
   tree one(test, depth);
   std::atomic<bool> asked{false};
   auto root = rt.spawn([&, seed = random.next()] {
-    const deadline_scope limit(5ms);  // of whom all have: partners may never come
+    const deadline_scope limit(5ms);  // for all fibers: partners may never arrive
     try {
       one.grow(detail::random(seed), 3);
     } catch (...) {

@@ -1,6 +1,6 @@
-// Servers, and clients of all manners: polite ones, some that reset, close under themselves, are cancelled, or have a
-// deadline; while listeners are closed and new ones made. Whatever arrives is of its own connection and in order, and
-// when a round is over, nothing of it is left in the runtime.
+// Servers, and clients of all kinds: correct ones, and others that reset, close during their own calls, are cancelled,
+// or have a deadline. Listeners are closed and new ones made at the same time. All data belongs to its own connection
+// and is in order. After a round, nothing of it is left in the runtime.
 
 #include "stress/stress.hpp"
 
@@ -29,8 +29,8 @@ char spoken(std::uint64_t name, std::uint64_t position) {
   return static_cast<char>((name >> (position % sizeof name * 8)) ^ (position / sizeof name));
 }
 
-// An address of this machine's own that others are not likely to use: they keep to 127.0.0.1. A client may come when
-// its listener is closed, and another program may have been given the port by then.
+// An address of this machine's own that others are not likely to use: they keep to 127.0.0.1. A client may connect
+// after its listener was closed, when another program may have the port.
 net::endpoint any_loopback(detail::random& random) {
   std::string address = "127";
   for (int i = 0; i < 3; ++i) address += "." + std::to_string(1 + random.below(254));

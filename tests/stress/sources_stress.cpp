@@ -30,7 +30,7 @@ struct board {
 
   board(program& owner, std::ptrdiff_t count) : test(owner), permits(count), left(count), right(0) {}
 
-  // Moves permits from one side to the other, one by a select or several at once.
+  // Moves permits from one side to the other: one by a select, or several together.
   void move_permits(std::uint64_t seed, int count) {
     detail::random random(seed);
     for (int i = 0; i < count; ++i) {
@@ -65,7 +65,7 @@ struct board {
     }
   }
 
-  // Numbers come in their order, and with those that were missed they are all.
+  // Numbers arrive in order, and together with the missed ones they are complete.
   void follow(broadcast_receiver<std::uint64_t> mine, std::uint64_t seed) {
     detail::random random(seed);
     std::uint64_t seen = 0;
@@ -141,7 +141,7 @@ int main(int argc, char** argv) {
     for (auto& fiber : cancelled) fiber.request_stop();
     join_unless_cancelled(cancelled);
     told.set_value();
-    one.over.set();  // fibers that wait for a permit that nobody gives go on
+    one.over.set();  // fibers that wait for a permit that is never released continue
     join_unless_cancelled(fibers);
     outside.join();
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the stress programs share: their options, a seed that reruns a failure, checks, and a watchdog.
+// Shared by the stress programs: their options, a seed that reruns a failure, checks, and a watchdog.
 
 #include <ulexite/base/atomics.hpp>
 #include <ulexite/base/random.hpp>
@@ -51,7 +51,7 @@ class program {
 
   std::size_t threads = 2;
 
-  // Is there time for another round? Its own generator follows from the seed and its number.
+  // Whether there is time for another round. Its own generator follows from the seed and its number.
   [[nodiscard]] bool another_round() {
     moved();
     return clock::now() < end_ && (++round_, true);
@@ -59,13 +59,13 @@ class program {
   [[nodiscard]] detail::random random() const { return detail::random(seed_ * 1'000'003 + round_); }
   [[nodiscard]] std::uint64_t round() const { return round_; }
 
-  // Something happened: the watchdog is content.
+  // Something happened: resets the watchdog.
   void moved() noexcept { steps_.fetch_add(1, std::memory_order_relaxed); }  // counter
 
-  // The runtime that the watchdog tells of.
+  // The runtime that the watchdog dumps.
   void show(const runtime* shown) noexcept { shown_ = shown; }
 
-  // A runtime is about to end, or has ended: nobody may have been forgotten.
+  // A runtime is about to end, or has ended: no wake-up may have been lost.
   void check_metrics(const runtime& rt, bool ended) {
     const runtime_metrics m = rt.metrics();
     check(m.rescued_wakeups == 0, "a wake-up was lost and rescued", static_cast<long long>(m.rescued_wakeups));

@@ -1,6 +1,6 @@
-// Mutexes, condition variables and wait groups together, used by fibers and plain threads: a bounded buffer of the
-// classic kind, checked under its lock, whose group is destroyed as soon as its wait has returned; and a pool of
-// tokens, where notifications race with time-outs, requests to stop and stop tokens, and none may be lost.
+// Mutexes, condition variables and wait groups together, used by fibers and plain threads. One part is a classic
+// bounded buffer, checked under its lock; its group is destroyed as soon as its wait has returned. The other part is a
+// pool of tokens. There notifications race with time-outs, requests to stop and stop tokens, and none may be lost.
 
 #include "stress/stress.hpp"
 
@@ -103,8 +103,8 @@ void use_buffer(program& test, runtime& rt, detail::random& random) {
 }
 
 // Each of the patient takes its share of tokens. The impatient wait for no longer than they like, and bring back what
-// they got. There are as many tokens, and notifications, as the patient need: one that goes to somebody who leaves
-// without looking for a token leaves a patient one behind for ever.
+// they got. There are as many tokens, and notifications, as the patient need. If a notification went to a fiber that
+// leaves without looking for a token, a patient fiber would wait for ever.
 template <class Mutex, class Condition>
 struct token_pool {
   static constexpr bool any = std::is_same_v<Condition, condition_variable_any>;
@@ -142,7 +142,7 @@ struct token_pool {
     ++taken;
   }
 
-  // Was there a notification?
+  // Whether there was a notification.
   bool wait_a_little(std::unique_lock<Mutex>& lock, detail::random& random) {
     const auto time = std::chrono::microseconds(random.below(100));
     if constexpr (any)

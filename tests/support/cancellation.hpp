@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of cancellation share.
+// Shared by the tests of cancellation.
 
 #include <ulexite/runtime/options.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
@@ -61,7 +61,7 @@ inline auto waits(std::atomic<int>& alive, std::atomic<int>& begun) {
   };
 }
 
-// The names of the fibers whose exceptions nobody took.
+// The names of the fibers with an exception that was not taken.
 class unhandled_log {
  public:
   [[nodiscard]] runtime_options options(std::size_t threads) {

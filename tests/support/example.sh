@@ -1,4 +1,4 @@
-# What the tests of the examples share: to be sourced, with the folder of the example programs as $1.
+# Shared by the tests of the examples. Source it with the folder of the example programs as $1.
 set -u
 programs=$(cd "$1" && pwd)
 scratch=$(mktemp -d)
@@ -18,8 +18,9 @@ expect_text() {
   grep -qF -- "$3" "$2" || { fail "$1: no \"$3\" in:"; head -c 2000 "$2" >&2; }
 }
 
-# await TEXT FILE PROCESS: until the process has written that. The shell empties FILE only after the fork: where an
-# earlier process may have written to it, remove it before the start, or what that one said is taken for the new one's.
+# await TEXT FILE PROCESS: until the process has written that. The shell empties FILE only after the fork. So if an
+# earlier process may have written to FILE, remove it before the start. Otherwise this may find the text of the earlier
+# process.
 await() {
   tries=0
   until grep -qsF -- "$1" "$2"; do

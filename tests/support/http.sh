@@ -1,4 +1,4 @@
-# What the tests of examples/http_server share: to be sourced, with the folder of the example programs as $1.
+# Shared by the tests of examples/http_server. Source it with the folder of the example programs as $1.
 export PYTHONPATH=$(cd "$(dirname "$0")/../support" && pwd)
 export PYTHONDONTWRITEBYTECODE=1
 . "$PYTHONPATH/example.sh"

@@ -105,7 +105,7 @@ def pipeline_larger_than_buffers():
     sender.join()
 
 
-# There it asks for COMMAND DOCS first, and drops what was typed before its prompt.
+# On a terminal redis-cli asks for COMMAND DOCS first, and drops the input that was typed before its prompt.
 def redis_cli_on_a_terminal():
     process, terminal = pty.fork()
     if process == 0:
@@ -198,7 +198,7 @@ def one_at_a_time():
     equal(second.reply(), "+PONG")
 
 
-# Asks for two GB and takes none of it, until the server can send no more.
+# Asks for two GB and reads none of it, until the server cannot send further data.
 def ask_and_never_read():
     client = Client()
     equal(client.call("set", "large", b"x" * 1_000_000), "+OK")

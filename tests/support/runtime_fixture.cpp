@@ -55,7 +55,7 @@ std::size_t RuntimeTest::end(runtime& runtime, shutdown_mode mode) {
   return left;
 }
 
-// In the handler of a signal that ends the process: what printf could break does not matter any more.
+// In the handler of a signal that ends the process: printf is not safe there, but the process ends anyway.
 void RuntimeTest::report() {
   if (!present) return;
   for (const owned& each : present->runtimes_) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What tests of waiting need: to know that somebody waits, and to end a wait by a request to stop.
+// For tests of waits: to know that a fiber waits, and to end a wait by a request to stop.
 
 #include "support/runtime_fixture.hpp"
 
@@ -10,7 +10,7 @@
 namespace ulexite::test {
 
 // Lets time pass until no fiber of `rt` runs or can: all that have begun wait for something. To be called on a plain
-// thread, once the fibers have said that they run. Two equal looks, for one is not a snapshot.
+// thread, once the fibers have said that they run. Two equal results, because one is not a snapshot.
 template <class Runtime>
 void wait_until_all_wait(const Runtime& rt) {
   const auto quiet = [](const runtime_metrics& m) { return m.workers_sleeping == m.workers && m.queued_outside == 0; };

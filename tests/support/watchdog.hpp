@@ -44,7 +44,7 @@ bool hog_until(Condition condition, std::chrono::nanoseconds time = std::chrono:
 // How often something is repeated: less often under a sanitizer.
 constexpr int times(int count) { return sanitized ? (count + 9) / 10 : count; }
 
-// How many fibers live at a time: ThreadSanitizer bears few, and each costs AddressSanitizer half a millisecond.
+// The number of fibers at a time. ThreadSanitizer supports few, and each costs AddressSanitizer half a millisecond.
 constexpr int fibers(int count) { return std::min(count, ULEXITE_TSAN ? 150 : ULEXITE_ASAN ? 2000 : count); }
 
 }  // namespace ulexite::test

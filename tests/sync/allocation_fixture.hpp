@@ -32,7 +32,7 @@ class NoAllocation : public WorkersTest {
   void SetUp() override {
     if (sanitized) GTEST_SKIP() << "the sanitizer brings its own operator new";
   }
-  // Makes its buffer as large as it gets: while two keep step, it need not fill up before they are measured.
+  // Grows its buffer to the final size. While two fibers keep step, it might not fill up before the measurement.
   static void fill_once(channel<int>& values) {
     int value = 0;
     while (values.try_send(value) == channel_status::ok) {

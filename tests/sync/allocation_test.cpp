@@ -1,4 +1,4 @@
-// What must not allocate, once it is warm: everything that happens for each message, lock, wait and switch.
+// Steps that must not allocate, once they are warm: all steps of each message, lock, wait and switch.
 
 #include "allocation_fixture.hpp"
 

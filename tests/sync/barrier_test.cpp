@@ -105,7 +105,7 @@ TEST_P(Barrier, MisuseIsAUsageErrorAndChangesNothing) {
   meeting.wait(meeting.arrive(2));
 }
 
-// Who arrives while Done runs comes too early: nobody is missing.
+// An arrival while Done runs is too early: no arrival is missing.
 TEST_P(Barrier, AnArrivalOutsideAPhaseIsAUsageError) {
   run([] {
     std::atomic<bool> refused{false};

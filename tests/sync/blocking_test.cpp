@@ -26,7 +26,7 @@ using namespace ulexite::test;
 class Blocking : public WorkersTest {};
 ULEXITE_TEST_WORKERS(Blocking);
 
-// Waits, on a fiber, for what a call on another thread does soon.
+// Waits, on a fiber, for an effect of a call on another thread.
 void await(std::binary_semaphore& begun) {
   while (!begun.try_acquire()) this_fiber::yield();
 }
@@ -155,7 +155,7 @@ TEST_P(Blocking, IdleThreadsAreUsedAgainAndEnd) {
   });
 }
 
-// What a thread's end destroys is destroyed before the shutdown returns, also if the thread ended before.
+// A thread's end destroys its objects before the shutdown returns, also if the thread ended before.
 TEST_P(Blocking, ItsThreadsAreJoinedByTheShutdown) {
   static std::atomic<int> alive;
   struct probe {
@@ -248,7 +248,7 @@ TEST_P(Blocking, ManyCallsFromManyFibers) {
   });
 }
 
-// Whoever makes work appear starts threads; they are not to have what it has blocked.
+// The publisher of work starts threads. They must not inherit its blocked signals.
 TEST_P(Blocking, ThreadsHaveTheSignalsOfWhoMadeTheRuntime) {
   const auto blocks_usr2 = [] {
     sigset_t now;

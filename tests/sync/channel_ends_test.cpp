@@ -21,7 +21,7 @@ TEST_P(ChannelEnds, TheLastSenderEndsTheReceivers) {
       spawn([mine = to, i] {
         for (int k = 0; k < 100; ++k) mine.send(i);
       });
-    to = sender<int>();  // the only one that did not go with a fiber
+    to = sender<int>();  // the only handle that did not end with a fiber
     int count = 0;
     for (const int value : from) count += value >= 0;
     EXPECT_EQ(count, 300);

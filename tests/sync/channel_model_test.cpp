@@ -1,4 +1,4 @@
-// One fiber does random operations that need no wait, or are served at once, on a channel and on a model of one.
+// One fiber does random operations that need no wait, or are served directly, on a channel and on a model of a channel.
 
 #include "support/runtime_fixture.hpp"
 

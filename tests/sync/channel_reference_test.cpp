@@ -1,8 +1,8 @@
 // Random operations on a few channels, some by select and selector, beside a sequential reference.
 //
-// There is one worker, and the driver lets all others run after each step, so that every operation has either been done
-// or stands in its queues before the next begins. The reference then knows which operations must have been done, with
-// which values; among several cases that a select could do it accepts any, and goes on from what was chosen.
+// There is one worker, and the driver lets all others run after each step. So before the next operation begins, each
+// one is either done or in its queues. The reference then knows which operations must be done, with which values. If a
+// select could do several cases, it accepts any of them, and continues from the chosen one.
 //
 // ULEXITE_TEST_SEED repeats a run up to the choices of select.
 
@@ -50,7 +50,7 @@ struct operation {
   bool may_wait = true;
   std::vector<slot> slots;
 
-  // What became of it.
+  // Its outcome.
   result made;
   std::size_t chosen = 0;
   join_handle<> fiber;
@@ -128,7 +128,7 @@ class reference {
     operation* const sender = partner(of, at);
     if (channel.values.empty() && !sender) return {outcome::closed};
     if (sender) {
-      channel.values.push_back(sender->value);  // behind what is there, for a moment too many
+      channel.values.push_back(sender->value);  // behind the existing values, for a moment too many
       finish(*sender, {at.channel, true}, {outcome::sent});
     }
     const int value = channel.values.front();
@@ -185,7 +185,7 @@ class game {
     expect(made);
   }
 
-  // Tells the reference what is to come of the operation that has just begun.
+  // Computes in the reference the outcome of the operation that has just begun.
   void expect(operation& made) {
     const auto first = ideal_.first_possible(made);
     if (!first) {
@@ -215,7 +215,7 @@ class game {
     let_all_run();
   }
 
-  // What is done by now, and what the channels look like.
+  // The operations that are done, and the state of the channels.
   void compare() {
     for (operation& each : operations_) {
       const auto expected = ideal_.due.find(&each);
@@ -272,7 +272,7 @@ class game {
     return value ? result{outcome::received, *value} : result{outcome::closed};
   }
 
-  // Each slot as two cases, of which one is switched on; one more for not waiting.
+  // Each slot as two cases, one of them switched on; one more case for not waiting.
   void by_select(operation& of) {
     std::array<slot, most_cases> at{};
     std::ranges::copy(of.slots, at.begin());
@@ -315,7 +315,7 @@ class game {
     }
   }
 
-  // Where it may not wait, by try_ or by a time that is over at once.
+  // Where it may not wait, by try_ or by a time limit of zero.
   void plain(operation& of) {
     ulexite::channel<int>& channel = real_[of.slots[0].channel];
     const bool in_time = of.value % 2 == 0;

@@ -206,7 +206,7 @@ TEST_F(RuntimeTest, ChannelServesFirstInFirstOut) {
   });
 }
 
-// Values of one sender come in order to each receiver; every value comes once.
+// Values of one sender reach each receiver in order; every value arrives once.
 void cross(runtime& rt, std::size_t capacity, int fiber_senders, int thread_senders, int fiber_receivers,
            int thread_receivers) {
   const int each = times(2000);

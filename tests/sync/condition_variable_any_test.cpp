@@ -165,7 +165,7 @@ TEST_P(ConditionVariableAny, AStopEndsTheWaitsOfFibersAndThreads) {
   all.join();
 }
 
-// The waiter comes and goes while the others race for it. Whatever ends the wait, nobody touches it afterwards.
+// The waiter comes and goes while the others race for it. After any end of the wait, no thread touches it.
 TEST_P(ConditionVariableAny, StopsNotificationsAndTimeOutsRace) {
   run([] {
     timed_mutex guard;

@@ -1,4 +1,5 @@
-// Who runs when a condition variable is notified, and who does not. With one worker the test decides that.
+// The waiters that run after a notification of a condition variable, and the waiters that do not. With one worker the
+// test decides that.
 
 #include "support/runtime_fixture.hpp"
 
@@ -23,7 +24,7 @@ class ConditionVariableQueue : public RuntimeTest {
   void run(F&& test) {
     rt_.run(std::forward<F>(test));
   }
-  // The same, once `count` fibers wait, in this order. Those who still do afterwards are sent home.
+  // The same, once `count` fibers wait, in this order. Waiters that still wait afterwards are released.
   template <class F>
   void run_with_waiters(F&& test) {
     run([&] {
@@ -149,7 +150,7 @@ TEST_F(ConditionVariableQueue, NotifiedWaitersQueueBehindThoseWhoWaitForTheMutex
   });
 }
 
-// It stands in the queue of the mutex when its time is over.
+// It is in the queue of the mutex when its time is over.
 TEST_F(ConditionVariableQueue, NotificationBeforeTheTimeOutPrevails) {
   run([this] {
     for (bool in_time = false; !in_time;) {

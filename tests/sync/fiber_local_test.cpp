@@ -110,7 +110,7 @@ TEST_P(FiberLocal, FollowsItsFiberOverMigrations) {
   });
 }
 
-// What the destructors below do, and who looks.
+// The counts of the destructors below, and their reader.
 struct places {
   std::atomic<int> destroyed{0}, in_fibers{0};
 };
@@ -229,7 +229,7 @@ TEST_P(FiberLocal, IsDestroyedBeforeAGroupHasEnded) {
   });
 }
 
-// Each destructor uses the next one's fiber_local, which so is made at the end of the fiber, and destroyed too.
+// Each destructor uses the next fiber_local. So that one is made at the end of the fiber, and destroyed too.
 struct chain {
   places* at;
   fiber_local<chain>* next;
@@ -255,7 +255,7 @@ TEST_P(FiberLocal, ADestructorMayUseAnother) {
   EXPECT_EQ(seen.destroyed, 6);
 }
 
-// The result that nobody takes is the last thing of a detached fiber, and its destructor uses one for the first time.
+// The result of a detached fiber is destroyed last. Its destructor uses a fiber_local for the first time.
 TEST_P(FiberLocal, IsUsedByTheDestructorOfAnUntakenResult) {
   places seen;
   fiber_local<ends_slowly> value([&] { return ends_slowly(seen); });

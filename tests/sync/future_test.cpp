@@ -226,7 +226,7 @@ TEST_P(Future, OfSeveralWhoSetOneSucceeds) {
   });
 }
 
-// The promise is gone as soon as get returns: set_value must not touch it after that.
+// The promise is destroyed as soon as get returns: set_value must not touch it after that.
 TEST_P(Future, ThePromiseMayBeDestroyedAsSoonAsGetReturns) {
   run([] {
     for (int i = 0; i < times(3000); ++i) {

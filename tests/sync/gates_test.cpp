@@ -86,7 +86,7 @@ TEST_P(Gates, AreCancellationPoints) {
   });
 }
 
-// The memory is gone as soon as the wait returns: what opened the gate must not touch it after that.
+// The memory is freed as soon as the wait returns: what opened the gate must not touch it after that.
 TEST_P(Gates, MayBeDestroyedAsSoonAsTheWaitReturns) {
   run_for_kind([]<class Gate> {
     for (int i = 0; i < times(5000); ++i) {

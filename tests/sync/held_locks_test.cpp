@@ -69,7 +69,7 @@ TEST_P(HeldLocks, WhatWasNotTakenInTimeDoesNotCount) {
   });
 }
 
-// Many fibers, of which some would come to lie where the first lay.
+// Many fibers. Some of them would get the block of the first.
 template <class F>
 void in_many_fibers(F function) {
   for (int i = 0; i < 200; ++i) spawn(function).get();

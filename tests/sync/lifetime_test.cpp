@@ -1,4 +1,4 @@
-// What may be destroyed as soon as its last user is done, though others are still on their way out of it.
+// Objects that may be destroyed as soon as their last user is done, although calls of others are still returning.
 
 #include "support/runtime_fixture.hpp"
 
@@ -21,7 +21,7 @@ using namespace ulexite::test;
 class Lifetime : public WorkersTest {};
 ULEXITE_TEST_WORKERS(Lifetime);
 
-// Storage whose object leaves nothing usable behind.
+// Storage that overwrites its object at the end.
 template <class T>
 class burnt_earth {
  public:
@@ -76,7 +76,7 @@ TEST_P(Lifetime, AMutexMayGoWithWhoeverUnlockedItLast) {
   EXPECT_EQ(destroyed, count);
 }
 
-// A lock whose unlock goes on for as long as it is told to, when others have the mutex already.
+// A lock with an unlock that lasts until the test ends it, when others have the mutex already.
 struct lingering_lock {
   mutex& guard;
   wait_group& until;

@@ -93,7 +93,7 @@ TEST_P(Mutex, WorksWithScopedLock) {
   });
 }
 
-// Whoever holds it takes it again at once, for ever; the waiter gets it all the same.
+// The holder takes it again immediately, for ever; the waiter still gets it.
 TEST_P(Mutex, AWaiterIsNotPassedOverForEver) {
   run([] {
     mutex guard;
@@ -115,7 +115,7 @@ TEST_P(Mutex, AWaiterIsNotPassedOverForEver) {
   });
 }
 
-// Somebody waits for it meanwhile, and gets it when the owner gives it up, and not before.
+// A waiter gets it when the owner releases it, and not before.
 TEST_P(Mutex, AForeignUnlockWakesNobody) {
   run([] {
     mutex guard;

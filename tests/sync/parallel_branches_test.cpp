@@ -60,7 +60,7 @@ TEST_P(ParallelBranches, WhatWasNotTakenStaysACall) {
   });
 }
 
-// Above the branch of a fiber that waits lies a pile of another's, whose worker never runs out of fibers.
+// Above the branch of a waiting fiber are many branches of another fiber. Its worker never runs out of fibers.
 template <class F>
 void pile_up(int branches, F& leaf, std::atomic<int>& called) {
   if (branches == 0) return leaf();
@@ -114,7 +114,7 @@ TEST_P(ParallelBranches, BranchesAreNotStarvedByFibers) {
   });
 }
 
-// The one who forked never comes to a scheduling point.
+// The forking fiber never reaches a scheduling point.
 TEST_P(ParallelBranches, OthersTakeTheBranchesOfAHog) {
   if (GetParam() == 1) return;  // there are no others
   run([] {
@@ -147,7 +147,7 @@ TEST_P(ParallelBranches, OthersTakeTheBranchesThatLieBehindAHog) {
   });
 }
 
-// The caller goes on on another worker than the one that has its branches.
+// The caller continues on another worker; its branches stay on the first.
 TEST_P(ParallelBranches, BlocksInPlaceInABranch) {
   run([] {
     for (int round = 0; round < 50; ++round) {
@@ -164,7 +164,7 @@ TEST_P(ParallelBranches, BlocksInPlaceInABranch) {
   });
 }
 
-// Branches lie in the deques, and stolen ones are under way, when the runtime ends.
+// Branches are in the deques, and stolen ones are under way, when the runtime ends.
 TEST_P(ParallelBranches, TheRuntimeMayEndInTheMidstOfIt) {
   for (const auto mode : {shutdown_mode::drain, shutdown_mode::cancel, shutdown_mode::stop})
     for (int round = 0; round < 10; ++round) {

@@ -1,4 +1,4 @@
-// What is computed in parallel occupies every worker, and lets the other fibers run all the same.
+// Parallel computations occupy every worker, and still let the other fibers run.
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/event.hpp>

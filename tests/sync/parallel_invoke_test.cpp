@@ -1,4 +1,4 @@
-// Functions called together, here or where somebody took them.
+// Functions called together, here or on the worker that took them.
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
@@ -51,7 +51,7 @@ TEST_P(ParallelInvoke, OneFunctionIsACall) {
   });
 }
 
-// Nobody gets on but with the others, so all must be under way at the same time, on however few workers.
+// Each function waits for the others, so all must be under way at the same time, even on one worker.
 TEST_P(ParallelInvoke, FunctionsMayWaitForEachOther) {
   run([] {
     for (int round = 0; round < 200; ++round) {
@@ -82,7 +82,7 @@ TEST_P(ParallelInvoke, LeavesTheWorkerToOthersWhileItWaits) {
   });
 }
 
-// Many fibers fork on the same workers, and wait in between: their branches lie above each other's in the deques.
+// Many fibers fork on the same workers, and wait in between: their branches are mixed in the deques.
 TEST_P(ParallelInvoke, FibersThatInterleave) {
   run([] {
     std::vector<join_handle<long>> all;
@@ -200,7 +200,7 @@ TEST_P(ParallelInvoke, TheDeadlineCrossesTheFork) {
   });
 }
 
-// A shield or a stack that the caller has must not depend on whether somebody took the branch.
+// The caller's shield and stack size must not depend on whether the branch was taken.
 TEST_P(ParallelInvoke, TheShieldCrossesTheFork) {
   auto& home = make(GetParam());
   std::atomic<bool> finished{false}, shielded{false};
@@ -250,7 +250,7 @@ TEST_P(ParallelInvoke, AStopTokenTellsABranchThatWasTaken) {
                           parallel_invoke([&] { ++told; }, [&] { ++told; });  // in a stop callback: calls
                         });
                         begun.set();
-                        wait_until([&] { return told == 2; });  // it may hear of the request before its token does
+                        wait_until([&] { return told == 2; });  // it may see the request before its token does
                         never.wait();
                       });
     });
@@ -261,7 +261,7 @@ TEST_P(ParallelInvoke, AStopTokenTellsABranchThatWasTaken) {
   });
 }
 
-// No fiber can be made for what is taken: so the one who forked calls it.
+// No fiber can be made for a taken branch: so the forking fiber calls it.
 TEST(ParallelInvokeLimit, BranchesAreGivenBack) {
   for (const std::size_t workers : {1, 2, 4}) {
     runtime rt({.threads = workers, .max_fibers = 1});

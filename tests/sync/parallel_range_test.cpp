@@ -156,7 +156,7 @@ TEST_P(ParallelRange, ReduceMovesItsValues) {
   });
 }
 
-// What an operator of std::valarray gives is an expression, which refers to its operands.
+// An operator of std::valarray returns an expression, which refers to its operands.
 TEST(ParallelReduceParts, AreReducedBeforeTheyGo) {
   const auto map = [](int i) { return std::valarray<double>(i, 32); };
   std::plus<> plus;
@@ -284,7 +284,7 @@ TEST(ParallelRangeOutside, PlainLoops) {
   EXPECT_TRUE(std::is_sorted(values.begin(), values.end()));
 }
 
-// A range a million wide needs no more stacks than there are workers that join in.
+// A range of a million needs only one stack for each worker that helps.
 TEST_P(ParallelRange, MemoryDoesNotGrowWithTheWidth) {
   run([this] {
     const auto before = rt().metrics().fibers_spawned;

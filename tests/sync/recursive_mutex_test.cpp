@@ -71,7 +71,7 @@ TEST_P(RecursiveMutex, BelongsToOneFiberAtATime) {
   });
 }
 
-// It yields at every depth, and comes back on another worker.
+// It yields at every depth, and continues on another worker.
 TEST_P(RecursiveMutex, ExcludesFibersAndThreadsAtAnyDepth) {
   recursive_mutex guard;
   long count = 0;

@@ -1,4 +1,4 @@
-// Selects that meet each other, and many at once: what one has done, its partner has done too.
+// Selects that meet each other, many at the same time: if a select has done a case, its partner has done it too.
 
 #include "support/runtime_fixture.hpp"
 

@@ -120,7 +120,7 @@ TEST_P(SelectSources, AreLeftAsTheyWereByACancellationOrAnotherCase) {
   EXPECT_TRUE(all.permits.try_acquire());
 }
 
-// Behind the select stands another that wants one too, and before it one that wants many.
+// Behind the select is another waiter for one permit, and before it a waiter for many.
 TEST_P(SelectSources, ASelectThatLeavesTheQueueOfASemaphoreHoldsNobodyUp) {
   counting_semaphore<> permits(0);
   auto_reset_event pulse;

@@ -332,7 +332,7 @@ TEST_P(Select, LetsAHandlerSelectAndClose) {
   });
 }
 
-// A handler given as an lvalue is used, not copied; a temporary may be one that can only be moved.
+// A handler given as an lvalue is used, not copied; a temporary may be of a type that can only be moved.
 TEST_P(Select, TakesHandlersOfAnyKind) {
   run([] {
     struct counter {

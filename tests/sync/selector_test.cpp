@@ -180,7 +180,7 @@ TEST_P(Selector, KeepsTheOrderWhereverTheChannelsWereUsed) {
   });
 }
 
-// One channel in several cases, in both directions: a value that is sent comes back, and no two cases do the same.
+// One channel in several cases, in both directions: a sent value is received again, and no two cases do the same.
 TEST_P(Selector, MayHaveAChannelSeveralTimes) {
   run([] {
     channel<int> values(1);
@@ -227,7 +227,7 @@ TEST_P(Selector, ACancelledWaitTakesAndGivesNothing) {
   });
 }
 
-// A fan-in of many channels, whose number no select could know; used on a fiber and on a plain thread.
+// A fan-in of many channels; their number is known only at run time. Used on a fiber and on a plain thread.
 void fan_in(runtime& rt, std::size_t count, bool on_a_fiber) {
   const int each = times(300);
   std::deque<channel<std::pair<std::size_t, int>>> sources;
@@ -278,8 +278,8 @@ TEST_P(Selector, ManyFaceEachOther) {
           cases.add_send(link, value);
           cases.add_receive(link);
         }
-        for (int i = 0; i < each || sent == 0; ++i) {  // those who come first may be alone for long
-          // Whoever is left over at the end meets nobody any more.
+        for (int i = 0; i < each || sent == 0; ++i) {  // the first ones may be alone for long
+          // The last one has no partner at the end.
           const auto done = cases.wait_for(20ms);
           if (done) ++(done->index % 2 == 0 ? sent : received);
         }

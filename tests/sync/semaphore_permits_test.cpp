@@ -33,7 +33,7 @@ TEST_P(SemaphorePermits, AreTakenAllAtOnce) {
   made_at_compile_time.release(2);
 }
 
-// The later one could be served at once, and would starve the earlier one if it were.
+// The later one could be served now, but that would starve the earlier one.
 TEST_P(SemaphorePermits, NoLaterRequestPassesAWiderOne) {
   counting_semaphore<> permits(1);
   std::atomic<int> order{0};

@@ -76,7 +76,7 @@ TEST_P(SharedMutex, TryLockNeverWaits) {
   });
 }
 
-// Who comes is let in in turn, consecutive readers together: r r | W | r r | W | r.
+// Callers get it in the order of their arrival, consecutive readers together: r r | W | r r | W | r.
 TEST_P(SharedMutex, LetsInInTheOrderOfArrival) {
   ulexite::shared_mutex guard;
   std::atomic<int> entered{0};
@@ -150,7 +150,7 @@ TEST_P(SharedMutex, AWriterThatGivesUpLetsTheReadersBehindItIn) {
   guard.unlock();
 }
 
-// Whoever holds it takes it again at once; the others get it all the same.
+// The holder takes it again immediately; the others still get it.
 TEST_P(SharedMutex, NeitherReadersNorWritersStarve) {
   for (const bool writer : {true, false})
     run([writer] {

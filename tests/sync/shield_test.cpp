@@ -133,7 +133,7 @@ TEST_P(Shield, HidesADeadlineThatHasNotBeenNoticedYet) {
       pass_cancellation_points();
     }
     channel<int> values(1);
-    values.send(1);  // need not wait, and nothing has looked at the clock
+    values.send(1);  // does not have to wait, and no code has read the clock
     EXPECT_THROW(this_fiber::check(), deadline_exceeded);
   });
 }

@@ -1,4 +1,4 @@
-// What a std::stop_callback on the token of a fiber or a group may do in a request to stop.
+// The allowed actions of a std::stop_callback on the token of a fiber or a group.
 
 #include "support/cancellation.hpp"
 #include "support/runtime_fixture.hpp"

@@ -141,7 +141,7 @@ class waiting_fibers {
     wait_until_all_wait(rt);
   }
 
-  // What each of them is. A second callback, which is called before the other, gives the fiber time to be woken early.
+  // The kind of each. A second callback, which is called before the other, gives the fiber time to be woken early.
   void operator()(std::stop_token mine) {
     int calls = 0;
     const std::stop_callback count(mine, [&] { ++calls; });
@@ -266,7 +266,7 @@ TEST_P(StopToken, CallbacksOfARequestRunBeforeItReturns) {
   });
 }
 
-// The token is made by its fiber, by others and by the request all at once; whoever asks afterwards sees it.
+// The fiber, others and the request make the token at the same time. A later caller sees it.
 TEST_P(StopToken, IsToldWhateverTheOrderOfItsMakingAndTheRequest) {
   run([] {
     for (int i = 0; i < times(1000); ++i) {

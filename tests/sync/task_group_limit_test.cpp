@@ -58,7 +58,7 @@ TEST_P(TaskGroupLimit, TrySpawnDoesNotWait) {
   });
 }
 
-// The failure of one gives room to the spawner that waits; what it starts then is asked to stop at once.
+// The failure of one gives room to the waiting spawner. The child that it then starts is asked to stop immediately.
 TEST_P(TaskGroupLimit, AFailureEndsTheWaitForRoom) {
   run([] {
     task_group group(on_error::cancel_siblings, 2);

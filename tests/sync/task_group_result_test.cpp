@@ -1,4 +1,4 @@
-// Children whose results cannot be moved to where they are kept.
+// Children with results that cannot be moved to their place.
 
 #include "support/runtime_fixture.hpp"
 

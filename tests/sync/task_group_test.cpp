@@ -119,7 +119,7 @@ TEST_P(TaskGroup, AnyExceptionIsAFailure) {
     EXPECT_THROW(group.wait(), int);
     EXPECT_EQ(group.failures(), 1u);
     task_group other;
-    other.spawn([] { throw operation_cancelled(); });  // nobody asked for that
+    other.spawn([] { throw operation_cancelled(); });  // without a request
     EXPECT_THROW(other.wait(), operation_cancelled);
     EXPECT_EQ(other.failures(), 1u);
   });

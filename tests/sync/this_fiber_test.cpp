@@ -1,4 +1,4 @@
-// What a fiber learns of itself and its runtime.
+// The facts that a fiber can read about itself and its runtime.
 
 #include "support/waiting.hpp"
 
@@ -42,7 +42,7 @@ TEST_P(ThisFiber, KnowsItsRuntime) {
   });
 }
 
-// One that computes lets the others of its worker run from time to time.
+// A computing fiber lets the others of its worker run from time to time.
 TEST_P(ThisFiber, MakesRoom) {
   this_fiber::make_room();
   run([] {

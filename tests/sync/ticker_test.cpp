@@ -128,7 +128,7 @@ TEST_P(Ticker, MayBeUsedByAThread) {
   stopper.join();
 }
 
-// A thread that waits for ticks must not wait for ever when nobody makes them any more.
+// A thread that waits for ticks must not wait for ever after their end.
 TEST_P(Ticker, EndsWithItsRuntime) {
   auto made = rt().spawn([] { return std::make_unique<ticker>(1h); });
   const std::unique_ptr<ticker> every = made.get();

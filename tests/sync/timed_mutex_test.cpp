@@ -19,7 +19,7 @@ using TimedMutexQueue = RuntimeTest;  // with one worker the test decides who ru
 class TimedMutex : public WorkersTest {};
 ULEXITE_TEST_WORKERS(TimedMutex);
 
-// Those before and behind one whose time is over keep their order, and its frame may be gone.
+// The waiters before and behind a timed-out waiter keep their order, and its frame may be destroyed.
 TEST_F(TimedMutexQueue, IsLeftWithoutATrace) {
   make(1).run([] {
     timed_mutex guard;

@@ -48,7 +48,7 @@ TEST_P(WaitGroupMisuse, TheDestructorWaitsForFibersOnly) {
   });
 }
 
-// Both find a count of one that somebody has waited for. A race: not every round meets the case.
+// Both find a count of one, with the mark of a waiter. A race: not every round meets the case.
 TEST(WaitGroupRace, OneOfTwoDonesIsRefused) {
   const int rounds = times(1000);
   std::unique_ptr<wait_group> group;
@@ -75,7 +75,7 @@ TEST(WaitGroupRace, OneOfTwoDonesIsRefused) {
   for (int i = 1; i <= rounds; ++i) {
     finish(i);
     EXPECT_EQ(group->count(), 0u);
-    group->add();  // the mark that somebody waits stays
+    group->add();  // the mark of the waiter stays
   }
   other.join();
   EXPECT_EQ(refused, rounds);

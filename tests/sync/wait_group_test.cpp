@@ -117,7 +117,7 @@ TEST_P(WaitGroup, CanBeUsedAgain) {
   });
 }
 
-// A cancelled wait unwinds past the group, whose fibers still use it and what lies beside it.
+// A cancelled wait unwinds past the group. Its fibers still use the group and the variables beside it.
 TEST_P(WaitGroup, OutlivesItsFibersWhenItsWaitIsCancelled) {
   run([] {
     for (int i = 0; i < times(200); ++i) {
@@ -138,7 +138,7 @@ TEST_P(WaitGroup, OutlivesItsFibersWhenItsWaitIsCancelled) {
       });
       begun.wait();
       waiter.request_stop();
-      cancelled.wait();  // a wait that has not begun when the count falls to zero need not throw
+      cancelled.wait();  // a wait that has not begun when the count falls to zero may return
       if (i % 2) this_fiber::yield();
       EXPECT_FALSE(waiter.done());
       may_end.set();
@@ -212,7 +212,7 @@ TEST_P(WaitGroup, DestroysTheFunctionsOfABatchBeforeItCountsThem) {
   });
 }
 
-// A copy of which the third throws.
+// The third copy throws.
 struct third_copy_throws {
   std::shared_ptr<int> copies = std::make_shared<int>(0);
   std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);
@@ -250,7 +250,7 @@ TEST_P(WaitGroup, StartsNoneOfABatchWhenOneCannotBeMade) {
     EXPECT_EQ(group.count(), 0u);
     group.wait();
     EXPECT_EQ(calls, 0);
-    group.spawn_batch(9, [&](std::size_t) { ++calls; });  // what was made is gone
+    group.spawn_batch(9, [&](std::size_t) { ++calls; });  // the made objects are destroyed
     group.wait();
     EXPECT_EQ(calls, 9);
   });

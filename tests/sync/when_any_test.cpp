@@ -19,7 +19,7 @@ class WhenAny : public WorkersTest {
  protected:
   std::atomic<int> alive_{0}, begun_{0};
 
-  // Functions: one that never ends by itself, and the others end when `count` of those have begun.
+  // Functions: the first never ends by itself, and the others end when `count` of them have begun.
   auto waits() { return test::waits(alive_, begun_); }
   void await_begun(int count) {
     wait_until([&] { return begun_ == count; });

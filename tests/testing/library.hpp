@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests share that explore the library's own primitives. The shape of each run (modes, times, which fiber is
+// Shared by the tests that explore the library's own primitives. The shape of each run (modes, times, which fiber is
 // cancelled) is chosen by its strategy too.
 
 #include <ulexite/base/sanitizers.hpp>
@@ -42,7 +42,7 @@ struct failure : std::runtime_error {
   failure() : std::runtime_error("a child's own failure") {}
 };
 
-// Calls f, and takes a cancellation. True: it came to its end.
+// Calls f, and takes a cancellation. True: it has ended.
 template <class F>
 bool unless_cancelled(F&& f) {
   try {

@@ -144,7 +144,7 @@ void joins() {
   expect(!done || handle.done(), "wait_for true, done false");
   if (choose(2)) handle.request_stop();
   expect(handle.get() == 5, "result");
-  // A detached one whose handle goes at any time, with a result that must be destroyed once.
+  // A detached fiber: its handle is destroyed at any time, and its result must be destroyed once.
   struct probe {
     int& n;
     explicit probe(int& of) : n(of) { ++n; }

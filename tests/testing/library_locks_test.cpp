@@ -128,7 +128,8 @@ void condition() {  // a bounded buffer with time-outs and cancellation; tokens 
   std::vector<ux::join_handle<>> producers, consumers;
   const auto guarded = [&](auto& body) {
     return [&] {
-      // One that is cancelled in a timed wait may have been notified: it passes that on, as with std's.
+      // A waiter that is cancelled in a timed wait may have been notified: it passes the notification on, as with
+      // std's.
       if (!unless_cancelled(body)) {
         not_full.notify_one();
         not_empty.notify_one();

@@ -11,7 +11,7 @@ namespace {
 
 using namespace ulexite::test;
 
-// One that wants more permits than there are leaves, and those behind it must get theirs.
+// A waiter for more permits than there are leaves, and the waiters behind it must get theirs.
 void permits_behind_one_that_leaves() {
   ux::counting_semaphore<> s(1);
   auto wants_two = ux::spawn([&] { return unless_cancelled([&] { s.acquire(2); }); });
@@ -45,7 +45,7 @@ void readers_behind_a_writer_that_leaves() {
 
 TEST(Library, ReadersBehindAWriterThatLeaves) { explore_library(readers_behind_a_writer_that_leaves); }
 
-// condition_variable_any over locks of all kinds: what is put is taken, whoever times out or is cancelled.
+// condition_variable_any over locks of all kinds: each item is taken, even if waiters time out or are cancelled.
 template <class Mutex>
 void any_condition() {
   Mutex m;

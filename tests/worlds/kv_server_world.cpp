@@ -22,7 +22,7 @@ struct count {
   long asked = 0;
 };
 
-// nullopt: the connection is of no use any more.
+// nullopt: the connection can no longer be used.
 std::optional<std::string> read_line(net::tcp_stream& from, std::string& rest) {
   for (;;) {
     if (const auto end = rest.find("\r\n"); end != rest.npos) {

@@ -1,5 +1,5 @@
-// redis_counter: its pool of connections and its counters, with kv_server as redis. What was counted is there; what it
-// does not know was counted once at most.
+// redis_counter: its pool of connections and its counters, with kv_server as redis. Confirmed counts are present;
+// unknown counts were counted once at most.
 #include "../../examples/kv_server/session.hpp"
 #include "../../examples/redis_counter/counters.hpp"
 #include "world.hpp"

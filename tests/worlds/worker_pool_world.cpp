@@ -72,7 +72,7 @@ gzip_result gzip_file(const std::string& from, const std::string&) {
 }
 
 int main(int argc, char** argv) {
-  if (!std::freopen("/dev/null", "w", stderr)) return 2;  // the pool tells of each job
+  if (!std::freopen("/dev/null", "w", stderr)) return 2;  // the pool reports each job
   const examples::stop_signals keep;                      // of the runs' sets, the thread that they share
   return run(argc, argv, world);
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the tests share that run the real code of an example in simulated worlds: on the network of a deterministic run,
-// under latency, short reads, resets and partitions.
+// Shared by the tests that run the real code of an example in simulated worlds. These have the network of a
+// deterministic run, with latency, short reads, resets and partitions.
 
 #include <ulexite.hpp>
 #include <ulexite/testing/explore.hpp>

@@ -85,7 +85,7 @@ class FiberUnwinder(gdb.unwinder.Unwinder):
         table, frame = self.fiber.table, self.fiber.frame
         number = gdb.lookup_type("long")
         sp = frame + table.resumed_sp
-        # The id lies below the fiber's frames, or gdb takes the step onto another stack for a corrupt one.
+        # The id must be below the fiber's frames. Otherwise gdb takes the step to another stack for a corrupt stack.
         info = pending.create_unwind_info(FrameId(gdb.Value(sp - 256).cast(number), pending.read_register("pc")))
         names = ("pc", "x29", "sp") if arm else ("rip", "rbp", "rsp")
         values = (table.read_word(frame + table.saved_pc), table.read_word(frame + table.saved_fp), sp)
