@@ -17,20 +17,12 @@ class crowd {
   // Starts so many fibers and threads that call `function`: with their number from 0, the fibers' first, if it takes
   // one. `function` must live until join().
   void add(int fibers, int threads, auto& function) {
-    for (int i = 0; i < fibers + threads; ++i) {
-      const auto call = [&function, i] {
-        if constexpr (std::is_invocable_v<decltype(function), int>) {
-          function(i);
-        } else {
-          function();
-        }
-      };
-      if (i < fibers) {
-        fibers_.push_back(rt_.spawn(call));
+    for (int i = 0; i < fibers + threads; ++i)
+      if constexpr (std::is_invocable_v<decltype(function), int>) {
+        start(i < fibers, [&function, i] { function(i); });
       } else {
-        threads_.emplace_back(call);
+        start(i < fibers, [&function] { function(); });
       }
-    }
   }
 
   // Waits for all. Throws what a fiber threw.
@@ -40,6 +32,14 @@ class crowd {
   }
 
  private:
+  void start(bool as_fiber, auto call) {
+    if (as_fiber) {
+      fibers_.push_back(rt_.spawn(call));
+    } else {
+      threads_.emplace_back(call);
+    }
+  }
+
   runtime& rt_;
   std::vector<join_handle<>> fibers_;
   std::vector<std::jthread> threads_;
