@@ -1,15 +1,13 @@
 """tools/gdb/ulexite.py on a stripped program, while it runs and in its core file: gdb_test.py PROGRAM SCRIPT"""
 
-import os
 import pathlib
-import re
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from debugged import BOUND, FIBERS, core_of, expect, expect_fibers, number_of, stripped_and_running
 
 program, script = map(pathlib.Path, sys.argv[1:3])
-FIBERS = 20
-BOUND = 120  # seconds
 
 
 def gdb(commands, *arguments):
@@ -19,21 +17,9 @@ def gdb(commands, *arguments):
     return done.stdout
 
 
-def expect(text, *patterns):
-    for pattern in patterns:
-        assert re.search(pattern, text), f"not found: {pattern}\nin:\n{text}"
-
-
-def number_of(name, text):
-    return re.search(rf'^#(\d+) "{name}"', text, re.M).group(1)
-
-
 def look(*arguments):
     listed = gdb(["info fibers"], *arguments)
-    expect(listed, rf"{FIBERS + 5} of {FIBERS + 5} fibers", r'"main": waits for event 0x',
-           r'"reader": waits to receive from channel 0x[0-9a-f]+; spawned at .*waiting\.cpp:\d+',
-           r'"joiner": waits for the end of fiber #' + number_of("reader", listed), r'"blocked": waits for mutex 0x',
-           r'"hog": runs')
+    expect_fibers(listed)
     expect(gdb(["info fibers blocked"], *arguments), rf"1 of {FIBERS + 5} fibers")
     expect(gdb(["info fibers where"], *arguments), rf"{FIBERS}  waits to receive from channel; spawned at")
     reader = number_of("reader", listed)
@@ -53,20 +39,8 @@ def look(*arguments):
            r"this script is for version \d+ of ulexite's table, the program has version \d+")
 
 
-with tempfile.TemporaryDirectory() as folder:
-    stripped = pathlib.Path(folder) / "waiting"
-    subprocess.run(["strip", "-o", stripped, program], check=True)
-    # gdb's core files lack the stacks when their guards are made with madvise.
-    running = subprocess.Popen([stripped, str(FIBERS)], stdout=subprocess.PIPE, text=True,
-                               env=dict(os.environ, ULEXITE_STACK_GUARDS="mprotect"))
-    try:
-        assert running.stdout.readline() == "ready\n"
-        look("-p", running.pid)
-        core = pathlib.Path(folder) / "core"
-        gdb([f"generate-core-file {core}"], "-p", running.pid)
-        look(stripped, core)
-    finally:
-        running.kill()
-        running.wait()
-    expect(gdb(["info fibers"], "/bin/true"), "no ulexite in this program")
+with stripped_and_running(program) as (stripped, running):
+    look("-p", running.pid)
+    look(stripped, core_of(stripped, running))
+expect(gdb(["info fibers"], "/bin/true"), "no ulexite in this program")
 print("gdb: live process and core file")

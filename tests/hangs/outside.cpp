@@ -15,16 +15,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
+void read_from_a_silent_peer(const std::string& address) {
+  net::tcp_listener listener(net::endpoint::parse(address));
+  const auto client = net::tcp_stream::connect(listener.local_endpoint());
+  net::tcp_stream served = listener.accept();
+  spawn({.name = "served"}, [&] {
+    std::byte room[8];
+    served.read_some(room);
+  }).join();
+}
+
 void silent_peer(runtime& rt) {
-  rt.run([] {
-    net::tcp_listener listener(net::endpoint::parse("127.0.0.1:0"));
-    const auto client = net::tcp_stream::connect(listener.local_endpoint());
-    net::tcp_stream served = listener.accept();
-    spawn({.name = "served"}, [&] {
-      std::byte room[8];
-      served.read_some(room);
-    }).join();
-  });
+  rt.run([] { read_from_a_silent_peer("127.0.0.1:0"); });
 }
 
 void nobody_connects(runtime& rt) {
@@ -46,15 +48,7 @@ void silent_sender(runtime& rt) {
 }
 
 void silent_unix_peer(runtime& rt) {
-  rt.run([] {
-    net::tcp_listener listener(net::endpoint::parse("unix:@ulexite_hang_" + std::to_string(::getpid())));
-    const auto client = net::tcp_stream::connect(listener.local_endpoint());
-    net::tcp_stream served = listener.accept();
-    spawn({.name = "served"}, [&] {
-      std::byte room[8];
-      served.read_some(room);
-    }).join();
-  });
+  rt.run([] { read_from_a_silent_peer("unix:@ulexite_hang_" + std::to_string(::getpid())); });
 }
 
 void full_pipe(runtime& rt) {

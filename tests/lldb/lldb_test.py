@@ -1,15 +1,13 @@
 """tools/lldb/ulexite_lldb.py on a stripped program, while it runs and in its core file: lldb_test.py LLDB PROGRAM SCRIPT"""
 
-import os
 import pathlib
-import re
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from debugged import BOUND, FIBERS, core_of, expect, expect_fibers, number_of, stripped_and_running
 
 debugger, program, script = sys.argv[1:4]
-FIBERS = 20
-BOUND = 120  # seconds
 
 
 def lldb(attach, *commands):
@@ -18,15 +16,6 @@ def lldb(attach, *commands):
     done = subprocess.run([debugger, "--no-lldbinit", "--no-use-colors", "-b", *ordered], text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=BOUND)
     return done.stdout
-
-
-def expect(text, *patterns):
-    for pattern in patterns:
-        assert re.search(pattern, text), f"not found: {pattern}\nin:\n{text}"
-
-
-def number_of(name, text):
-    return re.search(rf'^#(\d+) "{name}"', text, re.M).group(1)
 
 
 def look(attach, listed):
@@ -40,30 +29,15 @@ def look(attach, listed):
            "error: there is no fiber 999999")
 
 
-with tempfile.TemporaryDirectory() as folder:
-    stripped = pathlib.Path(folder) / "waiting"
-    subprocess.run(["strip", "-o", stripped, program], check=True)
-    # gdb's core files lack the stacks when their guards are made with madvise.
-    running = subprocess.Popen([stripped, str(FIBERS)], stdout=subprocess.PIPE, text=True,
-                               env=dict(os.environ, ULEXITE_STACK_GUARDS="mprotect"))
-    try:
-        assert running.stdout.readline() == "ready\n"
-        live = f"process attach -p {running.pid}"
-        listed = lldb(live, "fibers")
-        expect(listed, rf"{FIBERS + 5} of {FIBERS + 5} fibers", r'"main": waits for event 0x',
-               r'"reader": waits to receive from channel 0x[0-9a-f]+; spawned at .*waiting\.cpp:\d+',
-               r'"joiner": waits for the end of fiber #' + number_of("reader", listed), r'"blocked": waits for mutex 0x',
-               r'"hog": runs')
-        look(live, listed)
-        core = pathlib.Path(folder) / "core"
-        subprocess.run(["gdb", "-q", "-nx", "-batch", "-ex", f"generate-core-file {core}", "-p", str(running.pid)],
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=BOUND, check=True)
-        look(f"target create {stripped} --core {core}", listed)
-        expect(lldb(f"target create {stripped}", "fibers"), "error: there is no process")
-        other = "script f = ulexite_lldb.Process.find_table; ulexite_lldb.Process.find_table = lambda self: f(self) - 4"
-        expect(lldb(f"target create {stripped} --core {core}", "script import ulexite_lldb", other, "fibers"),
-               r"error: this script is for version \d+ of ulexite's table, the program has version \d+")
-    finally:
-        running.kill()
-        running.wait()
+with stripped_and_running(program) as (stripped, running):
+    live = f"process attach -p {running.pid}"
+    listed = lldb(live, "fibers")
+    expect_fibers(listed)
+    look(live, listed)
+    core = core_of(stripped, running)
+    look(f"target create {stripped} --core {core}", listed)
+    expect(lldb(f"target create {stripped}", "fibers"), "error: there is no process")
+    other = "script f = ulexite_lldb.Process.find_table; ulexite_lldb.Process.find_table = lambda self: f(self) - 4"
+    expect(lldb(f"target create {stripped} --core {core}", "script import ulexite_lldb", other, "fibers"),
+           r"error: this script is for version \d+ of ulexite's table, the program has version \d+")
 print("lldb: live process and core file")

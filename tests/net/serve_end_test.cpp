@@ -45,12 +45,7 @@ TEST_P(ServeEnd, BacklogIsServedToItsEnd) {
   in_runtime([] {
     server full;
     gauge handlers;
-    full.start(
-        [&](net::tcp_stream& stream) {
-          const gauge::one here(handlers);
-          echo(stream);
-        },
-        {.max_connections = 1, .grace = 0s});
+    full.start(counted_echo(handlers), {.max_connections = 1, .grace = 0s});
     auto idle = full.client();
     wait_until([&] { return handlers.alive == 1; });
     auto waiting = full.clients(5);
@@ -188,13 +183,7 @@ TEST_P(ServeEnd, DeadlineOfTheCallerEndsTheConnectionsAndIsThrownOn) {
     server bounded;
     gauge handlers;
     auto client = bounded.client();
-    EXPECT_THROW(timeout(20ms,
-                         [&] {
-                           bounded.listener.serve(bounded.group, [&](net::tcp_stream& stream) {
-                             const gauge::one here(handlers);
-                             echo(stream);
-                           });
-                         }),
+    EXPECT_THROW(timeout(20ms, [&] { bounded.listener.serve(bounded.group, counted_echo(handlers)); }),
                  deadline_exceeded);
     EXPECT_EQ(handlers.alive, 0);
     EXPECT_EQ(bounded.group.failures(), 0u);

@@ -21,12 +21,13 @@ class ServeTest : public NetTest {
   const watchdog watchdog_{"a test of serve"};
 };
 
-// How many handlers are alive, and how many have been at a time.
+// How many handlers have begun, how many are alive, and how many have been at a time.
 class gauge {
  public:
   class one {
    public:
     explicit one(gauge& of) : of_(of) {
+      ++of_.begun;
       const int now = ++of_.alive;
       for (int seen = of_.most; seen < now && !of_.most.compare_exchange_weak(seen, now);) {
       }
@@ -38,12 +39,20 @@ class gauge {
    private:
     gauge& of_;
   };
-  std::atomic<int> alive{0}, most{0};
+  std::atomic<int> begun{0}, alive{0}, most{0};
 };
 
 inline void echo(net::tcp_stream& stream) {
   char part[100];
   while (const std::size_t got = stream.read_some(part, sizeof part)) stream.write(part, got);
+}
+
+// A handler that echoes, and counts itself in `handlers`.
+inline auto counted_echo(gauge& handlers) {
+  return [&handlers](net::tcp_stream& stream) {
+    const gauge::one here(handlers);
+    echo(stream);
+  };
 }
 
 // A listener that serves in a fiber of its own, with a group of its own. Without a grace, unless the options say so.

@@ -35,21 +35,14 @@ TEST_P(Serve, KeepsExactlyToItsBoundOfConnections) {
   in_runtime([] {
     server echoing;
     gauge handlers;
-    std::atomic<int> begun{0};
-    echoing.start(
-        [&](net::tcp_stream& stream) {
-          const gauge::one here(handlers);
-          ++begun;
-          echo(stream);
-        },
-        {.max_connections = 3});
+    echoing.start(counted_echo(handlers), {.max_connections = 3});
     auto clients = echoing.clients(9);
     say_hello(clients);
     for (int closed = 0; closed < 9; ++closed) {
       const int room = std::min(closed + 3, 9);
-      wait_until([&] { return begun == room && handlers.alive == room - closed; });
+      wait_until([&] { return handlers.begun == room && handlers.alive == room - closed; });
       let_others_run();
-      EXPECT_EQ(begun, room);
+      EXPECT_EQ(handlers.begun, room);
       clients.erase(answered(clients));  // closes it
     }
     echoing.close_and_join();
@@ -62,19 +55,12 @@ TEST_P(Serve, IsBoundByTheLimitOfDescriptorsUnlessToldOtherwise) {
     const descriptor_limit limit(1024);
     server echoing;
     gauge handlers;
-    std::atomic<int> begun{0};
-    echoing.start(
-        [&](net::tcp_stream& stream) {
-          const gauge::one here(handlers);
-          ++begun;
-          echo(stream);
-        },
-        {.descriptors_per_connection = 96});  // (1024 - 64) / 96 is 10
+    echoing.start(counted_echo(handlers), {.descriptors_per_connection = 96});  // (1024 - 64) / 96 is 10
     auto clients = echoing.clients(12);
     say_hello(clients);
-    wait_until([&] { return begun == 10; });
+    wait_until([&] { return handlers.begun == 10; });
     let_others_run();
-    EXPECT_EQ(begun, 10);
+    EXPECT_EQ(handlers.begun, 10);
     while (!clients.empty()) clients.erase(answered(clients));  // closes it
     echoing.close_and_join();
     EXPECT_EQ(handlers.most, 10);
@@ -101,12 +87,7 @@ TEST_P(Serve, ReturnsWhenItIsClosedFull) {
     for (int i = 0; i < 20; ++i) {
       server full;
       gauge handlers;
-      full.start(
-          [&](net::tcp_stream& stream) {
-            const gauge::one here(handlers);
-            echo(stream);
-          },
-          {.max_connections = 2, .grace = 0s});
+      full.start(counted_echo(handlers), {.max_connections = 2, .grace = 0s});
       auto clients = full.clients(3);
       wait_until([&] { return handlers.alive == 2; });
       net::wait_readable(full.listener.native_handle());  // the third is in the backlog, whichever of them that is
@@ -183,10 +164,7 @@ TEST_P(Serve, OutlastsAWantOfFibersWithoutLosingAConnection) {
       [] {
         server scarce;
         gauge handlers;
-        scarce.start([&](net::tcp_stream& stream) {
-          const gauge::one here(handlers);
-          echo(stream);
-        });
+        scarce.start(counted_echo(handlers));
         auto clients = scarce.clients(20);
         say_hello(clients);
         wait_until([&] { return handlers.alive == 4; });

@@ -210,18 +210,37 @@ TEST_P(File, ManyFibersUseTheirPartsOfOne) {
   });
 }
 
+// Takes the one thread of the pool until the end of its life.
+class busy_pool {
+ public:
+  busy_pool() {
+    wait_until([&] { return begun_.try_acquire(); });
+  }
+  ~busy_pool() { end(); }
+  busy_pool(const busy_pool&) = delete;
+  busy_pool& operator=(const busy_pool&) = delete;
+
+  void end() {
+    if (!fiber_.joinable()) return;
+    gate_.release();
+    fiber_.get();
+  }
+
+ private:
+  std::binary_semaphore begun_{0}, gate_{0};
+  join_handle<> fiber_ = spawn([this] {
+    blocking([this] {
+      begun_.release();
+      gate_.acquire();
+    });
+  });
+};
+
 // The one thread of the pool is taken: so the calls wait for it, and nothing is done.
 TEST_P(File, ACancelledCallIsNotMade) {
   in_runtime({.threads = GetParam(), .blocking_threads = 1}, [&] {
     file both(scratch_ / "a", read | write | create);
-    std::binary_semaphore begun(0), gate(0);
-    auto busy = spawn([&] {
-      blocking([&] {
-        begun.release();
-        gate.acquire();
-      });
-    });
-    wait_until([&] { return begun.try_acquire(); });
+    busy_pool busy;
     const std::string much(1'000'000, 'x');  // no file system takes so much on the worker
     auto writer = spawn([&] { both.write_at(much, 0); });
     auto quiet = spawn([&] {
@@ -238,29 +257,12 @@ TEST_P(File, ACancelledCallIsNotMade) {
     EXPECT_THROW(writer.get(), operation_cancelled);
     EXPECT_EQ(quiet.get(), errc::cancelled);
     EXPECT_THROW(opener.get(), operation_cancelled);
-    gate.release();
-    busy.join();
+    busy.end();
     closer.get();  // a file is closed, whatever happens
     EXPECT_FALSE(both.is_open());
     EXPECT_EQ(read_all(scratch_ / "a"), "");
     EXPECT_FALSE(std::filesystem::exists(scratch_ / "b"));
   });
-}
-
-// The pool's one thread is taken until the end of the body. So what the body does needs no thread of the pool.
-template <class Body>
-void without_the_pool(Body&& body) {
-  std::binary_semaphore begun(0), gate(0);
-  auto busy = spawn([&] {
-    blocking([&] {
-      begun.release();
-      gate.acquire();
-    });
-  });
-  wait_until([&] { return begun.try_acquire(); });
-  body();
-  gate.release();
-  busy.join();
 }
 
 TEST_P(File, WhatLiesInMemoryNeedsNoThread) {
@@ -272,11 +274,12 @@ TEST_P(File, WhatLiesInMemoryNeedsNoThread) {
     both.write_at("a", 0);  // finds out that these calls need no wait
     EXPECT_EQ(both.read_at(text, 1, 0), 1u);
     file moved = std::move(both);
-    without_the_pool([&] {
+    {
+      const busy_pool busy;  // so nothing here needs a thread of it
       moved.write_at("hello", 0);
       moved.append(" world");
       EXPECT_EQ(moved.read_at(text, sizeof text, 0), 11u);
-    });
+    }
     EXPECT_STREQ(text, "hello world");
   });
 }
@@ -290,10 +293,11 @@ TEST_P(File, AnExistingFileIsOpenedWithoutAThread) {
     write_all(scratch_ / "a", "content");
     char text[100] = {};
     for (int i = 0; i < 20; ++i) EXPECT_EQ(file(scratch_ / "a").read_at(text, sizeof text, 0), 7u);
-    without_the_pool([&] {
+    {
+      const busy_pool busy;  // so nothing here needs a thread of it
       EXPECT_EQ(file(scratch_ / "a").read_at(text, sizeof text, 0), 7u);
       EXPECT_TRUE(file(scratch_ / "a", write).is_open());
-    });
+    }
     EXPECT_STREQ(text, "content");
   });
 }

@@ -15,6 +15,23 @@ using namespace ulexite::test;
 class Hogs : public WorkersTest {};
 INSTANTIATE_TEST_SUITE_P(Workers, Hogs, testing::Values(2, 4, 8), testing::PrintToStringParamName());
 
+// A fiber that a hog wakes.
+struct waiting_fiber {
+  channel<int> values;
+  std::atomic<bool> ready{false}, woken{false};
+  join_handle<> fiber = spawn([this] {
+    ready = true;
+    values.receive();
+    woken = true;
+  });
+
+  // The calling fiber keeps its worker until this one runs.
+  void wake_and_hog() {
+    values.send(1);
+    EXPECT_TRUE(hog_until([&] { return woken.load(); }));
+  }
+};
+
 TEST_P(Hogs, WorkBehindAHogRunsElsewhere) {
   run([] {
     std::atomic<int> ran{0};
@@ -27,17 +44,10 @@ TEST_P(Hogs, WorkBehindAHogRunsElsewhere) {
 TEST_P(Hogs, AFiberWokenByAHogRunsElsewhere) {
   run([] {
     for (int i = 0; i < 3; ++i) {
-      channel<int> values;
-      std::atomic<bool> ready{false}, woken{false};
-      auto sleeper = spawn([&] {
-        ready = true;
-        values.receive();
-        woken = true;
-      });
-      wait_until([&] { return ready.load(); });
-      values.send(1);
-      EXPECT_TRUE(hog_until([&] { return woken.load(); }));
-      sleeper.join();
+      waiting_fiber asleep;
+      wait_until([&] { return asleep.ready.load(); });
+      asleep.wake_and_hog();
+      asleep.fiber.join();
     }
   });
 }
@@ -49,20 +59,13 @@ TEST_P(Hogs, AFiberWokenByAHogNeedsNoMonitor) {
     const auto relieved = [&] { return rt.metrics().hogs_relieved; };
     bool needed_none = false;
     for (int i = 0; i < 30 && !needed_none; ++i) {  // on a busy machine the monitor may be faster
-      channel<int> values;
-      std::atomic<bool> ready{false}, woken{false};
-      auto sleeper = spawn([&] {
-        ready = true;
-        values.receive();
-        woken = true;
-      });
-      wait_until([&] { return ready.load(); });
+      waiting_fiber asleep;
+      wait_until([&] { return asleep.ready.load(); });
       EXPECT_TRUE(hog_until([&] { return rt.metrics().workers_sleeping + 1 == rt.metrics().workers; }));
       const auto before = relieved();
-      values.send(1);
-      EXPECT_TRUE(hog_until([&] { return woken.load(); }));
+      asleep.wake_and_hog();
       needed_none = relieved() == before;
-      sleeper.join();
+      asleep.fiber.join();
     }
     EXPECT_TRUE(needed_none);
   });
@@ -121,17 +124,10 @@ TEST_P(Hogs, AreRelievedAfterTheEndOfRunToo) {
   std::atomic<bool> done{false}, go{false};
   run([&] {
     spawn([&] {
-      channel<int> values;
-      std::atomic<bool> ready{false}, woken{false};
-      auto sleeper = spawn([&] {
-        ready = true;
-        values.receive();
-        woken = true;
-      });
-      wait_until([&] { return go && ready; });
-      values.send(1);
-      EXPECT_TRUE(hog_until([&] { return woken.load(); }));
-      sleeper.join();
+      waiting_fiber asleep;
+      wait_until([&] { return go && asleep.ready; });
+      asleep.wake_and_hog();
+      asleep.fiber.join();
       done = true;
     }).detach();
   });

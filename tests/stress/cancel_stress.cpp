@@ -86,15 +86,8 @@ void end_busy(program& test, detail::random& random) {
 
 int main(int argc, char** argv) {
   program test(argc, argv);
-  runtime rt({.threads = test.threads});
-  test.show(&rt);
-  while (test.another_round()) {
-    detail::random random = test.random();
+  return test.run_with_one_runtime([&](runtime& rt, detail::random& random) {
     for (int i = 0; i < 100; ++i) race(test, rt, random);
     end_busy(test, random);
-  }
-  test.show(nullptr);
-  rt.shutdown(shutdown_mode::drain);
-  test.check_metrics(rt, true);
-  return test.report();
+  });
 }

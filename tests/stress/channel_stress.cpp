@@ -15,22 +15,10 @@ namespace {
 using namespace ulexite;
 using namespace ulexite::stress;
 
-struct board {
-  program& test;
+struct board : ledger {
   channel<std::uint64_t> values;
-  std::atomic<std::uint64_t> sent{0}, received{0}, sent_sum{0}, received_sum{0};
 
-  board(program& owner, std::size_t capacity) : test(owner), values(capacity) {}
-
-  void note_sent(std::uint64_t value) {
-    ++sent;
-    sent_sum += value;
-  }
-  void note_received(std::uint64_t value) {
-    ++received;
-    received_sum += value;
-    test.moved();
-  }
+  board(program& test, std::size_t capacity) : ledger(test), values(capacity) {}
 
   void send_some(std::uint64_t seed, int count) {
     detail::random random(seed);
@@ -75,10 +63,7 @@ struct board {
 
 int main(int argc, char** argv) {
   program test(argc, argv);
-  while (test.another_round()) {
-    detail::random random = test.random();
-    runtime rt({.threads = test.threads});
-    test.show(&rt);
+  return test.run_with_a_runtime_each([&](runtime& rt, detail::random& random) {
     const std::size_t capacities[] = {0, 0, 1, 2, 7, 64, unbounded};
     board one(test, capacities[random.below(7)]);
     const int each = 1 + static_cast<int>(random.below(500));
@@ -99,20 +84,11 @@ int main(int argc, char** argv) {
       for (auto& sender : senders)
         if (random.below(2) == 0) sender.request_stop();
     if (early_close) one.values.close();
-    for (auto& sender : senders) try {
-        sender.get();
-      } catch (const operation_cancelled&) {
-      }
+    for (auto& sender : senders) get_unless_cancelled(sender);
     for (auto& thread : sending) thread.join();
     one.values.close();
     for (auto& receiver : receivers) receiver.get();
     for (auto& thread : receiving) thread.join();
-    test.check(one.sent == one.received, "values lost or doubled",
-               static_cast<long long>(one.sent) - static_cast<long long>(one.received));
-    test.check(one.sent_sum == one.received_sum, "other values arrived than were sent");
-    test.show(nullptr);
-    rt.shutdown(shutdown_mode::drain);
-    test.check_metrics(rt, true);
-  }
-  return test.report();
+    one.check();
+  });
 }

@@ -102,9 +102,7 @@ void round(program& test) {
   recorder.join();
   test.check(all.sent == all.received, "values were lost", all.sent - all.received);
   test.check(all.dumps > 0, "no dump");
-  test.show(nullptr);
-  rt.shutdown(shutdown_mode::drain);
-  test.check_metrics(rt, true);
+  test.drain(rt);
 }
 
 }  // namespace

@@ -234,9 +234,7 @@ int main(int argc, char** argv) {
       for (int i = 0; i < 10; ++i) grow_one(test, rt, random);
       end_busy(test, random);
     }
-    test.show(nullptr);
-    rt.shutdown(shutdown_mode::drain);
-    test.check_metrics(rt, true);
+    test.drain(rt);
   }
   test.check(stacks_in_use() == stacks, "stacks are left", static_cast<long long>(stacks_in_use() - stacks));
   return test.report();

@@ -172,15 +172,10 @@ void end_busy(program& test, fiber_local<int>& depth, detail::random& random) {
 int main(int argc, char** argv) {
   program test(argc, argv);
   fiber_local<int> depth;
-  runtime rt({.threads = test.threads, .on_unhandled_exception = [](auto, auto) {}});
-  test.show(&rt);
-  while (test.another_round()) {
-    detail::random random = test.random();
-    for (int i = 0; i < 20; ++i) grow_one(test, rt, depth, random);
-    end_busy(test, depth, random);
-  }
-  test.show(nullptr);
-  rt.shutdown(shutdown_mode::drain);
-  test.check_metrics(rt, true);
-  return test.report();
+  return test.run_with_one_runtime(
+      [&](runtime& rt, detail::random& random) {
+        for (int i = 0; i < 20; ++i) grow_one(test, rt, depth, random);
+        end_busy(test, depth, random);
+      },
+      {.on_unhandled_exception = [](auto, auto) {}});
 }

@@ -71,10 +71,7 @@ void push_bursts(program& test, runtime& rt, std::uint64_t seed, std::atomic<boo
 
 int main(int argc, char** argv) {
   program test(argc, argv);
-  while (test.another_round()) {
-    detail::random random = test.random();
-    runtime rt({.threads = test.threads});
-    test.show(&rt);
+  return test.run_with_a_runtime_each([&](runtime& rt, detail::random& random) {
     std::atomic<bool> stop{false};
     std::vector<std::thread> pushers;
     for (std::uint32_t i = 0, n = 1 + random.below(3); i < n; ++i)
@@ -82,9 +79,5 @@ int main(int argc, char** argv) {
     std::this_thread::sleep_for(400ms);
     stop = true;
     for (auto& thread : pushers) thread.join();
-    test.show(nullptr);
-    rt.shutdown(shutdown_mode::drain);
-    test.check_metrics(rt, true);
-  }
-  return test.report();
+  });
 }

@@ -230,18 +230,11 @@ void end_busy(program& test, detail::random& random) {
 int main(int argc, char** argv) {
   program test(argc, argv);
   open_descriptors();
-  runtime rt({.threads = test.threads});
-  test.show(&rt);
-  while (test.another_round()) {
-    detail::random random = test.random();
+  return test.run_with_one_runtime([&](runtime& rt, detail::random& random) {
     for (int i = 0; i < 10; ++i) {
       rt.run([&] { live_in_towns(test, random); });
       test.moved();
     }
     end_busy(test, random);
-  }
-  test.show(nullptr);
-  rt.shutdown(shutdown_mode::drain);
-  test.check_metrics(rt, true);
-  return test.report();
+  });
 }

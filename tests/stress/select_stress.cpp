@@ -19,26 +19,15 @@ using namespace ulexite::stress;
 
 constexpr std::size_t channels = 4;
 
-struct board {
-  program& test;
+struct board : ledger {
   std::deque<channel<std::uint64_t>> values;
-  std::atomic<std::uint64_t> sent{0}, received{0}, sent_sum{0}, received_sum{0};
   std::stop_source stop;  // of the senders
 
-  board(program& owner, detail::random& random) : test(owner) {
+  board(program& test, detail::random& random) : ledger(test) {
     const std::size_t capacities[] = {0, 0, 0, 1, 2, 16, unbounded};
     for (std::size_t i = 0; i < channels; ++i) values.emplace_back(capacities[random.below(7)]);
   }
 
-  void note_sent(std::uint64_t value) {
-    ++sent;
-    sent_sum += value;
-  }
-  void note_received(std::uint64_t value) {
-    ++received;
-    received_sum += value;
-    test.moved();
-  }
   void close() {
     for (auto& each : values) each.close();
   }
@@ -110,13 +99,6 @@ struct board {
   void receive_some(std::uint64_t seed) { seed % 2 == 0 ? receive_by_select(seed) : receive_by_selector(seed); }
 };
 
-void get_unless_cancelled(join_handle<>& fiber) {
-  try {
-    fiber.get();
-  } catch (const operation_cancelled&) {
-  }
-}
-
 // Waits for the fibers in whichever order they end, by a select over them two at a time.
 void join_all(std::vector<join_handle<>>& fibers) {
   while (fibers.size() > 1) {
@@ -132,10 +114,7 @@ void join_all(std::vector<join_handle<>>& fibers) {
 
 int main(int argc, char** argv) {
   program test(argc, argv);
-  while (test.another_round()) {
-    detail::random random = test.random();
-    runtime rt({.threads = test.threads});
-    test.show(&rt);
+  return test.run_with_a_runtime_each([&](runtime& rt, detail::random& random) {
     board one(test, random);
     const int each = 1 + static_cast<int>(random.below(300));
     std::vector<join_handle<>> senders, receivers, cancelled;
@@ -174,12 +153,6 @@ int main(int argc, char** argv) {
     join_all(receivers);
     join_all(cancelled);
     for (auto& thread : receiving) thread.join();
-    test.check(one.sent == one.received, "values lost or doubled",
-               static_cast<long long>(one.sent) - static_cast<long long>(one.received));
-    test.check(one.sent_sum == one.received_sum, "other values arrived than were sent");
-    test.show(nullptr);
-    rt.shutdown(shutdown_mode::drain);
-    test.check_metrics(rt, true);
-  }
-  return test.report();
+    one.check();
+  });
 }

@@ -102,20 +102,14 @@ struct board {
 };
 
 void join_unless_cancelled(std::vector<join_handle<>>& fibers) {
-  for (auto& each : fibers) try {
-      each.get();
-    } catch (const operation_cancelled&) {
-    }
+  for (auto& each : fibers) get_unless_cancelled(each);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   program test(argc, argv);
-  while (test.another_round()) {
-    detail::random random = test.random();
-    runtime rt({.threads = test.threads});
-    test.show(&rt);
+  return test.run_with_a_runtime_each([&](runtime& rt, detail::random& random) {
     board one(test, 1 + static_cast<std::ptrdiff_t>(random.below(6)));
     const int each = 1 + static_cast<int>(random.below(300));
     std::vector<join_handle<>> fibers, cancelled, followers;
@@ -155,9 +149,5 @@ int main(int argc, char** argv) {
     while (one.left.try_acquire() || one.right.try_acquire()) ++left;
     test.check(left == one.permits, "permits were lost or made", left);
     test.check(one.taken <= one.pulses, "a set() was taken twice");
-    rt.shutdown(shutdown_mode::drain);
-    test.check_metrics(rt, true);
-    test.show(nullptr);
-  }
-  return test.report();
+  });
 }

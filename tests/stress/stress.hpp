@@ -82,6 +82,38 @@ class program {
     std::_Exit(1);
   }
 
+  // Ends a runtime when its fibers have ended.
+  void drain(runtime& rt) {
+    show(nullptr);
+    rt.shutdown(shutdown_mode::drain);
+    check_metrics(rt, true);
+  }
+  // Calls body(rt, random) in rounds, each with a runtime of its own. Returns the status of the program.
+  template <class Body>
+  int run_with_a_runtime_each(Body body) {
+    while (another_round()) {
+      detail::random generator = random();
+      runtime rt({.threads = threads});
+      show(&rt);
+      body(rt, generator);
+      drain(rt);
+    }
+    return report();
+  }
+  // The same with one runtime for all rounds.
+  template <class Body>
+  int run_with_one_runtime(Body body, runtime_options options = {}) {
+    options.threads = threads;
+    runtime rt(options);
+    show(&rt);
+    while (another_round()) {
+      detail::random generator = random();
+      body(rt, generator);
+    }
+    drain(rt);
+    return report();
+  }
+
   // The last line.
   int report() {
     std::printf("%llu rounds, %llu dispatches, %llu wakes, no failure\n", static_cast<unsigned long long>(round_),
@@ -141,6 +173,39 @@ class program {
   std::uint64_t wakes_ = 0, dispatches_ = 0;
   std::thread dog_;
 };
+
+// The values that went into channels, and came out of them.
+class ledger {
+ public:
+  explicit ledger(program& test) : test_(test) {}
+
+  void note_sent(std::uint64_t value) {
+    ++sent_;
+    sent_sum_ += value;
+  }
+  void note_received(std::uint64_t value) {
+    ++received_;
+    received_sum_ += value;
+    test_.moved();
+  }
+  // When nothing is under way: all that were sent have arrived.
+  void check() {
+    test_.check(sent_ == received_, "values lost or doubled",
+                static_cast<long long>(sent_) - static_cast<long long>(received_));
+    test_.check(sent_sum_ == received_sum_, "other values arrived than were sent");
+  }
+
+ private:
+  program& test_;
+  std::atomic<std::uint64_t> sent_{0}, received_{0}, sent_sum_{0}, received_sum_{0};
+};
+
+inline void get_unless_cancelled(join_handle<>& fiber) {
+  try {
+    fiber.get();
+  } catch (const operation_cancelled&) {
+  }
+}
 
 // At most so many fibers live at a time under ThreadSanitizer.
 constexpr int fibers(int count) { return ULEXITE_TSAN && count > 100 ? 100 : count; }

@@ -203,16 +203,9 @@ void share_tokens(program& test, runtime& rt, detail::random& random) {
 
 int main(int argc, char** argv) {
   program test(argc, argv);
-  runtime rt({.threads = test.threads});
-  test.show(&rt);
-  while (test.another_round()) {
-    detail::random random = test.random();
+  return test.run_with_one_runtime([&](runtime& rt, detail::random& random) {
     use_buffer(test, rt, random);
     share_tokens<mutex, condition_variable>(test, rt, random);
     share_tokens<timed_mutex, condition_variable_any>(test, rt, random);
-  }
-  test.show(nullptr);
-  rt.shutdown(shutdown_mode::drain);
-  test.check_metrics(rt, true);
-  return test.report();
+  });
 }

@@ -46,6 +46,21 @@ class counted {
   std::atomic<int>& alive_;
 };
 
+// Functions that wait for ever, and are counted in `alive` until they have ended; the second also counts its beginnings.
+inline auto waits(std::atomic<int>& alive) {
+  return [&alive] {
+    const counted here(alive);
+    wait_for_ever();
+  };
+}
+inline auto waits(std::atomic<int>& alive, std::atomic<int>& begun) {
+  return [&alive, &begun] {
+    const counted here(alive);
+    ++begun;
+    wait_for_ever();
+  };
+}
+
 // The names of the fibers with an exception that was not taken.
 class unhandled_log {
  public:

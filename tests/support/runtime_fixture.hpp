@@ -44,11 +44,13 @@ class RuntimeTest : public testing::Test {
   std::vector<std::size_t> stacks_in_use_;
 };
 
-// The same, over several numbers of workers; rt() is made at first use.
-class WorkersTest : public RuntimeTest, public testing::WithParamInterface<std::size_t> {
+// The same with one runtime, rt(), which is made at first use.
+class OneRuntimeTest : public RuntimeTest {
  protected:
+  explicit OneRuntimeTest(std::size_t workers) : workers_(workers) {}
+
   runtime& rt() {
-    if (!runtime_) runtime_ = &make(GetParam());
+    if (!runtime_) runtime_ = &make(workers_);
     return *runtime_;
   }
   // Runs `function` as the main fiber of rt().
@@ -58,7 +60,14 @@ class WorkersTest : public RuntimeTest, public testing::WithParamInterface<std::
   }
 
  private:
+  const std::size_t workers_;
   runtime* runtime_ = nullptr;
+};
+
+// The same, over several numbers of workers.
+class WorkersTest : public OneRuntimeTest, public testing::WithParamInterface<std::size_t> {
+ protected:
+  WorkersTest() : OneRuntimeTest(GetParam()) {}
 };
 
 #define ULEXITE_TEST_WORKERS(suite) \

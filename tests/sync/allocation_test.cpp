@@ -1,6 +1,6 @@
 // Steps that must not allocate, once they are warm: all steps of each message, lock, wait and switch.
 
-#include "support/runtime_fixture.hpp"
+#include "allocation_fixture.hpp"
 
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
@@ -34,9 +34,7 @@
 #include <stop_token>
 #include <vector>
 
-namespace {
-std::atomic<long> allocations{0};
-}
+using ulexite::test::allocations;
 
 #if !ULEXITE_ASAN && !ULEXITE_TSAN
 void* operator new(std::size_t size) {
@@ -62,55 +60,6 @@ namespace {
 using namespace ulexite;
 using namespace ulexite::test;
 
-class NoAllocation : public WorkersTest {
- protected:
-  // Each keeps a worker until all have one: what starts or is used first allocates.
-  static void start_all_workers() {
-    std::atomic<std::size_t> waiting{0};
-    wait_group all;
-    for (std::size_t i = 0; i < GetParam(); ++i)
-      all.spawn([&] {
-        ++waiting;
-        EXPECT_TRUE(hog_until([&] { return waiting == GetParam(); }));
-        this_fiber::sleep_for(1us);  // and a worker's first timer
-      });
-    all.wait();
-  }
-  void SetUp() override {
-    if (sanitized) GTEST_SKIP() << "the sanitizer brings its own operator new";
-  }
-  // Grows its buffer to the final size. While two fibers keep step, it might not fill up before the measurement.
-  static void fill_once(channel<int>& values) {
-    int value = 0;
-    while (values.try_send(value) == channel_status::ok) {
-    }
-    while (values.try_receive(value) == channel_status::ok) {
-    }
-  }
-  // Two fibers do left(i) and right(i), in step; after some warm-up, all without an allocation.
-  template <class L, class R>
-  void expect_none(L left, R right) {
-    run([&] {
-      start_all_workers();
-      std::atomic<int> ready{0};
-      std::atomic<bool> measure{false};
-      wait_group all;
-      const auto both = [&](auto& side) {
-        for (int i = 0; i < 2000; ++i) side(i);
-        ++ready;
-        wait_until([&] { return measure.load(); });
-        for (int i = 0; i < 2000; ++i) side(i);
-      };
-      all.spawn([&] { both(left); });
-      all.spawn([&] { both(right); });
-      wait_until([&] { return ready == 2; });
-      const long before = allocations;
-      measure = true;
-      all.wait();
-      EXPECT_EQ(allocations - before, 0);
-    });
-  }
-};
 ULEXITE_TEST_WORKERS(NoAllocation);
 
 TEST_P(NoAllocation, InARendezvous) {

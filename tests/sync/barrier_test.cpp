@@ -1,9 +1,9 @@
+#include "support/crowd.hpp"
 #include "support/waiting.hpp"
 
 #include <ulexite/sync/barrier.hpp>
 
 #include <functional>
-#include <thread>
 
 namespace {
 
@@ -28,12 +28,7 @@ TEST_P(Barrier, NobodyLeavesAPhaseBeforeAllHaveArrived) {
       meeting.arrive_and_wait();
     }
   };
-  std::vector<std::thread> threads;
-  std::vector<join_handle<>> handles;
-  for (int i = 0; i < fibers; ++i) handles.push_back(rt().spawn([&, i] { work(i); }));
-  for (int i = fibers; i < all; ++i) threads.emplace_back(work, i);
-  for (auto& each : handles) each.get();
-  for (auto& each : threads) each.join();
+  crowd(rt(), fibers, all - fibers, work).join();
 }
 
 TEST_P(Barrier, TheLastToArriveCallsDoneBeforeAnybodyIsReleased) {

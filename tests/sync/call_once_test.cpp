@@ -1,3 +1,4 @@
+#include "support/crowd.hpp"
 #include "support/waiting.hpp"
 
 #include <ulexite/sync/call_once.hpp>
@@ -5,7 +6,6 @@
 
 #include <memory>
 #include <stdexcept>
-#include <thread>
 
 namespace {
 
@@ -29,12 +29,7 @@ TEST_P(CallOnce, CallsOnceAndAllSeeWhatItWrote) {
       });
       EXPECT_EQ(calls, 1);
     };
-    std::vector<std::thread> threads;
-    std::vector<join_handle<>> all;
-    for (int i = 0; i < 6; ++i) all.push_back(rt().spawn(work));
-    for (int i = 0; i < 2; ++i) threads.emplace_back(work);
-    for (auto& each : all) each.get();
-    for (auto& each : threads) each.join();
+    crowd(rt(), 6, 2, work).join();
     EXPECT_EQ(calls, 1);
   }
 }
@@ -55,12 +50,7 @@ TEST_P(CallOnce, AfterAnExceptionAnotherTries) {
       ++failures;
     }
   };
-  std::vector<std::thread> threads;
-  std::vector<join_handle<>> all;
-  for (int i = 0; i < 6; ++i) all.push_back(rt().spawn(work));
-  for (int i = 0; i < 2; ++i) threads.emplace_back(work);
-  for (auto& each : all) each.get();
-  for (auto& each : threads) each.join();
+  crowd(rt(), 6, 2, work).join();
   EXPECT_EQ(tries, 4);
   EXPECT_EQ(failures, 3);
 }

@@ -1,3 +1,4 @@
+#include "support/crowd.hpp"
 #include "support/runtime_fixture.hpp"
 #include "support/waiting.hpp"
 
@@ -223,17 +224,10 @@ void cross(runtime& rt, std::size_t capacity, int fiber_senders, int thread_send
       ++seen[static_cast<std::size_t>(who * each + number)];
     }
   };
-  std::vector<std::thread> threads, receiving_threads;
-  std::vector<join_handle<>> sending, receiving;
-  for (int i = 0; i < fiber_receivers; ++i) receiving.push_back(rt.spawn(receive_all));
-  for (int i = 0; i < thread_receivers; ++i) receiving_threads.emplace_back(receive_all);
-  for (int i = 0; i < fiber_senders; ++i) sending.push_back(rt.spawn(send_all, i));
-  for (int i = 0; i < thread_senders; ++i) threads.emplace_back(send_all, fiber_senders + i);
-  for (auto& handle : sending) handle.join();
-  for (auto& thread : threads) thread.join();
+  crowd receiving(rt, fiber_receivers, thread_receivers, receive_all);
+  crowd(rt, fiber_senders, thread_senders, send_all).join();
   values.close();
-  for (auto& handle : receiving) handle.join();
-  for (auto& thread : receiving_threads) thread.join();
+  receiving.join();
   for (const auto& count : seen) ASSERT_EQ(count, 1);
 }
 

@@ -1,8 +1,8 @@
+#include "support/crowd.hpp"
 #include "support/runtime_fixture.hpp"
 #include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
-#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/condition_variable.hpp>
 #include <ulexite/sync/condition_variable_any.hpp>
 #include <ulexite/sync/mutex.hpp>
@@ -12,8 +12,8 @@
 
 #include <mutex>
 #include <stop_token>
-#include <thread>
 
+// What it has in common with others is in condition_variables_test.cpp.
 namespace {
 
 using namespace ulexite;
@@ -66,17 +66,7 @@ class ConditionVariableAny : public WorkersTest {
         condition.notify_all();
       }
     };
-    std::vector<std::thread> plain;
-    std::vector<join_handle<>> handles;
-    for (int me = 0; me < all; ++me) {
-      if (me < fibers) {
-        handles.push_back(rt().spawn(work, me));
-      } else {
-        plain.emplace_back(work, me);
-      }
-    }
-    for (auto& each : handles) each.join();
-    for (auto& each : plain) each.join();
+    crowd(rt(), fibers, threads, work).join();
     EXPECT_EQ(turn, all * times(300));
   }
 };
@@ -127,85 +117,6 @@ TEST_P(ConditionVariableAny, WaitsOnTheMutexItself) {
   });
 }
 
-TEST_P(ConditionVariableAny, WaitsNoLongerThanAllowed) {
-  const auto check = [] {
-    timed_mutex guard;
-    condition_variable_any condition;
-    std::unique_lock lock(guard);
-    const auto start = ulexite::steady_clock::now();
-    EXPECT_EQ(condition.wait_for(lock, 2ms), std::cv_status::timeout);
-    EXPECT_GE(ulexite::steady_clock::now() - start, 2ms);
-    EXPECT_THROW(guard.lock(), usage_error) << "held again";
-    EXPECT_EQ(condition.wait_for(lock, -1h), std::cv_status::timeout);
-    EXPECT_EQ(condition.wait_until(lock, ulexite::steady_clock::time_point::min()), std::cv_status::timeout);
-    EXPECT_FALSE(condition.wait_for(lock, 1ms, [] { return false; }));
-    EXPECT_TRUE(condition.wait_for(lock, 1h, [] { return true; }));
-    int looks = 0;
-    EXPECT_TRUE(condition.wait_until(lock, ulexite::steady_clock::now() + 1ms, [&] { return ++looks > 1; }));
-    condition.notify_one();
-    condition.notify_all();
-    EXPECT_EQ(condition.wait_for(lock, 1us), std::cv_status::timeout) << "nobody waited then";
-    std::stop_source source;
-    EXPECT_FALSE(condition.wait_for(lock, source.get_token(), 1us, [] { return false; }));
-    EXPECT_THROW(timeout(1ms, [&] { condition.wait_for(lock, 1h); }), deadline_exceeded);
-    EXPECT_THROW(guard.lock(), usage_error) << "held again";
-  };
-  run(check);
-  check();
-}
-
-TEST_P(ConditionVariableAny, CancelledWaitHoldsTheLockWhenItThrows) {
-  run([] {
-    timed_mutex guard;
-    condition_variable_any condition;
-    std::stop_source source;
-    const auto expect_thrown = [&](auto wait) {
-      auto waiter = spawn([&] {
-        std::unique_lock mine(guard);
-        EXPECT_THROW(wait(mine), operation_cancelled);
-        EXPECT_TRUE(mine.owns_lock());
-        EXPECT_THROW(guard.lock(), usage_error) << "held";
-        EXPECT_THROW(wait(mine), operation_cancelled) << "for good";
-      });
-      wait_until_others_wait();
-      waiter.request_stop();
-      waiter.get();
-      EXPECT_TRUE(guard.try_lock());
-      guard.unlock();
-    };
-    const auto never = [] { return false; };
-    expect_thrown([&](auto& lock) { condition.wait_for(lock, 1h); });
-    expect_thrown([&](auto& lock) { condition.wait_until(lock, ulexite::steady_clock::time_point::max(), never); });
-    expect_thrown([&](auto& lock) { condition.wait(lock, source.get_token(), never); });
-    expect_thrown([&](auto& lock) { condition.wait_for(lock, source.get_token(), 1h, never); });
-    expect_thrown([&](auto& lock) { condition.wait(lock, std::stop_token(), never); });
-  });
-}
-
-TEST_P(ConditionVariableAny, PlainWaitIsNoCancellationPoint) {
-  run([] {
-    timed_mutex guard;
-    condition_variable_any condition;
-    bool go = false;
-    auto waiter = spawn([&] {
-      const deadline_scope scope(0s);
-      std::unique_lock lock(guard);
-      condition.wait(lock, [&] { return go; });
-      return this_fiber::stop_requested();
-    });
-    wait_until_others_wait();
-    waiter.request_stop();
-    wait_until_others_wait();
-    EXPECT_FALSE(waiter.done());
-    {
-      const std::lock_guard lock(guard);
-      go = true;
-    }
-    condition.notify_one();
-    EXPECT_TRUE(waiter.get());
-  });
-}
-
 // ---- stop tokens ----
 
 TEST_P(ConditionVariableAny, AStoppedTokenLetsNobodyWait) {
@@ -236,17 +147,12 @@ TEST_P(ConditionVariableAny, AStopEndsTheWaitsOfFibersAndThreads) {
     std::unique_lock lock(guard);
     ++waiting;
     const auto gone = [&] { return go && i % 2 == 0; };
-    const bool last =
-        i < 3 ? condition.wait(lock, source.get_token(), gone) : condition.wait_for(lock, source.get_token(), 1h, gone);
+    const bool last = i % 6 < 3 ? condition.wait(lock, source.get_token(), gone)
+                                : condition.wait_for(lock, source.get_token(), 1h, gone);
     EXPECT_EQ(last, i % 2 == 0) << "the last value of the condition";
     EXPECT_THROW(guard.lock(), usage_error) << "held";
   };
-  std::vector<std::thread> threads;
-  std::vector<join_handle<>> all;
-  for (int i = 0; i < 6; ++i) {
-    all.push_back(rt().spawn(wait, i));
-    threads.emplace_back(wait, i);
-  }
+  crowd all(rt(), 6, 6, wait);
   wait_until([&] {
     const std::lock_guard lock(guard);
     return waiting == 12;
@@ -256,8 +162,7 @@ TEST_P(ConditionVariableAny, AStopEndsTheWaitsOfFibersAndThreads) {
     go = true;
   }
   source.request_stop();
-  for (auto& each : all) each.join();
-  for (auto& each : threads) each.join();
+  all.join();
 }
 
 // The waiter comes and goes while the others race for it. After any end of the wait, no thread touches it.
@@ -280,46 +185,6 @@ TEST_P(ConditionVariableAny, StopsNotificationsAndTimeOutsRace) {
       for (int k = i % 3; k > 0; --k) this_fiber::yield();
       source.request_stop();
       all.wait();
-    }
-  });
-}
-
-// See ConditionVariableRace: the patient one would wait for ever, had the impatient one kept a notification to itself.
-TEST_P(ConditionVariableAny, NoNotificationIsLostToATimeOutOrACancellation) {
-  run([] {
-    timed_mutex guard;
-    condition_variable_any condition;
-    int tokens = 0;
-    for (int round = 0; round < times(1000); ++round) {
-      const bool with_stop = round % 2 == 0;
-      auto impatient = spawn([&, time = with_stop ? 1h : std::chrono::nanoseconds(round * 1021 % 40'000)] {
-        std::unique_lock lock(guard);
-        try {
-          if (condition.wait_for(lock, time) == std::cv_status::timeout) return false;
-        } catch (const operation_cancelled&) {
-          return false;
-        }
-        return tokens > 0 && tokens-- > 0;
-      });
-      auto patient = spawn([&] {
-        std::unique_lock lock(guard);
-        condition.wait(lock, [&] { return tokens > 0; });
-        --tokens;
-      });
-      const auto give = [&] {
-        {
-          const std::lock_guard lock(guard);
-          ++tokens;
-        }
-        condition.notify_one();
-      };
-      for (int i = round % 4; i > 0; --i) this_fiber::yield();
-      if (round % 4 == 0) impatient.request_stop();
-      give();
-      if (with_stop) impatient.request_stop();
-      if (impatient.get()) give();
-      patient.get();
-      EXPECT_EQ(tokens, 0);
     }
   });
 }

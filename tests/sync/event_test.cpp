@@ -4,6 +4,7 @@
 
 #include <thread>
 
+// What it has in common with others is in gates_test.cpp.
 namespace {
 
 using namespace ulexite;
@@ -38,28 +39,6 @@ TEST_P(Event, LetsWaitsPassWhileItIsSet) {
   check();
 }
 
-TEST_P(Event, WakesAllFibersAndThreadsThatWait) {
-  ulexite::event gate;
-  std::atomic<int> begun{0}, passed{0};
-  const auto wait = [&] {
-    ++begun;
-    gate.wait();
-    ++passed;
-  };
-  std::vector<std::thread> threads;
-  std::vector<join_handle<>> all;
-  for (int i = 0; i < 5; ++i) {
-    all.push_back(rt().spawn(wait));
-    threads.emplace_back(wait);
-  }
-  wait_until([&] { return begun == 10; });
-  EXPECT_EQ(passed, 0);
-  gate.set();
-  for (auto& each : all) each.get();
-  for (auto& each : threads) each.join();
-  EXPECT_EQ(passed, 10);
-}
-
 // The set has ended their waits, even if they run only after the reset.
 TEST_P(Event, ThoseWhoWaitedPassInSpiteOfAReset) {
   ulexite::event gate;
@@ -71,28 +50,6 @@ TEST_P(Event, ThoseWhoWaitedPassInSpiteOfAReset) {
     for (auto& each : all) each.get();
     EXPECT_FALSE(gate.is_set());
   }
-}
-
-TEST_P(Event, WaitsNoLongerThanAllowed) {
-  auto check = [] {
-    ulexite::event gate;
-    const auto start = ulexite::steady_clock::now();
-    EXPECT_FALSE(gate.wait_for(2ms));
-    EXPECT_GE(ulexite::steady_clock::now() - start, 2ms);
-    EXPECT_FALSE(gate.wait_until(ulexite::steady_clock::now() - 1s));
-    gate.set();
-    EXPECT_TRUE(gate.wait_until(ulexite::steady_clock::time_point::max()));
-  };
-  run(check);
-  check();
-}
-
-TEST_P(Event, WaitIsACancellationPoint) {
-  ulexite::event gate;
-  expect_stop_ends(rt(), [&] { gate.wait(); });
-  expect_stop_ends(rt(), [&] { gate.wait_for(1h); });
-  gate.set();
-  expect_stop_forbids(rt(), [&] { gate.wait(); });
 }
 
 // Each turn is passed on by set, and taken by wait and reset.
@@ -160,37 +117,6 @@ TEST_P(Event, TimeOutsRaceWithSets) {
   auto waiter = spawn_until_it_waits(rt(), [&] { gate.wait(); });
   gate.set();
   waiter.get();
-}
-
-TEST_P(Event, MayBeDestroyedAsSoonAsTheWaitReturns) {
-  run([] {
-    for (int i = 0; i < times(5000); ++i) {
-      auto gate = std::make_unique<ulexite::event>();
-      if (i % 4 == 0) gate->wait_for(0s);
-      spawn([g = gate.get()] { g->set(); }).detach();
-      if (i % 2 == 0) this_fiber::yield();
-      if (i % 3 == 0) {
-        while (!gate->wait_for(1us)) {
-        }
-      } else {
-        gate->wait();
-      }
-    }
-  });
-}
-
-// The same with others' waits under way.
-TEST_P(Event, MayBeDestroyedAsSoonAsTheLastOfSeveralWaitsReturns) {
-  for (int i = 0; i < times(1000); ++i) {
-    auto gate = std::make_unique<ulexite::event>();
-    auto other = rt().spawn([g = gate.get()] { g->wait_for(1us); });
-    auto end = rt().spawn([g = gate.get()] { g->set(); });
-    while (!gate->wait_for(1us)) {
-    }
-    other.get();
-    gate.reset();
-    end.get();
-  }
 }
 
 }  // namespace

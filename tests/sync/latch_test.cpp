@@ -1,9 +1,9 @@
+#include "support/crowd.hpp"
 #include "support/waiting.hpp"
 
 #include <ulexite/sync/latch.hpp>
 
-#include <thread>
-
+// What it has in common with others is in gates_test.cpp.
 namespace {
 
 using namespace ulexite;
@@ -58,35 +58,8 @@ TEST_P(Latch, FibersAndThreadsWaitForEachOther) {
       gate.arrive_and_wait();
       for (int each : written) EXPECT_EQ(each, 1);
     };
-    std::vector<std::thread> threads;
-    std::vector<join_handle<>> all;
-    for (int i = 0; i < 6; ++i) all.push_back(rt().spawn([&, i] { work(i); }));
-    for (int i = 6; i < 8; ++i) threads.emplace_back(work, i);
-    for (auto& each : all) each.get();
-    for (auto& each : threads) each.join();
+    crowd(rt(), 6, 2, work).join();
   }
-}
-
-TEST_P(Latch, WaitsNoLongerThanAllowed) {
-  auto check = [] {
-    latch gate(1);
-    const auto start = ulexite::steady_clock::now();
-    EXPECT_FALSE(gate.wait_for(2ms));
-    EXPECT_GE(ulexite::steady_clock::now() - start, 2ms);
-    EXPECT_FALSE(gate.wait_until(ulexite::steady_clock::now() - 1s));
-    gate.count_down();
-    EXPECT_TRUE(gate.wait_until(ulexite::steady_clock::time_point::max()));
-  };
-  run(check);
-  check();
-}
-
-TEST_P(Latch, WaitIsACancellationPoint) {
-  latch gate(1);
-  expect_stop_ends(rt(), [&] { gate.wait(); });
-  expect_stop_ends(rt(), [&] { gate.wait_for(1h); });
-  gate.count_down();
-  expect_stop_forbids(rt(), [&] { gate.wait(); });
 }
 
 TEST_P(Latch, ACancelledArriveAndWaitHasCountedDown) {
@@ -95,19 +68,6 @@ TEST_P(Latch, ACancelledArriveAndWaitHasCountedDown) {
   expect_stop_forbids(rt(), [&] { gate.arrive_and_wait(); });
   EXPECT_FALSE(gate.try_wait());
   gate.arrive_and_wait();
-}
-
-TEST_P(Latch, MayBeDestroyedAsSoonAsTheWaitReturns) {
-  run([] {
-    for (int i = 0; i < times(5000); ++i) {
-      auto gate = std::make_unique<latch>(2);
-      spawn([g = gate.get()] { g->count_down(); }).detach();
-      spawn([g = gate.get()] { g->count_down(); }).detach();
-      if (i % 2 == 0) this_fiber::yield();
-      if (i % 3 == 0) gate->wait_for(1us);
-      gate->wait();
-    }
-  });
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
+#include "support/crowd.hpp"
 #include "support/runtime_fixture.hpp"
 #include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
-#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/recursive_mutex.hpp>
 #include <ulexite/sync/timed_mutex.hpp>
@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+// What it has in common with others is in locks_test.cpp.
 namespace {
 
 using namespace ulexite;
@@ -51,49 +52,8 @@ TEST_P(Mutex, IsSharedByFibersAndThreads) {
       if (k % 100 == 0) this_fiber::yield();
     }
   };
-  std::vector<std::thread> threads;
-  std::vector<join_handle<>> all;
-  for (int i = 0; i < 3; ++i) {
-    all.push_back(rt().spawn(work));
-    threads.emplace_back(work);
-  }
-  for (auto& each : all) each.join();
-  for (auto& each : threads) each.join();
+  crowd(rt(), 3, 3, work).join();
   EXPECT_EQ(count, 6L * times(5000));
-}
-
-TEST_P(Mutex, TryLockSucceedsOnlyWhileItIsFree) {
-  run([] {
-    mutex guard;
-    EXPECT_TRUE(guard.try_lock());
-    EXPECT_FALSE(guard.try_lock());
-    spawn([&] { EXPECT_FALSE(guard.try_lock()); }).join();
-    std::thread([&] { EXPECT_FALSE(guard.try_lock()); }).join();
-    guard.unlock();
-    spawn([&] {
-      EXPECT_TRUE(guard.try_lock());
-      guard.unlock();
-    }).join();
-  });
-}
-
-TEST_P(Mutex, MisuseIsAUsageErrorAndChangesNothing) {
-  run([] {
-    mutex guard;
-    EXPECT_THROW(guard.unlock(), usage_error);
-    guard.lock();
-    EXPECT_THROW(guard.lock(), usage_error);
-    spawn([&] { EXPECT_THROW(guard.unlock(), usage_error); }).join();
-    std::thread([&] { EXPECT_THROW(guard.unlock(), usage_error); }).join();
-    EXPECT_FALSE(guard.try_lock());
-    auto waiter = spawn([&] { const std::lock_guard lock(guard); });
-    this_fiber::yield();
-    EXPECT_THROW(guard.lock(), usage_error) << "contended too";
-    guard.unlock();
-    waiter.join();
-    EXPECT_TRUE(guard.try_lock());
-    guard.unlock();
-  });
 }
 
 TEST_P(Mutex, BelongsToTheFiberWhereverItRuns) {
@@ -155,19 +115,6 @@ TEST_P(Mutex, AWaiterIsNotPassedOverForEver) {
   });
 }
 
-TEST_P(Mutex, MisuseOnAPlainThreadIsAUsageErrorToo) {
-  mutex guard;
-  EXPECT_THROW(guard.unlock(), usage_error);
-  guard.lock();
-  EXPECT_THROW(guard.lock(), usage_error);
-  rt().run([&] {
-    EXPECT_FALSE(guard.try_lock());
-    EXPECT_THROW(guard.unlock(), usage_error);
-  });
-  guard.unlock();
-  EXPECT_THROW(guard.unlock(), usage_error);
-}
-
 // A waiter gets it when the owner releases it, and not before.
 TEST_P(Mutex, AForeignUnlockWakesNobody) {
   run([] {
@@ -187,23 +134,6 @@ TEST_P(Mutex, AForeignUnlockWakesNobody) {
     guard.unlock();
     waiter.join();
     EXPECT_TRUE(got);
-  });
-}
-
-TEST_P(Mutex, IsNoCancellationPoint) {
-  run([] {
-    mutex guard;
-    guard.lock();
-    auto waiter = spawn([&] {
-      const deadline_scope scope(0s);
-      const std::lock_guard lock(guard);
-      return this_fiber::stop_requested();
-    });
-    waiter.request_stop();
-    wait_until_others_wait();
-    EXPECT_FALSE(waiter.done());
-    guard.unlock();
-    EXPECT_TRUE(waiter.get());
   });
 }
 
@@ -245,14 +175,7 @@ TEST_P(Mutex, StdLockTakesSeveralKindsWithoutDeadlock) {
       if (++count % 16 == 0) this_fiber::yield();
     }
   };
-  std::vector<std::thread> threads;
-  std::vector<join_handle<>> all;
-  for (int i = 0; i < 4; ++i) {
-    all.push_back(rt().spawn(work, i));
-    if (i < 2) threads.emplace_back(work, i);
-  }
-  for (auto& each : all) each.join();
-  for (auto& each : threads) each.join();
+  crowd(rt(), 4, 2, work).join();
   EXPECT_EQ(count, 6L * times(500));
 }
 

@@ -1,3 +1,4 @@
+#include "support/crowd.hpp"
 #include "support/runtime_fixture.hpp"
 #include "support/waiting.hpp"
 
@@ -8,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+// What it has in common with others is in locks_test.cpp.
 namespace {
 
 using namespace ulexite;
@@ -69,22 +71,6 @@ TEST_P(RecursiveMutex, BelongsToOneFiberAtATime) {
   });
 }
 
-TEST_P(RecursiveMutex, MisuseChangesNothing) {
-  run([] {
-    recursive_mutex guard;
-    EXPECT_THROW(guard.unlock(), usage_error);
-    guard.lock();
-    for (int i = 0; i < 3; ++i) spawn([&] { EXPECT_THROW(guard.unlock(), usage_error); }).join();
-    std::thread([&] { EXPECT_THROW(guard.unlock(), usage_error); }).join();
-    EXPECT_FALSE(spawn([&] { return guard.try_lock(); }).get());
-    guard.unlock();
-    EXPECT_TRUE(spawn([&] {
-                  const std::unique_lock lock(guard, std::try_to_lock);
-                  return lock.owns_lock();
-                }).get());
-  });
-}
-
 // It yields at every depth, and continues on another worker.
 TEST_P(RecursiveMutex, ExcludesFibersAndThreadsAtAnyDepth) {
   recursive_mutex guard;
@@ -106,12 +92,7 @@ TEST_P(RecursiveMutex, ExcludesFibersAndThreadsAtAnyDepth) {
   const auto work = [&] {
     for (int i = 0; i < times(300); ++i) descend(i % 5);
   };
-  std::vector<std::thread> threads;
-  std::vector<join_handle<>> all;
-  for (int i = 0; i < 4; ++i) all.push_back(rt().spawn(work));
-  for (int i = 0; i < 2; ++i) threads.emplace_back(work);
-  for (auto& each : all) each.join();
-  for (auto& each : threads) each.join();
+  crowd(rt(), 4, 2, work).join();
   long expected = 0;
   for (int i = 0; i < times(300); ++i) expected += 1 + i % 5;
   EXPECT_EQ(count, 6 * expected);

@@ -42,10 +42,7 @@ TEST_P(Scope, ThrowsTheFailureOfAChild) {
   run([] {
     std::atomic<int> alive{0};
     const auto body = [&](task_group& group) {
-      group.spawn([&] {
-        const counted here(alive);
-        wait_for_ever();
-      });
+      group.spawn(waits(alive));
       group.spawn([] { throw runtime_error("child"); });
       return 1;
     };
@@ -58,11 +55,7 @@ TEST_P(Scope, ThrowsWhatTheBodyThrows) {
   run([] {
     std::atomic<int> alive{0};
     const auto body = [&](task_group& group) {
-      for (int i = 0; i < 3; ++i)
-        group.spawn([&] {
-          const counted here(alive);
-          wait_for_ever();
-        });
+      for (int i = 0; i < 3; ++i) group.spawn(waits(alive));
       group.spawn([] { throw runtime_error("child"); }).join();
       throw runtime_error("body");
     };

@@ -49,6 +49,17 @@ class SelectBrittle : public WorkersTest {
   auto keep() {
     return [this](std::optional<brittle>&& v) { got_ = v.value().value; };
   }
+  // Before that, the other side may not have come.
+  void try_until_a_move_fails(auto attempt) {
+    for (bool failed = false; !failed; this_fiber::yield()) {
+      failures_ = 1;
+      try {
+        EXPECT_EQ(attempt(), channel_status::would_block);
+      } catch (const move_failed&) {
+        failed = true;
+      }
+    }
+  }
 };
 ULEXITE_TEST_WORKERS(SelectBrittle);
 
@@ -185,14 +196,7 @@ TEST_P(SelectBrittle, ASelectGoesOnWhenItsSenderFails) {
     channel<brittle> values, never;
     auto receiver = spawn([&] { EXPECT_EQ(select(on_receive(never, must_not_run), on_receive(values, keep())), 1u); });
     brittle value(4, failures_);
-    for (bool failed = false; !failed; this_fiber::yield()) {
-      failures_ = 1;
-      try {
-        EXPECT_EQ(values.try_send(value), channel_status::would_block);
-      } catch (const move_failed&) {
-        failed = true;
-      }
-    }
+    try_until_a_move_fails([&] { return values.try_send(value); });
     EXPECT_EQ(value.value, 4);
     EXPECT_EQ(values.send_for(value, 1h), channel_status::ok);
     receiver.get();
@@ -209,14 +213,7 @@ TEST_P(SelectBrittle, ASelectGoesOnWhenItsReceiverFails) {
       EXPECT_EQ(value.value, -1);
     });
     brittle into(0, failures_);
-    for (bool failed = false; !failed; this_fiber::yield()) {
-      failures_ = 1;
-      try {
-        EXPECT_EQ(values.try_receive(into), channel_status::would_block);
-      } catch (const move_failed&) {
-        failed = true;
-      }
-    }
+    try_until_a_move_fails([&] { return values.try_receive(into); });
     EXPECT_EQ(values.receive_for(into, 1h), channel_status::ok);
     EXPECT_EQ(into.value, 5);
     sender.get();
@@ -235,14 +232,7 @@ TEST_P(SelectBrittle, ASelectorGoesOnToo) {
       EXPECT_EQ(got.value->value, 4);
     });
     brittle value(4, failures_);
-    for (bool failed = false; !failed; this_fiber::yield()) {
-      failures_ = 1;
-      try {
-        EXPECT_EQ(values.try_send(value), channel_status::would_block);
-      } catch (const move_failed&) {
-        failed = true;
-      }
-    }
+    try_until_a_move_fails([&] { return values.try_send(value); });
     EXPECT_EQ(values.send_for(value, 1h), channel_status::ok);
     receiver.get();
   });

@@ -1,3 +1,4 @@
+#include "support/crowd.hpp"
 #include "support/waiting.hpp"
 
 #include <ulexite/sync/cancellation.hpp>
@@ -38,12 +39,7 @@ TEST_P(Semaphore, LetsInAsManyAsThereArePermits) {
       permits.release();
     }
   };
-  std::vector<std::thread> threads;
-  std::vector<join_handle<>> all;
-  for (int i = 0; i < 3; ++i) threads.emplace_back(work);
-  for (int i = 0; i < 9; ++i) all.push_back(rt().spawn(work));
-  for (auto& each : all) each.get();
-  for (auto& each : threads) each.join();
+  crowd(rt(), 9, 3, work).join();
   EXPECT_EQ(take_all(permits), 3);
   EXPECT_GE(most, 1);
 }
@@ -182,18 +178,14 @@ TEST_P(Semaphore, TimeOutsRaceWithReleasesAndLoseNothing) {
     for (int k = 0; !stop; ++k)
       if (permits.try_acquire_for(std::chrono::microseconds((me * 7 + k) % 50))) ++taken;
   };
-  std::vector<std::thread> threads;
-  std::vector<join_handle<>> all;
-  for (int i = 0; i < 6; ++i) all.push_back(rt().spawn([&, i] { take(i); }));
-  for (int i = 0; i < 2; ++i) threads.emplace_back(take, i);
+  crowd takers(rt(), 6, 2, take);
   const long released = times(4000);
   for (long i = 0; i < released; ++i) {
     permits.release();
     if (i % 3 == 0) this_fiber::yield();
   }
   stop = true;
-  for (auto& each : all) each.get();
-  for (auto& each : threads) each.join();
+  takers.join();
   EXPECT_EQ(taken + take_all(permits), released);
 }
 

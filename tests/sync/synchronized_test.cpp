@@ -1,3 +1,4 @@
+#include "support/crowd.hpp"
 #include "support/runtime_fixture.hpp"
 
 #include <ulexite/sync/latch.hpp>
@@ -6,7 +7,6 @@
 #include <map>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 namespace {
 
@@ -26,12 +26,7 @@ TEST_P(Synchronized, LetsOneAtATimeAtTheValue) {
         map[i % 7] = before + 1;
       });
   };
-  std::vector<std::thread> threads;
-  std::vector<join_handle<>> all;
-  for (int i = 0; i < 4; ++i) all.push_back(rt().spawn(work));
-  for (int i = 0; i < 2; ++i) threads.emplace_back(work);
-  for (auto& each : all) each.get();
-  for (auto& each : threads) each.join();
+  crowd(rt(), 4, 2, work).join();
   long sum = 0;
   for (const auto& [key, count] : counts.copy()) sum += count;
   EXPECT_EQ(sum, 6L * times(1000));

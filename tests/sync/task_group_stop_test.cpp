@@ -41,18 +41,9 @@ TEST_P(TaskGroupStop, DestroyedEarlyItRequestsStopAndWaits) {
     std::atomic<int> alive{0}, begun{0};
     {
       task_group group;
-      for (int i = 0; i < 5; ++i)
-        group.spawn([&] {
-          const counted here(alive);
-          ++begun;
-          wait_for_ever();
-        });
+      for (int i = 0; i < 5; ++i) group.spawn(waits(alive, begun));
       wait_until([&] { return begun == 5; });
-      for (int i = 0; i < 5; ++i)
-        group.spawn([&] {
-          const counted here(alive);
-          wait_for_ever();
-        });
+      for (int i = 0; i < 5; ++i) group.spawn(waits(alive));
     }
     EXPECT_EQ(alive, 0);
   });
@@ -87,11 +78,7 @@ TEST_P(TaskGroupStop, ItsDestructorWaitsInACancelledFiberToo) {
 TEST_P(TaskGroupStop, CancellingTheParentCancelsGrandchildren) {
   run([] {
     std::atomic<int> alive{0}, begun{0};
-    const auto leaf = [&] {
-      const counted here(alive);
-      ++begun;
-      wait_for_ever();
-    };
+    const auto leaf = waits(alive, begun);
     const auto node = [&] {
       const counted here(alive);
       task_group group;
@@ -203,11 +190,7 @@ TEST_P(TaskGroupStop, MayBeWaitedForOnAPlainThread) {
   std::atomic<bool> fail{false};
   task_group group;
   rt().spawn([&] {
-        for (int i = 0; i < 4; ++i)
-          group.spawn([&] {
-            const counted here(alive);
-            wait_for_ever();
-          });
+        for (int i = 0; i < 4; ++i) group.spawn(waits(alive));
         group.spawn([&] {
           wait_until([&] { return fail.load(); });
           throw runtime_error("for the thread");
@@ -226,11 +209,7 @@ TEST_P(TaskGroupStop, MayBeDestroyedOnAPlainThread) {
   {
     task_group group;
     run([&] {
-      for (int i = 0; i < 4; ++i)
-        group.spawn([&] {
-          const counted here(alive);
-          wait_for_ever();
-        });
+      for (int i = 0; i < 4; ++i) group.spawn(waits(alive));
     });
   }
   EXPECT_EQ(alive, 0);
@@ -275,12 +254,7 @@ TEST_P(TaskGroupStop, AWaitThatIsCancelledCancelsTheChildrenAndAwaitsThem) {
     std::atomic<int> alive{0}, begun{0};
     auto caller = spawn([&] {
       task_group group;
-      for (int i = 0; i < 3; ++i)
-        group.spawn([&] {
-          const counted here(alive);
-          ++begun;
-          wait_for_ever();
-        });
+      for (int i = 0; i < 3; ++i) group.spawn(waits(alive, begun));
       EXPECT_THROW(group.wait(), operation_cancelled);
       EXPECT_EQ(alive, 0);
       EXPECT_EQ(group.failures(), 0u);

@@ -60,12 +60,7 @@ TEST_P(TaskGroup, TheFirstFailureCancelsTheOthersAndIsThrown) {
   run([] {
     std::atomic<int> alive{0}, begun{0};
     task_group group;
-    for (int i = 0; i < 5; ++i)
-      group.spawn([&] {
-        const counted here(alive);
-        ++begun;
-        wait_for_ever();
-      });
+    for (int i = 0; i < 5; ++i) group.spawn(waits(alive, begun));
     group.spawn([&] {
       wait_until([&] { return begun == 5; });
       throw runtime_error("first");
@@ -191,11 +186,7 @@ TEST_P(TaskGroup, DestroyedByAnExceptionItCancelsAndReportsNothing) {
       std::atomic<int> alive{0};
       auto body = [&] {
         task_group group(on_error::keep_going);
-        for (int j = 0; j < 4; ++j)
-          group.spawn([&] {
-            const counted here(alive);
-            wait_for_ever();
-          });
+        for (int j = 0; j < 4; ++j) group.spawn(waits(alive));
         auto fails = group.spawn([] { throw runtime_error("child"); });
         fails.join();
         throw runtime_error("body");
@@ -326,10 +317,7 @@ TEST_P(TaskGroup, KeepsItsCountWhenASpawnFails) {
   make({.threads = GetParam(), .max_fibers = 3}).run([] {
     std::atomic<int> alive{0};
     task_group group;
-    const auto child = [&] {
-      const counted here(alive);
-      wait_for_ever();
-    };
+    const auto child = waits(alive);
     group.spawn(child);
     group.spawn(child);
     EXPECT_THROW(group.spawn(child), std::system_error);

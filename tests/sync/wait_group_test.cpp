@@ -9,10 +9,10 @@
 #include <memory>
 #include <stdexcept>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
+// What it has in common with others is in gates_test.cpp.
 namespace {
 
 using namespace ulexite;
@@ -57,43 +57,6 @@ TEST_P(WaitGroup, BelowZeroIsAUsageErrorAndChangesNothing) {
     group.wait();
     EXPECT_TRUE(group.wait_for(0s));
   });
-}
-
-TEST_P(WaitGroup, WaitsNoLongerThanAllowed) {
-  auto check = [] {
-    wait_group group(1);
-    const auto start = ulexite::steady_clock::now();
-    EXPECT_FALSE(group.wait_for(2ms));
-    EXPECT_GE(ulexite::steady_clock::now() - start, 2ms);
-    EXPECT_FALSE(group.wait_until(ulexite::steady_clock::now() - 1s));
-    group.done();
-    EXPECT_TRUE(group.wait_for(0s));
-    EXPECT_TRUE(group.wait_until(ulexite::steady_clock::time_point::max()));
-  };
-  run(check);
-  check();
-}
-
-TEST_P(WaitGroup, WakesAllFibersAndThreadsThatWait) {
-  wait_group group(1);
-  std::atomic<int> waiting{0}, woken{0};
-  auto wait = [&] {
-    ++waiting;
-    group.wait();
-    ++woken;
-  };
-  std::vector<std::thread> threads;
-  std::vector<join_handle<>> all;
-  for (int i = 0; i < 5; ++i) {
-    all.push_back(rt().spawn(wait));
-    threads.emplace_back(wait);
-  }
-  wait_until([&] { return waiting == 10; });
-  EXPECT_EQ(woken, 0);
-  group.done();
-  for (auto& each : all) each.join();
-  for (auto& each : threads) each.join();
-  EXPECT_EQ(woken, 10);
 }
 
 TEST_P(WaitGroup, CountsAFiberUntilItsFunctionIsDestroyed) {
@@ -152,35 +115,6 @@ TEST_P(WaitGroup, CanBeUsedAgain) {
       EXPECT_EQ(sum, round + 1);
     }
   });
-}
-
-// The memory is freed as soon as wait returns: done() must not touch it after that.
-TEST_P(WaitGroup, MayBeDestroyedAsSoonAsTheWaitReturns) {
-  run([] {
-    for (int i = 0; i < times(5000); ++i) {
-      auto group = std::make_unique<wait_group>(2);
-      spawn([g = group.get()] { g->done(); }).detach();
-      spawn([g = group.get()] { g->done(); }).detach();
-      if (i % 2 == 0) this_fiber::yield();
-      group->wait();
-    }
-  });
-}
-
-// The same after waits that timed out, and with others' waits under way.
-TEST_P(WaitGroup, MayBeDestroyedAsSoonAsTheLastOfSeveralWaitsReturns) {
-  runtime& shared = rt();
-  for (int i = 0; i < times(1000); ++i) {
-    auto group = std::make_unique<wait_group>(1);
-    EXPECT_FALSE(group->wait_for(0s));
-    auto other = shared.spawn([g = group.get()] { return g->wait_for(1us); });
-    auto end = shared.spawn([g = group.get()] { g->done(); });
-    while (!group->wait_for(i % 2 == 0 ? 0us : 1us)) {
-    }
-    other.join();
-    group.reset();
-    end.join();
-  }
 }
 
 // A cancelled wait unwinds past the group. Its fibers still use the group and the variables beside it.

@@ -75,16 +75,12 @@ TEST_P(WhenAll, RunsThemAtTheSameTime) {
 TEST_P(WhenAll, AFailureCancelsTheOthersAndIsThrownWhenTheyHaveEnded) {
   run([] {
     std::atomic<int> alive{0}, begun{0};
-    const auto waits = [&] {
-      const counted here(alive);
-      ++begun;
-      wait_for_ever();
-    };
+    const auto waiting = waits(alive, begun);
     const auto fails = [&]() -> int {
       wait_until([&] { return begun == 2; });
       throw runtime_error("it");
     };
-    EXPECT_THROW(when_all(waits, fails, waits), runtime_error);
+    EXPECT_THROW(when_all(waiting, fails, waiting), runtime_error);
     EXPECT_EQ(alive, 0);
   });
 }
@@ -92,13 +88,9 @@ TEST_P(WhenAll, AFailureCancelsTheOthersAndIsThrownWhenTheyHaveEnded) {
 TEST_P(WhenAll, ItsCallerMayBeCancelled) {
   run([] {
     std::atomic<int> alive{0}, begun{0};
-    const auto waits = [&] {
-      const counted here(alive);
-      ++begun;
-      wait_for_ever();
-    };
+    const auto waiting = waits(alive, begun);
     auto caller = spawn([&] {
-      EXPECT_THROW(when_all(waits, waits, waits), operation_cancelled);
+      EXPECT_THROW(when_all(waiting, waiting, waiting), operation_cancelled);
       EXPECT_EQ(alive, 0);
     });
     wait_until([&] { return begun == 3; });
@@ -111,12 +103,9 @@ TEST_P(WhenAll, ARefusedSpawnCancelsThoseBefore) {
   make({.threads = GetParam(), .max_fibers = 3}).run([] {
     for (int i = 0; i < times(100); ++i) {
       std::atomic<int> alive{0};
-      const auto waits = [&] {
-        const counted here(alive);
-        wait_for_ever();
-      };
+      const auto waiting = waits(alive);
       try {
-        when_all(waits, waits, waits, waits);
+        when_all(waiting, waiting, waiting, waiting);
         ADD_FAILURE() << "four fibers where three may live";
       } catch (const std::system_error& e) {
         EXPECT_EQ(e.code(), errc::limit_reached);
@@ -212,11 +201,7 @@ TEST_P(WhenAll, OverHandlesNoticesALateHandlesFailureAtOnce) {
   run([] {
     std::atomic<int> alive{0};
     std::vector<join_handle<>> handles;
-    for (int i = 0; i < 3; ++i)
-      handles.push_back(spawn([&] {
-        const counted here(alive);
-        wait_for_ever();
-      }));
+    for (int i = 0; i < 3; ++i) handles.push_back(spawn(waits(alive)));
     handles.push_back(spawn([&] {
       wait_until([&] { return alive == 3; });
       throw runtime_error("late");
@@ -249,11 +234,7 @@ TEST_P(WhenAll, OverHandlesTheirCallerMayBeCancelled) {
     std::atomic<int> alive{0};
     auto caller = spawn([&] {
       std::vector<join_handle<>> handles;
-      for (int i = 0; i < 3; ++i)
-        handles.push_back(spawn([&] {
-          const counted here(alive);
-          wait_for_ever();
-        }));
+      for (int i = 0; i < 3; ++i) handles.push_back(spawn(waits(alive)));
       EXPECT_THROW(when_all(handles), operation_cancelled);
       EXPECT_EQ(alive, 0);
       EXPECT_THROW(this_fiber::check(), operation_cancelled) << "the shield has ended";
@@ -268,11 +249,7 @@ TEST_P(WhenAll, OverHandlesTheirCallersDeadlineEndsThemAll) {
   run([] {
     std::atomic<int> alive{0};
     std::vector<join_handle<>> handles;
-    for (int i = 0; i < 3; ++i)
-      handles.push_back(spawn([&] {
-        const counted here(alive);
-        wait_for_ever();
-      }));
+    for (int i = 0; i < 3; ++i) handles.push_back(spawn(waits(alive)));
     EXPECT_THROW(timeout(1ms, [&] { when_all(handles); }), deadline_exceeded);
     EXPECT_EQ(alive, 0);
   });

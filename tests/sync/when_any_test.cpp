@@ -20,13 +20,7 @@ class WhenAny : public WorkersTest {
   std::atomic<int> alive_{0}, begun_{0};
 
   // Functions: the first never ends by itself, and the others end when `count` of them have begun.
-  auto waits() {
-    return [this] {
-      const counted here(alive_);
-      ++begun_;
-      wait_for_ever();
-    };
-  }
+  auto waits() { return test::waits(alive_, begun_); }
   void await_begun(int count) {
     wait_until([&] { return begun_ == count; });
   }

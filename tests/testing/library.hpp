@@ -15,6 +15,11 @@
 
 namespace ulexite::test {
 
+namespace ux = ulexite;
+using namespace std::chrono_literals;
+using testing::choose;
+using testing::expect;
+
 #if ULEXITE_TSAN || ULEXITE_ASAN
 inline constexpr std::size_t usual_schedules = 500;
 #else

@@ -14,10 +14,6 @@
 namespace {
 
 using namespace ulexite::test;
-namespace ux = ulexite;
-using namespace std::chrono_literals;
-using ux::testing::choose;
-using ux::testing::expect;
 
 void channel() {
   using value = std::unique_ptr<int>;

@@ -10,10 +10,6 @@
 namespace {
 
 using namespace ulexite::test;
-namespace ux = ulexite;
-using namespace std::chrono_literals;
-using ux::testing::choose;
-using ux::testing::expect;
 
 void group_stop() {
   ux::channel<int> never;

@@ -9,10 +9,6 @@
 namespace {
 
 using namespace ulexite::test;
-namespace ux = ulexite;
-using namespace std::chrono_literals;
-using ux::testing::choose;
-using ux::testing::expect;
 
 void mutexes() {
   ux::timed_mutex m;

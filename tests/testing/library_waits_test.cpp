@@ -10,10 +10,6 @@
 namespace {
 
 using namespace ulexite::test;
-namespace ux = ulexite;
-using namespace std::chrono_literals;
-using ux::testing::choose;
-using ux::testing::expect;
 
 // A waiter for more permits than there are leaves, and the waiters behind it must get theirs.
 void permits_behind_one_that_leaves() {

@@ -23,6 +23,11 @@ void echo(net::tcp_stream& stream) {
     stream.write(data, got, error);
 }
 
+void accept_and_echo(net::tcp_listener& listener) {
+  auto accepted = listener.accept();
+  echo(accepted);
+}
+
 std::string exchange(net::tcp_stream& stream, const std::string& text) {
   stream.write(text.data(), text.size());
   std::string answer(text.size(), '\0');
@@ -131,10 +136,7 @@ TEST(Network, APartitionHoldsWhatIsSent) {
   explore({.schedules = 100}, [] {
     net::tcp_listener listener(server_at);
     wait_group all;
-    all.spawn([&] {
-      auto accepted = listener.accept();
-      echo(accepted);
-    });
+    all.spawn([&] { accept_and_echo(listener); });
     {
       auto stream = net::tcp_stream::connect(server_at);
       EXPECT_EQ(exchange(stream, "before"), "before");
@@ -160,10 +162,7 @@ TEST(Network, ConnectionsAreResetOnRequest) {
   explore({.schedules = 100}, [] {
     net::tcp_listener listener(server_at);
     wait_group all;
-    all.spawn([&] {
-      auto accepted = listener.accept();
-      echo(accepted);
-    });
+    all.spawn([&] { accept_and_echo(listener); });
     auto stream = net::tcp_stream::connect(server_at);
     EXPECT_EQ(exchange(stream, "hello"), "hello");
     EXPECT_EQ(ut::reset_connections(server_at), 1u);
@@ -208,10 +207,7 @@ TEST(Network, UnixSocketsAndFreePortsWork) {
       const auto bound = listener.local_endpoint();
       const auto to = bound.str() == "0.0.0.0:80" ? net::endpoint::ip("192.0.2.7", 80) : bound;
       wait_group all;
-      all.spawn([&] {
-        auto accepted = listener.accept();
-        echo(accepted);
-      });
+      all.spawn([&] { accept_and_echo(listener); });
       {
         auto stream = net::tcp_stream::connect(to);
         EXPECT_EQ(exchange(stream, "x"), "x");
