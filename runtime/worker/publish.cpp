@@ -36,7 +36,15 @@ bool scheduler::others_may_be_woken() const noexcept {
 }
 
 // Out of line, because add() is inlined into every spawn, and a lone worker never comes here.
-void scheduler::notify_others() noexcept { home_.parker.notify(); }
+void scheduler::notify_others() noexcept {
+  if (!notice_.pushes.keeps_push()) home_.parker.notify();
+}
+
+// At a visit, and after a sleep. Pushes that were kept, and are still there, are announced when the hold is over.
+void scheduler::judge_wakes(std::int64_t now) noexcept {
+  notice_.judge_slot_wake(now, queues_.alone());
+  if (notice_.pushes.announce_due(now, eager()) && queues_.may_have_items()) home_.parker.notify();
+}
 
 // The ring is full. Or, for tests, every fiber goes to a queue of which any worker takes.
 void scheduler::enqueue_slow(job& runnable) noexcept {
@@ -45,7 +53,7 @@ void scheduler::enqueue_slow(job& runnable) noexcept {
   } else {
     overflow(runnable);
   }
-  notify_others_after_publishing();
+  if (!queues_.alone()) home_.parker.notify();
 }
 
 // A batch is published by one notify. The surplus goes to the end of the shared queue, so that these fibers start
@@ -65,7 +73,7 @@ void scheduler::add(intrusive_queue<job>& fibers) noexcept {
   }
 #endif
   if (!fibers.empty()) home_.injected.push(fibers);
-  notify_others_after_publishing();
+  if (!queues_.alone()) home_.parker.notify();
 }
 
 void scheduler::enqueue_job(job& job) noexcept {

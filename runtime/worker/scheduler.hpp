@@ -6,6 +6,7 @@
 //
 // State shared with other threads, each part with its State block
 //   queues_    run_queues.hpp.
+//   notice_    its part wake_hold.hpp.
 //   forks_     fork_queue.hpp.
 //   activity_  worker_activity.hpp.
 // The base worker_slot belongs to the parker, see parker.hpp. All else is the owner's.
@@ -150,6 +151,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool has_pinned() const noexcept { return queues_.has_pinned(); }
   [[nodiscard]] bool may_have_work() const noexcept { return queues_.may_have_items() || forks_.may_have_items(); }
   [[nodiscard]] bool has_slot() const noexcept { return queues_.has_slot(); }
+  // Whether it has not announced some of its pushes, which others may be needed for by now. A hint.
+  [[nodiscard]] bool keeps_pushes() const noexcept { return notice_.pushes.any_kept() && may_have_work(); }
   // Any thread but the owner; it costs a heavy fence.
   [[nodiscard]] job* raid_slot() noexcept { return queues_.raid_slot(); }
   [[nodiscard]] std::size_t queued() const noexcept { return queues_.size() + has_slot(); }  // hint
@@ -203,7 +206,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   job* take_pinned() noexcept;
   job* search() noexcept;
   job* take_from_others(bool slots_too) noexcept;
-  job* steal(bool slots_too) noexcept;
+  job* steal(bool slots_too, wake_hold*& from) noexcept;
   static bool stands_still(const scheduler& victim) noexcept;
   [[nodiscard]] bool few_injected() const noexcept;
   job* poll_events(bool run_first) noexcept;
@@ -233,6 +236,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     if (!queues_.alone()) notify_others();
   }
   void notify_others() noexcept;
+  void judge_wakes(std::int64_t now) noexcept;
 
   // Recording, in tracing.cpp.
   void record_dispatch() noexcept;

@@ -42,7 +42,7 @@ job* scheduler::housekeeping() noexcept {
   const std::int64_t now = now_ns();
   pace_.begin_visit(now);
   if (traced()) record(trace_kind::queue, queued());
-  notice_.judge_slot_wake(now, queues_.alone());
+  judge_wakes(now);
   // The first of the fired fibers waits like the others: this worker has own work.
   if (pace_.poll_due(now)) {
     poll_events(false);
@@ -123,15 +123,16 @@ job* scheduler::take_injected(std::size_t most) noexcept {
 // One round over all workers, from a random one on, so that thieves do not meet at the same victim. The kinds are in
 // the order of their worth: fibers, then jobs, then the oldest fork, which is the largest part of its computation. One
 // slot is tried in a round, and only in the last round of a search, because it costs a heavy fence.
-job* scheduler::steal(bool slots_too) noexcept {
+job* scheduler::steal(bool slots_too, wake_hold*& from) noexcept {
   const std::size_t n = home_.schedulers.size();
   const std::size_t start = thefts_.first_victim(n);
   for (std::size_t i = 0; i < n; ++i) {
     scheduler& victim = *home_.schedulers[(start + i) % n];
     if (&victim == this) continue;
+    from = &victim.notice_.pushes;
     job* stolen = queues_.steal_fibers(victim.queues_);
     if (!stolen) stolen = queues_.steal_jobs(victim.queues_);
-    if (!stolen) stolen = victim.forks_.steal(home_);
+    if (!stolen && (stolen = victim.forks_.steal(home_))) from = nullptr;
     if (!stolen && slots_too && victim.has_slot()) {
       slots_too = false;
       if (stands_still(victim)) stolen = victim.raid_slot();
@@ -160,10 +161,11 @@ bool scheduler::few_injected() const noexcept { return home_.injected.size() < t
 job* scheduler::take_from_others(bool slots_too) noexcept {
   const std::size_t before = queues_.size();
   job* const taken = take_injected(tuning::inject_batch);
-  if (job* const first = taken ? taken : steal(slots_too)) {
+  wake_hold* victim = nullptr;
+  if (job* const first = taken ? taken : steal(slots_too, victim)) {
     const std::int64_t now = now_ns();
     if (traced()) record(trace_kind::steal);
-    thefts_.note(queues_.size() - before + 1, now);
+    thefts_.note(queues_.size() - before + 1, now, taken ? nullptr : victim);
     return first;
   }
   return nullptr;
@@ -180,10 +182,10 @@ job* scheduler::search() noexcept {
   pace_.note_time(start);
   // The time until it is out of work again shows whether the last theft was worth its cost.
   thefts_.judge(start);
-  for (std::int64_t now = start;; now = now_ns()) {
+  for (std::int64_t now = start;;) {
     perturb();
-    const bool last = now - start >= std::max(tuning::search_time, thefts_.patience());
-    if (now - start >= thefts_.patience()) {
+    const bool last = now - start >= thefts_.search_time();
+    if (thefts_.may_steal(start, now)) {
       if (job* const taken = take_from_others(last)) return taken;
     } else if (few_injected()) {
       if (job* const injected = take_injected(tuning::inject_batch)) return injected;
@@ -196,6 +198,9 @@ job* scheduler::search() noexcept {
     } else {
       for (int i = 0; i < 64; ++i) cpu_relax();
     }
+    const std::int64_t again = now_ns();
+    pace_.note_idle(again - now);
+    now = again;
   }
 }
 
@@ -212,7 +217,8 @@ job* scheduler::poll_events(bool run_first) noexcept {
 
 // Makes the fibers of the events runnable, in their order, in this worker's woken deque, where thieves take half of
 // them. Those that have no room go to the shared queue, with all behind them, so that their order stays. With
-// `run_first` the first is returned to run at once, so no other worker is woken for a single event.
+// `run_first` the first is returned to run at once, so no other worker is woken for a single event. Nor is one woken for
+// a few that all end sooner than it would arrive.
 job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
   if (ready.empty()) return nullptr;
   counters().events.add(ready.size());
@@ -228,6 +234,10 @@ job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
   while (!ready.empty()) {
     task& woken = next();
     if (!surplus.empty() || !queues_.push_woken(woken)) surplus.push(woken);
+  }
+  if (surplus.empty() && pace_.end_soon(queues_.size())) {
+    notice_.pushes.keep_push();
+    return first;
   }
   if (!surplus.empty()) home_.injected.push(surplus, turn::woken);
   home_.parker.notify();
@@ -259,6 +269,7 @@ job* scheduler::park(bool& stopping) noexcept {
   if (home_.monitor.any_starved()) give_stacks_back();  // others need them
   activity_.set_busy(false);
   if (traced()) record(trace_kind::park);
+  const std::int64_t before = now_ns();
   const outcome ended = sleep();
   ready_ = nullptr;
   if (traced()) record(trace_kind::unpark);
@@ -266,7 +277,8 @@ job* scheduler::park(bool& stopping) noexcept {
   activity_.set_busy(true);
   const std::int64_t now = now_ns();
   pace_.note_time(now);
-  notice_.judge_slot_wake(now, queues_.alone());
+  pace_.note_idle(now - before);
+  judge_wakes(now);
   stopping = ended == outcome::stopping;
   job* first = nullptr;
   if (!ready.empty()) {

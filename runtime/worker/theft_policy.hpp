@@ -5,11 +5,13 @@
 // Fibers that end sooner than they travel between cores are better left to the worker that made them. A thief measures
 // how soon after a theft of several fibers it is out of work again. If that was too soon, it is patient: it waits
 // before the next theft, longer each time. Meanwhile it remains a searcher, so no other worker is woken for them
-// either.
+// either. If even one wake costs more than a theft gained, its victim wakes no worker for a while (wake_hold.hpp).
 
 #include <ulexite/base/random.hpp>
 #include <ulexite/runtime/worker/tuning.hpp>
+#include <ulexite/runtime/worker/wake_hold.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,26 +21,43 @@ class theft_policy {
  public:
   explicit theft_policy(std::uint64_t seed) noexcept : random_(seed) {}
 
-  // It has taken `count` fibers and jobs from others.
-  void note(std::size_t count, std::int64_t now) noexcept {
+  // It has taken `count` fibers and jobs from the worker that wakes others by `victim`. Null: from the shared queue, or a
+  // branch, for which no push woke this worker.
+  void note(std::size_t count, std::int64_t now, wake_hold* victim) noexcept {
     time_ = now;
     count_ = count;
+    victim_ = victim;
   }
-  // It is out of work. Sets the patience by the worth of the last theft.
+  // It is out of work. Sets by the worth of the last theft: the patience, how long it searches, and for how long it
+  // steals nothing and the victim wakes no worker.
   void judge(std::int64_t now) noexcept {
-    if (count_ < tuning::smallest_batch) return;  // too few show little
-    const bool was_worth_it = now - time_ >= static_cast<std::int64_t>(count_) * tuning::transfer_cost;
-    patience_ = tuning::next_pause(was_worth_it, patience_, tuning::shortest_patience, tuning::longest_patience);
+    if (count_ == 0) return;
+    const std::int64_t ran = now - time_, transfer = static_cast<std::int64_t>(count_) * tuning::transfer_cost;
+    if (count_ >= tuning::smallest_batch)  // a few pay the thief as soon as they are there
+      patience_ = tuning::next_pause(ran >= transfer, patience_, tuning::shortest_patience, tuning::longest_patience);
+    if (victim_) {
+      hold_ = tuning::next_pause(ran >= std::max(transfer, tuning::wake_cost), hold_, tuning::shortest_pause,
+                                 tuning::longest_hold);
+      resume_ = now + hold_;
+      if (hold_ > 0) victim_->hold_until(resume_);
+    }
     count_ = 0;
   }
   // The work in its queues is its own now, and shows nothing about the theft.
   void forget() noexcept {
-    time_ = patience_ = 0;
+    time_ = patience_ = hold_ = resume_ = 0;
     count_ = 0;
   }
 
-  // How long a search leaves others their work, in nanoseconds.
-  [[nodiscard]] std::int64_t patience() const noexcept { return patience_; }
+  // How long a search lasts at least, in nanoseconds.
+  [[nodiscard]] std::int64_t search_time() const noexcept {
+    return std::max(hold_ == 0 ? tuning::search_time : tuning::wake_cost, patience_);
+  }
+
+  // Whether a search that began at `start` may steal now.
+  [[nodiscard]] bool may_steal(std::int64_t start, std::int64_t now) const noexcept {
+    return now - start >= patience_ && now >= resume_;
+  }
   // Whether it may take a whole batch from the shared queue without a search.
   [[nodiscard]] bool may_take() const noexcept { return patience_ == 0 && count_ < tuning::smallest_batch; }
 
@@ -61,6 +80,9 @@ class theft_policy {
   std::int64_t time_ = 0;      // of the last theft
   std::size_t count_ = 0;      // the number of stolen items; 0: it is judged
   std::int64_t patience_ = 0;  // ns
+  std::int64_t hold_ = 0;      // ns, from the judgement of the last theft to the next one; 0: it has paid
+  std::int64_t resume_ = 0;    // when that time is over
+  wake_hold* victim_ = nullptr;
   std::size_t watched_victim_ = 0;
   std::uint64_t watched_dispatches_ = 0;  // of that worker, at the last visit
 };

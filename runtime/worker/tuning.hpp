@@ -27,11 +27,13 @@ inline constexpr unsigned eager_dispatches = 5;  // fewer to a visit: fibers run
 // Searching. Theft of fibers that end sooner than they travel is a loss: after one the thief waits.
 inline constexpr ns search_time = 30'000;         // about the cost of a sleep and a wake
 inline constexpr ns transfer_cost = 1000;         // of one fiber to another core and its memory back
+inline constexpr ns wake_cost = 5000;             // to the worker that wakes another
 inline constexpr std::size_t smallest_batch = 8;  // below it a theft says little
 inline constexpr ns shortest_patience = 64 * transfer_cost, longest_patience = 400'000;
 
 // Waking others for forks, or for the fiber in the slot.
 inline constexpr ns shortest_pause = 50'000, longest_fork_pause = 400'000, longest_slot_pause = 10'000'000;
+inline constexpr ns longest_hold = 400'000;
 inline constexpr ns worthwhile = 30'000;  // of computing: about what another worker takes to arrive for the slot
 
 // A fiber that never waits: after so many operations it yields.

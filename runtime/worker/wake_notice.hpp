@@ -1,6 +1,7 @@
 #pragma once
 
-// The duties at a wake of a fiber by this worker: to wake another worker for it, or to record it. Owner only.
+// The duties at a wake of a fiber by this worker: to wake another worker for it, or to record it. Owner only,
+// but for the part `pushes`, which thieves write too.
 //
 // The fiber that fills the slot may compute for long, and then another worker should take the slot's fiber. Whether
 // it does shows when it leaves the worker, or wakes the next: so a visit is due then. If it did not, there is a pause
@@ -9,6 +10,7 @@
 // slower if they are separated.
 
 #include <ulexite/runtime/worker/tuning.hpp>
+#include <ulexite/runtime/worker/wake_hold.hpp>
 
 #include <cstdint>
 
@@ -16,6 +18,8 @@ namespace ulexite::detail {
 
 class wake_notice {
  public:
+  wake_hold pushes;  // whether another worker is woken for a push
+
   // Whether anything is due, with one load for all.
   [[nodiscard]] bool any() const noexcept { return bits_ != 0; }
 

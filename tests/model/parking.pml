@@ -11,6 +11,7 @@
  *   EAGER     a worker that ends its search, or polled, wakes a sleeper if nobody watches the loop: 0 never, 1 always,
  *             2 now and then
  *   MONITOR   a monitor does that
+ *   KEPT      a worker may publish without notify: for a push, or for the events of one turn (wake_hold.hpp)
  *   STALE     the counts by which a worker decides whether to search may be old ones
  * and the safeguards, each of which can be taken away:
  *   FENCE     between publishing and reading the counts
@@ -21,6 +22,7 @@
  *   SURPLUS   notify after one turn of the loop brought several
  *   STICKY    a wake of the loop is not lost if nobody is in it yet
  *   STARTS    the monitor starts a worker if all are busy and none watches the loop
+ *   RELIEF    the monitor notifies for what is queued behind a fiber that never lets go
  *
  * When nothing can move any more, no job and no event may be left while a worker sleeps, or could be started, that
  * would take it; if all sleep, one of them is in the event loop; and nobody counts as searching.
@@ -36,6 +38,9 @@
 /* RUN: -DN=3 -DOUTSIDE=1 -DJOBS=2 -DPUSHES=1 */
 /* RUN: -DN=3 -DSTARTED=1 -DREFUSALS=1 -DOUTSIDE=1 -DJOBS=2 -DPUSHES=1 */
 /* RUN: -DN=3 -DOUTSIDE=0 -DPUSHES=0 -DEVENTS=2 -DEAGER=2 -DMONITOR=1 */
+/* RUN: -DN=2 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=2 -DKEPT=1 -DMONITOR=1 */
+/* RUN: -DN=2 -DOUTSIDE=0 -DPUSHES=1 -DEVENTS=2 -DKEPT=1 -DEAGER=2 -DMONITOR=1 */
+/* RUN: -DN=2 -DSTARTED=1 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=1 -DKEPT=1 -DMONITOR=1 */
 /* MUTANT: -DFENCE=0 */
 /* MUTANT: -DRECHECK=0 */
 /* MUTANT: -DLAST=0 -DOUTSIDE=2 -DJOBS=1 */
@@ -46,6 +51,7 @@
 /* MUTANT: -DEVENTS=1 -DPUSHES=0 -DEAGER=0 -DMONITOR=0 */
 /* MUTANT: -DOUTSIDE=0 -DEVENTS=2 -DPUSHES=0 -DEAGER=1 -DMONITOR=0 */
 /* MUTANT: -DSTARTS=0 -DSTARTED=1 -DEVENTS=1 -DPUSHES=0 -DEAGER=2 -DMONITOR=1 */
+/* MUTANT: -DOUTSIDE=1 -DJOBS=1 -DPUSHES=1 -DKEPT=1 -DMONITOR=1 -DRELIEF=0 */
 
 #ifndef N
 #define N 2
@@ -73,6 +79,12 @@
 #endif
 #ifndef MONITOR
 #define MONITOR 0
+#endif
+#ifndef KEPT
+#define KEPT 0
+#endif
+#ifndef RELIEF
+#define RELIEF 1
 #endif
 #ifndef STALE
 #define STALE 0
@@ -107,10 +119,16 @@
 
 /* the queues: shared, each worker's own, and what is still in its processor's store buffer of it */
 byte injected, ring[N + 1], buffered[N + 1];
+bit stuck[N]; /* in a fiber that never lets go */
 #if N == 2
 #define queued (injected + ring[0] + ring[1])
 #else
 #define queued (injected + ring[0] + ring[1] + ring[2])
+#endif
+#if N == 2
+#define behind_stuck (ring[0] * stuck[0] + ring[1] * stuck[1] > 0)
+#else
+#define behind_stuck (ring[0] * stuck[0] + ring[1] * stuck[1] + ring[2] * stuck[2] > 0)
 #endif
 #define any_work (queued > 0) /* by a caller whose store buffer is empty */
 
@@ -200,6 +218,14 @@ inline notify() {
   fi
 }
 
+/* after a push to the own queue */
+inline notify_or_keep() {
+  if
+  :: notify()
+  :: KEPT
+  fi
+}
+
 inline end_search() {
   if
   :: searcher ->
@@ -239,7 +265,7 @@ next:
      atomic { drain(); events = event; event = 0; loop_woken = 0 };
      poller = NOBODY;
      if
-     :: events > 0 -> atomic { buffered[me] = buffered[me] + events; events = 0 }; notify()
+     :: events > 0 -> atomic { buffered[me] = buffered[me] + events; events = 0 }; notify_or_keep()
      :: else
      fi;
      if
@@ -336,19 +362,19 @@ end_on_condition:
 distribute: /* the first event's fiber runs at once, the others go to the own queue */
   atomic { buffered[me] = buffered[me] + events - 1; wake = (events > 1); events = 0 };
   if
-  :: SURPLUS && wake -> wake = 0; notify()
+  :: SURPLUS && wake -> wake = 0; notify_or_keep()
   :: else -> wake = 0
   fi;
 
 run_it:
   end_search();
   if
-  :: atomic { pushes > 0 -> pushes--; buffered[me]++ }; notify()
+  :: atomic { pushes > 0 -> pushes--; buffered[me]++ }; notify_or_keep()
   :: skip
   fi;
   if
   :: goto next
-  :: skip /* a fiber that never lets go */
+  :: stuck[me] = 1 /* a fiber that never lets go */
   fi
 }
 
@@ -383,6 +409,7 @@ proctype monitor() {
   bit loop, start, last;
 end: do
   :: nobody_polls || unstarted_could_poll -> wake_one()
+  :: RELIEF && KEPT && behind_stuck && searching == 0 && (sleeping > 0 || startable) -> wake_one()
   od
 }
 

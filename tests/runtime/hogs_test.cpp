@@ -40,6 +40,62 @@ TEST_P(Hogs, WorkBehindAHogRunsElsewhere) {
   });
 }
 
+// Thefts of such fibers do not pay, so their worker wakes no others for its pushes. Yet what it pushes before a long
+// computation runs.
+TEST_P(Hogs, WorkPushedAfterThousandsOfTinyFibersRunsElsewhere) {
+  run([] {
+    for (int round = 0; round < 4; ++round) {
+      for (int i = 0; i < 1'000; ++i) spawn([] {}).join();
+      std::atomic<int> ran{0};
+      const int pushed = round % 2 == 0 ? 1 : 3;
+      for (int i = 0; i < pushed; ++i) spawn([&] { ++ran; }).detach();
+      EXPECT_TRUE(hog_until([&] { return ran == pushed; }));
+    }
+  });
+}
+
+// The same with jobs.
+TEST_P(Hogs, AJobPushedAfterThousandsOfTinyJobsRunsElsewhere) {
+  struct flagging : job {
+    std::atomic<bool> ran{false};
+    flagging() {
+      run = [](job* self) noexcept { static_cast<flagging*>(self)->ran = true; };
+    }
+  };
+  run([] {
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < 500; ++i) {
+        flagging tiny;
+        schedule(tiny);
+        while (!tiny.ran) this_fiber::yield();
+      }
+      flagging pushed;
+      schedule(pushed);
+      EXPECT_TRUE(hog_until([&] { return pushed.ran.load(); }));
+    }
+  });
+}
+
+// Timers that fire in one turn of the loop: the first fiber that they wake computes until the others have run. Before
+// that its worker has run many tiny fibers, and expects these to be as tiny.
+TEST_P(Hogs, WhatTheEventLoopWokeWithAHogRunsElsewhere) {
+  constexpr int sleepers = 4;
+  run([] {
+    for (int round = 0; round < 3; ++round) {
+      std::atomic<int> awake{0};
+      wait_group all;
+      const auto time = steady_clock::now() + 5ms;
+      for (int i = 0; i < sleepers; ++i)
+        all.spawn([&] {
+          this_fiber::sleep_until(time);
+          if (++awake == 1) EXPECT_TRUE(hog_until([&] { return awake == sleepers; }));
+        });
+      for (int i = 0; i < 500; ++i) spawn([] {}).join();
+      all.wait();
+    }
+  });
+}
+
 // A woken fiber runs next on its waker's worker; but the waker continues to compute.
 TEST_P(Hogs, AFiberWokenByAHogRunsElsewhere) {
   run([] {
