@@ -44,7 +44,7 @@ class floating_controls {
   static constexpr std::uint32_t sse_flags = 0x3f;  // what exceptions have occurred
 
   static std::uint32_t sse_controls() noexcept { return _mm_getcsr() & ~sse_flags; }
-  // Whether SSE's control word is the same; the flags are masked last, which takes two instructions less.
+  // Whether SSE's control word is the same; the flags are masked last, which saves an instruction.
   [[nodiscard]] bool has_current_sse() const noexcept {
     return ((_mm_getcsr() ^ static_cast<std::uint32_t>(words_)) & ~sse_flags) == 0;
   }
