@@ -5,6 +5,7 @@
 
 #include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/runtime/worker/inspection.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <alloca.h>
@@ -50,7 +51,7 @@ int main(int argc, char** argv) {
         });
       users.wait();
     });
-    test.check(rt.metrics().stack_bytes_trimmed > 0, "nothing was trimmed");
+    test.check(rt.metrics().stack_bytes_trimmed > 0 || !detail::inspection::possible(), "nothing was trimmed");
     test.show(nullptr);
     rt.shutdown(shutdown_mode::drain);
     test.check_metrics(rt, true);
