@@ -9,7 +9,8 @@
 //            just left it. A resumer holds the only reference that may be resumed, so it sees the latest value.
 //
 // Pairings
-//   A  saved stores resumable, release  ->  resume loads it, acquire: the resumer sees the saved context.
+//   A  saved stores resumable, release  ->  resume, or is_suspended, loads it, acquire: its caller sees the saved
+//      context.
 
 #include <ulexite/base/atomics.hpp>
 
@@ -44,6 +45,12 @@ class basic_fiber_state {
   // resumable -> running. False, and no change, from any other phase: another thread runs it, or it is dead. Called by
   // the thread that will run the fiber.
   [[nodiscard]] bool resume() noexcept { return advance(fiber_phase::resumable); }
+
+  // Whether it is suspended, and stays so as long as it is held (fiber_holds.hpp). Then its context can be read. Called
+  // by the thread that holds it.
+  [[nodiscard]] bool is_suspended() const noexcept {
+    return state_.load(Atomics::acquire) == fiber_phase::resumable;  // A
+  }
 
   // running -> dead. Called by the thread that runs the fiber.
   void finish() noexcept { state_.store(fiber_phase::dead, Atomics::relaxed); }  // nothing more to publish

@@ -117,6 +117,9 @@ typedef struct {
   int on_deadlock;         /* ULX_DEADLOCK_... */
   int dump_signal;         /* at this signal the runtime writes a dump to stderr; 0: none */
   const ulx_hooks* hooks;  /* copied; NULL: none */
+  /* A fiber that has waited for so many nanoseconds gives the memory of its stack below `sp` back. 0: a minute;
+   * negative: never. */
+  int64_t trim_stacks_after;
 } ulx_runtime_options;
 
 /* Makes a runtime. `options` may be NULL. errno: EINVAL, EAGAIN, ENOMEM. */
@@ -367,7 +370,7 @@ ULX_API int ulx_dump(ulx_runtime* runtime, int fd) ULX_NOEXCEPT;
 typedef struct {
   size_t size;
   uint64_t workers, workers_sleeping, fibers_live, fibers_spawned, fibers_ended, dispatches, steals, parks, wakes,
-      polls, events, blocking_threads, stacks_refused, hogs_relieved, rescued_wakeups;
+      polls, events, blocking_threads, stacks_refused, hogs_relieved, rescued_wakeups, stack_bytes_trimmed;
 } ulx_metrics;
 /* Writes the counters. `metrics` begins with its size; fields beyond it are not written. */
 ULX_API int ulx_runtime_metrics(const ulx_runtime* runtime, ulx_metrics* metrics) ULX_NOEXCEPT;

@@ -26,6 +26,9 @@ runtime_options to_options(const ulx_runtime_options& given, const ulx_hooks& ho
   options.max_fibers = given.max_fibers;
   if (given.blocking_threads != 0) options.blocking_threads = given.blocking_threads;
   options.dump_signal = given.dump_signal;
+  if (given.trim_stacks_after != 0)
+    options.trim_stacks_after = std::chrono::ceil<std::chrono::milliseconds>(
+        std::chrono::nanoseconds(std::max<std::int64_t>(given.trim_stacks_after, 0)));
   switch (given.on_deadlock) {
     case ULX_DEADLOCK_REPORT: options.on_deadlock = deadlock_action::report; break;
     case ULX_DEADLOCK_FAIL: options.on_deadlock = deadlock_action::fail; break;
@@ -190,7 +193,8 @@ int ulx_runtime_metrics(const ulx_runtime* runtime, ulx_metrics* into) noexcept 
                           .blocking_threads = now.blocking_threads,
                           .stacks_refused = now.stacks_refused,
                           .hogs_relieved = now.hogs_relieved,
-                          .rescued_wakeups = now.rescued_wakeups};
+                          .rescued_wakeups = now.rescued_wakeups,
+                          .stack_bytes_trimmed = now.stack_bytes_trimmed};
     std::memcpy(into, &all, std::min(size, sizeof all));
     return 0;
   });

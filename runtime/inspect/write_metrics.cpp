@@ -39,6 +39,8 @@ constexpr metric all_metrics[] = {
     {"hogs_relieved", &runtime_metrics::hogs_relieved, "counter",
      "fibers moved away from a worker that did not switch"},
     {"polls_rescued", &runtime_metrics::polls_rescued, "counter", "workers woken or started to watch the event loop"},
+    {"stack_bytes_trimmed", &runtime_metrics::stack_bytes_trimmed, "counter",
+     "bytes returned from stacks of fibers that waited for long"},
     {"rescued_wakeups", &runtime_metrics::rescued_wakeups, "counter", "lost wake-ups: always 0, or there is a defect"},
 };
 

@@ -122,6 +122,18 @@ void task_pool::give_from_outside(void* room) noexcept {
   if (last) delete &pool;
 }
 
+task_pool::place task_pool::first() const noexcept {
+  place at;
+  at.in = slabs_.load(std::memory_order_acquire);  // B
+  return at;
+}
+
+agent* task_pool::next(place& at) noexcept {
+  for (; at.in; at.in = at.in->next, at.index = 0)
+    if (at.index < at.in->carved.load(std::memory_order_acquire)) return &at.in->block(at.index++);  // B
+  return nullptr;
+}
+
 // Called when the runtime has ended. From now on no worker keeps blocks, so each block is returned by
 // give_from_outside, which counts the orphans down. The block of a fiber that was abandoned after its start is never
 // returned.

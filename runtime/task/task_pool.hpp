@@ -6,8 +6,8 @@
 //   slabs_, carved   read by a walk over all blocks. Written with lock_ held; they only grow.
 //
 // Pairings
-//   B  make_slab stores slabs_, and carve stores carved, release  ->  for_each_unlocked loads both, acquire: it sees
-//      the complete slab, and the agents in its blocks.
+//   B  make_slab stores slabs_, and carve stores carved, release  ->  for_each_unlocked, or first and next, load both,
+//      acquire: they see the complete slab, and the agents in its blocks.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/context.hpp>
@@ -35,6 +35,8 @@ class runtime_state;
 // The blocks of fibers. A block is an agent, then room for a task with its closure and result. Blocks are recycled, and
 // stay agents as long as the pool exists. A pool outlives its runtime while handles still refer to finished fibers.
 class task_pool {
+  struct slab;
+
  public:
   static constexpr std::size_t granule = 64;
   static constexpr std::size_t classes = 7;  // blocks of 128, 192, ... 512 bytes
@@ -116,7 +118,15 @@ class task_pool {
       for (std::size_t i = 0; i < carved; ++i) visit(s->block(i));
     }
   }
-  // As above, but misses none.
+  // The same in steps, between which time may pass: first(), then next() until it returns null.
+  class place {
+    friend task_pool;
+    slab* in = nullptr;
+    std::size_t index = 0;
+  };
+  [[nodiscard]] place first() const noexcept;
+  [[nodiscard]] static agent* next(place& at) noexcept;
+  // As for_each_unlocked, but misses none.
   template <class Visit>
   void for_each(Visit&& visit) {
     const std::lock_guard lock(lock_);

@@ -4,36 +4,12 @@
 #include <ulexite/base/atomics.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
+#include <ulexite/runtime/worker/raw_record.hpp>
 
 #include <atomic>
-#include <iterator>
 #include <mutex>
 
 namespace ulexite::detail {
-namespace {
-
-// The record of a fiber that may run, end, or be replaced by another during the call. Its memory always exists, and the
-// reader checks the data afterwards. So sanitizers, which would report both, do not check copy_record.
-struct raw_record {
-  static_assert(sizeof(agent) % 8 == 0 && sizeof(fiber) % 8 == 0);
-  using word = std::uint64_t __attribute__((may_alias));  // it holds parts of other types
-  alignas(16) word words[(sizeof(agent) + sizeof(fiber)) / 8];
-
-  [[nodiscard]] const agent& owner() const noexcept { return *reinterpret_cast<const agent*>(words); }
-  [[nodiscard]] const fiber& content() const noexcept { return *reinterpret_cast<const fiber*>(&owner() + 1); }
-};
-
-// Word by word, because no pointer may be torn.
-__attribute__((noinline, no_sanitize("address", "thread"))) void copy_record(const agent& block,
-                                                                             raw_record& into) noexcept {
-  std::atomic_thread_fence(std::memory_order_acquire);  // the earlier reads are older
-  const auto* const from = reinterpret_cast<const volatile raw_record::word*>(&block);
-  raw_record::word* const to = into.words;
-  for (std::size_t i = 0; i < std::size(into.words); ++i) to[i] = from[i];
-  std::atomic_thread_fence(std::memory_order_acquire);  // the next reads are younger
-}
-
-}  // namespace
 
 // The worker's side has only a compiler fence (scheduler::begin_quantum), so the other side needs the kernel's barrier.
 // A build for ThreadSanitizer has real fences on both sides.

@@ -6,6 +6,7 @@
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace ulexite::detail {
@@ -153,8 +154,11 @@ std::int64_t monitor::next_tick(thread_agent& self) noexcept {
       counts.wakes.load(std::memory_order_relaxed) != activity_.seen_wakes)  // counter
     return now_ns() + tuning::tick_interval;
   asleep_ = &self;
-  if (calls_.when_quiet && !activity_.asked) return activity_.last_busy + tuning::silence;
-  return trimming_.left > 0 ? now_ns() + tuning::trim_interval : no_deadline;
+  const std::int64_t now = now_ns();
+  const bool asks = calls_.when_quiet && !activity_.asked;
+  const std::int64_t trims = trimming_.left > 0 ? now + tuning::trim_interval : no_deadline;
+  return std::min(asks ? activity_.last_busy + tuning::silence : trims,
+                  std::max(now + tuning::tick_interval, idle_stacks.next_step(activity_.last_busy)));
 }
 
 // The rescue comes first, because it may wake workers that then see to the rest. A tick is quiet if no worker woke up
@@ -178,6 +182,7 @@ void monitor::tick() noexcept {
   if (!quiet) trimming_.left = 2;
   const std::int64_t now = now_ns();
   trim_stacks(now, all_sleep);
+  idle_stacks.step(now);
   if (!quiet) {
     activity_.last_busy = now;
     activity_.asked = false;

@@ -9,6 +9,7 @@
 //   taken_       a thread is the monitor now.
 //   starved_     fibers to which the system refused a stack. A queue with a lock, see inject_queue.hpp.
 //   counts       counters: wakes is written with the parker's mutex held, the others by the monitor.
+//   idle_stacks  see its head comment.
 //   asleep_, quiet_waiter_, thread_, agent_, ending_   guarded by the parker's mutex.
 // All else is the monitor's own.
 //
@@ -16,6 +17,7 @@
 //   A  ~turn stores taken_, release  ->  the next turn exchanges it, acquire: it sees the writes of the last monitor.
 
 #include <ulexite/runtime/queue/inject_queue.hpp>
+#include <ulexite/runtime/worker/idle_stacks.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -32,7 +34,9 @@ class thread_agent;
 
 class monitor {
  public:
-  monitor(runtime_state& home, std::size_t workers) : home_(home), seen_dispatches_(workers) {}
+  // Stacks of fibers that have waited for `trim_after` are trimmed; 0: never.
+  monitor(runtime_state& home, std::size_t workers, std::chrono::milliseconds trim_after)
+      : idle_stacks(home, trim_after), home_(home), seen_dispatches_(workers) {}
   monitor(const monitor&) = delete;
   monitor& operator=(const monitor&) = delete;
 
@@ -72,6 +76,8 @@ class monitor {
     // State: counters. wakes is written with the parker's mutex held, the others by the monitor.
     std::atomic<std::uint64_t> wakes{0}, hogs_relieved{0}, polls_rescued{0}, rescued{0};
   } counts;
+
+  detail::idle_stacks idle_stacks;
 
  private:
   class turn;

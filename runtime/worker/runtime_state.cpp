@@ -12,11 +12,24 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace ulexite::detail {
+
+namespace {
+
+std::chrono::milliseconds trim_after(const runtime_options& options) {
+  if (options.trim_stacks_after.count() < 0)
+    throw std::invalid_argument(
+        "runtime_options::trim_stacks_after is negative: " + std::to_string(options.trim_stacks_after.count()) + " ms");
+  return options.trim_stacks_after;
+}
+
+}  // namespace
 
 // No thread is started here: ensure_worker starts the first when there is work for it. All schedulers are made now, so
 // that thieves and the monitor can go through them without a lock.
@@ -31,7 +44,7 @@ runtime_state::runtime_state(runtime_options given)
           blocking_pool::thread_hooks{options.on_blocking_thread_start, options.on_blocking_thread_stop})),
       parker(*this, static_cast<std::uint32_t>(threads.first_limit())),
       fibers(options.max_fibers),
-      monitor(*this, threads.most()) {
+      monitor(*this, threads.most(), trim_after(options)) {
   // Before the first fiber, because it takes the process's handlers for faults and std::terminate.
   install_death_reports();
   for (std::size_t i = 0; i < threads.most(); ++i) schedulers.push_back(std::make_unique<scheduler>(*this, i));
@@ -234,7 +247,8 @@ runtime_metrics runtime_state::metrics() const noexcept {
   m.wakes = seen.wakes.load(std::memory_order_relaxed);                  // counter
   m.hogs_relieved = seen.hogs_relieved.load(std::memory_order_relaxed);  // counter
   m.polls_rescued = seen.polls_rescued.load(std::memory_order_relaxed);  // counter
-  m.rescued_wakeups = seen.rescued.load(std::memory_order_relaxed);      // counter
+  m.stack_bytes_trimmed = monitor.idle_stacks.bytes();
+  m.rescued_wakeups = seen.rescued.load(std::memory_order_relaxed);  // counter
   m.thread_starts_refused = threads.refused();
   return m;
 }

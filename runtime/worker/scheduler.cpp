@@ -44,7 +44,7 @@ void scheduler::begin_quantum(task* next) noexcept {
 #ifdef ULEXITE_DEBUG_MIGRATE
   if (next) next->last_worker = index_;
 #endif
-  std_atomics::compiler_fence();  // inspection.hpp A
+  std_atomics::compiler_fence();  // inspection.hpp A, fiber_holds.hpp A
   // One load for all requests of other threads.
   if (forks_.asked()) [[unlikely]]
     answer_requests();
@@ -60,6 +60,7 @@ void scheduler::begin_quantum(task* next) noexcept {
     home_.world.inspecting.lock();
     home_.world.inspecting.unlock();
   }
+  if (const task* const next = running()) home_.monitor.idle_stacks.wait_while_held(*next);
   if (forks_.asked_for(request::visit)) {
     forks_.withdraw(request::visit);
     pace_.visit_soon();

@@ -31,7 +31,7 @@ AT(ulx_hooks, thread_idle, 48);
 AT(ulx_hooks, fiber_start, 56);
 AT(ulx_hooks, fiber_end, 64);
 
-SIZE(ulx_runtime_options, 64);
+SIZE(ulx_runtime_options, 72);
 AT(ulx_runtime_options, size, 0);
 AT(ulx_runtime_options, threads, 8);
 AT(ulx_runtime_options, max_threads, 16);
@@ -41,6 +41,7 @@ AT(ulx_runtime_options, blocking_threads, 40);
 AT(ulx_runtime_options, on_deadlock, 48);
 AT(ulx_runtime_options, dump_signal, 52);
 AT(ulx_runtime_options, hooks, 56);
+AT(ulx_runtime_options, trim_stacks_after, 64);
 
 SIZE(ulx_spawn_options, 48);
 AT(ulx_spawn_options, size, 0);
@@ -89,7 +90,7 @@ AT(ulx_fiber_info, high, 104);
 AT(ulx_fiber_info, record, 112);
 AT(ulx_fiber_info, record_size, 120);
 
-SIZE(ulx_metrics, 128);
+SIZE(ulx_metrics, 136);
 AT(ulx_metrics, size, 0);
 AT(ulx_metrics, workers, 8);
 AT(ulx_metrics, workers_sleeping, 16);
@@ -106,6 +107,7 @@ AT(ulx_metrics, blocking_threads, 96);
 AT(ulx_metrics, stacks_refused, 104);
 AT(ulx_metrics, hogs_relieved, 112);
 AT(ulx_metrics, rescued_wakeups, 120);
+AT(ulx_metrics, stack_bytes_trimmed, 128);
 
 int main(void) {
   /* The library that was linked is of this version. */

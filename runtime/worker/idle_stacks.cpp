@@ -1,0 +1,100 @@
+#include <ulexite/fiber/memory_advice.hpp>
+#include <ulexite/fiber/stack_guard.hpp>
+#include <ulexite/runtime/wait/time.hpp>
+#include <ulexite/runtime/worker/idle_stacks.hpp>
+#include <ulexite/runtime/worker/inspection.hpp>
+#include <ulexite/runtime/worker/raw_record.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
+
+#include <algorithm>
+
+namespace ulexite::detail {
+namespace {
+
+constexpr std::chrono::milliseconds never = std::chrono::hours(24 * 365);  // the time of a wait counts to 49 days
+
+// Returns the touched pages below the frame at which the fiber was left. The page of that frame stays. Returns the
+// number of bytes.
+std::size_t trim_below(const stack& stack, const void* frame) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(frame);
+  const auto low = reinterpret_cast<std::uintptr_t>(stack.low), high = reinterpret_cast<std::uintptr_t>(stack.high);
+  if (stack.canary || at < low || at >= high) return 0;
+  const std::uintptr_t end = at & ~std::uintptr_t{page_size() - 1};
+  const std::uintptr_t deepest = high - stack_high_water(stack);
+  if (deepest >= end) return 0;
+  const std::size_t bytes = end - deepest;
+  return ::madvise(reinterpret_cast<void*>(deepest), bytes, MADV_DONTNEED) == 0 ? bytes : 0;
+}
+
+}  // namespace
+
+idle_stacks::idle_stacks(runtime_state& home, std::chrono::milliseconds after) noexcept
+    : home_(home), after_(inspection::possible() ? std::chrono::nanoseconds(std::min(after, never)).count() : 0) {}
+
+void idle_stacks::step(std::int64_t now) noexcept {
+  if (after_ == 0) return;
+  if (!walking_) {
+    if (now - last_walk_ < after_ / 2) return;
+    last_walk_ = now;
+    at_ = home_.tasks->first();
+    walking_ = true;
+  }
+  now_ = static_cast<std::uint32_t>(now / 1'000'000);
+  agent* idle[fiber_holds::places];
+  do {
+    trim({idle, find(idle)});
+  } while (walking_ && now_ns() - now < tuning::idle_stacks_portion);
+}
+
+// A fiber began its wait at the latest in the tick after `last_busy`. A walk that starts when that wait is long enough
+// is the last one that can find something.
+std::int64_t idle_stacks::next_step(std::int64_t last_busy) const noexcept {
+  if (walking_) return 0;
+  const std::int64_t last_needed = last_busy + after_ + tuning::tick_interval;
+  if (after_ == 0 || last_walk_ >= last_needed) return no_deadline;
+  return std::max(last_needed, last_walk_ + after_ / 2);
+}
+
+// Whether the fiber of that block waits long enough, and has not been trimmed in this wait. A hint, or exact for a fiber
+// that is held.
+bool idle_stacks::is_idle(agent& block) const noexcept {
+  raw_record raw;
+  copy_record(block, raw);
+  const fiber& seen = raw.content();
+  if (!raw.owner().in_use || seen.state.phase() != fiber_phase::resumable || !block.word.waits()) return false;
+  const std::uint32_t waited = now_ - seen.wait_since;
+  return waited >= after_ / 1'000'000 && seen.trimmed_in != static_cast<std::uint16_t>(seen.wait_since);
+}
+
+// The next idle fibers of the walk, and how many. It looks at a limited number of blocks, and may end the walk.
+std::size_t idle_stacks::find(std::span<agent*> into) noexcept {
+  std::size_t found = 0;
+  for (std::size_t looks = 0; looks < tuning::blocks_per_look && found < into.size(); ++looks) {
+    agent* const block = task_pool::next(at_);
+    if (!block) {
+      walking_ = false;
+      break;
+    }
+    if (is_idle(*block)) into[found++] = block;
+  }
+  return found;
+}
+
+void idle_stacks::trim(std::span<agent* const> idle) noexcept {
+  if (idle.empty()) return;
+  for (std::size_t i = 0; i < idle.size(); ++i) holds_.hold(i, &idle[i]->fiber());
+  for (const auto& s : home_.schedulers) s->ask(request::held);
+  std_atomics::heavy_fence();  // fiber_holds.hpp A
+  for (std::size_t i = 0; i < idle.size(); ++i) {
+    // The copy comes first: the fiber may have ended before the fence, and then its memory belongs to the pool.
+    if (fiber& held = idle[i]->fiber(); is_idle(*idle[i]) && held.state.is_suspended()) {
+      const std::size_t bytes = trim_below(*held.standing, held.saved.frame);
+      bytes_.fetch_add(bytes, std::memory_order_relaxed);  // counter
+      held.trimmed_in = static_cast<std::uint16_t>(held.wait_since);
+    }
+    holds_.let_go(i);
+  }
+  for (const auto& s : home_.schedulers) s->withdraw(request::held);
+}
+
+}  // namespace ulexite::detail

@@ -1,0 +1,61 @@
+#pragma once
+
+// Returns to the system what lies below the stack pointers of fibers that have waited for long. A fiber that was deep in
+// calls once would otherwise keep that memory until it ends. The monitor walks over all fibers now and then, in portions,
+// and looks at each wait once.
+//
+// The fiber does not run meanwhile, see fiber_holds.hpp. Left alone are fibers that run (in block_in_place too), that
+// have not started or have ended, and stacks with a canary, which is at their low end. So is a fiber that waits on another
+// stack than its own, because its own may be in use anywhere.
+//
+// State
+//   bytes_   counter, written by the monitor.
+// All else is the monitor's own, see monitor.hpp A; the holds have a head comment of their own.
+
+#include <ulexite/runtime/task/task_pool.hpp>
+#include <ulexite/runtime/worker/fiber_holds.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ulexite::detail {
+
+class runtime_state;
+class task;
+
+class idle_stacks {
+ public:
+  // Fibers that have waited for `after` are idle. 0: none are.
+  idle_stacks(runtime_state& home, std::chrono::milliseconds after) noexcept;
+  idle_stacks(const idle_stacks&) = delete;
+  idle_stacks& operator=(const idle_stacks&) = delete;
+
+  // Begins a walk if one is due, and continues it for about a millisecond. Called by the monitor.
+  void step(std::int64_t now) noexcept;
+  // When the next step is needed if no fiber has run since `last_busy`, or no_deadline. Called by the monitor.
+  [[nodiscard]] std::int64_t next_step(std::int64_t last_busy) const noexcept;
+
+  // Called by a worker before it switches to the fiber.
+  void wait_while_held(const task& resumed) const noexcept { holds_.wait_while_held(&resumed); }
+  // Bytes returned so far. Any thread.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }  // counter
+
+ private:
+  [[nodiscard]] bool is_idle(agent& block) const noexcept;
+  std::size_t find(std::span<agent*> into) noexcept;
+  void trim(std::span<agent* const> idle) noexcept;
+
+  runtime_state& home_;
+  const std::int64_t after_;  // ns; 0: off
+  fiber_holds holds_;
+  std::atomic<std::uint64_t> bytes_{0};
+  task_pool::place at_;         // in the present walk
+  bool walking_ = false;        // there is one
+  std::int64_t last_walk_ = 0;  // the start of the last walk
+  std::uint32_t now_ = 0;       // milliseconds of the steady clock at the start of this step
+};
+
+}  // namespace ulexite::detail
