@@ -182,7 +182,7 @@ job* scheduler::search() noexcept {
   pace_.note_time(start);
   // The time until it is out of work again shows whether the last theft was worth its cost.
   thefts_.judge(start);
-  for (std::int64_t now = start;;) {
+  for (std::int64_t now = start;; now = now_ns()) {
     perturb();
     const bool last = now - start >= thefts_.search_time();
     if (thefts_.may_steal(start, now)) {
@@ -198,9 +198,6 @@ job* scheduler::search() noexcept {
     } else {
       for (int i = 0; i < 64; ++i) cpu_relax();
     }
-    const std::int64_t again = now_ns();
-    pace_.note_idle(again - now);
-    now = again;
   }
 }
 
@@ -217,8 +214,7 @@ job* scheduler::poll_events(bool run_first) noexcept {
 
 // Makes the fibers of the events runnable, in their order, in this worker's woken deque, where thieves take half of
 // them. Those that have no room go to the shared queue, with all behind them, so that their order stays. With
-// `run_first` the first is returned to run at once, so no other worker is woken for a single event. Nor is one woken for
-// a few that all end sooner than it would arrive.
+// `run_first` the first is returned to run at once, so no other worker is woken for a single event.
 job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
   if (ready.empty()) return nullptr;
   counters().events.add(ready.size());
@@ -234,10 +230,6 @@ job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
   while (!ready.empty()) {
     task& woken = next();
     if (!surplus.empty() || !queues_.push_woken(woken)) surplus.push(woken);
-  }
-  if (surplus.empty() && pace_.end_soon(queues_.size())) {
-    notice_.pushes.keep_push();
-    return first;
   }
   if (!surplus.empty()) home_.injected.push(surplus, turn::woken);
   home_.parker.notify();
@@ -269,7 +261,6 @@ job* scheduler::park(bool& stopping) noexcept {
   if (home_.monitor.any_starved()) give_stacks_back();  // others need them
   activity_.set_busy(false);
   if (traced()) record(trace_kind::park);
-  const std::int64_t before = now_ns();
   const outcome ended = sleep();
   ready_ = nullptr;
   if (traced()) record(trace_kind::unpark);
@@ -277,7 +268,6 @@ job* scheduler::park(bool& stopping) noexcept {
   activity_.set_busy(true);
   const std::int64_t now = now_ns();
   pace_.note_time(now);
-  pace_.note_idle(now - before);
   judge_wakes(now);
   stopping = ended == outcome::stopping;
   job* first = nullptr;

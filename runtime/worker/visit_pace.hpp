@@ -7,7 +7,6 @@
 #include <ulexite/runtime/worker/tuning.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -44,18 +43,10 @@ class visit_pace {
   void begin_visit(std::int64_t now) noexcept {
     const std::int64_t elapsed = std::max<std::int64_t>(now - last_visit_, 1);
     const std::int64_t fitting = tuning::poll_interval * quanta_per_visit_ / elapsed;
-    busy_ = elapsed - std::exchange(idle_, 0);
-    counted_ = quanta_per_visit_;
     quanta_per_visit_ = static_cast<unsigned>(std::clamp<std::int64_t>(fitting, 1, tuning::dispatches_per_visit));
     until_visit_ = quanta_per_visit_;
     last_visit_ = now;
     note_time(now);
-  }
-  // The worker had no work for so long.
-  void note_idle(std::int64_t time) noexcept { idle_ += time; }
-  // Whether so many dispatches end sooner than another worker arrives, by the last visit's measure.
-  [[nodiscard]] bool end_soon(std::size_t dispatches) const noexcept {
-    return static_cast<std::int64_t>(dispatches) * busy_ < tuning::worthwhile * counted_;
   }
   // Whether fibers run so long that the event loop must not wait for this worker.
   [[nodiscard]] bool eager() const noexcept { return quanta_per_visit_ <= tuning::eager_dispatches; }
@@ -91,9 +82,6 @@ class visit_pace {
   bool forks_turn_ = false;   // the forks came first at the last visit
   bool leave_forks_ = false;  // at the next visit
   std::int64_t last_visit_ = 0, last_poll_ = 0;
-  std::int64_t idle_ = 0;                      // ns without work since the last visit
-  std::int64_t busy_ = tuning::poll_interval;  // ns with work between the last two visits, for as many dispatches:
-  unsigned counted_ = 1;
 };
 
 }  // namespace ulexite::detail

@@ -1,8 +1,7 @@
 #pragma once
 
-// Whether this worker wakes others for what it pushes. A push is not announced if another worker would gain nothing:
-// a thief has measured that its last theft here did not pay, or the pushed fibers end before another worker arrives.
-// The worker takes such fibers itself. So it must stay awake until then, and it announces what is left at its next
+// Whether this worker wakes others for what it pushes. A push is not announced for a while after a thief has measured
+// that its theft here did not pay, because another worker would gain nothing. The worker takes such fibers itself. So it must stay awake until then, and it announces what is left at its next
 // visit. It may be late for that, because fibers run longer than those before. So the monitor's tick wakes another
 // worker for what was kept.
 //
@@ -32,12 +31,10 @@ class wake_hold {
   // pushes much without a switch reads the clock now and then.
   [[nodiscard]] bool keeps_push() noexcept {
     if (time_ >= until_.load(std::memory_order_relaxed)) return false;  // hint
-    keep_push();
+    set_kept(kept() + 1);
     if (kept() % pushes_per_time == 0) time_ = now_ns();
     return true;
   }
-  // The same for a push that is small by the owner's own estimate.
-  void keep_push() noexcept { set_kept(kept() + 1); }
   // A visit or the end of a sleep. Whether pushes were kept that are to be announced now. `eager`: fibers run so long
   // that others must not wait for this worker.
   [[nodiscard]] bool announce_due(std::int64_t now, bool eager) noexcept {

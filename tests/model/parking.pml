@@ -11,7 +11,7 @@
  *   EAGER     a worker that ends its search, or polled, wakes a sleeper if nobody watches the loop: 0 never, 1 always,
  *             2 now and then
  *   MONITOR   a monitor does that
- *   KEPT      a worker may publish without notify: for a push, or for the events of one turn (wake_hold.hpp)
+ *   KEPT      a worker may publish without notify: for a push to its own queue (wake_hold.hpp)
  *   STALE     the counts by which a worker decides whether to search may be old ones
  * and the safeguards, each of which can be taken away:
  *   FENCE     between publishing and reading the counts
@@ -265,7 +265,7 @@ next:
      atomic { drain(); events = event; event = 0; loop_woken = 0 };
      poller = NOBODY;
      if
-     :: events > 0 -> atomic { buffered[me] = buffered[me] + events; events = 0 }; notify_or_keep()
+     :: events > 0 -> atomic { buffered[me] = buffered[me] + events; events = 0 }; notify()
      :: else
      fi;
      if
@@ -362,7 +362,7 @@ end_on_condition:
 distribute: /* the first event's fiber runs at once, the others go to the own queue */
   atomic { buffered[me] = buffered[me] + events - 1; wake = (events > 1); events = 0 };
   if
-  :: SURPLUS && wake -> wake = 0; notify_or_keep()
+  :: SURPLUS && wake -> wake = 0; notify()
   :: else -> wake = 0
   fi;
 

@@ -1,7 +1,6 @@
 // Thefts that do not pay, and the pushes that their victim then keeps to itself. No threads: the times are the test's.
 
 #include <ulexite/runtime/worker/theft_policy.hpp>
-#include <ulexite/runtime/worker/visit_pace.hpp>
 
 #include <gtest/gtest.h>
 
@@ -84,23 +83,6 @@ TEST(WakeHold, AFiberThatPushesWithoutASwitchSeesTheEnd) {
   int kept = 0;
   while (victim.keeps_push()) ASSERT_LT(++kept, 100);
   EXPECT_GT(kept, 0);
-}
-
-TEST(VisitPace, ExpectsDispatchesToTakeTheTimeOfTheLastOnes) {
-  visit_pace pace;
-  pace.begin_visit(start);
-  EXPECT_FALSE(pace.end_soon(1)) << "nothing is known";
-  pace.visit_early();  // after one dispatch
-  pace.begin_visit(start + 10'000);
-  pace.visit_early();
-  pace.begin_visit(start + 20'000);
-  EXPECT_TRUE(pace.end_soon(2));
-  EXPECT_FALSE(pace.end_soon(3));
-  pace.visit_early();
-  pace.note_idle(9'000);
-  pace.begin_visit(start + 30'000);
-  EXPECT_TRUE(pace.end_soon(29));
-  EXPECT_FALSE(pace.end_soon(30));
 }
 
 }  // namespace
