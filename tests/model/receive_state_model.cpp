@@ -6,6 +6,7 @@
 // MUTANT: a_not_acquired   the same from the other end
 // MUTANT: not_counted      a send that began before the last read counts as a later send
 //   net/receive_state.hpp: & ~known) + one_read; => & ~known);
+//   net/receive_state.hpp: if ((before & known) != drained) return; => if ((before & known) != drained) return; model::pause_by_chance(); model::pause_by_chance();
 // MUTANT: any_read         a read that may have left data counts as a read that left none
 //   net/receive_state.hpp: (nothing_left ? drained : unknown) => drained
 // MUTANT: read_suffices    a read that left no data is taken as proof that there was no error
