@@ -17,6 +17,10 @@ using ulexite::job;
 using ring = deque<job, 1024, deque_order::first_in_first_out>;
 using forks = deque<job, 1024, deque_order::last_in_first_out>;
 
+constexpr auto pop_top = [](ring& from) { return from.pop_top(); };
+constexpr auto pop_top_alone = [](ring& from) { return from.pop_top_alone(); };
+constexpr auto pop_bottom = [](forks& from) { return from.pop_bottom(); };
+
 template <class Queue, auto Take>
 void push_and_take(benchmark::State& state) {
   const auto queue = std::make_unique<Queue>();
@@ -24,12 +28,12 @@ void push_and_take(benchmark::State& state) {
   for (auto _ : state) {
     bool pushed = queue->push(item);
     benchmark::DoNotOptimize(pushed);
-    benchmark::DoNotOptimize((queue.get()->*Take)());
+    benchmark::DoNotOptimize(Take(*queue));
   }
 }
-BENCHMARK(push_and_take<ring, &ring::pop_top>)->Name("ring/push+pop_top");
-BENCHMARK(push_and_take<ring, &ring::pop_top_alone>)->Name("ring/push+pop_top_alone");
-BENCHMARK(push_and_take<forks, &forks::pop_bottom>)->Name("forks/push+pop_bottom");
+BENCHMARK(push_and_take<ring, pop_top>)->Name("ring/push+pop_top");
+BENCHMARK(push_and_take<ring, pop_top_alone>)->Name("ring/push+pop_top_alone");
+BENCHMARK(push_and_take<forks, pop_bottom>)->Name("forks/push+pop_bottom");
 
 // Per item, of batches of 512 that the owner pushes and a thief takes half by half.
 void steal_half(benchmark::State& state) {
