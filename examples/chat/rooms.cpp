@@ -40,10 +40,12 @@ void rooms::leave(member& who) noexcept {
   const access all(mutex_);
   who.outgoing.close();
   const auto found = rooms_.find(who.room);
-  if (found == rooms_.end() || std::erase(found->second.here, &who) == 0) return;
-  announce("left", *found, who.name);
+  if (found == rooms_.end()) return;
+  if (std::erase(found->second.here, &who) > 0) {
+    announce("left", *found, who.name);
+    publish({});
+  }
   if (found->second.here.empty() && found->second.elsewhere.empty()) rooms_.erase(found);
-  publish({});
 }
 
 void rooms::say(const member& who, const std::string& what) {
@@ -52,7 +54,10 @@ void rooms::say(const member& who, const std::string& what) {
                    {"name", who.name},
                    {"text", what},
                    {"time", std::chrono::duration_cast<std::chrono::milliseconds>(now).count()}};
-  tell(who.room, event);
+  const access all(mutex_);
+  const auto found = rooms_.find(who.room);
+  if (found == rooms_.end() || std::ranges::count(found->second.here, &who) == 0) return;
+  deliver(*found, event);
   publish({who.room, event});
 }
 
@@ -90,6 +95,11 @@ roster rooms::members_here() {
     if (!room.here.empty()) std::ranges::sort(made[name]);
   }
   return made;
+}
+
+bool rooms::empty() {
+  const access all(mutex_);
+  return rooms_.empty();
 }
 
 std::vector<std::string> rooms::names(const room& of) {

@@ -56,6 +56,7 @@ class rooms {
   bool join(member& who);
   // Removes a member, if it is still there, and notifies the others.
   void leave(member& who) noexcept;
+  // Sends a message of a member to all of its room. Does nothing if the member was removed.
   void say(const member& who, const std::string& what);
 
   // Delivers the reports of other processes. Our members are notified when other processes' members join and leave.
@@ -64,6 +65,8 @@ class rooms {
   // Sends all members the server's state; in trouble, also new members.
   void set_status(const std::string& notice, bool trouble);
   [[nodiscard]] roster members_here();
+  // Whether there is no room.
+  [[nodiscard]] bool empty();
 
  private:
   struct room {

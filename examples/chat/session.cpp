@@ -171,23 +171,33 @@ void session::write_messages(member& self) {
 }
 
 void session::write(const text& event, error_code& error) {
-  const std::lock_guard lock(guard_);
-  socket_.write(boost::asio::buffer(*event), error);
+  send([&] { socket_.write(boost::asio::buffer(*event), error); }, error);
 }
 
 void session::ping(error_code& error) {
-  const std::lock_guard lock(guard_);
-  socket_.ping({}, error);
+  send([&] { socket_.ping({}, error); }, error);
 }
 
-// Sends this side's close frame, once.
+// A write that begins when the time is over sends nothing. So it is left out, and does not count as cut short.
+template <class Write>
+void session::send(Write write, error_code& error) {
+  const std::lock_guard lock(guard_);
+  if (ulexite::steady_clock::now() >= silent_until_) {
+    error = boost::asio::error::timed_out;
+    return;
+  }
+  write();
+  if (error) cut_short_ = true;
+}
+
+// Sends this side's close frame, once; but not behind a part of another frame.
 void session::end(const ending& why) {
   if (why.code == websocket::none) return;
   log(spdlog::level::info, "ending", {{"code", static_cast<unsigned>(why.code)}, {"why", why.reason}});
   const std::lock_guard lock(guard_);
   tcp_.expires_after(linger_time);
   std::error_code error;
-  tcp_.write(close_frame(why.code, why.reason), error);
+  if (!cut_short_) tcp_.write(close_frame(why.code, why.reason), error);
   tcp_.shutdown_write(error);
 }
 

@@ -53,13 +53,16 @@ class session {
   void write_messages(member& self);
   void write(const text& event, error_code& error);
   void ping(error_code& error);
+  template <class Write>
+  void send(Write write, error_code& error);
   void end(const ending& why);
 
   ulexite::net::tcp_stream& tcp_;
   rooms& rooms_;
   const limits& limits_;
   const std::stop_token closing_;
-  ulexite::mutex guard_;  // guards socket_
+  ulexite::mutex guard_;    // guards socket_ and cut_short_
+  bool cut_short_ = false;  // a write has failed, perhaps behind a part of its frame
   boost::beast::websocket::stream<ulexite::asio_stream, false> socket_;
   ulexite::event read_to_the_end_;
   // Of the reader: the time when the member was silent for too long; the start of the current second, and the messages

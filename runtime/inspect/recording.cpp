@@ -86,17 +86,28 @@ bool start_trace(runtime_state& home, const trace_options& options) {
   return true;
 }
 
-std::unordered_map<std::uint64_t, std::uint64_t> recorded_spawners(runtime_state& home) {
-  std::unordered_map<std::uint64_t, std::uint64_t> spawners;
+std::vector<trace_event> recorded_events(const runtime_state& home, std::size_t worker) {
+  const trace_state& trace = home.trace;
+  const std::size_t first = trace.recorders.size() - home.threads.most();
+  std::vector<trace_event> events = trace.recorders[first + worker]->read();
+  std::erase_if(events, [&](const trace_event& each) { return each.ticks < trace.first_ticks; });
+  return events;
+}
+
+void add_spawners(const std::vector<trace_event>& of_worker, spawner_map& spawners) {
+  std::uint64_t running = 0;
+  for (const trace_event& event : of_worker) {
+    if (event.kind == trace_kind::dispatch) running = event.value;
+    if (event.kind == trace_kind::left) running = 0;  // a stolen branch is spawned by its thief, on no fiber
+    if (event.kind == trace_kind::spawn && running != 0) spawners[event.value] = running;
+  }
+}
+
+spawner_map recorded_spawners(runtime_state& home) {
+  spawner_map spawners;
   const std::lock_guard lock(home.trace.turn);
   if (!home.trace.on) return spawners;
-  for (const auto& each : home.trace.recorders) {
-    std::uint64_t running = 0;
-    for (const trace_event& event : each->read()) {
-      if (event.kind == trace_kind::dispatch) running = event.value;
-      if (event.kind == trace_kind::spawn && running != 0) spawners[event.value] = running;
-    }
-  }
+  for (std::size_t i = 0; i < home.threads.most(); ++i) add_spawners(recorded_events(home, i), spawners);
   return spawners;
 }
 

@@ -44,10 +44,10 @@ class trace_writer {
 
   // Called first, for all workers, so that a name is known from the fiber's first run on.
   void learn(const std::vector<trace_event>& of_worker) {
+    add_spawners(of_worker, spawners_);
     std::uint64_t fiber = 0;
     for (const trace_event& each : of_worker) {
       if (each.kind == trace_kind::dispatch) fiber = each.value;
-      if (each.kind == trace_kind::spawn && fiber != 0) spawners_[each.value] = fiber;
       if (each.kind == trace_kind::place) places_[fiber] = spawn_place::of_bits(each.value);
       if (each.kind != trace_kind::name) continue;
       char part[7] = {};
@@ -176,7 +176,7 @@ class trace_writer {
   std::uint64_t arrows_ = 0;
   std::unordered_map<std::uint64_t, std::string> names_;
   std::unordered_map<std::uint64_t, spawn_place> places_;
-  std::unordered_map<std::uint64_t, std::uint64_t> spawners_;
+  spawner_map spawners_;
 };
 
 }  // namespace
@@ -185,14 +185,12 @@ bool write_trace(std::ostream& out, runtime_state& home) {
   trace_state& trace = home.trace;
   const std::lock_guard lock(trace.turn);
   if (trace.recorders.empty()) return false;
-  const std::size_t first = trace.recorders.size() - home.threads.most();
   std::vector<place_in_time> all;
   out << std::fixed << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":";
   {
     trace_writer writer(out, trace, home.threads.most());
     for (std::size_t i = 0; i < home.threads.most(); ++i) {
-      std::vector<trace_event> events = trace.recorders[first + i]->read();
-      std::erase_if(events, [&](const trace_event& each) { return each.ticks < trace.first_ticks; });
+      const std::vector<trace_event> events = recorded_events(home, i);
       writer.learn(events);
       for (const trace_event& each : events) all.push_back({each, i, all.size()});
     }

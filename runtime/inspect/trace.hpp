@@ -3,15 +3,18 @@
 #include <ulexite/runtime/metrics.hpp>
 #include <ulexite/runtime/trace.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <iosfwd>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 namespace ulexite::detail {
 
 class runtime_state;
+struct trace_event;
 
 // From now on counts how long fibers wait for a worker, and run. Called once, before any worker runs. Throws
 // std::bad_alloc.
@@ -24,8 +27,14 @@ runtime_times times_of(runtime_state& home) noexcept;
 // Starts a trace. False if a trace is being recorded already. Throws std::bad_alloc.
 bool start_trace(runtime_state& home, const trace_options& options);
 void stop_trace(runtime_state& home) noexcept;
-// For each fiber with its spawn in the trace: the number of its spawner. Throws std::bad_alloc.
-std::unordered_map<std::uint64_t, std::uint64_t> recorded_spawners(runtime_state& home);
+// The events of a worker in the last trace. Called with `turn` held. Throws std::bad_alloc.
+std::vector<trace_event> recorded_events(const runtime_state& home, std::size_t worker);
+// By the number of a fiber: the number of the fiber that spawned it.
+using spawner_map = std::unordered_map<std::uint64_t, std::uint64_t>;
+// Adds the spawns among the events of a worker. Throws std::bad_alloc.
+void add_spawners(const std::vector<trace_event>& of_worker, spawner_map& spawners);
+// Those of the trace that is being recorded; empty if there is none. Throws std::bad_alloc.
+spawner_map recorded_spawners(runtime_state& home);
 // Writes the last trace. False if nothing was ever recorded.
 bool write_trace(std::ostream& out, runtime_state& home);
 

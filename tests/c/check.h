@@ -31,9 +31,9 @@
 #define MILLISECONDS INT64_C(1000000)
 #define SECONDS INT64_C(1000000000)
 
-/* Runs body as the main fiber of runtimes of 1, 2, 4 and 8 workers. */
+/* Runs body as the main fiber of runtimes of 1, 2, 4 and 16 workers. */
 static inline void run_with_each_width(intptr_t (*body)(void*)) {
-  const size_t widths[] = {1, 2, 4, 8};
+  const size_t widths[] = {1, 2, 4, 16};
   for (size_t i = 0; i < sizeof widths / sizeof *widths; ++i) {
     ulx_runtime_options options = ULX_INIT(ulx_runtime_options);
     options.threads = widths[i];

@@ -19,8 +19,17 @@ namespace {
 using namespace ulexite;
 using namespace ulexite::test;
 
-class KnownBugs : public WorkersTest {};
-INSTANTIATE_TEST_SUITE_P(Workers, KnownBugs, testing::Values(2, 4, 8), testing::PrintToStringParamName());
+class KnownBugs : public WorkersTest {
+ protected:
+  // For a fiber that keeps its worker meanwhile.
+  void hog_until_the_others_sleep() {
+    EXPECT_TRUE(hog_until([&] {
+      const runtime_metrics now = rt().metrics();
+      return now.workers_sleeping + 1 == now.workers;
+    }));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Workers, KnownBugs, testing::Values(2, 4, 16), testing::PrintToStringParamName());
 
 struct event_counter {
   int fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -33,7 +42,7 @@ struct event_counter {
 
 // tokio 4730: one worker computes, the other sleeps, and no worker watches the event loop.
 TEST_P(KnownBugs, Tokio4730AnEventIsServedBesideAFiberThatComputes) {
-  run([] {
+  run([this] {
     for (int round = 0; round < 5; ++round) {
       const event_counter source;
       std::atomic<bool> waits{false}, served{false};
@@ -43,7 +52,8 @@ TEST_P(KnownBugs, Tokio4730AnEventIsServedBesideAFiberThatComputes) {
         served = true;
       });
       wait_until([&] { return waits.load(); });
-      this_fiber::sleep_for(std::chrono::milliseconds(2));  // the others fall asleep
+      hog_until_the_others_sleep();
+      this_fiber::sleep_for(std::chrono::milliseconds(1));  // the worker that watches the event loop runs this fiber
       std::thread outside([&] { source.add(); });
       EXPECT_TRUE(hog_until([&] { return served.load(); }));
       outside.join();
@@ -55,14 +65,17 @@ TEST_P(KnownBugs, Tokio4730AnEventIsServedBesideAFiberThatComputes) {
 // golang 13546: fibers that yield all the time keep their worker. One fiber computes on the other worker, and one more
 // is behind it.
 TEST_P(KnownBugs, Golang13546AFiberBehindAHogRunsBesideYielders) {
-  run([] {
+  run([this] {
     std::atomic<bool> over{false}, ran{false};
     wait_group yielders;
-    for (int i = 0; i < 2 * 8; ++i)
+    for (int i = 0; i < 2 * 16; ++i)
       yielders.spawn([&] {
         while (!over) this_fiber::yield();
       });
-    this_fiber::sleep_for(std::chrono::milliseconds(2));
+    wait_until([&] {  // they keep every worker
+      const runtime_metrics now = rt().metrics();
+      return now.workers == GetParam() && now.workers_sleeping == 0;
+    });
     spawn([&] { ran = true; }).detach();  // behind this fiber
     EXPECT_TRUE(hog_until([&] { return ran.load(); }));
     over = true;

@@ -6,6 +6,7 @@
 
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/event.hpp>
+#include <ulexite/sync/parallel_invoke.hpp>
 
 #include <cstdlib>
 #include <filesystem>
@@ -100,6 +101,31 @@ TEST_P(Trace, LetsADumpTellWhichFiberSpawnedAnother) {
     EXPECT_EQ(count(json.str(), "\"spawned_by\":" + self + "[^0-9]"), 1U) << json.str();
     enough.set();
     waiter.join();
+  });
+}
+
+class TraceOfTwoWorkers : public RuntimeTest {};
+
+// The thief starts it, after a fiber that it ran before.
+TEST_F(TraceOfTwoWorkers, ShowsNoSpawnerOfAStolenBranch) {
+  runtime& rt = make(2);
+  rt.start_trace();
+  rt.run([&] {
+    const auto self = this_fiber::id();
+    std::atomic<std::uint64_t> earlier{0};
+    auto first = spawn([&] { earlier = this_fiber::id(); });
+    EXPECT_TRUE(hog_until([&] { return earlier != 0; }));
+    first.join();
+    std::atomic<int> begun{0};
+    std::ostringstream text;
+    const auto branch = [&] {
+      ++begun;
+      EXPECT_TRUE(hog_until([&] { return begun == 2; }));
+      if (this_fiber::id() != self) rt.dump(text);
+    };
+    parallel_invoke(branch, branch);
+    EXPECT_EQ(count(text.str(), "spawned by fiber #" + std::to_string(self)), 0U) << text.str();
+    EXPECT_EQ(count(text.str(), "spawned by fiber #" + std::to_string(earlier)), 0U) << text.str();
   });
 }
 

@@ -44,9 +44,9 @@ class KindsTest : public OneRuntimeTest, public testing::WithParamInterface<std:
   }
 };
 
-#define ULEXITE_TEST_KINDS(suite)                                                                                \
-  INSTANTIATE_TEST_SUITE_P(                                                                                      \
-      Kinds, suite, testing::Combine(testing::Range<std::size_t>(0, suite::kinds), testing::Values(1, 2, 4, 8)), \
+#define ULEXITE_TEST_KINDS(suite)                                                                                 \
+  INSTANTIATE_TEST_SUITE_P(                                                                                       \
+      Kinds, suite, testing::Combine(testing::Range<std::size_t>(0, suite::kinds), testing::Values(1, 2, 4, 16)), \
       suite::name_of)
 
 }  // namespace ulexite::test

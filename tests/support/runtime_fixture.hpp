@@ -71,7 +71,7 @@ class WorkersTest : public OneRuntimeTest, public testing::WithParamInterface<st
 };
 
 #define ULEXITE_TEST_WORKERS(suite) \
-  INSTANTIATE_TEST_SUITE_P(Workers, suite, testing::Values(1, 2, 4, 8), testing::PrintToStringParamName())
+  INSTANTIATE_TEST_SUITE_P(Workers, suite, testing::Values(1, 2, 4, 16), testing::PrintToStringParamName())
 
 // For deaths in programs with threads.
 inline void use_threadsafe_death_tests() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }

@@ -60,7 +60,7 @@ namespace {
 using namespace ulexite;
 using namespace ulexite::test;
 
-ULEXITE_TEST_WORKERS(NoAllocation);
+INSTANTIATE_TEST_SUITE_P(Workers, NoAllocation, testing::Values(1, 2, 4, 8), testing::PrintToStringParamName());
 
 TEST_P(NoAllocation, InARendezvous) {
   channel<int> values;

@@ -88,6 +88,16 @@ MUTANTS = [
      "running && !has_next_, ux::on_receive(again_", "running, ux::on_receive(again_", "world_worker_pool"),
     ("worker_pool cancels at the first signal", "examples/worker_pool/pool.cpp",
      "return phase_ == phase::draining && under_way_ > 0;", "return false;", "world_worker_pool"),
+    ("chat does not end a message at its end", "examples/chat/session.cpp", " && !socket_.is_message_done()", "", "world_chat"),
+    ("chat does not notice that the server stops", "examples/chat/session.cpp",
+     "[&] { why = {websocket::going_away, \"the server is stopping\"}; }", "[] {}", "world_chat"),
+    ("chat delivers without the lock of the rooms", "examples/chat/rooms.hpp",
+     "lock(guard) {}\n    ulexite::shield to_the_end;\n    std::lock_guard<ulexite::mutex> lock;",
+     "lock(guard, std::defer_lock) {}\n    ulexite::shield to_the_end;\n    std::unique_lock<ulexite::mutex> lock;", "world_chat"),
+    ("chat keeps the room of members that were too slow", "examples/chat/rooms.cpp",
+     "  if (found == rooms_.end()) return;\n  if (std::erase(found->second.here, &who) > 0) {",
+     "  if (found == rooms_.end() || std::ranges::count(found->second.here, &who) == 0) return;\n"
+     "  if (std::erase(found->second.here, &who) > 0) {", "world_chat"),
 ]
 
 

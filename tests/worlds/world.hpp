@@ -23,7 +23,7 @@ using ux::testing::expect;
 // Runs `world` on good and on bad networks. argv[1]: how many schedules of each kind; argv[2]: the seed.
 // On networks that reset connections it is `on_bad_network`.
 inline int run(int argc, char** argv, const std::function<void()>& world, const std::function<void()>& on_bad_network) {
-  const std::size_t schedules = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 2'000;
+  const std::size_t schedules = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000;
   const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
   const ux::testing::network_options networks[] = {
       {},
