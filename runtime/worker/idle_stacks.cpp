@@ -29,7 +29,9 @@ std::size_t trim_below(const stack& stack, const void* frame) noexcept {
 }  // namespace
 
 idle_stacks::idle_stacks(runtime_state& home, std::chrono::milliseconds after) noexcept
-    : home_(home), after_(inspection::possible() ? std::chrono::nanoseconds(std::min(after, never)).count() : 0) {}
+    : home_(home),
+      after_(inspection::possible() ? std::chrono::nanoseconds(std::min(after, never)).count() : 0),
+      last_walk_(now_ns()) {}
 
 void idle_stacks::step(std::int64_t now) noexcept {
   if (after_ == 0) return;

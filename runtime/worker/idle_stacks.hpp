@@ -52,10 +52,10 @@ class idle_stacks {
   const std::int64_t after_;  // ns; 0: off
   fiber_holds holds_;
   std::atomic<std::uint64_t> bytes_{0};
-  task_pool::place at_;         // in the present walk
-  bool walking_ = false;        // there is one
-  std::int64_t last_walk_ = 0;  // the start of the last walk
-  std::uint32_t now_ = 0;       // milliseconds of the steady clock at the start of this step
+  task_pool::place at_;     // in the present walk
+  bool walking_ = false;    // there is one
+  std::int64_t last_walk_;  // the start of the last walk; at first, that of the runtime
+  std::uint32_t now_ = 0;   // milliseconds of the steady clock at the start of this step
 };
 
 }  // namespace ulexite::detail

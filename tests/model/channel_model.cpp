@@ -207,6 +207,7 @@ struct moves_fail : rl::test_suite<moves_fail, 3> {
       for (int i = is_filled ? 0 : 1; i < 3; ++i)
         model::until_done([&] {
           const auto value = at->receive();
+          RL_ASSERT(value.has_value());
           sum += value->inside.number();
         });
     }
