@@ -61,8 +61,7 @@ enum class task_ownership : std::uint8_t {
 class task : public fiber {
  public:
   struct operations {
-    scheduler* (*run)(task&) noexcept;  // runs the closure, keeps its result, destroys the closure; returns finish's
-                                        // result
+    scheduler* (*run)(task&) noexcept;  // runs the closure, keeps its result, destroys the closure; returns finish()
     void (*abandon)(task&) noexcept;    // destroys the closure of a task that never ran
     void (*drop)(task&) noexcept;       // destroys the result; null: nothing to do
   };
