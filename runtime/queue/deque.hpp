@@ -155,12 +155,10 @@ class deque {
 
   // The number of items ever taken at the top. For the owner it is a hint of the thieves' activity.
   [[nodiscard]] std::int64_t taken() const noexcept { return top_.load(Atomics::relaxed); }  // hint
-  // Whether there are more than `count` items. A hint. Any thread.
-  [[nodiscard]] bool has_more_than(std::int64_t count) const noexcept {
-    return bottom_.load(Atomics::relaxed) - top_.load(Atomics::relaxed) > count;  // hint
-  }
   // Whether there is no item. A hint. Any thread.
-  [[nodiscard]] bool seems_empty() const noexcept { return !has_more_than(0); }
+  [[nodiscard]] bool seems_empty() const noexcept {
+    return bottom_.load(Atomics::relaxed) - top_.load(Atomics::relaxed) <= 0;  // hint
+  }
 
   // Takes the older half (rounded up) of the items. Returns the oldest, and pushes the others to `thief`, the caller's
   // own deque. Null if there is none, or others were faster four times. Any thread.

@@ -1,7 +1,7 @@
 #pragma once
 
-// The duties at a wake of a fiber by this worker: to wake another worker for it, or to record it. Owner only,
-// but for the part `pushes`, which thieves write too.
+// The duties at a wake of a fiber by this worker: to wake another worker for it, or to record it. Owner only.
+// Thieves also write the part `pushes`.
 //
 // The fiber that fills the slot may compute for long, and then another worker should take the slot's fiber. Whether
 // it does shows when it leaves the worker, or wakes the next: so a visit is due then. If it did not, there is a pause
