@@ -148,8 +148,8 @@ class member {
 void visit(int who, counts& sent, bool good) {
   member self(choose(4) == 0 ? "garden" : "hall", std::string(1, static_cast<char>('a' + who)), sent);
   if (!self.enter()) return expect(!good, "a good network lets members in");
-  const bool storm = who == 0 && choose(16) == 0;  // more than may wait for a member
-  const bool talked = self.talk(storm ? 70 : 1 + static_cast<int>(choose(3)));
+  const bool storm = choose(16) == 0;  // more than may wait for a member
+  const bool talked = self.talk(storm ? 70 + static_cast<int>(choose(100)) : 1 + static_cast<int>(choose(3)));
   if (good) expect(talked || self.close_code() == 1013, "a good network brings every message back");
   if (talked && choose(2) == 0) self.listen(std::chrono::milliseconds(choose(20)));
   if (choose(4) == 0) return;  // without a close frame
