@@ -23,7 +23,11 @@ using namespace std::chrono_literals;
 
 class SignalDump : public RuntimeTest {
  protected:
-  SignalDump() { ::setenv("ULEXITE_DUMP", file_.c_str(), 1); }
+  // A shell gives its background programs an ignored SIGQUIT.
+  SignalDump() {
+    ::signal(SIGQUIT, SIG_DFL);
+    ::setenv("ULEXITE_DUMP", file_.c_str(), 1);
+  }
   ~SignalDump() override {
     ::unsetenv("ULEXITE_DUMP");
     std::filesystem::remove(file_);
