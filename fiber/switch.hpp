@@ -47,7 +47,8 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
 [[noreturn, gnu::noinline]] inline void depart_for_good(void* target, void (*entry)(switch_thread&),
                                                         switch_thread& thread) noexcept {
   context from;
-  passage passage{&from, &thread, entry, floating_controls::current(thread.floating)};
+  passage passage{&from, &thread, entry, thread.floating};
+  thread.floating.restore();
   jump(target, &passage);
   __builtin_trap();  // resumed although final
 }
@@ -59,8 +60,10 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
 #if ULEXITE_ASAN
   if (departure == departure::final) depart_for_good(target, entry, thread);
 #endif
-  passage passage{&from, &thread, entry, floating_controls::current(thread.floating)};
-  if (departure == departure::final) {
+  const bool final = departure == departure::final;
+  passage passage{&from, &thread, entry, final ? thread.floating : floating_controls::current(thread.floating)};
+  if (final) {
+    thread.floating.restore();
     jump(target, &passage);
     __builtin_trap();  // resumed although final
   }

@@ -77,8 +77,8 @@ class join_case : public select_case {
  public:
   explicit join_case(task& of) noexcept : select_case(of.guard()), of_(of) {}
   [[nodiscard]] bool attempt(agent*&) final {
-    if (of_.done_guarded()) return true;
-    of_.check_joiner();
+    if (of_.has_ended()) return true;
+    of_.check_joiner(this_agent());
     return false;
   }
   void enter(agent& self) noexcept final {

@@ -15,12 +15,16 @@
 //                     rare state. Set before ownership_ is `released`, by a holder of the handle, or by the fiber.
 //   ownership_    the owner, which refers to the task in addition to the runtime. Chosen before the task is published;
 //                 set to `released` once, by the owner, with lock_ held.
+//   done_         the fiber has ended. Set once, by the fiber, with lock_ held.
 //
 // Pairings
 //   A  rare_state() stores rare_state_, release  ->  a later rare_state(), or the fiber at its end, loads it, acquire:
 //      it sees the complete state.
 //   B  release stores ownership_, release  ->  is_detached loads it, acquire. If it then finds lock_ free, the owner's
 //      critical section has ended, and nothing else refers to the task.
+//   C  finish_slow stores done_, release, in its critical section  ->  join, done and release load it, acquire: they see
+//      the result. If release then finds lock_ free, that critical section has ended, and nothing else refers to the
+//      task.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/fiber.hpp>
@@ -80,9 +84,10 @@ class task : public fiber {
   void release() noexcept;
   // For select, under the guard: makes `waiter` the joiner. The fiber's end claims the joiner's wait.
   [[nodiscard]] spin_lock& guard() noexcept { return lock_; }
-  [[nodiscard]] bool done_guarded() const noexcept { return done_; }
-  // Throws usage_error if another caller waits for the end, or if the caller is this fiber itself, in block_in_place.
-  void check_joiner() const;
+  [[nodiscard]] bool has_ended() const noexcept { return done_.load(std::memory_order_acquire); }  // C
+  // Throws usage_error if another caller waits for the end, or if the calling agent, `self`, may not wait. It may not
+  // wait if it is this fiber itself, in block_in_place.
+  void check_joiner(detail::agent& self) const;
   [[nodiscard]] bool has_joiner() const noexcept { return joiner_ && !joiner_->word.abandoned(); }
   void set_joiner(detail::agent* waiter) noexcept { joiner_ = waiter; }
 
@@ -114,11 +119,8 @@ class task : public fiber {
   // Sets the stack size in bytes; 0: the runtime's default. Called before the task is published. Throws
   // std::invalid_argument, and std::system_error if the system refuses the first stack of this size.
   void want_stack(std::size_t size);
-  // The same as a power of two.
+  // The wanted size as a power of two; 0: the runtime's default.
   [[nodiscard]] std::uint8_t stack_bits() const noexcept { return stack_bits_; }
-  [[nodiscard]] std::size_t wanted_stack() const noexcept {
-    return stack_bits_ == 0 ? 0 : std::size_t{1} << stack_bits_;
-  }
   [[nodiscard]] runtime_state& home() const noexcept { return task_pool::home_of(this); }
   // Runs the task on the caller's stack. At the return it may be freed. Returns the caller's present worker.
   scheduler* run_here() noexcept { return operations_.run(*this); }
@@ -180,7 +182,8 @@ class task : public fiber {
   [[nodiscard]] std::atomic_ref<task_ownership> ownership() noexcept {
     return std::atomic_ref<task_ownership>(ownership_);
   }
-  scheduler* finish_slow() noexcept;
+  void release_slow() noexcept;
+  scheduler* finish_slow(scheduler* here) noexcept;
   [[nodiscard]] bool is_detached() noexcept;
   void note_something_left() noexcept { something_left_.store(true, std::memory_order_relaxed); }  // published by B
   [[nodiscard]] bool holds_locks() noexcept { return agent().held_locks != 0; }
@@ -195,9 +198,9 @@ class task : public fiber {
   std::uint8_t stack_bits_ = 0;  // the wanted stack's size as a power of two; 0: the runtime's default
   task_ownership ownership_ = task_ownership::handle;
   std::atomic<bool> something_left_;
-  bool expired_ = false;             // the fiber's deadline had passed when `failure` was kept
-  spin_lock lock_;                   // guards the rest, and rare_state_ and ownership_ as they are set
-  bool done_ = false;                // the fiber has ended
+  bool expired_ = false;  // the fiber's deadline had passed when `failure` was kept
+  spin_lock lock_;        // guards the rest, and rare_state_ and ownership_ as they are set
+  std::atomic<bool> done_{false};
   bool failure_taken_ = false;       // `failure` was rethrown, or will be: it is not reported
   detail::agent* joiner_ = nullptr;  // waits for the end; null again once its wait was claimed
 };

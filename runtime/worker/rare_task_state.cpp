@@ -123,7 +123,7 @@ std::stop_token task::get_stop_token() {
     const std::lock_guard lock(lock_);
     if (!mine.stop.stop_possible()) {
       mine.stop = source;
-      if (!done_) relay_stops(mine, source);  // later the runtime may be destroyed
+      if (!has_ended()) relay_stops(mine, source);  // later the runtime may be destroyed
     }
     source = mine.stop;
   }

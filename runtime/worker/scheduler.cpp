@@ -28,13 +28,6 @@ scheduler::scheduler(runtime_state& home, std::size_t index) noexcept
 
 // ---- switching ----
 
-// A fiber that wants a stack of another size than the default gets it from the pool of that size, without a cache.
-stack_pool& scheduler::pool_for(const job& runnable) const noexcept {
-  if (!fiber::is_fiber(runnable)) return home_.stacks;
-  const std::size_t wanted = static_cast<const task&>(runnable).wanted_stack();
-  return wanted == 0 ? home_.stacks : stack_pool::of_size(wanted);
-}
-
 // `next` runs from now on, or a job if that is null. The mark comes before the read of the requests, so an inspection
 // either sees the fiber running or is waited for. The count of dispatches is how thieves and the monitor see that this
 // worker is not stuck.
@@ -103,12 +96,16 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
   return fresh.stack_bits() == stack_bits && fresh.state.start();
 }
 
-// The rare case is out of line, so that no switch prepares for it.
-[[gnu::always_inline]] inline stack* scheduler::take_stack(stack_pool& pool) noexcept {
-  stack* const kept = stacks_.take_kept(pool);
-  return kept ? kept : take_stack_slow(pool);
+// A fiber that wants a stack of another size than the default gets it from the pool of that size, without a cache. The
+// rare cases are out of line, so that no switch prepares for them.
+[[gnu::always_inline]] inline stack* scheduler::take_stack(const job& first) noexcept {
+  const std::uint8_t bits = fiber::is_fiber(first) ? static_cast<const task&>(first).stack_bits() : 0;
+  stack* const kept = bits == 0 ? stacks_.take_kept() : nullptr;
+  return kept ? kept : take_stack_slow(bits);
 }
-[[gnu::noinline, gnu::cold]] stack* scheduler::take_stack_slow(stack_pool& pool) noexcept { return stacks_.take(pool); }
+[[gnu::noinline, gnu::cold]] stack* scheduler::take_stack_slow(std::uint8_t bits) noexcept {
+  return bits == 0 ? stacks_.take() : stack_pool::of_size(std::size_t{1} << bits).take();
+}
 
 // Leaves `from` for `next`, or for the main stack if that is null. The caller has put into switch_.left what the
 // successor must do about `from`. Inlined into each caller, because the switch saves only the registers that the caller
@@ -118,14 +115,11 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
 [[gnu::always_inline]] inline switch_thread* scheduler::leave(context& from, job* next, departure departure) noexcept {
   perturb();
   switch_thread* arrived = nullptr;
-  if (next && fiber::is_fiber(*next) && static_cast<task*>(next)->state.phase() != fiber_phase::fresh) {
+  if (next && fiber::is_fiber(*next) && static_cast<task*>(next)->state.resume()) {
     task& resumed = *static_cast<task*>(next);
-    if (!resumed.state.resume())
-      panic("fiber #%llu was resumed while %s", static_cast<unsigned long long>(resumed.id),
-            to_string(resumed.state.phase()));
     begin_quantum(&resumed);
     arrived = &switch_context(from, resumed.saved, *this, departure);
-  } else if (stack* fresh = nullptr; next && (fresh = take_stack(pool_for(*next)))) {
+  } else if (stack* fresh = nullptr; next && (fresh = take_stack(*next))) {
     switch_.launching = next;
     switch_.launch_stack = fresh;
     arrived = &start_context(from, *fresh, stacks_.next_colour(), stack_main, *this, departure);
@@ -183,7 +177,7 @@ void scheduler::complete_switch() noexcept {
       return;
     case departed::ended:
       forget_context(*left.stood_on);
-      stacks_.recycle(*left.stood_on, *left.pool);
+      stacks_.recycle(*left.stood_on);
       return;
     case departed::calling: return;  // seen by run only
   }
@@ -233,7 +227,6 @@ void scheduler::stack_main(switch_thread& thread) {
   auto* here = static_cast<scheduler*>(&thread);
   stack& standing = *here->switch_.launch_stack;
   job* next = here->switch_.launching;
-  stack_pool& pool = here->pool_for(*next);
   if (here->traced()) [[unlikely]]
     here->record_left();
   here->complete_switch();
@@ -261,14 +254,14 @@ void scheduler::stack_main(switch_thread& thread) {
       // The job may have become a fiber, and may have changed its worker since.
       if (task* const became = here->running()) here = became->run_here();
     }
-    here->floating.restore();  // the next fiber on this stack must not inherit the rounding mode
     next = here->next_local();
     if (!next || !start_in_place(*next, stack_bits)) break;
     // No switch: the next fiber starts where the last one has ended.
+    here->floating.restore();  // it must not inherit the rounding mode
     here->counters().starts_in_place.add();
   }
   here->set_running(nullptr);
-  here->switch_.left.ends(standing, pool);
+  here->switch_.left.ends(standing);
   // The successor recycles this stack, so nothing here runs again.
   context unneeded;
   here->leave(unneeded, next, departure::final);

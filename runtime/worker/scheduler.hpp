@@ -190,9 +190,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void begin_quantum(task* next) noexcept;
   void answer_requests() noexcept;
   [[nodiscard]] static bool start_in_place(job& next, std::uint8_t stack_bits) noexcept;
-  stack_pool& pool_for(const job& runnable) const noexcept;
-  inline stack* take_stack(stack_pool& pool) noexcept;
-  stack* take_stack_slow(stack_pool& pool) noexcept;
+  inline stack* take_stack(const job& first) noexcept;
+  stack* take_stack_slow(std::uint8_t bits) noexcept;
   switch_thread* leave_main(context& main, job& next) noexcept;
   static task* fiber_of(switch_thread& on_leave) noexcept;
   switch_thread* make_call(context& main) noexcept;

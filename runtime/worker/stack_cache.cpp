@@ -10,11 +10,14 @@
 namespace ulexite::detail {
 
 // Memcheck reports accesses below the last frame on a stack, until something is pushed there.
-stack_cache::stack_cache(stack_pool& pool) noexcept : pool_(pool), colour_step_(under_valgrind() ? 0 : 1) {}
+stack_cache::stack_cache(stack_pool& pool) noexcept
+    : pool_(pool), size_(pool.stack_size()), colour_step_(under_valgrind() ? 0 : 1) {}
 
-stack* stack_cache::take(stack_pool& pool) noexcept {
-  if (&pool != &pool_) return pool.take();
-  return stacks_ || refill() ? take_kept(pool) : nullptr;
+stack* stack_cache::take() noexcept { return stacks_ || refill() ? take_kept() : nullptr; }
+
+void stack_cache::give(stack& left) noexcept {
+  left.next = nullptr;
+  stack_pool::of_size(left.size()).give(&left);
 }
 
 // If refills follow each other without a return to the pool, the number of waiting fibers grows. So each takes twice as

@@ -16,23 +16,20 @@ class stack_cache {
   stack_cache(const stack_cache&) = delete;
   stack_cache& operator=(const stack_cache&) = delete;
 
-  // A stack of `pool` that is kept here, or null.
-  [[nodiscard, gnu::always_inline]] stack* take_kept(const stack_pool& pool) noexcept {
-    if (&pool != &pool_ || !stacks_) return nullptr;
+  // A stack that is kept here, or null.
+  [[nodiscard, gnu::always_inline]] stack* take_kept() noexcept {
+    if (!stacks_) return nullptr;
     stack* const taken = stacks_;
     stacks_ = taken->next;
     --count_;
     return taken;
   }
-  // A stack of `pool`. Null when the machine refuses the memory.
-  [[nodiscard]] stack* take(stack_pool& pool) noexcept;
-  // Takes back a stack of `pool`. It keeps one of the default size, and returns half of them when it has too many.
-  void recycle(stack& left, stack_pool& pool) noexcept {
-    if (&pool != &pool_ || left.canary) {
-      left.next = nullptr;
-      pool.give(&left);
-      return;
-    }
+  // A stack of the default size. Null when the machine refuses the memory.
+  [[nodiscard]] stack* take() noexcept;
+  // Takes back a stack of any size. It keeps one of the default size, and returns half of them when it has too many.
+  void recycle(stack& left) noexcept {
+    if (left.size() != size_ || left.canary) [[unlikely]]
+      return give(left);
     left.next = stacks_;
     stacks_ = &left;
     if (++count_ > tuning::stacks_kept) give_half_back();
@@ -46,10 +43,12 @@ class stack_cache {
 
  private:
   bool refill() noexcept;
+  static void give(stack& left) noexcept;
   void give_half_back() noexcept;
 
   // The members are used by the worker only. A stack in the list is linked by stack::next.
-  stack_pool& pool_;         // of the default size
+  stack_pool& pool_;
+  const std::size_t size_;   // of the stacks of pool_
   stack* stacks_ = nullptr;  // a list
   unsigned count_ = 0;
   unsigned wanted_ = tuning::stacks_kept / 2;  // at the next refill; doubled by each refill, reset by give_half_back

@@ -8,7 +8,6 @@
 
 namespace ulexite::detail {
 
-class stack_pool;
 class task;
 
 // How the last computation has left, and the duty of its successor. The successor makes it visible to other
@@ -22,12 +21,11 @@ struct departed {
     ended,              // the loop of a stack has nothing to run: the stack can be used again
     calling,            // a fiber wants a function called on the main stack, and continues then
   } what = nothing;
-  task* who = nullptr;         // the fiber that has left
-  spin_lock* held = nullptr;   // waiting: to be released, or null
-  bool prepared = false;       // waiting: see wait_word::commit
-  bool cancellable = false;    // waiting: the same
-  stack* stood_on = nullptr;   // ended: the stack
-  stack_pool* pool = nullptr;  // ended: where it is from
+  task* who = nullptr;        // the fiber that has left
+  spin_lock* held = nullptr;  // waiting: to be released, or null
+  bool prepared = false;      // waiting: see wait_word::commit
+  bool cancellable = false;   // waiting: the same
+  stack* stood_on = nullptr;  // ended: the stack
 
   // Each of these is called on the stack that is about to be left, just before the switch.
   void waits(task& fiber, spin_lock* lock, bool is_prepared, bool is_cancellable) noexcept {
@@ -45,10 +43,9 @@ struct departed {
     what = yielding_to_woken;
     who = &fiber;
   }
-  void ends(stack& left, stack_pool& from) noexcept {
+  void ends(stack& left) noexcept {
     what = ended;
     stood_on = &left;
-    pool = &from;
   }
 };
 

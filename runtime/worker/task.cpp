@@ -198,7 +198,7 @@ scheduler* task::finish() noexcept {
   const bool simple = is_detached() && !something_left_.load(std::memory_order_relaxed) &&  // ordered by B
                       !holds_locks() && !standing->canary && !here->home().fibers.limited();
   task_pool::cache::free_list* const place = simple ? task_pool::place_for(this, here->blocks()) : nullptr;
-  if (!place) return finish_slow();
+  if (!place) return finish_slow(here);
   leave_stack();
   here->counters().ended.add_after_others();
   task_pool::keep(this, *place);  // its destructor has nothing to do
@@ -207,17 +207,21 @@ scheduler* task::finish() noexcept {
 
 // With an owner, the fiber ends under the lock, and the owner destroys the task later. The joiner's wait is claimed
 // under the lock, but it is resumed after that, because then the task may be destroyed at any moment. `early`: the
-// joiner has not left its stack yet, and finds the claim itself.
-scheduler* task::finish_slow() noexcept {
+// joiner has not left its stack yet, and finds the claim itself. `here`: the calling worker, if it is one of the task's
+// runtime.
+scheduler* task::finish_slow(scheduler* here) noexcept {
   // The destructors of these values are the user's, and may wait. So the worker is looked up after them.
-  clear_locals();  // the locals that the end of the closure has made
-  if (holds_locks()) fail_for_locks();
+  if (rare_state_.load(std::memory_order_acquire)) [[unlikely]] {  // A
+    clear_locals_slow();                                           // the locals that the end of the closure has made
+    here = worker_of(home());
+  }
+  if (holds_locks()) [[unlikely]]
+    fail_for_locks();
   if (ownership().load(std::memory_order_relaxed) != task_ownership::none) {  // its own, if it is that
-    scheduler* const here = worker_of(home());
     lock_.lock();
     if (ownership().load(std::memory_order_relaxed) != task_ownership::released) {  // lock_ held
       leave_runtime(here);
-      done_ = true;
+      done_.store(true, std::memory_order_release);  // C
       // The joiner is resumed by this fiber's worker, and so runs next there.
       detail::agent* joiner = nullptr;
       if (const auto claimed = joiner_ ? joiner_->word.claim(wake_reason::notified) : claim_result::lost;
@@ -226,7 +230,7 @@ scheduler* task::finish_slow() noexcept {
         if (claimed == claim_result::early) joiner = nullptr;
       }
       lock_.unlock();  // the owner may destroy it now
-      if (joiner) resume(*joiner);
+      if (joiner) resume(*joiner, here);
       return here;
     }
     lock_.unlock();
@@ -234,12 +238,23 @@ scheduler* task::finish_slow() noexcept {
   return destroy();
 }
 
+// The fast path: the fiber has ended, and leaves only its block, which a worker of its runtime keeps.
+void task::release() noexcept {
+  if (has_ended() && !something_left_.load(std::memory_order_relaxed) && lock_.is_free()) [[likely]] {  // ordered by C
+    scheduler* const here = inlined_execution().scheduler;
+    if (here && here->home().tasks.get() == &task_pool::of(this))
+      if (task_pool::cache::free_list* const place = task_pool::place_for(this, here->blocks()))
+        return task_pool::keep(this, *place);  // its destructor has nothing to do
+  }
+  release_slow();
+}
+
 // The lock decides which of the two is last: the fiber reads the ownership, and the owner reads done_, each under it.
 // The fast path of finish() reads the ownership without the lock, and therefore asks whether the lock is free.
-void task::release() noexcept {
+void task::release_slow() noexcept {
   lock_.lock();
   ownership().store(task_ownership::released, std::memory_order_release);  // B
-  const bool last = done_;
+  const bool last = done_.load(std::memory_order_relaxed);                 // lock_ held
   lock_.unlock();
   if (last) destroy();
 }
@@ -255,7 +270,7 @@ scheduler* task::destroy() noexcept {
   scheduler* here = inlined_execution().scheduler;
   if (here && here->home().tasks.get() != &task_pool::of(this)) here = nullptr;
   // False if the fiber has ended under the lock before (finish_slow), and its owner destroys the task now.
-  if (!done_) leave_runtime(here);
+  if (!done_.load(std::memory_order_relaxed)) leave_runtime(here);  // its own, or ordered by lock_
   const bool keeps_address = holds_locks();  // the pool checks too, but a worker's cache does not
   const bool kept = agent().kept;
   this->~task();
@@ -268,6 +283,7 @@ scheduler* task::destroy() noexcept {
 // by its address.
 [[gnu::cold]] void task::fail_for_locks() noexcept {
   if (failure) return;
+  note_something_left();
   try {
     throw usage_error("a fiber ended while it held " + std::to_string(agent().held_locks) +
                       " lock(s) of mutex or shared_mutex, which stay locked");
@@ -288,17 +304,17 @@ void task::abandon() noexcept {
     stack_pool::keep(*standing, saved);
   }
   failure = std::make_exception_ptr(operation_cancelled());
+  note_something_left();
   // So that the failure counts as a cancellation, and is not reported.
   agent().word.request_stop();
   closure_returned();
   forget_stop_callbacks();
-  finish_slow();
+  finish_slow(worker_of(home()));
 }
 
 // A fiber that waits for its own end would wait for ever. In block_in_place it is a plain thread, so it is asked there.
-void task::check_joiner() const {
+void task::check_joiner(detail::agent& self) const {
   if (has_joiner()) throw usage_error("join_handle: two wait for the end of one fiber");
-  detail::agent& self = this_agent();
   check_may_wait(self, wait_kind::join);
   if (self.kind == agent_kind::thread && static_cast<const thread_agent&>(self).handed_off_fiber == this)
     throw usage_error("join_handle: a fiber waits in block_in_place for its own end");
@@ -307,30 +323,25 @@ void task::check_joiner() const {
 // The joiner is entered under the lock, and suspends with the lock held, so the fiber cannot end in between. After a
 // deadline or a stop, the joiner removes its entry. If the fiber has ended before that, the result is "ended".
 bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
-  detail::agent& self = this_agent();
+  if (done()) return true;
+  const caller self = inlined_caller();
   {
     std::unique_lock lock(lock_);
-    if (done_) {
-      lock.unlock();
-      const yield_point at_exit;
-      return true;
-    }
-    check_joiner();
-    joiner_ = &self;
+    if (has_ended()) return true;
+    check_joiner(*self.agent);
+    joiner_ = self.agent;
     lock.release();
   }
   if (suspend(self, lock_, waiting_for(wait_kind::join, this, cancellable), deadline) == wake_reason::notified)
     return true;
   const std::lock_guard lock(lock_);
   joiner_ = nullptr;
-  return done_;
+  return has_ended();
 }
 
-// Under the lock, because after `true` the holder of the handle reads the result without it.
 bool task::done() noexcept {
   const yield_point at_exit;
-  const std::lock_guard lock(lock_);
-  return done_;
+  return has_ended();
 }
 
 // Keeps the exception for the handle. It is not kept if it was taken already and there is no owner. Its taker may
