@@ -1,4 +1,5 @@
 """ulexite_check_tls lets a build fail when a target keeps a thread's address over a wait, and lets the cured one pass."""
+import shutil
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ def run(*command):
     return subprocess.run([cmake, *command], capture_output=True, text=True)
 
 
+shutil.rmtree(folder, ignore_errors=True)  # of an earlier run: nothing would be built, and nothing checked
 made = run("-S", project, "-B", folder, "-G", "Ninja", f"-DCHECK_TLS={function}", f"-DCMAKE_CXX_COMPILER={compiler}")
 assert made.returncode == 0, made.stdout + made.stderr
 cured = run("--build", folder, "--target", "cured")
