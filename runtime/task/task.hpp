@@ -183,7 +183,7 @@ class task : public fiber {
     return std::atomic_ref<task_ownership>(ownership_);
   }
   void release_slow() noexcept;
-  scheduler* finish_slow(scheduler* here) noexcept;
+  scheduler* finish_slow() noexcept;
   [[nodiscard]] bool is_detached() noexcept;
   void note_something_left() noexcept { something_left_.store(true, std::memory_order_relaxed); }  // published by B
   [[nodiscard]] bool holds_locks() noexcept { return agent().held_locks != 0; }

@@ -48,7 +48,7 @@ class stack_cache {
 
   // The members are used by the worker only. A stack in the list is linked by stack::next.
   stack_pool& pool_;
-  const std::size_t size_;   // of the stacks of pool_
+  const std::size_t size_;   // of its stacks; a copy, because other threads write to the pool's cache line
   stack* stacks_ = nullptr;  // a list
   unsigned count_ = 0;
   unsigned wanted_ = tuning::stacks_kept / 2;  // at the next refill; doubled by each refill, reset by give_half_back

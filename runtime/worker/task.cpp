@@ -25,6 +25,12 @@ scheduler* worker_of(const runtime_state& home) noexcept {
   return here && &here->home() == &home ? here : nullptr;
 }
 
+// The same for the runtime whose pool the block of `room` is from. It may have been destroyed; the pool exists.
+scheduler* worker_of_pool(const void* room) noexcept {
+  scheduler* const here = inlined_execution().scheduler;
+  return here && here->home().tasks.get() == &task_pool::of(room) ? here : nullptr;
+}
+
 // A million fibers are a million of these: with a detached fiber's agent and eight bytes of closure, two cache lines.
 #if !ULEXITE_ASAN && !ULEXITE_TSAN && !defined(ULEXITE_DEBUG_MIGRATE)
 static_assert(sizeof(agent) + sizeof(task) + 8 <= 2 * task_pool::granule);
@@ -198,7 +204,7 @@ scheduler* task::finish() noexcept {
   const bool simple = is_detached() && !something_left_.load(std::memory_order_relaxed) &&  // ordered by B
                       !holds_locks() && !standing->canary && !here->home().fibers.limited();
   task_pool::cache::free_list* const place = simple ? task_pool::place_for(this, here->blocks()) : nullptr;
-  if (!place) return finish_slow(here);
+  if (!place) return finish_slow();
   leave_stack();
   here->counters().ended.add_after_others();
   task_pool::keep(this, *place);  // its destructor has nothing to do
@@ -207,17 +213,13 @@ scheduler* task::finish() noexcept {
 
 // With an owner, the fiber ends under the lock, and the owner destroys the task later. The joiner's wait is claimed
 // under the lock, but it is resumed after that, because then the task may be destroyed at any moment. `early`: the
-// joiner has not left its stack yet, and finds the claim itself. `here`: the calling worker, if it is one of the task's
-// runtime.
-scheduler* task::finish_slow(scheduler* here) noexcept {
+// joiner has not left its stack yet, and finds the claim itself.
+scheduler* task::finish_slow() noexcept {
   // The destructors of these values are the user's, and may wait. So the worker is looked up after them.
-  if (rare_state_.load(std::memory_order_acquire)) [[unlikely]] {  // A
-    clear_locals_slow();                                           // the locals that the end of the closure has made
-    here = worker_of(home());
-  }
-  if (holds_locks()) [[unlikely]]
-    fail_for_locks();
+  clear_locals();  // the locals that the end of the closure has made
+  if (holds_locks()) fail_for_locks();
   if (ownership().load(std::memory_order_relaxed) != task_ownership::none) {  // its own, if it is that
+    scheduler* const here = worker_of(home());
     lock_.lock();
     if (ownership().load(std::memory_order_relaxed) != task_ownership::released) {  // lock_ held
       leave_runtime(here);
@@ -241,10 +243,9 @@ scheduler* task::finish_slow(scheduler* here) noexcept {
 // The fast path: the fiber has ended, and leaves only its block, which a worker of its runtime keeps.
 void task::release() noexcept {
   if (has_ended() && !something_left_.load(std::memory_order_relaxed) && lock_.is_free()) [[likely]] {  // ordered by C
-    scheduler* const here = inlined_execution().scheduler;
-    if (here && here->home().tasks.get() == &task_pool::of(this))
-      if (task_pool::cache::free_list* const place = task_pool::place_for(this, here->blocks()))
-        return task_pool::keep(this, *place);  // its destructor has nothing to do
+    scheduler* const here = worker_of_pool(this);
+    if (task_pool::cache::free_list* const place = here ? task_pool::place_for(this, here->blocks()) : nullptr)
+      return task_pool::keep(this, *place);  // its destructor has nothing to do
   }
   release_slow();
 }
@@ -260,15 +261,13 @@ void task::release_slow() noexcept {
 }
 
 // The remaining objects of the user are destroyed first. That may wait, and so continue on another worker; a fiber that
-// destroys itself is still a fiber until then. If an owner destroys the task, its runtime may have been destroyed; only
-// the pool certainly exists. Returns the calling worker, if it is one of the task's runtime.
+// destroys itself is still a fiber until then. Returns the calling worker, if it is one of the task's runtime.
 scheduler* task::destroy() noexcept {
   report_failure();
   failure = nullptr;
   drop_result();
   clear_locals();  // the locals that the lines above have made
-  scheduler* here = inlined_execution().scheduler;
-  if (here && here->home().tasks.get() != &task_pool::of(this)) here = nullptr;
+  scheduler* const here = worker_of_pool(this);
   // False if the fiber has ended under the lock before (finish_slow), and its owner destroys the task now.
   if (!done_.load(std::memory_order_relaxed)) leave_runtime(here);  // its own, or ordered by lock_
   const bool keeps_address = holds_locks();  // the pool checks too, but a worker's cache does not
@@ -309,7 +308,7 @@ void task::abandon() noexcept {
   agent().word.request_stop();
   closure_returned();
   forget_stop_callbacks();
-  finish_slow(worker_of(home()));
+  finish_slow();
 }
 
 // A fiber that waits for its own end would wait for ever. In block_in_place it is a plain thread, so it is asked there.
@@ -323,7 +322,10 @@ void task::check_joiner(detail::agent& self) const {
 // The joiner is entered under the lock, and suspends with the lock held, so the fiber cannot end in between. After a
 // deadline or a stop, the joiner removes its entry. If the fiber has ended before that, the result is "ended".
 bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
-  if (done()) return true;
+  if (has_ended()) {
+    const yield_point at_exit;
+    return true;
+  }
   const caller self = inlined_caller();
   {
     std::unique_lock lock(lock_);

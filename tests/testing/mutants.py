@@ -7,6 +7,7 @@ which schedule. Ends with status 1 if a defect was not found, or its text is no 
 """
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -131,8 +132,12 @@ def judge(program):
 def main():
     wanted = sys.argv[1:]
     COPY.mkdir(parents=True, exist_ok=True)
-    run("bash", "-c", "find . -mindepth 1 -maxdepth 1 ! -name build -exec rm -r {} + &&"
-        f" git -C '{ROOT}' ls-files -z | tar -cC '{ROOT}' --null -T - | tar -x", cwd=COPY)  # with their times, for ninja
+    for old in COPY.iterdir():
+        if old.is_dir() and old.name != "build":
+            shutil.rmtree(old)
+    for name in filter(None, run("git", "-C", str(ROOT), "ls-files", "-z").stdout.split("\0")):
+        (COPY / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, COPY / name)  # with its time, for ninja
     run("cmake", "--preset", "dev", "-DULEXITE_WERROR=OFF", cwd=COPY)
     missed = 0
     for name, file, text, instead, program in MUTANTS:
