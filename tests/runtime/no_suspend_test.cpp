@@ -18,6 +18,7 @@
 #include <ulexite/sync/shared_mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
+#include <atomic>
 #include <thread>
 
 namespace {
@@ -101,8 +102,8 @@ TEST_P(NoSuspend, WhatNeedNotWaitGoesOn) {
   run([&] {
     channel<int> box(1);
     mutex free;
-    int others = 0;
-    spawn([&] { ++others; }).detach();
+    std::atomic<int> others = 0;
+    auto other = spawn([&] { ++others; });
     const int before = others;
     {
       const no_suspend stays;
@@ -115,7 +116,8 @@ TEST_P(NoSuspend, WhatNeedNotWaitGoesOn) {
       EXPECT_NE(this_fiber::id(), 0U);
       EXPECT_EQ(spawn([] { return 1; }).joinable(), true);
     }
-    this_fiber::yield();
+    other.get();
+    EXPECT_EQ(others, 1);
   });
 }
 
