@@ -33,7 +33,7 @@ job* scheduler::attend(job* chosen, bool& stopping) noexcept {
   }
   if (!home_.attention.wants(attention::surplus) || has_pins() || !home_.parker.retire_if_surplus(*this)) return chosen;
   // It no longer counts as a worker, so it keeps no work and no stacks.
-  if (chosen) home_.inject(*chosen, turn::woken);
+  if (chosen) home_.inject(*chosen, fiber::is_fiber(*chosen) ? turn::woken : turn::ordinary);
   empty_queues();
   give_stacks_back();
   // For the monitor and for reports, a worker on the bench is like a parked one.

@@ -82,7 +82,7 @@ void scheduler::enqueue_job(job& job) noexcept {
   notify_others_after_publishing();
 }
 
-// Jobs have their own deque, because a stale hint of the ring is read as a fiber (prefetch_ring).
+// Jobs have their own deque, because a stale hint of another deque is read as a fiber (run_queues::prefetch).
 void scheduler::push_job(job& job) noexcept {
   if (!queues_.push_job(job)) home_.injected.push(job);
 }

@@ -4,7 +4,7 @@
 //
 // State
 //   ring_    a deque, see deque.hpp: fibers that were spawned, have yielded, or were displaced from the slot.
-//   woken_   a deque: fibers that the event loop or another thread has woken.
+//   woken_   a deque: fibers that the event loop or another thread has woken. Fibers only, as ring_.
 //   jobs_    a deque: jobs.
 //   slot_    the fiber that this worker runs next, because it woke that one last. Raided by a thief on its last try and
 //            by the monitor, see next_slot.hpp.
@@ -129,8 +129,8 @@ class alignas(cache_line) run_queues {
 
   // With a thousand fibers that take turns, a dispatch waits for their memory to arrive in the first cache. So this
   // fetches the block of the fiber after the next ahead. It also fetches the top of the next fiber's stack, because
-  // that fiber's block is here already. The ring holds fibers only, and their blocks are never unmapped, so a stale
-  // pointer does no harm.
+  // that fiber's block is here already. ring_ and woken_ hold fibers only, and their blocks are never unmapped, so a
+  // stale pointer does no harm.
   static constexpr auto prefetch = []([[maybe_unused]] const job& next, [[maybe_unused]] const job& after_next) {
 #if !ULEXITE_TSAN && !ULEXITE_ASAN  // which report a read through a stale pointer as an error
     __builtin_prefetch(&after_next);
