@@ -19,6 +19,14 @@ namespace {
 
 std::error_code closed_error() noexcept { return std::make_error_code(std::errc::bad_file_descriptor); }
 
+// The reason why an operation must not begin, if any.
+std::error_code refusal(const agent& self, std::int64_t deadline) noexcept {
+  if (may_have_to_stop(self)) [[unlikely]]
+    if (const std::error_code cause = stop_cause(self)) return cause;
+  if (deadline != no_deadline && deadline <= now_ns()) return std::make_error_code(std::errc::timed_out);
+  return {};
+}
+
 }  // namespace
 
 const direction socket::read_side = direction::read;
@@ -52,8 +60,9 @@ agent*& socket::user_of(direction towards) noexcept {
 // Lock held.
 bool socket::in_use() noexcept { return user_of(read_side) || user_of(write_side); }
 
-bool socket::enter(direction towards, std::error_code& error) {
-  error.clear();
+bool socket::enter(direction towards, std::int64_t deadline, std::error_code& error) {
+  agent& self = this_agent();
+  error = refusal(self, deadline);
   const std::lock_guard lock(lock_);
   if (closed_) {
     error = closed_error();
@@ -65,7 +74,8 @@ bool socket::enter(direction towards, std::error_code& error) {
     const std::string with = peer_.port() == 0 ? "" : " (connected with " + peer_.str() + ")";
     throw usage_error("fd " + std::to_string(fd_) + with + " is being " + what + " already: one at a time");
   }
-  user = &this_agent();
+  if (error) return false;
+  user = &self;
   return true;
 }
 
@@ -163,13 +173,6 @@ net::endpoint socket::peer() const noexcept {
 
 // ---- waiting ----
 
-// The reason why an operation must not begin, if any.
-std::error_code socket::refusal(std::int64_t deadline) noexcept {
-  if (const std::error_code cause = stop_cause(this_agent())) return cause;
-  if (deadline != no_deadline && deadline <= now_ns()) return std::make_error_code(std::errc::timed_out);
-  return {};
-}
-
 // The error with which a failed system call ends the operation. None: try again. After a close it is always
 // bad_file_descriptor, because the shutdown of close may cause other errors.
 std::error_code socket::after_failure(int number, direction towards, std::int64_t deadline) noexcept {
@@ -185,7 +188,7 @@ std::error_code socket::wait(direction towards, std::int64_t deadline) noexcept 
   if (const auto error = register_in(here->loop)) return error;
   if (loop_ != here->loop) return wait_as_guest(towards, deadline);
   side waited_for(*this, towards);
-  return wait_for_edge(waited_for, fd(), towards, deadline);
+  return wait_for_edge(waited_for, fd_, towards, deadline);
 }
 
 std::error_code socket::wait_as_guest(direction towards, std::int64_t deadline) noexcept {

@@ -122,8 +122,8 @@ class socket {
   // One user inside the socket, as a scope.
   class user {
    public:
-    user(socket& used, direction towards, std::error_code& error)
-        : socket_(used), towards_(towards), inside_(used.enter(towards, error)) {}
+    user(socket& used, direction towards, std::int64_t deadline, std::error_code& error)
+        : socket_(used), towards_(towards), inside_(used.enter(towards, deadline, error)) {}
     ~user() {
       if (inside_) socket_.leave(towards_);
     }
@@ -142,8 +142,7 @@ class socket {
 
   template <class Call>
   std::size_t perform_inside(direction towards, std::int64_t deadline, std::error_code& error, Call& call) {
-    const user inside(*this, towards, error);
-    if (!error) error = refusal(deadline);
+    const user inside(*this, towards, deadline, error);
     while (!error) {
       const ssize_t done = call(fd_);
       if (done >= 0) return static_cast<std::size_t>(done);
@@ -156,9 +155,8 @@ class socket {
   bool close(bool at_once, int* kept) noexcept;
   [[nodiscard]] agent*& user_of(direction towards) noexcept;
   [[nodiscard]] bool in_use() noexcept;
-  bool enter(direction towards, std::error_code& error);
+  bool enter(direction towards, std::int64_t deadline, std::error_code& error);
   void leave(direction towards) noexcept;
-  [[nodiscard]] static std::error_code refusal(std::int64_t deadline) noexcept;
   std::error_code after_failure(int number, direction towards, std::int64_t deadline) noexcept;
   std::error_code wait(direction towards, std::int64_t deadline) noexcept;
   std::error_code wait_as_guest(direction towards, std::int64_t deadline) noexcept;
