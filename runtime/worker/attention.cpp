@@ -32,7 +32,7 @@ job* scheduler::attend(job* chosen, bool& stopping) noexcept {
     return nullptr;
   }
   if (!home_.attention.wants(attention::surplus) || has_pins() || !home_.parker.retire_if_surplus(*this)) return chosen;
-  // It no longer counts as a worker, so it keeps no work and no stacks.
+  // It no longer counts as a worker, so it keeps no work and no stacks. Only fibers count as woken (run_queues.hpp).
   if (chosen) home_.inject(*chosen, fiber::is_fiber(*chosen) ? turn::woken : turn::ordinary);
   empty_queues();
   give_stacks_back();

@@ -69,7 +69,7 @@ class alignas(cache_line) run_queues {
   // The next of the deques, or null.
   [[nodiscard, gnu::always_inline]] job* next_in_line() noexcept {
     slot_streak_ = 0;
-    return sides_empty_ ? pop_ring() : next_by_turns();
+    return sides_empty_ ? pop_fibers(ring_) : next_by_turns();
   }
 
   // Empties slot and deques: calls take(job&, turn) for each, in the order slot, ring, woken, jobs.
@@ -121,7 +121,8 @@ class alignas(cache_line) run_queues {
   using run_deque = deque<job, tuning::ring_size, deque_order::first_in_first_out>;
 
   job* next_by_turns() noexcept;
-  [[nodiscard, gnu::always_inline]] job* pop_ring() noexcept { return pop(ring_, prefetch); }
+  // Of a deque that holds fibers only.
+  [[nodiscard, gnu::always_inline]] job* pop_fibers(run_deque& from) noexcept { return pop(from, prefetch); }
   template <class... Ahead>
   [[nodiscard]] job* pop(run_deque& from, Ahead... ahead) noexcept {
     return alone_ ? from.pop_top_alone(ahead...) : from.pop_top(ahead...);
