@@ -25,8 +25,8 @@ void refuse_nul(std::string_view text) {
 }
 
 template <class Address>
-const Address& as(const sockaddr_storage& storage) noexcept {
-  return reinterpret_cast<const Address&>(storage);
+const Address& as(const endpoint& whole) noexcept {
+  return reinterpret_cast<const Address&>(*whole.data());
 }
 
 std::uint16_t parse_port(std::string_view text, std::string_view port) {
@@ -98,11 +98,11 @@ endpoint parse_v6(std::string_view text) {
 }
 
 // The bytes of sun_path that count: without the final NUL of a path, with the first one of an abstract name.
-std::string_view local_name(const sockaddr_storage& storage, socklen_t size) noexcept {
+std::string_view local_name(const endpoint& whole) noexcept {
   constexpr std::size_t start = offsetof(sockaddr_un, sun_path);
-  if (size <= start) return {};
-  const char* const name = as<sockaddr_un>(storage).sun_path;
-  const std::size_t length = size - start;
+  if (whole.size() <= start) return {};
+  const char* const name = as<sockaddr_un>(whole).sun_path;
+  const std::size_t length = whole.size() - start;
   return {name, name[0] == '\0' ? length : strnlen(name, length)};
 }
 
@@ -141,13 +141,20 @@ endpoint endpoint::from(const sockaddr* address, socklen_t size) {
   if (!known)
     throw std::invalid_argument("a socket address of family " + std::to_string(family) + " and " +
                                 std::to_string(size) + " bytes is no endpoint");
-  std::memcpy(&made.storage_, address, size);
+  if (family != AF_UNIX) size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  void* into = &made.short_;
+  if (size > sizeof made.short_) {
+    const auto path = std::make_shared<sockaddr_un>();
+    made.long_ = path;
+    into = path.get();
+  }
+  std::memcpy(into, address, size);
   made.size_ = size;
   return made;
 }
 
 address_family endpoint::family() const noexcept {
-  switch (size_ == 0 ? AF_UNSPEC : storage_.ss_family) {
+  switch (size_ == 0 ? AF_UNSPEC : data()->sa_family) {
     case AF_INET: return address_family::ipv4;
     case AF_INET6: return address_family::ipv6;
     case AF_UNIX: return address_family::local;
@@ -157,15 +164,15 @@ address_family endpoint::family() const noexcept {
 
 std::uint16_t endpoint::port() const noexcept {
   switch (family()) {
-    case address_family::ipv4: return ntohs(as<sockaddr_in>(storage_).sin_port);
-    case address_family::ipv6: return ntohs(as<sockaddr_in6>(storage_).sin6_port);
+    case address_family::ipv4: return ntohs(as<sockaddr_in>(*this).sin_port);
+    case address_family::ipv6: return ntohs(as<sockaddr_in6>(*this).sin6_port);
     default: return 0;
   }
 }
 
 std::string_view endpoint::path() const noexcept {
   if (family() != address_family::local) return {};
-  const std::string_view name = local_name(storage_, size_);
+  const std::string_view name = local_name(*this);
   return name.starts_with('\0') ? std::string_view{} : name;
 }
 
@@ -173,15 +180,15 @@ std::string endpoint::str() const {
   switch (family()) {
     case address_family::none: return "";
     case address_family::ipv4:
-      return to_text(AF_INET, &as<sockaddr_in>(storage_).sin_addr) + ":" + std::to_string(port());
+      return to_text(AF_INET, &as<sockaddr_in>(*this).sin_addr) + ":" + std::to_string(port());
     case address_family::ipv6: {
-      const auto& v6 = as<sockaddr_in6>(storage_);
+      const auto& v6 = as<sockaddr_in6>(*this);
       const std::string scope = v6.sin6_scope_id == 0 ? "" : "%" + std::to_string(v6.sin6_scope_id);
       return "[" + to_text(AF_INET6, &v6.sin6_addr) + scope + "]:" + std::to_string(port());
     }
     case address_family::local: break;
   }
-  std::string name(local_name(storage_, size_));
+  std::string name(local_name(*this));
   if (name.starts_with('\0')) name[0] = '@';
   return "unix:" + name;
 }
@@ -191,12 +198,12 @@ bool operator==(const endpoint& a, const endpoint& b) noexcept {
   switch (a.family()) {
     case address_family::none: return true;
     case address_family::ipv4:
-      return as<sockaddr_in>(a.storage_).sin_addr.s_addr == as<sockaddr_in>(b.storage_).sin_addr.s_addr;
+      return as<sockaddr_in>(a).sin_addr.s_addr == as<sockaddr_in>(b).sin_addr.s_addr;
     case address_family::ipv6: {
-      const auto &left = as<sockaddr_in6>(a.storage_), &right = as<sockaddr_in6>(b.storage_);
+      const auto &left = as<sockaddr_in6>(a), &right = as<sockaddr_in6>(b);
       return left.sin6_scope_id == right.sin6_scope_id && IN6_ARE_ADDR_EQUAL(&left.sin6_addr, &right.sin6_addr);
     }
-    case address_family::local: return local_name(a.storage_, a.size_) == local_name(b.storage_, b.size_);
+    case address_family::local: return local_name(a) == local_name(b);
   }
   return false;
 }

@@ -2,11 +2,15 @@
 
 #include <ulexite/base/standard.hpp>
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+
+struct sockaddr_un;
 
 namespace ulexite::net {
 
@@ -23,6 +27,9 @@ class endpoint {
  public:
   // Nowhere: family none.
   endpoint() noexcept = default;
+  // Never throw, and never change `other`.
+  endpoint(const endpoint& other) noexcept = default;
+  endpoint& operator=(const endpoint& other) noexcept = default;
 
   // Parses "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/path", or "unix:@name" for an abstract one. Takes
   // numbers only: for names there is resolve. Never blocks. Throws std::invalid_argument that names the text and the
@@ -35,7 +42,8 @@ class endpoint {
   // The path of a Unix socket; a leading '@' makes it abstract. Throws like parse, when it is empty or too long.
   [[nodiscard]] static endpoint local(std::string_view path);
 
-  // From an address of a system call. Throws std::invalid_argument for another family or a wrong length.
+  // From an address of a system call. Throws std::invalid_argument for another family or a wrong length, std::bad_alloc
+  // for a path that needs memory.
   [[nodiscard]] static endpoint from(const sockaddr* address, socklen_t size);
 
   // The kind of the endpoint.
@@ -48,7 +56,9 @@ class endpoint {
   [[nodiscard]] std::string_view path() const noexcept;
 
   // The address for system calls.
-  [[nodiscard]] const sockaddr* data() const noexcept { return reinterpret_cast<const sockaddr*>(&storage_); }
+  [[nodiscard]] const sockaddr* data() const noexcept {
+    return long_ ? reinterpret_cast<const sockaddr*>(long_.get()) : reinterpret_cast<const sockaddr*>(&short_);
+  }
   // The length of data(), for system calls.
   [[nodiscard]] socklen_t size() const noexcept { return size_; }
 
@@ -56,8 +66,10 @@ class endpoint {
   friend bool operator==(const endpoint& a, const endpoint& b) noexcept;
 
  private:
-  sockaddr_storage storage_{};
+  // Every socket keeps its peer's endpoint, so a path, which is long and rare, has its own memory.
+  sockaddr_in6 short_{};  // an address of any family, if it has room here
   socklen_t size_ = 0;
+  std::shared_ptr<const sockaddr_un> long_;  // any other; shared by the copies
 };
 
 }  // namespace ulexite::net

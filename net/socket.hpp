@@ -170,12 +170,12 @@ class socket {
   const bool plain_tcp_;
   std::uint8_t foreign_waiters_ = 0;  // users that wait without the source
   int fd_;
-  net::endpoint peer_;
   agent* users_[2]{};  // by direction
   fd_source* source_ = nullptr;
   std::shared_ptr<event_loop> loop_;  // of source_; set once
   receive_state received_;
   std::atomic<std::int64_t> expiry_[2]{no_deadline, no_deadline};  // by direction
+  net::endpoint peer_;
 };
 
 }  // namespace ulexite::detail

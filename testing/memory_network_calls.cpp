@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -20,6 +21,8 @@ int read_endpoint(const sockaddr* from, socklen_t size, net::endpoint& into) noe
   return 0;
 } catch (const std::invalid_argument&) {
   return -EINVAL;
+} catch (const std::bad_alloc&) {
+  return -ENOMEM;
 }
 
 int write_endpoint(const net::endpoint& from, sockaddr* into, socklen_t* size) noexcept {

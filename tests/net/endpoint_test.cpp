@@ -7,8 +7,10 @@
 #include <sys/un.h>
 
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace ulexite::net {
 namespace {
@@ -133,6 +135,30 @@ TEST(Endpoint, ANulIsRefusedAnywhere) {
 TEST(Endpoint, LongestPathFits) {
   const std::string text = "unix:" + std::string(107, 'x');
   EXPECT_EQ(endpoint::parse(text).str(), text);
+}
+
+TEST(Endpoint, CopyOutlivesItsOriginal) {
+  for (const std::string& text : {std::string("unix:/a"), "unix:" + std::string(107, 'x'), std::string("[::1]:80")}) {
+    auto original = std::make_unique<endpoint>(endpoint::parse(text));
+    const endpoint copy = *original;
+    endpoint taken = std::move(*original);
+    EXPECT_EQ(original->str(), text);  // a move is a copy
+    original.reset();
+    EXPECT_EQ(copy.str(), text);
+    EXPECT_EQ(copy, taken);
+    taken = endpoint::parse("127.0.0.1:1");
+    EXPECT_EQ(copy.str(), text);
+    EXPECT_EQ(taken.port(), 1);
+  }
+}
+
+TEST(Endpoint, LengthOfAnIpAddressIsThatOfItsFamily) {
+  sockaddr_storage wide{};
+  reinterpret_cast<sockaddr_in&>(wide).sin_port = htons(80);
+  wide.ss_family = AF_INET;
+  const endpoint made = endpoint::from(reinterpret_cast<const sockaddr*>(&wide), sizeof wide);
+  EXPECT_EQ(made.size(), sizeof(sockaddr_in));
+  EXPECT_EQ(made.str(), "0.0.0.0:80");
 }
 
 }  // namespace
