@@ -179,8 +179,7 @@ std::string_view endpoint::path() const noexcept {
 std::string endpoint::str() const {
   switch (family()) {
     case address_family::none: return "";
-    case address_family::ipv4:
-      return to_text(AF_INET, &as<sockaddr_in>(*this).sin_addr) + ":" + std::to_string(port());
+    case address_family::ipv4: return to_text(AF_INET, &as<sockaddr_in>(*this).sin_addr) + ":" + std::to_string(port());
     case address_family::ipv6: {
       const auto& v6 = as<sockaddr_in6>(*this);
       const std::string scope = v6.sin6_scope_id == 0 ? "" : "%" + std::to_string(v6.sin6_scope_id);
@@ -197,8 +196,7 @@ bool operator==(const endpoint& a, const endpoint& b) noexcept {
   if (a.family() != b.family() || a.port() != b.port()) return false;
   switch (a.family()) {
     case address_family::none: return true;
-    case address_family::ipv4:
-      return as<sockaddr_in>(a).sin_addr.s_addr == as<sockaddr_in>(b).sin_addr.s_addr;
+    case address_family::ipv4: return as<sockaddr_in>(a).sin_addr.s_addr == as<sockaddr_in>(b).sin_addr.s_addr;
     case address_family::ipv6: {
       const auto &left = as<sockaddr_in6>(a), &right = as<sockaddr_in6>(b);
       return left.sin6_scope_id == right.sin6_scope_id && IN6_ARE_ADDR_EQUAL(&left.sin6_addr, &right.sin6_addr);
