@@ -7,6 +7,7 @@
 // State
 //   length_   the number of items. Written under the lock; read without it as a hint. The hint includes all items that
 //             were pushed before the reader's fence, unless they were taken.
+//   has_woken_   whether there are woken ones. As length_, but only a hint.
 //
 // Pairings
 //   A  push stores length_, seq_cst  ->  empty loads it, seq_cst: half of idle.hpp's pairing A.
@@ -53,16 +54,22 @@ class inject_queue {
   // As above. Does not distinguish woken fibers.
   void take(std::size_t count, intrusive_queue<job>& taken) noexcept { take(count, taken, taken); }
 
+  // Whether woken fibers wait here. A hint.
+  [[nodiscard]] bool has_woken() const noexcept { return has_woken_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return length_.load(std::memory_order_seq_cst); }  // A
 
  private:
   static constexpr unsigned woken_turns = 4;  // one of them is for the others
 
-  void publish_length() noexcept { length_.store(ordinary_.size() + woken_.size(), std::memory_order_seq_cst); }  // A
+  void publish_length() noexcept {
+    has_woken_.store(!woken_.empty(), std::memory_order_relaxed);                // hint
+    length_.store(ordinary_.size() + woken_.size(), std::memory_order_seq_cst);  // A
+  }
 
   spin_lock lock_;  // guards the queues and turns_
   std::atomic<std::size_t> length_{0};
+  std::atomic<bool> has_woken_{false};
   intrusive_queue<job> ordinary_, woken_;
   unsigned turns_ = 0;  // choices between the two; every fourth is for ordinary_
 };

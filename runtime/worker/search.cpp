@@ -213,8 +213,9 @@ job* scheduler::poll_events(bool run_first) noexcept {
 }
 
 // Makes the fibers of the events runnable, in their order, in this worker's woken deque, where thieves take half of
-// them. Those that have no room go to the shared queue, with all behind them, so that their order stays. With
-// `run_first` the first is returned to run at once, so no other worker is woken for a single event.
+// them. Those that have no room go to the shared queue, with all behind them. If woken fibers are there already, all go
+// there. Otherwise those would be overtaken by each later turn of the event loop. With `run_first` the first is returned
+// to run at once, so no other worker is woken for a single event.
 job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
   if (ready.empty()) return nullptr;
   counters().events.add(ready.size());
@@ -227,9 +228,11 @@ job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
   if (run_first) first = &next();
   if (ready.empty()) return first;
   intrusive_queue<job> surplus;
+  bool behind = home_.injected.has_woken();
   while (!ready.empty()) {
     task& woken = next();
-    if (!surplus.empty() || !queues_.push_woken(woken)) surplus.push(woken);
+    behind = behind || !queues_.push_woken(woken);
+    if (behind) surplus.push(woken);
   }
   if (!surplus.empty()) home_.injected.push(surplus, turn::woken);
   home_.parker.notify();

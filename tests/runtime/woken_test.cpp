@@ -1,10 +1,11 @@
-// Woken fibers run before fibers that have not begun, and do not starve them.
+// Woken fibers run before fibers that have not begun, do not starve them, and take turns.
 
 #include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/semaphore.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <thread>
 
@@ -71,6 +72,29 @@ TEST_P(Woken, DoNotStarveThoseThatHaveNotBegun) {
     for (auto& each : all) each.get();
   });
   EXPECT_EQ(left, 0);
+}
+
+// They are more than a worker's deque holds. When one has had ten turns since all have begun, all have had some.
+TEST_P(Woken, TakeTurns) {
+  constexpr int most = 10;
+  std::vector<std::atomic<int>> turns(3000);
+  std::atomic<std::size_t> begun{0};
+  std::atomic<int> fewest{0};
+  std::atomic<bool> ended{false};
+  run([&] {
+    std::vector<join_handle<>> all;
+    for (auto& mine : turns)
+      all.push_back(spawn([&] {
+        ++begun;
+        while (!ended) {
+          this_fiber::sleep_for(1us);
+          if (begun < turns.size() || ++mine < most || ended.exchange(true)) continue;
+          fewest = std::min_element(turns.begin(), turns.end())->load();
+        }
+      }));
+    for (auto& each : all) each.get();
+  });
+  if (GetParam() == 1) EXPECT_GE(fewest, most / 2);
 }
 
 }  // namespace
