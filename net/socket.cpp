@@ -76,6 +76,7 @@ bool socket::enter(direction towards, std::int64_t deadline, std::error_code& er
   }
   if (error) return false;
   user = &self;
+  __builtin_prefetch(source_);  // it arrives during the system call, and a wait follows
   return true;
 }
 
