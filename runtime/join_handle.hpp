@@ -1,7 +1,7 @@
 #pragma once
 
 #include <ulexite/base/error.hpp>
-#include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/task/closure_task.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 
 #include <chrono>

@@ -2,7 +2,7 @@
 
 // Calls that block the thread they run on: file I/O, foreign libraries, long computations.
 
-#include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/task/closure_task.hpp>
 #include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/sync/event.hpp>
 

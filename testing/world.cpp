@@ -1,5 +1,5 @@
 #include <ulexite/runtime/inspect/report.hpp>
-#include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/task/closure_task.hpp>
 #include <ulexite/testing/failure_source.hpp>
 #include <ulexite/testing/world.hpp>
 

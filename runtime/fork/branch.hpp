@@ -9,7 +9,7 @@
 
 #include <ulexite/runtime/fork/branch_fate.hpp>
 #include <ulexite/runtime/fork/fork_queue.hpp>
-#include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/task/closure_task.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 
 #include <cstdint>

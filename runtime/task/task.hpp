@@ -34,16 +34,9 @@
 
 #include <atomic>
 #include <exception>
-#include <functional>
-#include <memory>
-#include <new>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <utility>
-#include <variant>
 
 namespace ulexite::detail {
 
@@ -205,122 +198,6 @@ class task : public fiber {
   detail::agent* joiner_ = nullptr;  // waits for the end; null again once its wait was claimed
 };
 
-// The place of a result until it is taken: in the task, or beside it if it is large.
-template <class T>
-class large_result {
- public:
-  template <class U>
-  void emplace(U&& value) {
-    value_ = std::make_unique<T>(std::forward<U>(value));
-  }
-  T& operator*() noexcept { return *value_; }
-  T* operator->() noexcept { return value_.get(); }
-  void reset() noexcept { value_.reset(); }
-
- private:
-  std::unique_ptr<T> value_;
-};
-template <class T>
-using result_place = std::conditional_t<(sizeof(T) > 128 || alignof(T) > 16), large_result<T>, std::optional<T>>;
-
-// Whether a result can be passed from one fiber to another.
-template <class R>
-inline constexpr bool deliverable =
-    std::is_void_v<R> || std::is_lvalue_reference_v<R> || (std::is_object_v<R> && std::is_move_constructible_v<R>);
-
-// A task with a closure that returns an R.
-template <class R>
-class result_task : public task {
-  static_assert(deliverable<R>,
-                "the result of a fiber must be void, a reference T& or movable, because its handle gives it away");
-
- public:
-  using value_type = std::conditional_t<
-      std::is_void_v<R>, std::monostate,
-      std::conditional_t<std::is_reference_v<R>, std::reference_wrapper<std::remove_reference_t<R>>, R>>;
-  using task::task;
-
-  // Takes the result, or rethrows. After the end, once.
-  R take() {
-    rethrow_failure();
-    if constexpr (std::is_void_v<R>) {
-      return;
-    } else if constexpr (std::is_reference_v<R>) {
-      return static_cast<R>(value_->get());
-    } else {
-      R value = std::move(*value_);
-      value_.reset();
-      return value;
-    }
-  }
-
- protected:
-  ~result_task() = default;
-
-  static constexpr bool drops_nothing = std::is_void_v<R> || std::is_trivially_destructible_v<result_place<value_type>>;
-  void drop_value() noexcept { value_.reset(); }
-
-  // A closure may have a function tell_failure(task&) noexcept. It is called in the catch block of an exception from
-  // the closure or from the move of its result.
-  template <class F>
-  void run_and_keep(F& closure) noexcept {
-    try {
-      if constexpr (std::is_void_v<R>) {
-        std::move(closure)();
-      } else {
-        value_.emplace(std::move(closure)());
-      }
-    } catch (...) {
-      if constexpr (requires { closure.tell_failure(*this); }) closure.tell_failure(*this);
-      keep_failure();
-    }
-  }
-
- private:
-  struct nothing {
-    void reset() noexcept {}
-  };
-  [[no_unique_address]] std::conditional_t<std::is_void_v<R>, nothing, result_place<value_type>> value_;
-};
-
-// Places the closure in the task's own block; large ones beside it.
-template <class R, class F>
-class closure_task final : public result_task<R> {
- public:
-  template <class G>
-  explicit closure_task(G&& closure) : result_task<R>(operations_), closure_(std::forward<G>(closure)) {}
-
- private:
-  ~closure_task() {}
-
-  static scheduler* run(task& base) noexcept {
-    auto& self = static_cast<closure_task&>(base);
-    self.run_and_keep(self.closure_);
-    self.closure_returned();
-    self.closure_.~F();
-    return self.finish();
-  }
-  static void abandon(task& base) noexcept { static_cast<closure_task&>(base).closure_.~F(); }
-  static void drop(task& base) noexcept { static_cast<closure_task&>(base).drop_value(); }
-
-  static constexpr task::operations operations_{run, abandon, closure_task::drops_nothing ? nullptr : drop};
-
-  union {
-    F closure_;
-  };
-};
-
-template <class F>
-struct boxed_closure {
-  std::unique_ptr<F> closure;
-  decltype(auto) operator()() { return std::move(*closure)(); }
-  void tell_failure(task& whose) noexcept
-    requires requires(F& of) { of.tell_failure(whose); }
-  {
-    closure->tell_failure(whose);
-  }
-};
-
 struct task_options {
   std::string_view name{};
   std::size_t stack_size = 0;
@@ -367,37 +244,5 @@ void copy_name(const fiber_identity& who, std::uint64_t id, char (&into)[32]) no
 
 // A token of the requests to stop the calling fiber; an empty one on a plain thread. Throws std::bad_alloc.
 std::stop_token this_stop_token();
-
-// Makes a task in `home` that calls `closure`; the caller publishes it. Throws as allocate_task, and exceptions of the
-// closure's move. Home is runtime_state or callers_runtime.
-template <class Home, class F>
-auto& make_task(Home&& home, F&& closure) {
-  using closure_type = std::remove_cvref_t<F>;
-  using made_type = closure_task<std::invoke_result_t<closure_type>, closure_type>;
-  if constexpr (sizeof(made_type) > 496 || alignof(made_type) > 16) {
-    return make_task(home, boxed_closure<closure_type>{std::make_unique<closure_type>(std::forward<F>(closure))});
-  } else {
-    void* const room = allocate_task(home, task_pool::class_of(sizeof(made_type)));
-    try {
-      auto& made = *new (room) made_type(std::forward<F>(closure));
-      made.agent().in_use = true;  // set last: the closure's constructor may wait, and be abandoned
-      return made;
-    } catch (...) {
-      deallocate_task(room);
-      throw;
-    }
-  }
-}
-
-// Makes a fiber in `home` that calls `closure`, and makes it runnable. Home is as above.
-template <class Home, class F>
-auto& spawn_task(Home&& home, const task_options& options, F&& closure) {
-  auto& made = make_task(home, std::forward<F>(closure));
-  if (!options.name.empty() || options.stack_size != 0) apply_options(made, options);
-  made.where = options.where;
-  made.detach_at_birth(options.detached);
-  publish(home, made);
-  return static_cast<result_task<std::invoke_result_t<std::remove_cvref_t<F>>>&>(made);
-}
 
 }  // namespace ulexite::detail

@@ -5,6 +5,7 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/fiber/switch.hpp>
+#include <ulexite/runtime/task/closure_task.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/worker/controlled_run.hpp>
