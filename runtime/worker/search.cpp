@@ -56,7 +56,11 @@ job* scheduler::housekeeping() noexcept {
   // Fibers that only this worker can run come first: no other worker can help them.
   job* due = has_pinned() ? take_pinned() : nullptr;
   if (!due && forks_first) due = forks_.start_next(true);
-  if (due || (due = take_injected(tuning::visit_batch)) || (!leave_forks && (due = forks_.start_next(true))))
+  // While woken fibers are in the shared queue, those of later events collect behind them (distribute). So as many are
+  // taken as this worker runs until the next visit.
+  const std::size_t most = home_.injected.has_woken() ? pace_.dispatches_to_visit() : 0;
+  if (due || (due = take_injected(std::max(most, tuning::visit_batch))) ||
+      (!leave_forks && (due = forks_.start_next(true))))
     return due;
   return probe_stuck_victim();
 }

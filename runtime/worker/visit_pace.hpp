@@ -21,6 +21,7 @@ class visit_pace {
     return true;
   }
   [[nodiscard]] bool visit_due() const noexcept { return until_visit_ == 0; }
+  [[nodiscard]] unsigned dispatches_to_visit() const noexcept { return until_visit_; }
   // The next dispatch makes a visit.
   void visit_soon() noexcept { until_visit_ = 0; }
   void visit_after_next() noexcept { until_visit_ = std::min(until_visit_, 1u); }

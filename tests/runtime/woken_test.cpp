@@ -97,4 +97,31 @@ TEST_P(Woken, TakeTurns) {
   if (GetParam() == 1) EXPECT_GE(fewest, most / 2);
 }
 
+// They are more than a worker's deque holds, and it has others to run all the time.
+TEST_P(Woken, GoBeforeThoseThatYield) {
+  const int rounds = times(20'000);
+  std::atomic<int> woken{0}, yielded{0}, woken_at_last{0}, yielded_at_last{0};
+  std::atomic<bool> ended{false};
+  run([&] {
+    std::vector<join_handle<>> all;
+    for (int i = 0; i < 3000; ++i)
+      all.push_back(spawn([&] {
+        while (!ended) {
+          this_fiber::sleep_for(1us);
+          if (++woken != rounds) continue;
+          woken_at_last = woken - rounds / 2;
+          yielded_at_last = yielded.load();
+          ended = true;
+        }
+      }));
+    for (int i = 0; i < 50; ++i)
+      all.push_back(spawn([&] {
+        for (; !ended; this_fiber::yield())
+          if (woken > rounds / 2) ++yielded;  // all have begun
+      }));
+    for (auto& each : all) each.get();
+  });
+  if (GetParam() == 1) EXPECT_LT(yielded_at_last, woken_at_last);
+}
+
 }  // namespace
