@@ -80,8 +80,9 @@ concurrent_context::~concurrent_context() {
 
 detail::strand& concurrent_context::strand_for_spawn() {
   detail::runtime_state& home = strand_.home();
+  if (home.attention.ending() && detail::runtime_of_thread() != &home)
+    throw usage_error("concurrent_context::spawn was called after the shutdown of its runtime");
   home.threads.ensure_worker();
-  if (!detail::this_scheduler()) home.monitor.ensure();
   return strand_;
 }
 
@@ -90,6 +91,7 @@ void concurrent_context::request_stop() noexcept { strand_.request_stop(); }
 void concurrent_context::wait() {
   if (detail::strand_of_caller() == &strand_)
     throw usage_error("concurrent_context::wait was called by one of its own fibers, and would wait for itself");
+  detail::check_may_wait(detail::this_agent(), detail::wait_kind::context);
   if (!strand_.wait_until_empty()) throw usage_error("concurrent_context::wait: another caller waits already");
 }
 

@@ -59,13 +59,16 @@ void runtime::check_outside(const char* operation) const {
 
 runtime::main_turn::main_turn(runtime& runtime) : home(*runtime.state_) {
   runtime.check_outside("runtime::run");
+  detail::check_may_wait(detail::this_agent(), detail::wait_kind::join);
   home.threads.ensure_worker();
   if (home.handle.running_main.exchange(true, std::memory_order_acquire))  // pairs with ~main_turn
     throw usage_error("runtime::run was called while another run is under way");
 }
 
+// Fibers may be left without a thread that waits for them.
 runtime::main_turn::~main_turn() {
-  home.handle.running_main.store(false, std::memory_order_release);  // pairs with main_turn
+  home.handle.running_main.store(false, std::memory_order_seq_cst);  // pairs with main_turn and count_spawn
+  if (home.live() > 0) home.monitor.ensure();
 }
 
 void runtime::main_turn::wait_for(detail::task& task) const {

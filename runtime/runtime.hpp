@@ -49,8 +49,8 @@ class runtime {
   runtime& operator=(const runtime&) = delete;
 
   // Runs function(arguments...) as the main fiber and waits for its end. Returns its value or throws its exception.
-  // Other fibers may still live then. Call it on a plain thread, one call at a time. In a fiber of another runtime it
-  // blocks that fiber's worker. Throws usage_error if another run is under way, or on a fiber of this runtime. Throws
+  // Other fibers may still live then. One call at a time. A plain thread blocks, a fiber of another runtime is
+  // suspended. Throws usage_error if another run is under way, on a fiber of this runtime, and under no_suspend. Throws
   // std::system_error if the system refuses the first thread or the first stack, and with errc::deadlock (see
   // runtime_options::on_deadlock).
   template <class F, class... A>
@@ -96,8 +96,9 @@ class runtime {
   std::size_t shutdown(shutdown_mode mode);
 
   // Changes the largest number of workers, from 1 to the larger of runtime_options::threads and max_threads. No fiber
-  // is lost or delayed. A surplus worker leaves its fibers to the others at its next scheduling point, and its thread
-  // sleeps until it is needed again. More workers start as work appears. Never waits. Any thread. Throws
+  // is lost. A surplus worker leaves its fibers to the others at its next scheduling point, and its thread sleeps until
+  // it is needed again. An idle worker leaves before one that runs a long computation, so fibers may wait for the end of
+  // that computation. More workers start as work appears. Never waits. Any thread. Throws
   // std::invalid_argument with the bounds, usage_error after shutdown.
   void resize(std::size_t threads);
 

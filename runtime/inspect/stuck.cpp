@@ -4,6 +4,7 @@
 #include <ulexite/runtime/inspect/signal_dump.hpp>
 #include <ulexite/runtime/inspect/stuck.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <exception>
@@ -37,7 +38,9 @@ std::chrono::milliseconds stuck_after(const runtime_options& options) {
   if (options.stuck_after.count() < 0)
     throw std::invalid_argument(
         "runtime_options::stuck_after is negative: " + std::to_string(options.stuck_after.count()) + " ms");
-  if (options.stuck_after.count() != 0) return options.stuck_after;
+  if (options.stuck_after.count() != 0)
+    return std::min<std::chrono::milliseconds>(options.stuck_after,
+                                               std::chrono::hours(24 * 365));  // its nanoseconds fit
   return std::getenv("ULEXITE_DUMP") ? usual_limit : std::chrono::milliseconds(0);
 }
 

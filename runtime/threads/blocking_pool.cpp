@@ -166,7 +166,7 @@ void blocking_pool::given_up_ends() noexcept {
 
 blocking_pool::counts blocking_pool::now() const noexcept {
   const std::lock_guard lock(mutex_);
-  return {threads_.size(), queue_.size(), count_.idle};
+  return {threads_.size(), queue_.size(), count_.idle, count_.lent};
 }
 
 }  // namespace ulexite::detail

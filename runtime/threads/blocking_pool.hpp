@@ -65,7 +65,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
 
   struct counts {
     std::size_t threads, queued;
-    std::size_t idle;  // of the threads
+    std::size_t idle, lent;  // of the threads
   };
   [[nodiscard]] counts now() const noexcept;
 

@@ -98,6 +98,10 @@ std::size_t worker_limit(std::size_t wanted) {
   return processors();
 }
 
+std::size_t most_workers(std::size_t wanted) {
+  return wanted == 0 ? 0 : checked(wanted, "runtime_options::max_threads");
+}
+
 std::size_t processors() { return std::min({by_affinity(), quota_processors("/proc/self"), most_processors}); }
 
 }  // namespace ulexite::detail

@@ -12,6 +12,9 @@ namespace ulexite::detail {
 // throws std::invalid_argument that names a value outside.
 std::size_t worker_limit(std::size_t wanted);
 
+// runtime_options::max_threads: at most 1024; throws as above. 0 is allowed.
+std::size_t most_workers(std::size_t wanted);
+
 // The processors that this process may use, as above. At least 1. Quotas are read at each call.
 std::size_t processors();
 

@@ -31,7 +31,7 @@ class monitor::turn {
 // ---- whose turn it is ----
 
 // The caller is a plain thread that waits in run(): it joins the task with the time of the next tick as its limit. If
-// another thread is the monitor, it only joins. At the end fibers may be left without a thread that waits for them.
+// another thread is the monitor, it only joins.
 void monitor::watch_until_done(task& task) noexcept {
   if (this_agent().kind == agent_kind::thread) {
     const turn turn(*this);
@@ -46,7 +46,6 @@ void monitor::watch_until_done(task& task) noexcept {
     ensure();
     task.join();
   }
-  if (home_.live() > 0) ensure();
 }
 
 // Quiet: all workers sleep, no fiber lives, and nothing is published. Checked with the mutex held, under which workers

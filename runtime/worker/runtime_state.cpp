@@ -1,6 +1,7 @@
 // The parts of a runtime's state that concern all workers: publishing from outside, counting fibers, stopping, and the
 // sums of the workers' counters.
 
+#include <ulexite/base/controller.hpp>
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
@@ -83,13 +84,16 @@ void runtime_state::resume_from_outside(task& fiber) noexcept {
 // ---- counting ----
 
 // Each worker counts for itself, so no word is written by all. Only a limit needs the exact number at any time. A spawn
-// is counted before it is published, so that no end is seen without it.
+// is counted before it is published, so that no end is seen without it. A thread outside also sees to it that there is a
+// monitor. During a run the thread that waits there is the monitor, and at its end it looks for fibers that are left.
 void runtime_state::count_spawn(scheduler* here) {
   if (fibers.limited()) fibers.enter_limited();
   if (here) {
     here->counters().spawned.add();
   } else {
     fibers.enter_outside();
+    if (!handle.running_main.load(std::memory_order_seq_cst) && !controlled())
+      monitor.ensure();  // pairs with ~main_turn
   }
 }
 
@@ -177,9 +181,11 @@ std::size_t runtime_state::threads_if_quiet() noexcept {
   const std::lock_guard lock(parker.mutex());
   const idle_counts idle = parker.counts();
   const bool quiet = idle.sleeping == idle.started && !any_work() && !monitor.any_starved() && tasks->gate.idle();
-  // A thread of the pool that makes a call may end a wait, so nothing is quiet then.
-  if (!quiet || calls.idle != calls.threads || calls.queued != 0) return 0;
-  return idle.started + threads.benched() + calls.threads + (monitor.has_other_thread() ? 2 : 1);
+  // A thread of the pool that makes a call may end a wait, so nothing is quiet then. A thread that was lent to a worker
+  // counts as the worker.
+  const std::size_t callers = calls.threads - calls.lent;
+  if (!quiet || calls.idle != callers || calls.queued != 0) return 0;
+  return idle.started + threads.benched() + callers + (monitor.has_other_thread() ? 2 : 1);
 }
 
 // ---- the parker's host ----
@@ -225,7 +231,7 @@ runtime_metrics runtime_state::metrics() const noexcept {
   m.workers_searching = idle.searching;
   m.queued_outside = injected.size();
   const blocking_pool::counts calls = blocking->now();
-  m.blocking_threads = calls.threads;
+  m.blocking_threads = calls.threads - std::min(calls.lent, calls.threads);  // a lent thread may be yet to start
   m.blocking_queued = calls.queued;
   m.fibers_ended = fibers.left_outside();
   m.fibers_spawned = fibers.entered_outside();

@@ -47,6 +47,8 @@ class event_loop;
 //
 // Pairings
 //   A  the end of a run stores running_main, release  ->  the next run exchanges it, acquire.
+//   B  the end of a run stores running_main, then loads the number of fibers; a spawner outside counts its fiber, then
+//      loads running_main. All are seq_cst, so one of the two sees the other, and starts a monitor.
 struct runtime_handle {
   runtime* object = nullptr;  // null in tests without one
   std::atomic<bool> running_main{false};

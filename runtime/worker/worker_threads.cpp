@@ -21,7 +21,7 @@ namespace ulexite::detail {
 worker_threads::worker_threads(runtime_state& home, const runtime_options& options)
     : home_(home),
       first_limit_(worker_limit(options.threads)),
-      most_(std::max(first_limit_, options.max_threads)),
+      most_(std::max(first_limit_, most_workers(options.max_threads))),
       crowded_(most_ > processors()),
       quota_{.counts = options.threads == 0 && !std::getenv("ULEXITE_THREADS"), .last = now_ns()} {
   threads_.reserve(most_);

@@ -314,6 +314,16 @@ TEST_P(ConcurrentContext, MisuseIsTold) {
   EXPECT_THROW(concurrent_context(), std::system_error);
 }
 
+TEST_P(ConcurrentContext, StartsNothingAfterTheShutdown) {
+  for (const bool used : {true, false}) {
+    runtime over({.threads = GetParam()});
+    concurrent_context context(over);
+    if (used) context.spawn([] {}).get();
+    over.shutdown(shutdown_mode::drain);
+    EXPECT_THROW(context.spawn([] {}), usage_error);
+  }
+}
+
 TEST_P(ConcurrentContext, ParallelContextsAreApart) {
   run([&] {
     parallel_context pool("pool", 2);

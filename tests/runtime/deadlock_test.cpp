@@ -50,6 +50,18 @@ TEST_P(Deadlock, EndsTheRunWithAnErrorAndAReport) {
   EXPECT_NE(report.find("\"reader\": waits"), std::string::npos);
 }
 
+// The worker then has a thread that was lent to it.
+TEST_P(Deadlock, IsFoundAfterAFiberHasBlockedInPlace) {
+  const std::string report = report_of([] {
+    block_in_place([] {});
+    EXPECT_EQ(current_runtime().metrics().blocking_threads, 0U);
+    channel<int> values;
+    values.receive();
+  });
+  EXPECT_TRUE(failed_);
+  EXPECT_NE(report.find("deadlock: every fiber waits"), std::string::npos);
+}
+
 TEST_P(Deadlock, IsLeftAloneIfThatIsWanted) {
   runtime rt({.threads = GetParam(), .on_deadlock = deadlock_action::ignore});
   testing::internal::CaptureStderr();

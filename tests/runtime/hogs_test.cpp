@@ -5,7 +5,10 @@
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/isolated_context.hpp>
 #include <ulexite/sync/wait_group.hpp>
+
+#include <optional>
 
 namespace {
 
@@ -125,6 +128,29 @@ TEST_P(Hogs, AFiberWokenByAHogNeedsNoMonitor) {
     }
     EXPECT_TRUE(needed_none);
   });
+}
+
+// No thread is in run(), which would be the monitor.
+TEST_P(Hogs, AreRelievedAfterARun) {
+  std::optional<isolated_context> outside;
+  std::atomic<bool> over{false}, in_time{false};
+  run([&] {
+    outside.emplace("outside", [&] {
+      while (!over) std::this_thread::yield();
+      spawn([&] {
+        for (int i = 0; i < 3; ++i) {
+          waiting_fiber asleep;
+          wait_until([&] { return asleep.ready.load(); });
+          asleep.wake_and_hog();
+          asleep.fiber.join();
+        }
+        in_time = true;
+      }).get();
+    });
+  });
+  over = true;
+  outside->join();
+  EXPECT_TRUE(in_time);
 }
 
 TEST_P(Hogs, AFiberWokenByAJobRunsElsewhere) {

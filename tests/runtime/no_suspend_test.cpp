@@ -121,6 +121,21 @@ TEST_P(NoSuspend, WhatNeedNotWaitGoesOn) {
   });
 }
 
+TEST_P(NoSuspend, TheEndOfOthersIsNotWaitedFor) {
+  run([&] {
+    runtime other({.threads = 1});
+    expect_refused([&] { other.run([] {}); }, "waits for the end of fiber");
+    other.run([] {});
+    concurrent_context context;
+    event over;
+    auto member = context.spawn([&] { over.wait(); });
+    expect_refused([&] { context.wait(); }, "waits for the fibers of context");
+    over.set();
+    context.wait();
+    member.get();
+  });
+}
+
 TEST_P(NoSuspend, AStopComesFirst) {
   auto handle = rt().spawn([] {
     wait_until([] { return this_fiber::stop_requested(); });

@@ -131,6 +131,8 @@ TEST_F(Options, OutOfRangeAreRefusedWithTheirValue) {
     EXPECT_NE(std::string(e.what()).find("threads"), std::string::npos) << e.what();
   }
   EXPECT_THROW(runtime({.stack_size = std::size_t{2} << 30}), std::invalid_argument);
+  EXPECT_THROW(runtime({.threads = 1, .max_threads = 1025}), std::invalid_argument);
+  EXPECT_THROW(runtime({.threads = 1, .max_threads = SIZE_MAX}), std::invalid_argument);
 }
 
 TEST_F(Options, TheEnvironmentGivesTheNumberOfThreads) {

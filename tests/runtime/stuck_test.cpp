@@ -70,6 +70,12 @@ TEST_F(StuckWorker, HasATimeThatIsNotNegative) {
   EXPECT_THROW(make({.threads = 1, .stuck_after = -1ms}), std::invalid_argument);
 }
 
+TEST_F(StuckWorker, IsNeverReportedBeforeATimeBeyondTheClock) {
+  runtime& rt = make({.threads = 1, .stuck_after = std::chrono::milliseconds::max()});
+  rt.run([] { hog_until([] { return false; }, 50ms); });
+  EXPECT_EQ(reports(), 0U) << written();
+}
+
 TEST_F(StuckWorker, LeavesTheSignalAsItWas) {
   runtime& rt = make({.threads = 1, .stuck_after = 30ms});
   rt.run([&] { compute_until(1); });
