@@ -79,11 +79,19 @@ void runtime::main_turn::wait_for(detail::task& task) const {
   }
 }
 
+// During a shutdown the fibers that are left may still use their runtime.
 detail::runtime_state& runtime::state_for_outside_call(const char* operation) {
-  if (ended()) throw usage_error(std::string("runtime::") + operation + " was called after shutdown");
+  scheduler* const here = this_scheduler();
+  if (ended() && !(here && &here->home() == state_.get()))
+    throw usage_error(std::string("runtime::") + operation + " was called after shutdown");
   state_->threads.ensure_worker();
   state_->monitor.ensure();
   return *state_;
+}
+
+void runtime::check_alive(const char* operation) const {
+  if (quiet_.load(std::memory_order_relaxed))  // hint
+    throw usage_error(std::string("runtime::") + operation + " was called after shutdown");
 }
 
 runtime& current_runtime() { return *detail::this_runtime_state().handle.object; }
@@ -98,6 +106,7 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
     throw usage_error("runtime::shutdown was called twice at the same time");
   if (mode == shutdown_mode::cancel) state_->request_stop();
   if (mode != shutdown_mode::stop) state_->monitor.watch_until_quiet();
+  quiet_.store(true, std::memory_order_relaxed);  // hint
   signal_dump_.reset();
   trace_file_.reset();
   if (state_->stop_workers() == 0) return 0;
@@ -107,17 +116,17 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
 }
 
 void runtime::dump(std::ostream& out, const dump_options& options) const {
-  if (ended()) throw usage_error("runtime::dump was called after shutdown");
+  check_alive("dump");
   write_text(out, collect(*state_, options));
 }
 
 void runtime::dump_json(std::ostream& out, const dump_options& options) const {
-  if (ended()) throw usage_error("runtime::dump_json was called after shutdown");
+  check_alive("dump_json");
   write_json(out, collect(*state_, options));
 }
 
 void runtime::write_prometheus(std::ostream& out, const prometheus_options& options) const {
-  if (ended()) throw usage_error("runtime::write_prometheus was called after shutdown");
+  check_alive("write_prometheus");
   const auto long_wait = static_cast<std::uint32_t>(std::clamp<std::int64_t>(options.long_wait.count(), 0, UINT32_MAX));
   const detail::runtime_report report = collect(*state_, {.backtraces = long_wait != 0}, long_wait);
   detail::write_prometheus(out, report);
@@ -126,7 +135,7 @@ void runtime::write_prometheus(std::ostream& out, const prometheus_options& opti
 }
 
 void runtime::start_trace(const trace_options& options) {
-  if (ended()) throw usage_error("runtime::start_trace was called after shutdown");
+  check_alive("start_trace");
   if (!detail::start_trace(*state_, options)) throw usage_error("runtime::start_trace was called twice");
 }
 
@@ -137,7 +146,7 @@ void runtime::write_trace(std::ostream& out) const {
 }
 
 void runtime::resize(std::size_t threads) {
-  if (ended()) throw usage_error("runtime::resize was called after shutdown");
+  check_alive("resize");
   if (threads == 0 || threads > state_->threads.most())
     throw std::invalid_argument("runtime::resize(" + std::to_string(threads) + "): from 1 to " +
                                 std::to_string(state_->threads.most()) + " workers are possible");

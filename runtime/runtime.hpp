@@ -159,12 +159,14 @@ class runtime {
 
   detail::runtime_state& state_for_outside_call(const char* operation);
   void check_outside(const char* operation) const;
+  void check_alive(const char* operation) const;
   [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_relaxed); }  // hint
 
   std::unique_ptr<detail::runtime_state> state_;
   std::unique_ptr<detail::signal_dump> signal_dump_;
   std::unique_ptr<detail::trace_file> trace_file_;
-  std::atomic<bool> ended_{false};  // State: shutdown has begun; set once by the caller that does it, a hint to others
+  // State: shutdown has begun, or has waited for the fibers. Set once by the caller that does it, hints to others.
+  std::atomic<bool> ended_{false}, quiet_{false};
 };
 
 // The runtime of the calling fiber, for its metrics, dumps and traces. It lives at least as long as the fiber. Throws

@@ -1,4 +1,4 @@
-#include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
@@ -7,6 +7,7 @@
 #include <ulexite/sync/wait_group.hpp>
 
 #include <mutex>
+#include <sstream>
 #include <stop_token>
 #include <thread>
 
@@ -38,6 +39,35 @@ TEST_P(Shutdown, DrainWaitsUntilAllHaveEnded) {
         .detach();
   EXPECT_EQ(end(rt(), shutdown_mode::drain), 0u);
   EXPECT_EQ(ended, 20);
+}
+
+TEST_P(Shutdown, LeavesTheFibersTheirRuntime) {
+  std::atomic<bool> begun{false};
+  std::ostringstream text;
+  int given = 0;
+  rt().spawn([&] {
+        runtime& mine = current_runtime();
+        wait_until([&] {  // the shutdown has begun when a spawn from outside is refused
+          std::jthread([&] {
+            try {
+              mine.spawn([] {}).detach();
+            } catch (const usage_error&) {
+              begun = true;
+            }
+          }).join();
+          return begun.load();
+        });
+        mine.dump(text);
+        mine.resize(GetParam());
+        given = mine.spawn([] { return 3; }).get();
+      })
+      .detach();
+  EXPECT_EQ(end(rt(), shutdown_mode::drain), 0u);
+  EXPECT_TRUE(begun);
+  EXPECT_NE(text.str().find("fiber"), std::string::npos);
+  EXPECT_EQ(given, 3);
+  EXPECT_THROW(rt().dump(text), usage_error);
+  EXPECT_THROW(rt().spawn([] {}), usage_error);
 }
 
 TEST_P(Shutdown, CancelEndsEveryWait) {
