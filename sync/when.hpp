@@ -54,6 +54,14 @@ template <class R>
 concept function_range =
     std::ranges::forward_range<R> && !handle_range<R> && std::invocable<std::ranges::range_reference_t<R>>;
 
+// Calls a function that is in a place, of type F& or F&&. An F is kept for the call: a view makes its elements anew, and
+// they do not outlive the loop.
+template <class Function>
+struct call_of {
+  Function function;
+  decltype(auto) operator()() { return std::invoke(std::forward<Function>(function)); }
+};
+
 }  // namespace detail
 
 // Calls all functions, each in a new fiber, and waits for all. Returns the tuple of their results, with std::monostate
@@ -165,13 +173,14 @@ auto when_all(Handles&& handles) {
 }
 
 // Calls all functions of a range, each in a new fiber, and returns the vector of their results. Otherwise as when_all
-// of functions. The functions are called in place, not copied.
+// of functions. The functions are called in place, not copied, except those that a view makes anew: they are moved.
 template <detail::function_range Functions>
 auto when_all(Functions&& functions) {
+  using function = std::ranges::range_reference_t<Functions>;
   task_group group;
-  std::vector<join_handle<std::invoke_result_t<std::ranges::range_reference_t<Functions>>>> handles;
-  for (auto&& function : functions)
-    handles.push_back(group.spawn([&function]() -> decltype(auto) { return std::invoke(function); }));
+  std::vector<join_handle<std::invoke_result_t<function>>> handles;
+  for (auto&& each : functions)
+    handles.push_back(group.spawn(detail::call_of<function>{std::forward<decltype(each)>(each)}));
   group.wait();
   return when_all(handles);
 }
@@ -202,10 +211,10 @@ class race {
   race(const race&) = delete;
   race& operator=(const race&) = delete;
 
-  // Starts a fiber that calls `function`; make(value) makes the Result.
-  template <class F, class Make>
-  void start(F& function, Make make) {
-    group_.spawn([this, &function, make] { run(function, make); });
+  // Starts a fiber that calls `call`; make(value) makes the Result.
+  template <class Call, class Make>
+  void start(Call call, Make make) {
+    group_.spawn([this, call = std::move(call), make]() mutable { run(call, make); });
   }
   Result wait() {
     group_.wait();
@@ -214,15 +223,15 @@ class race {
   }
 
  private:
-  template <class F, class Make>
-  void run(F& function, const Make& make) {
+  template <class Call, class Make>
+  void run(Call& call, const Make& make) {
     bool won = false;
     const auto win = [&] {
       won = !decided_.exchange(true, std::memory_order_relaxed);  // published by group_.wait()
       return won;
     };
     try {
-      decltype(auto) value = keep([&]() -> decltype(auto) { return std::forward<F>(function)(); });
+      decltype(auto) value = keep(call);
       if (!win()) return;
       first_.emplace(make(std::forward<decltype(value)>(value)));
     } catch (...) {
@@ -250,17 +259,18 @@ auto when_any(F&&... functions) {
   using result = any_result<std::invoke_result_t<F>...>;
   detail::race<result> race;
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (race.template start<F>(functions,
-                            [](auto&& value) {
-                              return result{I, decltype(result::value)(std::in_place_index<I>,
-                                                                       std::forward<decltype(value)>(value))};
-                            }),
+    (race.start(detail::call_of<F&&>{std::forward<F>(functions)},
+                [](auto&& value) {
+                  return result{I,
+                                decltype(result::value)(std::in_place_index<I>, std::forward<decltype(value)>(value))};
+                }),
      ...);
   }(std::index_sequence_for<F...>());
   return race.wait();
 }
 
-// As above, for the functions of a range. They are called in place, not copied. Throws usage_error for an empty range.
+// As above, for the functions of a range. They are called in place, not copied, except those that a view makes anew:
+// they are moved. Throws usage_error for an empty range.
 template <detail::function_range Functions>
 auto when_any(Functions&& functions) {
   using function = std::ranges::range_reference_t<Functions>;
@@ -269,8 +279,8 @@ auto when_any(Functions&& functions) {
   detail::race<result> race;
   std::size_t index = 0;
   for (auto&& each : functions) {
-    race.template start<function>(
-        each, [index](auto&& value) { return result{index, std::forward<decltype(value)>(value)}; });
+    race.start(detail::call_of<function>{std::forward<decltype(each)>(each)},
+               [index](auto&& value) { return result{index, std::forward<decltype(value)>(value)}; });
     ++index;
   }
   return race.wait();

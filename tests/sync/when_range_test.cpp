@@ -11,7 +11,10 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <ranges>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -132,6 +135,34 @@ TEST_P(WhenRange, AnyOfSomeFunctions) {
     EXPECT_EQ(first.value, "2");
     functions.clear();
     EXPECT_THROW(when_any(functions), usage_error);
+  });
+}
+
+// A function that a view makes anew. It forgets its number when it is destroyed.
+class made_by_a_view {
+ public:
+  explicit made_by_a_view(int number) : number_(number) {}
+  made_by_a_view(made_by_a_view&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  made_by_a_view& operator=(made_by_a_view&&) = delete;
+  ~made_by_a_view() { forget(&number_); }
+  int operator()() {
+    this_fiber::yield();
+    return number_;
+  }
+
+ private:
+  [[gnu::noinline]] static void forget(volatile int* number) { *number = -1; }
+
+  int number_;
+};
+
+TEST_P(WhenRange, FunctionsThatAViewMakesLiveAsLongAsTheirFibers) {
+  run([] {
+    const auto make = [](int number) { return made_by_a_view(number); };
+    const std::vector<int> numbers{1, 2, 3};
+    EXPECT_EQ(when_all(numbers | std::views::transform(make)), numbers);
+    const auto first = when_any(numbers | std::views::transform(make));
+    EXPECT_EQ(first.value, static_cast<int>(first.index) + 1);
   });
 }
 
