@@ -46,21 +46,9 @@ class join_set {
   template <class F, class... A>
     requires std::is_invocable_r_v<T, std::decay_t<F>, std::decay_t<A>...>
   void spawn(F&& function, A&&... arguments) {
-    auto mine = std::make_unique<ending>();
-    ending& how = *mine;
-    size_.fetch_add(1, std::memory_order_relaxed);  // counter
-    try {
-      children_.spawn(
-          [this, &how, call = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...)]() mutable {
-            how.run(std::move(call));
-            deliver(how);
-          });
-    } catch (...) {  // next() may wait for this child already
-      how.dropped = true;
-      deliver(*mine.release());
-      throw;
-    }
-    mine.release();
+    delivery mine(*this);
+    auto bound = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...);
+    children_.spawn(child<decltype(bound)>{std::move(mine), std::move(bound)});
   }
 
   // Waits for the next end of a child. Returns the child's result (std::monostate for void, std::reference_wrapper for
@@ -71,7 +59,7 @@ class join_set {
       ended_.acquire();
       const std::unique_ptr<ending> how(take());
       if (how->failure) std::rethrow_exception(how->failure);
-      if (!how->dropped) return std::move(how->value);
+      if (how->value) return std::move(how->value);
     }
     return std::nullopt;
   }
@@ -83,23 +71,54 @@ class join_set {
   [[nodiscard]] std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }  // counter
 
  private:
-  // The ending of a child. It is made with the child, so an end allocates nothing.
+  // The ending of a child. It is made with the child, so an end allocates nothing. It stays empty if the child was
+  // cancelled or did not start.
   struct ending : detail::list_hook {
     std::optional<detail::stored<T>> value;
     std::exception_ptr failure;
-    bool dropped = false;
 
     template <class F>
     void run(F&& call) noexcept {
       try {
-        value.emplace(detail::keep([&]() -> decltype(auto) { return std::forward<F>(call)(); }));
+        if constexpr (std::is_void_v<T>) {
+          static_cast<void>(std::forward<F>(call)());
+          value.emplace();
+        } else {
+          value.emplace(std::forward<F>(call)());
+        }
       } catch (const operation_cancelled&) {
-        dropped = this_fiber::stop_requested();
-        if (!dropped) failure = std::current_exception();
+        if (!this_fiber::stop_requested()) failure = std::current_exception();
       } catch (...) {
         failure = std::current_exception();
       }
     }
+  };
+
+  // Counts a child, and gives its ending to next() when it is destroyed, unless it was moved from.
+  class delivery {
+   public:
+    explicit delivery(join_set& set) : set_(set), how_(std::make_unique<ending>()) {
+      set.size_.fetch_add(1, std::memory_order_relaxed);  // counter
+    }
+    delivery(delivery&&) noexcept = default;
+    delivery& operator=(delivery&&) = delete;
+    ~delivery() {
+      if (how_) set_.deliver(*how_.release());
+    }
+
+    [[nodiscard]] ending& how() const noexcept { return *how_; }
+
+   private:
+    join_set& set_;
+    std::unique_ptr<ending> how_;
+  };
+
+  // The function is destroyed before next() returns its result.
+  template <class F>
+  struct child {
+    delivery end;
+    F function;
+    void operator()() { end.how().run(std::move(function)); }
   };
 
   // The endings that next() has not returned.

@@ -4,11 +4,13 @@
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/event.hpp>
+#include <ulexite/sync/fiber_local.hpp>
 #include <ulexite/sync/join_set.hpp>
 
 #include <memory>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 namespace {
 
@@ -146,6 +148,49 @@ TEST_P(JoinSet, ASpawnThatThrowsLeavesNothingToWaitFor) {
     join_set<> children;
     EXPECT_THROW(children.spawn(throws_when_moved()), std::runtime_error);
     EXPECT_EQ(children.next(), std::nullopt);
+  });
+}
+
+// Tells when it is destroyed, and lets other fibers run before.
+class slow_to_end {
+ public:
+  explicit slow_to_end(std::atomic<bool>& ended) : ended_(&ended) {}
+  slow_to_end(slow_to_end&& other) noexcept : ended_(std::exchange(other.ended_, nullptr)) {}
+  slow_to_end& operator=(slow_to_end&&) = delete;
+  ~slow_to_end() {
+    if (!ended_) return;
+    for (int i = 0; i < 3; ++i) this_fiber::yield();
+    *ended_ = true;
+  }
+
+ private:
+  std::atomic<bool>* ended_;
+};
+
+TEST_P(JoinSet, AFunctionIsDestroyedBeforeItsResultIsGiven) {
+  run([] {
+    std::atomic<bool> capture{false}, argument{false}, local{false};
+    fiber_local<slow_to_end> of_the_child([&] { return slow_to_end(local); });
+    join_set<int> children;
+    children.spawn(
+        [&of_the_child, held = slow_to_end(capture)](const slow_to_end&) {
+          static_cast<void>(of_the_child.get());
+          return 1;
+        },
+        slow_to_end(argument));
+    EXPECT_EQ(children.next(), 1);
+    EXPECT_TRUE(capture);
+    EXPECT_TRUE(argument);
+    EXPECT_TRUE(local);
+  });
+}
+
+TEST_P(JoinSet, OfVoidDropsResults) {
+  run([] {
+    join_set<> children;
+    children.spawn([] { return 1; });
+    EXPECT_TRUE(children.next());
+    EXPECT_FALSE(children.next());
   });
 }
 
