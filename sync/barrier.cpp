@@ -28,6 +28,23 @@ bool barrier_core::drop() {
   return --missing_ == 0;
 }
 
+bool barrier_core::drop(arrival& arrival) {
+  const yield_point at_exit;
+  check(arrival);
+  {
+    const std::lock_guard lock(guard_);
+    if (phase_ == arrival.phase_) {
+      if (expected_ == 0) throw usage_error("barrier::drop: 0 expected");
+      --expected_;
+      arrival.at_ = nullptr;
+      return false;
+    }
+  }
+  const bool last = drop();
+  arrival.at_ = nullptr;
+  return last;
+}
+
 void barrier_core::complete() noexcept {
   const yield_point at_exit;
   intrusive_list<wait_node> woken;
@@ -39,9 +56,13 @@ void barrier_core::complete() noexcept {
   resume_all(woken);
 }
 
-void barrier_core::wait(arrival& arrival) {
+void barrier_core::check(const arrival& arrival) const {
   if (arrival.at_ != this)
-    throw usage_error(arrival.at_ ? "barrier::wait: a token of another barrier" : "barrier::wait: a spent token");
+    throw usage_error(arrival.at_ ? "barrier: a token of another barrier" : "barrier: a spent token");
+}
+
+void barrier_core::wait(arrival& arrival) {
+  check(arrival);
   agent& self = this_agent();
   throw_if_stopped(self);
   guard_.lock();

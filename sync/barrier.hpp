@@ -42,7 +42,10 @@ class barrier_core {
   // Arrives `n` times. Sets `last` if this ends the phase: the caller must then call complete(), and until then no
   // other can arrive.
   arrival arrive(std::ptrdiff_t n, bool& last);
+  // As above, of one that is not expected again.
   bool drop();
+  // As drop(), unless the phase of `arrival` goes on: the arrival was in this phase.
+  bool drop(arrival& arrival);
   // Begins the next phase, and releases all waiters.
   void complete() noexcept;
   // Spends `arrival` unless it throws.
@@ -50,6 +53,7 @@ class barrier_core {
 
  private:
   [[noreturn]] static void refuse(std::ptrdiff_t expected);
+  void check(const arrival& arrival) const;
 
   spin_lock guard_;          // guards the rest
   std::ptrdiff_t expected_;  // arrivals in each phase, from the next one on
@@ -70,7 +74,8 @@ struct nothing_to_do {
 // depend on it. Fibers and plain threads may use the barrier at the same time. It may be destroyed after every call on
 // it has returned, if there will be no other.
 //
-// The next phases still expect a fiber that was cancelled at the barrier: it must leave by arrive_and_drop.
+// A fiber that was cancelled at the barrier has arrived, and the next phases still expect it. To leave, it keeps the
+// token of its arrival and gives it to drop().
 template <class Done = detail::nothing_to_do>
 class barrier {
   static_assert(std::is_nothrow_invocable_v<Done&>, "Done must be noexcept, as std::barrier has it");
@@ -102,13 +107,20 @@ class barrier {
   void wait(arrival_token&& token) const { core_.wait(token); }
 
   // Arrives, and waits for the end of the phase. A cancellation point: if it throws operation_cancelled it has arrived,
-  // so the phase can end.
+  // so the phase can end. Use arrive(), wait() and drop() if the caller must leave then.
   void arrive_and_wait() { wait(arrive()); }
 
   // Arrives, and is not expected in later phases. Waits only if Done does. Not a cancellation point. Throws
   // usage_error, with nothing changed, if no arrival is missing.
   void arrive_and_drop() {
     if (core_.drop()) end_phase();
+  }
+
+  // Leaves after an arrival: a wait() for the token was cancelled, or there was none. The caller is not expected in
+  // later phases. If the phase of the token is over, it works as arrive_and_drop. Otherwise it arrives nowhere, and does
+  // not wait. Not a cancellation point. Throws usage_error as wait() and arrive_and_drop, with nothing changed.
+  void drop(arrival_token&& token) {
+    if (core_.drop(token)) end_phase();
   }
 
  private:

@@ -133,6 +133,49 @@ TEST_P(Barrier, ACancelledArriveAndWaitHasArrived) {
   EXPECT_EQ(phases, 1);
 }
 
+TEST_P(Barrier, AfterACancelledWaitADropLeaves) {
+  std::atomic<int> phases{0};
+  barrier meeting(3, [&]() noexcept { ++phases; });
+  auto leaver = spawn_until_it_waits(rt(), [&] {
+    auto token = meeting.arrive();
+    try {
+      meeting.wait(std::move(token));
+    } catch (const operation_cancelled&) {
+      meeting.drop(std::move(token));
+      EXPECT_THROW(meeting.drop(std::move(token)), usage_error);
+      throw;
+    }
+  });
+  leaver.request_stop();
+  EXPECT_THROW(leaver.get(), operation_cancelled);
+  EXPECT_THROW((void)meeting.arrive(3), usage_error);
+  auto other = spawn_until_it_waits(rt(), [&] { meeting.arrive_and_wait(); });
+  EXPECT_EQ(phases, 0) << "two of three have arrived";
+  meeting.arrive_and_wait();
+  other.get();
+  EXPECT_EQ(phases, 1);
+  meeting.wait(meeting.arrive(2));
+  EXPECT_EQ(phases, 2) << "two are expected";
+}
+
+TEST_P(Barrier, ADropForAPhaseThatIsOverArrives) {
+  run([] {
+    int phases = 0;
+    barrier meeting(2, [&]() noexcept { ++phases; });
+    auto mine = meeting.arrive(), last = meeting.arrive();
+    meeting.drop(std::move(mine));
+    EXPECT_EQ(phases, 1);
+    meeting.arrive_and_wait();
+    EXPECT_EQ(phases, 2);
+    meeting.arrive_and_wait();
+    EXPECT_EQ(phases, 3);
+    meeting.drop(std::move(last));
+    EXPECT_EQ(phases, 4);
+    EXPECT_THROW((void)meeting.arrive(), usage_error);
+    EXPECT_THROW(meeting.drop(barrier<>(1).arrive()), usage_error);
+  });
+}
+
 TEST_P(Barrier, AWaitThatThrowsLeavesItsToken) {
   run([] {
     barrier<> meeting(2);
