@@ -1,11 +1,13 @@
 #pragma once
 
 #include <ulexite/runtime/runtime.hpp>
+#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/event.hpp>
 
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <source_location>
 #include <stop_token>
 #include <string>
@@ -57,14 +59,20 @@ class isolated_context {
   [[nodiscard]] std::string_view name() const noexcept { return name_; }
 
  private:
+  // The body is destroyed before the end is told, because its destructor may use what the caller destroys after that,
+  // and may wait for fibers.
   template <class Body>
   void start(Body body) {
-    thread_ = std::thread([this, body = std::move(body)]() mutable {
+    thread_ = std::thread([this, body = std::optional<Body>(std::move(body))]() mutable {
       enter();
       try {
-        static_cast<void>(std::move(body)());
+        static_cast<void>(std::move(*body)());
       } catch (...) {
         failure_ = std::current_exception();
+      }
+      {
+        const shield uninterrupted;
+        body.reset();
       }
       leave();
     });

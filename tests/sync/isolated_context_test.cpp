@@ -8,6 +8,7 @@
 #include <ulexite/sync/select.hpp>
 
 #include <thread>
+#include <utility>
 
 namespace {
 
@@ -77,6 +78,50 @@ TEST_P(IsolatedContext, ExceptionsComeBackAndAStopEndsWaits) {
           1);
     }
     EXPECT_EQ(stopped, 2);
+  });
+}
+
+// Sends when it is destroyed, and waits for the receiver.
+class sends_at_its_end {
+ public:
+  sends_at_its_end(channel<int>& to, std::atomic<bool>& sent) : to_(&to), sent_(sent) {}
+  sends_at_its_end(sends_at_its_end&& other) noexcept : to_(std::exchange(other.to_, nullptr)), sent_(other.sent_) {}
+  sends_at_its_end& operator=(sends_at_its_end&&) = delete;
+  ~sends_at_its_end() {
+    if (!to_) return;
+    this_fiber::sleep_for(1ms);  // long enough for a caller that does not wait for this
+    to_->send(1);
+    sent_ = true;
+  }
+
+ private:
+  channel<int>* to_;
+  std::atomic<bool>& sent_;
+};
+
+TEST_P(IsolatedContext, TheBodyIsDestroyedBeforeTheEnd) {
+  run([&] {
+    std::atomic<bool> sent{false};
+    channel<int> values;
+    auto reader = spawn([&] { return values.receive().value(); });
+    isolated_context joined("joined", [held = sends_at_its_end(values, sent)] {});
+    joined.join();
+    EXPECT_TRUE(sent);
+    EXPECT_EQ(reader.get(), 1);
+  });
+}
+
+// The destructor asks the body to stop. It must leave its worker to the reader.
+TEST_P(IsolatedContext, TheEndOfTheBodyMayWaitForFibers) {
+  run([&] {
+    std::atomic<bool> sent{false};
+    channel<int> values;
+    auto reader = spawn([&] { return values.receive().value(); });
+    {
+      const isolated_context dropped("dropped", [held = sends_at_its_end(values, sent)] {});
+    }
+    EXPECT_TRUE(sent);
+    EXPECT_EQ(reader.get(), 1);
   });
 }
 
