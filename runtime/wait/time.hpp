@@ -87,14 +87,22 @@ class absolute_timeout {
         return;
       }
     }
+    using nanoseconds = std::chrono::duration<double, std::nano>;
     const auto now = Clock::now();
-    deadline_ = time > now ? relative_timeout(time - now).deadline() : 0;
+    const double left = nanoseconds(time.time_since_epoch()).count() - nanoseconds(now.time_since_epoch()).count();
+    if (left > far || left < -far) {  // then `time` may not fit into the unit that a comparison would convert it to
+      deadline_ = relative_timeout(nanoseconds(left)).deadline();
+    } else {
+      deadline_ = time > now ? relative_timeout(time - now).deadline() : 0;
+    }
   }
 
   // When it ends, in nanoseconds of steady_clock.
   [[nodiscard]] std::int64_t deadline() const noexcept { return deadline_; }
 
  private:
+  static constexpr double far = 1e15;  // ns, some 11 days: beyond it a microsecond does not matter
+
   std::int64_t deadline_ = detail::no_deadline;
 };
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <concepts>
+#include <cstdlib>
 #include <limits>
 
 namespace {
@@ -63,6 +64,26 @@ TEST(TimeLimits, ThatDoNotFitAreNever) {
   EXPECT_EQ(relative_timeout(std::chrono::duration<double>(std::numeric_limits<double>::infinity())).deadline(),
             no_deadline);
   EXPECT_EQ(absolute_timeout(std::chrono::time_point<steady_clock, std::chrono::hours>::max()).deadline(), no_deadline);
+}
+
+// Their units reach further than nanoseconds do.
+TEST(TimeLimits, PointsFarFromNowAreNeverOrNow) {
+  using namespace std::chrono;
+  const auto first_day = [](int of) { return absolute_timeout(sys_days(year(of) / 1 / 1)).deadline(); };
+  const std::int64_t centuries = 24LL * 365 * 200 * 3'600'000'000'000;
+  for (const int year : {9999, 2600, 2400, 2300}) EXPECT_GT(first_day(year), centuries) << year;
+  for (const int year : {1900, 1700, 1600, 1400, -9999}) EXPECT_EQ(first_day(year), 0) << year;
+  EXPECT_EQ(absolute_timeout(sys_seconds::max()).deadline(), no_deadline);
+  EXPECT_EQ(absolute_timeout(sys_seconds::min()).deadline(), 0);
+  EXPECT_EQ(absolute_timeout(time_point<system_clock, hours>::max()).deadline(), no_deadline);
+  EXPECT_EQ(absolute_timeout(time_point<system_clock, hours>::min()).deadline(), 0);
+  EXPECT_EQ(absolute_timeout(file_clock::time_point::max()).deadline(), no_deadline);
+  EXPECT_EQ(absolute_timeout(file_clock::time_point::min()).deadline(), 0);
+  EXPECT_GT(absolute_timeout(system_clock::time_point::max()).deadline(), centuries);
+  EXPECT_EQ(absolute_timeout(system_clock::time_point::min()).deadline(), 0);
+  const auto month_ahead = system_clock::now() + days(30);
+  const auto month = absolute_timeout(month_ahead).deadline() - detail::now_ns();
+  EXPECT_LT(std::abs(month - duration_cast<nanoseconds>(days(30)).count()), 100'000'000'000);
 }
 
 TEST(TimeLimits, PointsOfOtherClocksAreReadOnce) {
