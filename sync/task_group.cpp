@@ -31,7 +31,7 @@ std::ptrdiff_t task_group::checked(std::size_t limit) {
 
 task_group::~task_group() {
   stop_and_wait();
-  if (interrupted_) body_->word.end_interrupt();  // the children have ended, and so have their interrupts
+  if (interrupted_) body_->word.end_interrupt();
   if (first_.what && !first_.inherited_deadline && std::uncaught_exceptions() <= exceptions_at_birth_)
     detail::report_unhandled(*first_.reporter, first_.whose, first_.what);
 }
@@ -47,7 +47,10 @@ void task_group::wait() {
     cancel_and_wait();
     throw;
   }
-  if (auto failure = take_failure(true)) std::rethrow_exception(std::move(failure));
+  if (auto failure = take_failure(true)) {
+    end_interrupt();
+    std::rethrow_exception(std::move(failure));
+  }
 }
 
 // Throws an earlier failure of a child rather than the caller's cancellation, because the failure may be its cause. If
@@ -55,7 +58,9 @@ void task_group::wait() {
 void task_group::cancel_and_wait() {
   auto failure = take_failure(false);
   stop_and_wait();
-  if (failure) std::rethrow_exception(std::move(failure));
+  if (!failure) return;
+  end_interrupt();
+  std::rethrow_exception(std::move(failure));
 }
 
 void task_group::stop_and_wait() {
@@ -84,6 +89,17 @@ void task_group::interrupt_body() noexcept {
   body_->word.interrupt();
   detail::std_atomics::heavy_fence();  // wait_word.hpp C
   if (body_->word.cancel()) detail::resume(*body_);
+}
+
+// Called when a wait gives a failure to its caller. If that is the body, it knows now. The children have ended, and so
+// have their interrupts.
+void task_group::end_interrupt() noexcept {
+  if (body_ != &detail::this_agent()) return;
+  {
+    const std::lock_guard lock(lock_);
+    if (!std::exchange(interrupted_, false)) return;
+  }
+  body_->word.end_interrupt();
 }
 
 // First all children get the request. Then their tokens get it, one by one and without the lock, because this runs

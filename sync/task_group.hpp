@@ -195,6 +195,7 @@ class task_group {
 
   void wake_stopped() noexcept;
   void interrupt_body() noexcept;
+  void end_interrupt() noexcept;
   void wait_for_children();
   void cancel_and_wait();
   void stop_and_wait();
@@ -232,8 +233,8 @@ class task_group {
 //
 // The failure of a child cancels its siblings and the body. The body's present and later cancellation points throw
 // operation_cancelled, as after a request to stop. scope then throws the failure instead of operation_cancelled. The
-// cancellation ends with the scope. The body's stop token does not report it. A body on a plain thread is not
-// cancelled.
+// cancellation ends with the scope, or when a wait() of the body throws the failure: the body may handle it and go on.
+// The body's stop token does not report it. A body on a plain thread is not cancelled.
 template <class F>
   requires std::is_invocable_v<F, task_group&>
 auto scope(F&& body) {

@@ -136,6 +136,40 @@ TEST_P(Scope, TheBodyHearsOfAFailureUntilItEnds) {
   });
 }
 
+TEST_P(Scope, ABodyThatHandlesTheFailureOfAWaitGoesOn) {
+  run([] {
+    for (const bool waits_first : {true, false}) {
+      EXPECT_EQ(scope([&](task_group& group) {
+                  auto child = group.spawn([&] {
+                    if (waits_first) this_fiber::yield();
+                    throw runtime_error("child");
+                  });
+                  if (!waits_first) child.join();
+                  EXPECT_EQ(message_of([&] { group.wait(); }), "child");
+                  EXPECT_FALSE(this_fiber::stop_requested());
+                  this_fiber::check();
+                  return 1;
+                }),
+                1);
+      this_fiber::check();
+    }
+  });
+}
+
+// Each failure that is handled cancels the body once.
+TEST_P(Scope, ASecondFailureCancelsTheBodyAgain) {
+  run([] {
+    const auto body = [](task_group& group) {
+      group.spawn([] { throw runtime_error("first"); });
+      EXPECT_EQ(message_of([&] { group.wait(); }), "first");
+      group.spawn([] { throw runtime_error("second"); });
+      wait_for_ever();
+    };
+    EXPECT_EQ(message_of([&] { scope(body); }), "second");
+    this_fiber::check();
+  });
+}
+
 TEST_P(Scope, AFailureOfTheOuterScopeReachesTheInnerBody) {
   run([] {
     bool inner_ended = false;
