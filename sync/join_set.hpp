@@ -43,12 +43,16 @@ class join_set {
 
   // Starts a child that calls function(arguments...). Waits while the limit is reached, and is a cancellation point
   // then. Throws like ulexite::spawn, with nothing started.
+  template <class F>
+    requires std::is_invocable_r_v<T, std::decay_t<F>>
+  void spawn(F&& function, std::source_location where = std::source_location::current()) {
+    start(where, std::forward<F>(function));
+  }
   template <class F, class... A>
-    requires std::is_invocable_r_v<T, std::decay_t<F>, std::decay_t<A>...>
-  void spawn(F&& function, A&&... arguments) {
-    delivery mine(*this);
-    auto bound = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...);
-    children_.spawn(child<decltype(bound)>{std::move(mine), std::move(bound)});
+    requires(sizeof...(A) > 0 && std::is_invocable_r_v<T, std::decay_t<F>, std::decay_t<A>...>)
+  [[gnu::always_inline]] void spawn(F&& function, A&&... arguments) {
+    const detail::spawn_place where(detail::code_address());
+    start(where, std::forward<F>(function), std::forward<A>(arguments)...);
   }
 
   // Waits for the next end of a child. Returns the child's result (std::monostate for void, std::reference_wrapper for
@@ -132,6 +136,12 @@ class join_set {
     }
   };
 
+  template <class F, class... A>
+  void start(detail::spawn_place where, F&& function, A&&... arguments) {
+    delivery mine(*this);
+    auto bound = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...);
+    detail::group_spawn::at(where, children_, child<decltype(bound)>{std::move(mine), std::move(bound)});
+  }
   void deliver(ending& how) noexcept {
     {
       const std::lock_guard lock(guard_);

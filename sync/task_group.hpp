@@ -21,6 +21,10 @@
 #include <utility>
 
 namespace ulexite {
+namespace detail {
+struct group_spawn;
+}
+
 // The effect of a child's failure on the other children of a task_group.
 enum class on_error {
   cancel_siblings,  // ask them to stop
@@ -109,6 +113,7 @@ class task_group {
   [[nodiscard]] std::size_t failures() const noexcept;
 
  private:
+  friend struct detail::group_spawn;
   template <class F>
     requires std::is_invocable_v<F, task_group&>
   friend auto scope(F&& body);
@@ -226,6 +231,14 @@ class task_group {
   detail::intrusive_list<member> told_;       // running children that have the request to stop in their tokens
   std::size_t failures_ = 0;                  // all failures, also the failures that are not kept
   failure first_;
+};
+
+// For functions of the library that start children: the place of the spawn is that of their caller.
+struct detail::group_spawn {
+  template <class F>
+  static auto at(spawn_place where, task_group& group, F&& function) {
+    return group.start({.where = where}, std::forward<F>(function));
+  }
 };
 
 // Calls body(task_group&), waits for the group, and returns the body's result. Throws the first failure of a child, or

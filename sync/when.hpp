@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <ranges>
+#include <source_location>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -62,22 +63,27 @@ struct call_of {
   decltype(auto) operator()() { return std::invoke(std::forward<Function>(function)); }
 };
 
+template <class... F>
+auto call_all(spawn_place where, F&&... functions) {
+  task_group group;
+  std::tuple handles{group_spawn::at(where, group, call_of<F&&>{std::forward<F>(functions)})...};
+  group.wait();
+  return std::apply(
+      [](auto&... handle) {
+        return std::tuple<kept<std::invoke_result_t<F>>...>{keep([&]() -> decltype(auto) { return handle.get(); })...};
+      },
+      handles);
+}
+
 }  // namespace detail
 
 // Calls all functions, each in a new fiber, and waits for all. Returns the tuple of their results, with std::monostate
 // for void. The first failure cancels the others, and is thrown once all have ended. A cancellation point as
 // task_group::wait. Throws as spawn.
 template <std::invocable... F>
-auto when_all(F&&... functions) {
-  task_group group;
-  std::tuple handles{group.spawn([&functions]() -> decltype(auto) { return std::forward<F>(functions)(); })...};
-  group.wait();
-  return std::apply(
-      [](auto&... handle) {
-        return std::tuple<detail::kept<std::invoke_result_t<F>>...>{
-            detail::keep([&]() -> decltype(auto) { return handle.get(); })...};
-      },
-      handles);
+[[gnu::always_inline]] inline auto when_all(F&&... functions) {
+  const detail::spawn_place where(detail::code_address());
+  return detail::call_all(where, std::forward<F>(functions)...);
 }
 
 namespace detail {
@@ -175,12 +181,12 @@ auto when_all(Handles&& handles) {
 // Calls all functions of a range, each in a new fiber, and returns the vector of their results. Otherwise as when_all
 // of functions. The functions are called in place, not copied, except those that a view makes anew: they are moved.
 template <detail::function_range Functions>
-auto when_all(Functions&& functions) {
+auto when_all(Functions&& functions, std::source_location where = std::source_location::current()) {
   using function = std::ranges::range_reference_t<Functions>;
   task_group group;
   std::vector<join_handle<std::invoke_result_t<function>>> handles;
   for (auto&& each : functions)
-    handles.push_back(group.spawn(detail::call_of<function>{std::forward<decltype(each)>(each)}));
+    handles.push_back(group.spawn(detail::call_of<function>{std::forward<decltype(each)>(each)}, where));
   group.wait();
   return when_all(handles);
 }
@@ -207,14 +213,15 @@ namespace detail {
 template <class Result>
 class race {
  public:
-  race() = default;
+  // Its fibers are started at `where`.
+  explicit race(spawn_place where) noexcept : where_(where) {}
   race(const race&) = delete;
   race& operator=(const race&) = delete;
 
   // Starts a fiber that calls `call`; make(value) makes the Result.
   template <class Call, class Make>
   void start(Call call, Make make) {
-    group_.spawn([this, call = std::move(call), make]() mutable { run(call, make); });
+    group_spawn::at(where_, group_, [this, call = std::move(call), make]() mutable { run(call, make); });
   }
   Result wait() {
     group_.wait();
@@ -240,26 +247,19 @@ class race {
     group_.request_stop();
   }
 
+  const spawn_place where_;
   std::optional<Result> first_;
   std::exception_ptr failure_;
   std::atomic<bool> decided_{false};  // State: a function has ended; set once, by the function that ends first
   task_group group_;                  // destroyed before what its fibers use, also if a spawn throws
 };
 
-}  // namespace detail
-
-// Calls all functions, each in a new fiber. Returns the result of the first that ends, or throws its exception. Cancels
-// the others, waits for their ends, and drops their results and exceptions. A cancellation point as task_group::wait.
-// Throws as spawn.
-template <std::invocable... F>
-  requires(sizeof...(F) > 0)
-auto when_any(F&&... functions) {
-  static_assert((detail::deliverable<std::invoke_result_t<F>> && ...),
-                "each result of when_any must be void, a reference T& or movable");
+template <class... F>
+auto call_any(spawn_place where, F&&... functions) {
   using result = any_result<std::invoke_result_t<F>...>;
-  detail::race<result> race;
+  race<result> race(where);
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (race.start(detail::call_of<F&&>{std::forward<F>(functions)},
+    (race.start(call_of<F&&>{std::forward<F>(functions)},
                 [](auto&& value) {
                   return result{I,
                                 decltype(result::value)(std::in_place_index<I>, std::forward<decltype(value)>(value))};
@@ -269,14 +269,28 @@ auto when_any(F&&... functions) {
   return race.wait();
 }
 
+}  // namespace detail
+
+// Calls all functions, each in a new fiber. Returns the result of the first that ends, or throws its exception. Cancels
+// the others, waits for their ends, and drops their results and exceptions. A cancellation point as task_group::wait.
+// Throws as spawn.
+template <std::invocable... F>
+  requires(sizeof...(F) > 0)
+[[gnu::always_inline]] inline auto when_any(F&&... functions) {
+  static_assert((detail::deliverable<std::invoke_result_t<F>> && ...),
+                "each result of when_any must be void, a reference T& or movable");
+  const detail::spawn_place where(detail::code_address());
+  return detail::call_any(where, std::forward<F>(functions)...);
+}
+
 // As above, for the functions of a range. They are called in place, not copied, except those that a view makes anew:
 // they are moved. Throws usage_error for an empty range.
 template <detail::function_range Functions>
-auto when_any(Functions&& functions) {
+auto when_any(Functions&& functions, std::source_location where = std::source_location::current()) {
   using function = std::ranges::range_reference_t<Functions>;
   using result = any_of_range<std::invoke_result_t<function>>;
   if (std::ranges::empty(functions)) throw usage_error("when_any of no functions");
-  detail::race<result> race;
+  detail::race<result> race(where);
   std::size_t index = 0;
   for (auto&& each : functions) {
     race.start(detail::call_of<function>{std::forward<decltype(each)>(each)},
