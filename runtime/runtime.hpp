@@ -30,7 +30,9 @@ enum class shutdown_mode {
            // cancellation point
   stop,    // ends the workers at their next scheduling point, and abandons the fibers that have not ended. Objects at
            // which they wait can still be used, and skip them. Their stacks are kept for ever, and objects on these
-           // stacks are never destroyed. So their locks, descriptors and counts of a wait_group stay taken.
+           // stacks are never destroyed. So their locks, descriptors and counts of a wait_group stay taken. An
+           // unlock may have woken such a fiber for a mutex. Then the mutex is free, but the waiters behind the fiber
+           // are woken only after the next lock and unlock.
 };
 
 // A set of worker threads and the fibers that run on them. A process may have several runtimes. The threads start as
