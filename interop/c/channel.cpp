@@ -26,8 +26,9 @@ struct timer_of_c final : detail::timer_case {
   using timer_case::timer_case;
 };
 
-// One case of the caller, and its state during the wait.
-struct prepared {
+// One case of the caller, and its state during the wait. It holds an element: the one to send, or one that a sender has
+// put here while the caller still waits.
+struct prepared : in_embedders_memory {
   std::variant<std::monostate, receive_of_c, send_of_c, join_of_c, timer_of_c> what;
   cell element;
   ulx_case* of = nullptr;  // null: the time
@@ -61,7 +62,7 @@ struct prepared {
   }
 };
 
-// Room for each case and the time. A few are in the frame.
+// Room for each case and the time. A few are in the frame, the others in memory that a collector sees too.
 struct select_room {
   explicit select_room(std::size_t count) {
     if (count <= few) return;

@@ -40,6 +40,8 @@ void use_memory_of(const ulx_hooks& hooks);
 struct in_embedders_memory {
   static void* operator new(std::size_t bytes) { return allocate(bytes); }
   static void operator delete(void* memory) noexcept { release(memory); }
+  static void* operator new[](std::size_t bytes) { return allocate(bytes); }
+  static void operator delete[](void* memory) noexcept { release(memory); }
 };
 
 // An element of any size, in place if it is small.
