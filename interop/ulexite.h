@@ -84,7 +84,7 @@ typedef struct {
   size_t size;
   void* user; /* the first argument of each */
 
-  /* Memory that may hold the embedder's pointers: for channels, handles, results. NULL: malloc and free. A collector
+  /* Memory that may hold the embedder's pointers: for channels, handles, results, fibers' values of keys. NULL: malloc and free. A collector
    * should return memory that it scans and does not collect. They hold for the whole process: the first runtime that
    * has them sets them, and a runtime with others is refused with EINVAL. `allocate` aligns as malloc, and may return
    * NULL. */
@@ -209,7 +209,8 @@ ULX_API void ulx_deadline_push(ulx_deadline* outer, int64_t deadline) ULX_NOEXCE
 ULX_API void ulx_deadline_pop(const ulx_deadline* outer) ULX_NOEXCEPT;
 
 /* A value for each fiber and plain thread, NULL at first. `destroy`, if not NULL, is called with each value that is not
- * NULL at its fiber's end. Keys are never freed. 0: no memory. */
+ * NULL at its fiber's end. Keys are never freed. 0: no memory. A collector finds a fiber's values in memory of the hook
+ * `allocate`. It does not find those of plain threads. */
 typedef uintptr_t ulx_key;
 ULX_API ulx_key ulx_key_new(void (*destroy)(void* value)) ULX_NOEXCEPT;
 ULX_API void* ulx_get(ulx_key key) ULX_NOEXCEPT;

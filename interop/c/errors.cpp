@@ -35,6 +35,8 @@ void use_memory_of(const ulx_hooks& hooks) {
   set = true;
 }
 
+bool embedder_has_memory() noexcept { return memory.allocate != nullptr; }
+
 // A lock of the library may be held here, so a hook that waited would block its worker.
 void* allocate(std::size_t bytes) {
   void* room;

@@ -32,6 +32,8 @@ namespace ulexite::c {
 // Allocates the embedder's memory, or malloc's. Throws std::bad_alloc.
 void* allocate(std::size_t bytes);
 void release(void* memory) noexcept;
+// Whether the embedder has set the hooks for memory.
+bool embedder_has_memory() noexcept;
 
 // Makes the process use the memory of these hooks. Throws std::invalid_argument.
 void use_memory_of(const ulx_hooks& hooks);

@@ -14,8 +14,15 @@ struct value_of_c {
   value_of_c& operator=(const value_of_c&) = delete;
   ~value_of_c() {
     if (data && destroy) destroy(data);
+    if (copy) release(copy);
+  }
+  void set(void* value) {
+    if (value && !copy && in_fiber() && embedder_has_memory()) copy = static_cast<void**>(allocate(sizeof(void*)));
+    if (copy) *copy = value;
+    data = value;
   }
   void* data = nullptr;
+  void** copy = nullptr;  // of `data`, where a collector sees it. A plain thread has none, because it may outlive hooks
   void (*destroy)(void*) = nullptr;
 };
 
@@ -123,7 +130,7 @@ int ulx_set(ulx_key number, void* value) noexcept {
   return guarded([&] {
     key& of = key_of(number);
     value_of_c& mine = of.values.get();
-    mine.data = value;
+    mine.set(value);
     mine.destroy = of.destroy_;
     return 0;
   });

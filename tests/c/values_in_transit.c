@@ -48,15 +48,20 @@ static void visit(void* user, const ulx_fiber_info* fiber) {
   search->in_records += holds(fiber->record, (const char*)fiber->record + fiber->record_size, search->wanted);
 }
 
+static int count_in_blocks(const void* wanted) {
+  int found = 0;
+  for (size_t i = 0; i < most_blocks; ++i)
+    if (blocks[i].begin) found += holds(blocks[i].begin, (char*)blocks[i].begin + blocks[i].size / 8 * 8, wanted);
+  return found;
+}
+
 static struct search search_for(const void* wanted) {
   ulx_runtime* const runtime = ulx_runtime_here();
   struct search search = {.wanted = wanted};
   CHECK_EQ(ulx_stop_world(runtime, 20 * SECONDS, NULL, NULL), 0);
   ulx_for_each_fiber(runtime, visit, &search);
   CHECK_EQ(ulx_start_world(runtime), 0);
-  for (size_t i = 0; i < most_blocks; ++i)
-    if (blocks[i].begin)
-      search.in_blocks += holds(blocks[i].begin, (char*)blocks[i].begin + blocks[i].size / 8 * 8, wanted);
+  search.in_blocks = count_in_blocks(wanted);
   return search;
 }
 
@@ -116,11 +121,43 @@ static void sent_by_select(void) {
   ulx_fiber_release(fiber);
 }
 
+static int destroyed;
+static void destroy(void* value) {
+  CHECK_EQ(count_in_blocks(value), 1); /* still, until it has returned */
+  ++destroyed;
+}
+
+/* Sets its values, and waits. */
+static ulx_key keys[12];
+static intptr_t has_values(void* values) {
+  for (int i = 0; i < 12; ++i) CHECK_EQ(ulx_set(keys[i], (char*)values + i), 0);
+  char nothing;
+  CHECK_EQ(ulx_receive(channels[0], &nothing, ULX_FOREVER), ULX_ECLOSED);
+  for (int i = 0; i < 12; ++i) CHECK(ulx_get(keys[i]) == (char*)values + i);
+  CHECK_EQ(ulx_set(keys[0], NULL), 0);
+  return 0;
+}
+
+static void values_of_keys(void) {
+  for (int i = 0; i < 12; ++i) CHECK(keys[i] = ulx_key_new(destroy));
+  static char values[12];
+  ulx_fiber* const fiber = ulx_spawn(has_values, values, NULL);
+  CHECK(fiber);
+  ulx_yield(); /* now it waits */
+  for (int i = 0; i < 12; ++i) CHECK_EQ(search_for(&values[i]).in_blocks, 1);
+  ulx_close(channels[0]);
+  CHECK_EQ(ulx_join(fiber, ULX_FOREVER, NULL), 0);
+  while (destroyed < 11) ulx_yield();
+  for (int i = 0; i < 12; ++i) CHECK_EQ(search_for(&values[i]).in_blocks, 0);
+  ulx_fiber_release(fiber);
+}
+
 static intptr_t body(void* argument) {
   (void)argument;
   for (int i = 0; i < most_cases; ++i) CHECK(channels[i] = ulx_channel_new(sizeof(void*), 0));
   received_by_select();
   sent_by_select();
+  values_of_keys();
   for (int i = 0; i < most_cases; ++i) ulx_channel_destroy(channels[i]);
   return 42;
 }
