@@ -197,7 +197,9 @@ ULX_API void ulx_unpark(ulx_fiber* fiber) ULX_NOEXCEPT;
 ULX_API bool ulx_cancel(ulx_fiber* fiber) ULX_NOEXCEPT;
 /* A cancellation point without a wait. Returns 0, ULX_ECANCELED or ULX_EDEADLINE. */
 ULX_API int ulx_check(void) ULX_NOEXCEPT;
-/* While on, the calling fiber ignores requests to stop and its deadline. Returns the previous setting. */
+/* While on, the calling fiber ignores requests to stop, and deadlines that were pushed before. Fibers that it spawns
+ * then have no deadline. Returns the previous setting. Shields and deadlines end in reverse order. If there is no
+ * memory, the deadline still counts. */
 ULX_API bool ulx_shield(bool on) ULX_NOEXCEPT;
 /* A deadline for the caller until the pop, and for fibers that it spawns before the pop: their waits return
  * ULX_EDEADLINE. A nested deadline can only be nearer. The fiber that pushed pops, in reverse order. */

@@ -5,8 +5,10 @@
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/fiber_local.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 namespace ulexite::c {
@@ -50,6 +52,20 @@ class with_handle {
 detail::task* task_of(const ulx_fiber* fiber) noexcept {
   const std::lock_guard lock(fiber->guard);
   return detail::handle_access::task_if_any(fiber->handle);
+}
+
+ulx_deadline deadline_of(const detail::agent& agent) noexcept {
+  return {.outer = agent.deadline, .expired = agent.expired};
+}
+void put_back(detail::agent& agent, const ulx_deadline& deadline) noexcept {
+  agent.deadline = deadline.outer;
+  agent.expired = deadline.expired;
+}
+
+// What ulx_shield has put aside for the calling fiber or thread. Throws std::bad_alloc.
+std::optional<ulx_deadline>& deadline_aside() {
+  static auto& all = *new fiber_local<std::optional<ulx_deadline>>;  // stays: threads may run after static destructors
+  return all.get();
 }
 
 fiber_options to_options(const ulx_spawn_options& given) {
@@ -249,20 +265,26 @@ int ulx_check(void) noexcept {
 
 bool ulx_shield(bool on) noexcept {
   detail::agent& agent = detail::this_agent();
-  const bool before = agent.shielded;
+  if (agent.shielded == on) return on;
+  if (agent.kind != detail::agent_kind::job)  // which does not wait
+    static_cast<void>(guarded([&] {
+      if (std::optional<ulx_deadline>& aside = deadline_aside(); on) {
+        aside = deadline_of(agent);
+        put_back(agent, {.outer = detail::no_deadline, .expired = false});
+      } else if (aside) {
+        put_back(agent, *std::exchange(aside, std::nullopt));
+      }
+      return 0;
+    }));
   agent.shielded = on;
-  return before;
+  return !on;
 }
 
 void ulx_deadline_push(ulx_deadline* outer, int64_t deadline) noexcept {
   detail::agent& agent = detail::this_agent();
-  *outer = {.outer = agent.deadline, .expired = agent.expired};
+  *outer = deadline_of(agent);
   agent.deadline = std::min(agent.deadline, deadline);
 }
 
-void ulx_deadline_pop(const ulx_deadline* outer) noexcept {
-  detail::agent& agent = detail::this_agent();
-  agent.deadline = outer->outer;
-  agent.expired = outer->expired;
-}
+void ulx_deadline_pop(const ulx_deadline* outer) noexcept { put_back(detail::this_agent(), *outer); }
 }

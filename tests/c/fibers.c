@@ -126,6 +126,51 @@ static void cancelling(void) {
   CHECK(ulx_now() >= before + MILLISECONDS);
 }
 
+static intptr_t checks(void* argument) {
+  (void)argument;
+  return ulx_check();
+}
+
+/* For a fiber or a plain thread. */
+static void shielding(void) {
+  ulx_deadline outer, inner;
+  for (int met = 0; met < 2; ++met) {
+    ulx_deadline_push(&outer, ulx_now() - 1);
+    if (met) CHECK_EQ(ulx_check(), ULX_EDEADLINE);
+    CHECK(!ulx_shield(true));
+    CHECK_EQ(ulx_check(), 0);
+    CHECK_EQ(ulx_sleep(1000), 0);
+    CHECK(ulx_shield(true)); /* again, without effect */
+    CHECK_EQ(ulx_check(), 0);
+    ulx_deadline_push(&inner, ulx_now() - 1); /* one of its own counts */
+    CHECK_EQ(ulx_check(), ULX_EDEADLINE);
+    ulx_deadline_pop(&inner);
+    CHECK_EQ(ulx_check(), 0);
+    CHECK(ulx_shield(false));
+    CHECK(!ulx_shield(false));
+    CHECK_EQ(ulx_check(), ULX_EDEADLINE);
+    ulx_deadline_pop(&outer);
+    CHECK_EQ(ulx_check(), 0);
+  }
+}
+
+static void shielding_from_an_inherited_deadline(void) {
+  ulx_deadline outer;
+  intptr_t result = -1;
+  ulx_deadline_push(&outer, ulx_now() - 1);
+  ulx_fiber* const hurries = ulx_spawn(checks, NULL, NULL);
+  CHECK(!ulx_shield(true));
+  ulx_fiber* const has_time = ulx_spawn(checks, NULL, NULL);
+  CHECK_EQ(ulx_join(hurries, ULX_FOREVER, &result), 0);
+  CHECK_EQ(result, ULX_EDEADLINE);
+  CHECK_EQ(ulx_join(has_time, ULX_FOREVER, &result), 0);
+  CHECK_EQ(result, 0);
+  CHECK(ulx_shield(false));
+  ulx_deadline_pop(&outer);
+  ulx_fiber_release(hurries);
+  ulx_fiber_release(has_time);
+}
+
 static int destroyed;
 static void destroy(void* value) { destroyed += *(int*)value; }
 static ulx_key key;
@@ -156,6 +201,8 @@ static intptr_t body(void* runtime) {
   options();
   parking();
   cancelling();
+  shielding();
+  shielding_from_an_inherited_deadline();
   keys();
   ulx_safepoint();
   return 42;
@@ -165,6 +212,7 @@ int main(void) {
   CHECK_EQ(ulx_abi_version(), ULX_ABI_VERSION);
   CHECK(strchr(ulx_version(), '.'));
   CHECK(!ulx_runtime_here());
+  shielding();
   run_with_each_width(body);
   puts("passed");
 }
