@@ -48,6 +48,43 @@ class with_handle {
   ulx_fiber* const fiber_;
 };
 
+// Lets other fibers use the task of ulx_runtime_run's fiber.
+class reachable_main {
+ public:
+  explicit reachable_main(ulx_fiber& fiber) : fiber_(fiber), task_{*detail::this_task()} {
+    fiber.main = &task_;  // no other thread has it yet
+    fiber.id_of_main = task_.of.id;
+  }
+  ~reachable_main() {
+    {
+      const std::lock_guard lock(fiber_.guard);
+      fiber_.main = nullptr;
+    }
+    const shield uninterrupted;
+    task_.users.wait();
+  }
+  reachable_main(const reachable_main&) = delete;
+  reachable_main& operator=(const reachable_main&) = delete;
+
+ private:
+  ulx_fiber& fiber_;
+  main_task task_;
+};
+
+// Asks the fiber of ulx_runtime_run to stop. False if it has ended.
+bool cancel_main(ulx_fiber& fiber) {
+  main_task* main;
+  {
+    const std::lock_guard lock(fiber.guard);
+    main = fiber.main;
+    if (main) main->users.add();
+  }
+  if (!main) return false;
+  const bool first = main->of.request_stop();
+  main->users.done();
+  return first;
+}
+
 // The task of a fiber; it stays as long as the caller has the handle. Null: the fiber of ulx_runtime_run.
 detail::task* task_of(const ulx_fiber* fiber) noexcept {
   const std::lock_guard lock(fiber->guard);
@@ -93,6 +130,8 @@ std::intptr_t run_with_handle(std::intptr_t (*main)(void*), void* data) {
   auto* const fiber = new ulx_fiber;
   fiber->references.store(1, std::memory_order_relaxed);  // no other thread has it yet
   const with_handle handle(fiber, nullptr);
+  const reachable_main reachable(*fiber);
+  const announced_fiber announced;
   return main(data);
 }
 
@@ -169,7 +208,7 @@ void ulx_fiber_release(ulx_fiber* fiber) noexcept { drop(fiber); }
 
 uint64_t ulx_fiber_id(const ulx_fiber* fiber) noexcept {
   const detail::task* const task = task_of(fiber);
-  return task ? task->id : 0;
+  return task ? task->id : fiber->id_of_main;
 }
 
 ulx_fiber* ulx_self(void) noexcept { return self(); }
@@ -253,7 +292,7 @@ void ulx_unpark(ulx_fiber* fiber) noexcept {
 bool ulx_cancel(ulx_fiber* fiber) noexcept {
   if (refused_in_handler()) return false;
   detail::task* const task = task_of(fiber);
-  return task && task->request_stop();
+  return task ? task->request_stop() : cancel_main(*fiber);
 }
 
 int ulx_check(void) noexcept {

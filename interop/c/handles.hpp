@@ -123,7 +123,7 @@ T read_struct(const T* given, const char* name) {
 // The hooks of the caller's runtime, or null.
 const ulx_hooks* hooks_of_worker() noexcept;
 
-// Calls main(data) in a fiber that has a handle, for ulx_self.
+// Calls main(data) as the fiber of ulx_runtime_run: with a handle, and with fiber_start and fiber_end around it.
 std::intptr_t run_with_handle(std::intptr_t (*main)(void*), void* data);
 
 // Calls fiber_start and fiber_end around a fiber's function.
@@ -171,6 +171,13 @@ class end_of_fiber {
  private:
   event event_;
 };
+
+// The task of the fiber of ulx_runtime_run, which has no join_handle that keeps it. The fiber does not end while others
+// use its task.
+struct main_task {
+  detail::task& of;
+  wait_group users{};
+};
 }  // namespace ulexite::c
 
 // A running fiber holds a reference itself.
@@ -179,7 +186,9 @@ struct ulx_fiber : ulexite::c::in_embedders_memory {
   std::intptr_t result = 0;        // written before `ended` is set
   ulexite::c::end_of_fiber ended;
   mutable ulexite::detail::spin_lock guard;  // guards the rest
-  ulexite::join_handle<> handle;             // empty for the fiber of ulx_runtime_run
+  ulexite::join_handle<> handle;             // empty for the fiber of ulx_runtime_run, which has the next two
+  ulexite::c::main_task* main = nullptr;     // while its function runs
+  std::uint64_t id_of_main = 0;              // set before others have this handle
   bool permit = false;
   ulexite::detail::wait_queue parked;
 };

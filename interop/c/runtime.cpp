@@ -107,10 +107,7 @@ ulx_runtime* ulx_runtime_new(const ulx_runtime_options* given) noexcept {
 
 int ulx_runtime_run(ulx_runtime* runtime, intptr_t (*main)(void*), void* data, intptr_t* result) noexcept {
   return guarded([&] {
-    const std::intptr_t got = runtime->of.run([=] {
-      const announced_fiber announced;
-      return run_with_handle(main, data);
-    });
+    const std::intptr_t got = runtime->of.run([=] { return run_with_handle(main, data); });
     if (result) *result = got;
     return 0;
   });

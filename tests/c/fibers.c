@@ -195,6 +195,66 @@ static void keys(void) {
   CHECK_EQ(ulx_set(key, NULL), 0);
 }
 
+static intptr_t cancels(void* fiber) { return ulx_cancel(fiber); }
+
+/* The main fiber has a whole handle too. */
+static ulx_fiber* main_handle;
+static int hook_data;
+static int hooks_called;
+static void fiber_start(void* user, uint64_t id, void* data) {
+  (void)user;
+  CHECK(!data);
+  CHECK(ulx_self());
+  CHECK_EQ(ulx_fiber_id(ulx_self()), id);
+  CHECK_EQ(ulx_set_data(&hook_data), 0);
+  ++hooks_called;
+}
+static void fiber_end(void* user, uint64_t id, void* data) {
+  (void)user;
+  CHECK(data == &hook_data);
+  CHECK_EQ(ulx_fiber_id(ulx_self()), id);
+  ++hooks_called;
+}
+
+static intptr_t is_main(void* argument) {
+  (void)argument;
+  CHECK(ulx_data() == &hook_data);
+  CHECK(ulx_self());
+  CHECK(ulx_id() != 0);
+  CHECK_EQ(ulx_fiber_id(ulx_self()), ulx_id());
+  main_handle = ulx_fiber_retain(ulx_self());
+  ulx_fiber* const other = ulx_spawn(cancels, main_handle, NULL);
+  CHECK(other);
+  CHECK_EQ(ulx_sleep(3600 * SECONDS), ULX_ECANCELED);
+  CHECK_EQ(ulx_check(), ULX_ECANCELED);
+  CHECK(!ulx_cancel(main_handle)); /* the second time, and by itself */
+  CHECK(!ulx_shield(true));
+  intptr_t first = 0;
+  CHECK_EQ(ulx_join(other, ULX_FOREVER, &first), 0);
+  CHECK(first);
+  ulx_fiber_release(other);
+  return (intptr_t)ulx_id();
+}
+
+static void main_fiber(void) {
+  ulx_hooks hooks = ULX_INIT(ulx_hooks);
+  hooks.fiber_start = fiber_start;
+  hooks.fiber_end = fiber_end;
+  ulx_runtime_options with_hooks = ULX_INIT(ulx_runtime_options);
+  with_hooks.threads = 1; /* the count of the hooks has no lock */
+  with_hooks.hooks = &hooks;
+  ulx_runtime* const runtime = ulx_runtime_new(&with_hooks);
+  CHECK(runtime);
+  intptr_t result = 0;
+  CHECK_EQ(ulx_runtime_run(runtime, is_main, NULL, &result), 0);
+  CHECK_EQ(ulx_runtime_destroy(runtime, ULX_DRAIN, NULL), 0);
+  CHECK_EQ(hooks_called, 4);
+  CHECK(ulx_done(main_handle));
+  CHECK_EQ(ulx_fiber_id(main_handle), (uint64_t)result);
+  CHECK(!ulx_cancel(main_handle));
+  ulx_fiber_release(main_handle);
+}
+
 static intptr_t body(void* runtime) {
   CHECK(ulx_runtime_here() == runtime);
   spawn_and_join();
@@ -213,6 +273,7 @@ int main(void) {
   CHECK(strchr(ulx_version(), '.'));
   CHECK(!ulx_runtime_here());
   shielding();
+  main_fiber();
   run_with_each_width(body);
   puts("passed");
 }
