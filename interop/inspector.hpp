@@ -9,6 +9,7 @@
 // Needs Boost.Beast (headers only).
 
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/http.hpp>
 #include <ulexite/base/error.hpp>
 #include <ulexite/interop/asio.hpp>
@@ -28,6 +29,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <arpa/inet.h>
 
 namespace ulexite {
 
@@ -78,7 +81,11 @@ class inspector {
   static constexpr std::size_t most_header = 8 * 1024;
   static constexpr std::chrono::milliseconds longest_trace{10'000};
 
-  static bool is_loopback(std::string_view address) { return address.starts_with("127.") || address == "::1"; }
+  // "127.evil.example" begins as an address, but is a name.
+  static bool is_loopback(const std::string& address) {
+    in_addr number;
+    return address == "::1" || (address.starts_with("127.") && ::inet_pton(AF_INET, address.c_str(), &number) == 1);
+  }
 
   static net::endpoint checked_endpoint(const inspector_options& options) {
     if (!options.allow_remote && !is_loopback(options.address))
@@ -124,7 +131,8 @@ class inspector {
     std::string_view host(field.data(), field.size());
     if (const auto colon = host.rfind(':'); colon != host.npos && host.find(']', colon) == host.npos)
       host = host.substr(0, colon);
-    return host == "localhost" || host == "[::1]" || is_loopback(host);
+    return boost::beast::iequals({host.data(), host.size()}, "localhost") || host == "[::1]" ||
+           is_loopback(std::string(host));
   }
 
   [[nodiscard]] response answer_to(const request& asked) const {

@@ -12,11 +12,11 @@ using namespace ulexite::test;
 class Inspector : public testing::Test {
  protected:
   // The inspector's whole answer for that path, with its header.
-  static std::string get(const inspector& from, const std::string& path) {
+  static std::string get(const inspector& from, const std::string& path, const std::string& host = "localhost") {
     std::string answer;
     run([&] {
       auto stream = net::tcp_stream::connect(from.endpoint());
-      stream.write("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+      stream.write("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
       char part[4096];
       for (std::size_t got; (got = stream.read_some(part, sizeof part)) > 0;) answer.append(part, got);
     });
@@ -41,6 +41,16 @@ TEST_F(Inspector, TellsThatItsPortIsTaken) {
 
 TEST_F(Inspector, RefusesOtherAddressesThanLoopback) {
   EXPECT_THROW(inspector(watched_, {.address = "0.0.0.0", .port = 0}), std::invalid_argument);
+}
+
+// A page of another site reaches the port under a name of that site.
+TEST_F(Inspector, RefusesTheNamesOfOtherHosts) {
+  const inspector page(watched_, {.port = 0});
+  for (const char* own : {"localhost", "LocalHost:7071", "127.0.0.1", "127.8.9.10:7071", "[::1]:7071"})
+    EXPECT_TRUE(get(page, "/dump.json", own).starts_with("HTTP/1.1 200 ")) << own;
+  for (const char* other :
+       {"127.evil.example", "127.0.0.1.evil.example:7071", "127.", "evil.example", "localhost.evil.example"})
+    EXPECT_TRUE(get(page, "/dump.json", other).starts_with("HTTP/1.1 403 ")) << other;
 }
 
 TEST_F(Inspector, CountsLongWaitsIfItIsAsked) {
