@@ -378,8 +378,8 @@ typedef struct {
 /* Writes the counters. `metrics` begins with its size; fields beyond it are not written. */
 ULX_API int ulx_runtime_metrics(const ulx_runtime* runtime, ulx_metrics* metrics) ULX_NOEXCEPT;
 
-/* Records the last `events` events of each worker; 0: a default number. stop writes them to a descriptor as JSON for
- * ui.perfetto.dev. */
+/* Records the last `events` events of each worker; 0: a default number; more than 2^30: EINVAL. stop writes them to a
+ * descriptor as JSON for ui.perfetto.dev. */
 ULX_API int ulx_trace_start(ulx_runtime* runtime, size_t events) ULX_NOEXCEPT;
 ULX_API int ulx_trace_stop(ulx_runtime* runtime, int fd) ULX_NOEXCEPT;
 

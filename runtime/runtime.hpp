@@ -112,7 +112,8 @@ class runtime {
 
   // Records the events of each worker from now on. They are: the fiber that runs, how it left and what it waited for,
   // wakes between fibers, steals, sleep, trace_span. It costs some 150 instructions a dispatch. Any thread. Throws
-  // usage_error if a trace is being recorded already, or after shutdown; std::bad_alloc.
+  // usage_error if a trace is being recorded already, or after shutdown; std::invalid_argument for too many events;
+  // std::bad_alloc.
   void start_trace(const trace_options& options = {});
   // Ends the recording, if there is one. Any thread.
   void stop_trace() noexcept;

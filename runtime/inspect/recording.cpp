@@ -5,6 +5,8 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 
 namespace ulexite::detail {
 namespace {
@@ -74,6 +76,9 @@ void follow_probes(runtime_state& home) noexcept try {
 }
 
 bool start_trace(runtime_state& home, const trace_options& options) {
+  if (options.events_per_worker > trace_options::most_events)
+    throw std::invalid_argument("trace_options::events_per_worker is " + std::to_string(options.events_per_worker) +
+                                "; the most is " + std::to_string(trace_options::most_events));
   trace_state& trace = home.trace;
   const std::lock_guard lock(trace.turn);
   if (trace.on) return false;

@@ -84,6 +84,7 @@ int main(void) {
   ulx_metrics metrics;
   memset(&metrics, 0, sizeof metrics);
   CHECK_EQ(ulx_runtime_metrics(accepted, &metrics), EINVAL);
+  CHECK_EQ(ulx_trace_start(accepted, SIZE_MAX), EINVAL);
   metrics.size = offsetof(ulx_metrics, workers_sleeping);
   CHECK_EQ(ulx_runtime_metrics(accepted, &metrics), 0);
   CHECK_EQ(ulx_runtime_destroy(accepted, 7, NULL), EINVAL);

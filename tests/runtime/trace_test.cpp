@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <regex>
 #include <sstream>
 
@@ -146,6 +147,19 @@ TEST_P(Trace, IsRefusedWhereItMakesNoSense) {
   rt.start_trace();
   EXPECT_THROW(rt.start_trace(), usage_error);
   EXPECT_EQ(text.str(), "");
+}
+
+TEST_P(Trace, IsRefusedIfItIsTooLarge) {
+  runtime& rt = this->rt();
+  for (const std::size_t events : {trace_options::most_events + 1, std::numeric_limits<std::size_t>::max()}) {
+    try {
+      rt.start_trace({.events_per_worker = events});
+      FAIL() << "no error";
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find(std::to_string(events)), std::string::npos) << error.what();
+    }
+  }
+  rt.start_trace({.events_per_worker = 16});
 }
 
 class TraceFile : public RuntimeTest {
