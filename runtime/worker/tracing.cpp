@@ -9,6 +9,19 @@
 #include <cstring>
 
 namespace ulexite::detail {
+namespace {
+
+// The size of the name in a trace. A long name is cut before a character of UTF-8, not inside it.
+std::size_t traced_size(const char* name) noexcept {
+  constexpr std::size_t most = 36, longest_character = 4;
+  const std::size_t whole = ::strnlen(name, most + 1);
+  if (whole <= most) return whole;
+  for (std::size_t cut = most; cut > most - longest_character; --cut)
+    if ((static_cast<unsigned char>(name[cut]) & 0xc0) != 0x80) return cut;
+  return most;  // not UTF-8
+}
+
+}  // namespace
 
 // The recorder is set before the request, so a worker that sees the request finds it.
 void scheduler::start_recording(recorder& into) noexcept {
@@ -64,7 +77,7 @@ void scheduler::record_left() noexcept { record(trace_kind::left, 0, how_it_left
   if (current->where.known()) record(trace_kind::place, current->where.bits());
   if (!current->name) return;
   // An event has room for 6 bytes of text.
-  std::size_t left = ::strnlen(current->name, 36);
+  std::size_t left = traced_size(current->name);
   for (std::uint8_t part = 0; left > 0; ++part) {
     // The number of the part is in `detail`, so a reader can put the name together again.
     const std::size_t bytes = left < 6 ? left : 6;

@@ -185,6 +185,26 @@ TEST_P(Dump, AsJsonIsWellFormedWhateverTheNames) {
   });
 }
 
+TEST_P(Dump, IsUtf8AsJson) {
+  const std::pair<const char*, const char*> names[] = {
+      {"\x7f\xc2\x80\xe0\xa0\x80\xed\x9f\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf",  // the first and last of each size
+       "\x7f\xc2\x80\xe0\xa0\x80\xed\x9f\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"},
+      {"\xff lone \xaa", R"(\ufffd lone \ufffd)"},
+      {"too long: \xc0\xaf", R"(too long: \ufffd\ufffd)"},
+      {"a surrogate: \xed\xa0\x80", R"(a surrogate: \ufffd\ufffd\ufffd)"},
+      {"too large: \xf4\x90\x80\x80", R"(too large: \ufffd\ufffd\ufffd\ufffd)"},
+      {"\xe8\xaa, cut", R"(\ufffd\ufffd, cut)"},
+      {"cut \xe8", R"(cut \ufffd)"},
+  };
+  runtime& rt = this->rt();
+  rt.run([&] {
+    for (const auto& [name, written] : names) {
+      this_fiber::set_name(name);
+      EXPECT_TRUE(has(dump_json(rt), "\"name\":\"" + std::string(written) + '"')) << written;
+    }
+  });
+}
+
 TEST_P(Dump, AsMetricsCountsWhatWaitsByKind) {
   runtime& rt = this->rt();
   rt.run([&] {

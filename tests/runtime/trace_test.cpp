@@ -139,6 +139,24 @@ TEST_P(Trace, KeepsTheLastEvents) {
   EXPECT_LE(count(text, R"("ts":)"), 2 * 16 * GetParam()) << text;
 }
 
+TEST_P(Trace, CutsANameBetweenTwoCharacters) {
+  runtime& rt = this->rt();
+  const std::string long_name = [] {
+    std::string made = "a";
+    for (int i = 0; i < 16; ++i) made += "\xe8\xaa\xad";  // a character of three bytes
+    return made;
+  }();
+  rt.start_trace();
+  rt.run([&] {
+    spawn({.name = long_name}, [] {}).join();
+    spawn({.name = std::string(40, '\xaa')}, [] {}).join();
+  });
+  rt.stop_trace();
+  const std::string text = trace_of(rt);
+  EXPECT_EQ(count(text, '"' + long_name.substr(0, 34) + R"( #\d+")"), 1U) << text;
+  EXPECT_EQ(count(text, R"("(\\ufffd){36} #\d+")"), 1U) << text;
+}
+
 TEST_P(Trace, IsRefusedWhereItMakesNoSense) {
   runtime& rt = this->rt();
   std::ostringstream text;
