@@ -23,8 +23,11 @@ namespace ulexite {
 using detail::scheduler;
 using detail::this_scheduler;
 
-runtime::runtime(runtime_options options) : state_(std::make_unique<detail::runtime_state>(std::move(options))) {
+runtime::runtime(std::unique_ptr<detail::runtime_state> bare) noexcept : state_(std::move(bare)) {
   state_->handle.object = this;
+}
+
+runtime::runtime(runtime_options options) : runtime(std::make_unique<detail::runtime_state>(std::move(options))) {
   if (state_->options.on_deadlock != deadlock_action::ignore)
     state_->monitor.call_when_quiet(detail::look_for_deadlock);
   if (const auto limit = detail::stuck_after(state_->options); limit.count() != 0)
@@ -85,7 +88,7 @@ detail::runtime_state& runtime::state_for_outside_call(const char* operation) {
   if (ended() && !(here && &here->home() == state_.get()))
     throw usage_error(std::string("runtime::") + operation + " was called after shutdown");
   state_->threads.ensure_worker();
-  state_->monitor.ensure();
+  if (!state_->schedulers.front()->is_controlled()) state_->monitor.ensure();  // a run has no other thread
   return *state_;
 }
 
@@ -94,7 +97,11 @@ void runtime::check_alive(const char* operation) const {
     throw usage_error(std::string("runtime::") + operation + " was called after shutdown");
 }
 
-runtime& current_runtime() { return *detail::this_runtime_state().handle.object; }
+runtime& current_runtime() {
+  detail::runtime_handle& handle = detail::this_runtime_state().handle;
+  if (detail::controlled()) handle.named_in_run = true;
+  return *handle.object;
+}
 
 void runtime::request_stop() noexcept { state_->request_stop(); }
 
@@ -109,10 +116,14 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
   quiet_.store(true, std::memory_order_relaxed);  // hint
   signal_dump_.reset();
   trace_file_.reset();
-  if (state_->stop_workers() == 0) return 0;
-  const std::size_t left = state_->abandon_all();
-  detail::warn("runtime stopped: %zu fibers abandoned", left);
+  const std::size_t left = end();
+  if (left != 0) detail::warn("runtime stopped: %zu fibers abandoned", left);
   return left;
+}
+
+std::size_t runtime::end() noexcept {
+  ended_.store(true, std::memory_order_relaxed);  // shutdown has set it already, a deterministic run has not
+  return state_->stop_workers() == 0 ? 0 : state_->abandon_all();
 }
 
 void runtime::dump(std::ostream& out, const dump_options& options) const {
@@ -147,6 +158,8 @@ void runtime::write_trace(std::ostream& out) const {
 
 void runtime::resize(std::size_t threads) {
   check_alive("resize");
+  if (state_->schedulers.front()->is_controlled())
+    throw usage_error("runtime::resize was called in a deterministic run, which has one worker");
   if (threads == 0 || threads > state_->threads.most())
     throw std::invalid_argument("runtime::resize(" + std::to_string(threads) + "): from 1 to " +
                                 std::to_string(state_->threads.most()) + " workers are possible");

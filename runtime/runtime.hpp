@@ -20,6 +20,7 @@ class runtime;
 namespace detail {
 class signal_dump;
 class trace_file;
+struct runtime_of_runs;
 runtime_state& state_of(runtime& runtime) noexcept;
 }  // namespace detail
 
@@ -100,8 +101,8 @@ class runtime {
   // Changes the largest number of workers, from 1 to the larger of runtime_options::threads and max_threads. No fiber
   // is lost. A surplus worker leaves its fibers to the others at its next scheduling point, and its thread sleeps until
   // it is needed again. An idle worker leaves before one that runs a long computation, so fibers may wait for the end of
-  // that computation. More workers start as work appears. Never waits. Any thread. Throws
-  // std::invalid_argument with the bounds, usage_error after shutdown.
+  // that computation. More workers start as work appears. Never waits. Any thread. Throws std::invalid_argument with the
+  // bounds, usage_error after shutdown and in a deterministic run.
   void resize(std::size_t threads);
 
   // Returns a snapshot of the counters. Any thread.
@@ -137,6 +138,7 @@ class runtime {
 
  private:
   friend detail::runtime_state& detail::state_of(runtime& runtime) noexcept;
+  friend detail::runtime_of_runs;  // makes and ends the runtime of deterministic runs (testing/world.cpp)
 
   class main_turn {
    public:
@@ -160,6 +162,10 @@ class runtime {
     return handle.get();
   }
 
+  // Only the state: no thread that inspects it, no file, nothing that the environment asks for.
+  explicit runtime(std::unique_ptr<detail::runtime_state> bare) noexcept;
+  // Ends the workers and abandons the remaining fibers. Returns their number.
+  std::size_t end() noexcept;
   detail::runtime_state& state_for_outside_call(const char* operation);
   void check_outside(const char* operation) const;
   void check_alive(const char* operation) const;

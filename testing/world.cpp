@@ -6,6 +6,17 @@
 #include <sstream>
 #include <utility>
 
+namespace ulexite::detail {
+
+struct runtime_of_runs {
+  static runtime* make(runtime_options options) {
+    return new runtime(std::make_unique<runtime_state>(std::move(options)));
+  }
+  static void end(runtime& ended) noexcept { ended.end(); }
+};
+
+}  // namespace ulexite::detail
+
 namespace ulexite::testing {
 namespace {
 
@@ -42,12 +53,12 @@ void world::begin() {
   options.on_unhandled_exception = [this](std::string_view, std::exception_ptr thrown) {
     driver_.fail("an exception that no fiber took: " + words_of(thrown));
   };
-  home_.emplace(std::move(options));
-  home_->parker.expect_own_worker();
+  home_.reset(detail::runtime_of_runs::make(std::move(options)));
+  home().parker.expect_own_worker();
 }
 
 void world::end() noexcept {
-  if (home_ && home_->stop_workers() != 0) home_->abandon_all();
+  if (home_) detail::runtime_of_runs::end(*home_);
   home_.reset();
 }
 
@@ -60,7 +71,7 @@ outcome world::run(strategy& how, const std::function<void()>& body) {
   bool clean = false;
   {
     const controlled_thread here(driver_);
-    auto& main = detail::make_task(*home_, [&] {
+    auto& main = detail::make_task(home(), [&] {
       try {
         body();
       } catch (...) {
@@ -70,15 +81,16 @@ outcome world::run(strategy& how, const std::function<void()>& body) {
     });
     main.detach_at_birth();
     detail::apply_options(main, {.name = "main"});
-    home_->threads.ensure_worker();
+    home().threads.ensure_worker();
     detail::publish(main);
     main.id = ++driver_.fibers;
-    home_->schedulers.front()->run_controlled(driver_);
+    home().schedulers.front()->run_controlled(driver_);
     if (also) {
       if (const std::string failed = also->end(); !failed.empty()) driver_.fail(failed);
     }
     judge();
-    clean = home_->live() == 0;
+    // A request to stop and a trace would outlast the run.
+    clean = home().live() == 0 && !home().handle.named_in_run;
     result.reason = driver_.reason();
     if (!result.reason.empty()) result.fibers = describe_fibers();
   }
@@ -87,7 +99,7 @@ outcome world::run(strategy& how, const std::function<void()>& body) {
 }
 
 void world::judge() {
-  const std::size_t left = home_->live();
+  const std::size_t left = home().live();
   if (driver_.over) {
     driver_.fail("no end after " + std::to_string(options_.most_steps) + " steps");
   } else if (left != 0 && !driver_.has_body_returned()) {
@@ -101,7 +113,7 @@ void world::judge() {
 
 std::string world::describe_fibers() {
   std::ostringstream text;
-  detail::write_fibers(text, detail::collect(*home_, {}));
+  detail::write_fibers(text, detail::collect(home(), {}));
   return std::move(text).str();
 }
 

@@ -2,12 +2,13 @@
 
 // The runtime of the runs. One run follows another in it, as long as each leaves nothing behind.
 
+#include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/testing/driver.hpp>
 #include <ulexite/testing/explore.hpp>
 
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 
 namespace ulexite::testing {
@@ -35,10 +36,11 @@ class world {
   void end() noexcept;
   void judge();
   [[nodiscard]] std::string describe_fibers();
+  [[nodiscard]] detail::runtime_state& home() const noexcept { return detail::state_of(*home_); }
 
   const explore_options& options_;
   driver driver_;
-  std::optional<detail::runtime_state> home_;
+  std::unique_ptr<runtime> home_;
 };
 
 }  // namespace ulexite::testing

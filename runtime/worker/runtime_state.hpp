@@ -51,6 +51,7 @@ class event_loop;
 //      loads running_main. All are seq_cst, so one of the two sees the other, and starts a monitor.
 struct runtime_handle {
   runtime* object = nullptr;  // null in tests without one
+  bool named_in_run = false;  // a fiber of a deterministic run has asked for the object, and may have changed it
   std::atomic<bool> running_main{false};
   std::atomic<bool> deadlocked{false};
 };
