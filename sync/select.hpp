@@ -120,8 +120,8 @@ template <class Base, class Handler>
 class plain_case final : public Base {
  public:
   template <class Source>
-  plain_case(Source&& source, Handler&& handler)
-      : Base(std::forward<Source>(source)), handler_(std::forward<Handler>(handler)) {}
+  plain_case(Source&& from, Handler&& handler)  // not `source`, which would hide the base's member
+      : Base(std::forward<Source>(from)), handler_(std::forward<Handler>(handler)) {}
   void run() { std::invoke(std::forward<Handler>(handler_)); }
 
  private:
