@@ -1,3 +1,4 @@
+#include <ulexite/base/controller.hpp>
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/nul.hpp>
 #include <ulexite/net/fd_wait.hpp>
@@ -165,7 +166,7 @@ std::vector<net::endpoint> net::resolve(std::string_view host, std::string_view 
   if (!is_of_numbers(question)) {
     detail::runtime_state* const here =
         detail::this_agent().kind == detail::agent_kind::fiber ? detail::calling_runtime() : nullptr;
-    if (!here) {
+    if (!here || detail::controlled()) {  // a run cannot wait for the pool's threads
       question.ask(AI_ADDRCONFIG);
     } else if (!pooled_lookup::ask(std::make_shared<pooled_lookup>(question, here->blocking), timeout.deadline(),
                                    question)) {

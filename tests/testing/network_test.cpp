@@ -217,6 +217,15 @@ TEST(Network, UnixSocketsAndFreePortsWork) {
   });
 }
 
+TEST(Network, TheSystemResolvesNames) {
+  explore({.schedules = 2}, [] {
+    EXPECT_FALSE(net::resolve("localhost", "80").empty());
+    std::error_code error;
+    static_cast<void>(net::tcp_stream::connect("localhost", 80, error));
+    EXPECT_EQ(error, std::errc::connection_refused);
+  });
+}
+
 TEST(Network, TheSameSeedGivesTheSameNetwork) {
   const auto body = [] {
     auto [one, two] = ut::stream_pair();
