@@ -273,8 +273,10 @@ int memory_network::name_of(int fd, bool peer, sockaddr* name, socklen_t* size) 
   return write_endpoint(peer ? at->peer : at->local, name, size);
 }
 
-// Closing a socket with unread bytes, or with SO_LINGER 0, resets the connection.
+// Closing a socket with unread bytes, or with SO_LINGER 0, resets the connection. So does giving up a connect: the
+// server may accept this connection, and then its reads report the reset.
 void memory_network::drop(socket_state& of) noexcept {
+  if (of.at == phase::connecting) return post(of.other, {message::reset});
   if (of.at != phase::connected) return;
   if (of.close_resets || !of.inbox.empty()) {
     post(of.other, {message::reset});

@@ -158,6 +158,55 @@ TEST(Network, APartitionHoldsWhatIsSent) {
   });
 }
 
+// A server that accepts one connection, and expects that its client has given it up.
+void accept_a_reset(net::tcp_listener& listener) {
+  auto accepted = listener.accept();
+  char data;
+  std::error_code error;
+  accepted.read_some(&data, 1, error);
+  EXPECT_EQ(error, std::errc::connection_reset);
+}
+
+TEST(Network, AConnectThatIsGivenUpIsAReset) {
+  for (const bool cancel : {false, true}) {
+    explore({.schedules = 50, .network = {.latency = 50ms, .jitter = 20ms}}, [&] {
+      net::tcp_listener listener(server_at);
+      wait_group all;
+      all.spawn([&] { accept_a_reset(listener); });
+      auto client = spawn([&] {
+        std::error_code error;
+        static_cast<void>(net::tcp_stream::connect(server_at, cancel ? 1h : 10ms, error));
+        EXPECT_TRUE(error);
+      });
+      this_fiber::sleep_for(10ms);
+      if (cancel) client.request_stop();
+      client.join();
+      all.wait();
+    });
+  }
+}
+
+TEST(Network, AConnectThatIsGivenUpBehindAPartitionIsAReset) {
+  explore({.schedules = 50}, [] {
+    net::tcp_listener listener(server_at);
+    wait_group all;
+    all.spawn([&] {
+      accept_a_reset(listener);
+      accept_and_echo(listener);
+    });
+    ut::partition(server_at);
+    std::error_code error;
+    static_cast<void>(net::tcp_stream::connect(server_at, 1s, error));
+    EXPECT_EQ(error, std::errc::timed_out);
+    ut::heal(server_at);
+    {
+      auto stream = net::tcp_stream::connect(server_at);
+      EXPECT_EQ(exchange(stream, "hello"), "hello");
+    }
+    all.wait();
+  });
+}
+
 TEST(Network, ConnectionsAreResetOnRequest) {
   explore({.schedules = 100}, [] {
     net::tcp_listener listener(server_at);
