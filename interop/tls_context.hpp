@@ -65,6 +65,9 @@ class tls_context {
   [[nodiscard]] static tls_context server(const std::filesystem::path& chain, const std::filesystem::path& key) {
     tls_context made(TLS_server_method());
     made.use_certificate(chain, key);
+    // Otherwise OpenSSL refuses each client that must show a certificate and resumes a session.
+    constexpr unsigned char name[] = "ulexite";
+    SSL_CTX_set_session_id_context(made.native_handle(), name, sizeof name - 1);
     return made;
   }
 

@@ -313,6 +313,41 @@ TEST_P(Tls, ClientsMayHaveToShowACertificate) {
   });
 }
 
+TEST_P(Tls, AClientThatShowsACertificateMayResumeItsSession) {
+  in_runtime([] {
+    for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+      auto server_side = serving(), client_side = trusting();
+      server_side.trust(mine->certificate);
+      server_side.require_client_certificates();
+      client_side.use_certificate(mine->certificate, mine->key);
+      SSL_CTX_set_max_proto_version(client_side.native_handle(), version);
+      SSL_SESSION* kept = nullptr;
+      for (const bool again : {false, true}) {
+        auto pair = stream_pair::tcp();
+        auto server = spawn([&] {
+          stream secure(pair.right, server_side);
+          std::error_code error;
+          secure.handshake(error);
+          if (!error) secure.write("in", error);
+          if (!error) secure.shutdown_write(error);
+          if (error) pair.right.close();
+          return error.message();
+        });
+        stream secure(pair.left, client_side, "localhost");
+        if (kept) SSL_set_session(secure.native_handle(), kept);
+        std::error_code error;
+        char part[10];
+        EXPECT_EQ(secure.read_some(part, sizeof part, error), 2U) << error.message();
+        EXPECT_EQ(server.get(), std::error_code().message());
+        EXPECT_EQ(SSL_session_reused(secure.native_handle()), again ? 1 : 0);
+        SSL_SESSION_free(std::exchange(kept, SSL_get1_session(secure.native_handle())));
+        secure.shutdown_write(error);
+      }
+      SSL_SESSION_free(kept);
+    }
+  });
+}
+
 TEST_P(Tls, TalksToOpenssl) {
   in_runtime([] {
     const auto server_side = serving();
