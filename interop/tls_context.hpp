@@ -97,7 +97,7 @@ class tls_context {
   // first of its protocols that the client has, and refuses a client that has none of them. Throws
   // std::invalid_argument for an empty or too long name.
   void set_alpn(std::initializer_list<std::string_view> protocols) {
-    auto wire = std::make_shared<std::string>();
+    auto wire = std::make_unique<std::string>();
     for (const std::string_view each : protocols) {
       if (each.empty() || each.size() > 255)
         throw std::invalid_argument("tls_context::set_alpn: \"" + std::string(each) + "\" is no protocol");
@@ -106,8 +106,11 @@ class tls_context {
     }
     SSL_CTX_set_alpn_protos(context_.get(), reinterpret_cast<const unsigned char*>(wire->data()),
                             static_cast<unsigned>(wire->size()));
-    alpn_ = std::move(wire);
-    SSL_CTX_set_alpn_select_cb(context_.get(), &select_protocol, const_cast<std::string*>(alpn_.get()));
+    std::string* const old = alpn_of(context_.get());
+    if (SSL_CTX_set_ex_data(context_.get(), alpn_index(), wire.get()) != 1) fail("keeping the protocols of ALPN");
+    static_cast<void>(wire.release());
+    delete old;
+    SSL_CTX_set_alpn_select_cb(context_.get(), &select_protocol, nullptr);
   }
 
   // OpenSSL's object, for other settings. Valid as long as the context.
@@ -129,9 +132,19 @@ class tls_context {
   [[noreturn]] static void fail(const std::string& what) {
     throw std::system_error(detail::last_tls_error(), "ulexite: " + what);
   }
-  static int select_protocol(SSL*, const unsigned char** chosen, unsigned char* size, const unsigned char* offered,
-                             unsigned offered_size, void* mine) {
-    const auto& own = *static_cast<const std::string*>(mine);
+  // OpenSSL's object owns the protocols, as on the wire: connections keep that object, but not this one.
+  static int alpn_index() noexcept {
+    static const int made = SSL_CTX_get_ex_new_index(
+        0, nullptr, nullptr, nullptr,
+        [](void*, void* wire, CRYPTO_EX_DATA*, int, long, void*) { delete static_cast<std::string*>(wire); });
+    return made;
+  }
+  static std::string* alpn_of(const SSL_CTX* context) noexcept {
+    return static_cast<std::string*>(SSL_CTX_get_ex_data(context, alpn_index()));
+  }
+  static int select_protocol(SSL* connection, const unsigned char** chosen, unsigned char* size,
+                             const unsigned char* offered, unsigned offered_size, void*) {
+    const std::string& own = *alpn_of(SSL_get_SSL_CTX(connection));
     unsigned char* found = nullptr;
     const int how = SSL_select_next_proto(&found, size, reinterpret_cast<const unsigned char*>(own.data()),
                                           static_cast<unsigned>(own.size()), offered, offered_size);
@@ -139,7 +152,6 @@ class tls_context {
     return how == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
   }
 
-  std::shared_ptr<const std::string> alpn_;  // as on the wire; before the context, which refers to it
   std::unique_ptr<SSL_CTX, deleter> context_;
 };
 

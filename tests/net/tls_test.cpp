@@ -208,6 +208,32 @@ TEST_P(Tls, AgreesOnAProtocol) {
   });
 }
 
+// A server that loads a new certificate ends its old context.
+TEST_P(Tls, AConnectionKeepsTheProtocolsOfAContextThatHasEnded) {
+  in_runtime([] {
+    constexpr std::string_view protocol = "a-protocol-whose-name-needs-memory-of-its-own";
+    auto pair = stream_pair::tcp();
+    auto server_side = std::make_unique<tls_context>(serving());
+    auto client_side = trusting();
+    server_side->set_alpn({"replaced"});
+    server_side->set_alpn({protocol});
+    client_side.set_alpn({protocol});
+    stream server(pair.right, *server_side), client(pair.left, client_side, "localhost");
+    server_side = nullptr;
+    const std::string other(protocol.size() + 1, 'x');  // in the memory that the names had
+    auto serving = spawn([&] {
+      std::error_code error;
+      server.handshake(error);
+      if (error) pair.right.close();
+      return error.message();
+    });
+    std::error_code error;
+    client.handshake(error);
+    EXPECT_EQ(serving.get(), std::error_code().message());
+    EXPECT_EQ(server.alpn(), protocol);
+  });
+}
+
 TEST_P(Tls, AnExpiryOrCancellationLosesNothing) {
   in_runtime([] {
     auto pair = stream_pair::tcp();
