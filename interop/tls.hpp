@@ -92,7 +92,7 @@ class tls_session {
   // The name or the numeric address that the peer's certificate must be made out to.
   void expect(const std::string& name) {
     X509_VERIFY_PARAM* const checks = SSL_get0_param(ssl_.get());
-    if (X509_VERIFY_PARAM_set1_ip_asc(checks, name.c_str()) == 1) return;
+    if (!has_nul(name) && X509_VERIFY_PARAM_set1_ip_asc(checks, name.c_str()) == 1) return;
     ERR_clear_error();
     X509_VERIFY_PARAM_set_hostflags(checks, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     if (name.empty() || has_nul(name) ||
@@ -234,12 +234,16 @@ class tls_stream {
     {
       const std::lock_guard lock(state_);
       if ((error = session_->failure())) return 0;
+      if ((SSL_get_shutdown(session_->ssl()) & SSL_SENT_SHUTDOWN) != 0) {  // OpenSSL's error would end reads too
+        error = std::make_error_code(std::errc::broken_pipe);
+        return 0;
+      }
       ERR_clear_error();
       const std::size_t most = std::min<std::size_t>(size, 16'384);
       const int result = on_thread_stack([&] { return SSL_write_ex(session_->ssl(), data, most, &taken); });
       if (result != 1) {
         static_cast<void>(session_->wants_more(result, error));
-        if (!error) error = std::make_error_code(std::errc::broken_pipe);  // after shutdown_write
+        if (!error) error = std::make_error_code(std::errc::broken_pipe);
         return 0;
       }
     }

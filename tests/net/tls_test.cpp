@@ -234,6 +234,22 @@ TEST_P(Tls, AConnectionKeepsTheProtocolsOfAContextThatHasEnded) {
   });
 }
 
+TEST_P(Tls, AWriteAfterTheEndOfWritingFailsAlone) {
+  in_runtime([] {
+    auto pair = stream_pair::tcp();
+    const auto server_side = serving(), client_side = trusting();
+    stream client(pair.left, client_side, "localhost"), server(pair.right, server_side);
+    when_all([&] { client.handshake(); }, [&] { server.handshake(); });
+    client.shutdown_write();
+    std::error_code error;
+    EXPECT_EQ(client.write_some("x", 1, error), 0U);
+    EXPECT_EQ(error, std::errc::broken_pipe) << error.message();
+    server.write("answer");
+    server.shutdown_write();
+    EXPECT_EQ(read_to_end(client), "answer");
+  });
+}
+
 TEST_P(Tls, AnExpiryOrCancellationLosesNothing) {
   in_runtime([] {
     auto pair = stream_pair::tcp();
@@ -412,6 +428,8 @@ TEST_P(Tls, SaysWhatIsWrongWithFilesAndNames) {
   const auto context = tls_context::client();
   EXPECT_NE(told([&] { stream made(none, context, std::string("a\0b", 3)); }).find("is not the name of a server"),
             std::string::npos);
+  const std::string hidden("127.0.0.1\0.example.org", 22);
+  EXPECT_NE(told([&] { stream made(none, context, hidden); }).find("is not the name of a server"), std::string::npos);
   EXPECT_NE(told([&] { stream made(none, context, ""); }).find("is not the name of a server"), std::string::npos);
   stream unconnected(none, context, "localhost");
   std::error_code error;
