@@ -88,9 +88,10 @@ class replacement {
 
   int write(std::string_view data) {
     if (detail::has_nul(path_)) return -EINVAL;
-    if (const int fd = make(); fd < 0) return fd;
     struct stat old{};
     const bool replaces = ::lstat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode);
+    if (const int fd = make(replaces ? old.st_mode & 0777 : static_cast<mode_t>(default_permissions)); fd < 0)
+      return fd;
     int result = replaces ? or_errno(::fchmod(file_.native_handle(), old.st_mode & 07777)) : 0;
     if (result == 0) result = write_from_start(file_.native_handle(), data);
     if (result == 0) result = until_not_interrupted([&] { return ::fsync(file_.native_handle()); });
@@ -104,20 +105,23 @@ class replacement {
   }
 
  private:
-  // Makes a file with a new name. It does not use mkstemp, because the new file must have ordinary permissions.
-  int make() {
+  // Makes a file with a new name, which is short, because the name of the file may be the longest. It does not use
+  // mkstemp, because the new file must have ordinary permissions. No other user may open it earlier than the old file's
+  // permissions allow.
+  int make(mode_t permissions) {
     for (int attempt = 0;; ++attempt) {
-      name_ = path_ + '.' + std::to_string(detail::random_below(UINT32_MAX));
-      const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-      const int fd = open_now(name_, flags, static_cast<mode_t>(default_permissions));
+      name_ = (parent() / (".ulexite." + std::to_string(detail::random_below(UINT32_MAX)))).native();
+      const int fd = open_now(name_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions);
       if (fd == -EEXIST && attempt < 100) continue;
       file_ = file::adopt(fd, {});
       return fd;
     }
   }
-  int sync_directory() const {
-    const auto parent = std::filesystem::path(path_).parent_path();
-    const int fd = open_now(parent.empty() ? "." : parent.native(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  [[nodiscard]] std::filesystem::path parent() const { return std::filesystem::path(path_).parent_path(); }
+  [[nodiscard]] int sync_directory() const {
+    const auto of = parent();
+    const int fd = open_now(of.empty() ? "." : of.native(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd == -EACCES) return 0;  // a directory that may be written but not read
     if (fd < 0) return fd;
     const file directory = file::adopt(fd, {});
     const int result = until_not_interrupted([&] { return ::fsync(fd); });

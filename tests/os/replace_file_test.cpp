@@ -1,0 +1,85 @@
+// Files that replace_file puts in place, also as others see them meanwhile.
+
+#include "os/os_fixture.hpp"
+
+#include <ulexite/os/file.hpp>
+#include <ulexite/sync/blocking.hpp>
+
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+
+namespace {
+
+std::atomic<mode_t> mode_before_fchmod{0};
+
+}  // namespace
+
+extern "C" int fchmod(int fd, mode_t mode) noexcept {
+  struct stat status{};
+  if (::fstat(fd, &status) == 0) mode_before_fchmod = status.st_mode;
+  return static_cast<int>(::syscall(SYS_fchmod, fd, mode));
+}
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+namespace fs = std::filesystem;
+
+class ReplaceFile : public OsTest {
+ protected:
+  const scratch_directory scratch_;
+};
+ULEXITE_TEST_WORKERS(ReplaceFile);
+
+TEST_P(ReplaceFile, NeverLetsMoreUsersReadThanTheOldFile) {
+  in_runtime([&] {
+    const auto path = scratch_ / "secret";
+    write_all(path, "old");
+    fs::permissions(path, fs::perms(0600));
+    replace_file(path, "new");
+    EXPECT_EQ(mode_before_fchmod & 07777, 0600u);
+    fs::permissions(path, fs::perms(0666));
+    replace_file(path, "for all");
+    EXPECT_EQ(fs::status(path).permissions(), fs::perms(0666));
+  });
+}
+
+TEST_P(ReplaceFile, TakesTheLongestName) {
+  in_runtime([&] {
+    const auto path = scratch_ / std::string(255, 'n');
+    replace_file(path, "old");
+    replace_file(path, "new");
+    EXPECT_EQ(read_all(path), "new");
+  });
+}
+
+// Its owner may put files into the directory but not open it, so it cannot be synced. The pool's one thread acts for
+// an ordinary user, because root may open everything.
+TEST_P(ReplaceFile, WorksInADirectoryThatMayNotBeRead) {
+  in_runtime({.threads = GetParam(), .blocking_threads = 1}, [&] {
+    constexpr uid_t ordinary = 65534;
+    const bool as_root = ::geteuid() == 0;
+    const auto within = scratch_ / "within", path = within / "file";
+    fs::create_directory(within);
+    write_all(path, "old");
+    fs::permissions(scratch_.path(), fs::perms(0711));
+    if (as_root) ASSERT_EQ(::chown(within.c_str(), ordinary, ordinary) + ::chown(path.c_str(), ordinary, ordinary), 0);
+    fs::permissions(within, fs::perms(0300));
+    if (as_root) blocking([] { ::setfsuid(ordinary); });
+    std::error_code error;
+    replace_file(path, "new", error);
+    EXPECT_EQ(error, std::error_code());
+    if (as_root) blocking([] { ::setfsuid(0); });
+    fs::permissions(within, fs::perms(0700));
+    EXPECT_EQ(read_all(path), "new");
+  });
+}
+
+}  // namespace
