@@ -5,8 +5,11 @@
 #include <ulexite/sync/blocking.hpp>
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,24 +20,65 @@ namespace ulexite::net {
 namespace {
 
 // Each part costs a worker some 100 us, and five system calls.
-constexpr std::size_t part_size = 512 * 1024;
+constexpr std::size_t part_size = 512 * 1024, copied_part_size = 64 * 1024;
 
-// Whether the last byte of a part is in memory, according to the system. Then the other bytes most likely are too.
-bool is_in_memory(int file, off_t last) noexcept {
+// Tries to read a byte without a wait: 1 if it is in memory, 0 at the end of the file, or -errno.
+ssize_t peek(int file, off_t at) noexcept {
   char byte;
   const iovec into{&byte, 1};
-  return ::preadv2(file, &into, 1, last, RWF_NOWAIT) >= 0 || detail::last_errno() != EAGAIN;
+  return detail::or_errno(::preadv2(file, &into, 1, at, RWF_NOWAIT));
+}
+
+// The last byte of a part. If the file ends within the part, its last byte.
+off_t last_of(int file, off_t at, std::size_t size) noexcept {
+  struct statx status{};
+  off_t end = at + static_cast<off_t>(size);
+  if (::statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE, &status) == 0)
+    end = std::min(end, std::max(at + 1, static_cast<off_t>(status.stx_size)));
+  return end - 1;
+}
+
+// What sendfile would do with a part.
+enum class prospect { ready, waits_for_disk, unknown };
+
+// If the last byte of a part is in memory, the others most likely are too.
+prospect look(int file, off_t at, std::size_t size) noexcept {
+  ssize_t got = peek(file, at + static_cast<off_t>(size) - 1);
+  if (got == 0) got = peek(file, last_of(file, at, size));
+  return got >= 0 ? prospect::ready : got == -EOPNOTSUPP ? prospect::unknown : prospect::waits_for_disk;
+}
+
+// Calls function() on the pool. A refusal of the pool is the error.
+template <class Function>
+void on_pool(std::error_code& error, Function&& function) try {
+  blocking(function);
+} catch (const std::system_error& refused) {
+  error = refused.code();
 }
 
 // sendfile waits for the disk, and would block the worker with all of its fibers. So the pool first reads a part that
 // is not in memory. sendfile reports the errors.
-void bring_into_memory(int file, off_t at, std::size_t size) {
-  if (is_in_memory(file, at + static_cast<off_t>(size) - 1)) return;
-  blocking([=] {
+void bring_into_memory(int file, off_t at, std::size_t size, std::error_code& error) {
+  on_pool(error, [=] {
     char byte;
     ::readahead(file, at, size);  // begins to read all of it
-    static_cast<void>(::pread(file, &byte, 1, at + static_cast<off_t>(size) - 1));
+    static_cast<void>(::pread(file, &byte, 1, last_of(file, at, size)));
   });
+}
+
+// A file system without its own disk may wait for another machine or process at each call, also for what is in memory.
+// So the pool reads a copy of the part, and the worker sends that. Returns false for a file system in memory, which
+// never waits, and for what cannot be read, because sendfile reports that.
+bool read_copy(int file, off_t at, std::vector<char>& part, std::error_code& error) {
+  bool copied = false;
+  on_pool(error, [&] {
+    struct statfs status{};
+    if (::fstatfs(file, &status) == 0 && (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC)) return;
+    const ssize_t got = ::pread(file, part.data(), part.size(), at);
+    copied = got >= 0;
+    part.resize(copied ? static_cast<std::size_t>(got) : 0);
+  });
+  return copied;
 }
 
 // Sends to a simulated socket.
@@ -49,12 +93,25 @@ ssize_t send_copy(int fd, int file, off_t at, std::size_t size) {
 std::size_t tcp_stream::send_file(int file, std::uint64_t offset, std::size_t size, std::error_code& error) {
   error.clear();
   std::size_t sent = 0;
+  bool never_waits = false;
   while (sent < size) {
     detail::socket* const to = socket_.get(error);
     if (!to) break;
     const auto at = static_cast<off_t>(offset + sent);
     const std::size_t part = std::min(size - sent, part_size);
-    bring_into_memory(file, at, part);
+    const prospect seen = never_waits ? prospect::ready : look(file, at, part);
+    if (seen == prospect::waits_for_disk) bring_into_memory(file, at, part, error);
+    if (seen == prospect::unknown) {
+      std::vector<char> copy(std::min(part, copied_part_size));
+      if (read_copy(file, at, copy, error)) {
+        const std::size_t done = write(copy.data(), copy.size(), error);
+        sent += done;
+        if (error || done == 0) break;
+        continue;
+      }
+      never_waits = true;
+    }
+    if (error) break;
     const std::size_t done = to->send(error, [&](int fd) {
       off_t from = at;
       if (detail::network_of(fd)) return send_copy(fd, file, at, part);

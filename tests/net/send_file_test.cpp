@@ -2,6 +2,8 @@
 
 #include "net_fixture.hpp"
 
+#include "support/waiting.hpp"
+
 #include <ulexite/os/file.hpp>
 #include <ulexite/sync/task_group.hpp>
 
@@ -78,6 +80,23 @@ TEST_P(SendFileTest, CountsWhatItSentBeforeItWasCut) {
     EXPECT_LT(sent, content_.size());
     ends.left.close();
     EXPECT_EQ(read_all(ends.right), content_.substr(0, sent));
+  });
+}
+
+// The system cannot say whether /proc, or a file of another machine or process, answers without a wait.
+TEST_P(SendFileTest, AFileThatMayWaitIsReadOnThePool) {
+  run_and_leave_nothing({.threads = GetParam(), .blocking_threads = 1}, [] {
+    auto ends = stream_pair::unix_sockets();
+    file from("/proc/version");
+    std::string content(1000, '\0');
+    content.resize(from.read_at(content.data(), content.size(), 0));
+    busy_pool busy;
+    auto sending = spawn([&] { return ends.left.send_file(from.native_handle(), 2, 1'000'000); });
+    EXPECT_TRUE(waits_for_the_pool(sending));
+    busy.end();
+    EXPECT_EQ(sending.get(), content.size() - 2);
+    ends.left.close();
+    EXPECT_EQ(read_all(ends.right), content.substr(2));
   });
 }
 

@@ -210,32 +210,6 @@ TEST_P(File, ManyFibersUseTheirPartsOfOne) {
   });
 }
 
-// Takes the one thread of the pool until the end of its life.
-class busy_pool {
- public:
-  busy_pool() {
-    wait_until([&] { return begun_.try_acquire(); });
-  }
-  ~busy_pool() { end(); }
-  busy_pool(const busy_pool&) = delete;
-  busy_pool& operator=(const busy_pool&) = delete;
-
-  void end() {
-    if (!fiber_.joinable()) return;
-    gate_.release();
-    fiber_.get();
-  }
-
- private:
-  std::binary_semaphore begun_{0}, gate_{0};
-  join_handle<> fiber_ = spawn([this] {
-    blocking([this] {
-      begun_.release();
-      gate_.acquire();
-    });
-  });
-};
-
 // The one thread of the pool is taken: so the calls wait for it, and nothing is done.
 TEST_P(File, ACancelledCallIsNotMade) {
   in_runtime({.threads = GetParam(), .blocking_threads = 1}, [&] {

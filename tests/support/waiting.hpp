@@ -7,6 +7,8 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/sync/blocking.hpp>
 
+#include <semaphore>
+
 namespace ulexite::test {
 
 // Lets time pass until no fiber of `rt` runs or can: all that have begun wait for something. To be called on a plain
@@ -69,6 +71,40 @@ auto expect_stop_spares(runtime& rt, F operation, End end) {
   EXPECT_FALSE(handle.done());
   end();
   return handle.get();
+}
+
+// Takes the one thread of the pool until the end of its life.
+class busy_pool {
+ public:
+  busy_pool() {
+    wait_until([&] { return begun_.try_acquire(); });
+  }
+  ~busy_pool() { end(); }
+  busy_pool(const busy_pool&) = delete;
+  busy_pool& operator=(const busy_pool&) = delete;
+
+  void end() {
+    if (!fiber_.joinable()) return;
+    gate_.release();
+    fiber_.get();
+  }
+
+ private:
+  std::binary_semaphore begun_{0}, gate_{0};
+  join_handle<> fiber_ = spawn([this] {
+    blocking([this] {
+      begun_.release();
+      gate_.acquire();
+    });
+  });
+};
+
+// Whether `handle`'s fiber waits for the pool. Lets time pass until it does or has ended.
+template <class Handle>
+bool waits_for_the_pool(const Handle& handle) {
+  const auto& home = detail::this_agent().fiber().home();
+  wait_until([&] { return handle.done() || home.metrics().blocking_queued > 0; });
+  return !handle.done();
 }
 
 }  // namespace ulexite::test
