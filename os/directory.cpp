@@ -28,6 +28,15 @@ int open_beneath(int root, const std::string& below, int flags, unsigned permiss
       until_not_interrupted([&] { return ::syscall(SYS_openat2, root, below.c_str(), &how, sizeof how); }));
 }
 
+// Opens an existing file on this worker. Returns -ENOENT if there is none, and another error if the open might wait.
+int look_and_open(int root, const std::string& below, int flags) noexcept {
+  const int seen = open_beneath(root, below, O_PATH | O_CLOEXEC, 0, RESOLVE_CACHED);
+  if (seen < 0) return seen;
+  const int fd = detail::opens_without_wait(seen) ? open_beneath(root, below, flags, 0, RESOLVE_CACHED) : -EAGAIN;
+  ::close(seen);
+  return fd;
+}
+
 int open_step(int from, const fs::path& name, int flags, unsigned permissions) noexcept {
   return until_not_interrupted([&] { return ::openat(from, name.c_str(), flags | O_NOFOLLOW, permissions); });
 }
@@ -81,8 +90,7 @@ file directory::open(const fs::path& below, open_mode mode, fs::perms permission
   error = detail::stop_cause(detail::this_agent());
   if (error) return {};
   int fd = detail::has_nul(below.native()) ? -EINVAL : -EAGAIN;
-  if (fd == -EAGAIN && mode == open_mode::read)
-    fd = open_beneath(native_handle(), below.native(), flags, 0, RESOLVE_CACHED);
+  if (fd == -EAGAIN && mode == open_mode::read) fd = look_and_open(native_handle(), below.native(), flags);
   if (fd >= 0 || fd == -ENOENT || detail::has_nul(below.native())) {
     if (fd < 0) error.assign(-fd, std::system_category());
     detail::spend_budget();

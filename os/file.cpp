@@ -41,20 +41,12 @@ int open_cached(const std::string& path, int flags) noexcept {
       until_not_interrupted([&] { return ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how); }));
 }
 
-// Whether the open can wait only for the path lookup. A pipe waits for its other end, and a file system without its own
-// disk may wait for another machine or process.
-bool opens_without_wait(int seen) noexcept {
-  struct statx status{};
-  return ::statx(seen, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 && S_ISREG(status.stx_mode) &&
-         status.stx_dev_major != 0;
-}
-
 // Opens an existing file on this worker. Returns -ENOENT if there is none, and -EAGAIN if the open might wait. A file
 // that replaces it after the check must not wait either. So O_NONBLOCK is set, which regular files ignore.
 int look_and_open(const std::string& path, int flags) noexcept {
   const int seen = open_cached(path, O_PATH | O_CLOEXEC);
   if (seen < 0) return seen;
-  const int fd = opens_without_wait(seen) ? open_cached(path, flags | O_NONBLOCK | O_NOCTTY) : -EAGAIN;
+  const int fd = detail::opens_without_wait(seen) ? open_cached(path, flags | O_NONBLOCK | O_NOCTTY) : -EAGAIN;
   ::close(seen);
   return fd;
 }
@@ -104,6 +96,12 @@ void find_out(int fd, unwaiting_calls& calls) noexcept {
 }
 
 }  // namespace
+
+bool detail::opens_without_wait(int seen) noexcept {
+  struct statx status{};
+  return ::statx(seen, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 && S_ISREG(status.stx_mode) &&
+         status.stx_dev_major != 0;
+}
 
 int detail::flags_of(open_mode mode) {
   const bool reads = has(mode, open_mode::read), writes = has(mode, open_mode::write);

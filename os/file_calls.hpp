@@ -21,6 +21,10 @@ namespace ulexite::detail {
 // The flags of open for a mode. Throws usage_error for a contradictory one.
 int flags_of(open_mode mode);
 
+// Whether the open of a file that was opened with O_PATH can wait only for the path lookup. A pipe waits for its other
+// end, and a file system without its own disk may wait for another machine or process.
+bool opens_without_wait(int seen) noexcept;
+
 // Makes `call`, a system call that returns -errno, on the pool. Returns -1 and sets `error` if it fails or is not made.
 template <class Call>
 auto on_pool(std::error_code& error, Call&& call) -> decltype(call()) try {

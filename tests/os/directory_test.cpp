@@ -110,6 +110,19 @@ TEST_P(Directory, APipeDoesNotHoldItUp) {
   });
 }
 
+// As file does. /proc has no disk, like a file system of another machine or process.
+TEST_P(Directory, AnOpenThatMayWaitIsMadeOnThePool) {
+  in_runtime({.threads = GetParam(), .blocking_threads = 1}, [] {
+    const directory processes("/proc");
+    EXPECT_TRUE(processes.open("version").is_open());  // from now on its path is in memory
+    busy_pool busy;
+    auto opening = spawn([&] { return processes.open("version").is_open(); });
+    EXPECT_TRUE(waits_for_the_pool(opening));
+    busy.end();
+    EXPECT_TRUE(opening.get());
+  });
+}
+
 TEST_P(Directory, SaysWhatItCannotOpen) {
   in_runtime([&] {
     try {
