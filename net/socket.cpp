@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <string_view>
 
 namespace ulexite::detail {
 namespace {
@@ -47,6 +49,33 @@ struct socket::side final : fd_arm {
   socket& whose;
   const direction towards;
 };
+
+// A path in the file system, and the file there after the bind.
+struct socket::owned_path {
+  char name[sizeof(sockaddr_un::sun_path) + 1];
+  dev_t device;
+  ino_t number;
+
+  void remove() const noexcept {
+    struct stat now{};
+    if (::lstat(name, &now) == 0 && now.st_dev == device && now.st_ino == number) ::unlink(name);
+  }
+};
+
+socket::socket(int fd, bool plain_tcp) noexcept : plain_tcp_(plain_tcp), fd_(fd) {}
+socket::~socket() = default;
+
+// Without memory the path stays.
+void socket::owns_path(std::string_view path) noexcept {
+  std::unique_ptr<owned_path> made(new (std::nothrow) owned_path{});
+  if (!made || network_of(fd_)) return;
+  path.copy(made->name, sizeof made->name - 1);
+  struct stat status{};
+  if (::lstat(made->name, &status) != 0) return;
+  made->device = status.st_dev;
+  made->number = status.st_ino;
+  path_ = std::move(made);
+}
 
 // ---- inside and outside ----
 
@@ -98,24 +127,24 @@ void socket::leave(direction towards) noexcept {
 // The waiters are resumed, or woken by the shutdown, and find the socket closed. The descriptor stays open until the
 // last waiter has left, so no waiter can use its number for another file.
 //
-// While the path exists no other socket can bind there. So the removed path is still this socket's.
+// Another server may have removed the path and bound its own socket there. So the path goes only if its file is still
+// that of the bind, and before the descriptor: until then the system gives the file's number to no other.
 bool socket::close(bool at_once) noexcept { return close(at_once, nullptr); }
 
 bool socket::close(bool at_once, int* kept) noexcept {
   event_list woken;
   int last_fd = -1;
-  sockaddr_un bound{};
-  socklen_t size = sizeof bound;
+  std::unique_ptr<const owned_path> path;
   {
     const std::lock_guard lock(lock_);
     if (closed_) return false;
     if (kept) {
       *kept = foreign_waiters_ > 0 ? -EBUSY : or_errno(::fcntl(fd_, F_DUPFD_CLOEXEC, 0));
       if (*kept < 0) return false;
-      owns_path_ = false;
+      path_ = nullptr;
     }
     closed_ = true;
-    if (owns_path_) kernel::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
+    path = std::move(path_);
     if (source_) loop_->close(*std::exchange(source_, nullptr), woken);
     if (!in_use()) {
       last_fd = std::exchange(fd_, -1);
@@ -124,8 +153,8 @@ bool socket::close(bool at_once, int* kept) noexcept {
     }
   }
   while (event* const edge = woken.pop()) resume(*static_cast<agent*>(edge->waiter));
+  if (path) path->remove();
   if (last_fd >= 0) kernel::close(last_fd);
-  if (bound.sun_path[0] != '\0') ::unlink(bound.sun_path);
   return true;
 }
 

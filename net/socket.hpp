@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -41,7 +42,7 @@ class fd_source;
 class socket {
  public:
   // Takes over `fd`, non-blocking. `plain_tcp`: with TCP_INQ on.
-  socket(int fd, bool plain_tcp) noexcept : plain_tcp_(plain_tcp), fd_(fd) {}
+  socket(int fd, bool plain_tcp) noexcept;
   socket(const socket&) = delete;
   socket& operator=(const socket&) = delete;
 
@@ -58,8 +59,8 @@ class socket {
   // Sets the peer's endpoint. Error messages name it when the system has forgotten it. Any thread.
   void set_peer(const net::endpoint& peer) noexcept;
   [[nodiscard]] net::endpoint peer() const noexcept;
-  // From now on a close removes the path to which it is bound.
-  void owns_path() noexcept { owns_path_ = true; }
+  // From now on a close removes `path`, to which it is bound, unless another file has taken the path.
+  void owns_path(std::string_view path) noexcept;
   // Ends the owner's use: closes the socket, and deletes it when no user is inside.
   void abandon() noexcept;
   // Returns the descriptor to the caller, and leaves the socket closed. Throws usage_error while a user is inside.
@@ -138,7 +139,7 @@ class socket {
   struct side;
   static const ssize_t would_block;
 
-  ~socket() = default;
+  ~socket();
 
   template <class Call>
   std::size_t perform_inside(direction towards, std::int64_t deadline, std::error_code& error, Call& call) {
@@ -166,7 +167,6 @@ class socket {
   mutable spin_lock lock_;
   bool closed_ = false;
   bool orphaned_ = false;
-  bool owns_path_ = false;  // set before it is shared
   const bool plain_tcp_;
   std::uint8_t foreign_waiters_ = 0;  // users that wait without the source
   int fd_;
@@ -176,6 +176,8 @@ class socket {
   receive_state received_;
   std::atomic<std::int64_t> expiry_[2]{no_deadline, no_deadline};  // by direction
   net::endpoint peer_;
+  struct owned_path;
+  std::unique_ptr<const owned_path> path_;  // set before it is shared
 };
 
 }  // namespace ulexite::detail

@@ -79,7 +79,7 @@ int bind(socket& made, const net::endpoint& at, bool reuse_port) noexcept {
   const int fd = made.fd();
   int result = reuse_port ? set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1) : 0;
   if (result >= 0) result = kernel::bind(fd, at.data(), at.size());
-  if (result >= 0 && at.family() == net::address_family::local) made.owns_path();
+  if (result >= 0 && !at.path().empty()) made.owns_path(at.path());
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <ulexite/net/unix.hpp>
 #include <ulexite/sync/cancellation.hpp>
 
+#include <filesystem>
 #include <fstream>
 #include <type_traits>
 
@@ -64,6 +65,28 @@ TEST_P(UnixDatagram, PathGoesWithTheSocketAndNoSooner) {
     }
     EXPECT_FALSE(exists(path));
     EXPECT_FALSE(exists(other));
+  });
+}
+
+// Servers remove a path that is there when they start.
+TEST_P(UnixDatagram, PathOfASuccessorStays) {
+  const std::string path = scratch_path("successor");
+  in_runtime([&] {
+    const auto at = net::endpoint::local(path);
+    {
+      net::unix_listener old(at);
+      ::unlink(path.c_str());
+      net::unix_listener next(at);
+      old.close();
+      EXPECT_TRUE(exists(path));
+      EXPECT_TRUE(net::unix_stream::connect(at).is_open());
+    }
+    EXPECT_FALSE(exists(path));
+    auto old = bounded(path);
+    std::filesystem::remove(path);
+    std::ofstream(path) << "a file";
+    old.close();
+    EXPECT_TRUE(std::filesystem::remove(path));
   });
 }
 
