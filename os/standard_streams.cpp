@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,20 @@ namespace ulexite {
 
 using detail::or_errno;
 
+namespace {
+
+// Whether another open gives the same thing. A file would lose its position. The master of a terminal, like other
+// devices, would become a new one.
+bool opens_as_the_same(int fd) noexcept {
+  struct stat about{};
+  if (::fstat(fd, &about) != 0) return false;
+  if (S_ISFIFO(about.st_mode)) return true;
+  unsigned number;
+  return S_ISCHR(about.st_mode) && ::isatty(fd) && ::ioctl(fd, TIOCGPTN, &number) != 0;
+}
+
+}  // namespace
+
 byte_stream::byte_stream(int fd, std::string name) : fd_(fd), name_(std::move(name)) {
   struct stat about{};
   const int result = fd < 0 ? fd : or_errno(::fstat(fd, &about));
@@ -24,18 +39,18 @@ byte_stream::byte_stream(int fd, std::string name) : fd_(fd), name_(std::move(na
     if (fd >= 0) ::close(fd);
     fail({-result, std::system_category()}, "opening");
   }
-  kind_ = S_ISREG(about.st_mode) ? kind::regular : S_ISSOCK(about.st_mode) ? kind::socket : kind::other;
+  const bool on_disk = S_ISREG(about.st_mode) || S_ISBLK(about.st_mode);
+  kind_ = on_disk ? kind::regular : S_ISSOCK(about.st_mode) ? kind::socket : kind::other;
 }
 
 byte_stream::~byte_stream() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-// Gives a pipe or a terminal a separate open description. A file must not be opened again, because its position would
-// be reset. Without /proc, or if permissions forbid it, the description is shared, and a call may block.
+// Gives a pipe or a terminal a separate open description. Without /proc, or if permissions forbid it, the description
+// is shared, and a call may block.
 int byte_stream::opened_again(int fd, int flags) noexcept {
-  struct stat about{};
-  if (::fstat(fd, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode))) {
+  if (opens_as_the_same(fd)) {
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
     const int again = ::open(path.c_str(), flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (again >= 0) return again;

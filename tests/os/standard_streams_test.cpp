@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <pty.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -76,6 +77,46 @@ TEST_P(StandardStreams, ReadLinesFromPipesSocketsAndTerminals) {
       EXPECT_EQ(::fcntl(made.read, F_GETFL), flags) << "what others share was changed";
       EXPECT_THROW(timeout(1ms, [&] { (void)in.read_line(); }), deadline_exceeded);
     }
+  });
+}
+
+// An open of /dev/ptmx makes another terminal.
+TEST_P(StandardStreams, OfAMasterBelongToItsTerminal) {
+  in_runtime([&] {
+    const ends made = ends::of_terminal();
+    auto from = input_stream::share(made.write, "the terminal");
+    auto to = output_stream::share(made.write, "the terminal");
+    unsigned given = 0, read = 1, written = 2;
+    EXPECT_EQ(::ioctl(made.write, TIOCGPTN, &given), 0);
+    EXPECT_EQ(::ioctl(from.native_handle(), TIOCGPTN, &read), 0);
+    EXPECT_EQ(::ioctl(to.native_handle(), TIOCGPTN, &written), 0);
+    ASSERT_EQ(read, given);
+    EXPECT_EQ(written, given);
+    EXPECT_EQ(::write(made.read, "hello", 5), 5);
+    char text[10];
+    EXPECT_EQ(from.read_some(text, sizeof text), 5u);
+  });
+}
+
+// A read of a disk never says that it would block.
+TEST_P(StandardStreams, ReadDisksOnThePool) {
+  in_runtime({.threads = GetParam(), .blocking_threads = 1}, [] {
+    int disk = -1;
+    std::error_code none;
+    for (const auto& each : std::filesystem::directory_iterator("/dev", none))
+      if (disk < 0 && each.is_block_file(none)) disk = ::open(each.path().c_str(), O_RDONLY | O_CLOEXEC);
+    if (disk < 0) GTEST_SKIP() << "no disk may be read";
+    auto from = input_stream::share(disk, "a disk");
+    ::close(disk);
+    busy_pool busy;
+    auto reading = spawn([&] {
+      char byte;
+      std::error_code error;
+      (void)from.read_some(&byte, 1, error);
+    });
+    EXPECT_TRUE(waits_for_the_pool(reading));
+    busy.end();
+    reading.get();
   });
 }
 
