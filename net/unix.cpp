@@ -21,6 +21,12 @@ struct alignas(cmsghdr) control_room {
   std::array<char, CMSG_SPACE(most_descriptors * sizeof(int))> bytes{};
 };
 
+bool is_unix(int fd) noexcept {
+  int domain = 0;
+  socklen_t size = sizeof domain;
+  return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
 void put_descriptors(msghdr& message, control_room& room, std::span<const int> descriptors) noexcept {
   message.msg_control = room.bytes.data();
   message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
@@ -62,7 +68,10 @@ class descriptor_passing {
     message.msg_iov = &bytes;
     message.msg_iovlen = 1;
     if (!descriptors.empty()) put_descriptors(message, room, descriptors);
-    return used->send(error, [&](int fd) { return detail::or_errno(::sendmsg(fd, &message, MSG_NOSIGNAL)); });
+    return used->send(error, [&](int fd) -> ssize_t {
+      if (!descriptors.empty() && !is_unix(fd)) return -EOPNOTSUPP;  // TCP would send the data alone
+      return detail::or_errno(::sendmsg(fd, &message, MSG_NOSIGNAL));
+    });
   }
 
   static std::size_t receive(unix_stream& from, void* data, std::size_t size, std::vector<int>& descriptors,

@@ -36,8 +36,8 @@ struct peer_credentials {
 
 // Writes all of `data`, and passes duplicates of `descriptors` with its first byte (SCM_RIGHTS). `data` has at least
 // one byte; there are at most 253 descriptors. The caller keeps its descriptors, and may close them when this returns.
-// Waits and fails as write. If an error occurs before the first byte was sent, no descriptor was passed. Throws
-// std::invalid_argument for no data or too many descriptors.
+// Waits and fails as write. If an error occurs before the first byte was sent, no descriptor was passed. Errors:
+// also not_supported for descriptors over TCP. Throws std::invalid_argument for no data or too many descriptors.
 void send_descriptors(unix_stream& to, std::string_view data, std::span<const int> descriptors);
 void send_descriptors(unix_stream& to, std::string_view data, std::span<const int> descriptors, std::error_code& error);
 

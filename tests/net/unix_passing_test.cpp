@@ -42,6 +42,19 @@ TEST_P(UnixPassingTest, AStreamTravelsThroughAnother) {
   });
 }
 
+TEST_P(UnixPassingTest, ATcpConnectionCarriesNone) {
+  in_runtime([] {
+    auto way = stream_pair::tcp();
+    std::error_code error;
+    net::send_descriptors(way.left, "x", std::array{0}, error);
+    EXPECT_EQ(error, std::errc::not_supported);
+    way.left.write("y");
+    char byte;
+    EXPECT_EQ(way.right.read_some(&byte, 1), 1u);
+    EXPECT_EQ(byte, 'y') << "the data went without the descriptor";
+  });
+}
+
 TEST_P(UnixPassingTest, DescriptorsOfTwoMessagesNeverMix) {
   in_runtime([] {
     auto way = stream_pair::unix_sockets();
