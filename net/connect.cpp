@@ -37,7 +37,9 @@ std::vector<endpoint> interleaved(std::span<const endpoint> given) {
 // Connections under way. The first that succeeds is the result.
 class race {
  public:
-  explicit race(const std::optional<endpoint>& local) : local_(local) {}
+  explicit race(const std::optional<endpoint>& local) : local_(local) {
+    if (local) error_ = std::make_error_code(std::errc::address_family_not_supported);
+  }
 
   enum class outcome { under_way, failed, through };
 
@@ -110,6 +112,7 @@ tcp_stream tcp_stream::connect(std::span<const endpoint> to, relative_timeout ti
   race candidates(local);
   if (!to.empty()) {
     for (const endpoint& each : interleaved(to)) {
+      if (local && each.family() != local->family()) continue;  // its error would hide that of an attempt
       const race::outcome begun = candidates.start(each);
       if (begun == race::outcome::through) return tcp_stream(candidates.winner());
       if (begun == race::outcome::failed) continue;
