@@ -1,5 +1,6 @@
 #include "incoming.hpp"
 
+#include "../transfer_encoding.hpp"
 #include "refusal.hpp"
 
 #include <boost/asio/error.hpp>
@@ -42,10 +43,8 @@ void incoming::check_header() const {
   const auto count = std::distance(hosts.first, hosts.second);
   if (count > 1 || (count == 0 && header().version() >= 11))
     throw refusal(http::status::bad_request, count == 0 ? "the Host is missing" : "there are several Hosts");
-  // An unknown encoding hides the end of the body, and so the start of the next request.
-  const std::string_view encoding = field(http::field::transfer_encoding);
-  if (!encoding.empty() && !boost::beast::iequals({encoding.data(), encoding.size()}, "chunked"))
-    throw refusal(http::status::not_implemented, "the Transfer-Encoding is \"" + std::string(encoding) + "\"");
+  if (!examples::shows_end_of_body(header()))
+    throw refusal(http::status::not_implemented, "the Transfer-Encoding is not \"chunked\"");
   const std::string_view expected = field(http::field::expect);
   if (!expected.empty() && !boost::beast::iequals({expected.data(), expected.size()}, "100-continue"))
     throw refusal(http::status::expectation_failed, "cannot meet \"" + std::string(expected) + "\"");

@@ -8,6 +8,7 @@
 
 #include "../last_words.hpp"
 #include "../program.hpp"
+#include "../transfer_encoding.hpp"
 
 #include <ulexite.hpp>
 #include <ulexite/interop/asio.hpp>
@@ -58,8 +59,15 @@ class proxy {
       http::request_parser<http::string_body> parser;
       parser.body_limit(largest_body);
       boost::system::error_code error;
-      http::read(stream, buffer, parser, error);
+      http::read_header(stream, buffer, parser, error);
       if (error) break;  // mostly the end of the connection
+      if (!examples::shows_end_of_body(parser.get())) {
+        http::write(stream, refusal(http::status::not_implemented, "the Transfer-Encoding is not \"chunked\"\n"),
+                    error);
+        break;
+      }
+      http::read(stream, buffer, parser, error);
+      if (error) break;
       request asked = parser.release();
       const bool keeps = asked.keep_alive();
       response answer = forward(std::move(asked), from, upstream);
@@ -96,10 +104,15 @@ class proxy {
     auto answer = attempt(asked, upstream);
     if (!answer && had_one && changes_nothing(asked.method())) answer = attempt(asked, upstream);
     if (answer) return std::move(*answer);
-    response failure(http::status::bad_gateway, 11);
-    failure.body() = "no backend answers\n";
-    failure.prepare_payload();
-    return failure;
+    return refusal(http::status::bad_gateway, "no backend answers\n");
+  }
+
+  static response refusal(http::status status, const char* why) {
+    response made(status, 11);
+    made.body() = why;
+    made.prepare_payload();
+    made.keep_alive(false);
+    return made;
   }
 
   std::optional<response> attempt(const request& asked, backend& upstream) {

@@ -1,6 +1,7 @@
 #include "session.hpp"
 
 #include "../last_words.hpp"
+#include "../transfer_encoding.hpp"
 #include "routes.hpp"
 
 #include <ulexite/interop/asio.hpp>
@@ -12,6 +13,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace redis_counter {
@@ -41,6 +43,7 @@ class session {
 
   std::optional<request> read();
   void refuse(const error_code& error);
+  void refuse(http::status status, const std::string& why);
   bool send(const response& made);
 
   ulexite::net::tcp_stream& tcp_;
@@ -56,7 +59,12 @@ std::optional<request> session::read() {
   parser.body_limit(4 * 1024);
   tcp_.expires_after(patience);
   error_code error;
-  http::read(stream_, buffer_, parser, error);
+  http::read_header(stream_, buffer_, parser, error);
+  if (!error && !examples::shows_end_of_body(parser.get())) {
+    refuse(http::status::not_implemented, "the Transfer-Encoding is not \"chunked\"");
+    return std::nullopt;
+  }
+  if (!error) http::read(stream_, buffer_, parser, error);
   if (!error) return parser.release();
   refuse(error);
   return std::nullopt;
@@ -70,7 +78,11 @@ void session::refuse(const error_code& error) {
   if (error == http::error::body_limit) status = http::status::payload_too_large;
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
     status = http::status::request_header_fields_too_large;
-  if (send(refusal(status, "the request cannot be read: " + error.message()))) examples::deliver_last_words(tcp_, 1s);
+  refuse(status, "the request cannot be read: " + error.message());
+}
+
+void session::refuse(http::status status, const std::string& why) {
+  if (send(refusal(status, why))) examples::deliver_last_words(tcp_, 1s);
 }
 
 bool session::send(const response& made) {

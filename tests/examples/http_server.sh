@@ -163,6 +163,11 @@ check_refusals() {
   expect_text "both lengths" raw "HTTP/1.1 400"
   raw 'POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n'
   expect_text "an unknown encoding" raw "HTTP/1.1 501"
+  for encoding in '' 'chunked, x' '\r\nTransfer-Encoding: gzip'; do
+    raw "POST /upload HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: $encoding\r\n\r\nGET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
+    expect_text "Transfer-Encoding: $encoding" raw "HTTP/1.1 501"
+    [ "$(grep -c '^HTTP/1.1' raw)" = 1 ] || fail "Transfer-Encoding: $encoding: its body was taken for a request"
+  done
   raw 'GET / HTTP/1.0\r\n\r\n' && expect_text "HTTP/1.0" raw "<h1>home</h1>"
   raw 'GET http://x/ten.txt HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
   expect_text "absolute target" raw "0123456789"

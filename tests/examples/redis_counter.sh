@@ -97,6 +97,7 @@ for threads in 1 4; do
   head -c 100000 /dev/zero >large
   ask 413 'body limit' /counters/a -H 'Expect:' --data-binary @large
   ask 431 'header limit' /healthz -H "X-Long: $(head -c 10000 /dev/zero | tr '\0' x)"
+  ask 501 'Transfer-Encoding' /counters/a -X POST -H 'Transfer-Encoding: gzip'
   in_redis flushall
   stop_server TERM
   expect_text "the end" out "requests over 1 connections to redis"

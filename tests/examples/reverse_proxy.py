@@ -120,6 +120,27 @@ def check_repetition():
     assert started[index][0].wait(60) == 0
 
 
+def raw(port, *parts):
+    """Sends each part, the next when something was answered, and returns all that is answered up to the end."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        answered = b""
+        for part in parts:
+            connection.sendall(part)
+            if part is not parts[-1]:
+                answered += connection.recv(65536)
+        while got := connection.recv(65536):
+            answered += got
+        return answered
+
+
+def check_encodings(port):
+    """What Beast ignores does not make a request of the body."""
+    for encoding in (b"gzip", b"chunked, x", b"", b"\r\nTransfer-Encoding: gzip"):
+        answered = raw(port, b"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: " + encoding +
+                       b"\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert answered.startswith(b"HTTP/1.1 501 ") and answered.count(b"HTTP/1.1 ") == 1, (encoding, answered)
+
+
 class Client(threading.Thread):
     """Asks without a pause, over connections that are kept as long as the proxy keeps them."""
 
@@ -160,6 +181,8 @@ def main():
     status, text, answer = get(port, method="HEAD")
     assert status == 200 and text == "" and answer.headers["X-Backend"], (status, text)
     assert {get(port)[1].split()[0] for _ in range(4)} == {"one", "two"}
+
+    check_encodings(port)
 
     # Replaced three times under load.
     clients = [Client(port) for _ in range(8)]
