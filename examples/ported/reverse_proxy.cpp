@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,6 +67,7 @@ class proxy {
                     error);
         break;
       }
+      if (waits_to_continue(parser)) client.write("HTTP/1.1 100 Continue\r\n\r\n");
       http::read(stream, buffer, parser, error);
       if (error) break;
       request asked = parser.release();
@@ -90,9 +92,15 @@ class proxy {
     boost::beast::flat_buffer buffer;
   };
 
+  static bool waits_to_continue(const http::request_parser<http::string_body>& parser) {
+    const auto& header = parser.get();
+    return !parser.is_done() && header.version() >= 11 &&
+           boost::beast::iequals(header[http::field::expect], "100-continue");
+  }
+
   response forward(request asked, const std::string& from, backend& upstream) {
     for (const auto hop : {http::field::connection, http::field::keep_alive, http::field::te, http::field::trailer,
-                           http::field::upgrade, http::field::proxy_connection})
+                           http::field::upgrade, http::field::proxy_connection, http::field::expect})
       asked.erase(hop);
     asked.set("X-Forwarded-For", from.substr(0, from.rfind(':')));
     asked.keep_alive(true);
@@ -121,14 +129,17 @@ class proxy {
     ux::asio_stream stream(upstream.stream);
     boost::system::error_code error;
     http::write(stream, asked, error);
-    http::response_parser<http::string_body> parser;
-    parser.body_limit(largest_body);
-    if (asked.method() == http::verb::head) parser.skip(true);
-    if (!error) http::read(stream, upstream.buffer, parser, error);
+    std::optional<http::response_parser<http::string_body>> parser;
+    do {  // until the answer itself comes
+      parser.emplace();
+      parser->body_limit(largest_body);
+      if (asked.method() == http::verb::head) parser->skip(true);
+      if (!error) http::read(stream, upstream.buffer, *parser, error);
+    } while (!error && parser->get().result_int() / 100 == 1);
     ux::this_fiber::check();
-    if (error || !parser.get().keep_alive()) drop(upstream);
+    if (error || !parser->get().keep_alive()) drop(upstream);
     if (error) return std::nullopt;
-    response answer = parser.release();
+    response answer = parser->release();
     answer.erase(http::field::connection);
     answer.erase(http::field::keep_alive);
     if (answer.chunked()) answer.chunked(false);
@@ -168,7 +179,12 @@ ux::net::tcp_listener find_listener(const arguments& given, ux::net::unix_stream
   if (given.control.empty()) return ux::net::tcp_listener::listen(at);
   std::error_code none;
   before = ux::net::unix_stream::connect(ux::net::endpoint::local(given.control), none);
-  if (none) return ux::net::tcp_listener::listen(at);
+  if (none) {
+    // Its process was killed. Otherwise it would have removed the path.
+    if (none == std::errc::connection_refused && std::filesystem::is_socket(given.control))
+      std::filesystem::remove(given.control);
+    return ux::net::tcp_listener::listen(at);
+  }
   before.expires_after(10s);
   char word;
   std::vector<int> descriptors;

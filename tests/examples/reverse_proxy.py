@@ -31,6 +31,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def answer(self):
+        if self.path == "/early":
+            self.send_response_only(103)
+            self.end_headers()
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         text = f"{self.server.name} {self.command} {self.path} {body.decode()} {self.headers.get('X-Forwarded-For')}".encode()
         self.send_response(200)
@@ -141,6 +144,36 @@ def check_encodings(port):
         assert answered.startswith(b"HTTP/1.1 501 ") and answered.count(b"HTTP/1.1 ") == 1, (encoding, answered)
 
 
+def check_continue(port):
+    """A client that waits before its body is told to send it, and gets one answer to each request."""
+    answered = raw(port, b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n",
+                   b"abcGET /next HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    first, one, two = answered.split(b"HTTP/1.1 ")[1:]
+    assert first.startswith(b"100 ") and one.startswith(b"200 ") and b"POST /x abc" in one, answered
+    assert two.startswith(b"200 ") and b"GET /next" in two, answered
+    assert b"GET /early" in raw(port, b"GET /early HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+
+
+def check_stale_control(control, targets):
+    """A process that was killed leaves the path of its control socket."""
+    for _ in range(2):
+        index = len(started)
+        start("--listen", "127.0.0.1:0", "--control", control, *targets)
+        await_said(index, "listening on")
+        while not os.path.exists(control):
+            assert started[index][0].poll() is None, said(index)
+            time.sleep(0.01)
+        started[index][0].kill()
+        started[index][0].wait()
+    index = len(started)
+    start("--listen", "127.0.0.1:0", "--control", control, *targets)
+    port = int(await_said(index, "listening on").split("listening on ")[1].split()[0].rsplit(":", 1)[1])
+    assert get(port)[0] == 502
+    started[index][0].send_signal(signal.SIGTERM)
+    assert started[index][0].wait(60) == 0, said(index)
+    assert not os.path.exists(control)
+
+
 class Client(threading.Thread):
     """Asks without a pause, over connections that are kept as long as the proxy keeps them."""
 
@@ -183,6 +216,7 @@ def main():
     assert {get(port)[1].split()[0] for _ in range(4)} == {"one", "two"}
 
     check_encodings(port)
+    check_continue(port)
 
     # Replaced three times under load.
     clients = [Client(port) for _ in range(8)]
@@ -224,6 +258,7 @@ def main():
     assert answered >= asked, (answered, asked)
 
     check_repetition()
+    check_stale_control(control, targets)
 
     for arguments, words in ((["--to", "nonsense"], '"nonsense" is no address'), ([], "--to is required"),
                              (["--to", "127.0.0.1:1", "--listen", "192.0.2.1:1"], "listening at 192.0.2.1:1")):
