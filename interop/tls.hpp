@@ -1,14 +1,12 @@
 #pragma once
 
-// TLS over any stream, by OpenSSL.
+// TLS over any stream, by OpenSSL. A program that includes this links libssl and libcrypto; the library itself does not.
 //
 //   ulexite::tls_context trusted = ulexite::tls_context::client();
 //   auto tcp = ulexite::net::tcp_stream::connect("example.org", 443, 10s);
 //   ulexite::tls_stream secure(tcp, trusted, "example.org");
 //   secure.write("GET / HTTP/1.0\r\nHost: example.org\r\n\r\n");
 //   ulexite::net::buffered_reader in(secure);
-//
-// The library itself does not need OpenSSL; a program that includes this header links libssl and libcrypto.
 //
 // Errors: those of the stream below, and codes of tls_category(). After an error of TLS every operation fails with it
 // again. After a connection was cut, only reads fail. Operations have two forms as in net/tcp.hpp. The time limits are
@@ -233,11 +231,9 @@ class tls_stream {
     std::size_t taken = 0;
     {
       const std::lock_guard lock(state_);
-      if ((error = session_->failure())) return 0;
-      if ((SSL_get_shutdown(session_->ssl()) & SSL_SENT_SHUTDOWN) != 0) {  // OpenSSL's error would end reads too
-        error = std::make_error_code(std::errc::broken_pipe);
-        return 0;
-      }
+      if (!(error = session_->failure()) && SSL_get_shutdown(session_->ssl()) & SSL_SENT_SHUTDOWN)
+        error = std::make_error_code(std::errc::broken_pipe);  // OpenSSL's error would end reads too
+      if (error) return 0;
       ERR_clear_error();
       const std::size_t most = std::min<std::size_t>(size, 16'384);
       const int result = on_thread_stack([&] { return SSL_write_ex(session_->ssl(), data, most, &taken); });

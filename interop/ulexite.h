@@ -84,10 +84,10 @@ typedef struct {
   size_t size;
   void* user; /* the first argument of each */
 
-  /* Memory that may hold the embedder's pointers: for channels, handles, results, fibers' values of keys. NULL: malloc and free. A collector
-   * should return memory that it scans and does not collect. They hold for the whole process: the first runtime that
-   * has them sets them, and a runtime with others is refused with EINVAL. `allocate` aligns as malloc, and may return
-   * NULL. */
+  /* Memory that may hold the embedder's pointers: for channels, handles, results, fibers' values of keys. NULL: malloc
+   * and free. A collector should return memory that it scans and does not collect. They hold for the whole process: the
+   * first runtime that has them sets them, and a runtime with others is refused with EINVAL. `allocate` aligns as
+   * malloc, and may return NULL. */
   void* (*allocate)(void* user, size_t bytes);
   void (*release)(void* user, void* memory);
 

@@ -117,9 +117,10 @@ class tcp_stream : public socket_base {
   std::size_t writev(std::span<const iovec> buffers, std::error_code& error);
   void writev(std::span<const iovec> buffers);
 
-  // Sends `size` bytes of a file from `offset` on, as a rule without copying them into the process (sendfile). `file` is the
-  // descriptor of a regular file, for example file::native_handle(). Returns the number of bytes sent, less than `size`
-  // only at the end of the file or on an error. The throwing form does not report this number. Waits as write does.
+  // Sends `size` bytes of a file from `offset` on, as a rule without copying them into the process (sendfile). `file`
+  // is the descriptor of a regular file, for example file::native_handle(). Returns the number of bytes sent, less than
+  // `size` only at the end of the file or on an error. The throwing form does not report this number. Waits as write
+  // does.
   // First reads parts that are not in memory on the pool behind blocking(), because the disk would block the worker. Of
   // a file system without its own disk, such as NFS or FUSE, it sends copies that the pool has read.
   // Never raises SIGPIPE. Errors: also those of sendfile(2), such as invalid_argument for a pipe.
