@@ -47,7 +47,7 @@ std::size_t memory_network::room(const socket_state& to) const noexcept {
 
 void memory_network::post(int to, message what) {
   socket_state* const target = find(to);
-  if (!target) return;
+  if (!target) return bounce(what);
   if (what.what == message::bytes) target->incoming += what.data.size();
   const net::endpoint& server = target->at == phase::listening ? target->local : target->server;
   if (is_cut(server)) {
@@ -63,7 +63,7 @@ void memory_network::post(int to, message what) {
 
 void memory_network::deliver(int to, message& what) noexcept {
   socket_state* const at = find(to);
-  if (!at) return what.what == message::connection ? refuse(what.from) : void();
+  if (!at) return bounce(what);
   switch (what.what) {
     case message::bytes:
       at->incoming -= what.data.size();
@@ -78,6 +78,12 @@ void memory_network::deliver(int to, message& what) noexcept {
     case message::established: at->at = phase::connected; return tell(*at, false, true, false);
     case message::refusal: at->at = phase::refused; return tell(*at, true, true, false);
   }
+}
+
+// Answers what comes to a closed socket. As with TCP, bytes are answered by a reset, and a connection is refused.
+void memory_network::bounce(const message& what) noexcept {
+  if (what.what == message::connection) refuse(what.from);
+  if (what.what == message::bytes) post(what.from, {message::reset});
 }
 
 void memory_network::tell(socket_state& of, bool readable, bool writable, bool hung_up) noexcept {

@@ -73,7 +73,7 @@ class memory_network final : public detail::simulated_network {
   struct message {
     enum { bytes, end, reset, connection, established, refusal } what;
     std::string data{};
-    int from = -1;  // of a connection: the server's end
+    int from = -1;  // of bytes: the sender; of a connection: the server's end
   };
 
   [[nodiscard]] socket_state* find(int fd) noexcept;
@@ -85,6 +85,7 @@ class memory_network final : public detail::simulated_network {
   void tell(socket_state& of, bool readable, bool writable, bool hung_up) noexcept;
   void reset(int fd) noexcept;
   void refuse(int fd) noexcept;
+  void bounce(const message& what) noexcept;
   void drop(socket_state& of) noexcept;
   [[nodiscard]] bool happens(unsigned one_in) noexcept;
   [[nodiscard]] std::size_t part_of(std::size_t whole) noexcept;

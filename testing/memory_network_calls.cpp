@@ -225,7 +225,7 @@ ssize_t memory_network::send(int fd, const msghdr& from) noexcept {
   const std::size_t free = room(*to);
   if (free == 0) return -EAGAIN;
   const std::size_t count = part_of(std::min(total(from), free));
-  post(by->other, {message::bytes, gather(from, count)});
+  post(by->other, {message::bytes, gather(from, count), fd});
   return static_cast<ssize_t>(count);
 }
 

@@ -132,6 +132,48 @@ TEST(Network, UnreadDataMakesTheCloseAReset) {
   });
 }
 
+TEST(Network, BytesForAClosedSocketAreAnsweredByAReset) {
+  explore({.schedules = 50, .network = {.latency = 50ms, .buffer = 4}}, [] {
+    auto [one, two] = ut::stream_pair();
+    wait_group all;
+    all.spawn([&, &to = one] {
+      std::error_code error;
+      to.write("12345678", 8, error);  // waits for room
+      EXPECT_EQ(error, std::errc::connection_reset);
+    });
+    this_fiber::sleep_for(10ms);
+    two.close();
+    all.wait();
+  });
+}
+
+TEST(Network, BytesAndConnectsThatAPartitionHeldFindClosedSockets) {
+  explore({.schedules = 50, .network = {.buffer = 4}}, [] {
+    net::tcp_listener listener(server_at);
+    auto stream = net::tcp_stream::connect(server_at);
+    auto accepted = listener.accept();
+    ut::partition(server_at);
+    wait_group all;
+    all.spawn([&] {
+      std::error_code error;
+      stream.write("12345678", 8, error);
+      EXPECT_EQ(error, std::errc::connection_reset);
+    });
+    all.spawn([&] {
+      std::error_code error;
+      auto late = net::tcp_stream::connect(server_at, error);
+      char data;
+      if (!error) late.read_some(&data, 1, error);
+      EXPECT_TRUE(error);
+    });
+    this_fiber::sleep_for(1s);
+    accepted.close();
+    listener.close();
+    ut::heal(server_at);
+    all.wait();
+  });
+}
+
 TEST(Network, APartitionHoldsWhatIsSent) {
   explore({.schedules = 100}, [] {
     net::tcp_listener listener(server_at);
