@@ -33,6 +33,13 @@ bool memory_network::is_cut(const net::endpoint& server) const noexcept {
   return std::ranges::find(cut_, server) != cut_.end();
 }
 
+// Whether a partition holds the message. If its target was closed, its sender shows which listener it is about.
+bool memory_network::is_cut(int to, const message& what) noexcept {
+  const socket_state* end = find(to);
+  if (!end) end = find(what.from);
+  return end && is_cut(end->at == phase::listening ? end->local : end->server);
+}
+
 int memory_network::add(socket_state made) {
   sockets_.emplace(next_fd_, std::move(made));
   return next_fd_++;
@@ -47,13 +54,12 @@ std::size_t memory_network::room(const socket_state& to) const noexcept {
 
 void memory_network::post(int to, message what) {
   socket_state* const target = find(to);
-  if (!target) return bounce(what);
-  if (what.what == message::bytes) target->incoming += what.data.size();
-  const net::endpoint& server = target->at == phase::listening ? target->local : target->server;
-  if (is_cut(server)) {
+  if (target && what.what == message::bytes) target->incoming += what.data.size();
+  if (is_cut(to, what)) {
     held_.emplace_back(to, std::move(what));
     return;
   }
+  if (!target) return bounce(what);
   const std::int64_t jitter = options_.jitter.count() / 4 * (options_.jitter.count() > 0 ? by_.choose(5) : 0);
   const std::int64_t at = std::max(by_.now + options_.latency.count() + jitter, target->last_arrival);
   target->last_arrival = at;
@@ -100,6 +106,20 @@ void memory_network::arrive(std::int64_t now) noexcept {
   while (!under_way_.empty() && under_way_.begin()->first <= now) {
     auto node = under_way_.extract(under_way_.begin());
     deliver(node.mapped().first, node.mapped().second);
+  }
+}
+
+// Messages that are under way do not arrive either. Their order stays.
+void memory_network::partition(const net::endpoint& server) {
+  cut_.push_back(server);
+  for (auto each = under_way_.begin(); each != under_way_.end();) {
+    auto& [to, what] = each->second;
+    if (is_cut(to, what)) {
+      held_.emplace_back(to, std::move(what));
+      each = under_way_.erase(each);
+    } else {
+      ++each;
+    }
   }
 }
 

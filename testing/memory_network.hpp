@@ -27,7 +27,7 @@ class memory_network final : public detail::simulated_network {
 
   // Makes a connected pair, and returns its descriptors. See network.hpp.
   std::pair<int, int> make_pair();
-  void partition(const net::endpoint& server) { cut_.push_back(server); }
+  void partition(const net::endpoint& server);
   void heal(const net::endpoint& server);
   std::size_t reset_connections(const net::endpoint& server);
 
@@ -79,6 +79,7 @@ class memory_network final : public detail::simulated_network {
   [[nodiscard]] socket_state* find(int fd) noexcept;
   [[nodiscard]] int find_listener(const net::endpoint& at) noexcept;
   [[nodiscard]] bool is_cut(const net::endpoint& server) const noexcept;
+  [[nodiscard]] bool is_cut(int to, const message& what) noexcept;
   int add(socket_state made);
   void post(int to, message what);
   void deliver(int to, message& what) noexcept;

@@ -200,6 +200,28 @@ TEST(Network, APartitionHoldsWhatIsSent) {
   });
 }
 
+TEST(Network, APartitionHoldsWhatIsUnderWay) {
+  explore({.schedules = 50, .network = {.latency = 50ms}}, [] {
+    net::tcp_listener listener(server_at);
+    auto stream = net::tcp_stream::connect(server_at);
+    auto accepted = listener.accept();
+    stream.write("1", 1);
+    this_fiber::sleep_for(10ms);
+    stream.write("23", 2);
+    ut::partition(server_at);
+    accepted.reads_expire_after(1h);
+    char data[4];
+    std::error_code error;
+    EXPECT_EQ(accepted.read(data, 4, error), 0u);
+    EXPECT_EQ(error, std::errc::timed_out);
+    stream.write("4", 1);
+    ut::heal(server_at);
+    accepted.reads_expire_never();
+    EXPECT_EQ(accepted.read(data, 4), 4u);
+    EXPECT_EQ(std::string(data, 4), "1234");
+  });
+}
+
 // A server that accepts one connection, and expects that its client has given it up.
 void accept_a_reset(net::tcp_listener& listener) {
   auto accepted = listener.accept();
