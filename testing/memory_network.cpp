@@ -30,7 +30,7 @@ memory_network::socket_state* memory_network::find(int fd) noexcept {
 }
 
 bool memory_network::is_cut(const net::endpoint& server) const noexcept {
-  return std::ranges::find(cut_, server) != cut_.end();
+  return std::ranges::any_of(cut_, [&](const net::endpoint& each) { return takes(server, each); });
 }
 
 // Whether a partition holds the message. If its target was closed, its sender shows which listener it is about.
@@ -124,7 +124,7 @@ void memory_network::partition(const net::endpoint& server) {
 }
 
 void memory_network::heal(const net::endpoint& server) {
-  std::erase(cut_, server);
+  std::erase_if(cut_, [&](const net::endpoint& each) { return takes(server, each) || takes(each, server); });
   for (auto& [to, what] : std::exchange(held_, {})) {
     if (socket_state* const target = find(to); target && what.what == message::bytes)
       target->incoming -= what.data.size();  // post counts it again
@@ -151,7 +151,7 @@ void memory_network::refuse(int fd) noexcept {
 std::size_t memory_network::reset_connections(const net::endpoint& server) {
   std::vector<int> ends;
   for (const auto& [fd, each] : sockets_)
-    if (each.at == phase::connected && each.server == server && !each.was_reset) ends.push_back(fd);
+    if (each.at == phase::connected && takes(each.server, server) && !each.was_reset) ends.push_back(fd);
   for (const int fd : ends) reset(fd);
   return ends.size() / 2;
 }

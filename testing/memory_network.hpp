@@ -76,6 +76,7 @@ class memory_network final : public detail::simulated_network {
     int from = -1;  // of bytes: the sender; of a connection: the server's end
   };
 
+  [[nodiscard]] static bool takes(const net::endpoint& bound, const net::endpoint& at);
   [[nodiscard]] socket_state* find(int fd) noexcept;
   [[nodiscard]] int find_listener(const net::endpoint& at) noexcept;
   [[nodiscard]] bool is_cut(const net::endpoint& server) const noexcept;

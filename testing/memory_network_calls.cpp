@@ -45,15 +45,6 @@ net::endpoint with_port(net::endpoint at, std::uint16_t port) {
 
 bool is_ip(const net::endpoint& at) noexcept { return at.family() != net::address_family::local; }
 
-// Whether a listener at `bound` accepts connections to `at`. A listener at the unspecified address accepts all for its
-// port.
-bool takes(const net::endpoint& bound, const net::endpoint& at) {
-  if (bound == at) return true;
-  if (!is_ip(bound) || !is_ip(at) || bound.port() != at.port()) return false;
-  const std::string text = bound.str();
-  return text.starts_with("0.0.0.0:") || text.starts_with("[::]:");
-}
-
 std::size_t total(const msghdr& of) noexcept {
   std::size_t sum = 0;
   for (std::size_t i = 0; i < of.msg_iovlen; ++i) sum += of.msg_iov[i].iov_len;
@@ -78,6 +69,15 @@ std::string gather(const msghdr& from, std::size_t count) {
 }
 
 }  // namespace
+
+// Whether a listener at `bound` accepts connections to `at`. A listener at 0.0.0.0 accepts all IPv4 for its port, one at
+// [::] accepts IPv6 too.
+bool memory_network::takes(const net::endpoint& bound, const net::endpoint& at) {
+  if (bound == at) return true;
+  if (!is_ip(bound) || !is_ip(at) || bound.port() != at.port()) return false;
+  const std::string text = bound.str();
+  return text.starts_with("[::]:") || (text.starts_with("0.0.0.0:") && at.family() == net::address_family::ipv4);
+}
 
 int memory_network::find_listener(const net::endpoint& at) noexcept {
   for (const auto& [fd, each] : sockets_)

@@ -26,7 +26,8 @@ struct network_options {
   std::size_t buffer = 64 * 1024;
 };
 
-// The functions below are for the fibers of a run. Elsewhere they throw usage_error.
+// The functions below are for the fibers of a run. Elsewhere they throw usage_error. A listener at the unspecified
+// address, such as 0.0.0.0:80, is named by that address or by one to which clients connect.
 
 // Makes a connection, and returns its two ends.
 std::pair<net::tcp_stream, net::tcp_stream> stream_pair();

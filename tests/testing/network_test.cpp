@@ -222,6 +222,34 @@ TEST(Network, APartitionHoldsWhatIsUnderWay) {
   });
 }
 
+TEST(Network, AListenerAtAllAddressesTakesItsOwnFamily) {
+  explore({.schedules = 2}, [] {
+    const auto reaches = [](const char* at, const char* to) {
+      const net::tcp_listener listener(net::endpoint::parse(at));
+      std::error_code error;
+      static_cast<void>(net::tcp_stream::connect(net::endpoint::parse(to), error));
+      return !error;
+    };
+    EXPECT_TRUE(reaches("0.0.0.0:80", "10.0.0.1:80"));
+    EXPECT_FALSE(reaches("0.0.0.0:80", "[::1]:80"));
+    EXPECT_TRUE(reaches("[::]:80", "[::1]:80"));
+    EXPECT_TRUE(reaches("[::]:80", "10.0.0.1:80"));
+  });
+}
+
+TEST(Network, AListenerAtAllAddressesIsNamedByOneOfThem) {
+  explore({.schedules = 20}, [] {
+    const net::tcp_listener listener(net::endpoint::ip("0.0.0.0", 7000));
+    ut::partition(server_at);
+    std::error_code error;
+    static_cast<void>(net::tcp_stream::connect(server_at, 1s, error));
+    EXPECT_EQ(error, std::errc::timed_out);
+    ut::heal(server_at);
+    auto stream = net::tcp_stream::connect(server_at);
+    EXPECT_EQ(ut::reset_connections(server_at), 1u);
+  });
+}
+
 // A server that accepts one connection, and expects that its client has given it up.
 void accept_a_reset(net::tcp_listener& listener) {
   auto accepted = listener.accept();
