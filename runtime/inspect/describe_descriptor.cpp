@@ -1,3 +1,4 @@
+#include <ulexite/base/kernel.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 
 #include <cstddef>
@@ -17,7 +18,7 @@ struct socket_address {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;
 
-  // Calls getsockname or getpeername; false if there is no such address.
+  // Calls getsockname or getpeername; false if there is no such address. A run has sockets that the kernel does not know.
   bool take(int (*get)(int, sockaddr*, socklen_t*), int fd) noexcept {
     return get(fd, reinterpret_cast<sockaddr*>(&storage), &size) == 0;
   }
@@ -46,7 +47,7 @@ std::string describe_address(const socket_address& of) {
 int option_of(int fd, int option) noexcept {
   int value = 0;
   socklen_t size = sizeof value;
-  return ::getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : 0;
+  return kernel::getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : 0;
 }
 
 std::string describe_socket(int fd, const socket_address& here) {
@@ -60,14 +61,14 @@ std::string describe_socket(int fd, const socket_address& here) {
   std::string text = here.storage.ss_family == AF_UNIX ? "Unix socket" : stream ? "TCP" : "UDP";
   if (option_of(fd, SO_ACCEPTCONN) != 0) return text + ", listens at " + describe_address(here);
   text += ", here " + describe_address(here);
-  if (socket_address peer; peer.take(::getpeername, fd)) return text + ", peer " + describe_address(peer);
+  if (socket_address peer; peer.take(kernel::getpeername, fd)) return text + ", peer " + describe_address(peer);
   return stream ? text + ", not connected" : text;
 }
 
 }  // namespace
 
 std::string describe_descriptor(int fd) {
-  if (socket_address here; here.take(::getsockname, fd)) return describe_socket(fd, here);
+  if (socket_address here; here.take(kernel::getsockname, fd)) return describe_socket(fd, here);
   std::error_code error;
   const auto target = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), error);
   return error ? "closed" : target.string();

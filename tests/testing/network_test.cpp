@@ -250,6 +250,15 @@ TEST(Network, AListenerAtAllAddressesIsNamedByOneOfThem) {
   });
 }
 
+TEST(Network, ReportsDescribeItsSockets) {
+  const auto found = find_failure({.schedules = 1}, [] {
+    net::tcp_listener listener(server_at);
+    spawn([&] { accept_and_echo(listener); }).join();
+  });
+  ASSERT_TRUE(found.failure);
+  EXPECT_NE(found.failure->report.find("(TCP, listens at 10.0.0.1:7000)"), std::string::npos) << found.failure->report;
+}
+
 // A server that accepts one connection, and expects that its client has given it up.
 void accept_a_reset(net::tcp_listener& listener) {
   auto accepted = listener.accept();
