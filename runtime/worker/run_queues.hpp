@@ -39,6 +39,7 @@ class alignas(cache_line) run_queues {
     sides_empty_ = false;
     return woken_.push(fiber);
   }
+  [[nodiscard]] std::size_t room_for_woken() const noexcept { return tuning::ring_size - woken_.size(); }
   [[nodiscard]] bool push_job(job& job) noexcept {
     sides_empty_ = false;
     return jobs_.push(job);

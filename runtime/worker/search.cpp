@@ -94,7 +94,7 @@ job* scheduler::take_injected(std::size_t most) noexcept {
   // For tests: leaves a fiber that ran here last to another worker, a few times.
   for (int attempt = 0; attempt < 8; ++attempt) {
     intrusive_queue<job> one, woken_one;
-    home_.injected.take(1, one, woken_one);
+    home_.injected.take(1, 1, one, woken_one);
     const turn which = one.empty() ? turn::woken : turn::ordinary;
     job* const only = one.empty() ? woken_one.pop() : one.pop();
     if (!only || queues_.alone() || !fiber::is_fiber(*only) || static_cast<task*>(only)->last_worker != index_)
@@ -104,7 +104,8 @@ job* scheduler::take_injected(std::size_t most) noexcept {
   }
 #endif
   intrusive_queue<job> taken, woken;
-  home_.injected.take(std::min(most, length / home_.parker.limit() + 1), taken, woken);
+  // Without the limit they would overflow into the ring, where later woken fibers overtake them.
+  home_.injected.take(std::min(most, length / home_.parker.limit() + 1), queues_.room_for_woken(), taken, woken);
   job* const first = woken.empty() ? taken.pop() : woken.pop();
   if (!first) return nullptr;
   if (!taken.empty() || !woken.empty()) {

