@@ -80,8 +80,6 @@ concurrent_context::~concurrent_context() {
 
 detail::strand& concurrent_context::strand_for_spawn() {
   detail::runtime_state& home = strand_.home();
-  if (home.attention.ending() && detail::runtime_of_thread() != &home)
-    throw usage_error("concurrent_context::spawn was called after the shutdown of its runtime");
   home.threads.ensure_worker();
   return strand_;
 }

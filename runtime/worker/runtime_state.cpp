@@ -84,9 +84,13 @@ void runtime_state::resume_from_outside(task& fiber) noexcept {
 // ---- counting ----
 
 // Each worker counts for itself, so no word is written by all. Only a limit needs the exact number at any time. A spawn
-// is counted before it is published, so that no end is seen without it. A thread outside also sees to it that there is a
-// monitor. During a run the thread that waits there is the monitor, and at its end it looks for fibers that are left.
+// is counted before it is published, so that no end is seen without it. A thread outside also starts the monitor if there
+// is none. During a run the thread that waits there is the monitor, and checks at its end whether fibers are left.
+//
+// After the end no worker would take the fiber.
 void runtime_state::count_spawn(scheduler* here) {
+  if (!here && attention.ending() && runtime_of_thread() != this)
+    throw usage_error("a fiber was spawned after the shutdown of its runtime");
   if (fibers.limited()) fibers.enter_limited();
   if (here) {
     here->counters().spawned.add();

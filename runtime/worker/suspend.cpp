@@ -213,10 +213,7 @@ task* this_task() noexcept {
 runtime_state& this_runtime_state() {
   scheduler* const here = inlined_execution().scheduler;
   if (!here) [[unlikely]] {
-    if (runtime_state* const home = spawn_home_of_thread()) {
-      if (home->attention.ending()) throw usage_error("ulexite::spawn was called after the shutdown of its runtime");
-      return *home;
-    }
+    if (runtime_state* const home = spawn_home_of_thread()) return *home;
     throw std::system_error(make_error_code(errc::no_runtime), "ulexite::spawn");
   }
   return here->home();

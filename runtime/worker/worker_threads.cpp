@@ -31,6 +31,7 @@ worker_threads::worker_threads(runtime_state& home, const runtime_options& optio
 // The first worker is started only here, so that a refusal reaches the caller as an exception.
 void worker_threads::ensure_worker() {
   if (first_.done.load(std::memory_order_acquire)) return;  // A
+  if (home_.attention.ending()) return;                     // count_spawn refuses the fiber
   // One thread tries, and the others wait for its result. A stack is provided first, so that a refusal of memory is
   // thrown too.
   const std::lock_guard lock(first_.mutex);

@@ -7,6 +7,8 @@
 #include <ulexite/sync/isolated_context.hpp>
 #include <ulexite/sync/select.hpp>
 
+#include <atomic>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -17,6 +19,21 @@ using namespace ulexite::test;
 
 class IsolatedContext : public WorkersTest {};
 ULEXITE_TEST_WORKERS(IsolatedContext);
+
+TEST_P(IsolatedContext, StartsNoFiberAfterTheShutdown) {
+  runtime over({.threads = GetParam()});
+  std::optional<isolated_context> outside;
+  std::atomic<bool> ended{false};
+  over.run([&] {
+    outside.emplace("outside", [&] {
+      while (!ended) std::this_thread::yield();
+      EXPECT_THROW(spawn([] {}), usage_error);
+    });
+  });
+  over.shutdown(shutdown_mode::drain);
+  ended = true;
+  outside->join();
+}
 
 TEST_P(IsolatedContext, TalksToFibersFromOneThread) {
   run([&] {
