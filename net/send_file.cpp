@@ -1,15 +1,13 @@
+#include <ulexite/net/pool_call.hpp>
 #include <ulexite/net/quiet_write.hpp>
 #include <ulexite/net/socket.hpp>
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/net/tcp.hpp>
-#include <ulexite/sync/blocking.hpp>
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,21 +46,14 @@ prospect look(int file, off_t at, std::size_t size) noexcept {
   return got >= 0 ? prospect::ready : got == -EOPNOTSUPP ? prospect::unknown : prospect::waits_for_disk;
 }
 
-// Calls function() on the pool. A refusal of the pool is the error.
-template <class Function>
-void on_pool(std::error_code& error, Function&& function) try {
-  blocking(function);
-} catch (const std::system_error& refused) {
-  error = refused.code();
-}
-
 // sendfile waits for the disk, and would block the worker with all of its fibers. So the pool first reads a part that
 // is not in memory. sendfile reports the errors.
 void bring_into_memory(int file, off_t at, std::size_t size, std::error_code& error) {
-  on_pool(error, [=] {
+  detail::on_pool(error, [=] {
     char byte;
     ::readahead(file, at, size);  // begins to read all of it
     static_cast<void>(::pread(file, &byte, 1, last_of(file, at, size)));
+    return 0;
   });
 }
 
@@ -71,12 +62,12 @@ void bring_into_memory(int file, off_t at, std::size_t size, std::error_code& er
 // never waits, and for what cannot be read, because sendfile reports that.
 bool read_copy(int file, off_t at, std::vector<char>& part, std::error_code& error) {
   bool copied = false;
-  on_pool(error, [&] {
-    struct statfs status{};
-    if (::fstatfs(file, &status) == 0 && (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC)) return;
+  detail::on_pool(error, [&] {
+    if (detail::in_memory_file_system(file)) return 0;
     const ssize_t got = ::pread(file, part.data(), part.size(), at);
     copied = got >= 0;
     part.resize(copied ? static_cast<std::size_t>(got) : 0);
+    return 0;
   });
   return copied;
 }

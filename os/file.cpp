@@ -5,12 +5,10 @@
 #include <ulexite/sync/cancellation.hpp>
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -90,9 +88,7 @@ bool at_once(unwaiting_calls& calls, const void* data, std::size_t size, std::ui
 // On the pool, because a file system of another machine or process is asked there.
 void find_out(int fd, unwaiting_calls& calls) noexcept {
   if (calls.known() != unwaiting_calls::unknown) return;
-  struct statfs status{};
-  const bool in_memory = ::fstatfs(fd, &status) == 0 && (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
-  calls.learn(in_memory ? unwaiting_calls::needless : unwaiting_calls::refused);
+  calls.learn(detail::in_memory_file_system(fd) ? unwaiting_calls::needless : unwaiting_calls::refused);
 }
 
 }  // namespace

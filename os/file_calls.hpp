@@ -4,9 +4,9 @@
 
 #include <ulexite/base/nul.hpp>
 #include <ulexite/net/fd_wait.hpp>
+#include <ulexite/net/pool_call.hpp>
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/os/file.hpp>
-#include <ulexite/sync/blocking.hpp>
 
 #include <fcntl.h>
 #include <sys/types.h>
@@ -24,18 +24,6 @@ int flags_of(open_mode mode);
 // Whether the open of a file that was opened with O_PATH can wait only for the path lookup. A pipe waits for its other
 // end, and a file system without its own disk may wait for another machine or process.
 bool opens_without_wait(int seen) noexcept;
-
-// Makes `call`, a system call that returns -errno, on the pool. Returns -1 and sets `error` if it fails or is not made.
-template <class Call>
-auto on_pool(std::error_code& error, Call&& call) -> decltype(call()) try {
-  error.clear();
-  const auto result = blocking(call);
-  if (result < 0) error.assign(static_cast<int>(-result), std::system_category());
-  return result < 0 ? -1 : result;
-} catch (const std::system_error& refused) {  // cancelled, or no thread
-  error = refused.code();
-  return -1;
-}
 
 // Makes the system call, and repeats it while it is interrupted.
 template <class Call>
