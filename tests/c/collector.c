@@ -1,6 +1,7 @@
 /* The functions for a collector: hooks for memory, threads and fibers, a stopped world, the stacks and records of
  * all fibers. */
 #include "check.h"
+#include "words.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -62,14 +63,6 @@ struct search {
   void** objects;
   int on_stacks, in_records, fibers, frames, running;
 };
-
-__attribute__((no_sanitize("address", "thread"))) static int holds(const void* low, const void* high,
-                                                                   const void* what) {
-  int found = 0;
-  for (uintptr_t at = (uintptr_t)low; at + sizeof(void*) <= (uintptr_t)high; at += sizeof(void*))
-    found += *(void* const*)at == what;
-  return found;
-}
 
 static void visit(void* user, const ulx_fiber_info* fiber) {
   struct search* const search = user;

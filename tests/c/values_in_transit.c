@@ -1,6 +1,7 @@
 /* The values that the library holds for a program are where a collector looks: on stacks of fibers that wait, in
  * records, or in memory of the hook `allocate`. One worker, so that a value stays in transit as long as the test likes. */
 #include "check.h"
+#include "words.h"
 
 static struct {
   void* begin;
@@ -33,13 +34,6 @@ struct search {
   const void* wanted;
   int on_stacks, in_records, in_blocks;
 };
-
-__attribute__((no_sanitize("address"))) static int holds(const void* low, const void* high, const void* what) {
-  int found = 0;
-  for (uintptr_t at = (uintptr_t)low; at + sizeof(void*) <= (uintptr_t)high; at += sizeof(void*))
-    found += *(void* const*)at == what;
-  return found;
-}
 
 /* The stack of the fiber that searches is left out: it knows the value. */
 static void visit(void* user, const ulx_fiber_info* fiber) {

@@ -237,14 +237,19 @@ TEST(Network, AListenerAtAllAddressesTakesItsOwnFamily) {
   });
 }
 
+// For a second no connect reaches the server.
+void expect_that_a_partition_cuts_it_off() {
+  ut::partition(server_at);
+  std::error_code error;
+  static_cast<void>(net::tcp_stream::connect(server_at, 1s, error));
+  EXPECT_EQ(error, std::errc::timed_out);
+  ut::heal(server_at);
+}
+
 TEST(Network, AListenerAtAllAddressesIsNamedByOneOfThem) {
   explore({.schedules = 20}, [] {
     const net::tcp_listener listener(net::endpoint::ip("0.0.0.0", 7000));
-    ut::partition(server_at);
-    std::error_code error;
-    static_cast<void>(net::tcp_stream::connect(server_at, 1s, error));
-    EXPECT_EQ(error, std::errc::timed_out);
-    ut::heal(server_at);
+    expect_that_a_partition_cuts_it_off();
     auto stream = net::tcp_stream::connect(server_at);
     EXPECT_EQ(ut::reset_connections(server_at), 1u);
   });
@@ -295,11 +300,7 @@ TEST(Network, AConnectThatIsGivenUpBehindAPartitionIsAReset) {
       accept_a_reset(listener);
       accept_and_echo(listener);
     });
-    ut::partition(server_at);
-    std::error_code error;
-    static_cast<void>(net::tcp_stream::connect(server_at, 1s, error));
-    EXPECT_EQ(error, std::errc::timed_out);
-    ut::heal(server_at);
+    expect_that_a_partition_cuts_it_off();
     {
       auto stream = net::tcp_stream::connect(server_at);
       EXPECT_EQ(exchange(stream, "hello"), "hello");
