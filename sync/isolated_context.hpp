@@ -59,7 +59,7 @@ class isolated_context {
   [[nodiscard]] std::string_view name() const noexcept { return name_; }
 
  private:
-  // The body is destroyed before the end is told, because its destructor may use what the caller destroys after that,
+  // The body is destroyed before the end is reported, because its destructor may use what the caller destroys after that,
   // and may wait for fibers.
   template <class Body>
   void start(Body body) {

@@ -55,8 +55,8 @@ template <class R>
 concept function_range =
     std::ranges::forward_range<R> && !handle_range<R> && std::invocable<std::ranges::range_reference_t<R>>;
 
-// Calls a function that is in a place, of type F& or F&&. An F is kept for the call: a view makes its elements anew, and
-// they do not outlive the loop.
+// Calls a function that is in a place, of type F& or F&&. An F is kept for the call, because an element that a view
+// returns by value does not outlive the loop.
 template <class Function>
 struct call_of {
   Function function;
@@ -179,7 +179,8 @@ auto when_all(Handles&& handles) {
 }
 
 // Calls all functions of a range, each in a new fiber, and returns the vector of their results. Otherwise as when_all
-// of functions. The functions are called in place, not copied, except those that a view makes anew: they are moved.
+// of functions. The functions are called in place, not copied, except those that a view returns by value: they are
+// moved.
 template <detail::function_range Functions>
 auto when_all(Functions&& functions, std::source_location where = std::source_location::current()) {
   using function = std::ranges::range_reference_t<Functions>;
@@ -283,8 +284,8 @@ template <std::invocable... F>
   return detail::call_any(where, std::forward<F>(functions)...);
 }
 
-// As above, for the functions of a range. They are called in place, not copied, except those that a view makes anew:
-// they are moved. Throws usage_error for an empty range.
+// As above, for the functions of a range. They are called in place, not copied, except those that a view returns by
+// value: they are moved. Throws usage_error for an empty range.
 template <detail::function_range Functions>
 auto when_any(Functions&& functions, std::source_location where = std::source_location::current()) {
   using function = std::ranges::range_reference_t<Functions>;

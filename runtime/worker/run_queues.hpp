@@ -133,8 +133,8 @@ class alignas(cache_line) run_queues {
   // With a thousand fibers that take turns, a dispatch waits for their memory to arrive in the first cache. So this
   // fetches the block of the fiber after the next ahead. It also fetches the top of the next fiber's stack, if it has
   // one, because that fiber's block is here already. The deques hold fibers only, and their blocks are never unmapped,
-  // so a stale pointer does no harm. A fiber that waited in a channel needs 8 lines of its stack until its end. One that
-  // the event loop has woken runs for longer than all its lines take to arrive, and gained nothing by more than two.
+  // so a stale pointer does no harm. A fiber that waited in a channel needs 8 lines of its stack until its end. A fiber
+  // that the event loop has woken runs for longer than all its lines take to arrive. More than two gained nothing.
   template <int Lines>
   static constexpr auto prefetch = []([[maybe_unused]] const job& next, [[maybe_unused]] const job& after_next) {
 #if !ULEXITE_TSAN && !ULEXITE_ASAN  // which report a read through a stale pointer as an error

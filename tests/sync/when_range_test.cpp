@@ -138,7 +138,7 @@ TEST_P(WhenRange, AnyOfSomeFunctions) {
   });
 }
 
-// A function that a view makes anew. It forgets its number when it is destroyed.
+// A function that a view returns by value. It forgets its number when it is destroyed.
 class made_by_a_view {
  public:
   explicit made_by_a_view(int number) : number_(number) {}
