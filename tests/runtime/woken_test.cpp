@@ -18,38 +18,38 @@ class Woken : public WorkersTest {};
 ULEXITE_TEST_WORKERS(Woken);
 
 // `wait` and `wake` for each of many fibers, then many fibers that have not begun. Returns how many of the new ones
-// have begun before the last woken fiber continues. The main fiber holds its worker until all are woken, so with one
-// worker that is exact.
+// have begun before most of the woken fibers continue. The main fiber holds its worker until all are woken, so with one
+// worker that is exact. On a busy machine the time of a few has come before they wait; then they yield instead.
 template <class Wait, class Wake>
-int begun_before_the_last_woken(runtime& rt, Wait wait, Wake wake) {
-  constexpr int fresh = 20'000, waiters = 100;
-  std::atomic<int> begun{0}, begun_before_the_last{0}, awake{0};
+int begun_before_most_woken(runtime& rt, Wait wait, Wake wake) {
+  constexpr int fresh = 20'000, waiters = 100, most = 90;
+  std::atomic<int> begun{0}, begun_before_most{0}, awake{0};
   rt.run([&] {
     std::vector<join_handle<>> all;
     for (int i = 0; i < waiters; ++i)
       all.push_back(spawn([&, i] {
         wait(i);
-        if (++awake == waiters) begun_before_the_last = begun.load();
+        if (++awake == most) begun_before_most = begun.load();
       }));
     this_fiber::yield();  // they wait
     for (int i = 0; i < fresh; ++i) all.push_back(spawn([&] { ++begun; }));
     wake();
     for (auto& each : all) each.get();
   });
-  return begun_before_the_last;
+  return begun_before_most;
 }
 
 // More than any batch.
 TEST_P(Woken, GoBeforeThoseThatHaveNotBegun) {
-  const int begun = begun_before_the_last_woken(
-      rt(), [](int) { this_fiber::sleep_for(1us); }, [] { std::this_thread::sleep_for(2ms); });
+  const int begun = begun_before_most_woken(
+      rt(), [](int) { this_fiber::sleep_for(20ms); }, [] { std::this_thread::sleep_for(21ms); });
   if (GetParam() == 1) EXPECT_LT(begun, 10'000);
 }
 
 TEST_P(Woken, FromOutsideGoBeforeThoseThatHaveNotBegun) {
   std::vector<std::unique_ptr<binary_semaphore>> doors;
   for (int i = 0; i < 100; ++i) doors.push_back(std::make_unique<binary_semaphore>(0));
-  const int begun = begun_before_the_last_woken(
+  const int begun = begun_before_most_woken(
       rt(), [&](int i) { doors[static_cast<std::size_t>(i)]->acquire(); },
       [&] {
         std::thread([&] {
