@@ -37,7 +37,7 @@ struct runtime_options {
   // memory only.
   std::size_t max_fibers = 0;
   // The largest number of threads in the pool behind blocking(); further calls wait in a queue. At least 1. Threads
-  // that block_in_place lends to workers do not count.
+  // that take over workers, in block_in_place and in a write to a file that lasts, do not count.
   std::size_t blocking_threads = 64;
   // The time without work after which a thread of the pool ends.
   std::chrono::milliseconds blocking_keep_alive{10'000};
@@ -62,8 +62,8 @@ struct runtime_options {
   // Measures how long fibers wait for a worker and then run: see runtime::times. It costs some 130 instructions per
   // dispatch. The environment variable ULEXITE_MEASURE has the same effect.
   bool measure = false;
-  // Called on each worker thread at its start and its end, with the worker's number. With block_in_place a thread
-  // passes its number to another thread. The start of the other thread may be called before the stop of this one. The
+  // Called on each worker thread at its start and its end, with the worker's number. With block_in_place, and with a
+  // write to a file that lasts, a thread passes its number to another thread. The start of the other thread may be called before the stop of this one. The
   // functions may take long, and may wait for a fiber as any plain thread may. The fiber runs on another worker, so not
   // every worker may wait at the same time. An exception calls std::terminate.
   std::function<void(std::size_t worker)> on_thread_start{};

@@ -60,6 +60,7 @@ void blocking_pool::submit(blocking_work& work) {
 // The work goes to the front of the queue, so that a thread that just becomes free takes it.
 bool blocking_pool::lend_thread(blocking_work& work) noexcept try {
   const std::lock_guard lock(mutex_);
+  if (work.linked()) return true;  // a thread is on its way
   queue_.push_front(work);
   ++count_.lent;
   if (assign(work, SIZE_MAX)) return true;

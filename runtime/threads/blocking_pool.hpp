@@ -48,7 +48,8 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   // the system refuses one; then the work was not taken.
   void submit(blocking_work& work);
   // Runs `work` on a thread without waiting in the queue. This thread does not count towards the limit while it runs
-  // `work`. False, and the work is not taken, if the system refuses a thread.
+  // `work`. False, and the work is not taken, if the system refuses a thread. Does nothing if no thread has taken this
+  // work since the last call.
   [[nodiscard]] bool lend_thread(blocking_work& work) noexcept;
   // The work of a lent thread has ended. Called by this thread.
   void thread_returns() noexcept;

@@ -83,7 +83,8 @@ void runtime_state::stand_still(scheduler& worker) noexcept {
 // Sets the flag, and asks each worker to visit its main stack, and its fiber to yield, until all have stopped. A
 // request may be lost between a worker's check and its switch, so requests are repeated. A worker that sleeps takes the
 // parker's mutex before it continues, and then sees the flag. So workers that sleep or have stopped, counted with both
-// mutexes held, do not run before the world is started. The caller may be a fiber: then its own worker counts too.
+// mutexes held, do not run before the world is started. The caller may be a fiber: then its own worker counts too. A
+// fiber in a brief call without a worker has its registers in use, so its end is waited for.
 bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& late) {
   if (world.taken.exchange(true, std::memory_order_acquire))  // pairs with start_world, world_stop.hpp A
     throw usage_error("the world of this runtime is stopped already, or about to be");
@@ -100,7 +101,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
     const std::lock_guard idle_lock(parker.mutex());
     const std::lock_guard lock(world.mutex);
     const idle_counts idle = parker.counts();
-    return idle.sleeping + world.standing + own == idle.started;
+    return idle.sleeping + world.standing + own == idle.started && !brief_calls.any_lasts();
   };
   while (!all_stand()) {
     if (now_ns() >= deadline) {

@@ -202,7 +202,8 @@ void monitor::trim_stacks(std::int64_t now, bool all_sleep) noexcept {
 
 // A worker that has dispatched nothing since the last tick runs a long fiber. It is asked to yield at its next chance.
 // The fiber in its slot goes where others can take it, and for what is in its other queues another worker is woken. One
-// is also woken for pushes that a worker has kept to itself (wake_hold.hpp).
+// is also woken for pushes that a worker has kept to itself (wake_hold.hpp). If the fiber is in a system call, another
+// thread takes the worker over.
 void monitor::relieve_hogs() noexcept {
   for (std::size_t i = 0; i < home_.schedulers.size(); ++i) {
     scheduler& s = *home_.schedulers[i];
@@ -214,6 +215,7 @@ void monitor::relieve_hogs() noexcept {
       continue;
     }
     if (s.activity().unswitched_since() == 0) s.activity().set_unswitched_since(now_ns());
+    s.relieve_call();
     s.ask(request::yield);
     job* const waiting = home_.schedulers.size() > 1 && s.has_slot() ? s.raid_slot() : nullptr;
     // The slot's fiber would wait for as long as the running one computes. The rest of the queues is open to thieves.

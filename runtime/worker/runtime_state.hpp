@@ -19,6 +19,7 @@
 #include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/attention.hpp>
+#include <ulexite/runtime/worker/brief_call.hpp>
 #include <ulexite/runtime/worker/monitor.hpp>
 #include <ulexite/runtime/worker/population.hpp>
 #include <ulexite/runtime/worker/recorder.hpp>
@@ -140,6 +141,7 @@ class runtime_state {
   attention_flags attention;
   trace_state trace;
   world_stop world;
+  detail::brief_calls brief_calls;
   runtime_handle handle;
 
  private:

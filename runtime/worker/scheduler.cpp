@@ -340,7 +340,8 @@ task* scheduler::run() noexcept {
   switch_.main = switch_.thread_main = &main;
   static_cast<switch_thread&>(*this) = switch_thread{};
   occupant_.move_to_this_thread();
-  occupant_.execution() = {this, &occupant_.job_agent(), &forks_};
+  occupant_.execution() = {this, nullptr, &forks_};
+  set_running(nullptr);
   activity_.set_thread(::gettid());
   activity_.set_busy(true);
   pace_.note_time(now_ns());

@@ -7,6 +7,7 @@
 // State shared with other threads, each part with its State block
 //   queues_    run_queues.hpp.
 //   notice_    its part wake_hold.hpp.
+//   offer_     handoff_offer.hpp.
 //   forks_     fork_queue.hpp.
 //   activity_  worker_activity.hpp.
 // The base worker_slot belongs to the parker, see parker.hpp. All else is the owner's.
@@ -22,6 +23,7 @@
 #include <ulexite/runtime/task/task_pool.hpp>
 #include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
+#include <ulexite/runtime/worker/handoff_offer.hpp>
 #include <ulexite/runtime/worker/occupant.hpp>
 #include <ulexite/runtime/worker/recorder.hpp>
 #include <ulexite/runtime/worker/run_queues.hpp>
@@ -40,7 +42,7 @@ class controlled_run;
 class controller;
 class runtime_state;
 enum class departure : bool;
-class worker_handoff;
+struct kept_thread;
 struct event;
 
 using worker_slot = basic_worker_slot<std_parking>;
@@ -115,8 +117,12 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool budget_is_spent() noexcept;
   // Gives this worker, with all its queues, to another thread. The running fiber continues on the present thread, which
   // is a plain one until end_handoff. False: there is no thread for the worker, and nothing has changed.
-  [[nodiscard]] bool begin_handoff(worker_handoff& leave) noexcept;
-  static void end_handoff(worker_handoff& leave) noexcept;
+  [[nodiscard]] kept_thread keep_thread() noexcept;
+  [[nodiscard]] bool begin_handoff(kept_thread& kept) noexcept;
+  static void end_handoff(kept_thread& kept) noexcept;
+  // The same for a call that is brief as a rule (brief_call.hpp): another thread takes the worker only if it lasts.
+  void offer_handoff(kept_thread& kept) noexcept;
+  [[nodiscard]] bool withdraw_offer(kept_thread& kept) noexcept { return offer_.withdraw(kept); }
 
   // A fiber on a leash is a member of a strand, or pinned to its worker. A job runs it, and gets back control each time
   // the fiber leaves its stack. While it is runnable its `run` is set, so the queues treat it as that job. The paths of
@@ -164,6 +170,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void start_recording(recorder& into) noexcept;
   void ask(request what) noexcept { forks_.ask(what); }
   void withdraw(request what) noexcept { forks_.withdraw(what); }
+  // If the fiber here is in a brief call, a thread comes to take the worker over.
+  void relieve_call() noexcept;
 
  private:
   // Called on the thread that takes this worker over.
@@ -258,11 +266,13 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   theft_policy thefts_;
   intrusive_queue<event>* ready_ = nullptr;  // where a sleep in the event loop puts its events
   handoff_work handoff_work_{*this};
+  bool offer_is_brief_ = false;  // the last offer: it was made for a brief call
 
   // shared
   run_queues queues_;
   fork_queue forks_;
   alignas(cache_line) worker_activity activity_;
+  handoff_offer<kept_thread> offer_;
 
   friend class controlled_run;
   friend class fork_queue;

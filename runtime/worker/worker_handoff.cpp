@@ -1,54 +1,110 @@
-// block_in_place: the fiber keeps its thread, and the worker moves to another one. The thread is a plain one until the
-// call ends. docs/scheduler.md (Blocking) describes the four steps.
+// The fiber keeps its thread, and the worker moves to another one: at once in block_in_place, and after a while in a
+// brief call that lasts. The thread is a plain one until the call ends. docs/scheduler.md (Blocking) describes the steps.
 
+#include <ulexite/base/perturb.hpp>
 #include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
+#include <ulexite/runtime/wait/time.hpp>
+#include <ulexite/runtime/worker/brief_call.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/runtime/worker/worker_handoff.hpp>
 
 namespace ulexite::detail {
+namespace {
 
-// There is nothing to hand off on a plain thread and in a job: there the call blocks the thread. A worker with a fiber
-// on a leash, or with pinned fibers, must keep its thread. A deterministic run has only one.
-worker_handoff::worker_handoff() noexcept {
+// The worker of the calling fiber, if it may go to another thread. A plain thread and a job have none: there the call
+// blocks the thread. A worker with a fiber on a leash, or with pinned fibers, must keep its thread. A deterministic run
+// has only one.
+scheduler* worker_to_give() noexcept {
   scheduler* const here = this_scheduler();
-  if (!here || this_agent().kind != agent_kind::fiber || !here->may_hand_off() || here->is_controlled()) return;
-  if (!here->begin_handoff(*this)) return;
-  static_cast<thread_agent&>(this_agent()).handed_off_fiber = who_;
+  const bool may = here && this_agent().kind == agent_kind::fiber && here->may_hand_off() && !here->is_controlled();
+  return may ? here : nullptr;
+}
+
+}  // namespace
+
+worker_handoff::worker_handoff() noexcept {
+  scheduler* const here = worker_to_give();
+  if (!here) return;
+  if (here->begin_handoff(kept_.emplace(here->keep_thread()))) {
+    static_cast<thread_agent&>(this_agent()).handed_off_fiber = kept_->who;
+  } else {
+    kept_.reset();
+  }
 }
 
 worker_handoff::~worker_handoff() {
-  if (!who_) return;
+  if (!kept_) return;
   static_cast<thread_agent&>(this_agent()).handed_off_fiber = nullptr;
-  scheduler::end_handoff(*this);
+  scheduler::end_handoff(*kept_);
 }
 
+// If the worker is gone, this thread learns of it only at the end: the call does not ask whose thread it is.
+call_length brief_call(void (*call)(const void*), const void* data) noexcept {
+  scheduler* const here = worker_to_give();
+  const std::int64_t begin = now_ns();
+  if (!here || !here->home().brief_calls.may_begin(begin)) return call_length::not_made;
+  brief_calls& all = here->home().brief_calls;
+  kept_thread kept = here->keep_thread();
+  kept.counted_by = &all;
+  here->offer_handoff(kept);
+  perturb();
+  call(data);
+  perturb();
+  const bool still_here = here->withdraw_offer(kept);
+  if (!still_here) scheduler::end_handoff(kept);
+  all.note(begin, now_ns());
+  return still_here ? call_length::brief : call_length::lasting;
+}
+
+void brief_calls::note(std::int64_t begin, std::int64_t end) noexcept {
+  const std::int64_t time = end - begin;
+  if (time > tuning::brief)
+    not_before_.store(end + tuning::pause_after_long_call * time, std::memory_order_relaxed);  // hint
+}
+
+kept_thread scheduler::keep_thread() noexcept { return {*this, running(), switch_.main}; }
+
 // All of this worker is left as between two fibers before the other thread may touch it; nothing is touched after.
-bool scheduler::begin_handoff(worker_handoff& leave) noexcept {
-  task& self = *running();
+bool scheduler::begin_handoff(kept_thread& kept) noexcept {
   current_execution& thread = occupant_.execution();
-  static_cast<switch_thread&>(leave) = *this;
-  leave.who_ = &self;
-  leave.main_ = switch_.main;
   set_running(nullptr);
   thread = {};
+  offer_is_brief_ = false;
   perturb();
-  // From here on the other thread may run this worker, and the fiber must not use it.
-  if (home_.blocking->lend_thread(handoff_work_)) return true;
+  // From here on another thread may run this worker, and the fiber must not use it.
+  offer_.make(kept);
+  if (home_.blocking->lend_thread(handoff_work_) || !offer_.withdraw(kept)) return true;
   thread.scheduler = this;
   thread.forks = &forks_;
-  set_running(&self);
-  leave.who_ = nullptr;
+  set_running(kept.who);
   return false;
 }
 
-// On the lent thread: its life as the worker. It ends with the runtime, or when this thread hands the worker off in its
-// turn. Then be_worker returns the fiber of that second call, which finish() makes runnable.
+// The worker still names the fiber, in case that the offer is withdrawn. The thread that accepts it changes this.
+void scheduler::offer_handoff(kept_thread& kept) noexcept {
+  offer_is_brief_ = true;
+  offer_.make(kept);
+}
+
+// A thread that comes too late finds no offer, or that of a later call, which it accepts as well.
+void scheduler::relieve_call() noexcept {
+  if (offer_.stands()) static_cast<void>(home_.blocking->lend_thread(handoff_work_));
+}
+
+// On the lent thread: its life as the worker, unless the offer was withdrawn. It ends with the runtime, or when this
+// thread hands the worker off in its turn. Then be_worker returns the fiber of that second call, which finish() makes
+// runnable.
 void* scheduler::handoff_work::run() noexcept {
   runtime_state& home = whose.home_;
-  task* const handed_off_fiber = home.threads.be_worker(whose.index_);
+  task* handed_off_fiber = nullptr;
+  if (whose.offer_.accept()) {
+    if (whose.offer_is_brief_) home.brief_calls.lasts();
+    whose.activity_.set_running(&whose.occupant_.job_agent());
+    handed_off_fiber = home.threads.be_worker(whose.index_);
+  }
   home.blocking->thread_returns();
   return handed_off_fiber;
 }
@@ -59,18 +115,19 @@ void scheduler::handoff_work::finish(void* handed_off_fiber) noexcept {
 }
 
 // To the main stack of the thread, which has the fiber made runnable. It continues here, on some worker.
-void scheduler::end_handoff(worker_handoff& leave) noexcept {
+void scheduler::end_handoff(kept_thread& kept) noexcept {
   perturb();
-  static_cast<scheduler&>(switch_context(leave.who_->saved, *leave.main_, leave)).complete_switch();
+  static_cast<scheduler&>(switch_context(kept.who->saved, *kept.main, kept)).complete_switch();
 }
 
 // The thread has left the fiber for its own main stack (end_handoff). The fiber is made resumable only now, because no
-// thread uses its stack.
+// thread uses its stack. After that its frame, with the record, may be gone.
 task* scheduler::fiber_of(switch_thread& on_leave) noexcept {
-  task* const who = static_cast<worker_handoff&>(on_leave).who_;
+  const kept_thread kept = static_cast<kept_thread&>(on_leave);
   this_thread_execution() = {};
-  who->state.saved();
-  return who;
+  kept.who->state.saved();
+  if (kept.counted_by) kept.counted_by->ended();
+  return kept.who;
 }
 
 }  // namespace ulexite::detail

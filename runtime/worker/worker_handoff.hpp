@@ -2,14 +2,24 @@
 
 #include <ulexite/fiber/context.hpp>
 
+#include <optional>
+
 namespace ulexite::detail {
 
+class brief_calls;
 class task;
 
+// The thread of a fiber that keeps it while another thread runs the worker. Its base is the thread's own part in a
+// switch. At the end of the call the thread uses it to switch to its main stack, without a worker. The object is in the
+// frame of the call, on the fiber's stack.
+struct kept_thread : switch_thread {
+  task* who = nullptr;                // the fiber
+  context* main = nullptr;            // of the thread
+  brief_calls* counted_by = nullptr;  // of a brief call
+};
+
 // While it exists, the calling fiber's thread is a plain one: another thread runs the worker.
-// Its base is the thread's own part in a switch. At the end of the call the thread uses it to switch to its main stack,
-// without a worker. The object is in the frame of block_in_place, on the fiber's stack.
-class worker_handoff : private switch_thread {
+class worker_handoff {
  public:
   worker_handoff() noexcept;
   worker_handoff(const worker_handoff&) = delete;
@@ -17,11 +27,7 @@ class worker_handoff : private switch_thread {
   ~worker_handoff();
 
  private:
-  friend class scheduler;
-
-  // Written by begin_handoff.
-  task* who_ = nullptr;      // null: the thread has not changed
-  context* main_ = nullptr;  // of the thread
+  std::optional<kept_thread> kept_;  // none: the thread has not changed
 };
 
 }  // namespace ulexite::detail

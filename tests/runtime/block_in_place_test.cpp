@@ -1,10 +1,16 @@
-// A fiber that blocks its thread hands its worker to another.
+// A fiber that blocks its thread hands its worker to another: at once, or when the monitor sees that the call lasts.
 
 #include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/jobs.hpp>
+#include <ulexite/runtime/migration_guard.hpp>
+#include <ulexite/runtime/no_suspend.hpp>
+#include <ulexite/runtime/stopped_world.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/runtime/worker/brief_call.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <cfenv>
 #include <semaphore>
@@ -191,6 +197,116 @@ TEST_P(BlockInPlace, AStopOfTheRuntimeWaitsForIt) {
       }).detach();
     inside.acquire();
     std::jthread opener([&] { gate.release(); });
+    EXPECT_EQ(end(rt, shutdown_mode::stop), 1u);
+    EXPECT_TRUE(left);
+  }
+}
+
+// ---- brief calls ----
+
+using detail::brief_call;
+using detail::call_length;
+
+class BriefCall : public WorkersTest {};
+ULEXITE_TEST_WORKERS(BriefCall);
+
+// Whether such a call is under way without a worker.
+bool any_lasts() { return detail::this_agent().fiber().home().brief_calls.any_lasts(); }
+
+// A busy machine may make some of the calls long.
+TEST_P(BriefCall, IsBrief) {
+  run([] {
+    int brief = 0;
+    for (int i = 0; i < 100; ++i) brief += brief_call([] {}) == call_length::brief;
+    EXPECT_GT(brief, 0);
+  });
+}
+
+// On one worker only a thread that takes the worker over can run the fiber that ends the call.
+TEST_P(BriefCall, WhenItLastsOthersGetTheWorker) {
+  run([] {
+    std::binary_semaphore gate(0);
+    auto calling = spawn([&] {
+      const auto id = this_fiber::id();
+      const int rounding = std::fegetround();
+      std::fesetround(FE_UPWARD);
+      try {
+        throw std::runtime_error("in flight");
+      } catch (...) {
+        const call_length length = brief_call([&] {
+          gate.acquire();
+          errno = 77;
+        });
+        EXPECT_EQ(length, call_length::lasting);
+        EXPECT_EQ(read_errno(), 77);
+        EXPECT_EQ(std::fegetround(), FE_UPWARD);
+        EXPECT_THROW(throw, std::runtime_error);
+      }
+      std::fesetround(rounding);
+      EXPECT_EQ(this_fiber::id(), id);
+      EXPECT_TRUE(in_fiber());
+      this_fiber::yield();
+    });
+    wait_until([] { return any_lasts(); });
+    EXPECT_EQ(brief_call([] { ADD_FAILURE(); }), call_length::not_made);
+    gate.release();
+    calling.join();
+    EXPECT_FALSE(any_lasts());
+    wait_until([] { return brief_call([] {}) == call_length::brief; });
+  });
+}
+
+TEST_P(BriefCall, IsNotMadeWhereTheWorkerMustStay) {
+  const auto refused = [] { return brief_call([] { ADD_FAILURE(); }) == call_length::not_made; };
+  EXPECT_TRUE(refused());
+  run([&] {
+    {
+      const migration_guard stays;
+      EXPECT_TRUE(refused());
+    }
+    const no_suspend stays;
+    EXPECT_TRUE(refused());
+  });
+}
+
+// A fiber in such a call has its registers in use, also when another thread has the worker.
+TEST_P(BriefCall, AStopOfTheWorldWaitsForIt) {
+  std::binary_semaphore inside(0), gate(0);
+  auto calling = rt().spawn([&] {
+    brief_call([&] {
+      inside.release();
+      gate.acquire();
+    });
+  });
+  inside.acquire();
+  EXPECT_THROW(const stopped_world stopped(rt(), 1ms), late_fibers);
+  run([] { wait_until([] { return any_lasts(); }); });
+  EXPECT_THROW(const stopped_world stopped(rt(), 50ms), late_fibers);
+  gate.release();
+  {
+    const stopped_world stopped(rt(), std::chrono::minutes(1));
+  }
+  calling.join();
+}
+
+TEST_P(BriefCall, AStopOfTheRuntimeWaitsForIt) {
+  for (int round = 0; round < 5; ++round) {
+    std::binary_semaphore inside(0), gate(0);
+    std::atomic<bool> left{false};
+    runtime& rt = make(GetParam());
+    rt.spawn([&] {
+        brief_call([&] {
+          inside.release();
+          gate.acquire();
+          left = true;
+        });
+        for (;;) this_fiber::yield();
+      }).detach();
+    inside.acquire();
+    std::jthread opener([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(round * 10));
+      gate.release();
+    });
     EXPECT_EQ(end(rt, shutdown_mode::stop), 1u);
     EXPECT_TRUE(left);
   }

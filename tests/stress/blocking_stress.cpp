@@ -1,10 +1,13 @@
-// Fibers that block their threads, in the pool and in place, between waits, yields, failures, stops and deadlines. The
-// pools are too small, threads end, and runtimes end in the middle.
+// Fibers that block their threads, in the pool, in place and in brief calls, between waits, yields, failures, stops and
+// deadlines. The pools are too small, threads end, and runtimes end in the middle. A thread takes the workers of brief
+// calls all the time, because the monitor does so too seldom.
 
 #include "stress/stress.hpp"
 
 #include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/runtime/worker/brief_call.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/sync/blocking.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
@@ -66,10 +69,24 @@ class house {
     return static_cast<int>(seed & 0xffff);
   }
 
+  // What such a call may do.
+  int brief(std::uint64_t seed) {
+    int result = 0;
+    const auto call = [&] {
+      const counted here(*this);
+      if (seed % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(seed / 4 % 200));
+      if (seed % 4 == 1) std::this_thread::yield();
+      result = static_cast<int>(seed & 0xffff);
+    };
+    if (detail::brief_call(call) == detail::call_length::not_made) call();
+    test_.check(in_fiber(), "after a brief call this is no fiber");
+    return result;
+  }
+
   void act(detail::random& random) {
     const std::uint64_t seed = random.next();
     const int expected = static_cast<int>(seed & 0xffff);
-    switch (random.below(8)) {
+    switch (random.below(10)) {
       case 0:
       case 1: return expect(expected, [&] { return blocking([&] { return call(seed); }); });
       case 2:
@@ -80,6 +97,8 @@ class house {
         const std::lock_guard lock(mutex_);
         return this_fiber::yield();
       }
+      case 7:
+      case 8: return expect(expected, [&] { return brief(seed); });
       default: {
         int value = 0;
         static_cast<void>(channel_.receive_for(value, 20us));
@@ -118,6 +137,16 @@ void grow(program& test, house& house, detail::random random) {
   }
 }
 
+// As the monitor, but not only for calls that last.
+void take_workers(runtime& of, detail::random random) {
+  block_in_place([&] {
+    for (std::uint32_t i = 0, n = random.below(50); i < n; ++i) {
+      for (const auto& each : detail::state_of(of).schedulers) each->relieve_call();
+      std::this_thread::sleep_for(std::chrono::microseconds(random.below(60)));
+    }
+  });
+}
+
 void one_runtime(program& test, detail::random& random) {
   house home(test);
   runtime rt({.threads = test.threads,
@@ -127,6 +156,7 @@ void one_runtime(program& test, detail::random& random) {
   test.show(&rt);
   for (std::uint32_t i = 0, n = 1 + random.below(4); i < n; ++i)
     rt.spawn([&, seed = random.next()] { grow(test, home, detail::random(seed)); }).detach();
+  rt.spawn([&, seed = random.next()] { take_workers(rt, detail::random(seed)); }).detach();
   if (random.below(2) == 0) rt.run([&, seed = random.next()] { grow(test, home, detail::random(seed)); });
   for (std::uint32_t i = 0, n = random.below(100); i < n; ++i) std::this_thread::yield();
   const auto mode = random.below(2) == 0 ? shutdown_mode::cancel : shutdown_mode::drain;
