@@ -53,11 +53,13 @@ void measure(const std::filesystem::path& folder, int rounds) {
   const int fd = both.native_handle();
   char page[4096] = {};
   both.write_at(page, sizeof page, 0);
+  ulexite::output_stream out = ulexite::output_stream::share(fd, path);
   const std::vector<pair> pairs = {
       {"read_at 4 KiB", [&] { both.read_at(page, sizeof page, 0); },
        [&] { expect(::pread(fd, page, sizeof page, 0) == sizeof page); }},
       {"write_at 4 KiB", [&] { both.write_at(page, sizeof page, 0); },
        [&] { expect(::pwrite(fd, page, sizeof page, 0) == sizeof page); }},
+      {"stream 64 B", [&] { out.write_some(page, 64); }, [&] { expect(::write(fd, page, 64) == 64); }},
       {"size", [&] { expect(both.size() == sizeof page); },
        [&] {
          struct stat status{};

@@ -24,10 +24,15 @@ auto on_pool(std::error_code& error, Call&& call) -> decltype(call()) try {
   return -1;
 }
 
-// Whether the file is in a file system in memory, where no call waits. Asks the file system, so it is for the pool.
-inline bool in_memory_file_system(int fd) noexcept {
+// The kind of the file's file system, as in linux/magic.h; 0 if it does not tell. It is asked, so this is for the pool.
+inline decltype(statfs::f_type) file_system_of(int fd) noexcept {
   struct statfs status{};
-  return ::fstatfs(fd, &status) == 0 && (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
+  return ::fstatfs(fd, &status) == 0 ? status.f_type : 0;
+}
+
+// Whether such a file system keeps its files in memory, so that no call waits.
+constexpr bool is_in_memory(decltype(statfs::f_type) kind) noexcept {
+  return kind == TMPFS_MAGIC || kind == RAMFS_MAGIC;
 }
 
 }  // namespace ulexite::detail

@@ -63,7 +63,7 @@ void bring_into_memory(int file, off_t at, std::size_t size, std::error_code& er
 bool read_copy(int file, off_t at, std::vector<char>& part, std::error_code& error) {
   bool copied = false;
   detail::on_pool(error, [&] {
-    if (detail::in_memory_file_system(file)) return 0;
+    if (detail::is_in_memory(detail::file_system_of(file))) return 0;
     const ssize_t got = ::pread(file, part.data(), part.size(), at);
     copied = got >= 0;
     part.resize(copied ? static_cast<std::size_t>(got) : 0);

@@ -32,7 +32,7 @@ int open_beneath(int root, const std::string& below, int flags, unsigned permiss
 int look_and_open(int root, const std::string& below, int flags) noexcept {
   const int seen = open_beneath(root, below, O_PATH | O_CLOEXEC, 0, RESOLVE_CACHED);
   if (seen < 0) return seen;
-  const int fd = detail::opens_without_wait(seen) ? open_beneath(root, below, flags, 0, RESOLVE_CACHED) : -EAGAIN;
+  const int fd = detail::is_on_local_disk(seen) ? open_beneath(root, below, flags, 0, RESOLVE_CACHED) : -EAGAIN;
   ::close(seen);
   return fd;
 }

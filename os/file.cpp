@@ -44,7 +44,7 @@ int open_cached(const std::string& path, int flags) noexcept {
 int look_and_open(const std::string& path, int flags) noexcept {
   const int seen = open_cached(path, O_PATH | O_CLOEXEC);
   if (seen < 0) return seen;
-  const int fd = detail::opens_without_wait(seen) ? open_cached(path, flags | O_NONBLOCK | O_NOCTTY) : -EAGAIN;
+  const int fd = detail::is_on_local_disk(seen) ? open_cached(path, flags | O_NONBLOCK | O_NOCTTY) : -EAGAIN;
   ::close(seen);
   return fd;
 }
@@ -67,35 +67,43 @@ bool fits(std::size_t size, std::uint64_t offset) noexcept {
   return offset <= any_offset && size <= any_offset - offset;
 }
 
-// Makes call(part, offset, flags) on this worker, as far as it needs no wait. False: the rest, or the error, goes to
-// the pool. Data of more than largest_copy go there too, because even copying them would block the worker too long.
-template <class Call>
-bool at_once(unwaiting_calls& calls, const void* data, std::size_t size, std::uint64_t offset, std::size_t& done,
-             Call&& call) noexcept {
-  constexpr std::size_t largest_copy = 256 * 1024;
-  const auto known = calls.known();
-  if (size > largest_copy || !fits(size, offset)) return false;
-  if (known == unwaiting_calls::unknown || known == unwaiting_calls::refused) return false;
-  const int result = in_parts(size, done, [&](std::size_t at) {
-    const iovec part{const_cast<char*>(static_cast<const char*>(data)) + at, size - at};
-    return call(part, static_cast<off_t>(offset + at), known == unwaiting_calls::taken ? RWF_NOWAIT : 0);
-  });
-  if (result == -EOPNOTSUPP && known == unwaiting_calls::taken) calls.learn(unwaiting_calls::unknown);
-  if (result == 0) detail::spend_budget();
-  return result == 0;
+std::size_t refuse(int why, std::error_code& error) noexcept {
+  error.assign(why, std::system_category());
+  return 0;
 }
 
-// On the pool, because a file system of another machine or process is asked there.
-void find_out(int fd, unwaiting_calls& calls) noexcept {
-  if (calls.known() != unwaiting_calls::unknown) return;
-  calls.learn(detail::in_memory_file_system(fd) ? unwaiting_calls::needless : unwaiting_calls::refused);
+// Makes call(part, offset, flags) until all is done, on this worker as far as it needs no wait, and then on the pool.
+// Returns the number of bytes.
+template <class Call>
+std::size_t transfer(unwaiting_calls& calls, int fd, const void* data, std::size_t size, std::uint64_t offset,
+                     std::error_code& error, Call&& call) {
+  error = detail::stop_cause(detail::this_agent());
+  if (error) return 0;
+  std::size_t done = 0;
+  const auto all = [&](int flags) {
+    return in_parts(size, done, [&](std::size_t at) {
+      const iovec part{const_cast<char*>(static_cast<const char*>(data)) + at, size - at};
+      return call(part, static_cast<off_t>(offset + at), flags);
+    });
+  };
+  const auto result = size <= detail::largest_part ? detail::make_here(calls, fd, all) : -EAGAIN;
+  if (result == -EAGAIN) {
+    on_pool(error, [&] {
+      calls.find_out(fd);
+      return all(0);
+    });
+  } else {
+    error.assign(static_cast<int>(-result), std::system_category());
+    detail::spend_budget();
+  }
+  return done;
 }
 
 }  // namespace
 
-bool detail::opens_without_wait(int seen) noexcept {
+bool detail::is_on_local_disk(int fd) noexcept {
   struct statx status{};
-  return ::statx(seen, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 && S_ISREG(status.stx_mode) &&
+  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 && S_ISREG(status.stx_mode) &&
          status.stx_dev_major != 0;
 }
 
@@ -147,21 +155,10 @@ file::~file() {
 
 void file::check(std::error_code error, const char* what) const { throw_if(error, what, name_); }
 
-// Takes data that is in the page cache.
 std::size_t file::read_at(void* data, std::size_t size, std::uint64_t offset, std::error_code& error) {
-  std::size_t done = 0;
-  error = detail::stop_cause(detail::this_agent());
-  if (error) return 0;
-  const auto read = [&](const iovec& part, off_t at, int flags) { return ::preadv2(fd_, &part, 1, at, flags); };
-  if (at_once(reads_, data, size, offset, done, read)) return done;
-  on_pool(error, [&] {
-    find_out(fd_, reads_);
-    if (!fits(size, offset)) return -EINVAL;
-    return in_parts(size, done, [&](std::size_t at) {
-      return ::pread(fd_, static_cast<char*>(data) + at, size - at, static_cast<off_t>(offset + at));
-    });
-  });
-  return done;
+  if (!fits(size, offset)) return refuse(EINVAL, error);
+  return transfer(reads_, fd_, data, size, offset, error,
+                  [&](const iovec& part, off_t at, int flags) { return ::preadv2(fd_, &part, 1, at, flags); });
 }
 
 std::size_t file::read_at(void* data, std::size_t size, std::uint64_t offset) {
@@ -172,19 +169,9 @@ std::size_t file::read_at(void* data, std::size_t size, std::uint64_t offset) {
 }
 
 std::size_t file::write_at(const void* data, std::size_t size, std::uint64_t offset, std::error_code& error) {
-  std::size_t done = 0;
-  error = detail::stop_cause(detail::this_agent());
-  if (error) return 0;
-  const auto write = [&](const iovec& part, off_t at, int flags) { return ::pwritev2(fd_, &part, 1, at, flags); };
-  if (at_once(writes_, data, size, offset, done, write)) return done;
-  on_pool(error, [&] {
-    find_out(fd_, writes_);
-    if (!fits(size, offset)) return -EFBIG;
-    return in_parts(size, done, [&](std::size_t at) {
-      return ::pwrite(fd_, static_cast<const char*>(data) + at, size - at, static_cast<off_t>(offset + at));
-    });
-  });
-  return done;
+  if (!fits(size, offset)) return refuse(EFBIG, error);
+  return transfer(writes_, fd_, data, size, offset, error,
+                  [&](const iovec& part, off_t at, int flags) { return ::pwritev2(fd_, &part, 1, at, flags); });
 }
 
 void file::write_at(const void* data, std::size_t size, std::uint64_t offset) {
@@ -195,21 +182,9 @@ void file::write_at(const void* data, std::size_t size, std::uint64_t offset) {
 
 // RWF_APPEND does for one call what O_APPEND does for the file.
 std::size_t file::append(const void* data, std::size_t size, std::error_code& error) {
-  std::size_t done = 0;
-  error = detail::stop_cause(detail::this_agent());
-  if (error) return 0;
-  const auto write = [&](const iovec& part, off_t, int flags) {
+  return transfer(writes_, fd_, data, size, 0, error, [&](const iovec& part, off_t, int flags) {
     return ::pwritev2(fd_, &part, 1, 0, flags | RWF_APPEND);
-  };
-  if (at_once(writes_, data, size, 0, done, write)) return done;
-  on_pool(error, [&] {
-    find_out(fd_, writes_);
-    return in_parts(size, done, [&](std::size_t at) {
-      const iovec part{const_cast<char*>(static_cast<const char*>(data)) + at, size - at};
-      return ::pwritev2(fd_, &part, 1, 0, RWF_APPEND);
-    });
   });
-  return done;
 }
 
 void file::append(const void* data, std::size_t size) {
@@ -261,13 +236,17 @@ void file::close(std::error_code& error) {
   if (fd_ < 0) return;
   const shield until_closed;
   const int fd = std::exchange(fd_, -1);
+  int result = 0;
   bool closed = false;
-  on_pool(error, [&] {
+  const auto close = [&] {
     closed = true;
-    return or_errno(::close(fd));
-  });
-  if (!closed) error.assign(-or_errno(::close(fd)), std::system_category());
-  if (error == std::errc::interrupted) error.clear();
+    result = or_errno(::close(fd));
+    return 0;
+  };
+  if (writes_.known() == unwaiting_calls::seldom) detail::brief_call(close);
+  if (!closed) on_pool(error, close);
+  if (!closed) close();
+  error.assign(result == -EINTR ? 0 : -result, std::system_category());
 }
 
 void file::close() {

@@ -1,11 +1,14 @@
 #pragma once
 
-// Files of a file system. Each operation runs on a thread that may block, in one call of ulexite::blocking, so a slow
-// disk blocks no worker. Some operations run directly on the worker. They are: a query of the size; a read of data that
-// is in memory; a write that the file system takes without a wait (XFS does, ext4 does not). Also reads and writes in
-// tmpfs, and the opening of an existing file of a local disk, if its path is in memory. An operation that waits is a
-// cancellation point until the pool's thread has begun it. Then the caller waits for its end, so the result is always
-// known. On a plain thread the operations are ordinary calls.
+// Files of a file system. An operation runs on a thread that may block, in one call of ulexite::blocking, unless it is
+// known to need no wait. These run directly on the worker:
+//   - a query of the size;
+//   - a read of up to 256 KiB that is in memory, and every such read or write in tmpfs;
+//   - a write of up to 256 KiB to a local disk, because it goes to memory as a rule. If it lasts for some 20 ms, another
+//     thread takes the worker over. Meanwhile, and for a while after, writes run in ulexite::blocking;
+//   - the opening of an existing file of a local disk, if its path is in memory.
+// An operation that waits is a cancellation point until the pool's thread has begun it. Then the caller waits for its
+// end, so the result is always known. On a plain thread the operations are ordinary calls.
 //
 // Each operation has two forms. One throws std::system_error that names the operation and the file, or
 // operation_cancelled if the fiber was asked to stop. The other sets a std::error_code: the system's code,
@@ -15,10 +18,10 @@
 // Any number of fibers and threads may use one file at the same time, except for close, release and a move.
 
 #include <ulexite/base/standard.hpp>
+#include <ulexite/os/unwaiting_calls.hpp>
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -47,34 +50,6 @@ constexpr open_mode operator|(open_mode a, open_mode b) noexcept {
 constexpr open_mode operator&(open_mode a, open_mode b) noexcept {
   return static_cast<open_mode>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
 }
-
-namespace detail {
-
-// The known answer of a file system to calls that must not wait, for reads or for writes. Any thread.
-class unwaiting_calls {
- public:
-  enum answer : std::uint8_t {
-    taken,    // by RWF_NOWAIT; or not asked yet
-    unknown,  // it knows no RWF_NOWAIT; the pool finds out more
-    refused,  // each call may wait
-    needless  // no call waits, because it keeps its files in memory
-  };
-
-  constexpr unwaiting_calls() noexcept = default;
-  unwaiting_calls(const unwaiting_calls& other) noexcept : answer_(other.known()) {}
-  unwaiting_calls& operator=(const unwaiting_calls& other) noexcept {
-    learn(other.known());
-    return *this;
-  }
-
-  [[nodiscard]] answer known() const noexcept { return answer_.load(std::memory_order_relaxed); }  // hint
-  void learn(answer found) noexcept { answer_.store(found, std::memory_order_relaxed); }           // hint
-
- private:
-  std::atomic<answer> answer_{taken};  // State: what the file system has answered last. A hint, written by any thread.
-};
-
-}  // namespace detail
 
 // The permissions of a new file, from which the process's umask is taken.
 inline constexpr std::filesystem::perms default_permissions = static_cast<std::filesystem::perms>(0666);
@@ -152,7 +127,7 @@ class file {
   void check(std::error_code error, const char* what) const;
 
   int fd_ = -1;
-  detail::unwaiting_calls reads_, writes_;
+  detail::unwaiting_calls reads_{detail::access::read}, writes_{detail::access::write};
   std::string name_;
 };
 

@@ -7,9 +7,12 @@
 #include <ulexite/net/pool_call.hpp>
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/os/file.hpp>
+#include <ulexite/os/unwaiting_calls.hpp>
+#include <ulexite/runtime/worker/brief_call.hpp>
 
 #include <fcntl.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -21,9 +24,10 @@ namespace ulexite::detail {
 // The flags of open for a mode. Throws usage_error for a contradictory one.
 int flags_of(open_mode mode);
 
-// Whether the open of a file that was opened with O_PATH can wait only for the path lookup. A pipe waits for its other
-// end, and a file system without its own disk may wait for another machine or process.
-bool opens_without_wait(int seen) noexcept;
+// Whether it is a regular file on a disk of this machine; `fd` may be opened with O_PATH. The open of such a file waits
+// only for the path lookup. A pipe waits for its other end, and a file system without its own disk may wait for another
+// machine or process. Never waits.
+bool is_on_local_disk(int fd) noexcept;
 
 // Makes the system call, and repeats it while it is interrupted.
 template <class Call>
@@ -48,6 +52,27 @@ int in_parts(std::size_t size, std::size_t& done, Part&& part) noexcept {
     done += static_cast<std::size_t>(more);
   }
   return 0;
+}
+
+// Larger calls are made on the pool, because even copying the data would keep the worker too long.
+inline constexpr std::size_t largest_part = 256 * 1024;
+
+// Makes call(flags) on this worker, if `calls` says that this needs no wait; the flags are those of preadv2. Returns its
+// result or -errno. -EAGAIN: it must be made on the pool, which calls `find_out` first. It may have done a part.
+template <class Call>
+ssize_t make_here(unwaiting_calls& calls, int fd, Call&& call) noexcept {
+  if (calls.known() == unwaiting_calls::unasked) calls.ask(fd);
+  ssize_t result = -EAGAIN;
+  switch (calls.known()) {
+    case unwaiting_calls::taken:
+      result = call(RWF_NOWAIT);
+      if (result != -EOPNOTSUPP) return result;
+      calls.learn(unwaiting_calls::unknown);
+      return -EAGAIN;
+    case unwaiting_calls::seldom: brief_call([&] { result = call(0); }); return result;
+    case unwaiting_calls::needless: return call(0);
+    default: return result;
+  }
 }
 
 // Throws `error`, if it is one, with the message "ulexite: " + what + the name of `which`.

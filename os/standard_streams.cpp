@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ bool opens_as_the_same(int fd) noexcept {
 
 }  // namespace
 
-byte_stream::byte_stream(int fd, std::string name) : fd_(fd), name_(std::move(name)) {
+byte_stream::byte_stream(int fd, std::string name, detail::access how) : fd_(fd), calls_(how), name_(std::move(name)) {
   struct stat about{};
   const int result = fd < 0 ? fd : or_errno(::fstat(fd, &about));
   if (result < 0) {
@@ -40,7 +41,8 @@ byte_stream::byte_stream(int fd, std::string name) : fd_(fd), name_(std::move(na
     fail({-result, std::system_category()}, "opening");
   }
   const bool on_disk = S_ISREG(about.st_mode) || S_ISBLK(about.st_mode);
-  kind_ = on_disk ? kind::regular : S_ISSOCK(about.st_mode) ? kind::socket : kind::other;
+  kind_ = on_disk ? kind::on_disk : S_ISSOCK(about.st_mode) ? kind::socket : kind::other;
+  if (S_ISBLK(about.st_mode)) calls_.learn(detail::unwaiting_calls::refused);
 }
 
 byte_stream::~byte_stream() {
@@ -74,20 +76,31 @@ void byte_stream::fail(std::error_code error, const char* what) const {
 
 // If the description is shared and may block, the wait is first. Then the call blocks only if another reader is faster.
 template <class OnFile, class OnSocket>
-std::size_t byte_stream::perform(bool reads, std::error_code& error, OnFile&& on_file, OnSocket&& on_socket) {
-  if (kind_ == kind::regular) {
-    const auto done =
-        detail::on_pool(error, [&] { return detail::until_not_interrupted([&] { return on_file(fd_); }); });
+std::size_t byte_stream::perform(std::size_t size, std::error_code& error, OnFile&& on_file, OnSocket&& on_socket) {
+  if (is_on_disk()) {
+    error = detail::stop_cause(detail::this_agent());
+    if (error) return 0;
+    const auto call = [&](int flags) { return detail::until_not_interrupted([&] { return on_file(fd_, flags); }); };
+    ssize_t done = size <= detail::largest_part ? detail::make_here(calls_, fd_, call) : -EAGAIN;
+    if (done == -EAGAIN) {
+      done = detail::on_pool(error, [&] {
+        calls_.find_out(fd_);
+        return call(0);
+      });
+    } else {
+      if (done < 0) error.assign(static_cast<int>(-done), std::system_category());
+      detail::spend_budget();
+    }
     return error ? 0 : static_cast<std::size_t>(done);
   }
   try {
     error.clear();
     for (;;) {
-      if (reads)
+      if (calls_.how() == detail::access::read)
         net::wait_readable(fd_);
       else
         net::wait_writable(fd_);
-      const ssize_t done = kind_ == kind::socket ? on_socket(fd_) : on_file(fd_);
+      const ssize_t done = kind_ == kind::socket ? on_socket(fd_) : on_file(fd_, 0);
       if (done >= 0) {
         detail::spend_budget();
         return static_cast<std::size_t>(done);
@@ -104,15 +117,20 @@ std::size_t byte_stream::perform(bool reads, std::error_code& error, OnFile&& on
 }
 
 input_stream::input_stream(const std::filesystem::path& path)
-    : byte_stream(opened(path, O_RDONLY), detail::shown(path.native())) {}
+    : byte_stream(opened(path, O_RDONLY), detail::shown(path.native()), detail::access::read) {}
 
-input_stream::input_stream(int fd, std::string name) : byte_stream(opened_again(fd, O_RDONLY), std::move(name)) {}
+input_stream::input_stream(int fd, std::string name)
+    : byte_stream(opened_again(fd, O_RDONLY), std::move(name), detail::access::read) {}
 
 std::size_t input_stream::read_some(void* data, std::size_t size, std::error_code& error) {
   error.clear();
   if (size == 0) return 0;
   return perform(
-      true, error, [&](int fd) { return or_errno(::read(fd, data, size)); },
+      size, error,
+      [&](int fd, int flags) {
+        const iovec part{data, size};
+        return or_errno(flags == 0 ? ::read(fd, data, size) : ::preadv2(fd, &part, 1, -1, flags));
+      },
       [&](int fd) { return or_errno(::recv(fd, data, size, MSG_DONTWAIT)); });
 }
 
@@ -123,15 +141,19 @@ std::size_t input_stream::read_some(void* data, std::size_t size) {
   return got;
 }
 
-output_stream::output_stream(int fd, std::string name) : byte_stream(opened_again(fd, O_WRONLY), std::move(name)) {}
+output_stream::output_stream(int fd, std::string name)
+    : byte_stream(opened_again(fd, O_WRONLY), std::move(name), detail::access::write) {}
 
-// Writes at most PIPE_BUF at a time. A ready pipe takes that many bytes without blocking, even if its description is
-// shared.
+// Writes at most PIPE_BUF at a time to a pipe. A ready pipe takes that many bytes without blocking, even if its
+// description is shared.
 std::size_t output_stream::write_in_turn(const char* data, std::size_t size, std::error_code& error) {
   return perform(
-      false, error,
-      [&](int fd) {
-        return detail::write_quietly([&] { return ::write(fd, data, std::min<std::size_t>(size, PIPE_BUF)); });
+      size, error,
+      [&](int fd, int flags) {
+        if (!is_on_disk())
+          return detail::write_quietly([&] { return ::write(fd, data, std::min<std::size_t>(size, PIPE_BUF)); });
+        const iovec part{const_cast<char*>(data), size};
+        return or_errno(flags == 0 ? ::write(fd, data, size) : ::pwritev2(fd, &part, 1, -1, flags));
       },
       [&](int fd) { return or_errno(::send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL)); });
 }

@@ -8,9 +8,10 @@
 // Operations that wait are cancellation points. They have two forms as in net/tcp.hpp, without an expiry; a
 // deadline_scope limits the time. Other processes may share an open file, so its O_NONBLOCK flag is never changed.
 // Instead a pipe or a terminal is opened once more, and each call on a socket has the flag not to block. A regular file
-// is used on the pool.
+// is used as in os/file.hpp: on the worker if that needs no wait, and otherwise on the pool.
 
 #include <ulexite/base/standard.hpp>
+#include <ulexite/os/unwaiting_calls.hpp>
 #include <ulexite/sync/mutex.hpp>
 
 #include <cstddef>
@@ -34,21 +35,24 @@ class byte_stream {
   [[nodiscard]] int native_handle() const noexcept { return fd_; }
 
  protected:
-  byte_stream(int fd, std::string name);  // takes `fd` over; -1: closed
+  byte_stream(int fd, std::string name, detail::access how);  // takes `fd` over; -1: closed
   ~byte_stream();
   static int opened_again(int fd, int flags) noexcept;
   static int opened(const std::filesystem::path& path, int flags);
 
-  // Makes one call, and repeats it when the descriptor is ready. Returns the call's result.
+  // Makes one call on_file(fd, flags of preadv2) or on_socket(fd) for up to `size` bytes, and repeats it when the
+  // descriptor is ready. Returns the call's result.
   template <class OnFile, class OnSocket>
-  std::size_t perform(bool reads, std::error_code& error, OnFile&& on_file, OnSocket&& on_socket);
+  std::size_t perform(std::size_t size, std::error_code& error, OnFile&& on_file, OnSocket&& on_socket);
+  [[nodiscard]] bool is_on_disk() const noexcept { return kind_ == kind::on_disk; }
   [[noreturn]] void fail(std::error_code error, const char* what) const;
 
  private:
-  enum class kind : unsigned char { other, regular, socket };
+  enum class kind : unsigned char { other, on_disk, socket };
 
   int fd_;
   kind kind_ = kind::other;
+  detail::unwaiting_calls calls_;  // on a regular file
   std::string name_;
 };
 

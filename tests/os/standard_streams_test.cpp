@@ -120,6 +120,31 @@ TEST_P(StandardStreams, ReadDisksOnThePool) {
   });
 }
 
+// What is in memory is read on the worker, and other parts on the pool.
+TEST_P(StandardStreams, WriteAndReadFilesInPartsOfEverySize) {
+  in_runtime([&] {
+    const std::string path = scratch_ / "text";
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    auto to = output_stream::share(fd, "text");
+    ::close(fd);
+    std::string expected;
+    for (const std::size_t size : {1, 4096, 5000, 256 * 1024, 256 * 1024 + 1, 3'000'000}) {
+      const std::string part(size, static_cast<char>('a' + size % 23));
+      to.write(part);
+      expected += part;
+    }
+    input_stream from(path);
+    std::string all(expected.size() + 10, ' ');
+    std::size_t got = 0, most = 1;
+    while (const std::size_t more = from.read_some(all.data() + got, std::min(most, all.size() - got))) {
+      got += more;
+      most *= 3;
+    }
+    all.resize(got);
+    EXPECT_TRUE(all == expected) << got << " of " << expected.size();
+  });
+}
+
 TEST_P(StandardStreams, ReadFilesFromWhereTheyStand) {
   in_runtime([&] {
     std::ofstream(scratch_ / "text") << "first\nsecond\nthird";
