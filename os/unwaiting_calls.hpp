@@ -2,6 +2,8 @@
 
 // Which reads or writes of a file may run on a worker. Internal: not for users.
 
+#include <ulexite/base/standard.hpp>
+
 #include <atomic>
 #include <cstdint>
 
