@@ -57,6 +57,8 @@ TEST_P(Trace, ShowsRunsSpansAndWhoWokeWhom) {
   runtime& rt = this->rt();
   rt.start_trace();
   exchange_values();
+  // A worker may note the end of a fiber only after it has woken the fiber's joiner. So the workers must have ended.
+  end(rt, shutdown_mode::drain);
   rt.stop_trace();
   const std::string text = trace_of(rt);
   EXPECT_GE(count(text, R"("name":"the patient reader #\d+")"), 1U) << text;
