@@ -72,30 +72,17 @@ std::size_t refuse(int why, std::error_code& error) noexcept {
   return 0;
 }
 
-// Makes call(part, offset, flags) until all is done, on this worker as far as it needs no wait, and then on the pool.
-// Returns the number of bytes.
+// Makes call(part, offset, flags) until all is done, as make_here_or_on_pool. Returns the number of bytes.
 template <class Call>
 std::size_t transfer(unwaiting_calls& calls, int fd, const void* data, std::size_t size, std::uint64_t offset,
                      std::error_code& error, Call&& call) {
-  error = detail::stop_cause(detail::this_agent());
-  if (error) return 0;
   std::size_t done = 0;
-  const auto all = [&](int flags) {
+  detail::make_here_or_on_pool(calls, fd, size, error, [&](int flags) {
     return in_parts(size, done, [&](std::size_t at) {
       const iovec part{const_cast<char*>(static_cast<const char*>(data)) + at, size - at};
       return call(part, static_cast<off_t>(offset + at), flags);
     });
-  };
-  const auto result = size <= detail::largest_part ? detail::make_here(calls, fd, all) : -EAGAIN;
-  if (result == -EAGAIN) {
-    on_pool(error, [&] {
-      calls.find_out(fd);
-      return all(0);
-    });
-  } else {
-    error.assign(static_cast<int>(-result), std::system_category());
-    detail::spend_budget();
-  }
+  });
   return done;
 }
 

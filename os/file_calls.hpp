@@ -8,6 +8,7 @@
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/os/file.hpp>
 #include <ulexite/os/unwaiting_calls.hpp>
+#include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/runtime/worker/brief_call.hpp>
 
 #include <fcntl.h>
@@ -73,6 +74,23 @@ ssize_t make_here(unwaiting_calls& calls, int fd, Call&& call) noexcept {
     case unwaiting_calls::needless: return call(0);
     default: return result;
   }
+}
+
+// Makes call(flags) for up to `size` bytes: on this worker as far as that needs no wait, and otherwise on the pool.
+// Returns the call's result. Sets `error` if it fails or is not made; then the result is negative.
+template <class Call>
+ssize_t make_here_or_on_pool(unwaiting_calls& calls, int fd, std::size_t size, std::error_code& error, Call&& call) {
+  error = stop_cause(this_agent());
+  if (error) return -1;
+  const ssize_t here = size <= largest_part ? make_here(calls, fd, call) : -EAGAIN;
+  if (here == -EAGAIN)
+    return on_pool(error, [&] {
+      calls.find_out(fd);
+      return ssize_t{call(0)};
+    });
+  if (here < 0) error.assign(static_cast<int>(-here), std::system_category());
+  spend_budget();
+  return here;
 }
 
 // Throws `error`, if it is one, with the message "ulexite: " + what + the name of `which`.

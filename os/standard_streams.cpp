@@ -78,19 +78,9 @@ void byte_stream::fail(std::error_code error, const char* what) const {
 template <class OnFile, class OnSocket>
 std::size_t byte_stream::perform(std::size_t size, std::error_code& error, OnFile&& on_file, OnSocket&& on_socket) {
   if (is_on_disk()) {
-    error = detail::stop_cause(detail::this_agent());
-    if (error) return 0;
-    const auto call = [&](int flags) { return detail::until_not_interrupted([&] { return on_file(fd_, flags); }); };
-    ssize_t done = size <= detail::largest_part ? detail::make_here(calls_, fd_, call) : -EAGAIN;
-    if (done == -EAGAIN) {
-      done = detail::on_pool(error, [&] {
-        calls_.find_out(fd_);
-        return call(0);
-      });
-    } else {
-      if (done < 0) error.assign(static_cast<int>(-done), std::system_category());
-      detail::spend_budget();
-    }
+    const ssize_t done = detail::make_here_or_on_pool(calls_, fd_, size, error, [&](int flags) {
+      return detail::until_not_interrupted([&] { return on_file(fd_, flags); });
+    });
     return error ? 0 : static_cast<std::size_t>(done);
   }
   try {
@@ -153,7 +143,7 @@ std::size_t output_stream::write_in_turn(const char* data, std::size_t size, std
         if (!is_on_disk())
           return detail::write_quietly([&] { return ::write(fd, data, std::min<std::size_t>(size, PIPE_BUF)); });
         const iovec part{const_cast<char*>(data), size};
-        return or_errno(flags == 0 ? ::write(fd, data, size) : ::pwritev2(fd, &part, 1, -1, flags));
+        return or_errno(::pwritev2(fd, &part, 1, -1, flags));
       },
       [&](int fd) { return or_errno(::send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL)); });
 }
