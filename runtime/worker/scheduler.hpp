@@ -5,11 +5,11 @@
 // know each other. docs/scheduler.md describes the whole.
 //
 // State shared with other threads, each part with its State block
-//   queues_    run_queues.hpp.
-//   notice_    its part wake_hold.hpp.
-//   offer_     handoff_offer.hpp.
-//   forks_     fork_queue.hpp.
-//   activity_  worker_activity.hpp.
+//   queues_        run_queues.hpp.
+//   notice_        its part wake_hold.hpp.
+//   handoff_work_  its part handoff_offer.hpp.
+//   forks_         fork_queue.hpp.
+//   activity_      worker_activity.hpp.
 // The base worker_slot belongs to the parker, see parker.hpp. All else is the owner's.
 
 #include <ulexite/base/cache_line.hpp>
@@ -121,8 +121,9 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool begin_handoff(kept_thread& kept) noexcept;
   static void end_handoff(kept_thread& kept) noexcept;
   // The same for a call that is brief as a rule (brief_call.hpp): another thread takes the worker only if it lasts.
-  void offer_handoff(kept_thread& kept) noexcept;
-  [[nodiscard]] bool withdraw_offer(kept_thread& kept) noexcept { return offer_.withdraw(kept); }
+  // The fiber stays the running one, in case that it withdraws the offer.
+  void offer_handoff(kept_thread& kept) noexcept { handoff_work_.offer.make(kept); }
+  [[nodiscard]] bool withdraw_offer(kept_thread& kept) noexcept { return handoff_work_.offer.withdraw(kept); }
 
   // A fiber on a leash is a member of a strand, or pinned to its worker. A job runs it, and gets back control each time
   // the fiber leaves its stack. While it is runnable its `run` is set, so the queues treat it as that job. The paths of
@@ -180,6 +181,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     void* run() noexcept override;
     void finish(void* handed_off_fiber) noexcept override;
     scheduler& whose;
+    handoff_offer<kept_thread> offer;
   };
 
   // State for the next spawns on this worker.
@@ -266,13 +268,11 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   theft_policy thefts_;
   intrusive_queue<event>* ready_ = nullptr;  // where a sleep in the event loop puts its events
   handoff_work handoff_work_{*this};
-  bool offer_is_brief_ = false;  // the last offer: it was made for a brief call
 
   // shared
   run_queues queues_;
   fork_queue forks_;
   alignas(cache_line) worker_activity activity_;
-  handoff_offer<kept_thread> offer_;
 
   friend class controlled_run;
   friend class fork_queue;

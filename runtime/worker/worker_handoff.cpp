@@ -72,26 +72,19 @@ bool scheduler::begin_handoff(kept_thread& kept) noexcept {
   current_execution& thread = occupant_.execution();
   set_running(nullptr);
   thread = {};
-  offer_is_brief_ = false;
   perturb();
   // From here on another thread may run this worker, and the fiber must not use it.
-  offer_.make(kept);
-  if (home_.blocking->lend_thread(handoff_work_) || !offer_.withdraw(kept)) return true;
+  handoff_work_.offer.make(kept);
+  if (home_.blocking->lend_thread(handoff_work_) || !withdraw_offer(kept)) return true;
   thread.scheduler = this;
   thread.forks = &forks_;
   set_running(kept.who);
   return false;
 }
 
-// The worker still names the fiber, in case that the offer is withdrawn. The thread that accepts it changes this.
-void scheduler::offer_handoff(kept_thread& kept) noexcept {
-  offer_is_brief_ = true;
-  offer_.make(kept);
-}
-
 // A thread that comes too late finds no offer, or that of a later call, which it accepts as well.
 void scheduler::relieve_call() noexcept {
-  if (offer_.stands()) static_cast<void>(home_.blocking->lend_thread(handoff_work_));
+  if (handoff_work_.offer.stands()) static_cast<void>(home_.blocking->lend_thread(handoff_work_));
 }
 
 // On the lent thread: its life as the worker, unless the offer was withdrawn. It ends with the runtime, or when this
@@ -100,8 +93,8 @@ void scheduler::relieve_call() noexcept {
 void* scheduler::handoff_work::run() noexcept {
   runtime_state& home = whose.home_;
   task* handed_off_fiber = nullptr;
-  if (whose.offer_.accept()) {
-    if (whose.offer_is_brief_) home.brief_calls.lasts();
+  if (offer.accept()) {
+    if (whose.running()) home.brief_calls.lasts();  // in block_in_place there is none
     whose.activity_.set_running(&whose.occupant_.job_agent());
     handed_off_fiber = home.threads.be_worker(whose.index_);
   }

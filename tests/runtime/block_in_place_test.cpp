@@ -24,7 +24,31 @@ namespace {
 using namespace ulexite;
 using namespace ulexite::test;
 
-class BlockInPlace : public WorkersTest {};
+class BlockInPlace : public WorkersTest {
+ protected:
+  // Stops a runtime while a fiber is in a call, which ends `delay` later. `block` makes the call.
+  template <class Block>
+  void stop_during_a_call(Block block, std::chrono::milliseconds delay) {
+    std::binary_semaphore inside(0), gate(0);
+    std::atomic<bool> left{false};
+    runtime& rt = make(GetParam());
+    rt.spawn([&] {
+        block([&] {
+          inside.release();
+          gate.acquire();
+          left = true;
+        });
+        for (;;) this_fiber::yield();
+      }).detach();
+    inside.acquire();
+    std::jthread opener([&] {
+      std::this_thread::sleep_for(delay);
+      gate.release();
+    });
+    EXPECT_EQ(end(rt, shutdown_mode::stop), 1u);
+    EXPECT_TRUE(left);
+  }
+};
 ULEXITE_TEST_WORKERS(BlockInPlace);
 
 TEST_P(BlockInPlace, GivesValuesReferencesAndExceptions) {
@@ -183,23 +207,7 @@ TEST_P(BlockInPlace, HooksSeeEachThreadThatBecomesAWorker) {
 
 // Now and then the stop comes before the thread that takes the worker over, or while that one starts another worker.
 TEST_P(BlockInPlace, AStopOfTheRuntimeWaitsForIt) {
-  for (int round = 0; round < 20; ++round) {
-    std::binary_semaphore inside(0), gate(0);
-    std::atomic<bool> left{false};
-    runtime& rt = make(GetParam());
-    rt.spawn([&] {
-        block_in_place([&] {
-          inside.release();
-          gate.acquire();
-          left = true;
-        });
-        for (;;) this_fiber::yield();
-      }).detach();
-    inside.acquire();
-    std::jthread opener([&] { gate.release(); });
-    EXPECT_EQ(end(rt, shutdown_mode::stop), 1u);
-    EXPECT_TRUE(left);
-  }
+  for (int round = 0; round < 20; ++round) stop_during_a_call([](const auto& call) { block_in_place(call); }, 0ms);
 }
 
 // ---- brief calls ----
@@ -207,7 +215,7 @@ TEST_P(BlockInPlace, AStopOfTheRuntimeWaitsForIt) {
 using detail::brief_call;
 using detail::call_length;
 
-class BriefCall : public WorkersTest {};
+class BriefCall : public BlockInPlace {};
 ULEXITE_TEST_WORKERS(BriefCall);
 
 // Whether such a call is under way without a worker.
@@ -290,26 +298,8 @@ TEST_P(BriefCall, AStopOfTheWorldWaitsForIt) {
 }
 
 TEST_P(BriefCall, AStopOfTheRuntimeWaitsForIt) {
-  for (int round = 0; round < 5; ++round) {
-    std::binary_semaphore inside(0), gate(0);
-    std::atomic<bool> left{false};
-    runtime& rt = make(GetParam());
-    rt.spawn([&] {
-        brief_call([&] {
-          inside.release();
-          gate.acquire();
-          left = true;
-        });
-        for (;;) this_fiber::yield();
-      }).detach();
-    inside.acquire();
-    std::jthread opener([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(round * 10));
-      gate.release();
-    });
-    EXPECT_EQ(end(rt, shutdown_mode::stop), 1u);
-    EXPECT_TRUE(left);
-  }
+  for (int round = 0; round < 5; ++round)
+    stop_during_a_call([](const auto& call) { brief_call(call); }, std::chrono::milliseconds(round * 10));
 }
 
 TEST(BlockInPlaceOutside, IsAnOrdinaryCallOnAPlainThread) {
