@@ -136,17 +136,21 @@ try:
         lines = connection.makefile("r")
         assert lines.readline() == "your name?\n"
         connection.sendall(f"client{number}\r\n".encode())
+        # It is in once the others heard of it. Nobody hears of the first, so its first line must have been counted:
+        # else the second may come in before it.
         for _, earlier in clients:
             assert earlier.readline() == f"client{number} has come\n"
+        if not clients:
+            connection.sendall(b"/words\n")
+            assert server.stdout.readline() == "words: 1\n"
         clients.append((connection, lines))
-        # It is in once the others heard of it; the first is in when it has its own line back from another.
     for number, (connection, _) in enumerate(clients):
         connection.sendall(f"hello from {number}\n".encode())
         for other, (_, lines) in enumerate(clients):
             if other != number:
                 assert lines.readline() == f"client{number}: hello from {number}\n"
     clients[0][0].sendall(b"/words\n")
-    assert server.stdout.readline() == "words: 31\n"
+    assert server.stdout.readline() == "words: 32\n"
     for connection, lines in clients[1:]:
         assert lines.readline() == "client0: /words\n"
     clients[0][0].close()
