@@ -11,6 +11,8 @@
 #include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/runtime/worker/worker_handoff.hpp>
 
+#include <sys/resource.h>
+
 namespace ulexite::detail {
 namespace {
 
@@ -21,6 +23,13 @@ scheduler* worker_to_give() noexcept {
   scheduler* const here = this_scheduler();
   const bool may = here && this_agent().kind == agent_kind::fiber && here->may_hand_off() && !here->is_controlled();
   return may ? here : nullptr;
+}
+
+// How often the calling thread has waited in the kernel. Each time that another thread ran in its place is not counted.
+long waits_of_thread() noexcept {
+  rusage used{};
+  ::getrusage(RUSAGE_THREAD, &used);
+  return used.ru_nvcsw;
 }
 
 }  // namespace
@@ -51,17 +60,24 @@ call_length brief_call(void (*call)(const void*), const void* data) noexcept {
   kept.counted_by = &all;
   here->offer_handoff(kept);
   perturb();
+  const long waits = all.waits_before(begin);
   call(data);
+  all.note(begin, now_ns(), waits);  // by the same thread
   perturb();
   const bool still_here = here->withdraw_offer(kept);
   if (!still_here) scheduler::end_handoff(kept);
-  all.note(begin, now_ns());
   return still_here ? call_length::brief : call_length::lasting;
 }
 
-void brief_calls::note(std::int64_t begin, std::int64_t end) noexcept {
+long brief_calls::waits_before(std::int64_t now) const noexcept {
+  return now < judged_till_.load(std::memory_order_relaxed) ? waits_of_thread() : unjudged;  // hint
+}
+
+void brief_calls::note(std::int64_t begin, std::int64_t end, long waits_before) noexcept {
   const std::int64_t time = end - begin;
-  if (time > tuning::brief)
+  if (time <= tuning::brief) return;
+  judged_till_.store(end + tuning::judged_after_long_call, std::memory_order_relaxed);  // hint
+  if (waits_before != unjudged && waits_of_thread() > waits_before)
     not_before_.store(end + tuning::pause_after_long_call * time, std::memory_order_relaxed);  // hint
 }
 

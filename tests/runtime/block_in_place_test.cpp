@@ -264,6 +264,28 @@ TEST_P(BriefCall, WhenItLastsOthersGetTheWorker) {
   });
 }
 
+TEST_P(BriefCall, AfterOnesThatWaitedNoneIsMade) {
+  run([] {
+    wait_until([] {
+      const auto call = [] { std::this_thread::sleep_for(20ms); };
+      return brief_call(call) == call_length::not_made;
+    });
+  });
+}
+
+// As a call that the system interrupts: it is long, but the worker has not waited.
+TEST_P(BriefCall, AfterOnesThatOnlyTookTimeOthersAreMade) {
+  run([] {
+    for (int i = 0; i < 10; ++i) {
+      const call_length length = brief_call([] {
+        for (const auto end = std::chrono::steady_clock::now() + 2ms; std::chrono::steady_clock::now() < end;) {
+        }
+      });
+      EXPECT_NE(length, call_length::not_made);
+    }
+  });
+}
+
 TEST_P(BriefCall, IsNotMadeWhereTheWorkerMustStay) {
   const auto refused = [] { return brief_call([] { ADD_FAILURE(); }) == call_length::not_made; };
   EXPECT_TRUE(refused());
