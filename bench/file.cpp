@@ -53,6 +53,7 @@ void measure(const std::filesystem::path& folder, int rounds) {
   const int fd = both.native_handle();
   char page[4096] = {};
   both.write_at(page, sizeof page, 0);
+  const ulexite::directory inside(folder);
   ulexite::output_stream out = ulexite::output_stream::share(fd, path);
   const std::vector<pair> pairs = {
       {"read_at 4 KiB", [&] { both.read_at(page, sizeof page, 0); },
@@ -68,8 +69,10 @@ void measure(const std::filesystem::path& folder, int rounds) {
       {"open to read", [&] { const file opened(path); }, [&] { ::close(::open(path.c_str(), O_RDONLY | O_CLOEXEC)); }},
       {"open to write", [&] { const file opened(path, open_mode::write); },
        [&] { ::close(::open(path.c_str(), O_WRONLY | O_CLOEXEC)); }},
+      {"open in directory", [&] { (void)inside.open("ulexite_bench_file"); },
+       [&] { ::close(::openat(inside.native_handle(), "ulexite_bench_file", O_RDONLY | O_CLOEXEC)); }},
   };
-  std::printf("%-16s %10s %10s %7s\n", "operation", "file, ns", "bare, ns", "ratio");
+  std::printf("%-17s %10s %10s %7s\n", "operation", "file, ns", "bare, ns", "ratio");
   for (const pair& one : pairs) {
     double ours = 0, bare = 0;
     for (int round = 0; round < rounds; ++round) {
@@ -77,7 +80,7 @@ void measure(const std::filesystem::path& folder, int rounds) {
       ours += time_of(one.ours, times) / rounds;
       bare += time_of(one.bare, times) / rounds;
     }
-    std::printf("%-16s %10.0f %10.0f %7.2f\n", one.name, ours, bare, ours / bare);
+    std::printf("%-17s %10.0f %10.0f %7.2f\n", one.name, ours, bare, ours / bare);
   }
   std::filesystem::remove(path);
 }

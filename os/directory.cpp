@@ -28,15 +28,6 @@ int open_beneath(int root, const std::string& below, int flags, unsigned permiss
       until_not_interrupted([&] { return ::syscall(SYS_openat2, root, below.c_str(), &how, sizeof how); }));
 }
 
-// Opens an existing file on this worker. Returns -ENOENT if there is none, and another error if the open might wait.
-int look_and_open(int root, const std::string& below, int flags) noexcept {
-  const int seen = open_beneath(root, below, O_PATH | O_CLOEXEC, 0, RESOLVE_CACHED);
-  if (seen < 0) return seen;
-  const int fd = detail::is_on_local_disk(seen) ? open_beneath(root, below, flags, 0, RESOLVE_CACHED) : -EAGAIN;
-  ::close(seen);
-  return fd;
-}
-
 int open_step(int from, const fs::path& name, int flags, unsigned permissions) noexcept {
   return until_not_interrupted([&] { return ::openat(from, name.c_str(), flags | O_NOFOLLOW, permissions); });
 }
@@ -57,6 +48,7 @@ directory::directory(const fs::path& path, std::error_code& error) {
     if (error) return -error.value();
     const int fd = detail::or_errno(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     root_ = file::adopt(fd, path_);
+    opens_.learn(detail::opens_in(fd));
     return fd;
   });
 }
@@ -84,13 +76,21 @@ int directory::open_without_links(const fs::path& below, int flags, unsigned per
   }
 }
 
+// Opens an existing file on this worker. Fails if its path is not in memory, or leaves the file system of the root:
+// then the open might wait.
+int directory::open_at_once(const std::string& below, int flags) const noexcept {
+  return static_cast<int>(detail::make_here(opens_, native_handle(), [&](int) {
+    return open_beneath(native_handle(), below, flags, 0, RESOLVE_CACHED | RESOLVE_NO_XDEV);
+  }));
+}
+
 file directory::open(const fs::path& below, open_mode mode, fs::perms permissions, std::error_code& error) const {
   const int flags = detail::flags_of(mode) | O_NONBLOCK | O_NOCTTY;  // a pipe must not wait for its other end
   const auto allowed = static_cast<unsigned>(permissions);
   error = detail::stop_cause(detail::this_agent());
   if (error) return {};
   int fd = detail::has_nul(below.native()) ? -EINVAL : -EAGAIN;
-  if (fd == -EAGAIN && mode == open_mode::read) fd = look_and_open(native_handle(), below.native(), flags);
+  if (fd == -EAGAIN && mode == open_mode::read) fd = open_at_once(below.native(), flags);
   if (fd >= 0 || fd == -ENOENT || detail::has_nul(below.native())) {
     if (fd < 0) error.assign(-fd, std::system_category());
     detail::spend_budget();

@@ -19,7 +19,7 @@ class directory {
 
   // Opens the file `below`, a relative path. Follows links that stay inside; an absolute link is followed only if it
   // names something inside. A file outside is reported as not found. Waits for the pool, unless the kernel has the path
-  // in memory and the file is only to be read. Does not wait for the other end of a pipe. Throws usage_error for a
+  // in memory, the file is only to be read, and it lies in the directory's own local file system. Does not wait for the other end of a pipe. Throws usage_error for a
   // contradictory mode.
   [[nodiscard]] file open(const std::filesystem::path& below, open_mode mode = open_mode::read,
                           std::filesystem::perms permissions = default_permissions) const;
@@ -35,10 +35,12 @@ class directory {
   [[nodiscard]] int native_handle() const noexcept { return root_.native_handle(); }
 
  private:
+  [[nodiscard]] int open_at_once(const std::string& below, int flags) const noexcept;
   [[nodiscard]] int open_without_links(const std::filesystem::path& below, int flags, unsigned permissions) const;
 
   std::filesystem::path path_;
   file root_;
+  mutable detail::unwaiting_calls opens_{detail::access::read};
 };
 
 }  // namespace ulexite

@@ -2,12 +2,11 @@
 #include <ulexite/base/nul.hpp>
 #include <ulexite/os/file.hpp>
 #include <ulexite/os/file_calls.hpp>
+#include <ulexite/os/open_at_once.hpp>
 #include <ulexite/sync/cancellation.hpp>
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -30,37 +29,6 @@ using detail::unwaiting_calls;
 constexpr auto any_offset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
 
 bool has(open_mode set, open_mode one) noexcept { return (set & one) != open_mode{}; }
-
-int open_cached(const std::string& path, int flags) noexcept {
-  open_how how{};
-  how.flags = static_cast<unsigned>(flags);
-  how.resolve = RESOLVE_CACHED;
-  return static_cast<int>(
-      until_not_interrupted([&] { return ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how); }));
-}
-
-// Opens an existing file on this worker. Returns -ENOENT if there is none, and -EAGAIN if the open might wait. A file
-// that replaces it after the check must not wait either. So O_NONBLOCK is set, which regular files ignore.
-int look_and_open(const std::string& path, int flags) noexcept {
-  const int seen = open_cached(path, O_PATH | O_CLOEXEC);
-  if (seen < 0) return seen;
-  const int fd = detail::is_on_local_disk(seen) ? open_cached(path, flags | O_NONBLOCK | O_NOCTTY) : -EAGAIN;
-  ::close(seen);
-  return fd;
-}
-
-// The same, for any mode. A check that does not help costs a fifth of the trip to the pool. So after one, the next
-// opens go to the pool without a check.
-int open_at_once(const std::string& path, int flags) noexcept {
-  static constinit std::atomic<int> looks_left_out{0};
-  if ((flags & (O_CREAT | O_TRUNC)) != 0 || detail::has_nul(path)) return -EAGAIN;
-  const int left_out = looks_left_out.load(std::memory_order_relaxed);  // hint
-  const int result = left_out > 0 ? -EAGAIN : look_and_open(path, flags);
-  const bool answers = result >= 0 || result == -ENOENT;
-  if (!answers || left_out > 0)
-    looks_left_out.store(left_out > 0 ? left_out - 1 : 15, std::memory_order_relaxed);  // hint
-  return answers ? result : -EAGAIN;
-}
 
 // Whether the bytes fit into any file.
 bool fits(std::size_t size, std::uint64_t offset) noexcept {
@@ -114,9 +82,13 @@ file::file(const std::filesystem::path& path, open_mode mode, std::filesystem::p
   const int flags = flags_of(mode);
   error = detail::stop_cause(detail::this_agent());
   if (error) return;
-  fd_ = open_at_once(name_, flags);
+  fd_ = detail::open_at_once(name_, flags);
   if (fd_ == -EAGAIN) {
-    fd_ = on_pool(error, [&] { return open_now(name_, flags, static_cast<mode_t>(permissions)); });
+    fd_ = on_pool(error, [&] {
+      const int fd = open_now(name_, flags, static_cast<mode_t>(permissions));
+      detail::note_opened(fd);
+      return fd;
+    });
     return;
   }
   detail::spend_budget();

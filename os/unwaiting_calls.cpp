@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 
 #include <cstdio>
@@ -44,6 +46,17 @@ void unwaiting_calls::find_out(int fd) noexcept {
   const auto kind = file_system_of(fd);
   const bool cached = how_ == access::write && kind == OVERLAYFS_SUPER_MAGIC;
   learn(is_in_memory(kind) ? needless : cached ? seldom : refused);
+}
+
+// The files of btrfs lie on disks of this machine, although its device number does not tell. The layers of overlayfs do
+// as a rule.
+unwaiting_calls::answer opens_in(int fd) noexcept {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) return unwaiting_calls::refused;
+  if (major(status.st_dev) != 0) return unwaiting_calls::needless;
+  const auto kind = file_system_of(fd);
+  if (is_in_memory(kind) || kind == BTRFS_SUPER_MAGIC) return unwaiting_calls::needless;
+  return kind == OVERLAYFS_SUPER_MAGIC ? unwaiting_calls::seldom : unwaiting_calls::refused;
 }
 
 }  // namespace ulexite::detail

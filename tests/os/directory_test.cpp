@@ -123,6 +123,24 @@ TEST_P(Directory, AnOpenThatMayWaitIsMadeOnThePool) {
   });
 }
 
+TEST_P(Directory, AnOpenInItsLocalFileSystemNeedsNoThread) {
+  const auto parent = is_in_memory("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path();
+  const scratch_directory local(parent);
+  in_runtime({.threads = GetParam(), .blocking_threads = 1}, [&] {
+    write_all(local / "page", "page");
+    const directory site(local.path());
+    EXPECT_TRUE(opens_without_a_thread([&] { return site.open("page"); }));
+    EXPECT_TRUE(opens_without_a_thread([&] { return site.open("."); }));
+  });
+}
+
+TEST_P(Directory, OpensAFileOfAnotherFileSystem) {
+  in_runtime([] {
+    const directory root("/");
+    for (int i = 0; i < 3; ++i) EXPECT_NE(content(root, "proc/sys/kernel/ostype"), "not found");
+  });
+}
+
 TEST_P(Directory, SaysWhatItCannotOpen) {
   in_runtime([&] {
     try {

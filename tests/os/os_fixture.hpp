@@ -6,10 +6,13 @@
 #include "support/clean_runtime.hpp"
 #include "support/waiting.hpp"
 
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -40,8 +43,8 @@ class OsTest : public WorkersTest {
 // A directory that goes with the test.
 class scratch_directory {
  public:
-  scratch_directory() {
-    std::string name = (std::filesystem::temp_directory_path() / "ulexite_os_test.XXXXXX").string();
+  explicit scratch_directory(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / "ulexite_os_test.XXXXXX").string();
     if (!::mkdtemp(name.data())) throw std::system_error(errno, std::system_category(), name);
     path_ = name;
   }
@@ -55,5 +58,26 @@ class scratch_directory {
  private:
   std::filesystem::path path_;
 };
+
+inline bool is_in_memory(const char* path) {
+  struct statfs status{};
+  return ::statfs(path, &status) == 0 && status.f_type == TMPFS_MAGIC;
+}
+
+// Whether `open` gives an open file while the one thread of the pool is taken. The first opens find out what the file
+// system needs, and a brief call may be refused for a while.
+template <class Open>
+bool opens_without_a_thread(Open open) {
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(open().is_open());
+  const busy_pool busy;
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    auto opening = spawn([&] { return open().is_open(); });
+    if (!waits_for_the_pool(opening)) return opening.get();
+    opening.request_stop();
+    EXPECT_THROW(opening.get(), operation_cancelled);
+    this_fiber::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
 
 }  // namespace ulexite::test
