@@ -1,6 +1,7 @@
 #include <ulexite/base/nul.hpp>
 #include <ulexite/os/directory.hpp>
 #include <ulexite/os/file_calls.hpp>
+#include <ulexite/os/open_at_once.hpp>
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -47,8 +48,9 @@ directory::directory(const fs::path& path, std::error_code& error) {
     path_ = fs::canonical(path, error);
     if (error) return -error.value();
     const int fd = detail::or_errno(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (fd < 0) return fd;
     root_ = file::adopt(fd, path_);
-    opens_.learn(detail::opens_in(fd));
+    local_ = detail::opens_seldom_wait(fd);
     return fd;
   });
 }
@@ -79,9 +81,10 @@ int directory::open_without_links(const fs::path& below, int flags, unsigned per
 // Opens an existing file on this worker. Fails if its path is not in memory, or leaves the file system of the root:
 // then the open might wait.
 int directory::open_at_once(const std::string& below, int flags) const noexcept {
-  return static_cast<int>(detail::make_here(opens_, native_handle(), [&](int) {
-    return open_beneath(native_handle(), below, flags, 0, RESOLVE_CACHED | RESOLVE_NO_XDEV);
-  }));
+  int fd = -EAGAIN;
+  if (local_)
+    detail::brief_call([&] { fd = open_beneath(native_handle(), below, flags, 0, RESOLVE_CACHED | RESOLVE_NO_XDEV); });
+  return fd;
 }
 
 file directory::open(const fs::path& below, open_mode mode, fs::perms permissions, std::error_code& error) const {

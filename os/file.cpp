@@ -56,12 +56,6 @@ std::size_t transfer(unwaiting_calls& calls, int fd, const void* data, std::size
 
 }  // namespace
 
-bool detail::is_on_local_disk(int fd) noexcept {
-  struct statx status{};
-  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 && S_ISREG(status.stx_mode) &&
-         status.stx_dev_major != 0;
-}
-
 int detail::flags_of(open_mode mode) {
   const bool reads = has(mode, open_mode::read), writes = has(mode, open_mode::write);
   const bool changes = (static_cast<unsigned>(mode) & ~static_cast<unsigned>(open_mode::read)) != 0;

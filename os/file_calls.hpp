@@ -12,6 +12,7 @@
 #include <ulexite/runtime/worker/brief_call.hpp>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -25,10 +26,13 @@ namespace ulexite::detail {
 // The flags of open for a mode. Throws usage_error for a contradictory one.
 int flags_of(open_mode mode);
 
-// Whether it is a regular file on a disk of this machine; `fd` may be opened with O_PATH. The open of such a file waits
-// only for the path lookup. A pipe waits for its other end, and a file system without its own disk may wait for another
-// machine or process. Never waits.
-bool is_on_local_disk(int fd) noexcept;
+// The type of an open file, and the numbers of its device; also if it was opened with O_PATH. Zeros if there are none.
+// Never waits.
+inline struct statx status_of(int fd) noexcept {
+  struct statx status{};
+  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0) return {};
+  return status;
+}
 
 // Makes the system call, and repeats it while it is interrupted.
 template <class Call>

@@ -3,10 +3,9 @@
 #include <ulexite/os/open_at_once.hpp>
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,6 +13,10 @@
 
 namespace ulexite::detail {
 namespace {
+
+// The minor numbers of the last file system without a disk's number in which opens seldom wait, and of the last in which
+// they may. A number can come to another file system. 0: there was none.
+constinit std::atomic<unsigned> local_device{0}, other_device{0};
 
 int open_cached(const std::string& path, int flags) noexcept {
   open_how how{};
@@ -23,53 +26,54 @@ int open_cached(const std::string& path, int flags) noexcept {
       until_not_interrupted([&] { return ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how); }));
 }
 
-// The device number of the last file system without a disk's number in which opens were found not to wait, or seldom;
-// 0 if there was none. The number can come to another file system. So the opens there are brief calls, which may last.
-constinit std::atomic<unsigned> local_device{0};
-
-// How a file that was opened with O_PATH may be opened to be used. Never waits.
-unwaiting_calls::answer opens_of(int seen) noexcept {
-  struct statx status{};
-  if (::statx(seen, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0 || !S_ISREG(status.stx_mode))
-    return unwaiting_calls::refused;
-  if (status.stx_dev_major != 0) return unwaiting_calls::needless;
-  const bool local = status.stx_dev_minor == local_device.load(std::memory_order_relaxed);  // hint
-  return local ? unwaiting_calls::seldom : unwaiting_calls::refused;
-}
-
-// Opens an existing file on this worker. Returns -ENOENT if there is none, and -EAGAIN if the open might wait. A file
-// that replaces it after the check must not wait either. So O_NONBLOCK is set, which regular files ignore.
-int look_and_open(const std::string& path, int flags) noexcept {
-  const int seen = open_cached(path, O_PATH | O_CLOEXEC);
-  if (seen < 0) return seen;
-  unwaiting_calls opens(access::read);
-  opens.learn(opens_of(seen));
-  const auto fd = make_here(opens, seen, [&](int) { return open_cached(path, flags | O_NONBLOCK | O_NOCTTY); });
-  ::close(seen);
-  return static_cast<int>(fd);
+bool is_local_file(int fd) noexcept {
+  const struct statx status = status_of(fd);
+  return S_ISREG(status.stx_mode) &&
+         (status.stx_dev_major != 0 || status.stx_dev_minor == local_device.load(std::memory_order_relaxed));  // hint
 }
 
 }  // namespace
 
-// A check that does not help costs a fifth of the trip to the pool. So after one, the next opens go to the pool without
-// a check.
+// It looks first, because the open of a pipe or a device has effects, and a remote file system may wait. A file that
+// replaces it after the look must not wait either. So O_NONBLOCK is set, which regular files ignore. A look that does
+// not help costs a fifth of the trip to the pool. So after one, the next opens go to the pool without a look.
 int open_at_once(const std::string& path, int flags) noexcept {
   static constinit std::atomic<int> looks_left_out{0};
   if ((flags & (O_CREAT | O_TRUNC)) != 0 || has_nul(path)) return -EAGAIN;
   const int left_out = looks_left_out.load(std::memory_order_relaxed);  // hint
-  const int result = left_out > 0 ? -EAGAIN : look_and_open(path, flags);
-  const bool answers = result >= 0 || result == -ENOENT;
-  if (!answers || left_out > 0)
-    looks_left_out.store(left_out > 0 ? left_out - 1 : 15, std::memory_order_relaxed);  // hint
-  return answers ? result : -EAGAIN;
+  if (left_out > 0) {
+    looks_left_out.store(left_out - 1, std::memory_order_relaxed);  // hint
+    return -EAGAIN;
+  }
+  const int seen = open_cached(path, O_PATH | O_CLOEXEC);
+  if (seen == -ENOENT) return seen;
+  int fd = -EAGAIN;
+  if (seen >= 0 && is_local_file(seen))
+    brief_call([&] { fd = open_cached(path, flags | O_NONBLOCK | O_NOCTTY); });
+  else
+    looks_left_out.store(15, std::memory_order_relaxed);  // hint
+  if (seen >= 0) ::close(seen);
+  return fd >= 0 || fd == -ENOENT ? fd : -EAGAIN;
 }
 
+// Another machine is asked once, and not for each of its files.
 void note_opened(int fd) noexcept {
-  struct stat status{};
-  if (fd < 0 || ::fstat(fd, &status) != 0 || major(status.st_dev) != 0) return;
-  const unsigned device = minor(status.st_dev);
-  if (device == local_device.load(std::memory_order_relaxed)) return;                                   // hint
-  if (opens_in(fd) != unwaiting_calls::refused) local_device.store(device, std::memory_order_relaxed);  // hint
+  if (fd < 0) return;
+  const struct statx status = status_of(fd);
+  const unsigned device = status.stx_dev_minor;
+  if (status.stx_dev_major != 0 || device == other_device.load(std::memory_order_relaxed)) return;  // hint
+  const bool local = opens_seldom_wait(fd);
+  if (!local && device == local_device.load(std::memory_order_relaxed))            // hint
+    local_device.store(0, std::memory_order_relaxed);                              // hint
+  (local ? local_device : other_device).store(device, std::memory_order_relaxed);  // hint
+}
+
+// The files of btrfs lie on disks of this machine, although its device number does not tell. The layers of overlayfs do
+// as a rule. Some file systems of other processes have a disk's number.
+bool opens_seldom_wait(int fd) noexcept {
+  const auto kind = file_system_of(fd);
+  if (is_in_memory(kind) || kind == BTRFS_SUPER_MAGIC || kind == OVERLAYFS_SUPER_MAGIC) return true;
+  return kind != FUSE_SUPER_MAGIC && status_of(fd).stx_dev_major != 0;
 }
 
 }  // namespace ulexite::detail

@@ -1,6 +1,9 @@
 #pragma once
 
 // Opening files on a worker. Internal: not for users.
+//
+// An open that finds its path in memory seldom waits in a file system of this machine. So it is a brief call, which may
+// last. In a file system of another machine or process each open may wait for that, so it is for the pool.
 
 #include <ulexite/base/standard.hpp>
 
@@ -12,7 +15,10 @@ namespace ulexite::detail {
 // open might wait, so it is for the pool.
 int open_at_once(const std::string& path, int flags) noexcept;
 
-// The pool has opened `fd`: later opens in its file system may be made on a worker, if it is local. May wait.
+// The pool has opened `fd`: from now on open_at_once knows its file system. May wait.
 void note_opened(int fd) noexcept;
+
+// Whether opens seldom wait in the file system of `fd`. May wait, because the file system is asked.
+bool opens_seldom_wait(int fd) noexcept;
 
 }  // namespace ulexite::detail

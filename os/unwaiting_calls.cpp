@@ -4,8 +4,6 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 
 #include <cstdio>
@@ -18,6 +16,12 @@ namespace {
 bool is_cached(int fd, access how) noexcept {
   const int flags = ::fcntl(fd, F_GETFL);
   return flags >= 0 && (flags & (how == access::write ? O_DSYNC | O_DIRECT : O_DIRECT)) == 0;
+}
+
+// Whether it is a regular file on a disk of this machine.
+bool is_on_local_disk(int fd) noexcept {
+  const struct statx status = status_of(fd);
+  return S_ISREG(status.stx_mode) && status.stx_dev_major != 0;
 }
 
 // In Linux 5.9 and 5.10 a read that must not wait may report the end before it (preadv2(2), Bugs).
@@ -46,17 +50,6 @@ void unwaiting_calls::find_out(int fd) noexcept {
   const auto kind = file_system_of(fd);
   const bool cached = how_ == access::write && kind == OVERLAYFS_SUPER_MAGIC;
   learn(is_in_memory(kind) ? needless : cached ? seldom : refused);
-}
-
-// The files of btrfs lie on disks of this machine, although its device number does not tell. The layers of overlayfs do
-// as a rule.
-unwaiting_calls::answer opens_in(int fd) noexcept {
-  struct stat status{};
-  if (::fstat(fd, &status) != 0) return unwaiting_calls::refused;
-  if (major(status.st_dev) != 0) return unwaiting_calls::needless;
-  const auto kind = file_system_of(fd);
-  if (is_in_memory(kind) || kind == BTRFS_SUPER_MAGIC) return unwaiting_calls::needless;
-  return kind == OVERLAYFS_SUPER_MAGIC ? unwaiting_calls::seldom : unwaiting_calls::refused;
 }
 
 }  // namespace ulexite::detail

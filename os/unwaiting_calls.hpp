@@ -1,6 +1,6 @@
 #pragma once
 
-// Which calls on a file may run on a worker. Internal: not for users.
+// Which reads or writes of a file may run on a worker. Internal: not for users.
 
 #include <ulexite/base/standard.hpp>
 
@@ -11,8 +11,7 @@ namespace ulexite::detail {
 
 enum class access : bool { read, write };
 
-// What is known about calls of one kind: the reads or the writes of one file, or the opens in one file system. Any
-// thread.
+// What is known about the reads or the writes of one file. Any thread.
 class unwaiting_calls {
  public:
   enum answer : std::uint8_t {
@@ -43,9 +42,5 @@ class unwaiting_calls {
   const access how_;
   std::atomic<answer> answer_{unasked};  // State: the last answer. A hint, written by any thread.
 };
-
-// How existing files are opened in the file system of `fd`, if the kernel has their paths in memory. May wait for
-// another machine or process, so this is for the pool.
-unwaiting_calls::answer opens_in(int fd) noexcept;
 
 }  // namespace ulexite::detail

@@ -27,16 +27,16 @@ enum class call_length : std::uint8_t {
 
 // Makes call(data), which must use nothing of this library: its thread may have no worker. Two ticks of the monitor
 // after its begin the worker is taken over. So the fibers behind it wait for some 20 ms. During such a call, and for a
-// while after one that waited, none is made. A stop of the world waits for the end of the call.
+// while after one that was judged to have waited, none is made. A stop of the world waits for the end of the call.
 call_length brief_call(void (*call)(const void*), const void* data) noexcept;
 template <class Call>
 call_length brief_call(const Call& call) noexcept {
   return brief_call([](const void* data) { (*static_cast<const Call*>(data))(); }, &call);
 }
 
-// The brief calls of one runtime. One of a millisecond has waited, or the system ran another thread meanwhile. Only the
-// thread's number of waits tells, and it costs a system call. So it is asked for in the calls of a second after a long
-// one, and the first long one goes unjudged.
+// The brief calls of one runtime. If a call took a millisecond, it has waited, or the system ran another thread
+// meanwhile. Only the thread's number of waits tells, and it costs a system call. So it is asked for only in calls that
+// follow a long one soon: these are judged. The first long call is not.
 class brief_calls {
  public:
   [[nodiscard]] bool may_begin(std::int64_t now) const noexcept {
@@ -44,8 +44,8 @@ class brief_calls {
   }
   // The waits of the calling thread until now, if the call that begins is judged. Otherwise unjudged.
   [[nodiscard]] long waits_before(std::int64_t now) const noexcept;
-  // The thread has made a call. One that waited is followed by a pause, so that workers wait for a small part of their
-  // time.
+  // The thread has made a call. One that was judged to have waited is followed by a pause, so that workers wait for a
+  // small part of their time.
   void note(std::int64_t begin, std::int64_t end, long waits_before) noexcept;
   void lasts() noexcept { lasting_.fetch_add(1, std::memory_order_relaxed); }                              // counter
   void ended() noexcept { lasting_.fetch_sub(1, std::memory_order_release); }                              // A

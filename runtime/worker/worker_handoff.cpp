@@ -25,7 +25,7 @@ scheduler* worker_to_give() noexcept {
   return may ? here : nullptr;
 }
 
-// How often the calling thread has waited in the kernel. Each time that another thread ran in its place is not counted.
+// How often the calling thread has waited in the kernel. A switch that the system forced on it is not counted.
 long waits_of_thread() noexcept {
   rusage used{};
   ::getrusage(RUSAGE_THREAD, &used);
@@ -76,9 +76,10 @@ long brief_calls::waits_before(std::int64_t now) const noexcept {
 void brief_calls::note(std::int64_t begin, std::int64_t end, long waits_before) noexcept {
   const std::int64_t time = end - begin;
   if (time <= tuning::brief) return;
-  judged_till_.store(end + tuning::judged_after_long_call, std::memory_order_relaxed);  // hint
+  const std::int64_t after_pause = end + tuning::pause_after_long_call * time;
+  judged_till_.store(after_pause + tuning::judged_after_long_call, std::memory_order_relaxed);  // hint
   if (waits_before != unjudged && waits_of_thread() > waits_before)
-    not_before_.store(end + tuning::pause_after_long_call * time, std::memory_order_relaxed);  // hint
+    not_before_.store(after_pause, std::memory_order_relaxed);  // hint
 }
 
 kept_thread scheduler::keep_thread() noexcept { return {*this, running(), switch_.main}; }

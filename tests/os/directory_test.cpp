@@ -124,20 +124,22 @@ TEST_P(Directory, AnOpenThatMayWaitIsMadeOnThePool) {
 }
 
 TEST_P(Directory, AnOpenInItsLocalFileSystemNeedsNoThread) {
-  const auto parent = is_in_memory("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path();
-  const scratch_directory local(parent);
+  if (!is_in_memory("/dev/shm")) GTEST_SKIP() << "/dev/shm is no tmpfs";
+  const scratch_directory local("/dev/shm");
   in_runtime({.threads = GetParam(), .blocking_threads = 1}, [&] {
     write_all(local / "page", "page");
     const directory site(local.path());
     EXPECT_TRUE(opens_without_a_thread([&] { return site.open("page"); }));
     EXPECT_TRUE(opens_without_a_thread([&] { return site.open("."); }));
+    ASSERT_EQ(::mkfifo((local / "pipe").c_str(), 0600), 0);
+    EXPECT_TRUE(opens_without_a_thread([&] { return site.open("pipe"); }));
   });
 }
 
 TEST_P(Directory, OpensAFileOfAnotherFileSystem) {
   in_runtime([] {
     const directory root("/");
-    for (int i = 0; i < 3; ++i) EXPECT_NE(content(root, "proc/sys/kernel/ostype"), "not found");
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(content(root, "proc/sys/kernel/ostype"), "Linux\n");
   });
 }
 
