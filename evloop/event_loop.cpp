@@ -30,6 +30,7 @@
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/evloop/fd_pool.hpp>
+#include <ulexite/evloop/guest_registrations.hpp>
 #include <ulexite/evloop/libevent_setup.hpp>
 #include <ulexite/evloop/owned_fd.hpp>
 #include <ulexite/evloop/readiness.hpp>
@@ -84,6 +85,7 @@ class fd_source {
   simulated_network* network = nullptr;  // the network of its descriptor, or null
   readiness status;
   struct ::event registration{};
+  bool is_guest = false;
 };
 
 struct event_loop::state {
@@ -96,6 +98,7 @@ struct event_loop::state {
   // The base is declared after the members that hold its events, so it is freed before them.
   timers deadlines;
   fd_pool<fd_source> pool;
+  guest_registrations guests;
   owned_fd wakefd;
   struct ::event wake_registration{};
   struct ::event alarm_registration{};
@@ -188,7 +191,8 @@ bool event_loop::cancel(timer_event& timer) noexcept { return state_->deadlines.
 
 std::int64_t event_loop::next_deadline() const noexcept { return state_->deadlines.next_deadline(); }
 
-fd_source& event_loop::open(int fd) {
+// A source that was not registered alone may get no edge for a readiness of before. So it begins as ready.
+fd_source& event_loop::open(int fd, registrant by) {
   const std::string attempt = "ulexite: registering fd ";
   if (controlled()) [[unlikely]]
     return open_simulated(fd);
@@ -199,12 +203,20 @@ fd_source& event_loop::open(int fd) {
   source.status.open(fd, state_->turns.load(std::memory_order_relaxed));  // ordered as said above
   event_assign(&source.registration, state_->base.get(), fd, state_->interest, state::on_edge, &source);
   state_->opened.fetch_add(1, std::memory_order_relaxed);  // counter
+  source.is_guest = by == registrant::guest;
+  if (source.is_guest) state_->guests.begin();
+  const std::uint64_t guests = state_->guests.seen();
+  event_list nobody;  // waits yet
   const quiet_scope quiet(true);
   errno = 0;
-  if (event_add(&source.registration, nullptr) == 0) return source;
+  if (event_add(&source.registration, nullptr) == 0) {
+    perturb();
+    if (!state_->guests.was_alone(guests)) source.status.fire(true, true, false, 0, nobody);
+    return source;
+  }
   const int error = errno ? errno : EINVAL;
+  if (source.is_guest) state_->guests.end();
   state_->opened.fetch_sub(1, std::memory_order_relaxed);  // counter
-  event_list nobody;
   source.status.close(nobody);
   state_->pool.give_back(source);
   throw std::system_error(error, std::system_category(), attempt + std::to_string(fd));
@@ -217,6 +229,7 @@ fd_source& event_loop::open_simulated(int fd) {
                             "ulexite: fd " + std::to_string(fd) + " of the kernel in a deterministic run");
   fd_source& source = state_->pool.take();
   source.network = network;
+  source.is_guest = false;
   source.status.open(fd, 0);
   state_->opened.fetch_add(1, std::memory_order_relaxed);  // counter
   network->watch(fd, source);
@@ -236,6 +249,7 @@ void event_loop::close(fd_source& source, event_list& woken) noexcept {
     const quiet_scope quiet;
     event_del(&source.registration);
   }
+  if (source.is_guest) state_->guests.end();
   state_->opened.fetch_sub(1, std::memory_order_relaxed);  // counter
   state_->pool.give_back(source);
 }

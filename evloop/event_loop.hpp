@@ -10,6 +10,9 @@ namespace ulexite::detail {
 
 class fd_source;
 
+// Who registers a descriptor. A guest does not own it, so there may be another registration of it.
+enum class registrant : bool { owner, guest };
+
 // Reports ready file descriptors and passed deadlines to events. One loop serves a whole runtime. Any thread arms and
 // disarms events. One thread at a time turns the loop, and gets the fired events as a list.
 class event_loop {
@@ -44,9 +47,9 @@ class event_loop {
   // The earliest deadline armed, or INT64_MAX. A hint. Any thread.
   std::int64_t next_deadline() const noexcept;
 
-  // Registers `fd`, non-blocking, once for its life. Throws std::system_error (EPERM: a file, always ready). Any
-  // thread.
-  fd_source& open(int fd);
+  // Registers `fd`, non-blocking: by its owner once for its life, by guests for a while. It may be armed although it was
+  // ready before: then the first wait ends. Throws std::system_error (EPERM: a file, always ready). Any thread.
+  fd_source& open(int fd, registrant by = registrant::owner);
   // Ends the registration. Claims both waiting events and appends the claimed ones to `woken`; later arms return false.
   // The source may be used again for another fd. Call it before the fd is closed. Any thread.
   void close(fd_source& source, event_list& woken) noexcept;

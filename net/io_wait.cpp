@@ -96,7 +96,8 @@ std::error_code block_in_poll(poll_query& kernel, std::int64_t limit) noexcept {
 // A descriptor's source for one wait, and the edges that end it.
 class fd_watch {
  public:
-  fd_watch(event_loop& loop, const fd_interest& watched) : loop_(&loop), source_(&loop.open(watched.fd)) {
+  fd_watch(event_loop& loop, const fd_interest& watched)
+      : loop_(&loop), source_(&loop.open(watched.fd, registrant::guest)) {
     wanted_ = {has(watched.wanted, interest::read), has(watched.wanted, interest::write)};
   }
   fd_watch(fd_watch&& other) noexcept
@@ -157,23 +158,21 @@ std::error_code wait_for_edges(std::vector<fd_watch>& watches, wait_mode mode, s
   return reason == wake_reason::cancelled ? stop_cause(self) : std::error_code();
 }
 
-// Asks the kernel three times. Before the registration, because ready descriptors need none, and files, which are
-// always ready, cannot have one. After the registration: if the descriptor is registered elsewhere too, by its owner,
-// the new registration may get no edge for readiness that exists already. And after each edge, which may be stale.
+// Asks the kernel before the registration, because ready descriptors need none, and files, which are always ready, cannot
+// have one. And after each edge, which may be stale. The first wait ends at once: a guest's source begins as ready.
 std::error_code wait_registered(event_loop& loop, std::span<fd_interest> fds, poll_query& kernel,
                                 std::int64_t deadline) {
   std::vector<fd_watch> watches;
-  for (bool registered = false;; registered = true) {
+  for (;;) {
     if (const auto error = kernel.ask()) return error;
     if (kernel.ready() > 0) return {};
     if (deadline != no_deadline && deadline <= now_ns()) return std::make_error_code(std::errc::timed_out);
-    if (registered) {
-      if (const auto error = wait_for_edges(watches, waiting_for_any_of(fds), deadline)) return error;
-      continue;
+    if (watches.empty()) {
+      watches.reserve(fds.size());
+      for (const fd_interest& each : fds)
+        if (each.wanted != interest::none) watches.emplace_back(loop, each);
     }
-    watches.reserve(fds.size());
-    for (const fd_interest& each : fds)
-      if (each.wanted != interest::none) watches.emplace_back(loop, each);
+    if (const auto error = wait_for_edges(watches, waiting_for_any_of(fds), deadline)) return error;
   }
 }
 

@@ -39,6 +39,39 @@ TEST(FdSource, WhatIsReadyBeforeOpenIsSeen) {
   close(loop, source);
 }
 
+// libevent registers the descriptor once, and so the kernel reports an earlier readiness only to the first source.
+TEST(FdSource, ASecondOneBeginsAsReady) {
+  event_loop loop(1);
+  const auto pair = channel_pair::pipe();
+  fd_source& guest = loop.open(pair.ends[0], registrant::guest);
+  fd_probe first, second;
+  EXPECT_FALSE(loop.arm(guest, direction::read, first));
+  first.prepare();
+  ASSERT_TRUE(loop.arm(guest, direction::read, first));
+  pair.send();
+  EXPECT_EQ(wait_for_events(loop), events{&first});
+  fd_source& owner = loop.open(pair.ends[0]);
+  EXPECT_FALSE(loop.arm(owner, direction::read, second));
+  EXPECT_FALSE(loop.arm(owner, direction::write, second));
+  second.prepare();
+  ASSERT_TRUE(loop.arm(owner, direction::read, second));
+  close(loop, guest);
+  pair.send();
+  EXPECT_EQ(wait_for_events(loop), events{&second});
+  close(loop, owner);
+}
+
+TEST(FdSource, OneThatIsAloneDoesNotBeginAsReady) {
+  event_loop loop(1);
+  const auto pair = channel_pair::pipe();
+  close(loop, loop.open(pair.ends[0], registrant::guest));
+  EXPECT_THROW(loop.open(-1, registrant::guest), std::system_error);
+  fd_source& owner = loop.open(pair.ends[0]);
+  fd_probe reader;
+  EXPECT_TRUE(loop.arm(owner, direction::read, reader));
+  close(loop, owner);
+}
+
 TEST(FdSource, EdgeIsHandedOverOnce) {
   event_loop loop(1);
   const auto pair = channel_pair::pipe();

@@ -26,6 +26,7 @@ using detail::event;
 using detail::event_list;
 using detail::event_loop;
 using detail::fd_source;
+using detail::registrant;
 using detail::timer_event;
 
 inline constexpr std::int64_t millisecond = 1'000'000;
