@@ -29,8 +29,8 @@ class guest_registrations {
 
   // Called by an owner, before it registers. Returns the argument for was_alone.
   [[nodiscard]] std::uint64_t seen() const noexcept {
-    return word_.load(std::memory_order_relaxed);
-  }  // libevent's lock
+    return word_.load(std::memory_order_relaxed);  // libevent's lock
+  }
   // Called by it, after it has registered. Whether no guest was registered at that moment.
   [[nodiscard]] bool was_alone(std::uint64_t seen_before) const noexcept {
     return seen_before % one_begun == 0 && seen() == seen_before;
