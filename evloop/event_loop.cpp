@@ -1,4 +1,5 @@
-// The event loop on libevent. Each descriptor has one registration for its life, edge-triggered, in both directions.
+// The event loop on libevent. An owner registers its descriptor once for its life, a guest for one wait
+// (guest_registrations.hpp); edge-triggered, in both directions.
 // There is one eventfd for wake, and one timerfd for the deadlines (timers.hpp). libevent's own timers and one-shot
 // events stay unused: they cost a system call per wait.
 //
@@ -191,7 +192,8 @@ bool event_loop::cancel(timer_event& timer) noexcept { return state_->deadlines.
 
 std::int64_t event_loop::next_deadline() const noexcept { return state_->deadlines.next_deadline(); }
 
-// A source that was not registered alone may get no edge for a readiness of before. So it begins as ready.
+// A source that was not alone at its registration may get no edge for an earlier readiness. So it begins as ready, and
+// the kernel is asked about the end of the stream. A guest asks it anyway.
 fd_source& event_loop::open(int fd, registrant by) {
   const std::string attempt = "ulexite: registering fd ";
   if (controlled()) [[unlikely]]
@@ -200,7 +202,8 @@ fd_source& event_loop::open(int fd, registrant by) {
     throw std::system_error(EBADF, std::system_category(), attempt + std::to_string(fd));  // libevent gives no error
   fd_source& source = state_->pool.take();
   if (!source.owner) source.owner = state_.get();  // once: a callback of its earlier registration may be reading it
-  source.status.open(fd, state_->turns.load(std::memory_order_relaxed));  // ordered as said above
+  const std::uint64_t turn = state_->turns.load(std::memory_order_relaxed);  // ordered as said above
+  source.status.open(fd, turn);
   event_assign(&source.registration, state_->base.get(), fd, state_->interest, state::on_edge, &source);
   state_->opened.fetch_add(1, std::memory_order_relaxed);  // counter
   source.is_guest = by == registrant::guest;
@@ -211,7 +214,7 @@ fd_source& event_loop::open(int fd, registrant by) {
   errno = 0;
   if (event_add(&source.registration, nullptr) == 0) {
     perturb();
-    if (!state_->guests.was_alone(guests)) source.status.fire(true, true, false, 0, nobody);
+    if (!state_->guests.was_alone(guests)) source.status.fire(true, true, by == registrant::owner, turn, nobody);
     return source;
   }
   const int error = errno ? errno : EINVAL;

@@ -47,8 +47,9 @@ class event_loop {
   // The earliest deadline armed, or INT64_MAX. A hint. Any thread.
   std::int64_t next_deadline() const noexcept;
 
-  // Registers `fd`, non-blocking: by its owner once for its life, by guests for a while. It may be armed although it was
-  // ready before: then the first wait ends. Throws std::system_error (EPERM: a file, always ready). Any thread.
+  // Registers `fd`, non-blocking: by its owner once for its life, by guests for a while. The source may begin as ready
+  // although `fd` is not: then the first arm of each direction returns false. Throws std::system_error (EPERM: a file,
+  // always ready). Any thread.
   fd_source& open(int fd, registrant by = registrant::owner);
   // Ends the registration. Claims both waiting events and appends the claimed ones to `woken`; later arms return false.
   // The source may be used again for another fd. Call it before the fd is closed. Any thread.

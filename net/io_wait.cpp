@@ -158,8 +158,10 @@ std::error_code wait_for_edges(std::vector<fd_watch>& watches, wait_mode mode, s
   return reason == wake_reason::cancelled ? stop_cause(self) : std::error_code();
 }
 
-// Asks the kernel before the registration, because ready descriptors need none, and files, which are always ready, cannot
-// have one. And after each edge, which may be stale. The first wait ends at once: a guest's source begins as ready.
+// Asks the kernel before the registration, because ready descriptors need none, and files, which are always ready,
+// cannot have one. A guest's source begins as ready. So the first wait ends at once, and the kernel is asked again. In
+// a deterministic run nothing happens between the first question and the registration. The kernel is also asked after
+// each edge, because that may be stale.
 std::error_code wait_registered(event_loop& loop, std::span<fd_interest> fds, poll_query& kernel,
                                 std::int64_t deadline) {
   std::vector<fd_watch> watches;

@@ -5,10 +5,10 @@
 // unchanged.
 //
 // A call watches a descriptor only while it runs. So the descriptor may be closed after the call, and its number used
-// again, without notice. It must not be closed during the call. A fiber is suspended, a plain thread blocks in poll(2).
-// Several waiters may wait for one descriptor; all are woken. A hang-up or an error of the descriptor counts as ready,
-// so the read or write that follows reports it. A descriptor that cannot be watched, such as a regular file, is always
-// ready.
+// again, without notice. It must not be closed during the call: then a socket that gets its number may never be woken.
+// A fiber is suspended, a plain thread blocks in poll(2). Several waiters may wait for one descriptor; all are woken.
+// A hang-up or an error of the descriptor counts as ready, so the read or write that follows reports it. A descriptor
+// that cannot be watched, such as a regular file, is always ready.
 //
 // Make the descriptor non-blocking. Otherwise the call that follows may block the worker, because another process may
 // read first.

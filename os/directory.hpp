@@ -18,10 +18,12 @@ class directory {
   directory(const std::filesystem::path& path, std::error_code& error);
 
   // Opens the file `below`, a relative path. Follows links that stay inside; an absolute link is followed only if it
-  // names something inside. A file outside is reported as not found. Does not wait for the other end of a pipe. Waits
-  // for the pool, with these exceptions together: the file is only to be read, the kernel has its path in memory, and
-  // it lies in the directory's own file system, which is one of this machine. Then the open is made on the worker, and
-  // if it lasts, another thread takes the worker over. Throws usage_error for a contradictory mode.
+  // names something inside. A file outside is reported as not found. Does not wait for the other end of a pipe. Throws
+  // usage_error for a contradictory mode.
+  //
+  // Waits for the pool, unless all of this holds: the file is only to be read, the kernel has its path in memory, and it
+  // lies in the directory's own file system, which is local. Then the open is made on the worker. If it lasts, another
+  // thread takes the worker over.
   [[nodiscard]] file open(const std::filesystem::path& below, open_mode mode = open_mode::read,
                           std::filesystem::perms permissions = default_permissions) const;
   [[nodiscard]] file open(const std::filesystem::path& below, open_mode mode, std::error_code& error) const {

@@ -14,8 +14,8 @@
 namespace ulexite::detail {
 namespace {
 
-// The minor numbers of the last file system without a disk's number in which opens seldom wait, and of the last in which
-// they may. A number can come to another file system. 0: there was none.
+// Minor numbers of file systems without a disk's number. Opens seldom wait in the local one, and may wait in the other.
+// Both are the last that was seen; 0: none was. A number can come to another file system.
 constinit std::atomic<unsigned> local_device{0}, other_device{0};
 
 int open_cached(const std::string& path, int flags) noexcept {
@@ -56,7 +56,7 @@ int open_at_once(const std::string& path, int flags) noexcept {
   return fd >= 0 || fd == -ENOENT ? fd : -EAGAIN;
 }
 
-// Another machine is asked once, and not for each of its files.
+// Another machine is not asked again for each of its files.
 void note_opened(int fd) noexcept {
   if (fd < 0) return;
   const struct statx status = status_of(fd);

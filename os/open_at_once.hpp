@@ -3,7 +3,8 @@
 // Opening files on a worker. Internal: not for users.
 //
 // An open that finds its path in memory seldom waits in a file system of this machine. So it is a brief call, which may
-// last. In a file system of another machine or process each open may wait for that, so it is for the pool.
+// last. In a file system of another machine or process each open may wait for that, so it is for the pool. It is
+// recognized by its device number. If it has the number of a disk, the brief call may last.
 
 #include <ulexite/base/standard.hpp>
 
@@ -11,8 +12,8 @@
 
 namespace ulexite::detail {
 
-// Opens an existing regular file on this worker, with the flags of open. Returns the descriptor or -ENOENT. -EAGAIN: the
-// open might wait, so it is for the pool.
+// Opens an existing regular file on this worker, with the flags of open. Returns the descriptor or -ENOENT. -EAGAIN:
+// the open might wait, so it is for the pool.
 int open_at_once(const std::string& path, int flags) noexcept;
 
 // The pool has opened `fd`: from now on open_at_once knows its file system. May wait.

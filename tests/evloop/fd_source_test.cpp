@@ -56,16 +56,33 @@ TEST(FdSource, ASecondOneBeginsAsReady) {
   second.prepare();
   ASSERT_TRUE(loop.arm(owner, direction::read, second));
   close(loop, guest);
+  EXPECT_EQ(pair.receive(), "x");
   pair.send();
   EXPECT_EQ(wait_for_events(loop), events{&second});
   close(loop, owner);
+}
+
+TEST(FdSource, ASecondOneLearnsOfTheEndOfTheStream) {
+  event_loop loop(1);
+  const auto pair = channel_pair::sockets();
+  fd_source& guest = loop.open(pair.ends[0], registrant::guest);
+  pair.send();
+  ASSERT_EQ(::shutdown(pair.ends[1], SHUT_WR), 0);
+  poll(loop);
+  fd_source& owner = loop.open(pair.ends[0]);
+  fd_probe reader;
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(loop.arm(owner, direction::read, reader));
+  close(loop, owner);
+  close(loop, guest);
 }
 
 TEST(FdSource, OneThatIsAloneDoesNotBeginAsReady) {
   event_loop loop(1);
   const auto pair = channel_pair::pipe();
   close(loop, loop.open(pair.ends[0], registrant::guest));
-  EXPECT_THROW(loop.open(-1, registrant::guest), std::system_error);
+  const int refused = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  EXPECT_THROW(loop.open(refused, registrant::guest), std::system_error);
+  ::close(refused);
   fd_source& owner = loop.open(pair.ends[0]);
   fd_probe reader;
   EXPECT_TRUE(loop.arm(owner, direction::read, reader));

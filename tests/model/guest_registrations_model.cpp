@@ -93,10 +93,14 @@ int event_del(event* removed) {
   if (!all[0] && !all[1]) the_kernel->edge = false;
   return 0;
 }
+// Fetches edges without the lock that it has for their delivery.
 int event_base_loop(event_base*, int) {
+  {
+    const std::unique_lock lock(the_kernel->lock);
+    if (!the_kernel->edge) return 0;
+    the_kernel->edge = false;
+  }
   const std::unique_lock lock(the_kernel->lock);
-  if (!the_kernel->edge) return 0;
-  the_kernel->edge = false;
   for (event* each : the_kernel->registered)
     if (each) the_kernel->callback(descriptor, EV_READ, each->ev_evcallback.evcb_arg);
   return 0;
