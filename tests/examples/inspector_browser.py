@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
 
@@ -73,7 +74,7 @@ def the_page_shows_fibers_that_come_and_go():
         wait.until(lambda _: "waits to read descriptor" in text("groups"))
         wait.until(lambda _: any(row.split()[:1] == ["20"] for row in rows()))
         assert text("state") == "live"
-        assert "sleeps" in text("workers") or "runs" in text("workers"), text("workers")
+        wait.until(lambda _: "sleeps" in text("workers") or "runs" in text("workers"))
         assert "No fiber waits for another" in text("graph")
         driver.find_element(By.ID, "search").send_keys("serve.cpp")
         wait.until(lambda _: len(rows()) <= 2)
@@ -98,7 +99,10 @@ def what_programs_ask_for():
         server = Inspected("http_server", folder)
         dump = json.load(server.get("dump.json"))
         assert dump["fibers_live"] >= 1 and any("main" == group.get("name") for group in dump["groups"]), dump
-        assert b"\"main\": waits" in server.get("dump.txt").read()
+        end = time.monotonic() + BOUND
+        while b"\"main\": waits" not in (text := server.get("dump.txt").read()):  # soon after it says that it listens
+            assert time.monotonic() < end, text
+            time.sleep(0.01)
         assert b"ulexite_fibers_waiting{kind=\"read\"}" in server.get("metrics").read()
         trace = json.load(server.get("trace?ms=50"))
         assert any(event.get("name") == "thread_name" for event in trace["traceEvents"]), trace

@@ -211,8 +211,8 @@ talk pipeline_larger_than_buffers
 talk atomic_mset
 talk quit_ends
 talk protocol_errors
+stop TERM 0 # and then all of the log is written
 expect_text "log" err 'event=protocol_error peer=127.0.0.1:'
-stop TERM 0
 grep -q '^served [1-9][0-9]* connections, [1-9][0-9]* commands$' out || fail "no count: $(cat out)"
 
 # ---- limits ----

@@ -62,7 +62,8 @@ def errors():
     expect_error("(print 1)\n(print (+ 1 2)", '.scm" 2')
     expect_error("(error \"because of\" 1 \"x\" 'y)", 'lisp: because of: 1 "x" y')
     expect_error("(raise 'something)", "lisp: something")
-    out, err, code = run("(define a (spawn (lambda () (sleep 0.01) (join b)))) (define b (spawn (lambda () (join a)))) (join a)")
+    out, err, code = run("(define gate (channel 1)) (define a (spawn (lambda () (receive gate) (join b))))"
+                         "(define b (spawn (lambda () (join a)))) (send gate 1) (join a)")
     assert code == 1 and "fibers wait for each other in a circle" in err, (out, err, code)
     expect_error("(load \"/no/such/file\")", "No such file")
     out, err, code = run(pathlib.Path("/no/such/script.scm"))

@@ -241,10 +241,10 @@ for threads in 1 4; do
   done <steps 2>/dev/null
   rm steps
   wait $driver || fail "redis killed, $threads threads"
+  in_redis flushall
+  stop_server TERM # and then all of the log is written
   expect_text "redis killed" err "cannot connect"
   expect_text "redis restarted" err "connected again"
-  in_redis flushall
-  stop_server TERM
 done
 
 # Whatever is asked for meanwhile, the answer says what is wrong.
@@ -287,7 +287,7 @@ for threads in 1 4; do
 done
 
 # ---- SIGTERM: the request under way is answered, and no other comes in ----
-start --redis 127.0.0.1:"$redis_port" --timeout 60000 --verbose
+start --redis 127.0.0.1:"$redis_port" --timeout 60000 --drain 60 --verbose
 kill -STOP $redis
 # A client with nothing to ask: its connection ends when the sessions have been told.
 rm -f connected

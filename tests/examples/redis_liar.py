@@ -35,7 +35,7 @@ def arrays_of_too_many_elements():
         with socket.create_server(("127.0.0.1", 0)) as listener:
             threading.Thread(target=lie, args=(listener, announced), daemon=True).start()
             redis = f"127.0.0.1:{listener.getsockname()[1]}"
-            server = Server(programs / "redis_counter", "--port", "0", "--redis", redis, "--timeout", "500")
+            server = Server(programs / "redis_counter", "--port", "0", "--redis", redis, "--timeout", "30000")
             before = most_memory(server.process)
             client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=BOUND)
             client.request("GET", "/counters/a")

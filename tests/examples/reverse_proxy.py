@@ -206,7 +206,7 @@ def main():
     backends = [Backend("one"), Backend("two")]
     targets = [argument for each in backends for argument in ("--to", f"127.0.0.1:{each.server_port}")]
     control = str(scratch / "control")
-    start("--listen", "127.0.0.1:0", "--control", control, *targets)
+    start("--listen", "127.0.0.1:0", "--control", control, "--drain", "60", *targets)
     port = int(await_said(0, "listening on").split("listening on ")[1].split()[0].rsplit(":", 1)[1])
 
     status, text, answer = get(port, "/path?query", "POST", "hello")
@@ -229,7 +229,10 @@ def main():
 
     for index in (1, 2, 3):
         let_them_ask(20)
-        start("--listen", f"127.0.0.1:{port}", "--control", control, *targets)
+        while not os.path.exists(control):
+            assert started[index - 1][0].poll() is None, said(index - 1)
+            time.sleep(0.01)
+        start("--listen", f"127.0.0.1:{port}", "--control", control, "--drain", "60", *targets)
         await_said(index, "took over")
         assert started[index - 1][0].wait(60) == 0, said(index - 1)
         assert "handed over" in said(index - 1), said(index - 1)

@@ -1,4 +1,5 @@
-// waiting N [unrecorded]: N fibers that wait, and one that runs, for a debugger to look at. Says "ready" once they do.
+// waiting N [unrecorded]: N fibers that wait, and one that runs, for a debugger to look at. Says "ready" once they do,
+// and the main fiber waits too.
 
 #include <ulexite.hpp>
 
@@ -6,6 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <sstream>
+#include <string>
+#include <thread>
 
 int main(int argc, char** argv) {
   using namespace ulexite;
@@ -34,8 +38,12 @@ int main(int argc, char** argv) {
       const std::lock_guard lock(guard);
     });
     while (begun < readers + 4) this_fiber::yield();
-    std::puts("ready");
-    std::fflush(stdout);
+    std::thread([&rt] {
+      for (std::ostringstream text; text.str().find("\"main\": waits") == std::string::npos; rt.dump(text)) {
+      }
+      std::puts("ready");
+      std::fflush(stdout);
+    }).detach();
     event never;
     never.wait();
   });

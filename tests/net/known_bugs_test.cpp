@@ -198,7 +198,7 @@ TEST_P(KnownBugs, AShutdownInTheMidstOfTenThousandWaits) {
   runtime& ending = make(GetParam());
   const auto of = std::make_shared<objects>();
   of->busy.add();
-  constexpr int fibers = 10'000;
+  const int fibers = test::fibers(10'000);
   for (int i = 0; i < fibers; ++i)
     ending
         .spawn([&, of, i] {

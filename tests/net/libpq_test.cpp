@@ -46,7 +46,7 @@ class database {
     EXPECT_NE(::mkdtemp(folder_.data()), nullptr);
     if (::getuid() == 0) EXPECT_EQ(shell("chown postgres " + folder_), 0);
     EXPECT_EQ(shell(command("initdb") + " -U tester -A trust -N >/dev/null"), 0);
-    EXPECT_EQ(shell(command("pg_ctl") + " start -s -w -t 50 -l " + folder_ + "/log -o \"-k " + folder_ +
+    EXPECT_EQ(shell(command("pg_ctl") + " start -s -w -t 200 -l " + folder_ + "/log -o \"-k " + folder_ +
                     " -h '' -F -c shared_buffers=1MB -c max_connections=60\""),
               0);
   }
@@ -158,7 +158,7 @@ void give_up(const std::string& where) {
 
 // One test, because the server starts slowly.
 TEST(Libpq, RunsInFibers) {
-  const watchdog bounded("libpq", nullptr, 100);
+  const watchdog bounded("libpq", nullptr, 300);
   const std::unique_ptr<database> server = database::start();
   if (!server) GTEST_SKIP() << "postgresql is not installed";
   for (const std::size_t threads : {1, 2, 4}) {

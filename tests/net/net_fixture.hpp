@@ -28,7 +28,7 @@ namespace ulexite::test {
 using namespace std::chrono_literals;
 
 // The one bound of every wait: much longer than anything here takes, on a slow machine under a sanitizer too.
-inline constexpr auto bound = 30s;
+inline constexpr auto bound = 60s;
 
 class NetTest : public testing::TestWithParam<std::size_t> {
  protected:

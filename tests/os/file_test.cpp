@@ -221,6 +221,9 @@ TEST_P(File, ACancelledCallIsNotMade) {
       return error;
     });
     auto opener = spawn([&] { file(scratch_ / "b", write | create); });
+    wait_until([&] {
+      return current_runtime().metrics().blocking_queued == 3 || writer.done() || quiet.done() || opener.done();
+    });
     auto closer = spawn([&] { both.close(); });
     writer.request_stop();
     quiet.request_stop();

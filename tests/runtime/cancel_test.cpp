@@ -26,7 +26,7 @@ class Cancel : public WorkersTest {
         operation();
       });
       wait_until([&] { return ready.load(); });
-      this_fiber::yield();
+      wait_until_others_wait();
       EXPECT_TRUE(handle.request_stop());
       EXPECT_FALSE(handle.request_stop());
       EXPECT_THROW(handle.get(), operation_cancelled);

@@ -1,6 +1,7 @@
 // Fibers that were deep in calls once and then wait give that memory back, and nothing else.
 
 #include "support/runtime_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/spawn.hpp>
@@ -73,6 +74,7 @@ TEST_P(IdleStacks, GiveBackWhatTheirFibersNoLongerUse) {
       trimmed = rt.metrics().stack_bytes_trimmed;
       return trimmed >= before + fibers * (deep - most_kept);
     });
+    wait_until_all_wait(rt);  // the workers have a new time then, by which the next wait differs from this one
     each.set();
   }
   done.wait();
@@ -115,6 +117,7 @@ TEST_P(IdleStacks, StayAsTheyAreWithoutTheOption) {
     return touched_by_this_fiber();
   };
   auto keeps = off.spawn(fiber);
+  wait_until_all_wait(off);
   auto gives = on.spawn(fiber);
   wait_until([&] { return on.metrics().stack_bytes_trimmed > 0; });
   go.set();

@@ -258,7 +258,7 @@ TEST_F(Resize, NothingIsLost) {
 
 TEST_F(Resize, ChangesTheWidth) {
   runtime& rt = make(runtime_options{.threads = 1, .max_threads = 4});
-  const auto width = [&] {  // how many fibers run at the same time
+  const auto width = [&](int wanted) {  // how many fibers run at the same time; they stay until there are so many
     std::atomic<int> inside{0}, most{0};
     rt.run([&] {
       std::vector<join_handle<>> all;
@@ -269,18 +269,19 @@ TEST_F(Resize, ChangesTheWidth) {
           while (seen < now && !most.compare_exchange_weak(seen, now)) {
           }
           std::this_thread::sleep_for(20ms);
+          hog_until([&] { return most >= wanted; }, 20s);
           --inside;
         }));
       for (auto& each : all) each.get();
     });
     return most.load();
   };
-  EXPECT_EQ(width(), 1);
+  EXPECT_EQ(width(1), 1);
   rt.resize(4);
-  EXPECT_GT(width(), 1);
+  EXPECT_GT(width(2), 1);
   rt.resize(1);
   wait_until([&] { return rt.metrics().workers == 1; });
-  EXPECT_EQ(width(), 1);
+  EXPECT_EQ(width(1), 1);
 }
 
 TEST_F(Resize, SleepersLeaveToo) {

@@ -153,6 +153,7 @@ TEST_P(Trace, CutsANameBetweenTwoCharacters) {
     spawn({.name = long_name}, [] {}).join();
     spawn({.name = std::string(40, '\xaa')}, [] {}).join();
   });
+  end(rt, shutdown_mode::drain);  // so that the ends of both are noted
   rt.stop_trace();
   const std::string text = trace_of(rt);
   EXPECT_EQ(count(text, '"' + long_name.substr(0, 34) + R"( #\d+")"), 1U) << text;

@@ -92,6 +92,7 @@ void round(program& test) {
       askers.spawn([&all](detail::random own) { all.ask(own); }, detail::random(random.below(1u << 30)));
     auto looker = spawn([&] { all.look(rt, true); });
     this_fiber::sleep_for(300ms);
+    while (all.dumps == 0) this_fiber::sleep_for(1ms);
     all.over = true;
     askers.wait();
     all.values.close();

@@ -200,15 +200,18 @@ TEST_P(ConditionVariableAny, AnUnlockThatThrowsLeavesNoWaiterBehind) {
     condition_variable_any condition;
     timed_mutex guard;
     bool go = false;
+    std::atomic<bool> there{false};
     auto waiter = spawn([&] {
       refusing lock;
       for (int i = 0; i < 3; ++i) EXPECT_THROW(condition.wait(lock), int);
       EXPECT_THROW(condition.wait_for(lock, 1h), int);
       this_fiber::sleep_for(1us);  // a wait as usual
       std::unique_lock mine(guard);
+      there = true;
       EXPECT_THROW(condition.wait_for(lock, 0s), int);
       condition.wait(mine, [&] { return go; });
     });
+    wait_until([&] { return there.load(); });
     wait_until_others_wait();
     {
       const std::lock_guard lock(guard);
