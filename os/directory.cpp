@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,12 +20,7 @@ using detail::until_not_interrupted;
 // The kernel ensures that no step leads outside. It refuses absolute links, and gives up when directories are moved at
 // that moment. Before Linux 5.6, and in some sandboxes, there is no such call.
 int open_beneath(int root, const std::string& below, int flags, unsigned permissions, unsigned resolve) noexcept {
-  open_how how{};
-  how.flags = static_cast<unsigned>(flags);
-  how.mode = (flags & O_CREAT) != 0 ? permissions : 0;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve;
-  return static_cast<int>(
-      until_not_interrupted([&] { return ::syscall(SYS_openat2, root, below.c_str(), &how, sizeof how); }));
+  return detail::open_resolved(root, below, flags, permissions, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve);
 }
 
 int open_step(int from, const fs::path& name, int flags, unsigned permissions) noexcept {

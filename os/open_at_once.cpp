@@ -19,11 +19,7 @@ namespace {
 constinit std::atomic<unsigned> local_device{0}, other_device{0};
 
 int open_cached(const std::string& path, int flags) noexcept {
-  open_how how{};
-  how.flags = static_cast<unsigned>(flags);
-  how.resolve = RESOLVE_CACHED;
-  return static_cast<int>(
-      until_not_interrupted([&] { return ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how); }));
+  return open_resolved(AT_FDCWD, path, flags, 0, RESOLVE_CACHED);
 }
 
 bool is_local_file(int fd) noexcept {
@@ -33,6 +29,15 @@ bool is_local_file(int fd) noexcept {
 }
 
 }  // namespace
+
+int open_resolved(int from, const std::string& path, int flags, unsigned permissions, std::uint64_t resolve) noexcept {
+  open_how how{};
+  how.flags = static_cast<unsigned>(flags);
+  how.mode = (flags & O_CREAT) != 0 ? permissions : 0;
+  how.resolve = resolve;
+  return static_cast<int>(
+      until_not_interrupted([&] { return ::syscall(SYS_openat2, from, path.c_str(), &how, sizeof how); }));
+}
 
 // It looks first, because the open of a pipe or a device has effects, and a remote file system may wait. A file that
 // replaces it after the look must not wait either. So O_NONBLOCK is set, which regular files ignore. A look that does

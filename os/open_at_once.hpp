@@ -8,9 +8,13 @@
 
 #include <ulexite/base/standard.hpp>
 
+#include <cstdint>
 #include <string>
 
 namespace ulexite::detail {
+
+// openat2, which says how `path` is resolved below `from`. Returns the descriptor or -errno.
+int open_resolved(int from, const std::string& path, int flags, unsigned permissions, std::uint64_t resolve) noexcept;
 
 // Opens an existing regular file on this worker, with the flags of open. Returns the descriptor or -ENOENT. -EAGAIN:
 // the open might wait, so it is for the pool.

@@ -154,15 +154,19 @@ def check_continue(port):
     assert b"GET /early" in raw(port, b"GET /early HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 
 
+def await_control(index, control):
+    while not os.path.exists(control):
+        assert started[index][0].poll() is None, said(index)
+        time.sleep(0.01)
+
+
 def check_stale_control(control, targets):
     """A process that was killed leaves the path of its control socket."""
     for _ in range(2):
         index = len(started)
         start("--listen", "127.0.0.1:0", "--control", control, *targets)
         await_said(index, "listening on")
-        while not os.path.exists(control):
-            assert started[index][0].poll() is None, said(index)
-            time.sleep(0.01)
+        await_control(index, control)
         started[index][0].kill()
         started[index][0].wait()
     index = len(started)
@@ -229,9 +233,7 @@ def main():
 
     for index in (1, 2, 3):
         let_them_ask(20)
-        while not os.path.exists(control):
-            assert started[index - 1][0].poll() is None, said(index - 1)
-            time.sleep(0.01)
+        await_control(index - 1, control)
         start("--listen", f"127.0.0.1:{port}", "--control", control, "--drain", "60", *targets)
         await_said(index, "took over")
         assert started[index - 1][0].wait(60) == 0, said(index - 1)

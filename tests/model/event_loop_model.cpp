@@ -12,12 +12,6 @@
 //   evloop/event_loop.cpp: state_->turn(EVLOOP_NONBLOCK, ready);\n}\n\nvoid event_loop::wait => state_->wake_pending.exchange(false, std::memory_order_acq_rel);\n  state_->turn(EVLOOP_NONBLOCK, ready);\n}\n\nvoid event_loop::wait
 // MUTANT: not_written     a wake relies on the flag
 //   evloop/event_loop.cpp: const std::uint64_t one = 1; => return;\n  const std::uint64_t one = 1;
-//
-// EDIT: the kernel
-//   evloop/event_loop.cpp: ::write( => model::write_eventfd(
-//   evloop/event_loop.cpp: wakefd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), => wakefd(1'000'000,
-//   evloop/timers.cpp: timerfd_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), => timerfd_(1'000'001,
-//   evloop/owned_fd.hpp: ::close(fd_); =>
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -55,18 +49,9 @@ inline ssize_t write_eventfd(int, const void*, std::size_t size) {
 }  // namespace model
 
 #include "relacy_agents.hpp"
-
-#include <ulexite/evloop/event_loop.cpp>
-#include <ulexite/evloop/timers.cpp>
+#include "relacy_loop.hpp"
 
 // libevent, which knows of one descriptor.
-event_config* event_config_new() { return reinterpret_cast<event_config*>(&the_kernel); }
-void event_config_free(event_config*) {}
-int event_config_require_features(event_config*, int) { return 0; }
-int event_config_set_flag(event_config*, int) { return 0; }
-event_base* event_base_new_with_config(const event_config*) { return reinterpret_cast<event_base*>(&the_kernel); }
-void event_base_free(event_base*) {}
-int event_base_get_features(const event_base*) { return 0; }
 int event_assign(event*, event_base*, evutil_socket_t, short, event_callback_fn, void*) { return 0; }
 int event_add(event*, const timeval*) { return 0; }
 int event_del(event*) { return 0; }
@@ -76,10 +61,6 @@ int event_base_loop(event_base*, int flags) {
   the_kernel->edge = false;
   return 0;
 }
-void ulexite::detail::set_up_libevent() {}
-ulexite::detail::quiet_scope::quiet_scope(bool) noexcept {}
-ulexite::detail::quiet_scope::~quiet_scope() {}
-void ulexite::detail::warn(const char*, ...) noexcept {}
 
 // Thread 0 turns the loop until it has seen what the others post; now and then it polls before it waits.
 struct no_wake_is_lost : rl::test_suite<no_wake_is_lost, 3> {

@@ -16,12 +16,6 @@
 // MUTANT: ends_early        a guest ends before the removal
 //   evloop/event_loop.cpp: source.status.close(woken);\n => source.status.close(woken);\n  if (source.is_guest) state_->guests.end();\n
 //   evloop/event_loop.cpp: event_del(&source.registration);\n  }\n  if (source.is_guest) state_->guests.end(); => event_del(&source.registration);\n  }
-//
-// EDIT: the kernel
-//   evloop/event_loop.cpp: ::write( => model::write_eventfd(
-//   evloop/event_loop.cpp: wakefd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), => wakefd(1'000'000,
-//   evloop/timers.cpp: timerfd_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), => timerfd_(1'000'001,
-//   evloop/owned_fd.hpp: ::close(fd_); =>
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -57,19 +51,10 @@ inline ssize_t write_eventfd(int, const void*, std::size_t size) { return static
 }  // namespace model
 
 #include "relacy_agents.hpp"
-
-#include <ulexite/evloop/event_loop.cpp>
-#include <ulexite/evloop/timers.cpp>
+#include "relacy_loop.hpp"
 
 constexpr int descriptor = 7;  // the loop's own have large numbers
 
-event_config* event_config_new() { return reinterpret_cast<event_config*>(&the_kernel); }
-void event_config_free(event_config*) {}
-int event_config_require_features(event_config*, int) { return 0; }
-int event_config_set_flag(event_config*, int) { return 0; }
-event_base* event_base_new_with_config(const event_config*) { return reinterpret_cast<event_base*>(&the_kernel); }
-void event_base_free(event_base*) {}
-int event_base_get_features(const event_base*) { return 0; }
 int event_assign(event* made, event_base*, evutil_socket_t fd, short, event_callback_fn callback, void* source) {
   made->ev_fd = fd;
   made->ev_evcallback.evcb_arg = source;
@@ -105,10 +90,6 @@ int event_base_loop(event_base*, int) {
     if (each) the_kernel->callback(descriptor, EV_READ, each->ev_evcallback.evcb_arg);
   return 0;
 }
-void ulexite::detail::set_up_libevent() {}
-ulexite::detail::quiet_scope::quiet_scope(bool) noexcept {}
-ulexite::detail::quiet_scope::~quiet_scope() {}
-void ulexite::detail::warn(const char*, ...) noexcept {}
 
 // Thread 0 turns the loop, 1 is the guest, 2 the owner; 3 makes the descriptor ready.
 struct the_owner_learns_of_readiness : rl::test_suite<the_owner_learns_of_readiness, 4> {
