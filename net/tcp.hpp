@@ -183,8 +183,9 @@ class tcp_listener {
   ~tcp_listener() { close(); }
 
   // Takes over the descriptor of a listening stream socket, and makes it non-blocking. The descriptor may be from
-  // systemd (socket activation) or from an earlier process. The path of a Unix socket stays at the close. Throws
-  // std::system_error, with invalid_argument if it does not listen, and then leaves the descriptor open.
+  // systemd (socket activation) or from an earlier process. Such a process may keep the socket. So the close leaves it
+  // listening there, with its backlog and the path of a Unix socket. Throws std::system_error, with invalid_argument if
+  // it does not listen, and then leaves the descriptor open.
   [[nodiscard]] static tcp_listener adopt(int fd);
 
   // Makes a tcp_listener, as the constructor does.
@@ -251,8 +252,9 @@ class tcp_listener {
   [[nodiscard]] std::stop_token closing_token() const noexcept { return closing_.get_token(); }
 
   // Ends listening: a waiting accept fails with bad_file_descriptor, and may then destroy the listener. Connections
-  // that were not accepted yet are reset, unless `serve` accepts them. A second close does nothing. Any thread. Not a
-  // cancellation point.
+  // that were not accepted yet are reset, unless `serve` accepts them. An adopted socket ends in other processes only
+  // if a plain thread, or a fiber of another runtime, waits in accept: nothing else would wake it. A second close does
+  // nothing. Any thread. Not a cancellation point.
   void close() noexcept;
   // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept;
@@ -277,6 +279,7 @@ class tcp_listener {
   detail::socket_handle socket_;
   endpoint local_;
   std::stop_source closing_{std::nostopstate};
+  bool adopted_ = false;
 };
 
 }  // namespace ulexite::net

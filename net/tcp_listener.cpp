@@ -107,6 +107,7 @@ tcp_listener tcp_listener::adopt(int fd) {
   made.closing_ = std::stop_source();
   detail::make_non_blocking(fd);
   made.socket_ = detail::socket_handle(fd);
+  made.adopted_ = true;
   return made;
 }
 
@@ -118,6 +119,7 @@ tcp_listener& tcp_listener::operator=(tcp_listener&& other) noexcept {
   socket_ = std::move(other.socket_);
   local_ = other.local_;
   closing_ = std::move(other.closing_);
+  adopted_ = other.adopted_;
   return *this;
 }
 
@@ -172,12 +174,13 @@ tcp_stream tcp_listener::accept(endpoint& peer) {
 }
 
 // A waiter in accept or serve may destroy the listener as soon as its call returns. When close returns, no client can
-// connect, though the waiter may still have the descriptor. The callbacks run first, because a server takes its backlog
-// in one of them.
+// connect, though the waiter may still have the descriptor. But an adopted socket is left to the processes that share
+// it: systemd regards the service as failed if it is shut down. The callbacks run first, because a server takes its
+// backlog in one of them.
 void tcp_listener::close() noexcept {
   if (!socket_.get()) return;
   if (!closing_.stop_requested()) detail::run_stop_callbacks(closing_);
-  socket_.get()->close(true);
+  socket_.get()->close(!adopted_);
 }
 
 int tcp_listener::release() {

@@ -121,6 +121,28 @@ TEST_P(ListenerReleaseTest, TheLastOwnerOfAPathDoesNotRemoveIt) {
   });
 }
 
+// As systemd does: its socket must go on for the next process.
+TEST_P(ListenerReleaseTest, AnAdoptedSocketGoesOnInOtherProcesses) {
+  in_runtime([] {
+    tcp_listener first(loopback());
+    const auto at = first.local_endpoint();
+    const int of_other = ::fcntl(first.native_handle(), F_DUPFD_CLOEXEC, 0);
+    auto listener = tcp_listener::adopt(first.release());
+    tcp_listener moved;
+    moved = std::move(listener);
+    task_group connections;
+    auto serving = spawn([&] { moved.serve(connections, [](tcp_stream& stream) { answer(stream, "first"); }); });
+    EXPECT_EQ(ask(at), "first");
+    moved.close();
+    serving.join();
+    auto next = tcp_listener::adopt(of_other);
+    auto asking = spawn([&] { EXPECT_EQ(ask(at), "next"); });
+    auto accepted = next.accept();
+    answer(accepted, "next");
+    asking.get();
+  });
+}
+
 TEST(ListenerRelease, ARefusedDescriptorStaysOpen) {
   const int plain = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int datagrams = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
