@@ -68,6 +68,7 @@ class curl_multi {
   // Gives a transfer up, in any state.
   void remove(CURL* easy) noexcept {
     if (added_.erase(easy) != 0) curl_multi_remove_handle(multi_, easy);
+    std::erase_if(ended_, [easy](const result& each) { return each.easy == easy; });
   }
 
   // Waits until a transfer has ended, removes and returns it; nullopt when there is none. A cancellation point: throws

@@ -80,6 +80,7 @@ class inspector {
 
   static constexpr std::size_t most_header = 8 * 1024;
   static constexpr std::chrono::milliseconds longest_trace{10'000};
+  static constexpr std::chrono::seconds longest_pause{30};  // of a client that asks or reads
 
   // "127.evil.example" begins as an address, but is a name.
   static bool is_loopback(const std::string& address) {
@@ -104,12 +105,12 @@ class inspector {
 
   void talk(net::tcp_stream& client) const {
     namespace http = boost::beast::http;
-    client.reads_expire_after(std::chrono::seconds(30));
     asio_stream stream(client);
     boost::beast::flat_buffer buffer(most_header);
     for (bool more = true; more;) {
       request asked;
       boost::system::error_code error;
+      client.expires_after(longest_pause);
       http::read(stream, buffer, asked, error);
       if (error) return;  // the client has closed the connection, or does not speak HTTP
       response answer = answer_to(asked);
@@ -118,6 +119,7 @@ class inspector {
       answer.set(http::field::cache_control, "no-store");
       answer.keep_alive(asked.keep_alive());
       answer.prepare_payload();
+      client.expires_after(longest_pause);
       http::write(stream, answer, error);
       more = !error && answer.keep_alive();
     }

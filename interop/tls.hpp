@@ -22,6 +22,7 @@
 #include <ulexite/runtime/on_thread_stack.hpp>
 #include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/semaphore.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -62,8 +63,8 @@ class tls_session {
 
   // Adds ciphertext that has arrived. Throws std::bad_alloc.
   void feed(const char* data, std::size_t size) { in_.append(data, size); }
-  // Whether there is ciphertext to send.
-  [[nodiscard]] bool has_output() const noexcept { return !out_.empty(); }
+  // The bytes of ciphertext to send.
+  [[nodiscard]] std::size_t output_size() const noexcept { return out_.size(); }
   // Moves the ciphertext to send into `into`, which is empty. False if there is none.
   [[nodiscard]] bool take_output(std::string& into) noexcept {
     into.swap(out_);
@@ -170,8 +171,8 @@ class tls_stream {
   void handshake(std::error_code& error) {
     error.clear();
     if (done_.load(std::memory_order_acquire)) return;  // pairs with the store below
-    const std::lock_guard turn(handshake_);
-    while (!done_.load(std::memory_order_relaxed)) {  // written with handshake_ held
+    const auto turn = detail::acquire(handshake_, error);
+    while (!error && !done_.load(std::memory_order_relaxed)) {  // written with handshake_ held
       bool more;
       {
         const std::lock_guard lock(state_);
@@ -305,7 +306,7 @@ class tls_stream {
   [[nodiscard]] Stream& next_layer() const noexcept { return under_; }
 
  private:
-  static constexpr std::size_t small_read = 512, large_read = 32'768;
+  static constexpr std::size_t small_read = 512, large_read = 32'768, most_answers = 65'536;
 
   // Reads ciphertext; false at the end of the stream below. An idle connection waits with a small buffer.
   bool receive(std::error_code& error) {
@@ -331,16 +332,17 @@ class tls_stream {
 
   // Sends the ciphertext that is there. One at a time, so that it stays in order.
   void flush(std::error_code& error) {
-    const std::lock_guard turn(sending_);
-    send_all(error);
+    const auto turn = detail::acquire(sending_, error);
+    if (!error) send_all(error);
   }
   // For a reader, which must not wait for a writer that waits for the peer. The writer then sends the reader's
-  // ciphertext.
+  // ciphertext. But a peer that asks for many answers, and reads none, is waited for.
   void flush_unless_busy(std::error_code& error) {
-    while (has_output() && sending_.try_lock()) {
-      const std::lock_guard turn(sending_, std::adopt_lock);
+    for (std::size_t size; (size = output_size()) > 0 && !error;) {
+      if (size > most_answers) return flush(error);
+      const semaphore_permit turn(sending_, std::try_to_lock);
+      if (!turn) return;
       send_all(error);
-      if (error) return;
     }
   }
   // Called with sending_ held. Ciphertext that an error leaves is sent first by the next call.
@@ -360,9 +362,9 @@ class tls_stream {
       return;
     }
   }
-  [[nodiscard]] bool has_output() {
+  [[nodiscard]] std::size_t output_size() {
     const std::lock_guard lock(state_);
-    return left_over_ || session_->has_output();
+    return session_->output_size() + (left_over_ ? 1 : 0);
   }
 
   // The stream below has ended before TLS did. Only reads fail, because written data may still arrive.
@@ -387,9 +389,9 @@ class tls_stream {
   Stream& under_;
   mutex state_;  // guards the content of session_, and left_over_
   std::unique_ptr<detail::tls_session> session_;
-  mutex handshake_;                // held during the handshake
+  binary_semaphore handshake_{1};  // held during the handshake
   std::atomic<bool> done_{false};  // State: the handshake is over; set once, with handshake_ held
-  mutex sending_;                  // held by the sender; guards chunk_
+  binary_semaphore sending_{1};    // held by the sender; guards chunk_
   std::string chunk_;
   bool left_over_ = false;          // chunk_ has bytes that no sender will send
   std::size_t reads_ = small_read;  // the reader's

@@ -151,8 +151,8 @@ std::size_t output_stream::write_in_turn(const char* data, std::size_t size, std
 std::size_t output_stream::write_some(const void* data, std::size_t size, std::error_code& error) {
   error.clear();
   if (size == 0) return 0;
-  const std::lock_guard turn(turn_);
-  return write_in_turn(static_cast<const char*>(data), size, error);
+  const auto turn = detail::acquire(turn_, error);
+  return error ? 0 : write_in_turn(static_cast<const char*>(data), size, error);
 }
 
 std::size_t output_stream::write_some(const void* data, std::size_t size) {
@@ -163,8 +163,7 @@ std::size_t output_stream::write_some(const void* data, std::size_t size) {
 }
 
 std::size_t output_stream::write(std::string_view text, std::error_code& error) {
-  error.clear();
-  const std::lock_guard turn(turn_);
+  const auto turn = detail::acquire(turn_, error);
   std::size_t done = 0;
   while (!error && done < text.size()) done += write_in_turn(text.data() + done, text.size() - done, error);
   return done;

@@ -22,7 +22,7 @@ void semaphore_core::refuse(std::ptrdiff_t permits, std::ptrdiff_t max) {
 }
 
 bool semaphore_core::take(std::ptrdiff_t n) noexcept {
-  if (permits_ < n || !queue_.nobody_waits()) return false;
+  if (n > 0 && (permits_ < n || !queue_.nobody_waits())) return false;
   permits_ -= n;
   return true;
 }

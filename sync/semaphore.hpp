@@ -6,12 +6,14 @@
 //
 // Checked by tests/model/semaphore_model.cpp.
 
+#include <ulexite/base/error.hpp>
 #include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 namespace ulexite {
@@ -74,8 +76,8 @@ class counting_semaphore {
   // be more than Max.
   void release(std::ptrdiff_t n = 1) { core_.release(n, Max); }
 
-  // Takes `n` permits together. Waits until there are `n` permits and no older waiter. A cancellation point: throws
-  // operation_cancelled. Throws usage_error if `n` is negative or more than Max.
+  // Takes `n` permits together. Waits until there are `n` permits and no older waiter; not for 0. A cancellation point:
+  // throws operation_cancelled. Throws usage_error if `n` is negative or more than Max.
   void acquire(std::ptrdiff_t n = 1) { core_.acquire(n, Max, detail::no_deadline); }
   // Takes a permit, or `n` permits together, if there are enough and no waiter. Never waits; not a cancellation point.
   // Throws usage_error as acquire does.
@@ -150,5 +152,18 @@ class semaphore_permit {
   counting_semaphore<Max>* of_ = nullptr;
   std::ptrdiff_t count_ = 0;
 };
+
+namespace detail {
+
+// As semaphore_permit(from), for functions with an error code. Owns nothing after an error.
+inline semaphore_permit<1> acquire(binary_semaphore& from, std::error_code& error) try {
+  error.clear();
+  return semaphore_permit<1>(from);
+} catch (const operation_cancelled& cause) {
+  error = cause.code();
+  return {};
+}
+
+}  // namespace detail
 
 }  // namespace ulexite

@@ -171,6 +171,30 @@ TEST_P(Libcurl, AStopEndsATransferThatWaits) {
 }
 
 // If a transfer ends while perform() waits for another one, next() returns it later. A connection is used again.
+TEST_P(Libcurl, ForgetsATransferThatIsRemoved) {
+  in_runtime([] {
+    curl_multi multi;
+    const auto make = [] {
+      CURL* const easy = curl_easy_init();
+      curl_easy_setopt(easy, CURLOPT_PROXY, "");
+      curl_easy_setopt(easy, CURLOPT_URL, "http://127.0.0.1:1/");  // refused
+      return easy;
+    };
+    CURL* const first = make();
+    CURL* const second = make();
+    multi.add(first);
+    // It has ended when it is removed, but next() has not returned it.
+    while (multi.perform(second) == CURLE_OK) {
+    }
+    while (multi.perform(second) == CURLE_OK) {
+    }
+    multi.remove(first);
+    curl_easy_cleanup(first);
+    EXPECT_FALSE(multi.next());
+    curl_easy_cleanup(second);
+  });
+}
+
 TEST_P(Libcurl, PerformsOneTransferWhileOthersGoOn) {
   in_runtime([] {
     net::tcp_listener listener(loopback());

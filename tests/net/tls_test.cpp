@@ -159,6 +159,20 @@ TEST_P(Tls, AnExpiryOrCancellationLosesNothing) {
   });
 }
 
+TEST_P(Tls, ACallerThatWaitsForTheHandshakeOfAnotherIsCancellable) {
+  in_runtime([] {
+    auto pair = stream_pair::tcp();  // whose right end is silent
+    const auto client_side = trusting();
+    stream client(pair.left, client_side, "localhost");
+    auto writing = spawn([&] { client.write("never sent"); });
+    let_others_run();
+    char byte;
+    EXPECT_THROW(timeout(20ms, [&] { client.read_some(&byte, 1); }), deadline_exceeded);
+    writing.request_stop();
+    EXPECT_THROW(writing.get(), operation_cancelled);
+  });
+}
+
 TEST_P(Tls, AConnectionThatIsCutIsAnError) {
   in_runtime([] {
     auto pair = stream_pair::tcp();

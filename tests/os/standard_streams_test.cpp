@@ -8,6 +8,7 @@
 #include <ulexite/sync/task_group.hpp>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pty.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -225,6 +226,28 @@ TEST_P(StandardStreams, AreCancellable) {
     EXPECT_THROW(reading.get(), operation_cancelled);
     auto to = output_stream::share(made.write, "output");
     EXPECT_THROW(timeout(5ms, [&] { to.write(std::string(1'000'000, 'x')); }), deadline_exceeded);
+  });
+}
+
+// The reader is slow, so the first writer waits for it, and the second for its turn.
+TEST_P(StandardStreams, AWriterThatWaitsForItsTurnIsCancellable) {
+  in_runtime([&] {
+    const ends made = ends::of_pipe();
+    auto to = output_stream::share(made.write, "output");
+    std::size_t written = 0;
+    auto first = spawn([&] {
+      std::error_code error;
+      written = to.write(std::string(1'000'000, 'x'), error);
+      EXPECT_EQ(error, errc::cancelled);
+    });
+    for (pollfd room{to.native_handle(), POLLOUT, 0}; ::poll(&room, 1, 0) > 0;) this_fiber::yield();
+    auto second = spawn([&] { to.write("y"); });
+    EXPECT_THROW(timeout(20ms, [&] { to.write("y"); }), deadline_exceeded);
+    second.request_stop();
+    EXPECT_THROW(second.get(), operation_cancelled);
+    first.request_stop();
+    first.get();
+    EXPECT_LT(written, 1'000'000u);
   });
 }
 

@@ -170,6 +170,20 @@ TEST_P(Semaphore, ThePermitGoesToTheNextWhenAWaiterLeaves) {
   EXPECT_FALSE(permit.try_acquire());
 }
 
+// Nobody wakes it, because a select that leaves its queue gives no permit.
+TEST_P(Semaphore, ARequestForNothingNeverWaits) {
+  run([] {
+    counting_semaphore<> none(0);
+    auto waiter = spawn([&] { none.acquire(); });
+    wait_until_others_wait();
+    none.acquire(0);
+    EXPECT_TRUE(none.try_acquire(0));
+    EXPECT_TRUE(none.try_acquire_for(0ms, 0));
+    none.release();
+    waiter.get();
+  });
+}
+
 TEST_P(Semaphore, TimeOutsRaceWithReleasesAndLoseNothing) {
   counting_semaphore<> permits(0);
   std::atomic<long> taken{0};
