@@ -22,6 +22,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ux = ulexite;
 using namespace std::chrono_literals;
@@ -37,26 +38,60 @@ struct arguments {
 using text = std::shared_ptr<const std::string>;
 using topic = ux::broadcast<text>;
 
+// Only topics with subscribers exist, so that publishers cannot fill the memory.
 class hub {
  public:
   explicit hub(std::size_t keep) : keep_(keep) {}
 
   void publish(const std::string& name, std::string_view what) {
-    topic_of(name)->send(std::make_shared<const std::string>("MSG " + name + " " + std::string(what) + "\n"));
+    const auto to = topics_.with_lock([&](auto& topics) {
+      const auto found = topics.find(name);
+      return found == topics.end() ? nullptr : found->second.messages;
+    });
+    if (to) to->send(std::make_shared<const std::string>("MSG " + name + " " + std::string(what) + "\n"));
   }
-  ux::broadcast_receiver<text> subscribe(const std::string& name) { return topic_of(name)->subscribe(); }
+
+  class subscription {
+   public:
+    subscription(hub& to, std::string name) : to_(&to), name_(std::move(name)), from_(to.enter(name_)) {}
+    subscription(subscription&& other) noexcept
+        : to_(std::exchange(other.to_, nullptr)), name_(std::move(other.name_)), from_(std::move(other.from_)) {}
+    ~subscription() {
+      if (to_) to_->leave(name_);
+    }
+
+    [[nodiscard]] const std::string& name() const { return name_; }
+    [[nodiscard]] ux::broadcast_receiver<text>& messages() { return from_; }
+
+   private:
+    hub* to_;
+    std::string name_;
+    ux::broadcast_receiver<text> from_;
+  };
 
  private:
-  std::shared_ptr<topic> topic_of(const std::string& name) {
+  struct entry {
+    std::shared_ptr<topic> messages;
+    std::size_t subscribers = 0;
+  };
+
+  ux::broadcast_receiver<text> enter(const std::string& name) {
     return topics_.with_lock([&](auto& topics) {
-      auto& found = topics[name];
-      if (!found) found = std::make_shared<topic>(keep_);
-      return found;
+      entry& found = topics[name];
+      if (!found.messages) found.messages = std::make_shared<topic>(keep_);
+      ++found.subscribers;
+      return found.messages->subscribe();
+    });
+  }
+  void leave(const std::string& name) {
+    topics_.with_lock([&](auto& topics) {
+      const auto found = topics.find(name);
+      if (--found->second.subscribers == 0) topics.erase(found);
     });
   }
 
   const std::size_t keep_;
-  ux::synchronized<std::map<std::string, std::shared_ptr<topic>>> topics_;
+  ux::synchronized<std::map<std::string, entry>> topics_;
 };
 
 // One client: a fiber reads its commands, and a fiber for each of its subscriptions sends the messages.
@@ -85,23 +120,25 @@ class session {
     if (command == "PUB") {
       hub_.publish(name, line);
     } else if (command == "SUB") {
-      auto& mine = subscriptions_[name];
-      if (!mine.joinable())
-        mine = group_.spawn([this, name, from = hub_.subscribe(name)]() mutable { follow(name, from); });
+      if (subscriptions_.contains(name)) return "OK\n";
+      if (subscriptions_.size() == most_subscriptions) return "ERROR too many subscriptions\n";
+      subscriptions_[name] = group_.spawn([this, to = hub::subscription(hub_, name)]() mutable { follow(to); });
     } else if (command == "UNSUB") {
-      subscriptions_[name].request_stop();
-      subscriptions_.erase(name);
+      if (const auto mine = subscriptions_.find(name); mine != subscriptions_.end()) {
+        mine->second.request_stop();
+        subscriptions_.erase(mine);
+      }
     } else {
       return "ERROR unknown command \"" + std::string(command) + "\"\n";
     }
     return "OK\n";
   }
 
-  void follow(const std::string& name, ux::broadcast_receiver<text>& from) {
+  void follow(hub::subscription& to) {
     std::uint64_t missed = 0;
-    for (const text& message : from) {
-      if (const std::uint64_t now = from.missed(); now != missed) {
-        say("MISSED " + name + " " + std::to_string(now - missed) + "\n");
+    for (const text& message : to.messages()) {
+      if (const std::uint64_t now = to.messages().missed(); now != missed) {
+        say("MISSED " + to.name() + " " + std::to_string(now - missed) + "\n");
         missed = now;
       }
       say(*message);
@@ -113,6 +150,8 @@ class session {
     const std::lock_guard lock(saying_);
     client_.write(line);
   }
+
+  static constexpr std::size_t most_subscriptions = 1000;
 
   hub& hub_;
   ux::net::tcp_stream& client_;

@@ -67,15 +67,22 @@ class proxy {
                     error);
         break;
       }
+      client.expires_after(60s);
       if (waits_to_continue(parser)) client.write("HTTP/1.1 100 Continue\r\n\r\n");
+      http::request_header<> header = parser.get().base();  // before the trailers, which Beast adds
       http::read(stream, buffer, parser, error);
       if (error) break;
-      request asked = parser.release();
+      request asked(std::move(header), std::move(parser.get().body()));
+      if (asked.method() == http::verb::trace && !asked.body().empty()) {
+        http::write(stream, refusal(http::status::bad_request, "TRACE has no body\n"), error);
+        break;
+      }
       const bool keeps = asked.keep_alive();
       response answer = forward(std::move(asked), from, upstream);
       open =
           keeps && !draining.stop_requested();  // asked last of all: the client then opens the next at the new process
       answer.keep_alive(open);
+      client.expires_after(60s);
       http::write(stream, answer, error);
       if (error) break;
       ++answered_;
@@ -98,10 +105,18 @@ class proxy {
            boost::beast::iequals(header[http::field::expect], "100-continue");
   }
 
-  response forward(request asked, const std::string& from, backend& upstream) {
+  // Erases what concerns only one connection: known fields, and those that `Connection` names.
+  static void erase_hop_fields(http::fields& header) {
+    const std::string named(header[http::field::connection]);
+    for (const auto name : http::token_list(named))
+      if (!boost::beast::iequals(name, "host")) header.erase(name);
     for (const auto hop : {http::field::connection, http::field::keep_alive, http::field::te, http::field::trailer,
                            http::field::upgrade, http::field::proxy_connection, http::field::expect})
-      asked.erase(hop);
+      header.erase(hop);
+  }
+
+  response forward(request asked, const std::string& from, backend& upstream) {
+    erase_hop_fields(asked);
     asked.set("X-Forwarded-For", from.substr(0, from.rfind(':')));
     asked.keep_alive(true);
     asked.prepare_payload();
@@ -130,20 +145,26 @@ class proxy {
     boost::system::error_code error;
     http::write(stream, asked, error);
     std::optional<http::response_parser<http::string_body>> parser;
+    http::response_header<> header;
     do {  // until the answer itself comes
       parser.emplace();
       parser->body_limit(largest_body);
       if (asked.method() == http::verb::head) parser->skip(true);
-      if (!error) http::read(stream, upstream.buffer, *parser, error);
+      if (!error) http::read_header(stream, upstream.buffer, *parser, error);
+      header = parser->get().base();  // before the trailers
+      if (!error && !parser->is_done()) http::read(stream, upstream.buffer, *parser, error);
     } while (!error && parser->get().result_int() / 100 == 1);
     ux::this_fiber::check();
     if (error || !parser->get().keep_alive()) drop(upstream);
     if (error) return std::nullopt;
-    response answer = parser->release();
-    answer.erase(http::field::connection);
-    answer.erase(http::field::keep_alive);
+    response answer(std::move(header), std::move(parser->get().body()));
+    erase_hop_fields(answer);
     if (answer.chunked()) answer.chunked(false);
-    if (asked.method() != http::verb::head) answer.prepare_payload();
+    const http::status status = answer.result();
+    if (status == http::status::no_content)
+      answer.erase(http::field::content_length);
+    else if (asked.method() != http::verb::head && status != http::status::not_modified)
+      answer.prepare_payload();
     return answer;
   }
 
@@ -221,7 +242,8 @@ void serve(const arguments& given, examples::stop_signals& signals) {
       listener.serve(
           connections,
           [&](ux::net::tcp_stream& client, const std::stop_token& draining) { handler.serve(client, draining); },
-          {.drain_time = std::chrono::seconds(given.drain_seconds)});
+          {.descriptors_per_connection = 2,  // its own and a backend's
+           .drain_time = std::chrono::seconds(given.drain_seconds)});
     });
     if (before.is_open()) {  // from now on both accept, and the old one may stop
       before.write("o");

@@ -91,6 +91,22 @@ def main():
                 expected += 1
         assert expected == count and missed > 0 and gaps > 0, (expected, missed, gaps)
 
+        # Publishing to topics that nobody follows keeps nothing; a client may follow 1,000 topics.
+        def kilobytes():
+            status = pathlib.Path(f"/proc/{hub.pid}/status").read_text()
+            return int(status.split("VmRSS:")[1].split()[0])
+
+        before = kilobytes()
+        for first in range(0, 20_000, 1000):
+            publisher.say("\n".join(f"PUB none{i} text" for i in range(first, first + 1000)))
+            assert [publisher.hear() for _ in range(1000)] == ["OK"] * 1000
+        assert kilobytes() < before + 20_000, (before, kilobytes())
+        for i in range(1000):
+            assert publisher.ask(f"SUB mine{i}") == "OK"
+        assert publisher.ask("SUB more") == "ERROR too many subscriptions"
+        assert publisher.ask("UNSUB mine7") == "OK" and publisher.ask("UNSUB none") == "OK"
+        assert publisher.ask("SUB more") == "OK"
+
         assert publisher.ask("SHOUT weather") == 'ERROR unknown command "SHOUT"'
         assert publisher.ask("PUB") == 'ERROR "PUB" needs a topic'
         hub.send_signal(signal.SIGTERM)

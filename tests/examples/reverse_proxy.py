@@ -154,6 +154,56 @@ def check_continue(port):
     assert b"GET /early" in raw(port, b"GET /early HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 
 
+class Plain(threading.Thread):
+    """A backend that answers each request with the next of its answers, and keeps the requests' bytes up to `end`."""
+
+    def __init__(self, answers, end):
+        super().__init__(daemon=True)
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.port, self.answers, self.end, self.asked = self.listening.getsockname()[1], answers, end, []
+
+    def run(self):
+        connection, _ = self.listening.accept()
+        with connection:
+            for answer in self.answers:
+                text = b""
+                while not text.endswith(self.end):
+                    got = connection.recv(65536)
+                    if not got:
+                        return
+                    text += got
+                self.asked.append(text)
+                connection.sendall(answer)
+
+
+def check_fields():
+    """What concerns one connection is not passed on, and a trailer does not become a header."""
+    backend = Plain([b"HTTP/1.1 200 OK\r\nConnection: X-Own\r\nX-Own: 1\r\nX-Kept: 2\r\nTransfer-Encoding: chunked\r\n\r\n"
+                     b"2\r\nhi\r\n0\r\nX-Late: 3\r\n\r\n",
+                     b"HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n",
+                     b"HTTP/1.1 204 No Content\r\n\r\n"], b"body")
+    backend.start()
+    index = len(started)
+    start("--listen", "127.0.0.1:0", "--to", f"127.0.0.1:{backend.port}")
+    port = int(await_said(index, "listening on").split("listening on ")[1].split()[0].rsplit(":", 1)[1])
+    head = b"POST /x HTTP/1.1\r\nHost: x\r\nConnection: X-Mine, Host\r\nX-Mine: 1\r\nX-Kept: 2\r\n"
+    with_trailers = head + b"Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\nX-Role: admin\r\nHost: b\r\n\r\n"
+    plain = head + b"Content-Length: 4\r\n\r\nbody"
+    trace = b"TRACE /x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
+    answered = raw(port, with_trailers, plain, plain, trace)
+    parts = answered.split(b"HTTP/1.1 ")[1:]
+    assert [part[:3] for part in parts] == [b"200", b"304", b"204", b"400"], answered
+    assert b"hi" in parts[0] and b"X-Kept: 2" in parts[0] and b"Content-Length: 2" in parts[0], parts[0]
+    assert b"X-Own" not in parts[0] and b"X-Late" not in parts[0], parts[0]
+    assert b"Content-Length: 7" in parts[1] and b"Content-Length" not in parts[2], parts
+    assert len(backend.asked) == 3, backend.asked
+    for each in backend.asked:
+        assert each.count(b"Host: x\r\n") == 1 and b"X-Kept: 2" in each and b"Content-Length: 4" in each, each
+        assert b"X-Mine" not in each and b"X-Role" not in each and b"Host: b" not in each, each
+    started[index][0].send_signal(signal.SIGTERM)
+    assert started[index][0].wait(60) == 0
+
+
 def await_control(index, control):
     while not os.path.exists(control):
         assert started[index][0].poll() is None, said(index)
@@ -263,6 +313,7 @@ def main():
     assert answered >= asked, (answered, asked)
 
     check_repetition()
+    check_fields()
     check_stale_control(control, targets)
 
     for arguments, words in ((["--to", "nonsense"], '"nonsense" is no address'), ([], "--to is required"),
