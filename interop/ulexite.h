@@ -86,12 +86,13 @@ typedef struct {
 
   /* Memory that may hold the embedder's pointers: for channels, handles, results, fibers' values of keys. NULL: malloc
    * and free. A collector should return memory that it scans and does not collect. They hold for the whole process: the
-   * first runtime that has them sets them, and a runtime with others is refused with EINVAL. `allocate` aligns as
-   * malloc, and may return NULL. */
+   * first runtime that has them sets them. EINVAL refuses a runtime that has others, has only one of them, or has the
+   * first while objects with memory of malloc exist. `allocate` aligns as malloc, and may return NULL. */
   void* (*allocate)(void* user, size_t bytes);
   void (*release)(void* user, void* memory);
 
-  /* Called at the start and the end of each thread that runs fibers (worker) or calls of ulx_blocking. */
+  /* Called once at the start and once at the end of each thread that runs fibers or calls of ulx_blocking. `worker`: it
+   * was started to run fibers. A thread of ulx_blocking may run fibers later (ulx_block_enter). */
   void (*thread_start)(void* user, bool worker);
   void (*thread_stop)(void* user, bool worker);
   /* Called when a worker has nothing to do. It must call sleep(data) exactly once, which returns when there is work.
@@ -160,6 +161,7 @@ ULX_API int ulx_go(void (*function)(void* argument), void* argument, const ulx_s
 /* Waits for the end of a fiber. Its function's result goes to *result; `result` may be NULL. Any number of callers, any
  * number of times. ULX_ETIMEDOUT, ULX_ECANCELED, ULX_EUSAGE (called by the fiber itself). */
 ULX_API int ulx_join(ulx_fiber* fiber, int64_t deadline, intptr_t* result) ULX_NOEXCEPT;
+/* Whether the fiber has ended. Never waits. */
 ULX_API bool ulx_done(const ulx_fiber* fiber) ULX_NOEXCEPT;
 /* Increments the handle's count, and returns the handle. */
 ULX_API ulx_fiber* ulx_fiber_retain(ulx_fiber* fiber) ULX_NOEXCEPT;
@@ -175,12 +177,14 @@ ULX_API uint64_t ulx_id(void) ULX_NOEXCEPT;
 /* A pointer for each fiber. On a plain thread the first returns NULL, the second ULX_EUSAGE. */
 ULX_API void* ulx_data(void) ULX_NOEXCEPT;
 ULX_API int ulx_set_data(void* data) ULX_NOEXCEPT;
+/* Names the calling fiber, for reports; the name is copied. ULX_EUSAGE on a plain thread, ENOMEM. */
 ULX_API int ulx_set_name(const char* name) ULX_NOEXCEPT;
 /* The bounds of the calling fiber's stack; false on a plain thread. For interpreters that check their depth. */
 ULX_API bool ulx_stack_bounds(const void** low, const void** high) ULX_NOEXCEPT;
 
 /* Lets other fibers of this worker run first. */
 ULX_API void ulx_yield(void) ULX_NOEXCEPT;
+/* Wait for a time, or until a deadline. */
 ULX_API int ulx_sleep(int64_t nanoseconds) ULX_NOEXCEPT;    /* ULX_ECANCELED */
 ULX_API int ulx_sleep_until(int64_t deadline) ULX_NOEXCEPT; /* ULX_ECANCELED */
 /* Yields if other fibers have waited for this worker for long, or the world must stop. Otherwise it costs a nanosecond.
@@ -229,7 +233,8 @@ ULX_API int ulx_strand_wait(ulx_strand* strand) ULX_NOEXCEPT;
 /* Moves the calling fiber into a strand of its own runtime, or out of its strand if NULL. */
 ULX_API int ulx_migrate_to(ulx_strand* strand) ULX_NOEXCEPT;
 
-/* Keeps the calling fiber on its thread until as many calls of unpin. It may wait during this time. */
+/* Keeps the calling fiber on its thread until as many calls of unpin. It may wait during this time. ULX_EUSAGE where
+ * waiting is forbidden. */
 ULX_API int ulx_pin(void) ULX_NOEXCEPT;
 ULX_API int ulx_unpin(void) ULX_NOEXCEPT;
 /* Until as many calls of allow, a call that would have to wait returns ULX_EUSAGE. */
@@ -253,6 +258,7 @@ ULX_API int ulx_try_send(ulx_channel* channel, const void* element) ULX_NOEXCEPT
 ULX_API int ulx_try_receive(ulx_channel* channel, void* element) ULX_NOEXCEPT;
 /* Closes the channel. Elements in it can still be received. Returns true the first time. */
 ULX_API bool ulx_close(ulx_channel* channel) ULX_NOEXCEPT;
+/* The number of elements in the buffer. Never waits. */
 ULX_API size_t ulx_channel_length(const ulx_channel* channel) ULX_NOEXCEPT;
 
 enum { ULX_CASE_OFF = 0, ULX_CASE_SEND, ULX_CASE_RECEIVE, ULX_CASE_JOIN };
@@ -272,15 +278,19 @@ ULX_API ulx_mutex* ulx_mutex_new(void) ULX_NOEXCEPT;
 ULX_API void ulx_mutex_destroy(ulx_mutex* mutex) ULX_NOEXCEPT;
 /* Waits for the mutex. Not a cancellation point. ULX_EUSAGE if the caller holds it already. */
 ULX_API int ulx_mutex_lock(ulx_mutex* mutex) ULX_NOEXCEPT;
+/* Takes the mutex if it is free. Never waits. False if the caller holds it already. */
 ULX_API bool ulx_mutex_try_lock(ulx_mutex* mutex) ULX_NOEXCEPT;
 /* ULX_EUSAGE if the caller does not hold it. */
 ULX_API int ulx_mutex_unlock(ulx_mutex* mutex) ULX_NOEXCEPT;
+/* Makes a condition variable. errno: ENOMEM. */
 ULX_API ulx_condition* ulx_condition_new(void) ULX_NOEXCEPT;
 ULX_API void ulx_condition_destroy(ulx_condition* condition) ULX_NOEXCEPT;
 /* Releases the mutex and waits for a signal. At the return the mutex is held again, also on an error: ULX_ETIMEDOUT,
  * ULX_ECANCELED, ULX_EUSAGE. */
 ULX_API int ulx_condition_wait(ulx_condition* condition, ulx_mutex* mutex, int64_t deadline) ULX_NOEXCEPT;
+/* Wakes one waiter, or all. Never waits. */
 ULX_API void ulx_condition_signal(ulx_condition* condition, bool all) ULX_NOEXCEPT;
+/* Makes a group with a count of 0. errno: ENOMEM. */
 ULX_API ulx_group* ulx_group_new(void) ULX_NOEXCEPT;
 ULX_API void ulx_group_destroy(ulx_group* group) ULX_NOEXCEPT;
 /* Changes the count. Below zero: ULX_EUSAGE, and the count is unchanged. */
@@ -306,7 +316,8 @@ ULX_API int ulx_wait_fd(int fd, unsigned wanted, int64_t deadline, unsigned* rea
 ULX_API int ulx_blocking(intptr_t (*function)(void* argument), void* argument, intptr_t* result) ULX_NOEXCEPT;
 /* Between enter and leave the caller's thread is a plain thread that may block, on the fiber's stack. Another thread
  * works in its place. A fiber of a strand, or a pinned fiber, keeps the worker. Call both in one function. For a
- * collector the fiber counts as running. */
+ * collector the fiber counts as running. Between them ulx_self and ulx_data may return NULL. After leave the fiber may
+ * be on another thread. */
 typedef struct {
   void* opaque[8];
 } ulx_block;
@@ -338,7 +349,8 @@ typedef struct {
   void* data;       /* ulx_data() */
   /* The part of its stack that a collector must scan: [sp, high). All NULL: it has none yet. sp alone NULL: it runs.
    * Then scan from the stack pointer of the thread that is between low and high. In a stopped world this is the
-   * visitor's own thread. If no thread is there, the fiber was just being switched: scan all of [low, high). */
+   * visitor's own thread, or one between ulx_block_enter and ulx_block_leave, which runs on. If no thread is there, the
+   * fiber was just being switched: scan all of [low, high). */
   const void* low;
   const void* sp;
   const void* high;

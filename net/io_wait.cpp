@@ -174,11 +174,12 @@ std::error_code wait_registered(event_loop& loop, std::span<fd_interest> fds, po
       for (const fd_interest& each : fds)
         if (each.wanted != interest::none) watches.emplace_back(loop, each);
     }
+    check_may_wait(this_agent(), wait_mode::kind_of(waiting_for_any_of(fds).bits));
     if (const auto error = wait_for_edges(watches, waiting_for_any_of(fds), deadline)) return error;
   }
 }
 
-std::error_code wait_for_any_of(std::span<fd_interest> fds, std::int64_t deadline) noexcept {
+std::error_code wait_for_any_of(std::span<fd_interest> fds, std::int64_t deadline) {
   for (const fd_interest& each : fds)
     if (each.fd < 0 && each.wanted != interest::none)
       return {EBADF, std::system_category()};  // poll would ignore it, and wait for ever
@@ -229,6 +230,7 @@ std::error_code wait_for_edge(fd_arm& side, int fd, direction direction, std::in
   return stop_cause(self);
 }
 
+// Its caller has checked that it may wait.
 std::error_code wait_without_source(int fd, direction direction, std::int64_t deadline) noexcept {
   fd_interest only{fd, direction == direction::read ? interest::read : interest::write};
   return wait_for_any_of({&only, 1}, deadline);

@@ -205,14 +205,15 @@ net::endpoint socket::peer() const noexcept {
 
 // The error with which a failed system call ends the operation. None: try again. After a close it is always
 // bad_file_descriptor, because the shutdown of close may cause other errors.
-std::error_code socket::after_failure(int number, direction towards, std::int64_t deadline) noexcept {
+std::error_code socket::after_failure(int number, direction towards, std::int64_t deadline) {
   if (number == EINTR) return {};
   const bool blocked = number == EAGAIN || number == EWOULDBLOCK || number == EINPROGRESS || number == EALREADY;
   const std::error_code error = blocked ? wait(towards, deadline) : std::error_code(number, std::system_category());
   return is_open() ? error : closed_error();
 }
 
-std::error_code socket::wait(direction towards, std::int64_t deadline) noexcept {
+std::error_code socket::wait(direction towards, std::int64_t deadline) {
+  check_may_wait(this_agent(), towards == direction::read ? wait_kind::read : wait_kind::write);
   runtime_state* const here = calling_runtime();
   if (!here) return wait_as_guest(towards, deadline);
   if (const auto error = register_in(here->loop)) return error;

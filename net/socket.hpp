@@ -158,8 +158,8 @@ class socket {
   [[nodiscard]] bool in_use() noexcept;
   bool enter(direction towards, std::int64_t deadline, std::error_code& error);
   void leave(direction towards) noexcept;
-  std::error_code after_failure(int number, direction towards, std::int64_t deadline) noexcept;
-  std::error_code wait(direction towards, std::int64_t deadline) noexcept;
+  std::error_code after_failure(int number, direction towards, std::int64_t deadline);
+  std::error_code wait(direction towards, std::int64_t deadline);
   std::error_code wait_as_guest(direction towards, std::int64_t deadline) noexcept;
   std::error_code register_in(const std::shared_ptr<event_loop>& loop) noexcept;
   [[nodiscard]] bool nothing_to_read() const noexcept;

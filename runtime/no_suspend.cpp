@@ -7,23 +7,34 @@ namespace ulexite {
 
 using detail::agent_kind;
 
-// The fiber counts as a job, so every wait takes the slow path (suspend.cpp), which checks. Nothing else changes.
+// The fiber counts as a job, so every wait takes the slow path (suspend.cpp), which checks. Nothing else changes. A
+// scope in another is only counted, because the inner one may end last (ulx_forbid_waiting in a hook).
 no_suspend::no_suspend(std::source_location where, const char* by) {
   detail::agent& self = detail::this_agent();
-  if (self.kind != agent_kind::fiber) return;
+  if (self.kind != agent_kind::fiber && !self.waits_forbidden) return;
   detail::rare_task_state* rare = self.fiber().rare_state_if_made();
   if (!rare && !by) rare = &self.fiber().rare_state();  // with words only, a wait is refused in general ones
-  if (rare) {
-    rare->waits_forbidden_at = where;
-    rare->waits_forbidden_by = by;
+  if (self.waits_forbidden) {
+    if (!rare) return;
+    ++rare->inner_bans;
+  } else {
+    if (rare) {
+      rare->waits_forbidden_at = where;
+      rare->waits_forbidden_by = by;
+    }
+    self.waits_forbidden = true;
+    self.kind = agent_kind::job;
   }
-  self.waits_forbidden = true;
-  self.kind = agent_kind::job;
   forbidden_ = &self;
 }
 
 no_suspend::~no_suspend() {
   if (!forbidden_) return;
+  detail::rare_task_state* const rare = forbidden_->fiber().rare_state_if_made();
+  if (rare && rare->inner_bans > 0) {
+    --rare->inner_bans;
+    return;
+  }
   forbidden_->kind = agent_kind::fiber;
   forbidden_->waits_forbidden = false;
 }

@@ -2,6 +2,7 @@
 #include <ulexite/runtime/no_suspend.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <string>
@@ -20,6 +21,7 @@ struct memory_hooks {
 std::mutex setting;
 bool set = false;
 memory_hooks memory;
+std::atomic<std::size_t> blocks_of_malloc{0};  // State: those that were not released. A counter.
 
 }  // namespace
 
@@ -31,6 +33,8 @@ void use_memory_of(const ulx_hooks& hooks) {
   const std::lock_guard lock(setting);
   if (set && !(memory == wanted))
     throw std::invalid_argument("ulx_hooks: another runtime of this process has other hooks for memory");
+  if (const std::size_t early = set ? 0 : blocks_of_malloc.load(std::memory_order_relaxed); early > 0)  // counter
+    throw std::invalid_argument("ulx_hooks: " + std::to_string(early) + " objects have memory of malloc already");
   memory = wanted;
   set = true;
 }
@@ -45,6 +49,7 @@ void* allocate(std::size_t bytes) {
     room = memory.allocate(memory.user, bytes);
   } else {
     room = std::malloc(std::max<std::size_t>(bytes, 1));
+    if (room) blocks_of_malloc.fetch_add(1, std::memory_order_relaxed);  // counter
   }
   if (!room) throw std::bad_alloc();
   return room;
@@ -54,7 +59,8 @@ void release(void* room) noexcept {
   if (memory.release) {
     const no_suspend stays("the hook release");
     memory.release(memory.user, room);
-  } else {
+  } else if (room) {
+    blocks_of_malloc.fetch_sub(1, std::memory_order_relaxed);  // counter
     std::free(room);
   }
 }

@@ -1,6 +1,7 @@
 #include <ulexite/interop/c/handles.hpp>
 #include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/migration_guard.hpp>
+#include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/runtime/on_thread_stack.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
@@ -8,8 +9,10 @@
 #include <ulexite/sync/fiber_local.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace ulexite::c {
 namespace {
@@ -27,25 +30,31 @@ ulx_fiber* self() noexcept {
   return rare ? static_cast<ulx_fiber*>(rare->c_handle) : nullptr;
 }
 
+void end(void* fiber) noexcept {
+  static_cast<ulx_fiber*>(fiber)->ended.set();
+  drop(static_cast<ulx_fiber*>(fiber));
+}
+
+// A fiber's own reference to its handle. Its destructor is the fiber's end for callers that wait: also if the function
+// was never called.
+using own_reference = std::unique_ptr<ulx_fiber, decltype([](ulx_fiber* fiber) { end(fiber); })>;
+
 // The handle of the calling fiber in the C interface, while its function runs.
 class with_handle {
  public:
-  with_handle(ulx_fiber* fiber, void* data) : fiber_(fiber) {
+  with_handle(own_reference fiber, void* data) : fiber_(std::move(fiber)) {
     detail::rare_task_state& mine = detail::this_task()->rare_state();
-    mine.c_handle = fiber;
+    mine.c_handle = fiber_.get();
+    mine.end_c_handle = end;
     mine.user_data = data;
   }
-  // The last step: a caller that waits for the end may then free the fiber's argument.
-  ~with_handle() {
-    detail::this_task()->rare_state().c_handle = nullptr;  // made above
-    fiber_->ended.set();
-    drop(fiber_);
-  }
+  // The end of the reference is the last step: a caller that waits for it may then free the fiber's argument.
+  ~with_handle() { detail::this_task()->rare_state().c_handle = nullptr; }  // made above
   with_handle(const with_handle&) = delete;
   with_handle& operator=(const with_handle&) = delete;
 
  private:
-  ulx_fiber* const fiber_;
+  const own_reference fiber_;
 };
 
 // Lets other fibers use the task of ulx_runtime_run's fiber.
@@ -129,7 +138,7 @@ join_handle<> spawn_where(const ulx_spawn_options& given, F body, const void* ca
 std::intptr_t run_with_handle(std::intptr_t (*main)(void*), void* data) {
   auto* const fiber = new ulx_fiber;
   fiber->references.store(1, std::memory_order_relaxed);  // no other thread has it yet
-  const with_handle handle(fiber, nullptr);
+  const with_handle handle(own_reference(fiber), nullptr);
   const reachable_main reachable(*fiber);
   const announced_fiber announced;
   return main(data);
@@ -148,11 +157,12 @@ ulx_fiber* ulx_spawn(intptr_t (*function)(void*), void* argument, const ulx_spaw
     const ulx_spawn_options options = read_struct(given, "ulx_spawn_options");
     auto fresh = std::make_unique<ulx_fiber>();
     ulx_fiber* const fiber = fresh.get();
+    const no_suspend stays("ulx_spawn");       // in a deterministic run the lock is held over no switch
     const std::lock_guard lock(fiber->guard);  // the handle is complete when others read it
     fiber->handle = spawn_where(
         options,
-        [fiber, function, argument, data = options.data] {
-          const with_handle handle(fiber, data);
+        [fiber, own = own_reference(fiber), function, argument, data = options.data]() mutable {
+          const with_handle handle(std::move(own), data);
           const announced_fiber announced;
           fiber->result = function(argument);
         },
@@ -305,7 +315,7 @@ int ulx_check(void) noexcept {
 bool ulx_shield(bool on) noexcept {
   detail::agent& agent = detail::this_agent();
   if (agent.shielded == on) return on;
-  if (agent.kind != detail::agent_kind::job)  // which does not wait
+  if (agent.kind != detail::agent_kind::job || agent.waits_forbidden)  // a job does not wait
     static_cast<void>(guarded([&] {
       if (std::optional<ulx_deadline>& aside = deadline_aside(); on) {
         aside = deadline_of(agent);

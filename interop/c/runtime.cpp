@@ -13,6 +13,8 @@ namespace ulexite::c {
 namespace {
 
 thread_local const ulx_runtime* runtime_of_worker = nullptr;
+// The calling thread is one of the pool. If it takes over a worker, thread_start was called for it already.
+thread_local bool is_of_pool = false;
 // A runtime has its address only once it is made; its threads start later.
 struct holder {
   ulx_runtime* made = nullptr;
@@ -37,15 +39,18 @@ runtime_options to_options(const ulx_runtime_options& given, const ulx_hooks& ho
   }
   options.on_thread_start = [hooks, self](std::size_t) {
     runtime_of_worker = self->made;
-    if (hooks.thread_start) hooks.thread_start(hooks.user, true);
+    if (hooks.thread_start && !is_of_pool) hooks.thread_start(hooks.user, true);
   };
   options.on_thread_stop = [hooks](std::size_t) {
-    if (hooks.thread_stop) hooks.thread_stop(hooks.user, true);
+    if (hooks.thread_stop && !is_of_pool) hooks.thread_stop(hooks.user, true);
     runtime_of_worker = nullptr;
   };
   if (hooks.thread_idle)
     options.on_thread_idle = [hooks](void (*sleep)(void*), void* data) { hooks.thread_idle(hooks.user, sleep, data); };
-  if (hooks.thread_start) options.on_blocking_thread_start = [hooks] { hooks.thread_start(hooks.user, false); };
+  options.on_blocking_thread_start = [hooks] {
+    is_of_pool = true;
+    if (hooks.thread_start) hooks.thread_start(hooks.user, false);
+  };
   if (hooks.thread_stop) options.on_blocking_thread_stop = [hooks] { hooks.thread_stop(hooks.user, false); };
   return options;
 }
@@ -98,10 +103,11 @@ ulx_runtime* ulx_runtime_new(const ulx_runtime_options* given) noexcept {
   return made([&] {
     const ulx_runtime_options options = read_struct(given, "ulx_runtime_options");
     const ulx_hooks hooks = read_struct(options.hooks, "ulx_hooks");
-    use_memory_of(hooks);
     const auto self = std::make_shared<holder>();
-    self->made = new ulx_runtime(to_options(options, hooks, self), hooks);
-    return self->made;
+    auto fresh = std::make_unique<ulx_runtime>(to_options(options, hooks, self), hooks);
+    use_memory_of(hooks);  // last, because it stays
+    self->made = fresh.get();
+    return fresh.release();
   });
 }
 

@@ -34,9 +34,11 @@ struct rare_task_state : list_hook {
   std::optional<std::stop_callback<relay>> strand_stop;   // and a stop of the strand
   std::source_location waits_forbidden_at;                // by no_suspend
   const char* waits_forbidden_by = nullptr;               // the same in words; null: only the place is known
+  unsigned inner_bans = 0;                                // further scopes of no_suspend that have not ended
   wait_kind refused = wait_kind::none;                    // the last wait that no_suspend has refused
   void* user_data = nullptr;                              // this_fiber::user_data
   void* c_handle = nullptr;                               // of the C interface
+  void (*end_c_handle)(void*) noexcept = nullptr;         // called with it if the fiber is abandoned
 
   // Whether the fiber is on a leash (scheduler.hpp). The fiber changes the members below, while it runs or before it is
   // published.

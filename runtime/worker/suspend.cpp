@@ -77,22 +77,21 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, b
   return reason;
 }
 
-// A job has no stack of its own that could stay, so its wait is refused. A fiber with a deadline needs a timer, and all
-// others go straight to their worker.
+// A fiber with a deadline needs a timer, and all others go straight to their worker.
 wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, wait_mode mode, std::int64_t deadline) noexcept {
-  if (self.kind != agent_kind::fiber) [[unlikely]] {
-    if (self.kind == agent_kind::job) return refuse_wait(self, held, prepared, mode);
+  if (self.kind == agent_kind::thread) [[unlikely]]
     return suspend_thread(static_cast<thread_agent&>(self), held, prepared, mode.is_cancellable(), deadline);
-  }
   if (deadline != no_deadline) return suspend_with_timer(self.fiber(), held, prepared, mode, deadline);
   return this_scheduler()->suspend(held, prepared, mode);
 }
 
 // The agent's own deadline ends only waits that may be cancelled, and then as a cancellation. The operation's own limit
 // is a result, but the deadline is a reason to stop. So the nearer of the two is armed, and `expired` notes that it was
-// the deadline.
+// the deadline. A job has no stack of its own that could stay, so its wait is refused.
 wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, wait_mode mode,
                             std::int64_t deadline) noexcept {
+  if (self.kind == agent_kind::job) [[unlikely]]
+    return refuse_wait(self, held, prepared, mode);
   const wait_mode heard = mode.cancellable_if(!self.shielded);
   if (!mode.is_cancellable() || self.deadline >= deadline) [[likely]]
     return suspend_any(self, held, prepared, heard, deadline);

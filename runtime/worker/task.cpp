@@ -301,6 +301,8 @@ void task::abandon() noexcept {
   } else {
     agent().kept = true;
     stack_pool::keep(*standing, saved);
+    if (detail::rare_task_state* const rare = rare_state_if_made(); rare && rare->c_handle)
+      rare->end_c_handle(std::exchange(rare->c_handle, nullptr));
   }
   failure = std::make_exception_ptr(operation_cancelled());
   note_something_left();

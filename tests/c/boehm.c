@@ -60,6 +60,15 @@ static intptr_t parked(void* argument) {
   return (intptr_t)head; /* a result is a root until the handle goes */
 }
 
+/* The worker goes to a thread of the pool meanwhile, so the fiber's thread and that one are to be known. */
+static void look_while_blocked(const node* head, uint64_t id, int length) {
+  ulx_block block;
+  ulx_block_enter(&block);
+  look_at(head, id, length);
+  make_garbage((unsigned)length);
+  ulx_block_leave(&block);
+}
+
 static intptr_t wanders(void* argument) {
   node* head = argument;
   const uint64_t id = head->key >> 32;
@@ -70,6 +79,7 @@ static intptr_t wanders(void* argument) {
       make_garbage((unsigned)step);
       head = add(head->next, id, step);
     }
+    if (step % 1024 == 0) look_while_blocked(head, id, length);
     ulx_yield();
   }
   return 0;

@@ -8,6 +8,7 @@
 #include <ulexite/runtime/on_thread_stack.hpp>
 #include <ulexite/runtime/stopped_world.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/condition_variable.hpp>
 #include <ulexite/sync/event.hpp>
@@ -19,6 +20,7 @@
 #include <ulexite/sync/wait_group.hpp>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 namespace {
@@ -95,6 +97,34 @@ TEST_P(NoSuspend, EveryWaitIsRefused) {
     auto sender = spawn([&] { empty.send(9); });
     EXPECT_EQ(empty.receive(), 9);
     sender.get();
+  });
+}
+
+TEST_P(NoSuspend, UnderAShieldItRefusesToo) {
+  run([&] {
+    const shield hidden;
+    channel<int> empty;
+    mutex locked;
+    expect_refused([&] { static_cast<void>(empty.receive()); }, "to receive from channel");
+    expect_refused([&] { this_fiber::sleep_for(1h); }, "in a sleep");
+    auto sender = spawn([&] { empty.send(9); });
+    EXPECT_EQ(empty.receive(), 9);
+    sender.get();
+  });
+}
+
+TEST_P(NoSuspend, TheLastScopeToEndEndsIt) {
+  run([&] {
+    channel<int> empty;
+    std::optional<no_suspend> inner;
+    {
+      const no_suspend outer;
+      inner.emplace();
+    }
+    EXPECT_THROW(static_cast<void>(empty.receive()), usage_error);
+    inner.reset();
+    int item = 0;
+    EXPECT_EQ(empty.receive_for(item, 1ms), channel_status::timeout);
   });
 }
 

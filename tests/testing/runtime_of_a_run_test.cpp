@@ -31,6 +31,21 @@ TEST(RuntimeOfARun, IsNamedByItsFibers) {
   });
 }
 
+TEST(RuntimeOfARun, SpawnsByTheCInterface) {
+  explore({.schedules = 50}, [] {
+    const auto child = [](void*) -> intptr_t {
+      EXPECT_NE(ulx_fiber_id(ulx_self()), 0u);
+      return ulx_park(ULX_FOREVER);
+    };
+    ulx_fiber* const started = ulx_spawn(child, nullptr, nullptr);
+    ulx_unpark(started);
+    intptr_t result = -1;
+    EXPECT_EQ(ulx_join(started, ULX_FOREVER, &result), 0);
+    EXPECT_EQ(result, 0);
+    ulx_fiber_release(started);
+  });
+}
+
 TEST(RuntimeOfARun, IsInspected) {
   explore({.schedules = 20}, [] {
     runtime& own = current_runtime();

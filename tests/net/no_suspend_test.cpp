@@ -1,0 +1,77 @@
+// no_suspend: operations on sockets and descriptors that would have to wait throw, and lose nothing.
+
+#include "net_fixture.hpp"
+
+#include <ulexite/net/io_wait.hpp>
+#include <ulexite/runtime/no_suspend.hpp>
+#include <ulexite/sync/cancellation.hpp>
+
+#include <unistd.h>
+
+namespace ulexite::test {
+namespace {
+
+class NoSuspendNet : public NetTest {};
+ULEXITE_ON_ALL_WORKER_COUNTS(NoSuspendNet);
+
+template <class F>
+void expect_refused(F operation, const std::string& words) {
+  try {
+    const no_suspend stays;
+    operation();
+    ADD_FAILURE() << "it should not have returned: " << words;
+  } catch (const usage_error& refused) {
+    EXPECT_NE(std::string(refused.what()).find(words), std::string::npos) << refused.what();
+    EXPECT_NE(std::string(refused.what()).find("no_suspend_test.cpp"), std::string::npos) << refused.what();
+  }
+}
+
+TEST_P(NoSuspendNet, SocketsRefuseToWait) {
+  in_runtime([] {
+    auto pair = stream_pair::tcp();
+    char byte = 0;
+    std::error_code error;
+    for (const bool shielded : {false, true}) {
+      const std::optional<shield> hidden = shielded ? std::optional<shield>(std::in_place) : std::nullopt;
+      expect_refused([&] { pair.left.read_some(&byte, 1); }, "to read");
+      expect_refused([&] { pair.left.read_some(&byte, 1, error); }, "to read");
+    }
+    net::tcp_listener listener(loopback());
+    expect_refused([&] { static_cast<void>(listener.accept()); }, "to read");
+    const std::string much(50'000'000, 'x');
+    expect_refused([&] { pair.left.write(much); }, "to write");
+
+    pair.right.write("y");
+    {
+      const no_suspend stays;
+      pair.right.expires_after(bound);
+    }
+    EXPECT_EQ(pair.left.read_some(&byte, 1), 1u);
+    EXPECT_EQ(byte, 'y');
+    auto client = net::tcp_stream::connect(listener.local_endpoint());
+    EXPECT_TRUE(listener.accept().is_open());
+  });
+}
+
+TEST_P(NoSuspendNet, WaitsForDescriptorsAreRefused) {
+  in_runtime([] {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    expect_refused([&] { net::wait_readable(ends[0]); }, "to read");
+    expect_refused([&] { static_cast<void>(net::wait_readable_for(ends[0], 1h)); }, "to read");
+    {
+      const no_suspend stays;
+      net::wait_writable(ends[1]);
+    }
+    ASSERT_EQ(::write(ends[1], "z", 1), 1);
+    {
+      const no_suspend stays;
+      net::wait_readable(ends[0]);
+    }
+    ::close(ends[0]);
+    ::close(ends[1]);
+  });
+}
+
+}  // namespace
+}  // namespace ulexite::test
