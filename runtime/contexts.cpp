@@ -101,8 +101,9 @@ void migrate(concurrent_context& into) {
   detail::task& self = *here.running();
   detail::rare_task_state& rare = self.rare_state();
   if (rare.member_of == &into.strand_) return;
-  rare.strand_stop.reset();
-  if (detail::strand* const former = rare.member_of) former->part_from(rare);
+  detail::strand* const former = self.change_strand(nullptr);
+  rare.strand_stop.reset();  // without the lock, because it waits for a call that is under way
+  if (former) former->part_from(rare);
   into.strand_.adopt(self);
   if (const std::stop_source own = self.stop_source(); own.stop_possible())
     rare.strand_stop.emplace(into.strand_.stop_token(), detail::rare_task_state::relay{own});
@@ -115,8 +116,9 @@ void this_fiber::migrate_to(runtime& runtime) {
   detail::scheduler& here = detail::migrating_in(detail::state_of(runtime));
   detail::rare_task_state* const rare = here.running()->rare_state_if_made();
   if (!rare || !rare->member_of) return;
+  detail::strand* const former = here.running()->change_strand(nullptr);
   rare->strand_stop.reset();
-  rare->member_of->part_from(*rare);
+  former->part_from(*rare);
   here.renew_leash();
 }
 
@@ -131,7 +133,7 @@ parallel_context::parallel_context(std::string_view name, std::size_t threads, s
 
 parallel_context::~parallel_context() {
   if (detail::runtime_of_thread() == &detail::state_of(runtime_)) return;  // ~runtime reports it
-  block_in_place([this] { runtime_.shutdown(shutdown_mode::cancel); });
+  if (!runtime_.ended()) block_in_place([this] { runtime_.shutdown(shutdown_mode::cancel); });
 }
 
 }  // namespace ulexite

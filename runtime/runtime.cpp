@@ -2,6 +2,7 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/inspect/deadlock.hpp>
+#include <ulexite/runtime/inspect/plain_stream.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/inspect/signal_dump.hpp>
 #include <ulexite/runtime/inspect/stuck.hpp>
@@ -128,21 +129,25 @@ std::size_t runtime::end() noexcept {
 
 void runtime::dump(std::ostream& out, const dump_options& options) const {
   check_alive("dump");
-  write_text(out, collect(*state_, options));
+  const detail::runtime_report report = collect(*state_, options);
+  detail::write_plainly(out, [&](std::ostream& plain) { write_text(plain, report); });
 }
 
 void runtime::dump_json(std::ostream& out, const dump_options& options) const {
   check_alive("dump_json");
-  write_json(out, collect(*state_, options));
+  const detail::runtime_report report = collect(*state_, options);
+  detail::write_plainly(out, [&](std::ostream& plain) { write_json(plain, report); });
 }
 
 void runtime::write_prometheus(std::ostream& out, const prometheus_options& options) const {
   check_alive("write_prometheus");
   const auto long_wait = static_cast<std::uint32_t>(std::clamp<std::int64_t>(options.long_wait.count(), 0, UINT32_MAX));
   const detail::runtime_report report = collect(*state_, {.backtraces = long_wait != 0}, long_wait);
-  detail::write_prometheus(out, report);
-  if (long_wait != 0) detail::write_long_waits(out, report, options.most_places);
-  detail::write_prometheus(out, times());
+  detail::write_plainly(out, [&](std::ostream& plain) {
+    detail::write_prometheus(plain, report);
+    if (long_wait != 0) detail::write_long_waits(plain, report, options.most_places);
+    detail::write_prometheus(plain, times());
+  });
 }
 
 void runtime::start_trace(const trace_options& options) {
@@ -153,7 +158,9 @@ void runtime::start_trace(const trace_options& options) {
 void runtime::stop_trace() noexcept { detail::stop_trace(*state_); }
 
 void runtime::write_trace(std::ostream& out) const {
-  if (!detail::write_trace(out, *state_)) throw usage_error("runtime::write_trace was called before start_trace");
+  bool started = true;
+  detail::write_plainly(out, [&](std::ostream& plain) { started = detail::write_trace(plain, *state_); });
+  if (!started) throw usage_error("runtime::write_trace was called before start_trace");
 }
 
 void runtime::resize(std::size_t threads) {

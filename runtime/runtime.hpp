@@ -138,6 +138,7 @@ class runtime {
 
  private:
   friend detail::runtime_state& detail::state_of(runtime& runtime) noexcept;
+  friend class parallel_context;
   friend detail::runtime_of_runs;  // makes and ends the runtime of deterministic runs (testing/world.cpp)
 
   class main_turn {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <locale>
 #include <sstream>
 
 namespace ulexite::detail {
@@ -38,6 +39,7 @@ bool no_thread_can_help(runtime_state& home) {
 
 void tell(const runtime_report& report, bool all) {
   std::ostringstream text;
+  text.imbue(std::locale::classic());
   text << "ulexite: "
        << (all ? "deadlock: every fiber waits, and nothing can end a wait\n"
                : "deadlock: fibers wait for each other in a circle\n");

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <locale>
 #include <mutex>
 #include <sstream>
 #include <string_view>
@@ -61,6 +62,7 @@ void write_all_dumps() try {
   const std::lock_guard lock(all().list);
   for (runtime_state* const each : all().runtimes) {
     std::ostringstream text;
+    text.imbue(std::locale::classic());
     if (wants_json()) {
       write_json(text, collect(*each, {}));
     } else {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 #include <exception>
+#include <locale>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,7 @@ void tell_of_stuck(const scheduler& worker, std::uint32_t milliseconds) {
   std::array<void*, 64> frames;
   const std::size_t depth = without_entry(unwind_running(worker.activity().thread(), frames));
   std::ostringstream text;
+  text.imbue(std::locale::classic());
   text << "ulexite: worker " << worker.index() << " has not switched for " << describe_time(milliseconds)
        << ": it runs " << (runs.id != 0 ? describe(runs) : "a job");
   if (const std::string where = describe(runs.where); !where.empty()) text << ", spawned at " << where;

@@ -1,5 +1,6 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/runtime/inspect/json.hpp>
+#include <ulexite/runtime/inspect/plain_stream.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/inspect/trace.hpp>
 
@@ -219,7 +220,7 @@ trace_file::~trace_file() {
   taken.store(false, std::memory_order_relaxed);  // decides between runtimes
   stop_trace(home_);
   try {
-    write_trace(out_, home_);
+    write_plainly(out_, [&](std::ostream& plain) { write_trace(plain, home_); });
   } catch (const std::exception& refused) {
     warn("ULEXITE_TRACE: the trace is incomplete: %s", refused.what());
   }

@@ -1,6 +1,8 @@
 #include <ulexite/runtime/inspect/report.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <ostream>
@@ -112,8 +114,8 @@ namespace {
 
 std::string seconds(std::chrono::nanoseconds time) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.9f", std::chrono::duration<double>(time).count());
-  return text;
+  const double count = std::chrono::duration<double>(time).count();
+  return {text, std::to_chars(text, std::end(text), count, std::chars_format::fixed, 9).ptr};
 }
 
 void print_histogram(std::ostream& out, const std::string& name, const char* help, const duration_histogram& of) {

@@ -42,6 +42,7 @@ namespace ulexite::detail {
 
 class runtime_state;
 class scheduler;
+class strand;
 struct rare_task_state;
 enum class cancellable : bool;
 
@@ -146,6 +147,9 @@ class task : public fiber {
   [[nodiscard]] rare_task_state* rare_state_if_made() const noexcept {
     return rare_state_.load(std::memory_order_acquire);  // A
   }
+  // Makes the fiber a member of the strand `to`, or of none, for the holders of its handle. Returns the one before. It
+  // has rare state.
+  strand* change_strand(strand* to) noexcept;
   // Copies `text`, which is the fiber's name from now on.
   void set_name(std::string_view text);
 

@@ -31,10 +31,18 @@ job* scheduler::attend(job* chosen, bool& stopping) noexcept {
     stopping = true;
     return nullptr;
   }
-  if (!home_.attention.wants(attention::surplus) || has_pins() || !home_.parker.retire_if_surplus(*this)) return chosen;
-  // It no longer counts as a worker, so it keeps no work and no stacks. Only fibers count as woken (run_queues.hpp).
-  if (chosen) home_.inject(*chosen, fiber::is_fiber(*chosen) ? turn::woken : turn::ordinary);
-  empty_queues();
+  if (!home_.attention.wants(attention::surplus) || has_pins()) return chosen;
+  // The gate shows that work is being published by a worker that no longer counts: nothing is lost meanwhile.
+  outside_gate& gate = home_.tasks->gate;
+  static_cast<void>(gate.enter());
+  const bool retires = home_.parker.retire_if_surplus(*this);
+  if (retires) {
+    // It keeps no work. Only fibers count as woken (run_queues.hpp).
+    if (chosen) home_.inject(*chosen, fiber::is_fiber(*chosen) ? turn::woken : turn::ordinary);
+    empty_queues();
+  }
+  gate.leave();
+  if (!retires) return chosen;
   give_stacks_back();
   // For the monitor and for reports, a worker on the bench is like a parked one.
   activity_.set_busy(false);
@@ -106,7 +114,12 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
   while (!all_stand()) {
     if (now_ns() >= deadline) {
       // The time is over: the world starts again, and the report names the fibers that were too slow.
-      late = those_running(here);
+      try {
+        late = those_running(here);
+      } catch (...) {
+        start_world();
+        throw;
+      }
       start_world();
       return false;
     }

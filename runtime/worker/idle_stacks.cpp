@@ -64,8 +64,8 @@ bool idle_stacks::is_idle(agent& block) const noexcept {
   copy_record(block, raw);
   const fiber& seen = raw.content();
   if (!raw.owner().in_use || seen.state.phase() != fiber_phase::resumable || !block.word.waits()) return false;
-  const std::uint32_t waited = now_ - seen.wait_since;
-  return waited >= after_ / 1'000'000 && seen.trimmed_in != static_cast<std::uint16_t>(seen.wait_since);
+  return waited_since(seen.wait_since, now_) >= after_ / 1'000'000 &&
+         seen.trimmed_in != static_cast<std::uint16_t>(seen.wait_since);
 }
 
 // The next idle fibers of the walk, and how many. It looks at a limited number of blocks, and may end the walk.

@@ -17,11 +17,11 @@ bool inspection::possible() noexcept { return ULEXITE_TSAN || fences_are_asymmet
 
 // One inspection of a runtime at a time: it holds the mutex until its destructor. A worker that sees the request locks
 // the same mutex (scheduler::answer_requests), so it waits there before its next fiber runs.
-inspection::inspection(runtime_state& home) noexcept
-    : home_(home), now_(static_cast<std::uint32_t>(now_ns() / 1'000'000)) {
+inspection::inspection(runtime_state& home) noexcept : home_(home) {
   home_.world.inspecting.lock();
   for (const auto& s : home_.schedulers) s->ask(request::inspected);
-  std_atomics::heavy_fence();  // A
+  std_atomics::heavy_fence();                               // A
+  now_ = static_cast<std::uint32_t>(now_ns() / 1'000'000);  // after the last wait that may be read has begun
 }
 
 // The requests are withdrawn before the mutex is released, so workers stop waiting for it.
@@ -74,7 +74,7 @@ void inspection::read_wait(const fiber& waiting, fiber_record& into) const {
   into.kind = wait_mode::kind_of(waiting.wait_bits);
   into.timed = (waiting.wait_bits & wait_mode::timed_bit) != 0;
   into.object = waiting.next;
-  into.waited = now_ - waiting.wait_since;
+  into.waited = waited_since(waiting.wait_since, now_);
   if (into.kind != wait_kind::join) return;
   // The joiner holds the handle as long as it does not run, so the fiber that it joins is there.
   const auto& joined = *static_cast<const task*>(into.object);
@@ -86,8 +86,9 @@ void inspection::read_wait(const fiber& waiting, fiber_record& into) const {
 
 namespace {
 
-// As inspection::read, but of a fiber that may continue.
-bool view(agent& block, fiber_view& into) noexcept {
+// As inspection::read, but of a fiber that may continue. The copy alone tells whether it waits: a later look at the
+// block may meet another wait, with another object. `stopped`: nothing runs, so the object is there.
+bool view(agent& block, bool stopped, fiber_view& into) noexcept {
   raw_record raw;
   copy_record(block, raw);
   const fiber& content = raw.content();
@@ -117,7 +118,7 @@ bool view(agent& block, fiber_view& into) noexcept {
   }
   if (phase != fiber_phase::resumable) return true;
   into.sp = content.saved.frame;
-  into.state = block.word.waits() ? fiber_view::status::waiting : fiber_view::status::ready;
+  into.state = raw.owner().word.waits() ? fiber_view::status::waiting : fiber_view::status::ready;
   if (into.state == fiber_view::status::ready) return true;
   fiber_record wait;
   wait.state = fiber_record::status::waiting;
@@ -125,7 +126,7 @@ bool view(agent& block, fiber_view& into) noexcept {
   wait.object = content.next;
   into.waits = to_string(wait.kind);
   into.object = wait.object;
-  if (const agent* const holder = holder_of(wait)) {
+  if (const agent* const holder = stopped ? holder_of(wait) : nullptr) {
     raw_record other;
     copy_record(*holder, other);
     if (other.owner().kind != agent_kind::thread) into.holder = other.content().id;
@@ -138,8 +139,9 @@ bool view(agent& block, fiber_view& into) noexcept {
 // Takes no lock, because the caller may have stopped a thread that holds one.
 void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const fiber_view& fiber),
                     void* data) noexcept {
+  const bool stopped = home.world.taken.load(std::memory_order_relaxed);  // for its caller; otherwise a hint
   home.tasks->for_each_unlocked([&](agent& block) {
-    if (fiber_view found; view(block, found)) visit(data, found);
+    if (fiber_view found; view(block, stopped, found)) visit(data, found);
   });
 }
 

@@ -61,7 +61,7 @@ class inspection {
   void read_wait(const fiber& waiting, fiber_record& into) const;
 
   runtime_state& home_;
-  const std::uint32_t now_;  // milliseconds of the steady clock
+  std::uint32_t now_ = 0;  // milliseconds of the steady clock
 };
 
 // The fiber that runs on that worker; number 0 if there is none. It may end during the call, so only its number, name

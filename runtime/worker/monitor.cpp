@@ -49,19 +49,24 @@ void monitor::watch_until_done(task& task) noexcept {
 }
 
 // Quiet: all workers sleep, no fiber lives, and nothing is published. Checked with the mutex held, under which workers
-// fall asleep. The last of them wakes this thread, because quiet_waiter_ was set under it too.
+// fall asleep. The last of them wakes this thread, because quiet_waiter_ was set under it too. What is being published
+// is in no queue, and its publisher wakes nobody at the end: so then this thread looks again soon.
 void monitor::watch_until_quiet() noexcept {
   const turn turn(*this);
   thread_agent self;  // really blocks the caller, a fiber of another runtime too
   for (;;) {
+    std::int64_t next_look = no_deadline;
     {
       const std::lock_guard lock(home_.parker.mutex());
       const idle_counts idle = home_.parker.counts();
-      const bool quiet = idle.sleeping == idle.started && home_.live() == 0 && !home_.any_work() && !any_starved();
+      const bool published = home_.tasks->gate.idle();  // read first: a publisher leaves it after its push
+      bool quiet = idle.sleeping == idle.started && home_.live() == 0 && !home_.any_work() && !any_starved();
+      if (quiet && !published) next_look = now_ns() + tuning::tick_interval;
+      quiet &= published;
       quiet_waiter_ = quiet ? nullptr : &self;
       if (quiet) break;
     }
-    self.block(turn.mine() ? next_tick(self) : no_deadline);
+    self.block(turn.mine() ? std::min(next_tick(self), next_look) : next_look);
     if (turn.mine()) tick();
   }
   if (turn.mine()) forget(self);
@@ -247,6 +252,8 @@ void monitor::report_stuck_workers() noexcept {
 void monitor::retry_starved() noexcept {
   intrusive_queue<job> waiting, again;
   // They go back through the shared queue, as fresh fibers, and may come here again.
+  outside_gate& gate = home_.tasks->gate;
+  static_cast<void>(gate.enter());
   starved_.take(tuning::retries_per_tick, waiting);
   while (job* const next = waiting.pop()) {
     task* const fresh = fiber::is_fiber(*next) ? static_cast<task*>(next) : nullptr;
@@ -257,6 +264,7 @@ void monitor::retry_starved() noexcept {
     }
   }
   home_.inject(again);
+  gate.leave();
 }
 
 // Helps where the protocol of the parker leaves something to chance, or has failed.

@@ -21,4 +21,11 @@ struct raw_record {
 // Word by word, because no pointer may be torn.
 void copy_record(const agent& block, raw_record& into) noexcept;
 
+// The milliseconds from `since` to `now`, both of the coarse clock. None if the wait has begun after `now` was read.
+inline std::uint32_t waited_since(std::uint32_t since, std::uint32_t now) noexcept {
+  constexpr std::uint32_t most_behind = 60'000;
+  const std::uint32_t time = now - since;
+  return time > UINT32_MAX - most_behind ? 0 : time;
+}
+
 }  // namespace ulexite::detail

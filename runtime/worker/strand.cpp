@@ -23,7 +23,7 @@ constexpr unsigned members_per_run = 32;
 // the list, or the request is found here.
 void strand::adopt(task& fresh) {
   rare_task_state& member = fresh.rare_state();
-  member.member_of = this;
+  fresh.change_strand(this);
   retain();
   if (fresh.state.phase() == fiber_phase::fresh) fresh.run = scheduler::run_leashed;
   const std::lock_guard lock(lock_);
@@ -33,7 +33,6 @@ void strand::adopt(task& fresh) {
 
 // The last member to leave ends the wait of wait_until_empty. release() comes last, because it may delete the strand.
 void strand::part_from(rare_task_state& member) noexcept {
-  member.member_of = nullptr;
   // The waiter is resumed after the lock is released, because it may then run on another worker and use the lock.
   agent* waiter = nullptr;
   {
@@ -101,10 +100,19 @@ void join_strand(task& task, scheduler* here) {
   }
 }
 
-// Called at the end of each fiber that has rare state, also of fibers that are in no strand.
+// Called at the end of each fiber that has rare state, also of fibers that are in no strand. With the lock held, or
+// there is no handle.
 void task::leave_strand() noexcept {
   rare_task_state& rare = *rare_state_.load(std::memory_order_acquire);  // pairs with rare_state
-  if (rare.member_of) rare.member_of->part_from(rare);
+  if (strand* const former = std::exchange(rare.member_of, nullptr)) former->part_from(rare);
+}
+
+// Under the lock, because the holder of the handle may ask for a token at the same time, which follows the strand. The
+// caller has made the rare state.
+strand* task::change_strand(strand* to) noexcept {
+  rare_task_state& mine = *rare_state_.load(std::memory_order_acquire);  // pairs with rare_state
+  const std::lock_guard lock(lock_);
+  return std::exchange(mine.member_of, to);
 }
 
 // Lock held.

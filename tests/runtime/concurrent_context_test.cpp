@@ -324,6 +324,39 @@ TEST_P(ConcurrentContext, StartsNothingAfterTheShutdown) {
   }
 }
 
+TEST_P(ConcurrentContext, AParallelContextMayBeDrained) {
+  std::atomic<int> ran = 0;
+  run([&] {
+    parallel_context pool("pool", 2);
+    for (int i = 0; i < 10; ++i) pool.spawn([&] { ++ran; }).detach();
+    block_in_place([&] { pool.runtime().shutdown(shutdown_mode::drain); });
+  });
+  EXPECT_EQ(ran, 10);
+}
+
+// The token that the holder of the handle asks for follows the context in which the fiber is.
+TEST_P(ConcurrentContext, AFiberMovesWhileItsTokenIsAskedFor) {
+  run([&] {
+    for (int round = 0; round < 100; ++round) {
+      std::optional<concurrent_context> first(std::in_place), second(std::in_place);
+      std::atomic<bool> moved = false;
+      event stays;
+      auto mover = first->spawn([&] {
+        this_fiber::migrate_to(*second);
+        moved = true;
+        stays.wait();
+      });
+      const std::stop_token token = mover.get_stop_token();
+      while (!moved) this_fiber::yield();
+      first.reset();
+      EXPECT_FALSE(token.stop_requested());
+      second->request_stop();
+      EXPECT_TRUE(token.stop_requested());
+      EXPECT_THROW(mover.get(), operation_cancelled);
+    }
+  });
+}
+
 TEST_P(ConcurrentContext, ParallelContextsAreApart) {
   run([&] {
     parallel_context pool("pool", 2);
