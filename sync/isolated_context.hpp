@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ulexite/runtime/runtime.hpp>
+#include <ulexite/runtime/wait/locals.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/event.hpp>
 
@@ -59,8 +60,8 @@ class isolated_context {
   [[nodiscard]] std::string_view name() const noexcept { return name_; }
 
  private:
-  // The body is destroyed before the end is reported, because its destructor may use what the caller destroys after that,
-  // and may wait for fibers.
+  // The body and the thread's fiber_local values are destroyed before the end is reported. Their destructors may use
+  // what the caller destroys after that, and may wait for fibers.
   template <class Body>
   void start(Body body) {
     thread_ = std::thread([this, body = std::optional<Body>(std::move(body))]() mutable {
@@ -72,7 +73,9 @@ class isolated_context {
       }
       {
         const shield uninterrupted;
+        detail::this_agents_locals().clear();
         body.reset();
+        detail::this_agents_locals().clear();  // those that the body's end has made
       }
       leave();
     });

@@ -142,6 +142,28 @@ TEST_P(IsolatedContext, TheEndOfTheBodyMayWaitForFibers) {
   });
 }
 
+// As those of a fiber: under a shield, before the end is reported, on a thread that may still spawn.
+TEST_P(IsolatedContext, TheValuesOfItsThreadAreDestroyedBeforeTheEnd) {
+  struct sends {
+    channel<int>* to = nullptr;
+    ~sends() {
+      if (to) spawn([to = to] { to->send(7); }).join();
+    }
+  };
+  static fiber_local<sends> value;
+  run([&] {
+    channel<int> values, never;
+    auto reader = spawn([&] { return values.receive().value(); });
+    {
+      const isolated_context stopped("stopped", [&] {
+        value.get().to = &values;
+        static_cast<void>(never.receive());
+      });
+    }
+    EXPECT_EQ(reader.get(), 7);
+  });
+}
+
 TEST_P(IsolatedContext, MisuseIsTold) {
   EXPECT_THROW(isolated_context("outside", [] {}), std::system_error);
   run([&] {
