@@ -3,19 +3,38 @@
 
 #include <string.h>
 
+/* `left`: pairs and vectors that it may still visit. What lies further stays as it is, because it may be a circle. */
+static value plain_within(value expression, int* left);
+
+static value plain_list(value list, int* left) {
+  value made = &nil, *last = &made, at = list;
+  bool changed = false;
+  for (; is(at, t_pair) && *left > 0; at = rest(at)) {
+    --*left;
+    const value item = first(at), now = plain_within(item, left);
+    changed = changed || now != item;
+    *last = cons(now, &nil);
+    last = &((pair*)*last)->rest;
+  }
+  *last = is(at, t_pair) ? at : plain_within(at, left);
+  return changed || *last != at ? made : list;
+}
+
+static value plain_within(value expression, int* left) {
+  while (is(expression, t_alias)) expression = ((alias*)expression)->name;
+  if (!is(expression, t_pair) && !is(expression, t_vector)) return expression;
+  if (*left <= 0 || stack_is_short()) return expression;
+  if (is(expression, t_pair)) return plain_list(expression, left);
+  --*left;
+  const vector* const old = (vector*)expression;
+  vector* const made = (vector*)vector_of(t_vector, old->length, &nil);
+  for (size_t i = 0; i < old->length; ++i) made->items[i] = plain_within(old->items[i], left);
+  return (value)made;
+}
+
 value plain(value expression) {
-  if (is(expression, t_alias)) return plain(((alias*)expression)->name);
-  if (is(expression, t_pair)) {
-    const value a = plain(first(expression)), b = plain(rest(expression));
-    return a == first(expression) && b == rest(expression) ? expression : cons(a, b);
-  }
-  if (is(expression, t_vector)) {
-    const vector* const old = (vector*)expression;
-    vector* const made = (vector*)vector_of(t_vector, old->length, &nil);
-    for (size_t i = 0; i < old->length; ++i) made->items[i] = plain(old->items[i]);
-    return (value)made;
-  }
-  return expression;
+  int left = 1000000;
+  return plain_within(expression, &left);
 }
 
 int add_name(scope* to, value name) {
@@ -191,6 +210,7 @@ static value declare(fiber* by, value body, scope* in) {
     const value form = expand_head(by, first(body), in);
     body = rest(body);
     if (begins_with(form, in, "begin")) {
+      check_form(by, form, 1, -1);
       value spliced = body;
       const int count = length_of(form) - 1;
       value* const parts = GC_malloc((size_t)(count + 1) * sizeof *parts);
@@ -295,13 +315,18 @@ static value quasi(fiber* by, value form, scope* in, int depth) {
   if (!is(form, t_pair)) return quoted(form);
   check_stack(by);
   if (begins_with(form, in, "unquote")) {
+    check_form(by, form, 2, 2);
     if (depth == 1) return second(form);
     return list3(global_name("list"), quoted(symbol_of("unquote")), quasi(by, second(form), in, depth - 1));
   }
-  if (begins_with(form, in, "quasiquote"))
+  if (begins_with(form, in, "quasiquote")) {
+    check_form(by, form, 2, 2);
     return list3(global_name("list"), quoted(symbol_of("quasiquote")), quasi(by, second(form), in, depth + 1));
-  if (depth == 1 && begins_with(first(form), in, "unquote-splicing"))
+  }
+  if (depth == 1 && begins_with(first(form), in, "unquote-splicing")) {
+    check_form(by, first(form), 2, 2);
     return list3(global_name("append"), second(first(form)), quasi(by, rest(form), in, depth));
+  }
   return list3(global_name("cons"), quasi(by, first(form), in, depth), quasi(by, rest(form), in, depth));
 }
 

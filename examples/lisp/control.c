@@ -6,13 +6,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { reserve = 32 * 1024 }; /* bytes of the stack that the handling of its end may use */
+/* Bytes of the stack: for the handling of its end; below that for signals, and for functions of C. */
+enum { reserve = 32 * 1024, kept_free = 32 * 1024 };
 
 fiber* make_fiber(value parameters) {
   fiber* const made = GC_malloc(sizeof *made);
   const void *low = NULL, *high = NULL;
   if (ulx_stack_bounds(&low, &high)) {
-    made->reserve_end = (const char*)low + 32 * 1024; /* for signals, and for functions of C */
+    made->reserve_end = (const char*)low + kept_free;
     made->stack_end = made->reserve_end + reserve;
   }
   made->winds = made->handlers = &nil;
@@ -91,8 +92,12 @@ bool run_protected(fiber* by, value (*body)(fiber* by, void* argument), void* ar
 }
 
 /* --------------------------------------------------------------------------------------------------------------- errors */
-void check_stack(fiber* by) {
-  if ((const char*)__builtin_frame_address(0) >= by->stack_end) return;
+bool stack_is_short(void) {
+  const void *low = NULL, *high = NULL;
+  return ulx_stack_bounds(&low, &high) && (const char*)__builtin_frame_address(0) < (const char*)low + kept_free;
+}
+
+void fail_too_deep(fiber* by) {
   by->stack_end = by->reserve_end;
   fail(by, "recursion is too deep for this stack", NULL);
 }
@@ -202,13 +207,13 @@ PRIMITIVE(with_parameter) {
 /* --------------------------------------------------------------------------------------------------------------- others */
 PRIMITIVE(lisp_apply) {
   const value last = arguments[count - 1];
-  const int more = length_of(last);
-  if (more < 0) fail(by, "apply: the last argument is not a list", last);
+  int more = 0;
+  value* const items = items_of(last, &more);
+  if (!items) fail(by, "apply: the last argument is not a list", last);
   const int all = count - 2 + more;
   value* const given = GC_malloc((size_t)(all + 1) * sizeof *given);
   memcpy(given, arguments + 1, (size_t)(count - 2) * sizeof *given);
-  value item = last;
-  for (int i = count - 2; i < all; ++i, item = rest(item)) given[i] = first(item);
+  memcpy(given + count - 2, items, (size_t)more * sizeof *given);
   return tail_call(by, arguments[0], all, given);
 }
 PRIMITIVE(lisp_values) { return values_of(count, arguments); }

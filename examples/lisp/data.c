@@ -23,7 +23,7 @@ PRIMITIVE(boolean_test) { return from_bool(arguments[0] == &yes || arguments[0] 
 PRIMITIVE(procedure_test) { return from_bool(is(arguments[0], t_closure) || is(arguments[0], t_primitive)); }
 PRIMITIVE(not) { return from_bool(arguments[0] == &no); }
 PRIMITIVE(eqv) { return from_bool(same(arguments[0], arguments[1])); }
-PRIMITIVE(equal_test) { return from_bool(equal(arguments[0], arguments[1])); }
+PRIMITIVE(equal_test) { return from_bool(equal(by, arguments[0], arguments[1])); }
 
 /* ---------------------------------------------------------------------------------------------------------------- pairs */
 PRIMITIVE(lisp_cons) { return cons(arguments[0], arguments[1]); }
@@ -54,15 +54,19 @@ static int checked_length(fiber* by, const char* who, value v) {
   return length;
 }
 
+static value* checked_items(fiber* by, const char* who, value v, int* count) {
+  value* const items = items_of(v, count);
+  if (!items) fail(by, who, v);
+  return items;
+}
+
 PRIMITIVE(length) { return from_integer(checked_length(by, "length: not a list", arguments[0])); }
 PRIMITIVE(append_lists) {
   value made = count > 0 ? arguments[count - 1] : &nil;
   for (int i = count - 2; i >= 0; --i) {
-    const int size = checked_length(by, "append: not a list", arguments[i]);
-    value* const items = GC_malloc((size_t)(size + 1) * sizeof *items);
-    value at = arguments[i];
-    for (int k = 0; k < size; ++k, at = rest(at)) items[k] = first(at);
-    for (int k = size; k-- > 0;) made = cons(items[k], made);
+    int size = 0;
+    value* const items = checked_items(by, "append: not a list", arguments[i], &size);
+    while (size-- > 0) made = cons(items[size], made);
   }
   return made;
 }
@@ -82,16 +86,19 @@ PRIMITIVE(list_tail) {
 }
 
 /* index 0: with eqv?, 1: with equal? */
-static bool agree(const primitive* self, value a, value b) { return self->index ? equal(a, b) : same(a, b); }
+static bool agree(fiber* by, const primitive* self, value a, value b) {
+  return self->index ? equal(by, a, b) : same(a, b);
+}
 PRIMITIVE(member) {
   for (value at = arguments[1]; is(at, t_pair); at = rest(at))
-    if (agree(self, arguments[0], first(at))) return at;
+    if (agree(by, self, arguments[0], first(at))) return at;
   return &no;
 }
 PRIMITIVE(assoc) {
   for (value at = arguments[1]; is(at, t_pair); at = rest(at)) {
-    check_type(by, self, first(at), t_pair);
-    if (agree(self, arguments[0], first(first(at)))) return first(at);
+    const value known = first(at);
+    check_type(by, self, known, t_pair);
+    if (agree(by, self, arguments[0], first(known))) return known;
   }
   return &no;
 }
@@ -103,7 +110,9 @@ PRIMITIVE(symbol_to_string) {
 }
 PRIMITIVE(string_to_symbol) {
   check_type(by, self, arguments[0], t_string);
-  return symbol_named(((string*)arguments[0])->bytes, ((string*)arguments[0])->length);
+  const string* const name = (string*)arguments[0];
+  if (memchr(name->bytes, 0, name->length)) fail(by, "string->symbol: a zero byte in the name", arguments[0]);
+  return symbol_named(name->bytes, name->length);
 }
 PRIMITIVE(character_to_integer) {
   check_type(by, self, arguments[0], t_character);
@@ -153,10 +162,10 @@ PRIMITIVE(vector_to_list) {
   return list_of((int)((vector*)arguments[0])->length, ((vector*)arguments[0])->items);
 }
 PRIMITIVE(list_to_vector) {
-  const int size = checked_length(by, "list->vector: not a list", arguments[0]);
+  int size = 0;
+  const value* const items = checked_items(by, "list->vector: not a list", arguments[0], &size);
   vector* const made = (vector*)vector_of(t_vector, (size_t)size, &nil);
-  value at = arguments[0];
-  for (int i = 0; i < size; ++i, at = rest(at)) made->items[i] = first(at);
+  memcpy(made->items, items, (size_t)size * sizeof *items);
   return (value)made;
 }
 

@@ -5,7 +5,12 @@
 
 enum { calls_until_safepoint = 500, few = 8 };
 
-static value run(const node* n, frame* in, fiber* by) { return n->run(n, in, by); }
+/* All nodes run by this, because any expression within another one may be the one too deep: its stack need not be that on
+ * which it was compiled. */
+static value run(const node* n, frame* in, fiber* by) {
+  check_stack(by);
+  return n->run(n, in, by);
+}
 
 static void* node_of(size_t size, value (*how)(const node*, frame*, fiber*)) {
   node* const made = GC_malloc(size);
@@ -131,8 +136,7 @@ typedef struct {
 
 static value run_if(const node* n, frame* in, fiber* by) {
   const if_expression* const i = (const if_expression*)n;
-  const node* const next = run(i->condition, in, by) != &no ? i->then : i->otherwise;
-  return next->run(next, in, by);
+  return run(run(i->condition, in, by) != &no ? i->then : i->otherwise, in, by);
 }
 
 node* if_node(const node* condition, const node* then, const node* otherwise) {
@@ -152,8 +156,7 @@ typedef struct {
 static value run_sequence(const node* n, frame* in, fiber* by) {
   const sequence* const s = (const sequence*)n;
   for (int i = 0; i < s->count - 1; ++i) run(s->parts[i], in, by);
-  const node* const last = s->parts[s->count - 1];
-  return last->run(last, in, by);
+  return run(s->parts[s->count - 1], in, by);
 }
 
 node* sequence_node(int count, const node** parts) {
@@ -214,14 +217,12 @@ static value begin_call(fiber* by, value procedure, int count, value* arguments)
 
 value finish(fiber* by, value result) {
   if (result != &tail) return result;
-  check_stack(by);
   do {
     if (--by->calls < 0) {
       by->calls = calls_until_safepoint;
       ulx_safepoint();
     }
-    const node* const body = by->next->body;
-    result = body->run(body, by->next_frame, by);
+    result = run(by->next->body, by->next_frame, by);
   } while (result == &tail);
   return result;
 }
@@ -297,8 +298,7 @@ static value run_let(const node* n, frame* in, fiber* by) {
   const let_expression* const l = (const let_expression*)n;
   frame* const made = frame_of(l->of, in);
   for (int i = 0; i < l->of->parameters; ++i) made->slots[i] = run(l->values[i], in, by);
-  const node* const body = l->of->body;
-  return body->run(body, made, by);
+  return run(l->of->body, made, by);
 }
 
 node* let_node(const lambda* of, int count, const node** values) {

@@ -145,14 +145,18 @@ value list2(value a, value b);
 value list3(value a, value b, value c);
 /* -1: not a list. */
 int length_of(value list);
+/* What one walk over the list finds, because another fiber may change the list meanwhile. Null: not a list. */
+value* items_of(value list, int* count);
 /* eqv?, equal?; a number that is equal for what is equal. */
 bool same(value a, value b);
-bool equal(value a, value b);
+bool equal(fiber* by, value a, value b); /* two circles are equal if what they unroll to is */
 uintptr_t hash_of(value v);
 
 /* reader.c: one datum of [*at, end). Null: there is none; `*error` tells why, if it is not just the end. `*unfinished`: more
  * text would help. */
 value read_datum(const char** at, const char* end, const char** error, bool* unfinished);
+/* Null: the word is not a number. */
+value number_of(const char* word, size_t length);
 /* printer.c: as `write` does, or as `display`. */
 string* text_of(value v, bool written);
 typedef struct {
@@ -231,7 +235,6 @@ value apply(fiber* by, value procedure, int count, value* arguments);
 value tail_call(fiber* by, value procedure, int count, value* arguments);
 /* Runs what tail_call has left. */
 value finish(fiber* by, value result);
-void check_stack(fiber* by);
 extern object tail;
 node* constant_node(value v);
 node* local_node(int depth, int index, value name);
@@ -247,6 +250,13 @@ node* finish_node(const node* of);
 node* call_node(bool tail, const node* operator, int count, const node** operands);
 
 /* control.c: errors, escapes, dynamic extents. */
+_Noreturn void fail_too_deep(fiber* by);
+/* For all that recurses as deep as a program or its data. */
+static inline void check_stack(fiber* by) {
+  if (__builtin_expect((const char*)__builtin_frame_address(0) < by->stack_end, 0)) fail_too_deep(by);
+}
+/* The same for what has no fiber to raise an error in: only the stack that check_stack keeps free is left. */
+bool stack_is_short(void);
 _Noreturn void raise_value(fiber* by, value condition);
 /* The irritant may be null. */
 _Noreturn void fail(fiber* by, const char* message, value irritant);

@@ -174,10 +174,8 @@ PRIMITIVE(string_to_number) {
     const long number = strtol(s->bytes, &end, (int)radix);
     return s->length > 0 && end == s->bytes + s->length ? integer_or_real(number) : &no;
   }
-  const char *at = s->bytes, *error = NULL;
-  bool unfinished = false;
-  const value made = read_datum(&at, s->bytes + s->length, &error, &unfinished);
-  return made && at == s->bytes + s->length && is_number(made) ? made : &no;
+  const value made = number_of(s->bytes, s->length);
+  return made ? made : &no;
 }
 
 PRIMITIVE(random_integer) {

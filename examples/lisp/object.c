@@ -88,28 +88,47 @@ value list_of(int count, const value* items) {
 value list2(value a, value b) { return cons(a, cons(b, &nil)); }
 value list3(value a, value b, value c) { return cons(a, list2(b, c)); }
 
+/* Of steps along a list: there the pair is marked that shows a circle when it is met again (Brent, 1980). Unlike a second,
+ * slower walk this reads each pair once, so no change by another fiber misleads it. */
+static bool is_power_of_two(int steps) { return (steps & (steps - 1)) == 0; }
+
 int length_of(value list) {
   int length = 0;
-  for (value slow = list; is(list, t_pair);) {
+  for (value mark = list; is(list, t_pair);) {
     list = rest(list);
-    if (++length % 2 == 0) slow = rest(slow);
-    if (slow == list && list != &nil) return -1; /* a circle */
+    if (list == mark) return -1; /* a circle */
+    if (is_power_of_two(++length)) mark = list;
   }
   return list == &nil ? length : -1;
+}
+
+value* items_of(value list, int* count) {
+  int length = 0, room = 8;
+  value* made = GC_malloc((size_t)room * sizeof *made);
+  for (value mark = list; is(list, t_pair);) {
+    if (length == room) made = GC_realloc(made, (size_t)(room *= 2) * sizeof *made);
+    made[length] = first(list);
+    list = rest(list);
+    if (list == mark) return NULL;
+    if (is_power_of_two(++length)) mark = list;
+  }
+  *count = length;
+  return list == &nil ? made : NULL;
 }
 
 bool same(value a, value b) {
   return a == b || (is(a, t_real) && is(b, t_real) && ((real*)a)->number == ((real*)b)->number);
 }
 
-/* Deeper than this two structures count as different: what is nested so deeply is a circle. */
-enum { deepest = 10000 };
-
-static bool equal_within(value a, value b, int depth) {
-  for (;;) {
-    if (same(a, b)) return true;
+/* A circle by the rests of pairs ends where both sides are again at a marked pair: all on the way was equal. Any other circle
+ * ends as recursion that is too deep. */
+bool equal(fiber* by, value a, value b) {
+  check_stack(by);
+  value mark_a = NULL, mark_b = NULL;
+  for (int steps = 1;; ++steps) {
+    if (same(a, b) || (a == mark_a && b == mark_b)) return true;
     const type is = type_of(a);
-    if (is != type_of(b) || depth == 0) return false;
+    if (is != type_of(b)) return false;
     if (is == t_string) {
       const string *x = (string*)a, *y = (string*)b;
       return x->length == y->length && memcmp(x->bytes, y->bytes, x->length) == 0;
@@ -118,16 +137,18 @@ static bool equal_within(value a, value b, int depth) {
       vector *x = (vector*)a, *y = (vector*)b;
       if (x->length != y->length) return false;
       for (size_t i = 0; i < x->length; ++i)
-        if (!equal_within(load(&x->items[i]), load(&y->items[i]), depth - 1)) return false;
+        if (!equal(by, load(&x->items[i]), load(&y->items[i]))) return false;
       return true;
     }
-    if (is != t_pair || !equal_within(first(a), first(b), depth - 1)) return false;
+    if (is != t_pair || !equal(by, first(a), first(b))) return false;
+    if (is_power_of_two(steps)) {
+      mark_a = a;
+      mark_b = b;
+    }
     a = rest(a);
     b = rest(b);
   }
 }
-
-bool equal(value a, value b) { return equal_within(a, b, deepest); }
 
 static uintptr_t hash_within(value v, int depth) {
   switch (type_of(v)) {

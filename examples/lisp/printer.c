@@ -115,7 +115,7 @@ static const char* constant_name(value v) {
 }
 
 static void append_within(text* to, value v, bool written, int depth) {
-  if (depth == 0) {
+  if (depth == 0 || stack_is_short()) {
     append_words(to, "...");
     return;
   }

@@ -23,7 +23,8 @@ static value refuse(reader* r, const char* why, bool unfinished) {
   return NULL;
 }
 
-static bool delimits(char c) { return isspace((unsigned char)c) || strchr("()\";'`,", c) != NULL; }
+/* Not the zero byte, which strchr would find at the end of its list. */
+static bool delimits(char c) { return isspace((unsigned char)c) || (c != 0 && strchr("()\";'`,", c)); }
 
 static void skip_space(reader* r) {
   while (r->at < r->end) {
@@ -89,6 +90,7 @@ static value read_string(reader* r) {
         case 'x': {
           char* stop = NULL;
           const unsigned long code = strtoul(r->at, &stop, 16);
+          if (stop >= r->end) return refuse(r, "a string that does not end", true);
           if (*stop != ';' || code > 255) return refuse(r, "\\x in a string without a byte and a semicolon", false);
           r->at = stop + 1;
           c = (char)code;
@@ -120,9 +122,10 @@ static value read_character(reader* r) {
   return refuse(r, "an unknown name behind #\\", false);
 }
 
-static value number_of(const char* word, size_t length) {
+value number_of(const char* word, size_t length) {
   char copy[64], *stop = NULL;
-  if (length >= sizeof copy || !(isdigit((unsigned char)word[length - 1]) || word[length - 1] == '.')) return NULL;
+  if (length == 0 || length >= sizeof copy || !(isdigit((unsigned char)word[length - 1]) || word[length - 1] == '.'))
+    return NULL;
   memcpy(copy, word, length);
   copy[length] = 0;
   const char first_digit = copy[copy[0] == '-' || copy[0] == '+'];
@@ -144,6 +147,7 @@ static value read_word(reader* r) {
     if ((length == 2 && begin[1] == 'f') || (length == 6 && memcmp(begin, "#false", 6) == 0)) return &no;
     return refuse(r, "an unknown word behind #", false);
   }
+  if (memchr(begin, 0, length)) return refuse(r, "a zero byte in a word", false);
   const value number = number_of(begin, length);
   return number ? number : symbol_named(begin, length);
 }
@@ -187,10 +191,10 @@ static value read_form(reader* r) {
 }
 
 static value read_any(reader* r) {
+  /* before skip_space, which reads what stands behind #; and so calls this function */
+  if (++r->depth > 1000 || stack_is_short()) return refuse(r, "lists within lists, too deep", false);
   skip_space(r);
-  if (r->error || r->at == r->end) return NULL;
-  if (++r->depth > 1000) return refuse(r, "lists within lists, more than 1,000 deep", false);
-  const value made = read_form(r);
+  const value made = r->error || r->at == r->end ? NULL : read_form(r);
   --r->depth;
   return made;
 }

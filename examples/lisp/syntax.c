@@ -66,6 +66,11 @@ static int pairs_of(value list) {
   return count;
 }
 
+/* In front of the list of what a name that repeats has matched. No program has this object, so what it wrote itself is never
+ * taken for such a list. */
+static object repeats = {t_constant};
+static bool does_repeat(value bound) { return is(rest(bound), t_pair) && first(rest(bound)) == &repeats; }
+
 /* (p ... more): as many as leave enough for `more`. Each name of p is bound to a list of what it matched. */
 static bool match_ellipsis(const expansion* e, value pattern, value form, value* bindings) {
   const value repeated = first(pattern), more = rest(rest(pattern));
@@ -82,7 +87,7 @@ static bool match_ellipsis(const expansion* e, value pattern, value form, value*
       *end = cons(rest(find(first(names), first(m))), &nil);
       end = &((pair*)*end)->rest;
     }
-    *bindings = cons(cons(first(names), all), *bindings);
+    *bindings = cons(cons(first(names), cons(&repeats, all)), *bindings);
   }
   return match(e, more, form, bindings);
 }
@@ -94,7 +99,7 @@ static bool match(const expansion* e, value pattern, value form, value* bindings
     if (!is_wildcard(pattern)) *bindings = cons(cons(pattern, form), *bindings);
     return true;
   }
-  if (!is(pattern, t_pair)) return equal(pattern, form);
+  if (!is(pattern, t_pair)) return equal(e->by, pattern, form);
   if (before_ellipsis(e, pattern)) return match_ellipsis(e, pattern, form, bindings);
   return is(form, t_pair) && match(e, first(pattern), first(form), bindings) &&
          match(e, rest(pattern), rest(form), bindings);
@@ -112,22 +117,23 @@ static value rename_in(expansion* e, value name) {
 
 static value fill(expansion* e, value template, value bindings);
 
-/* `repeated` once for each item of those of its names that stand for lists, followed by `more`. */
+/* `repeated` once for each item of those of its names that repeat, followed by `more`. */
 static value fill_ellipsis(expansion* e, value repeated, value bindings, value more) {
   value names = &nil;
   int count = -1;
   for (value n = names_of(e, repeated, &nil); n != &nil; n = rest(n)) {
     const value bound = find(first(n), bindings);
-    if (!bound || length_of(rest(bound)) < 0) continue;
+    if (!bound || !does_repeat(bound)) continue;
     names = cons(bound, names);
-    if (length_of(rest(bound)) > count) count = length_of(rest(bound));
+    const int items = length_of(rest(rest(bound)));
+    if (items > count) count = items;
   }
   if (count < 0) fail(e->by, "an ellipsis behind what does not repeat", plain(repeated));
   value* const made = GC_malloc((size_t)(count + 1) * sizeof *made);
   for (int i = 0; i < count; ++i) {
     value inner = bindings;
     for (value n = names; n != &nil; n = rest(n)) {
-      value item = rest(first(n));
+      value item = rest(rest(first(n)));
       for (int k = 0; k < i && is(item, t_pair); ++k) item = rest(item);
       if (is(item, t_pair)) inner = cons(cons(first(first(n)), first(item)), inner);
     }
@@ -141,6 +147,7 @@ static value fill(expansion* e, value template, value bindings) {
   check_stack(e->by);
   if (is_name(template)) {
     const value bound = find(template, bindings);
+    if (bound && does_repeat(bound)) fail(e->by, "a name that repeats, without its ellipsis", plain(template));
     return bound ? rest(bound) : rename_in(e, template);
   }
   if (!is(template, t_pair)) return template;

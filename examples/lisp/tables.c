@@ -1,8 +1,8 @@
-/* Hash tables with equal?. Several fibers may use one at once without harm to the interpreter; a change may then be lost, so a
- * table that several fibers change wants a mutex. */
+/* Hash tables with equal?. Several fibers may use one at once: readers take no lock, and no change is lost. Only a change that
+ * depends on what was read before wants a mutex of the program. */
 #include "lisp.h"
 
-#include <string.h>
+#include <pthread.h>
 
 typedef struct entry {
   value key, of;
@@ -18,6 +18,7 @@ typedef struct {
 
 typedef struct {
   type is;
+  pthread_mutex_t lock; /* for changes; nothing waits and no error is raised while it is held */
   size_t count;
   buckets* all;
 } table;
@@ -38,11 +39,15 @@ static buckets* all_of(table* t) { return __atomic_load_n(&t->all, __ATOMIC_ACQU
 static entry* entry_at(entry** from) { return __atomic_load_n(from, __ATOMIC_ACQUIRE); }
 static void set_entry(entry** to, entry* e) { __atomic_store_n(to, e, __ATOMIC_RELEASE); }
 
-static entry* find(table* t, value key) {
-  const uintptr_t hash = hash_of(key);
-  for (entry* e = entry_at(place_in(all_of(t), hash)); e; e = entry_at(&e->next))
-    if (e->hash == hash && equal(e->key, key)) return e;
+static entry* find_from(fiber* by, entry* e, value key, uintptr_t hash) {
+  for (; e; e = entry_at(&e->next))
+    if (e->hash == hash && equal(by, e->key, key)) return e;
   return NULL;
+}
+
+static entry* find(fiber* by, table* t, value key) {
+  const uintptr_t hash = hash_of(key);
+  return find_from(by, entry_at(place_in(all_of(t), hash)), key, hash);
 }
 
 static void insert(buckets* all, value key, value of, uintptr_t hash) {
@@ -52,7 +57,7 @@ static void insert(buckets* all, value key, value of, uintptr_t hash) {
   set_entry(place, made);
 }
 
-/* New entries, because readers may still be in the old ones. */
+/* Under the lock. New entries, because readers may still be in the old ones. */
 static void grow(table* t) {
   buckets* const old = all_of(t);
   buckets* const made = make_buckets(2 * old->size);
@@ -61,54 +66,82 @@ static void grow(table* t) {
   __atomic_store_n(&t->all, made, __ATOMIC_RELEASE);
 }
 
-static void put(table* t, value key, value of) {
-  entry* const known = find(t, key);
-  if (known) {
-    store(&known->of, of);
-    return;
+static void set_count(table* t, size_t count) { __atomic_store_n(&t->count, count, __ATOMIC_RELAXED); }
+
+/* False: the table has changed since `all` and `head` were read, so `known` may be wrong. */
+static bool put_if_unchanged(table* t, buckets* all, entry* head, entry* known, entry wanted) {
+  pthread_mutex_lock(&t->lock);
+  const bool unchanged = all_of(t) == all && entry_at(place_in(all, wanted.hash)) == head;
+  if (unchanged && known) {
+    store(&known->of, wanted.of);
+  } else if (unchanged) {
+    insert(all, wanted.key, wanted.of, wanted.hash);
+    set_count(t, t->count + 1);
+    if (t->count > all->size) grow(t);
   }
-  if (__atomic_add_fetch(&t->count, 1, __ATOMIC_RELAXED) > all_of(t)->size) grow(t);
-  insert(all_of(t), key, of, hash_of(key));
+  pthread_mutex_unlock(&t->lock);
+  return unchanged;
+}
+
+/* equal? may raise an error, so it is asked before the lock is taken. */
+static void put(fiber* by, table* t, value key, value of) {
+  const entry wanted = {.key = key, .of = of, .hash = hash_of(key)};
+  for (;;) {
+    buckets* const all = all_of(t);
+    entry* const head = entry_at(place_in(all, wanted.hash));
+    if (put_if_unchanged(t, all, head, find_from(by, head, key, wanted.hash), wanted)) return;
+  }
+}
+
+/* False: it is not in the table any longer, or in a new entry. */
+static bool unlink_entry(table* t, entry* e) {
+  pthread_mutex_lock(&t->lock);
+  entry** at = place_in(all_of(t), e->hash);
+  entry* now = entry_at(at);
+  for (; now && now != e; now = entry_at(at)) at = &now->next;
+  if (now) {
+    set_entry(at, entry_at(&e->next));
+    set_count(t, t->count - 1);
+  }
+  pthread_mutex_unlock(&t->lock);
+  return now != NULL;
 }
 
 PRIMITIVE(make_table) {
   table* const made = allocate(t_table, sizeof *made);
+  pthread_mutex_init(&made->lock, NULL);
   made->all = make_buckets(8);
   return (value)made;
 }
 PRIMITIVE(set) {
-  put(table_at(by, self, arguments[0]), arguments[1], arguments[2]);
+  put(by, table_at(by, self, arguments[0]), arguments[1], arguments[2]);
   return &unspecified;
 }
 PRIMITIVE(ref_or) {
-  entry* const found = find(table_at(by, self, arguments[0]), arguments[1]);
+  entry* const found = find(by, table_at(by, self, arguments[0]), arguments[1]);
   return found ? load(&found->of) : arguments[2];
 }
 PRIMITIVE(ref) {
-  entry* const found = find(table_at(by, self, arguments[0]), arguments[1]);
+  entry* const found = find(by, table_at(by, self, arguments[0]), arguments[1]);
   if (found) return load(&found->of);
   if (count == 2) fail(by, "hash-table-ref: no such key", arguments[1]);
   return tail_call(by, arguments[2], 0, NULL);
 }
-PRIMITIVE(contains) { return from_bool(find(table_at(by, self, arguments[0]), arguments[1]) != NULL); }
+PRIMITIVE(contains) { return from_bool(find(by, table_at(by, self, arguments[0]), arguments[1]) != NULL); }
 PRIMITIVE(update) {
   table* const t = table_at(by, self, arguments[0]);
-  entry* const found = find(t, arguments[1]);
+  entry* const found = find(by, t, arguments[1]);
   value now = found ? load(&found->of) : arguments[3];
-  put(t, arguments[1], apply(by, arguments[2], 1, &now));
+  put(by, t, arguments[1], apply(by, arguments[2], 1, &now));
   return &unspecified;
 }
 PRIMITIVE(erase) {
   table* const t = table_at(by, self, arguments[0]);
-  const uintptr_t hash = hash_of(arguments[1]);
-  for (entry** at = place_in(all_of(t), hash); entry_at(at); at = &entry_at(at)->next) {
-    entry* const e = entry_at(at);
-    if (e->hash != hash || !equal(e->key, arguments[1])) continue;
-    set_entry(at, entry_at(&e->next));
-    __atomic_sub_fetch(&t->count, 1, __ATOMIC_RELAXED);
-    return &yes;
+  for (;;) {
+    entry* const found = find(by, t, arguments[1]);
+    if (!found) return &no;
+    if (unlink_entry(t, found)) return &yes;
   }
-  return &no;
 }
 PRIMITIVE(size) {
   return from_integer((intptr_t)__atomic_load_n(&table_at(by, self, arguments[0])->count, __ATOMIC_RELAXED));

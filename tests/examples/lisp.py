@@ -66,6 +66,8 @@ def errors():
                          "(define b (spawn (lambda () (join a)))) (send gate 1) (join a)")
     assert code == 1 and "fibers wait for each other in a circle" in err, (out, err, code)
     expect_error("(load \"/no/such/file\")", "No such file")
+    expect_error("#;" * 100000, "lists within lists, too deep")
+    expect_error("(print 1)\n(\0", "a zero byte in a word")
     out, err, code = run(pathlib.Path("/no/such/script.scm"))
     assert code == 1 and "script.scm" in err, err
     assert run("(exit 7)")[2] == 7
@@ -160,6 +162,56 @@ def stress(collections=30, workers=(1, 2, 4, 16)):
         assert out == f"#t #t {collections} #t #t\n" and code == 0, f"with {count} workers: {out!r}, {err!r}, {code}"
 
 
+# Each is deeper than the stack of a fiber that is spawned, though not than that of the main one, which has compiled it.
+DEPTH = """
+(define too-deep "recursion is too deep for this stack")
+(define (try f) (join (spawn (lambda () (guard (e ((error-object? e) (error-object-message e))) (f) 'fine)))))
+(define (nested n wrap) (fold-left (lambda (inside i) (wrap inside)) 1 (iota n)))
+(define (procedure body) (eval (list 'lambda '() body)))
+(define (same x) x)
+(define wraps (list (lambda (x) (list '- x)) (lambda (x) (list 'same x)) (lambda (x) (list 'if x 1 2))
+  (lambda (x) `(let ((v ,x)) v)) (lambda (x) `(let () ,x)) (lambda (x) `(begin 1 (+ 1 ,x)))))
+(print (map (lambda (wrap) (try (procedure (nested 5 wrap)))) wraps))
+(print (map (lambda (wrap) (equal? (try (procedure (nested 5000 wrap))) too-deep)) wraps))
+(define flat (procedure (list 'quasiquote (iota 2000))))
+(print (length (flat)) " " (equal? (try flat) too-deep))
+(define (deep n) (nested n list))
+(define a (deep 9000))
+(define b (deep 9000))
+(print (equal? a b) " " (equal? (try (lambda () (equal? a b))) too-deep))
+(print (try (lambda () (eval (list 'quote (iota 20000))))) " " (try (lambda () (eval (list 'quote a)))))
+(define (print-at depth) (if (= depth 0) (string-length (format "~a" a)) (+ 1 (print-at (- depth 1)))))
+(print (try (lambda () (let ever ((depth 0)) (print-at depth) (ever (+ depth 20))))))
+"""
+
+# What fibers share changes while primitives walk over it.
+RACES = """
+(define (times n f) (do ((i 0 (+ i 1))) ((= i n)) (f i)))
+(define (together . bodies) (for-each join (map spawn bodies)))
+(define h (make-hash-table))
+(define (change) (times 5000 (lambda (k) (hash-table-set! h (modulo k 4) k) (hash-table-delete! h (modulo k 4)))))
+(together change change change change)
+(print (hash-table-size h) " " (hash-table->alist h))
+(define (fill from) (lambda () (times 500 (lambda (i) (hash-table-set! h (+ from i) i) (hash-table-set! h i 'all)))))
+(together (fill 1000) (fill 2000) (fill 3000) (fill 4000))
+(print (hash-table-size h) " " (length (hash-table->alist h)))
+(define removed (map (lambda (i) (spawn (lambda () (length (filter (lambda (k) (hash-table-delete! h k)) (iota 5000)))))) (iota 4)))
+(print (apply + (map join removed)) " " (hash-table-size h))
+
+(define p (iota 8))
+(define known (list (cons 1 2)))
+(define stop #f)
+(define (spoil) (unless stop (set-cdr! p 5) (set-cdr! p (list 1 2 3)) (set-car! known 5) (set-car! known (cons 1 2)) (spoil)))
+(define spoiler (spawn spoil))
+(define (try f) (lambda () (times 3000 (lambda (i) (guard (e (#t #f)) (f))))))
+(together (try (lambda () (list->vector p))) (try (lambda () (append p p))) (try (lambda () (apply + p)))
+          (try (lambda () (length p))) (try (lambda () (assq 1 known))) (try (lambda () (equal? p (iota 8)))))
+(set! stop #t)
+(join spoiler)
+(print "no harm")
+"""
+
+
 def sockets():
     expect("""
 (define listener (tcp-listen 0))
@@ -225,6 +277,9 @@ if __name__ == "__main__":
     typed()
     expect(FIBERS, "(done done done done done done done done)\n998000\n2000\n#t sleep: the fiber was asked to stop\n"
            "join: the deadline of the call is over\n((a 0) (a 1) (a 2))\n3\nsent\n50\ninner outer\n", workers=(1, 2, 4, 8))
+    expect(DEPTH, "(fine fine fine fine fine fine)\n(#t #t #t #t #t #t)\n2000 #t\n#t #t\nfine fine\n"
+           "recursion is too deep for this stack\n", workers=(2,))
+    expect(RACES, "0 ()\n2500 2500\n2500 0\nno harm\n", workers=(1, 2, 4, 8))
     expect(SCRIPTS / "sieve.scm", "303 primes, the last is 1999\n")
     expect(SCRIPTS / "sieve.scm", "25 primes, the last is 97\n", "100")
     sockets()
