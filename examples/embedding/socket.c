@@ -11,13 +11,27 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-const char* tcp_error(int error) { return error < 0 ? gai_strerror(error) : ulx_strerror(error); }
+const char* tcp_error(int error) {
+  return error < 0 ? gai_strerror(error) : error == EBADF ? "the socket is closed" : ulx_strerror(error);
+}
 
-/* The descriptor may have been closed by another fiber before or during the wait. */
+static void opened(tcp_socket* made, int fd) {
+  made->fd = fd;
+  made->left = -1;
+  atomic_init(&made->waits, 0);
+  made->kept = 0;
+}
+
+/* Another fiber may close the socket before or during the wait. ulx_wait_fd forbids that its descriptor is closed, because
+ * a new socket with the same number would then not be woken. */
 static int wait_for(tcp_socket* at, unsigned what) {
   if (at->fd < 0) return EBADF;
+  atomic_fetch_add(&at->waits, 1);
   const int error = ulx_wait_fd(at->fd, what, ULX_FOREVER, NULL);
-  return error ? error : at->fd < 0 ? EBADF : 0;
+  const bool last = atomic_fetch_sub(&at->waits, 1) == 1;
+  if (at->fd >= 0) return error;
+  if (last) close(at->left);
+  return error ? error : EBADF;
 }
 
 /* getaddrinfo blocks, so a thread that may block calls it. */
@@ -43,8 +57,7 @@ static int first_usable(const char* host, int port, int flags, int (*use)(int fd
   intptr_t unknown = 0;
   int error = ulx_blocking(look_up, &l, &unknown);
   if (error || unknown) return error ? error : (int)unknown;
-  made->fd = -1;
-  made->kept = 0;
+  opened(made, -1);
   for (const struct addrinfo* a = l.found; a && made->fd < 0; a = a->ai_next) {
     const int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     error = fd < 0 ? errno : use(fd, a);
@@ -93,8 +106,7 @@ int tcp_accept(tcp_socket* listener, tcp_socket* made) {
     if (fd >= 0) {
       const int on = 1;
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      made->fd = fd;
-      made->kept = 0;
+      opened(made, fd);
       return 0;
     }
     int error = 0;
@@ -171,7 +183,8 @@ void tcp_shut(const tcp_socket* ended) { shutdown(ended->fd, SHUT_RDWR); }
 
 void tcp_close(tcp_socket* closed) {
   if (closed->fd < 0) return;
-  tcp_shut(closed);
-  close(closed->fd);
+  tcp_shut(closed); /* which wakes the waits */
+  closed->left = closed->fd;
   closed->fd = -1;
+  if (atomic_load(&closed->waits) == 0) close(closed->left);
 }

@@ -4,12 +4,15 @@
 #ifndef EMBEDDING_SOCKET_H
 #define EMBEDDING_SOCKET_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 typedef struct {
-  int fd;      /* -1: closed */
-  size_t kept; /* bytes that were read beyond a line */
+  int fd;           /* -1: closed */
+  int left;         /* the descriptor of a socket that was closed during waits; the last of them closes it */
+  atomic_int waits; /* under way; a reader and a writer may change it in parallel */
+  size_t kept;      /* bytes that were read beyond a line */
   char buffer[8192];
 } tcp_socket;
 
@@ -34,7 +37,8 @@ void tcp_take(tcp_socket* from, size_t taken);
 int tcp_write(tcp_socket* to, const char* bytes, size_t length);
 /* Wakes who waits for it: reads come to their end, and writes fail. */
 void tcp_shut(const tcp_socket* ended);
-/* Gives back the descriptor, not while another thread uses it. A fiber that waits for it gets EBADF. Any number of times. */
+/* Gives back the descriptor, not while another thread uses it. Fibers of the caller's strand that wait for it get EBADF,
+ * and the memory must stay until they have it. Any number of times. */
 void tcp_close(tcp_socket* closed);
 
 #endif

@@ -102,50 +102,80 @@ static int64_t deadline_after(lua_State* lua, int index) {
   return seconds <= 0 ? 0 : seconds >= 1e9 ? ULX_FOREVER : ulx_now() + (int64_t)(seconds * 1e9);
 }
 
+/* Lua closes the messages of a select when the function returns or raises an error. So none leaks. */
+static int messages_close(lua_State* lua) {
+  message** const all = lua_touserdata(lua, 1);
+  const size_t count = lua_rawlen(lua, 1) / sizeof *all;
+  for (size_t i = 0; i < count; ++i) message_free(all[i]);
+  return 0;
+}
+
+static message** messages_push(lua_State* lua, int count) {
+  message** const all = lua_newuserdatauv(lua, (size_t)count * sizeof *all, 0);
+  for (int i = 0; i < count; ++i) all[i] = NULL;
+  if (luaL_newmetatable(lua, "messages of a select")) {
+    lua_pushcfunction(lua, messages_close);
+    lua_setfield(lua, -2, "__close");
+  }
+  lua_setmetatable(lua, -2);
+  lua_toclose(lua, -1);
+  return all;
+}
+
+/* Fills a case from entry `i` of the table. Its channel stays on the stack, because the wait must not lose it to the
+ * collector. */
+static void fill_case(lua_State* lua, int i, ulx_case* filled, message** element) {
+  const bool sends = lua_geti(lua, 1, i) == LUA_TTABLE;
+  const int at = lua_gettop(lua);
+  if (sends) {
+    lua_geti(lua, at, 1);
+    lua_geti(lua, at, 2);
+    *element = message_of(lua, at + 2);
+    lua_pop(lua, 1);
+    lua_replace(lua, at);
+  }
+  *filled = (ulx_case){
+      .what = sends ? ULX_CASE_SEND : ULX_CASE_RECEIVE, .channel = channel_at(lua, at)->of, .element = element};
+}
+
 /* select(cases [, seconds]): each case is a channel to receive from, or {channel, value} to send. Returns the number of the
- * case that was done, what was received, and false if its channel was closed; nothing after the time. */
+ * case that was done, what was received, and false if its channel was closed; nothing after the time. With a number or "#"
+ * it is Lua's own select. */
 static int channel_select(lua_State* lua) {
+  if (lua_isstring(lua, 1)) return lua_tocfunction(lua, lua_upvalueindex(1))(lua); /* which numbers are, too */
   luaL_checktype(lua, 1, LUA_TTABLE);
   const int64_t deadline = deadline_after(lua, 2);
-  const int count = (int)luaL_len(lua, 1);
-  luaL_argcheck(lua, count <= most_cases, 1, "more than 64 cases");
-  luaL_checkstack(lua, 2 * count + 10, "select");
-  ulx_case cases[most_cases] = {{0}};
-  message* messages[most_cases] = {0};
-  for (int i = 0; i < count; ++i) { /* all that may raise an error, first */
-    const bool sends = lua_geti(lua, 1, i + 1) == LUA_TTABLE;
-    if (sends) lua_geti(lua, -1, 1);
-    cases[i] = (ulx_case){.what = sends ? ULX_CASE_SEND : ULX_CASE_RECEIVE,
-                          .channel = channel_at(lua, -1)->of,
-                          .element = &messages[i]};
-  }
+  const lua_Integer length = luaL_len(lua, 1);
+  luaL_argcheck(lua, length >= 0 && length <= most_cases, 1, "more than 64 cases");
+  const int count = (int)length;
+  luaL_checkstack(lua, count + 10, "select");
   lua_settop(lua, 2);
-  for (int i = 0; i < count; ++i) {
-    if (cases[i].what != ULX_CASE_SEND) continue;
-    lua_geti(lua, 1, i + 1);
-    lua_geti(lua, -1, 2);
-    messages[i] = message_of(lua, lua_gettop(lua));
-    lua_settop(lua, 2);
-  }
+  message** const messages = messages_push(lua, count);
+  ulx_case cases[most_cases] = {{0}};
+  for (int i = 0; i < count; ++i) fill_case(lua, i + 1, &cases[i], &messages[i]);
   size_t chosen = 0;
   const int error = ulx_select(cases, (size_t)count, deadline, &chosen);
-  for (int i = 0; i < count; ++i)
-    if (cases[i].what == ULX_CASE_SEND && (error || (size_t)i != chosen || cases[i].error)) message_free(messages[i]);
+  message* const done = error || cases[chosen].error ? NULL : messages[chosen];
+  if (done) messages[chosen] = NULL;
   if (error == ULX_ETIMEDOUT || error == ULX_EWOULDBLOCK) return 0;
   check(lua, error);
   lua_pushinteger(lua, (lua_Integer)chosen + 1);
-  if (cases[chosen].what == ULX_CASE_SEND || cases[chosen].error) {
+  if (cases[chosen].what == ULX_CASE_SEND || !done) {
     lua_pushnil(lua);
   } else {
-    message_push(lua, messages[chosen]);
+    message_push(lua, done);
   }
   lua_pushboolean(lua, !cases[chosen].error);
   return 3;
 }
 
 void open_channels(lua_State* lua) {
-  static const luaL_Reg methods[] = {{"send", channel_send},     {"receive", channel_receive}, {"close", channel_close},
-                                     {"values", channel_values}, {"__len", channel_length},    {"__gc", channel_gc},
+  static const luaL_Reg methods[] = {{"send", channel_send},
+                                     {"receive", channel_receive},
+                                     {"close", channel_close},
+                                     {"values", channel_values},
+                                     {"__len", channel_length},
+                                     {"__gc", channel_gc},
                                      {NULL, NULL}};
   luaL_newmetatable(lua, "channel");
   luaL_setfuncs(lua, methods, 0);
@@ -153,5 +183,7 @@ void open_channels(lua_State* lua) {
   lua_setfield(lua, -2, "__index");
   lua_pop(lua, 1);
   lua_register(lua, "channel", channel_new);
-  lua_register(lua, "select", channel_select);
+  lua_getglobal(lua, "select");
+  lua_pushcclosure(lua, channel_select, 1);
+  lua_setglobal(lua, "select");
 }

@@ -1,10 +1,12 @@
--- A chat: each line of a client goes to all others. The clients' fibers share one machine, and so the table of sockets
+-- A chat: each line of a client goes to all others. The clients' fibers share one machine, and so the table of clients
 -- without a lock; counting the words goes on in other machines, on other cores.
+debug.sethook() -- no fiber here computes for long, so only a wait shall let another one run
+
 local listener, port = tcp.listen(tonumber(arg[1] or 0))
 print("listening on port " .. port)
 io.stdout:flush()
 
-local clients, counted = {}, channel(64)
+local clients, counted = {}, channel(64) -- clients: socket -> the channel of its writer
 go(function(lines)
   local words = 0
   for line in lines:values() do
@@ -16,29 +18,47 @@ go(function(lines)
   end
 end, counted)
 
--- A write may wait, and then others change the table: so who is there now is looked up first.
+-- Each socket has one writer, because the parts of two long writes at the same time would mix.
+local function write(socket, texts)
+  for text in texts:values() do
+    if not pcall(socket.write, socket, text .. "\n") then break end
+  end
+  socket:close()
+end
+
+-- Waits for no client. One that does not read has a full channel at some time, and it is dropped. After many sends even
+-- select lets other fibers run, and they may change the table: so a copy of it is walked.
 local function tell_others(from, text)
   local others = {}
-  for socket in pairs(clients) do
-    if socket ~= from then others[#others + 1] = socket end
+  for socket, texts in pairs(clients) do
+    if socket ~= from then others[socket] = texts end
   end
-  for _, socket in ipairs(others) do pcall(socket.write, socket, text .. "\n") end
+  for socket, texts in pairs(others) do
+    if not select({{texts, text}}, 0) then
+      clients[socket] = nil
+      socket:close() -- its reader and its writer get an error
+    end
+  end
 end
 
 local function serve(socket)
-  socket:write("your name?\n")
-  local name = socket:line()
-  if not name then return socket:close() end
-  clients[socket] = name
-  tell_others(socket, name .. " has come")
-  while true do
-    local good, line = pcall(socket.line, socket)
-    if not good or not line or line == "/quit" then break end
-    counted:send(line)
-    tell_others(socket, name .. ": " .. line)
+  local texts = channel(64)
+  spawn(write, socket, texts)
+  texts:send("your name?")
+  local good, name = pcall(socket.line, socket)
+  if good and name then
+    clients[socket] = texts
+    tell_others(socket, name .. " has come")
+    while true do
+      local good, line = pcall(socket.line, socket)
+      if not good or not line or line == "/quit" then break end
+      counted:send(line)
+      tell_others(socket, name .. ": " .. line)
+    end
+    clients[socket] = nil
+    tell_others(socket, name .. " has gone")
   end
-  clients[socket] = nil
-  tell_others(socket, name .. " has gone")
+  texts:close()
   socket:close()
 end
 

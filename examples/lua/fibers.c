@@ -11,10 +11,10 @@ typedef struct {
   atomic_int references; /* the fiber's, and those of Lua's objects */
   ulx_fiber* fiber;
   machine* in;
-  lua_State* thread;  /* of spawn: Lua's own thread, kept by an entry of the registry */
-  int kept;           /* that entry */
+  lua_State* thread;  /* of spawn: Lua's own thread, in a table with the function, its arguments, later its results */
+  int kept;           /* the entry of the registry with this table; the user value of Lua's object is the table too */
   message* arguments; /* of go: the function, and its arguments */
-  message* results;   /* at its end: true and its values, or false and an error */
+  message* results;   /* of go, at its end: true and its values, or false and an error */
   char* untold;       /* that error in words, until a join has raised it; of a fiber that was not asked to stop */
 } beginning;
 
@@ -69,15 +69,28 @@ void machine_leave(machine* left) {
   free(left);
 }
 
-/* On top: what lua_pcall has left, above `base`. */
+/* On top: what lua_pcall has left, above `base`. The results of spawn stay in its machine, so they are not copied. */
 static void keep_results(beginning* b, lua_State* lua, int base, int status) {
+  luaL_checkstack(lua, 4, "the results of a fiber");
   lua_pushboolean(lua, status == LUA_OK);
   lua_insert(lua, base + 1);
   if (status != LUA_OK && ulx_check() == 0) {
     b->untold = strdup(luaL_tolstring(lua, base + 2, NULL));
     lua_pop(lua, 1);
   }
-  b->results = message_of(lua, base + 1);
+  if (!b->thread) {
+    b->results = message_of(lua, base + 1);
+    return;
+  }
+  const int count = lua_gettop(lua) - base;
+  lua_createtable(lua, count, 1);
+  lua_insert(lua, base + 1);
+  for (int i = count; i >= 1; --i) lua_rawseti(lua, base + 1, i);
+  lua_pushinteger(lua, count);
+  lua_setfield(lua, base + 1, "n");
+  lua_rawgeti(lua, LUA_REGISTRYINDEX, b->kept);
+  lua_insert(lua, -2);
+  lua_setfield(lua, -2, "results");
 }
 
 /* Protected, because it may raise errors. */
@@ -103,7 +116,10 @@ static intptr_t fiber_main(void* argument) {
   lua_State* const lua = b->thread ? b->thread : in->lua;
   lua_pushcfunction(lua, run_and_keep);
   lua_pushlightuserdata(lua, b);
-  if (lua_pcall(lua, 1, 0, 0) != LUA_OK) fprintf(stderr, "lua: a fiber's results: %s\n", lua_tostring(lua, -1));
+  if (lua_pcall(lua, 1, 0, 0) != LUA_OK) { /* such as results of go that cannot be copied */
+    free(b->untold);
+    b->untold = strdup(luaL_tolstring(lua, -1, NULL));
+  }
   lua_settop(lua, 0);
   if (b->thread) luaL_unref(in->lua, LUA_REGISTRYINDEX, b->kept);
   machine_leave(in);
@@ -121,9 +137,13 @@ static beginning* beginning_in(machine* in) {
 
 /* Pushes the handle of a fiber that begins. */
 static int start(lua_State* lua, beginning* b) {
-  beginning** const object = lua_newuserdatauv(lua, sizeof *object, 0);
+  beginning** const object = lua_newuserdatauv(lua, sizeof *object, 1);
   *object = b;
   luaL_setmetatable(lua, "fiber");
+  if (b->thread) {
+    lua_rawgeti(lua, LUA_REGISTRYINDEX, b->kept);
+    lua_setiuservalue(lua, -2, 1);
+  }
   ulx_spawn_options options = ULX_INIT(ulx_spawn_options);
   options.name = "lua";
   options.strand = b->in->strand;
@@ -169,16 +189,34 @@ static int lua_spawn(lua_State* lua) {
 
 static beginning* fiber_at(lua_State* lua, int index) { return *(beginning**)luaL_checkudata(lua, index, "fiber"); }
 
+/* Pushes the results of the fiber at 1, and forgets them. 0: there are none. */
+static int take_results(lua_State* lua, beginning* b) {
+  if (!b->thread) {
+    message* const results = b->results;
+    b->results = NULL;
+    return results ? message_push(lua, results) : 0;
+  }
+  lua_settop(lua, 1);
+  lua_getiuservalue(lua, 1, 1);
+  if (lua_getfield(lua, 2, "results") == LUA_TNIL) return 0;
+  lua_getfield(lua, 3, "n");
+  const int count = (int)lua_tointeger(lua, -1);
+  luaL_checkstack(lua, count + 1, "the results of a fiber");
+  for (int i = 1; i <= count; ++i) lua_rawgeti(lua, 3, i);
+  lua_pushnil(lua);
+  lua_setfield(lua, 2, "results");
+  return count;
+}
+
 /* f:join(): waits for its end. Its results, once; or raises the error that it ended with. */
 static int fiber_join(lua_State* lua) {
   beginning* const b = fiber_at(lua, 1);
   check(lua, ulx_join(b->fiber, ULX_FOREVER, NULL));
-  message* const results = b->results;
-  if (!results) return luaL_error(lua, "the results of this fiber were taken already");
-  b->results = NULL;
+  const int count = take_results(lua, b);
+  if (count == 0) lua_pushstring(lua, b->untold ? b->untold : "the results of this fiber were taken already");
   free(b->untold);
   b->untold = NULL;
-  const int count = message_push(lua, results);
+  if (count == 0) return lua_error(lua);
   if (lua_toboolean(lua, -count)) return count - 1;
   lua_pushvalue(lua, -count + 1);
   return lua_error(lua);
@@ -213,8 +251,7 @@ static int lua_now(lua_State* lua) {
 }
 
 void open_fibers(lua_State* lua) {
-  static const luaL_Reg methods[] = {
-      {"join", fiber_join}, {"cancel", fiber_cancel}, {"__gc", fiber_gc}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"join", fiber_join}, {"cancel", fiber_cancel}, {"__gc", fiber_gc}, {NULL, NULL}};
   luaL_newmetatable(lua, "fiber");
   luaL_setfuncs(lua, methods, 0);
   lua_pushvalue(lua, -1);

@@ -39,7 +39,9 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: %s FILE [ARGUMENT...]\n", argv[0]);
     return 2;
   }
-  ulx_runtime* const runtime = ulx_runtime_new(NULL);
+  ulx_runtime_options options = ULX_INIT(ulx_runtime_options);
+  options.stack_size = 1 << 20; /* Lua nests 200 calls of C, and a string.gsub takes 2 KiB of stack with its callback */
+  ulx_runtime* const runtime = ulx_runtime_new(&options);
   if (!runtime) {
     perror("lua_fibers");
     return 1;

@@ -40,7 +40,8 @@ static int lua_listen(lua_State* lua) {
 static int lua_connect(lua_State* lua) {
   const char* const host = luaL_checkstring(lua, 1);
   const int port = port_at(lua, 2);
-  check_tcp(lua, lua_pushfstring(lua, "connect: %s", host), tcp_connect(host, port, socket_push(lua)));
+  const int error = tcp_connect(host, port, socket_push(lua));
+  if (error) check_tcp(lua, lua_pushfstring(lua, "connect: %s", host), error);
   return 1;
 }
 
@@ -83,7 +84,7 @@ static int socket_write(lua_State* lua) {
   return 0;
 }
 
-/* s:close(): who waits for it in another fiber is told by an error. */
+/* s:close(): the waits of other fibers for it raise an error. */
 static int socket_close(lua_State* lua) {
   tcp_close(luaL_checkudata(lua, 1, "socket"));
   return 0;

@@ -112,6 +112,91 @@ true\tfalse
 the fiber was asked to stop
 """ and code == 0, (out, err, code)
 
+# Lua's own select, and no case is lost to the collector or leaks when a later one raises an error.
+expect("""
+print(select("#", 1, nil), select(2, "a", "b", "c"))
+print(select(-1, "a", "b"), (pcall(select, 0)), (pcall(select, nil)))
+local kept = channel()
+local cases = {channel(), kept}
+spawn(function() cases[1] = nil collectgarbage() collectgarbage() kept:send("kept") end)
+print(select(cases))
+local big = ("x"):rep(1 << 20)
+collectgarbage("stop")
+for i = 1, 300 do assert(not pcall(select, {{kept, big}, {kept, print}}, 0)) end
+for i = 1, 300 do assert(not select({{kept, big}}, 0)) end
+for line in io.lines("/proc/self/status") do
+  local used = line:match("^VmRSS:%s*(%d+)")
+  if used then print(tonumber(used) < 200 * 1024) end
+end
+""", "2\tb\tc\nb\tfalse\tfalse\n2\tkept\ttrue\ntrue\n")
+
+# The results of spawn are the values themselves; those of go are copies, or join tells why not.
+expect("""
+local listener = spawn(function() return tcp.listen(0) end):join()
+listener:close()
+print(select("#", spawn(function() return nil, 1, nil end):join()))
+local thrown = {print}
+local fiber = spawn(function() error(thrown) end)
+local good, error = pcall(fiber.join, fiber)
+print(good, error == thrown, select(2, pcall(fiber.join, fiber)))
+local other = go(function() return tcp.listen(0) end)
+print(pcall(other.join, other))
+print(select(2, pcall(other.join, other)))
+""", """3
+false\ttrue\tthe results of this fiber were taken already
+false\ta userdata cannot go to another machine
+the results of this fiber were taken already
+""")
+
+# Nested calls of C have room on a fiber's stack up to Lua's own limit.
+expect("""
+local function run()
+  local function inner(text) return (text:gsub("%b()", function(p) return "[" .. inner(p:sub(2, -2)) .. "]" end)) end
+  local function nest(n) return inner(("("):rep(n) .. (")"):rep(n)) end
+  return nest(160) == ("["):rep(160) .. ("]"):rep(160), select(2, pcall(nest, 1000)):match("stack overflow")
+end
+print(run())
+print(spawn(run):join())
+print(go(run):join())
+""", "true\tstack overflow\n" * 3)
+
+# Sockets. A close ends the waits of other fibers, and gives the descriptor back after them.
+expect("""
+local listener, port = tcp.listen(0)
+local function pair() return tcp.connect("127.0.0.1", port), listener:accept() end
+local near, far = pair()
+near:write("a line\\n")
+print(far:line())
+local function descriptors()
+  local pipe = io.popen("ls /proc/$PPID/fd | wc -l")
+  local count = tonumber(pipe:read("a"))
+  pipe:close()
+  return count
+end
+local big = ("x"):rep(1 << 24)
+local function closed_during(socket, first, second)
+  local begun = 0
+  local function wait(method)
+    begun = begun + 1
+    local good, words = pcall(socket[method], socket, big)
+    return not good and words:match("the socket is closed")
+  end
+  local fibers = {spawn(wait, first), spawn(wait, second)}
+  while begun < 2 do yield() end
+  socket:close()
+  for _, fiber in ipairs(fibers) do assert(fiber:join()) end
+end
+local before
+for round = 1, 40 do
+  closed_during(tcp.listen(0), "accept", "accept")
+  local near, far = pair()
+  closed_during(near, "line", "write")
+  far:close()
+  before = before or descriptors()
+end
+print(descriptors() < before + 20, pcall(near.close, near), select(2, pcall(near.line, near)):match("closed"))
+""", "a line\ntrue\ttrue\tclosed\n")
+
 expect_error("error('told')", "told")
 expect_error("local c = channel() c:close() c:send(1)", "the channel is closed")
 expect_error("go(print)", "a function of C cannot go to another machine")
@@ -158,6 +243,27 @@ try:
     clients[0][1].close()
     for _, lines in clients[1:]:
         assert lines.readline() == "client0 has gone\n"
+
+    # One that does not read is dropped, and its full socket delays nobody.
+    deaf = socket.socket()
+    deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    deaf.settimeout(20)
+    deaf.connect(("127.0.0.1", port))
+    deaf.sendall(b"deaf\n")
+    for _, lines in clients[1:]:
+        assert lines.readline() == "deaf has come\n"
+    (speaker, of_speaker), *listeners = clients[1:]
+    words, dropped = "x" * 8000, 0
+    for _ in range(20000):
+        speaker.sendall(f"{words}\n".encode())
+        for _, lines in listeners:
+            while (line := lines.readline()) == "deaf has gone\n":
+                dropped += 1
+            assert line == f"client1: {words}\n"
+        if dropped == len(listeners):
+            break
+    assert dropped == len(listeners), dropped
+    assert of_speaker.readline() == "deaf has gone\n"
 finally:
     server.kill()
     server.wait()
