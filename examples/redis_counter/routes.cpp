@@ -80,12 +80,13 @@ result one_counter(const request& asked, std::string_view name, std::string_view
   switch (asked.method()) {
     case http::verb::post: return {.body = {{"name", name}, {"value", all.add(name, parse_step(query, asked.body()))}}};
     case http::verb::get:
+    case http::verb::head:
       if (const auto value = all.get(name)) return {.body = {{"name", name}, {"value", *value}}};
       return missing(name);
     case http::verb::delete_:
       if (all.remove(name)) return {.body = {{"name", name}, {"deleted", true}}};
       return missing(name);
-    default: throw wrong_method(asked, "GET, POST, DELETE");
+    default: throw wrong_method(asked, "GET, HEAD, POST, DELETE");
   }
 }
 
@@ -104,7 +105,7 @@ result route(const request& asked, counters& all) {
   if (path.starts_with(under)) return one_counter(asked, checked_name(path.substr(under.size())), query, all);
   if (path != "/counters" && path != "/healthz")
     throw complaint{http::status::not_found, "there is nothing at " + std::string(path)};
-  if (asked.method() != http::verb::get) throw wrong_method(asked, "GET");
+  if (asked.method() != http::verb::get && asked.method() != http::verb::head) throw wrong_method(asked, "GET, HEAD");
   if (path == "/counters") return list(all);
   all.ping();
   return {.body = {{"status", "ok"}}};

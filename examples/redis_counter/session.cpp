@@ -34,7 +34,7 @@ class session {
       spdlog::debug("request method={} target={}", view(asked->method_string()), view(asked->target()));
       response made = answer(*asked, shared_.all, shared_.limit);
       if (shared_.closing.stop_requested()) made.keep_alive(false);
-      if (!send(made) || !made.keep_alive()) return;
+      if (!send(made, asked->method() == http::verb::head) || !made.keep_alive()) return;
     }
   }
 
@@ -44,7 +44,7 @@ class session {
   std::optional<request> read();
   void refuse(const error_code& error);
   void refuse(http::status status, const std::string& why);
-  bool send(const response& made);
+  bool send(response& made, bool head_only = false);
 
   ulexite::net::tcp_stream& tcp_;
   ulexite::asio_stream stream_;
@@ -82,13 +82,18 @@ void session::refuse(const error_code& error) {
 }
 
 void session::refuse(http::status status, const std::string& why) {
-  if (send(refusal(status, why))) examples::deliver_last_words(tcp_, 1s);
+  response made = refusal(status, why);
+  if (send(made)) examples::deliver_last_words(tcp_, 1s);
 }
 
-bool session::send(const response& made) {
+bool session::send(response& made, bool head_only) {
   tcp_.expires_after(patience);
   error_code error;
-  http::write(stream_, made, error);
+  http::response_serializer<http::string_body> serializer(made);
+  if (head_only)
+    http::write_header(stream_, serializer, error);
+  else
+    http::write(stream_, serializer, error);
   if (error) return false;
   shared_.requests.fetch_add(1, std::memory_order_relaxed);  // a counter
   return true;

@@ -39,9 +39,9 @@ class unfinished_file {
     }
   }
 
-  // Gives it its final name. Replaces nothing.
-  void finish() {
-    if (::fchmod(fd_, 0644) != 0 || ::link(path_.c_str(), final_path_.c_str()) != 0) fail(errno);
+  // Gives it the permissions and its final name. Replaces nothing.
+  void finish(mode_t permissions) {
+    if (::fchmod(fd_, permissions) != 0 || ::link(path_.c_str(), final_path_.c_str()) != 0) fail(errno);
   }
 
  private:
@@ -100,6 +100,9 @@ gzip_result gzip_file(const std::string& from, const std::string& to) {
     ulexite::this_fiber::yield();  // compressing is all computation: others of this worker get their turn here
   }
   result.written += zlib.put(block, 0, Z_FINISH);
-  target.finish();
+  struct stat about{};
+  if (::fstat(source.native_handle(), &about) != 0)
+    throw std::system_error(errno, std::system_category(), "cannot look at " + from);
+  target.finish(about.st_mode & 0777);  // as gzip
   return result;
 }

@@ -78,7 +78,7 @@ for threads in 1 4; do
 
   # ---- what it refuses ----
   ask 404 'there is nothing at /nowhere' /nowhere
-  ask 405 'PUT does not work here' /counters/a -X PUT && expect_text Allow header "Allow: GET, POST, DELETE"
+  ask 405 'PUT does not work here' /counters/a -X PUT && expect_text Allow header "Allow: GET, HEAD, POST, DELETE"
   ask 405 'POST does not work here' /counters -d by=1 && expect_text Allow header "Allow: GET"
   ask 400 'not \"a%20b\"' /counters/a%20b
   ask 400 'not \"\"' /counters/
@@ -97,6 +97,18 @@ for threads in 1 4; do
   head -c 100000 /dev/zero >large
   ask 413 'body limit' /counters/a -H 'Expect:' --data-binary @large
   ask 431 'header limit' /healthz -H "X-Long: $(head -c 10000 /dev/zero | tr '\0' x)"
+  # The answer to HEAD has no body, which a client would take for the next answer.
+  printf 'HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\nPUT /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' |
+    python3 -c '
+import socket, sys
+host, port = sys.argv[1].split("//")[1].rsplit(":", 1)
+with socket.create_connection((host, int(port)), timeout=60) as connection:
+    connection.sendall(sys.stdin.buffer.read())
+    text = b""
+    while got := connection.recv(65536): text += got
+first, second = text.split(b"HTTP/1.1 ")[1:]
+assert first.startswith(b"200 ") and first.endswith(b"\r\n\r\n") and b"Content-Length: 16" in first, text
+assert second.startswith(b"405 "), text' "$url" || fail "HEAD"
   ask 501 'Transfer-Encoding' /counters/a -X POST -H 'Transfer-Encoding: gzip'
   in_redis flushall
   stop_server TERM

@@ -23,7 +23,7 @@ start() {
 # ---- what gzip unpacks is what was packed ----
 mkdir files
 : >files/empty
-printf x >files/one_byte
+printf x >files/one_byte && chmod 600 files/one_byte
 head -c 65536 /dev/zero >files/zeros
 head -c 2000001 /dev/urandom >'files/large and random'
 i=0
@@ -48,6 +48,7 @@ for threads in 1 2 4; do
 done
 ls -d files/text* | "$pool" --output packed >out 2>err && fail "it replaced what was there"
 expect_text "existing results" err "cannot write packed/text0.gz: File exists"
+[ "$(stat -c %a packed/one_byte.gz)" = 600 ] || fail "a private file became $(stat -c %a packed/one_byte.gz)"
 rm packed/text*
 ls -d files/text* | "$pool" --output packed >out 2>err || fail "names by standard input: status $?"
 expect_text "names by standard input" out "60 compressed, 0 failed"
