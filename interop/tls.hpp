@@ -332,17 +332,23 @@ class tls_stream {
 
   // Sends the ciphertext that is there. One at a time, so that it stays in order.
   void flush(std::error_code& error) {
-    const auto turn = detail::acquire(sending_, error);
-    if (!error) send_all(error);
+    {
+      const auto turn = detail::acquire(sending_, error);
+      if (!error) send_all(error);
+    }
+    if (!error) flush_unless_busy(error);  // what a reader has left to this caller meanwhile
   }
   // For a reader, which must not wait for a writer that waits for the peer. The writer then sends the reader's
-  // ciphertext. But a peer that asks for many answers, and reads none, is waited for.
+  // ciphertext. A peer that asks for many answers and reads none is refused, because they fill the memory.
   void flush_unless_busy(std::error_code& error) {
-    for (std::size_t size; (size = output_size()) > 0 && !error;) {
-      if (size > most_answers) return flush(error);
+    for (std::size_t size; !error && (size = output_size()) > 0;) {
       const semaphore_permit turn(sending_, std::try_to_lock);
-      if (!turn) return;
-      send_all(error);
+      if (turn) {
+        send_all(error);
+      } else {
+        if (size > most_answers) error = std::make_error_code(std::errc::no_buffer_space);
+        return;
+      }
     }
   }
   // Called with sending_ held. Ciphertext that an error leaves is sent first by the next call.

@@ -86,8 +86,9 @@ typedef struct {
 
   /* Memory that may hold the embedder's pointers: for channels, handles, results, fibers' values of keys. NULL: malloc
    * and free. A collector should return memory that it scans and does not collect. They hold for the whole process: the
-   * first runtime that has them sets them. EINVAL refuses a runtime that has others, has only one of them, or has the
-   * first while objects with memory of malloc exist. `allocate` aligns as malloc, and may return NULL. */
+   * first runtime that has them sets them; make it before other threads use this interface. EINVAL refuses a runtime that
+   * has others, has only one of them, or has the first while objects with memory of malloc exist. `allocate` aligns as
+   * malloc, and may return NULL. */
   void* (*allocate)(void* user, size_t bytes);
   void (*release)(void* user, void* memory);
 
@@ -159,7 +160,8 @@ ULX_API ulx_fiber* ulx_spawn(intptr_t (*function)(void* argument), void* argumen
 /* Starts a fiber without a handle. It is cheaper: it allocates nothing unless the options have data. */
 ULX_API int ulx_go(void (*function)(void* argument), void* argument, const ulx_spawn_options* options) ULX_NOEXCEPT;
 /* Waits for the end of a fiber. Its function's result goes to *result; `result` may be NULL. Any number of callers, any
- * number of times. ULX_ETIMEDOUT, ULX_ECANCELED, ULX_EUSAGE (called by the fiber itself). */
+ * number of times. ULX_ETIMEDOUT, ULX_ECANCELED, ULX_EUSAGE (called by the fiber itself). A fiber that never began, or
+ * was abandoned, has the result 0. */
 ULX_API int ulx_join(ulx_fiber* fiber, int64_t deadline, intptr_t* result) ULX_NOEXCEPT;
 /* Whether the fiber has ended. Never waits. */
 ULX_API bool ulx_done(const ulx_fiber* fiber) ULX_NOEXCEPT;
@@ -342,7 +344,7 @@ typedef struct {
   int state;          /* ULX_FRESH ... */
   const char* waits;  /* in words: "to receive from channel"; NULL: it does not wait */
   const void* object; /* the object at which it waits; NULL: unknown */
-  uint64_t holder;    /* the fiber that holds the mutex or is joined; 0: none or unknown */
+  uint64_t holder;    /* in a stopped world: holds the mutex, or is joined; 0: unknown */
   const char* file;   /* of the spawn; NULL: unknown, see `code` */
   uint32_t line;
   const void* code; /* the address that spawned it */

@@ -74,17 +74,22 @@ class poll_query {
   std::size_t ready_ = 0;
 };
 
-// A plain thread's wait. The thread's own deadline limits it too, as in suspend.
+// A plain thread's wait. The thread's own deadline limits it too, as in suspend. The thread of an isolated_context may be
+// asked to stop, which does not end its system call. So it looks now and then.
 std::error_code block_in_poll(poll_query& kernel, std::int64_t limit) noexcept {
   agent& self = this_agent();
+  constexpr std::int64_t time_to_next_look = 10'000'000;
   const std::int64_t deadline = std::min(limit, self.deadline);
+  const bool may_be_asked = spawn_home_of_thread() != nullptr;
   for (;;) {
+    if (const auto cause = stop_cause(self)) return cause;
     timespec left{};
-    const std::int64_t now = deadline == no_deadline ? 0 : now_ns();
-    const std::int64_t time = std::max<std::int64_t>(deadline - now, 0);
+    const std::int64_t now = deadline == no_deadline && !may_be_asked ? 0 : now_ns();
+    const std::int64_t until = may_be_asked ? std::min(deadline, now + time_to_next_look) : deadline;
+    const std::int64_t time = std::max<std::int64_t>(until - now, 0);
     left.tv_sec = time / 1'000'000'000;
     left.tv_nsec = time % 1'000'000'000;
-    const std::error_code error = kernel.ask(deadline == no_deadline ? nullptr : &left);
+    const std::error_code error = kernel.ask(until == no_deadline ? nullptr : &left);
     if (error || kernel.ready() > 0) return error;
     if (time != 0) continue;
     if (deadline == limit) return std::make_error_code(std::errc::timed_out);
@@ -164,6 +169,7 @@ std::error_code wait_for_edges(std::vector<fd_watch>& watches, wait_mode mode, s
 // each edge, because that may be stale.
 std::error_code wait_registered(event_loop& loop, std::span<fd_interest> fds, poll_query& kernel,
                                 std::int64_t deadline) {
+  const wait_mode mode = waiting_for_any_of(fds);
   std::vector<fd_watch> watches;
   for (;;) {
     if (const auto error = kernel.ask()) return error;
@@ -174,8 +180,8 @@ std::error_code wait_registered(event_loop& loop, std::span<fd_interest> fds, po
       for (const fd_interest& each : fds)
         if (each.wanted != interest::none) watches.emplace_back(loop, each);
     }
-    check_may_wait(this_agent(), wait_mode::kind_of(waiting_for_any_of(fds).bits));
-    if (const auto error = wait_for_edges(watches, waiting_for_any_of(fds), deadline)) return error;
+    check_may_wait(this_agent(), wait_mode::kind_of(mode.bits));
+    if (const auto error = wait_for_edges(watches, mode, deadline)) return error;
   }
 }
 
@@ -245,7 +251,10 @@ bool wait_for_fds(std::span<fd_interest> fds, std::int64_t deadline) {
     return true;
   }
   if (error.category() == error_category()) throw_cancelled(error);  // first: deadline_exceeded equals timed_out
-  if (error == std::errc::timed_out) return false;
+  if (error == std::errc::timed_out) {
+    spend_budget();
+    return false;
+  }
   throw std::system_error(error, "ulexite: waiting to " + list_of(fds));
 }
 

@@ -6,6 +6,7 @@
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/select.hpp>
 
 #include <sys/resource.h>
 
@@ -18,6 +19,16 @@
 #include <utility>
 
 namespace ulexite::detail {
+
+void await_server(join_handle<>& server) {
+  try {
+    select(on_join(server));
+  } catch (const operation_cancelled&) {
+    server.request_stop();
+  }
+  server.get();
+}
+
 namespace {
 
 bool is_the_clients_affair(const std::error_code& error) noexcept {

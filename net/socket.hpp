@@ -89,7 +89,7 @@ class socket {
   template <class Call>
   std::size_t perform(direction towards, std::int64_t deadline, std::error_code& error, Call&& call) {
     const std::size_t done = perform_inside(towards, deadline, error, call);
-    if (!error) spend_budget();
+    spend_budget();  // after an error too, because a loop over failures must let others run
     return done;
   }
 

@@ -8,6 +8,7 @@
 #include <ulexite/net/serve.hpp>
 #include <ulexite/net/socket_base.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 
 #include <sys/uio.h>
@@ -238,23 +239,25 @@ class tcp_listener {
   // Serves as above, in a context or a runtime. In a concurrent_context the connections share data without locks; in a
   // parallel_context they have their own workers.
   template <class Context, class Handler>
-    requires requires(Context& context) { context.spawn([] {}).get(); }
+    requires(std::is_invocable_v<Handler&, tcp_stream&> ||
+             std::is_invocable_v<Handler&, tcp_stream&, std::stop_token>) &&
+            requires(Context& context) { context.spawn([] {}).get(); }
   void serve(Context& context, Handler handler, const serve_options& options = {}) {
+    detail::check_may_wait(detail::this_agent(), detail::wait_kind::join);  // before a fiber uses this frame
     auto server = context.spawn([&] {
       task_group group;
       serve(group, std::move(handler), options);
     });
-    const std::stop_callback passed_on(this_fiber::get_stop_token(), [&] { server.request_stop(); });
-    server.get();
+    detail::await_server(server);
   }
 
-  // A token that is set when the listener is closed, just before connecting becomes impossible.
+  // A token that is set when the listener is closed, just before it ends listening.
   [[nodiscard]] std::stop_token closing_token() const noexcept { return closing_.get_token(); }
 
   // Ends listening: a waiting accept fails with bad_file_descriptor, and may then destroy the listener. Connections
-  // that were not accepted yet are reset, unless `serve` accepts them. An adopted socket ends in other processes only
-  // if a plain thread, or a fiber of another runtime, waits in accept: nothing else would wake it. A second close does
-  // nothing. Any thread. Not a cancellation point.
+  // that were not accepted yet are reset, unless `serve` accepts them. An adopted socket goes on in other processes. But
+  // it ends there too if a plain thread, or a fiber of another runtime, waits in accept: nothing else would wake it. A
+  // second close does nothing. Any thread. Not a cancellation point.
   void close() noexcept;
   // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept;

@@ -59,8 +59,8 @@ class byte_stream {
 // Reads a file, pipe or terminal from its present position on. One fiber or thread at a time may read.
 class input_stream : public byte_stream {
  public:
-  // Opens `path`. A named pipe ends when its last writer has closed it, or immediately if there is no writer. Throws
-  // std::system_error.
+  // Opens `path`. A read of a named pipe waits for its first writer. The pipe ends when its last writer has closed it.
+  // Throws std::system_error.
   explicit input_stream(const std::filesystem::path& path);
   // Uses the open file of the descriptor, and leaves the descriptor open. Throws std::system_error.
   [[nodiscard]] static input_stream share(int fd, std::string name) { return {fd, std::move(name)}; }

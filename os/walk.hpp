@@ -70,7 +70,8 @@ void walk(const std::filesystem::path& root, Visit&& visit, walk_options options
     const std::vector<walk_entry>& batch = under_way.fetch();
     if (batch.empty()) return;
     for (const walk_entry& each : batch) {
-      if constexpr (std::is_convertible_v<std::invoke_result_t<Visit&, const walk_entry&>, bool>) {
+      using told = std::remove_cvref_t<std::invoke_result_t<Visit&, const walk_entry&>>;
+      if constexpr (std::is_same_v<told, bool>) {  // a number is no answer
         if (!std::invoke(visit, each)) return;
       } else {
         std::invoke(visit, each);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ulexite/runtime/runtime.hpp>
+#include <ulexite/runtime/wait/cancellation_checks.hpp>
 
 #include <source_location>
 #include <string_view>
@@ -100,6 +101,7 @@ void migrate_to(runtime& runtime);
 template <class Context, class F, class... A>
   requires detail::spawnable<F, A...>
 decltype(auto) run_in(Context& context, F&& function, A&&... arguments) {
+  detail::check_may_wait(detail::this_agent(), detail::wait_kind::join);  // before a fiber uses the caller's frame
   return context.spawn(fiber_options{}, std::forward<F>(function), std::forward<A>(arguments)...).get();
 }
 

@@ -13,8 +13,12 @@ using detail::this_scheduler;
 // A leash brings a fiber back to its worker. A fiber that is on a leash already, as a member of a strand, stays on it.
 migration_guard::migration_guard() {
   detail::scheduler* const here = this_scheduler();
-  if (!here || this_agent().kind != agent_kind::fiber) return;
-  pinned_ = &here->running()->rare_state();
+  const detail::agent& self = this_agent();
+  if (!here || (self.kind != agent_kind::fiber && !self.waits_forbidden)) return;
+  detail::rare_task_state& rare = here->running()->rare_state();
+  if (self.waits_forbidden && rare.pins == 0)
+    throw usage_error("migration_guard under no_suspend: to pin a fiber takes a switch");
+  pinned_ = &rare;
   if (pinned_->pins++ > 0) return;
   if (here->leashed()) {
     pinned_->pinned_to = here;

@@ -18,7 +18,8 @@ struct rare_task_state;
 // this worker. resize keeps this worker. No effect on a plain thread.
 class [[nodiscard]] migration_guard {
  public:
-  // Begins the guard. Yields once. Not a cancellation point. Throws std::bad_alloc.
+  // Begins the guard. Yields once. Not a cancellation point. Throws std::bad_alloc, and usage_error under no_suspend,
+  // unless the fiber has a guard already.
   [[nodiscard]] migration_guard();
   // Ends the guard; only its own fiber may call it. Yields once.
   ~migration_guard();

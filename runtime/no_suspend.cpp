@@ -14,17 +14,14 @@ no_suspend::no_suspend(std::source_location where, const char* by) {
   if (self.kind != agent_kind::fiber && !self.waits_forbidden) return;
   detail::rare_task_state* rare = self.fiber().rare_state_if_made();
   if (!rare && !by) rare = &self.fiber().rare_state();  // with words only, a wait is refused in general ones
-  if (self.waits_forbidden) {
-    if (!rare) return;
-    ++rare->inner_bans;
-  } else {
-    if (rare) {
-      rare->waits_forbidden_at = where;
-      rare->waits_forbidden_by = by;
-    }
-    self.waits_forbidden = true;
-    self.kind = agent_kind::job;
+  if (self.waits_forbidden && !rare) return;
+  if (self.waits_forbidden) ++rare->inner_bans;
+  if (rare) {
+    rare->waits_forbidden_at = where;
+    rare->waits_forbidden_by = by;
   }
+  self.waits_forbidden = true;
+  self.kind = agent_kind::job;
   forbidden_ = &self;
 }
 

@@ -134,8 +134,8 @@ class future : public detail::basic_future<T> {
   // cancellation point.
   T get() {
     this->checked();
+    this->state_->wait();
     const auto state = std::move(this->state_);
-    state->wait();
     state->rethrow_failure();
     if constexpr (std::is_reference_v<T>) {
       return static_cast<T>(**state->value);

@@ -17,7 +17,7 @@ isolated_context::~isolated_context() {
   try {
     std::rethrow_exception(failure_);
   } catch (const operation_cancelled&) {
-    return;
+    if (was_stopped_) return;
   } catch (...) {
   }
   detail::fiber_identity who;

@@ -227,6 +227,7 @@ class race {
   Result wait() {
     group_.wait();
     if (failure_) std::rethrow_exception(failure_);
+    if (!first_) throw operation_cancelled();  // all were asked to stop before they had begun
     return std::move(*first_);
   }
 

@@ -106,8 +106,7 @@ int ulx_migrate_to(ulx_strand* strand) noexcept {
   });
 }
 
-// A fiber that must not wait cannot be pinned, because that takes a switch.
-int ulx_pin(void) noexcept { return detail::this_agent().waits_forbidden ? int{ULX_EUSAGE} : push(pins()); }
+int ulx_pin(void) noexcept { return push(pins()); }
 int ulx_unpin(void) noexcept { return pop(pins(), "ulx_unpin", "ulx_pin"); }
 int ulx_forbid_waiting(void) noexcept { return push(bans()); }
 int ulx_allow_waiting(void) noexcept { return pop(bans(), "ulx_allow_waiting", "ulx_forbid_waiting"); }

@@ -1,9 +1,11 @@
 #include <ulexite/interop/c/handles.hpp>
 #include <ulexite/runtime/no_suspend.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <iterator>
 #include <mutex>
 #include <string>
 
@@ -21,7 +23,22 @@ struct memory_hooks {
 std::mutex setting;
 bool set = false;
 memory_hooks memory;
-std::atomic<std::size_t> blocks_of_malloc{0};  // State: those that were not released. A counter.
+
+// State: the blocks of malloc, those made minus those released by the threads of this place. Only the sum counts.
+struct alignas(64) block_count {
+  std::atomic<std::size_t> count{0};
+};
+block_count blocks_of_malloc[16];  // several, so that workers do not write to the same cache line
+
+std::atomic<std::size_t>& own_count() noexcept {
+  const detail::scheduler* const here = detail::this_scheduler();
+  return blocks_of_malloc[here ? here->index() % std::size(blocks_of_malloc) : 0].count;
+}
+std::size_t live_blocks_of_malloc() noexcept {
+  std::size_t sum = 0;
+  for (const block_count& each : blocks_of_malloc) sum += each.count.load(std::memory_order_relaxed);  // counter
+  return sum;
+}
 
 }  // namespace
 
@@ -33,7 +50,7 @@ void use_memory_of(const ulx_hooks& hooks) {
   const std::lock_guard lock(setting);
   if (set && !(memory == wanted))
     throw std::invalid_argument("ulx_hooks: another runtime of this process has other hooks for memory");
-  if (const std::size_t early = set ? 0 : blocks_of_malloc.load(std::memory_order_relaxed); early > 0)  // counter
+  if (const std::size_t early = set ? 0 : live_blocks_of_malloc(); early > 0)
     throw std::invalid_argument("ulx_hooks: " + std::to_string(early) + " objects have memory of malloc already");
   memory = wanted;
   set = true;
@@ -49,7 +66,7 @@ void* allocate(std::size_t bytes) {
     room = memory.allocate(memory.user, bytes);
   } else {
     room = std::malloc(std::max<std::size_t>(bytes, 1));
-    if (room) blocks_of_malloc.fetch_add(1, std::memory_order_relaxed);  // counter
+    if (room) own_count().fetch_add(1, std::memory_order_relaxed);  // counter
   }
   if (!room) throw std::bad_alloc();
   return room;
@@ -60,7 +77,7 @@ void release(void* room) noexcept {
     const no_suspend stays("the hook release");
     memory.release(memory.user, room);
   } else if (room) {
-    blocks_of_malloc.fetch_sub(1, std::memory_order_relaxed);  // counter
+    own_count().fetch_sub(1, std::memory_order_relaxed);  // counter
     std::free(room);
   }
 }

@@ -157,8 +157,10 @@ ulx_fiber* ulx_spawn(intptr_t (*function)(void*), void* argument, const ulx_spaw
     const ulx_spawn_options options = read_struct(given, "ulx_spawn_options");
     auto fresh = std::make_unique<ulx_fiber>();
     ulx_fiber* const fiber = fresh.get();
-    const no_suspend stays("ulx_spawn");       // in a deterministic run the lock is held over no switch
-    const std::lock_guard lock(fiber->guard);  // the handle is complete when others read it
+    const detail::yield_point at_exit;
+    std::optional<no_suspend> stays;
+    if (detail::controlled()) stays.emplace("ulx_spawn");  // a switch would let others wait for the lock
+    const std::lock_guard lock(fiber->guard);              // the handle is complete when others read it
     fiber->handle = spawn_where(
         options,
         [fiber, own = own_reference(fiber), function, argument, data = options.data]() mutable {

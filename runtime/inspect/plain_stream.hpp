@@ -13,6 +13,7 @@ namespace ulexite::detail {
 // The stream itself throws nothing, because a destructor writes too.
 template <class Write>
 void write_plainly(std::ostream& to, Write&& write) {
+  const std::ostream::sentry ready(to);  // flushes what it is tied to, and `to` at the end if it has unitbuf
   std::ostream plain(nullptr);
   plain.imbue(std::locale::classic());  // before it has the buffer, whose own locale stays
   plain.rdbuf(to.rdbuf());

@@ -1,6 +1,7 @@
 #pragma once
 
-// Counts threads outside a runtime that are about to publish something in it. It belongs to the pool and not to the
+// Counts the threads that are about to publish something in a runtime: threads outside, the monitor, and workers that
+// retire. It belongs to the pool and not to the
 // runtime. So a thread that has claimed a wait may still resume an abandoned fiber long after the runtime was
 // destroyed.
 //

@@ -131,6 +131,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
     std::unique_lock lock(world.mutex);
     world.changed.wait_for(lock, time_to_next_look);
   }
+  world.stopped.store(true, std::memory_order_relaxed);  // a hint for other threads
   return true;
 }
 
@@ -150,6 +151,7 @@ std::vector<late_fiber> runtime_state::those_running(const scheduler* but) {
 
 // The flag is cleared first, so that a worker that continues does not come here again.
 void runtime_state::start_world() noexcept {
+  world.stopped.store(false, std::memory_order_relaxed);  // a hint for other threads
   attention.call_off(attention::halt);
   {
     const std::lock_guard lock(world.mutex);

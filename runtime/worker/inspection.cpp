@@ -21,7 +21,7 @@ inspection::inspection(runtime_state& home) noexcept : home_(home) {
   home_.world.inspecting.lock();
   for (const auto& s : home_.schedulers) s->ask(request::inspected);
   std_atomics::heavy_fence();                               // A
-  now_ = static_cast<std::uint32_t>(now_ns() / 1'000'000);  // after the last wait that may be read has begun
+  now_ = static_cast<std::uint32_t>(now_ns() / 1'000'000);  // late, because waits begin until the fence
 }
 
 // The requests are withdrawn before the mutex is released, so workers stop waiting for it.
@@ -139,7 +139,7 @@ bool view(agent& block, bool stopped, fiber_view& into) noexcept {
 // Takes no lock, because the caller may have stopped a thread that holds one.
 void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const fiber_view& fiber),
                     void* data) noexcept {
-  const bool stopped = home.world.taken.load(std::memory_order_relaxed);  // for its caller; otherwise a hint
+  const bool stopped = home.world.stopped.load(std::memory_order_relaxed);  // exact for the thread that has stopped it
   home.tasks->for_each_unlocked([&](agent& block) {
     if (fiber_view found; view(block, stopped, found)) visit(data, found);
   });

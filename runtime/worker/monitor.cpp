@@ -50,7 +50,7 @@ void monitor::watch_until_done(task& task) noexcept {
 
 // Quiet: all workers sleep, no fiber lives, and nothing is published. Checked with the mutex held, under which workers
 // fall asleep. The last of them wakes this thread, because quiet_waiter_ was set under it too. What is being published
-// is in no queue, and its publisher wakes nobody at the end: so then this thread looks again soon.
+// is in no queue, and its publisher does not wake this thread. So this thread looks again soon.
 void monitor::watch_until_quiet() noexcept {
   const turn turn(*this);
   thread_agent self;  // really blocks the caller, a fiber of another runtime too
@@ -59,10 +59,12 @@ void monitor::watch_until_quiet() noexcept {
     {
       const std::lock_guard lock(home_.parker.mutex());
       const idle_counts idle = home_.parker.counts();
-      const bool published = home_.tasks->gate.idle();  // read first: a publisher leaves it after its push
-      bool quiet = idle.sleeping == idle.started && home_.live() == 0 && !home_.any_work() && !any_starved();
-      if (quiet && !published) next_look = now_ns() + tuning::tick_interval;
-      quiet &= published;
+      // In the order in which a runnable moves: a publisher is in the gate before it takes one, and until its push.
+      bool quiet = idle.sleeping == idle.started && home_.live() == 0 && !any_starved();
+      const bool gate_idle = home_.tasks->gate.idle();
+      quiet = quiet && !home_.any_work();
+      if (quiet && !gate_idle) next_look = now_ns() + tuning::tick_interval;
+      quiet = quiet && gate_idle;
       quiet_waiter_ = quiet ? nullptr : &self;
       if (quiet) break;
     }
@@ -250,6 +252,7 @@ void monitor::report_stuck_workers() noexcept {
 // Fibers that were refused a stack try again, because other fibers may have returned theirs. So many a tick, because
 // each retry may be refused. A fiber that was asked to stop ends without a stack, as if cancelled at its first step.
 void monitor::retry_starved() noexcept {
+  if (!any_starved()) return;
   intrusive_queue<job> waiting, again;
   // They go back through the shared queue, as fresh fibers, and may come here again.
   outside_gate& gate = home_.tasks->gate;
@@ -293,8 +296,8 @@ void monitor::rescue() noexcept {
   home_.parker.wake_one();
 }
 
-// Whether work is published while every worker sleeps and none is about to be woken: a lost wake-up. Threads outside
-// that are publishing are counted after the queues are read, so that the publisher of any work seen is seen too.
+// Whether work is published while every worker sleeps and none is about to be woken: a lost wake-up. Threads that are
+// publishing are counted after the queues are read, so that the publisher of any work seen is seen too.
 bool monitor::work_is_lost() const noexcept {
   const idle_counts idle = home_.parker.counts();
   return idle.sleeping == idle.started && idle.started > 0 && idle.searching == 0 && home_.any_work() &&

@@ -184,7 +184,7 @@ std::size_t runtime_state::threads_if_quiet() noexcept {
   const blocking_pool::counts calls = blocking->now();
   const std::lock_guard lock(parker.mutex());
   const idle_counts idle = parker.counts();
-  const bool quiet = idle.sleeping == idle.started && !any_work() && !monitor.any_starved() && tasks->gate.idle();
+  const bool quiet = idle.sleeping == idle.started && !monitor.any_starved() && tasks->gate.idle() && !any_work();
   // A thread of the pool that makes a call may end a wait, so nothing is quiet then. A thread that was lent to a worker
   // counts as the worker.
   const std::size_t callers = calls.threads - calls.lent;

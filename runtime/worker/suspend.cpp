@@ -163,7 +163,12 @@ std::error_code stop_cause(const agent& self) noexcept {
 }
 
 void throw_stop_cause(const agent& self) {
-  if (const std::error_code cause = stop_cause(self)) throw_cancelled(cause);
+  const std::error_code cause = stop_cause(self);
+  if (!cause) return;
+  {
+    const yield_point counted;  // a loop that swallows the exception must let others run, and end by its steps
+  }
+  throw_cancelled(cause);
 }
 
 // Without a cause the wait was refused under no_suspend: then that is reported.

@@ -316,7 +316,6 @@ void task::abandon() noexcept {
 // A fiber that waits for its own end would wait for ever. In block_in_place it is a plain thread, so it is asked there.
 void task::check_joiner(detail::agent& self) const {
   if (has_joiner()) throw usage_error("join_handle: two wait for the end of one fiber");
-  check_may_wait(self, wait_kind::join);
   if (self.kind == agent_kind::thread && static_cast<const thread_agent&>(self).handed_off_fiber == this)
     throw usage_error("join_handle: a fiber waits in block_in_place for its own end");
 }
@@ -333,6 +332,7 @@ bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
     std::unique_lock lock(lock_);
     if (has_ended()) return true;
     check_joiner(*self.agent);
+    check_may_wait(*self.agent, wait_kind::join);
     joiner_ = self.agent;
     lock.release();
   }

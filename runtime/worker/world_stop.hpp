@@ -3,7 +3,8 @@
 // The state that stops the workers of a runtime: for a stop of the world, or an inspection of single fibers.
 //
 // State
-//   taken   a thread stops the world, or has stopped it. One does so at a time.
+//   taken    a thread stops the world, or has stopped it. One does so at a time.
+//   stopped  it has. For that thread, or a hint.
 //
 // Pairings
 //   A  start_world stores taken, release  ->  the next stop_world exchanges it, acquire: it sees the world started. Both
@@ -32,6 +33,7 @@ struct late_fiber {
 
 struct world_stop {
   std::atomic<bool> taken{false};
+  std::atomic<bool> stopped{false};
   std::mutex mutex;                 // guards the rest, except inspecting; taken after the parker's
   bool halting = false;             // workers stay at their next scheduling point
   std::condition_variable changed;  // one more worker has stopped

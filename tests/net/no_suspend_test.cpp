@@ -1,4 +1,4 @@
-// no_suspend: operations on sockets and descriptors that would have to wait throw, and lose nothing.
+// no_suspend: operations on sockets and descriptors that would have to wait throw, and can be made again.
 
 #include "net_fixture.hpp"
 

@@ -2,6 +2,10 @@
 
 #include <ulexite/runtime/concurrent_context.hpp>
 #include <ulexite/runtime/parallel_context.hpp>
+#include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+#include <stdexcept>
 
 namespace ulexite::test {
 namespace {
@@ -73,6 +77,29 @@ TEST_P(ServeInContext, AStopReachesIt) {
     auto client = net::tcp_stream::connect(listener.local_endpoint(), {.timeout = bound});
     server.request_stop();
     EXPECT_THROW(server.get(), operation_cancelled);
+  });
+}
+
+// The failure of a sibling ends it too, and a shield keeps it from hearing a stop.
+TEST_P(ServeInContext, TheEndOfItsScopeReachesIt) {
+  in_runtime([] {
+    concurrent_context context;
+    net::tcp_listener listener(loopback());
+    EXPECT_THROW(scope([&](task_group& group) {
+                   group.spawn([] { throw std::runtime_error("broke"); });
+                   listener.serve(context, [](net::tcp_stream&) {});
+                 }),
+                 std::runtime_error);
+    net::tcp_listener shielded(loopback());
+    auto server = spawn([&] {
+      const shield deaf;
+      shielded.serve(context, [](net::tcp_stream&) {});
+    });
+    server.request_stop();
+    let_others_run();
+    EXPECT_FALSE(server.done());
+    shielded.close();
+    server.get();
   });
 }
 

@@ -10,6 +10,9 @@
 #include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/when.hpp>
 
+#include <openssl/ssl.h>
+#include <ulexite/runtime/on_thread_stack.hpp>
+
 #include <memory>
 
 namespace ulexite::test {
@@ -170,6 +173,34 @@ TEST_P(Tls, ACallerThatWaitsForTheHandshakeOfAnotherIsCancellable) {
     EXPECT_THROW(timeout(20ms, [&] { client.read_some(&byte, 1); }), deadline_exceeded);
     writing.request_stop();
     EXPECT_THROW(writing.get(), operation_cancelled);
+  });
+}
+
+// Each request for a key update is answered. The client reads none of the answers, and the server's writer waits for it.
+TEST_P(Tls, APeerThatAsksAndDoesNotReadIsRefused) {
+  in_runtime([] {
+    auto pair = stream_pair::tcp();
+    const auto server_side = serving(), client_side = trusting();
+    stream client(pair.left, client_side, "localhost"), server(pair.right, server_side);
+    when_all([&] { client.handshake(); }, [&] { server.handshake(); });
+    auto writing = spawn([&] {
+      std::error_code error;
+      server.write(std::string(50'000'000, 'x'), error);
+    });
+    auto asking = spawn([&] {
+      std::error_code error;
+      while (!error) {
+        on_thread_stack([&] { SSL_key_update(client.native_handle(), SSL_KEY_UPDATE_REQUESTED); });
+        client.write("?", error);
+      }
+    });
+    char byte;
+    std::error_code error;
+    while (!error) server.read_some(&byte, 1, error);
+    EXPECT_EQ(error, std::errc::no_buffer_space) << error.message();
+    pair.right.abort();
+    writing.get();
+    asking.get();
   });
 }
 

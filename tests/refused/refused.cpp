@@ -23,6 +23,10 @@ void channels(ux::channel<int>& numbers, int& n) {
   numbers.receive_for(n, 1s);         // REFUSED: nodiscard
 }
 
+void servers(ux::net::tcp_listener& listener, ux::task_group& group) {
+  listener.serve(group, [](ux::net::tcp_stream) {});  // REFUSED: no matching function
+}
+
 int&& temporary();
 
 void results() {

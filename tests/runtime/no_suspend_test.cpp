@@ -113,6 +113,39 @@ TEST_P(NoSuspend, UnderAShieldItRefusesToo) {
   });
 }
 
+TEST_P(NoSuspend, ARefusalChangesNothing) {
+  run([&] {
+    promise<int> later;
+    auto future = later.get_future();
+    {
+      const no_suspend stays;
+      EXPECT_THROW(static_cast<void>(future.get()), usage_error);
+    }
+    later.set_value(3);
+    EXPECT_EQ(future.get(), 3);
+
+    concurrent_context context;
+    bool ran = false;
+    {
+      const no_suspend stays;
+      EXPECT_THROW(run_in(context, [&] { ran = true; }), usage_error);
+    }
+    context.spawn([] {}).get();
+    EXPECT_FALSE(ran);
+
+    auto sleeper = spawn([] { this_fiber::sleep_for(1h); });
+    channel<int> ready(1);
+    ready.send(1);
+    {
+      const no_suspend stays;
+      EXPECT_EQ(select(on_join(sleeper), otherwise()), 1u);
+      EXPECT_EQ(select(on_join(sleeper), on_receive(ready)), 1u);
+    }
+    sleeper.request_stop();
+    EXPECT_THROW(sleeper.get(), operation_cancelled);
+  });
+}
+
 TEST_P(NoSuspend, TheLastScopeToEndEndsIt) {
   run([&] {
     channel<int> empty;

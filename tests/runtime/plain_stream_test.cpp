@@ -31,6 +31,7 @@ class PlainStream : public testing::Test {
       for (int i = 0; i < 5000; ++i) spawn([] {}).join();
     });
     rt_.stop_trace();
+    wait_until_all_wait(rt_);
   }
   runtime rt_;
 };

@@ -2,10 +2,14 @@
 
 #include "support/waiting.hpp"
 
+#include <ulexite/net/io_wait.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/isolated_context.hpp>
 #include <ulexite/sync/select.hpp>
+
+#include <unistd.h>
 
 #include <atomic>
 #include <optional>
@@ -162,6 +166,30 @@ TEST_P(IsolatedContext, TheValuesOfItsThreadAreDestroyedBeforeTheEnd) {
     }
     EXPECT_EQ(reader.get(), 7);
   });
+}
+
+TEST_P(IsolatedContext, AStopEndsAWaitForADescriptor) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  run([&] {
+    const isolated_context dropped("dropped", [&] { net::wait_readable(ends[0]); });
+    isolated_context joined("joined", [&] { static_cast<void>(net::wait_readable_for(ends[0], 1h)); });
+    joined.request_stop();
+    EXPECT_THROW(joined.join(), operation_cancelled);
+  });
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+// Only a request to stop makes a cancellation the expected end.
+TEST(IsolatedContextFailures, ATimeLimitOfItsOwnIsReported) {
+  std::atomic<int> reported = 0;
+  runtime rt({.threads = 1, .on_unhandled_exception = [&](std::string_view, std::exception_ptr) { ++reported; }});
+  rt.run([] {
+    isolated_context job("job", [] { timeout(1ms, [] { this_fiber::sleep_for(1h); }); });
+    while (!job.done()) this_fiber::sleep_for(1ms);
+  });
+  EXPECT_EQ(reported, 1);
 }
 
 TEST_P(IsolatedContext, MisuseIsTold) {

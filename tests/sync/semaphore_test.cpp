@@ -170,7 +170,7 @@ TEST_P(Semaphore, ThePermitGoesToTheNextWhenAWaiterLeaves) {
   EXPECT_FALSE(permit.try_acquire());
 }
 
-// Nobody wakes it, because a select that leaves its queue gives no permit.
+// In the queue nothing would wake the request, because a select that leaves it gives no permit.
 TEST_P(Semaphore, ARequestForNothingNeverWaits) {
   run([] {
     counting_semaphore<> none(0);
