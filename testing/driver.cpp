@@ -21,6 +21,7 @@ void driver::begin(strategy& how) noexcept {
   reason_.clear();
   made_.clear();
   steps_ = points_ = yielder_ = 0;
+  overtaking_ = false;
   digest_ = 14695981039346656037U;
   body_returned_ = false;
 }
@@ -36,12 +37,13 @@ std::size_t driver::decide(std::span<const std::uint64_t> candidates, moment mom
   return picked;
 }
 
-// Excludes the fiber that has just yielded, if there are others.
+// Excludes the fiber that has just yielded, if there are other fibers. Time alone need not pass.
 std::size_t driver::decide_without_yielder(std::span<const std::uint64_t> candidates, moment moment) {
   others_.clear();
   for (const std::uint64_t each : candidates)
     if (each != yielder_) others_.push_back(each);
-  if (others_.size() == candidates.size()) return decide(candidates, moment);
+  const bool only_time = others_.size() == 1 && others_[0] == passing_time;
+  if (others_.size() == candidates.size() || only_time) return decide(candidates, moment);
   const std::uint64_t picked = others_.size() == 1 ? others_[0] : others_[decide(others_, moment)];
   return static_cast<std::size_t>(std::ranges::find(candidates, picked) - candidates.begin());
 }
@@ -57,6 +59,7 @@ std::size_t driver::pick(std::span<const std::uint64_t> candidates, moment momen
                                                      : decide(candidates, moment);
   }
   yielder_ = 0;
+  overtaking_ = candidates[picked] == passing_time;
   mix(candidates.size());
   mix(candidates[picked]);
   return picked;
@@ -78,8 +81,10 @@ void driver::yielded(std::uint64_t fiber) noexcept {
 
 bool driver::idle(std::int64_t next) noexcept {
   if (body_returned_ || next == INT64_MAX || count_step()) return false;
-  if (next > overtake_until && options_.slowness.count() > 0) overtake_until = next + options_.slowness.count();
   now = std::max(now, next);
+  // A new window begins only when nothing can run. Otherwise timers could overtake a fiber without an end.
+  const bool nothing_can_run = !std::exchange(overtaking_, false);
+  if (nothing_can_run && options_.slowness.count() > 0) overtake_until = now + options_.slowness.count();
   mix(static_cast<std::uint64_t>(now));
   return true;
 }

@@ -59,6 +59,7 @@ class driver final : public detail::controller {
   std::vector<std::uint64_t> others_;                  // scratch of decide_without_yielder
   std::uint64_t steps_ = 0, points_ = 0, digest_ = 0;  // steps bound a run; points are its scheduling points
   std::uint64_t yielder_ = 0;                          // the fiber that has just yielded
+  bool overtaking_ = false;                            // time was picked although fibers can run
   bool body_returned_ = false;
 };
 

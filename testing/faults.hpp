@@ -2,7 +2,7 @@
 
 // Failures of system calls on request, for tests. While a fault_scope exists, the system call with a chosen number
 // fails. Link ulexite::faults, which replaces functions of libc in the whole program. So calls of libevent and of the
-// C++ library count too.
+// C++ library count too. Of functions for files, glibc's second names count too, such as open64 and preadv64v2.
 
 #include <ulexite/base/standard.hpp>
 
@@ -14,7 +14,7 @@ namespace ulexite::testing {
 
 // The calls that may fail, and their errors.
 enum class system_call : std::uint8_t {
-  mmap,        // ENOMEM
+  mmap,        // mmap: ENOMEM
   mprotect,    // ENOMEM
   madvise,     // ENOMEM
   thread,      // pthread_create: EAGAIN

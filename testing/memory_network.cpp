@@ -73,17 +73,33 @@ void memory_network::deliver(int to, message& what) noexcept {
   switch (what.what) {
     case message::bytes:
       at->incoming -= what.data.size();
+      if (at->dead) return;
       at->inbox += what.data;
       return tell(*at, true, false, false);
     case message::end: at->ended = true; return tell(*at, true, false, true);
-    case message::reset:
-      at->was_reset = at->ended = at->end_sent = true;
-      at->inbox.clear();
-      return tell(*at, true, true, true);
-    case message::connection: at->backlog.push_back(what.from); return tell(*at, true, false, false);
-    case message::established: at->at = phase::connected; return tell(*at, false, true, false);
+    case message::reset: return break_off(*at);
+    case message::connection:
+      if (at->ended) return refuse(what.from);
+      at->backlog.push_back(what.from);
+      return tell(*at, true, false, false);
+    case message::established:
+      if (at->at == phase::connecting) at->at = phase::connected;  // otherwise it was refused
+      return tell(*at, false, true, false);
     case message::refusal: at->at = phase::refused; return tell(*at, true, true, false);
   }
+}
+
+// A reset arrives. As on Linux, bytes that have arrived can still be read, and after the peer's end no read fails.
+void memory_network::break_off(socket_state& of) noexcept {
+  if (of.dead) return;
+  if (of.at == phase::connecting) {
+    of.at = phase::refused;
+  } else {
+    of.dead = true;
+    of.was_reset = !of.ended;
+    of.ended = of.end_sent = true;
+  }
+  tell(of, true, true, true);
 }
 
 // Answers what comes to a closed socket. As with TCP, bytes are answered by a reset, and a connection is refused.
@@ -151,7 +167,7 @@ void memory_network::refuse(int fd) noexcept {
 std::size_t memory_network::reset_connections(const net::endpoint& server) {
   std::vector<int> ends;
   for (const auto& [fd, each] : sockets_)
-    if (each.at == phase::connected && takes(each.server, server) && !each.was_reset) ends.push_back(fd);
+    if (each.at == phase::connected && takes(each.server, server) && !each.dead) ends.push_back(fd);
   for (const int fd : ends) reset(fd);
   return ends.size() / 2;
 }
@@ -161,10 +177,10 @@ std::size_t memory_network::reset_connections(const net::endpoint& server) {
 short memory_network::readiness_of(socket_state& of) noexcept {
   short ready = 0;
   if (!of.backlog.empty() || !of.inbox.empty()) ready |= POLLIN;
-  if (of.ended) ready |= POLLIN | POLLRDHUP;
+  if (of.ended || of.reading_shut) ready |= POLLIN | POLLRDHUP;
   if (of.was_reset || of.at == phase::refused) ready |= POLLERR | POLLIN | POLLOUT;
   const socket_state* const to = find(of.other);
-  if (of.at == phase::connected && (!to || room(*to) > 0)) ready |= POLLOUT;
+  if (of.at == phase::connected && (of.end_sent || !to || room(*to) > 0)) ready |= POLLOUT;
   return ready;
 }
 

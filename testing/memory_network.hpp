@@ -62,11 +62,14 @@ class memory_network final : public detail::simulated_network {
     std::string inbox;         // arrived bytes that were not read
     std::size_t incoming = 0;  // bytes on their way here
     std::int64_t last_arrival = 0;
-    bool ended = false;      // no more bytes will arrive
-    bool was_reset = false;  // reported by the next call
-    bool end_sent = false;
-    bool accepted = true;  // false: the program has no descriptor of it yet
+    bool ended = false;         // the peer sends no more; of a listener: it was shut down
+    bool reading_shut = false;  // by its own shutdown
+    bool end_sent = false;      // a write fails with EPIPE
+    bool dead = false;          // a reset has ended the connection
+    bool was_reset = false;     // reported by the next call; the bytes that arrived before are read first
+    bool accepted = true;       // false: the program has no descriptor of it yet
     bool close_resets = false;
+    bool shares_port = false;  // SO_REUSEPORT
   };
 
   // A message on its way to a socket.
@@ -78,6 +81,7 @@ class memory_network final : public detail::simulated_network {
 
   [[nodiscard]] static bool takes(const net::endpoint& bound, const net::endpoint& at);
   [[nodiscard]] socket_state* find(int fd) noexcept;
+  [[nodiscard]] static bool is_listening(const socket_state& each) noexcept;
   [[nodiscard]] int find_listener(const net::endpoint& at) noexcept;
   [[nodiscard]] bool is_cut(const net::endpoint& server) const noexcept;
   [[nodiscard]] bool is_cut(int to, const message& what) noexcept;
@@ -85,6 +89,9 @@ class memory_network final : public detail::simulated_network {
   void post(int to, message what);
   void deliver(int to, message& what) noexcept;
   void tell(socket_state& of, bool readable, bool writable, bool hung_up) noexcept;
+  void break_off(socket_state& of) noexcept;
+  void end_listening(socket_state& of) noexcept;
+  void end_writes_of_peer(const socket_state& of) noexcept;
   void reset(int fd) noexcept;
   void refuse(int fd) noexcept;
   void bounce(const message& what) noexcept;

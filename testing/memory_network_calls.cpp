@@ -79,10 +79,18 @@ bool memory_network::takes(const net::endpoint& bound, const net::endpoint& at) 
   return text.starts_with("[::]:") || (text.starts_with("0.0.0.0:") && at.family() == net::address_family::ipv4);
 }
 
+bool memory_network::is_listening(const socket_state& each) noexcept {
+  return each.at == phase::listening && !each.ended;
+}
+
+// The listener that gets a connection to `at`, or -1. As on Linux, one at exactly this address comes before one at all
+// addresses. Among listeners that share the port the strategy chooses.
 int memory_network::find_listener(const net::endpoint& at) noexcept {
+  std::vector<int> exact, wide;
   for (const auto& [fd, each] : sockets_)
-    if (each.at == phase::listening && takes(each.local, at)) return fd;
-  return -1;
+    if (is_listening(each) && takes(each.local, at)) (each.local == at ? exact : wide).push_back(fd);
+  const std::vector<int>& those = exact.empty() ? wide : exact;
+  return those.empty() ? -1 : those[by_.choose(static_cast<std::uint32_t>(those.size()))];
 }
 
 // Rarely true; never in a run without choices.
@@ -131,8 +139,10 @@ int memory_network::bind(int fd, const sockaddr* at, socklen_t size) noexcept {
   net::endpoint wanted;
   if (const int result = read_endpoint(at, size, wanted); result < 0) return result;
   if (is_ip(wanted) && wanted.port() == 0) wanted = with_port(wanted, next_port_++);
-  for (const auto& [other, each] : sockets_)
-    if (each.at == phase::listening && each.local == wanted) return -EADDRINUSE;
+  for (const auto& [other, each] : sockets_) {
+    const bool overlaps = is_listening(each) && (takes(each.local, wanted) || takes(wanted, each.local));
+    if (overlaps && !(made->shares_port && each.shares_port)) return -EADDRINUSE;
+  }
   made->local = wanted;
   return 0;
 }
@@ -195,10 +205,12 @@ ssize_t memory_network::receive(int fd, msghdr& into, int flags) noexcept {
   if (!from) return -EBADF;
   if (from->at != phase::connected) return -ENOTCONN;
   if (happens(options_.resets)) reset(fd);
-  if (std::exchange(from->was_reset, false)) return -ECONNRESET;
   into.msg_controllen = into.msg_namelen = 0;
   into.msg_flags = 0;
-  if (from->inbox.empty()) return from->ended ? 0 : -EAGAIN;
+  if (from->inbox.empty()) {
+    if (std::exchange(from->was_reset, false)) return -ECONNRESET;
+    return from->ended || from->reading_shut ? 0 : -EAGAIN;
+  }
   const std::size_t count = part_of(std::min(total(into), from->inbox.size()));
   const bool was_full = room(*from) == 0;
   scatter(from->inbox, count, into);
@@ -214,7 +226,7 @@ ssize_t memory_network::send(int fd, const msghdr& from) noexcept {
   if (!by) return -EBADF;
   if (by->at != phase::connected) return by->at == phase::connecting ? -EAGAIN : -ENOTCONN;
   if (happens(options_.resets)) reset(fd);
-  if (std::exchange(by->was_reset, false)) return -ECONNRESET;
+  if (is_ip(by->local) && std::exchange(by->was_reset, false)) return -ECONNRESET;  // a Unix socket leaves it to reads
   if (by->end_sent) return -EPIPE;
   socket_state* const to = find(by->other);
   if (!to) {  // it was closed: a reset answers the first bytes
@@ -234,11 +246,29 @@ int memory_network::shutdown(int fd, int how) noexcept {
   if (!at) return -EBADF;
   if (at->at == phase::connected && how != SHUT_RD && !std::exchange(at->end_sent, true))
     post(at->other, {message::end});
-  if (how != SHUT_WR) {
-    at->ended = true;
+  if (how != SHUT_WR && at->at == phase::listening) {
+    end_listening(*at);
+  } else if (how != SHUT_WR) {
+    at->reading_shut = true;
+    end_writes_of_peer(*at);
     tell(*at, true, false, true);
   }
   return at->at == phase::connected || at->at == phase::listening ? 0 : -ENOTCONN;
+}
+
+// The connections that nobody has accepted are refused.
+void memory_network::end_listening(socket_state& of) noexcept {
+  of.ended = true;
+  for (const int waiting : std::exchange(of.backlog, {})) refuse(waiting);
+  tell(of, true, false, true);
+}
+
+// The peer of a Unix socket learns at once that nobody will read, because both ends are in one kernel.
+void memory_network::end_writes_of_peer(const socket_state& of) noexcept {
+  socket_state* const writer = is_ip(of.local) ? nullptr : find(of.other);
+  if (!writer) return;
+  writer->end_sent = true;
+  tell(*writer, false, true, false);
 }
 
 int memory_network::set_option(int fd, int level, int name, const void* value, socklen_t size) noexcept {
@@ -247,7 +277,12 @@ int memory_network::set_option(int fd, int level, int name, const void* value, s
   if (level == SOL_SOCKET && name == SO_LINGER && size == sizeof(linger)) {
     linger wanted;
     std::memcpy(&wanted, value, sizeof wanted);
-    at->close_resets = wanted.l_onoff != 0 && wanted.l_linger == 0;
+    at->close_resets = is_ip(at->local) && wanted.l_onoff != 0 && wanted.l_linger == 0;
+  }
+  if (level == SOL_SOCKET && name == SO_REUSEPORT && size == sizeof(int)) {
+    int wanted;
+    std::memcpy(&wanted, value, sizeof wanted);
+    at->shares_port = wanted != 0;
   }
   return 0;
 }
@@ -255,10 +290,12 @@ int memory_network::set_option(int fd, int level, int name, const void* value, s
 int memory_network::get_option(int fd, int level, int name, void* value, socklen_t* size) noexcept {
   socket_state* const at = find(fd);
   if (!at) return -EBADF;
+  if (level == SOL_SOCKET && name == SO_PEERCRED) return -ENOPROTOOPT;  // there is no peer process
   int answer = 0;
+  if (level == SOL_SOCKET && name == SO_DOMAIN) answer = at->local.data()->sa_family;
   if (level == SOL_SOCKET && name == SO_TYPE) answer = SOCK_STREAM;
   if (level == SOL_SOCKET && name == SO_PROTOCOL) answer = is_ip(at->local) ? IPPROTO_TCP : 0;
-  if (level == SOL_SOCKET && name == SO_ACCEPTCONN) answer = at->at == phase::listening;
+  if (level == SOL_SOCKET && name == SO_ACCEPTCONN) answer = is_listening(*at);
   if (level == SOL_SOCKET && name == SO_ERROR) answer = at->at == phase::refused ? ECONNREFUSED : 0;
   if (level == IPPROTO_TCP && name == TCP_ULP) *size = 0;
   *size = std::min(*size, static_cast<socklen_t>(sizeof answer));
@@ -278,6 +315,7 @@ int memory_network::name_of(int fd, bool peer, sockaddr* name, socklen_t* size) 
 void memory_network::drop(socket_state& of) noexcept {
   if (of.at == phase::connecting) return post(of.other, {message::reset});
   if (of.at != phase::connected) return;
+  end_writes_of_peer(of);
   if (of.close_resets || !of.inbox.empty()) {
     post(of.other, {message::reset});
   } else if (!of.end_sent) {

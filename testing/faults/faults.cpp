@@ -54,11 +54,12 @@ Result failed_with(int error, Result result) noexcept {
 }  // namespace
 
 fault_scope::fault_scope(std::size_t number, std::size_t repeats) noexcept {
-  for (auto& each : faults.failed) each.store(0, std::memory_order_relaxed);                // counter
-  faults.calls.store(0, std::memory_order_relaxed);                                         // counter
-  faults.first.store(number == 0 ? SIZE_MAX : number, std::memory_order_relaxed);           // a setting
-  faults.last.store(number == 0 ? SIZE_MAX : number + repeats, std::memory_order_relaxed);  // a setting
-  faults.on.store(true, std::memory_order_relaxed);                                         // a setting
+  const bool for_ever = number == 0 || repeats > SIZE_MAX - number;
+  for (auto& each : faults.failed) each.store(0, std::memory_order_relaxed);             // counter
+  faults.calls.store(0, std::memory_order_relaxed);                                      // counter
+  faults.first.store(number == 0 ? SIZE_MAX : number, std::memory_order_relaxed);        // a setting
+  faults.last.store(for_ever ? SIZE_MAX : number + repeats, std::memory_order_relaxed);  // a setting
+  faults.on.store(true, std::memory_order_relaxed);                                      // a setting
 }
 
 fault_scope::~fault_scope() { faults.on.store(false, std::memory_order_relaxed); }  // a setting
@@ -110,13 +111,53 @@ ULEXITE_FAULT(ssize_t, recvmsg, (int fd, msghdr* into, int flags), (fd, into, fl
 ULEXITE_FAULT(ssize_t, send, (int fd, const void* data, size_t size, int flags), (fd, data, size, flags), send,
               ECONNRESET, -1)
 ULEXITE_FAULT(ssize_t, sendmsg, (int fd, const msghdr* from, int flags), (fd, from, flags), send, ECONNRESET, -1)
-ULEXITE_FAULT(ssize_t, pread, (int fd, void* data, size_t size, off_t at), (fd, data, size, at), file_read, EIO, -1)
-ULEXITE_FAULT(ssize_t, preadv2, (int fd, const iovec* into, int count, off_t at, int flags),
-              (fd, into, count, at, flags), file_read, EIO, -1)
-ULEXITE_FAULT(ssize_t, pwrite, (int fd, const void* data, size_t size, off_t at), (fd, data, size, at), file_write,
-              ENOSPC, -1)
-ULEXITE_FAULT(ssize_t, pwritev2, (int fd, const iovec* from, int count, off_t at, int flags),
-              (fd, from, count, at, flags), file_write, ENOSPC, -1)
+
+// Positioned reads and writes of files, under one name each.
+#define ULEXITE_FILE_FAULTS(read, readv, readv2, write, writev, writev2, place)                                       \
+  ULEXITE_FAULT(ssize_t, read, (int fd, void* data, size_t size, place at), (fd, data, size, at), file_read, EIO, -1) \
+  ULEXITE_FAULT(ssize_t, readv, (int fd, const iovec* into, int count, place at), (fd, into, count, at), file_read,   \
+                EIO, -1)                                                                                              \
+  ULEXITE_FAULT(ssize_t, readv2, (int fd, const iovec* into, int count, place at, int flags),                         \
+                (fd, into, count, at, flags), file_read, EIO, -1)                                                     \
+  ULEXITE_FAULT(ssize_t, write, (int fd, const void* data, size_t size, place at), (fd, data, size, at), file_write,  \
+                ENOSPC, -1)                                                                                           \
+  ULEXITE_FAULT(ssize_t, writev, (int fd, const iovec* from, int count, place at), (fd, from, count, at), file_write, \
+                ENOSPC, -1)                                                                                           \
+  ULEXITE_FAULT(ssize_t, writev2, (int fd, const iovec* from, int count, place at, int flags),                        \
+                (fd, from, count, at, flags), file_write, ENOSPC, -1)
+
+ULEXITE_FILE_FAULTS(pread, preadv, preadv2, pwrite, pwritev, pwritev2, off_t)
+
+// The functions that open a file. The mode is the last argument, and only calls that may create a file have it.
+#define ULEXITE_OPEN_FAULT(name, parameters, arguments, last, ...)            \
+  extern "C" __attribute__((visibility("default"))) int name parameters {     \
+    static auto* const own = ulexite::testing::real<int(__VA_ARGS__)>(#name); \
+    if (ulexite::testing::fails(ulexite::testing::system_call::descriptor))   \
+      return ulexite::testing::failed_with(EMFILE, -1);                       \
+    va_list rest;                                                             \
+    va_start(rest, last);                                                     \
+    const mode_t mode = may_create(flags) ? va_arg(rest, mode_t) : 0;         \
+    va_end(rest);                                                             \
+    return own arguments;                                                     \
+  }
+
+namespace {
+bool may_create(int flags) noexcept { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
+}  // namespace
+
+ULEXITE_OPEN_FAULT(open, (const char* path, int flags, ...), (path, flags, mode), flags, const char*, int, ...)
+ULEXITE_OPEN_FAULT(openat, (int folder, const char* path, int flags, ...), (folder, path, flags, mode), flags, int,
+                   const char*, int, ...)
+
+// glibc's second names. They matter for large files on 32-bit systems, but programs use them everywhere.
+#ifdef __GLIBC__
+ULEXITE_FAULT(void*, mmap64, (void* at, size_t size, int protection, int flags, int fd, off64_t offset),
+              (at, size, protection, flags, fd, offset), mmap, ENOMEM, MAP_FAILED)
+ULEXITE_FILE_FAULTS(pread64, preadv64, preadv64v2, pwrite64, pwritev64, pwritev64v2, off64_t)
+ULEXITE_OPEN_FAULT(open64, (const char* path, int flags, ...), (path, flags, mode), flags, const char*, int, ...)
+ULEXITE_OPEN_FAULT(openat64, (int folder, const char* path, int flags, ...), (folder, path, flags, mode), flags, int,
+                   const char*, int, ...)
+#endif
 
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*),
                               void* argument) noexcept {
@@ -131,26 +172,4 @@ extern "C" int epoll_ctl(int loop, int operation, int fd, epoll_event* event) no
   if (operation == EPOLL_CTL_ADD && ulexite::testing::fails(ulexite::testing::system_call::epoll_add))
     return ulexite::testing::failed_with(ENOSPC, -1);
   return own(loop, operation, fd, event);
-}
-
-extern "C" int open(const char* path, int flags, ...) {
-  static auto* const own = ulexite::testing::real<int(const char*, int, ...)>("open");
-  if (ulexite::testing::fails(ulexite::testing::system_call::descriptor))
-    return ulexite::testing::failed_with(EMFILE, -1);
-  va_list rest;
-  va_start(rest, flags);
-  const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
-  va_end(rest);
-  return own(path, flags, mode);
-}
-
-extern "C" int openat(int folder, const char* path, int flags, ...) {
-  static auto* const own = ulexite::testing::real<int(int, const char*, int, ...)>("openat");
-  if (ulexite::testing::fails(ulexite::testing::system_call::descriptor))
-    return ulexite::testing::failed_with(EMFILE, -1);
-  va_list rest;
-  va_start(rest, flags);
-  const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
-  va_end(rest);
-  return own(folder, path, flags, mode);
 }

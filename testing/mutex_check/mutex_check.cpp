@@ -1,6 +1,7 @@
 // Reports a std::mutex that a fiber holds over a wait. Such a mutex belongs to the thread. But the fiber may continue
 // on another thread, or another fiber of the worker may lock the mutex again. Link ulexite::mutex_check, or load it by
-// LD_PRELOAD. It replaces pthread_mutex_lock and its kin, so it sees std::mutex, std::shared_mutex and the like.
+// LD_PRELOAD. It replaces pthread_mutex_lock, pthread_rwlock_rdlock and their kin. So it sees std::mutex, and
+// std::shared_mutex with its readers.
 //
 // It detects a suspension between lock and unlock because the worker's count of dispatches has grown, or the worker is
 // another. The switch itself is unchanged. It checks at the unlock, and when a caller finds the mutex locked, before
@@ -30,8 +31,8 @@
 namespace ulexite::detail {
 namespace {
 
-// The holder of a mutex, the place of its lock, and its worker's count at that time. Only the holder writes the fields.
-// A caller that finds the mutex locked reads them as a hint.
+// A holder of a mutex, the place of its lock, and its worker's count at that time. Only the holder writes the fields.
+// A caller that finds the mutex locked reads them as a hint. Each reader of a lock has its own.
 struct holding {
   std::atomic<const void*> mutex{nullptr};
   std::atomic<const scheduler*> worker{nullptr};
@@ -48,8 +49,9 @@ std::array<holding, ways>& bucket_of(const void* mutex) noexcept {
   return held[(reinterpret_cast<std::uintptr_t>(mutex) >> 4) * 11400714819323198485U >> 52];
 }
 
-// A worker's count of dispatches only grows. All accesses are relaxed. The fiber that wrote a value reads it, and the
-// scheduler orders that between workers; for other readers it is a hint.
+// A worker's count of dispatches only grows. Almost all accesses are relaxed. The fiber that wrote a value reads it, and
+// the scheduler orders that between workers; for other readers it is a hint. The pair A keeps the fields of one holder
+// from those of the next.
 constexpr auto relaxed = std::memory_order_relaxed;
 
 bool was_suspended(const holding& h, const scheduler* worker) noexcept {
@@ -92,7 +94,7 @@ void note(const void* mutex, const void* caller) noexcept {
   if (!worker) return;
   for (holding& h : bucket_of(mutex)) {
     const void* expected = nullptr;
-    if (!h.mutex.compare_exchange_strong(expected, mutex, relaxed, relaxed)) continue;
+    if (!h.mutex.compare_exchange_strong(expected, mutex, std::memory_order_acquire, relaxed)) continue;  // A
     h.worker.store(worker, relaxed);
     h.dispatches.store(worker->counters().dispatches.get(), relaxed);
     h.fiber.store(worker->running()->id, relaxed);
@@ -101,27 +103,43 @@ void note(const void* mutex, const void* caller) noexcept {
   }
 }
 
-holding* find(const void* mutex) noexcept {
-  for (holding& h : bucket_of(mutex))
-    if (h.mutex.load(relaxed) == mutex) return &h;
-  return nullptr;
-}
-
+// A fiber finds only its own holding, because it removes its number before the holding is used again.
 void forget(const void* mutex, const void* caller) noexcept {
-  holding* const h = find(mutex);
-  if (!h) return;
   const scheduler* const worker = fibers_worker();
-  if (worker && was_suspended(*h, worker)) report(*h, "and after the wait unlocks it at", caller);
-  h->mutex.store(nullptr, relaxed);
+  if (!worker) return;
+  for (holding& h : bucket_of(mutex)) {
+    if (h.mutex.load(relaxed) != mutex || h.fiber.load(relaxed) != worker->running()->id) continue;
+    if (was_suspended(h, worker)) report(h, "and after the wait unlocks it at", caller);
+    h.fiber.store(0, relaxed);
+    h.mutex.store(nullptr, std::memory_order_release);  // A
+    return;
+  }
 }
 
-// Called when the caller is about to block. The holder is certainly suspended if it ran on this worker, which now runs
+// Called when the caller is about to block. A holder is certainly suspended if it ran on this worker, which now runs
 // the caller.
-void look_at_holder(const void* mutex, const void* caller) noexcept {
+void look_at_holders(const void* mutex, const void* caller) noexcept {
   const scheduler* const worker = fibers_worker();
-  holding* const h = worker ? find(mutex) : nullptr;
-  if (h && h->worker.load(relaxed) == worker && h->fiber.load(relaxed) != worker->running()->id)
-    report(*h, "and another fiber of that worker would block it for ever at", caller);
+  if (!worker) return;
+  for (const holding& h : bucket_of(mutex))
+    if (h.mutex.load(relaxed) == mutex && h.worker.load(relaxed) == worker &&
+        h.fiber.load(relaxed) != worker->running()->id)
+      return report(h, "and another fiber of that worker would block it for ever at", caller);
+}
+
+// Returns the result of a call that locks. A robust mutex whose holder has died is locked too.
+int noted(int result, const void* mutex, const void* caller) noexcept {
+  if (result == 0 || result == EOWNERDEAD) note(mutex, caller);
+  return result;
+}
+
+// Locks by `lock`. First tries it by `attempt`, to look at the holders before it blocks.
+template <class Lock>
+int lock_after_look(int (*attempt)(Lock*), int (*lock)(Lock*), Lock* which, const void* caller) noexcept {
+  int result = attempt(which);
+  if (result == EBUSY) look_at_holders(which, caller);
+  if (result != 0 && result != EOWNERDEAD) result = lock(which);  // blocks, or returns the right error
+  return noted(result, which, caller);
 }
 
 template <class F>
@@ -135,56 +153,44 @@ F* next(const char* name) noexcept {
 // Each function calls the C library's function. It looks up the address at the first call.
 #define ULEXITE_NEXT(name) static const auto own = ulexite::detail::next<decltype(name)>(#name)
 
+// Functions that lock, and note it. The first also look at the holders before they block.
+#define ULEXITE_LOCK(name, attempt_name, type)                                                      \
+  int name(type* lock) noexcept {                                                                   \
+    static const auto attempt = ulexite::detail::next<int(type*)>(#attempt_name);                   \
+    static const auto own = ulexite::detail::next<int(type*)>(#name);                               \
+    return ulexite::detail::lock_after_look<type>(attempt, own, lock, __builtin_return_address(0)); \
+  }
+#define ULEXITE_TRY(name, parameters, arguments)                                     \
+  int name parameters noexcept {                                                     \
+    ULEXITE_NEXT(name);                                                              \
+    return ulexite::detail::noted(own arguments, lock, __builtin_return_address(0)); \
+  }
+
 extern "C" {
 
-int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  static int (*const try_own)(pthread_mutex_t*) = ulexite::detail::next<int(pthread_mutex_t*)>("pthread_mutex_trylock");
-  ULEXITE_NEXT(pthread_mutex_lock);
-  const void* const caller = __builtin_return_address(0);
-  int result = try_own(mutex);
-  if (result == EBUSY) {
-    ulexite::detail::look_at_holder(mutex, caller);
-    result = own(mutex);
-  } else if (result != 0) {
-    return own(mutex);  // returns the right error
-  }
-  if (result == 0) ulexite::detail::note(mutex, caller);
-  return result;
-}
+ULEXITE_LOCK(pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_t)
+ULEXITE_LOCK(pthread_rwlock_wrlock, pthread_rwlock_trywrlock, pthread_rwlock_t)
+ULEXITE_LOCK(pthread_rwlock_rdlock, pthread_rwlock_tryrdlock, pthread_rwlock_t)
 
-int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
-  ULEXITE_NEXT(pthread_mutex_trylock);
-  const int result = own(mutex);
-  if (result == 0) ulexite::detail::note(mutex, __builtin_return_address(0));
-  return result;
-}
+ULEXITE_TRY(pthread_mutex_trylock, (pthread_mutex_t * lock), (lock))
+ULEXITE_TRY(pthread_rwlock_trywrlock, (pthread_rwlock_t * lock), (lock))
+ULEXITE_TRY(pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock), (lock))
 
-int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* until) noexcept {
-  ULEXITE_NEXT(pthread_mutex_timedlock);
-  const int result = own(mutex, until);
-  if (result == 0) ulexite::detail::note(mutex, __builtin_return_address(0));
-  return result;
-}
+ULEXITE_TRY(pthread_mutex_timedlock, (pthread_mutex_t * lock, const timespec* until), (lock, until))
+ULEXITE_TRY(pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const timespec* until), (lock, until))
+ULEXITE_TRY(pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const timespec* until), (lock, until))
 
-int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* until) noexcept {
-  ULEXITE_NEXT(pthread_mutex_clocklock);
-  const int result = own(mutex, clock, until);
-  if (result == 0) ulexite::detail::note(mutex, __builtin_return_address(0));
-  return result;
-}
+ULEXITE_TRY(pthread_mutex_clocklock, (pthread_mutex_t * lock, clockid_t clock, const timespec* until),
+            (lock, clock, until))
+ULEXITE_TRY(pthread_rwlock_clockwrlock, (pthread_rwlock_t * lock, clockid_t clock, const timespec* until),
+            (lock, clock, until))
+ULEXITE_TRY(pthread_rwlock_clockrdlock, (pthread_rwlock_t * lock, clockid_t clock, const timespec* until),
+            (lock, clock, until))
 
 int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
   ULEXITE_NEXT(pthread_mutex_unlock);
   ulexite::detail::forget(mutex, __builtin_return_address(0));
   return own(mutex);
-}
-
-int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
-  ULEXITE_NEXT(pthread_rwlock_wrlock);
-  ulexite::detail::look_at_holder(lock, __builtin_return_address(0));
-  const int result = own(lock);
-  if (result == 0) ulexite::detail::note(lock, __builtin_return_address(0));
-  return result;
 }
 
 int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {

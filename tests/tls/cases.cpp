@@ -157,4 +157,100 @@ CASE void cured_nothing_after(std::size_t i) {
   ulexite_test_suspend();
 }
 
+// 12. Behind the jump through a table of a switch.
+CASE int broken_switch(int which) {
+  int* place = &counter;
+  KEPT(place);
+  switch (which) {
+    case 0: asm volatile("" : : "r"(10)); return 3;
+    case 1: asm volatile("" : : "r"(11)); return 14;
+    case 2: asm volatile("" : : "r"(12)); return 15;
+    case 3:
+      ulexite_test_suspend();
+      *place = 1;
+      return 92;
+    case 4: asm volatile("" : : "r"(14)); return 65;
+    case 5: asm volatile("" : : "r"(15)); return 35;
+    case 6: asm volatile("" : : "r"(16)); return 89;
+    default: return 0;
+  }
+}
+CASE int cured_switch(int which) {
+  switch (which) {
+    case 0: asm volatile("" : : "r"(20)); return 3;
+    case 1: asm volatile("" : : "r"(21)); return 14;
+    case 2: asm volatile("" : : "r"(22)); return 15;
+    case 3:
+      ++own_counter();
+      ulexite_test_suspend();
+      ++own_counter();
+      return 92;
+    case 4: asm volatile("" : : "r"(24)); return 65;
+    case 5: asm volatile("" : : "r"(25)); return 35;
+    case 6: asm volatile("" : : "r"(26)); return 89;
+    default: return 0;
+  }
+}
+
+// 13. The address was made stale before a jump inside a case: the table of a switch in a switch.
+CASE int broken_switch_in_a_switch(int which, int inner) {
+  int* place = &counter;
+  KEPT(place);
+  switch (which) {
+    case 0: asm volatile("" : : "r"(30)); return 3;
+    case 1: asm volatile("" : : "r"(31)); return 14;
+    case 2: asm volatile("" : : "r"(32)); return 15;
+    case 3: asm volatile("" : : "r"(33)); return 92;
+    case 4: asm volatile("" : : "r"(34)); return 65;
+    case 5:
+      ulexite_test_suspend();
+      switch (inner) {
+        case 0: asm volatile("" : : "r"(40)); return 1;
+        case 1: asm volatile("" : : "r"(41)); return 41;
+        case 2: asm volatile("" : : "r"(42)); return 42;
+        case 3: *place = 1; return 13;
+        case 4: asm volatile("" : : "r"(44)); return 56;
+        case 5: asm volatile("" : : "r"(45)); return 23;
+        default: return 7;
+      }
+    default: return 0;
+  }
+}
+
+// 14. What waits has a name that begins as one of the C library's. It is hidden, so the call names it directly.
+#define WAITS(name) extern "C" OPAQUE __attribute__((visibility("hidden"))) void name()
+WAITS(memory_wait) { ulexite_test_suspend(); }
+WAITS(string_wait) { ulexite_test_suspend(); }
+WAITS(free_and_wait) { ulexite_test_suspend(); }
+WAITS(exit_and_wait) { ulexite_test_suspend(); }
+WAITS(abort_and_wait) { ulexite_test_suspend(); }
+WAITS(malloc_and_wait) { ulexite_test_suspend(); }
+
+template <class Wait>
+inline __attribute__((always_inline)) void count_over(Wait wait) {
+  int* own = &counter;
+  KEPT(own);
+  ++*own;
+  wait();
+  --*own;
+}
+CASE void broken_name_mem() {
+  count_over([] { memory_wait(); });
+}
+CASE void broken_name_str() {
+  count_over([] { string_wait(); });
+}
+CASE void broken_name_free() {
+  count_over([] { free_and_wait(); });
+}
+CASE void broken_name_exit() {
+  count_over([] { exit_and_wait(); });
+}
+CASE void broken_name_abort() {
+  count_over([] { abort_and_wait(); });
+}
+CASE void broken_name_malloc() {
+  count_over([] { malloc_and_wait(); });
+}
+
 int main() {}

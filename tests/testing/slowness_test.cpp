@@ -1,0 +1,71 @@
+// explore_options::slowness: which timers may fire while fibers can run.
+
+#include <ulexite.hpp>
+#include <ulexite/testing/explore.hpp>
+#include <ulexite/testing/gtest.hpp>
+
+namespace {
+
+using namespace ulexite;
+using namespace std::chrono_literals;
+using ulexite::testing::expect;
+using ulexite::testing::find_failure;
+using ulexite::testing::point;
+
+// A jump to 3 ms allows the timers up to 8 ms, although it stays in the window of the start.
+TEST(Slowness, CountsFromEachMomentWhenNothingCanRun) {
+  const auto body = [] {
+    bool late = false;
+    wait_group timer;
+    timer.spawn([&] {
+      this_fiber::sleep_for(7ms);
+      late = true;
+    });
+    this_fiber::sleep_for(3ms);
+    point();
+    expect(!late, "the timer is not due yet");
+    timer.wait();
+  };
+  EXPECT_TRUE(find_failure({.schedules = 500, .slowness = 5ms}, body).failure);
+  EXPECT_FALSE(find_failure({.schedules = 500, .slowness = 3ms}, body).failure);
+}
+
+// Timers that overtake a fiber begin no new window. Otherwise they could overtake it without an end.
+TEST(Slowness, EndsForAFiberThatCanRun) {
+  const auto found = find_failure({.schedules = 500, .slowness = 5ms}, [] {
+    const auto begin = steady_clock::now();
+    bool done = false;
+    wait_group timer;
+    timer.spawn([&] {
+      while (!done) this_fiber::sleep_for(1ms);
+    });
+    for (int i = 0; i < 100; ++i) point();
+    expect(steady_clock::now() - begin <= 5ms, "a window");
+    done = true;
+    timer.wait();
+  });
+  EXPECT_FALSE(found.failure) << found.failure->report;
+}
+
+TEST(Slowness, TimeNeedNotPassForAFiberThatYieldsAlone) {
+  const auto find_time_after_yield = [](steady_clock::duration wanted) {
+    return find_failure({.schedules = 500, .slowness = 5ms}, [=] {
+      const auto begin = steady_clock::now();
+      bool timer_set = false;
+      wait_group timer;
+      timer.spawn([&] {
+        timer_set = true;
+        this_fiber::sleep_for(2ms);
+      });
+      this_fiber::sleep_for(1ms);
+      const bool alone = timer_set;
+      this_fiber::yield();
+      expect(!alone || steady_clock::now() - begin != wanted, "the time after the yield");
+      timer.wait();
+    });
+  };
+  EXPECT_TRUE(find_time_after_yield(1ms).failure);
+  EXPECT_TRUE(find_time_after_yield(2ms).failure);
+}
+
+}  // namespace
