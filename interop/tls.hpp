@@ -22,7 +22,6 @@
 #include <ulexite/runtime/on_thread_stack.hpp>
 #include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/sync/mutex.hpp>
-#include <ulexite/sync/semaphore.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -342,7 +341,7 @@ class tls_stream {
   // ciphertext. A peer that asks for many answers and reads none is refused, because they fill the memory.
   void flush_unless_busy(std::error_code& error) {
     for (std::size_t size; !error && (size = output_size()) > 0;) {
-      const semaphore_permit turn(sending_, std::try_to_lock);
+      const std::unique_lock turn(sending_, std::try_to_lock);
       if (turn) {
         send_all(error);
       } else {
@@ -395,9 +394,9 @@ class tls_stream {
   Stream& under_;
   mutex state_;  // guards the content of session_, and left_over_
   std::unique_ptr<detail::tls_session> session_;
-  binary_semaphore handshake_{1};  // held during the handshake
+  mutex handshake_;                // held during the handshake
   std::atomic<bool> done_{false};  // State: the handshake is over; set once, with handshake_ held
-  binary_semaphore sending_{1};    // held by the sender; guards chunk_
+  mutex sending_;                  // held by the sender; guards chunk_
   std::string chunk_;
   bool left_over_ = false;          // chunk_ has bytes that no sender will send
   std::size_t reads_ = small_read;  // the reader's

@@ -12,7 +12,7 @@
 
 #include <ulexite/base/standard.hpp>
 #include <ulexite/os/unwaiting_calls.hpp>
-#include <ulexite/sync/semaphore.hpp>
+#include <ulexite/sync/mutex.hpp>
 
 #include <cstddef>
 #include <filesystem>
@@ -94,7 +94,7 @@ class output_stream : public byte_stream {
   output_stream(int fd, std::string name);
   std::size_t write_in_turn(const char* data, std::size_t size, std::error_code& error);
 
-  binary_semaphore turn_{1};  // held by the writer
+  mutex turn_;  // held by the writer
 };
 
 // The standard streams of the process. Any thread, also while static objects are destroyed. The first call throws

@@ -1,4 +1,6 @@
 #include <ulexite/base/error.hpp>
+#include <ulexite/runtime/wait/cancellation_checks.hpp>
+#include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/sync/mutex.hpp>
 
 #include <mutex>
@@ -52,12 +54,21 @@ bool mutex::take_or_mark(std::uintptr_t self) noexcept {
   }
 }
 
-bool mutex::lock_until(std::int64_t deadline) {
+bool mutex::lock_until(std::int64_t deadline, detail::cancellable how) {
   detail::agent& self = detail::this_agent();
-  return take_free(self, detail::free_word.load(std::memory_order_relaxed)) || lock_slow(self, deadline);  // hint
+  return take_free(self, detail::free_word.load(std::memory_order_relaxed)) || lock_slow(self, deadline, how);  // hint
 }
 
-bool mutex::lock_slow(detail::agent& self, std::int64_t deadline) {
+std::unique_lock<mutex> detail::acquire(mutex& of, std::error_code& error) {
+  agent& self = this_agent();
+  if (self.deadline != no_deadline && self.deadline <= now_ns()) self.expired = true;
+  error = stop_cause(self);
+  if (!error && of.lock_until(no_deadline, cancellable::yes)) return {of, std::adopt_lock};
+  if (!error) error = stop_cause(self);
+  return {};
+}
+
+bool mutex::lock_slow(detail::agent& self, std::int64_t deadline, detail::cancellable how) {
   if (held_by(self)) throw usage_error("mutex::lock by its owner");
   const detail::yield_point at_exit;
   if (spin(self)) {
@@ -66,13 +77,15 @@ bool mutex::lock_slow(detail::agent& self, std::int64_t deadline) {
   }
   detail::check_may_wait(self, detail::wait_kind::mutex);
   detail::mutex_waiter waiter(self);
-  return wait_for_turn(waiter, false, deadline);
+  return wait_for_turn(waiter, false, deadline, how);
 }
 
-// False if the deadline was over first. A waiter that leaves then has left the mark, so the owner wakes the next. The
+// False if the deadline was over first, or the caller must stop. A waiter that leaves then has left the mark, so the
+// owner wakes the next. The
 // last owner's writes to the waiter are read with the guard held. The reason: a condition variable may move a waiter
 // here that is not yet asleep, and then it can be claimed.
-bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline) {
+bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline,
+                          detail::cancellable how) {
   detail::agent& self = *waiter.who;
   for (bool again = woken_before;; again = true) {
     guard_.lock();
@@ -89,7 +102,7 @@ bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::
       waiter.since = detail::now_ns();
       queue_.push(waiter);
     }
-    const auto mode = detail::waiting_for(detail::wait_kind::mutex, &word_, detail::cancellable::no);
+    const auto mode = detail::waiting_for(detail::wait_kind::mutex, &word_, how);
     if (detail::suspend(self, guard_, mode, deadline) != detail::wake_reason::notified) {
       forget(waiter);
       return false;

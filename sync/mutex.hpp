@@ -5,8 +5,18 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
+#include <system_error>
 
 namespace ulexite {
+
+class mutex;
+
+namespace detail {
+// Locks as a cancellation point, for functions with an error code: errc::cancelled or errc::deadline_exceeded. Owns
+// nothing after an error.
+std::unique_lock<mutex> acquire(mutex& of, std::error_code& error);
+}  // namespace detail
 
 // A mutex for fibers and plain threads: while a fiber waits for it, its worker runs other fibers. It works with
 // std::lock_guard, std::unique_lock and std::scoped_lock. It is not recursive, and it is checked. If a caller locks it
@@ -47,6 +57,7 @@ class mutex {
   friend class condition_variable;
   friend class recursive_mutex;
   friend class timed_mutex;
+  friend std::unique_lock<mutex> detail::acquire(mutex& of, std::error_code& error);
 
   static constexpr std::uintptr_t contended_bit = 1;
 
@@ -63,12 +74,14 @@ class mutex {
     return true;
   }
 
-  bool lock_until(std::int64_t deadline);
-  bool lock_slow(detail::agent& self, std::int64_t deadline);
+  // `how` says whether a request to stop ends the wait.
+  bool lock_until(std::int64_t deadline, detail::cancellable how = detail::cancellable::no);
+  bool lock_slow(detail::agent& self, std::int64_t deadline, detail::cancellable how = detail::cancellable::no);
   void mark() noexcept;
   void unlock_slow(detail::agent& self);
   [[nodiscard]] bool give_to(std::uintptr_t next, bool woken) noexcept;
-  bool wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline = detail::no_deadline);
+  bool wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline = detail::no_deadline,
+                     detail::cancellable how = detail::cancellable::no);
   void admit(detail::intrusive_list<detail::mutex_waiter>& notified, detail::agent*& wake) noexcept;
   void forget(detail::mutex_waiter& waiter) noexcept;
   [[nodiscard]] bool spin(detail::agent& self) noexcept;

@@ -6,14 +6,12 @@
 //
 // Checked by tests/model/semaphore_model.cpp.
 
-#include <ulexite/base/error.hpp>
 #include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 namespace ulexite {
@@ -152,18 +150,5 @@ class semaphore_permit {
   counting_semaphore<Max>* of_ = nullptr;
   std::ptrdiff_t count_ = 0;
 };
-
-namespace detail {
-
-// As semaphore_permit(from), for functions with an error code. Owns nothing after an error.
-inline semaphore_permit<1> acquire(binary_semaphore& from, std::error_code& error) try {
-  error.clear();
-  return semaphore_permit<1>(from);
-} catch (const operation_cancelled& cause) {
-  error = cause.code();
-  return {};
-}
-
-}  // namespace detail
 
 }  // namespace ulexite

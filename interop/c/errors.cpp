@@ -24,7 +24,9 @@ std::mutex setting;
 bool set = false;
 memory_hooks memory;
 
-// State: the blocks of malloc, those made minus those released by the threads of this place. Only the sum counts.
+// State
+//   count   the blocks of malloc that the threads of this place have made, minus those that they have released. Only the
+//           sum of all places means something.
 struct alignas(64) block_count {
   std::atomic<std::size_t> count{0};
 };
