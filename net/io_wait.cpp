@@ -78,7 +78,7 @@ class poll_query {
 // asked to stop, which does not end its system call. So it looks now and then.
 std::error_code block_in_poll(poll_query& kernel, std::int64_t limit) noexcept {
   agent& self = this_agent();
-  constexpr std::int64_t time_to_next_look = 10'000'000;
+  constexpr std::int64_t time_to_next_look = 50'000'000;
   const std::int64_t deadline = std::min(limit, self.deadline);
   const bool may_be_asked = spawn_home_of_thread() != nullptr;
   for (;;) {
@@ -246,15 +246,10 @@ bool wait_for_fds(std::span<fd_interest> fds, std::int64_t deadline) {
   throw_if_stopped();
   for (fd_interest& each : fds) each.ready = interest::none;
   const std::error_code error = wait_for_any_of(fds, deadline);
-  if (!error) {
-    spend_budget();
-    return true;
-  }
+  spend_budget();
+  if (!error) return true;
   if (error.category() == error_category()) throw_cancelled(error);  // first: deadline_exceeded equals timed_out
-  if (error == std::errc::timed_out) {
-    spend_budget();
-    return false;
-  }
+  if (error == std::errc::timed_out) return false;
   throw std::system_error(error, "ulexite: waiting to " + list_of(fds));
 }
 

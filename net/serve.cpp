@@ -23,6 +23,7 @@ namespace ulexite::detail {
 void await_server(join_handle<>& server) {
   try {
     select(on_join(server));
+  } catch (const deadline_exceeded&) {  // which the server has inherited
   } catch (const operation_cancelled&) {
     server.request_stop();
   }

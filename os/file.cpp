@@ -197,10 +197,7 @@ void file::close(std::error_code& error) {
     return 0;
   };
   if (writes_.known() == unwaiting_calls::seldom) detail::brief_call(close);
-  try {
-    if (!closed) on_pool(error, close);
-  } catch (const usage_error&) {  // under no_suspend
-  }
+  if (!closed && !detail::this_agent().waits_forbidden) on_pool(error, close);
   if (!closed) close();
   error.assign(result == -EINTR ? 0 : -result, std::system_category());
 }

@@ -16,7 +16,9 @@ no_suspend::no_suspend(std::source_location where, const char* by) {
   if (!rare && !by) rare = &self.fiber().rare_state();  // with words only, a wait is refused in general ones
   if (self.waits_forbidden && !rare) return;
   if (self.waits_forbidden) ++rare->inner_bans;
-  if (rare) {
+  const bool is_named =
+      rare && self.waits_forbidden && (rare->waits_forbidden_by || rare->waits_forbidden_at.line() != 0);
+  if (rare && !is_named) {  // the outermost scope is told, because the others end first as a rule
     rare->waits_forbidden_at = where;
     rare->waits_forbidden_by = by;
   }

@@ -9,6 +9,8 @@
 namespace ulexite {
 
 isolated_context::~isolated_context() {
+  // A body that fails after a request may have learned of it from its token, before its thread was asked.
+  const bool stopped = stop_.stop_requested() || !done();
   request_stop();
   static_cast<void>(done_.wait_quietly(detail::this_agent(), detail::cancellable::no, detail::no_deadline,
                                        detail::wait_kind::context));
@@ -17,7 +19,7 @@ isolated_context::~isolated_context() {
   try {
     std::rethrow_exception(failure_);
   } catch (const operation_cancelled&) {
-    if (was_stopped_) return;
+    if (stopped || was_stopped_) return;
   } catch (...) {
   }
   detail::fiber_identity who;

@@ -256,14 +256,14 @@ int memory_network::shutdown(int fd, int how) noexcept {
   return at->at == phase::connected || at->at == phase::listening ? 0 : -ENOTCONN;
 }
 
-// The connections that nobody has accepted are refused.
+// The connections that were not accepted are refused.
 void memory_network::end_listening(socket_state& of) noexcept {
   of.ended = true;
   for (const int waiting : std::exchange(of.backlog, {})) refuse(waiting);
   tell(of, true, false, true);
 }
 
-// The peer of a Unix socket learns at once that nobody will read, because both ends are in one kernel.
+// The peer of a Unix socket learns at once that it will not be read, because both ends are in one kernel.
 void memory_network::end_writes_of_peer(const socket_state& of) noexcept {
   socket_state* const writer = is_ip(of.local) ? nullptr : find(of.other);
   if (!writer) return;

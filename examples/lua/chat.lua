@@ -42,7 +42,7 @@ local function tell_others(from, text)
 end
 
 local function serve(socket)
-  local texts = channel(64)
+  local texts = channel(1024) -- room for a burst of all others
   spawn(write, socket, texts)
   texts:send("your name?")
   local good, name = pcall(socket.line, socket)

@@ -118,7 +118,8 @@ static intptr_t fiber_main(void* argument) {
   lua_pushlightuserdata(lua, b);
   if (lua_pcall(lua, 1, 0, 0) != LUA_OK) { /* such as results of go that cannot be copied */
     free(b->untold);
-    b->untold = strdup(luaL_tolstring(lua, -1, NULL));
+    const char* const words = lua_tostring(lua, -1); /* __tostring could raise again */
+    b->untold = strdup(words ? words : "an error without words");
   }
   lua_settop(lua, 0);
   if (b->thread) luaL_unref(in->lua, LUA_REGISTRYINDEX, b->kept);

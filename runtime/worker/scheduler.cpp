@@ -75,8 +75,11 @@ bool scheduler::budget_is_spent() noexcept {
   if (controlled_) [[unlikely]]
     return controlled_->another_goes_first();
   const bool last = occupant_.next_round();
-  if (running()->agent().held_locks != 0) return false;  // others would wait for its lock, or it is in a no_yield scope
-  return last || forks_.yield_requested();
+  const bool wanted = last || forks_.yield_requested();
+  if (!wanted || running()->agent().held_locks == 0) return wanted;
+  // Others would wait for its lock, or it is in a no_yield scope. So it yields at its first operation without one.
+  occupant_.end_round_at_next_operation();
+  return false;
 }
 
 // A fiber that computes for long keeps the worker from the event loop too. So the switch after this one makes a visit.

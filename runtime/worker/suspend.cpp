@@ -165,9 +165,7 @@ std::error_code stop_cause(const agent& self) noexcept {
 void throw_stop_cause(const agent& self) {
   const std::error_code cause = stop_cause(self);
   if (!cause) return;
-  {
-    const yield_point counted;  // a loop that swallows the exception must let others run, and end by its steps
-  }
+  spend_budget();  // a loop that swallows the exception must let others run
   throw_cancelled(cause);
 }
 

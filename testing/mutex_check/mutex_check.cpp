@@ -51,7 +51,7 @@ std::array<holding, ways>& bucket_of(const void* mutex) noexcept {
 
 // A worker's count of dispatches only grows. Almost all accesses are relaxed. The fiber that wrote a value reads it, and
 // the scheduler orders that between workers; for other readers it is a hint. The pair A keeps the fields of one holder
-// from those of the next.
+// from those of the next. By B a caller that sees the number of a fiber sees its other fields.
 constexpr auto relaxed = std::memory_order_relaxed;
 
 bool was_suspended(const holding& h, const scheduler* worker) noexcept {
@@ -97,22 +97,36 @@ void note(const void* mutex, const void* caller) noexcept {
     if (!h.mutex.compare_exchange_strong(expected, mutex, std::memory_order_acquire, relaxed)) continue;  // A
     h.worker.store(worker, relaxed);
     h.dispatches.store(worker->counters().dispatches.get(), relaxed);
-    h.fiber.store(worker->running()->id, relaxed);
     h.caller.store(caller, relaxed);
+    h.fiber.store(worker->running()->id, std::memory_order_release);  // B
     return;
   }
+}
+
+void remove(holding& of) noexcept {
+  of.fiber.store(0, relaxed);
+  of.mutex.store(nullptr, std::memory_order_release);  // A
+}
+
+// In block_in_place a fiber is a plain thread. So the holding may be its own if there is no other.
+void forget_on_thread(const void* mutex) noexcept {
+  holding* found = nullptr;
+  for (holding& h : bucket_of(mutex)) {
+    if (h.mutex.load(relaxed) != mutex) continue;
+    if (found) return;
+    found = &h;
+  }
+  if (found) remove(*found);
 }
 
 // A fiber finds only its own holding, because it removes its number before the holding is used again.
 void forget(const void* mutex, const void* caller) noexcept {
   const scheduler* const worker = fibers_worker();
-  if (!worker) return;
+  if (!worker) return forget_on_thread(mutex);
   for (holding& h : bucket_of(mutex)) {
     if (h.mutex.load(relaxed) != mutex || h.fiber.load(relaxed) != worker->running()->id) continue;
     if (was_suspended(h, worker)) report(h, "and after the wait unlocks it at", caller);
-    h.fiber.store(0, relaxed);
-    h.mutex.store(nullptr, std::memory_order_release);  // A
-    return;
+    return remove(h);
   }
 }
 
@@ -121,10 +135,12 @@ void forget(const void* mutex, const void* caller) noexcept {
 void look_at_holders(const void* mutex, const void* caller) noexcept {
   const scheduler* const worker = fibers_worker();
   if (!worker) return;
-  for (const holding& h : bucket_of(mutex))
-    if (h.mutex.load(relaxed) == mutex && h.worker.load(relaxed) == worker &&
-        h.fiber.load(relaxed) != worker->running()->id)
+  for (const holding& h : bucket_of(mutex)) {
+    const std::uint64_t fiber = h.fiber.load(std::memory_order_acquire);  // B
+    if (fiber != 0 && fiber != worker->running()->id && h.mutex.load(relaxed) == mutex &&
+        h.worker.load(relaxed) == worker)
       return report(h, "and another fiber of that worker would block it for ever at", caller);
+  }
 }
 
 // Returns the result of a call that locks. A robust mutex whose holder has died is locked too.

@@ -80,6 +80,14 @@ TEST_P(ServeInContext, AStopReachesIt) {
   });
 }
 
+TEST_P(ServeInContext, ADeadlineReachesIt) {
+  in_runtime([] {
+    concurrent_context context;
+    net::tcp_listener listener(loopback());
+    EXPECT_THROW(timeout(20ms, [&] { listener.serve(context, [](net::tcp_stream&) {}); }), deadline_exceeded);
+  });
+}
+
 // The failure of a sibling ends it too, and a shield keeps it from hearing a stop.
 TEST_P(ServeInContext, TheEndOfItsScopeReachesIt) {
   in_runtime([] {

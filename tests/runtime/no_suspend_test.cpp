@@ -113,6 +113,22 @@ TEST_P(NoSuspend, UnderAShieldItRefusesToo) {
   });
 }
 
+TEST_P(NoSuspend, ARefusalNamesTheOutermostScope) {
+  run([&] {
+    const std::string place = "no_suspend_test.cpp:" + std::to_string(__LINE__ + 2);
+    try {
+      const no_suspend outer;
+      {
+        const no_suspend inner("an inner scope");
+      }
+      this_fiber::sleep_for(1h);
+      ADD_FAILURE();
+    } catch (const usage_error& refused) {
+      EXPECT_NE(std::string(refused.what()).find(place), std::string::npos) << refused.what();
+    }
+  });
+}
+
 TEST_P(NoSuspend, ARefusalChangesNothing) {
   run([&] {
     promise<int> later;
