@@ -28,7 +28,7 @@ class PlainStream : public testing::Test {
   PlainStream() : rt_({.threads = 1, .measure = true}) {
     rt_.start_trace();
     rt_.run([] {
-      for (int i = 0; i < 5000; ++i) spawn([] {}).join();
+      for (int i = 0; i < 1500; ++i) spawn([] {}).join();
     });
     rt_.stop_trace();
     wait_until_all_wait(rt_);
@@ -80,7 +80,7 @@ TEST_F(PlainStream, AFullStreamIsTold) {
   for (const writer& write : all_writers) {
     std::ostringstream whole;
     write(rt_, whole);
-    for (std::size_t room = 0; room < std::min<std::size_t>(whole.str().size(), 400); room += 7) {
+    for (std::size_t room = 0; room < std::min<std::size_t>(whole.str().size(), 400); room += 37) {
       full buffer(room), silent(room);
       std::ostream out(&buffer), quiet(&silent);
       out.exceptions(std::ios::badbit | std::ios::failbit);
