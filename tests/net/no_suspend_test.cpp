@@ -2,6 +2,8 @@
 
 #include "net_fixture.hpp"
 
+#include "support/refused_wait.hpp"
+
 #include <ulexite/net/io_wait.hpp>
 #include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/sync/cancellation.hpp>
@@ -13,18 +15,6 @@ namespace {
 
 class NoSuspendNet : public NetTest {};
 ULEXITE_ON_ALL_WORKER_COUNTS(NoSuspendNet);
-
-template <class F>
-void expect_refused(F operation, const std::string& words) {
-  try {
-    const no_suspend stays;
-    operation();
-    ADD_FAILURE() << "it should not have returned: " << words;
-  } catch (const usage_error& refused) {
-    EXPECT_NE(std::string(refused.what()).find(words), std::string::npos) << refused.what();
-    EXPECT_NE(std::string(refused.what()).find("no_suspend_test.cpp"), std::string::npos) << refused.what();
-  }
-}
 
 TEST_P(NoSuspendNet, SocketsRefuseToWait) {
   in_runtime([] {

@@ -1,5 +1,6 @@
 // no_suspend: what would have to wait throws, and says where. on_thread_stack: a call on the thread's own stack.
 
+#include "support/refused_wait.hpp"
 #include "support/waiting.hpp"
 
 #include <ulexite/runtime/concurrent_context.hpp>
@@ -30,20 +31,6 @@ using namespace ulexite::test;
 
 class NoSuspend : public WorkersTest {};
 ULEXITE_TEST_WORKERS(NoSuspend);
-
-// In a fiber, under no_suspend: the operation throws. Its text names the wait and the place that forbids it. The fiber
-// can continue.
-template <class F>
-void expect_refused(F operation, const std::string& words) {
-  try {
-    const no_suspend stays;
-    operation();
-    ADD_FAILURE() << "it should not have returned: " << words;
-  } catch (const usage_error& refused) {
-    EXPECT_NE(std::string(refused.what()).find(words), std::string::npos) << refused.what();
-    EXPECT_NE(std::string(refused.what()).find("no_suspend_test.cpp"), std::string::npos) << refused.what();
-  }
-}
 
 TEST_P(NoSuspend, EveryWaitIsRefused) {
   run([&] {
