@@ -1,9 +1,8 @@
 #pragma once
 
 // Counts the threads that are about to publish something in a runtime: threads outside, the monitor, and workers that
-// retire. It belongs to the pool and not to the
-// runtime. So a thread that has claimed a wait may still resume an abandoned fiber long after the runtime was
-// destroyed.
+// retire. It belongs to the pool and not to the runtime. So a thread that has claimed a wait may still resume an
+// abandoned fiber long after the runtime was destroyed.
 //
 // State
 //   inside_   threads between enter and leave.
@@ -45,5 +44,17 @@ class basic_outside_gate {
 };
 
 using outside_gate = basic_outside_gate<>;
+
+// A thread inside, as a scope: for threads that know that the runtime exists.
+class publication {
+ public:
+  explicit publication(outside_gate& gate) noexcept : gate_(gate) { static_cast<void>(gate_.enter()); }
+  ~publication() { gate_.leave(); }
+  publication(const publication&) = delete;
+  publication& operator=(const publication&) = delete;
+
+ private:
+  outside_gate& gate_;
+};
 
 }  // namespace ulexite::detail

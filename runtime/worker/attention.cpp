@@ -32,17 +32,14 @@ job* scheduler::attend(job* chosen, bool& stopping) noexcept {
     return nullptr;
   }
   if (!home_.attention.wants(attention::surplus) || has_pins()) return chosen;
-  // The gate shows that work is being published by a worker that no longer counts: nothing is lost meanwhile.
-  outside_gate& gate = home_.tasks->gate;
-  static_cast<void>(gate.enter());
-  const bool retires = home_.parker.retire_if_surplus(*this);
-  if (retires) {
+  {
+    // A worker that retires no longer counts. The gate shows meanwhile that it still has work.
+    const publication of_all(home_.tasks->gate);
+    if (!home_.parker.retire_if_surplus(*this)) return chosen;
     // It keeps no work. Only fibers count as woken (run_queues.hpp).
     if (chosen) home_.inject(*chosen, fiber::is_fiber(*chosen) ? turn::woken : turn::ordinary);
     empty_queues();
   }
-  gate.leave();
-  if (!retires) return chosen;
   give_stacks_back();
   // For the monitor and for reports, a worker on the bench is like a parked one.
   activity_.set_busy(false);

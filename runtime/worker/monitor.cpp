@@ -255,8 +255,7 @@ void monitor::retry_starved() noexcept {
   if (!any_starved()) return;
   intrusive_queue<job> waiting, again;
   // They go back through the shared queue, as fresh fibers, and may come here again.
-  outside_gate& gate = home_.tasks->gate;
-  static_cast<void>(gate.enter());
+  const publication of_these(home_.tasks->gate);
   starved_.take(tuning::retries_per_tick, waiting);
   while (job* const next = waiting.pop()) {
     task* const fresh = fiber::is_fiber(*next) ? static_cast<task*>(next) : nullptr;
@@ -267,7 +266,6 @@ void monitor::retry_starved() noexcept {
     }
   }
   home_.inject(again);
-  gate.leave();
 }
 
 // Helps where the protocol of the parker leaves something to chance, or has failed.

@@ -64,10 +64,9 @@ void runtime_state::inject(job& runnable, turn which) noexcept {
 // runtime's end.
 void runtime_state::inject(intrusive_queue<job>& runnables, turn which) noexcept {
   if (runnables.empty()) return;
-  static_cast<void>(tasks->gate.enter());
+  const publication of_these(tasks->gate);
   injected.push(runnables, which);
   parker.notify();
-  tasks->gate.leave();
 }
 
 // The fiber's block, and with it the pool and its gate, outlive the runtime. If the gate is shut, the fiber was
