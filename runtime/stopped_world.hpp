@@ -23,8 +23,9 @@ void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const f
 
 // Calls visit(const fiber_view&) for every fiber of the runtime that has not ended. Takes no lock, allocates nothing
 // and makes no system call, so a collector may call it after it has stopped all threads at any point. The result is
-// exact if nothing runs, because the world or all threads are stopped; `holder` is told only in a stopped world. Otherwise only `id`, `state` and the place are
-// reliable, and a fiber may be missed, or visited while it ends. `visit` must not wait and must not throw. Any thread.
+// exact if nothing runs, because the world or all threads are stopped; `holder` is told only in a stopped world.
+// Otherwise only `id`, `state` and the place are reliable, and a fiber may be missed, or visited while it ends. `visit`
+// must not wait and must not throw. Any thread.
 template <class Visit>
   requires std::is_invocable_v<Visit&, const fiber_view&>
 void for_each_fiber(runtime& of, Visit&& visit) noexcept {

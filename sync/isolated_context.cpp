@@ -9,8 +9,7 @@
 namespace ulexite {
 
 isolated_context::~isolated_context() {
-  // A body that fails after a request may have learned of it from its token, before its thread was asked.
-  const bool stopped = stop_.stop_requested() || !done();
+  const bool stopped = stop_.stop_requested() || !done();  // before its end, by another or by the line below
   request_stop();
   static_cast<void>(done_.wait_quietly(detail::this_agent(), detail::cancellable::no, detail::no_deadline,
                                        detail::wait_kind::context));
@@ -19,7 +18,7 @@ isolated_context::~isolated_context() {
   try {
     std::rethrow_exception(failure_);
   } catch (const operation_cancelled&) {
-    if (stopped || was_stopped_) return;
+    if (stopped) return;
   } catch (...) {
   }
   detail::fiber_identity who;

@@ -70,7 +70,6 @@ class isolated_context {
         static_cast<void>(std::move(*body)());
       } catch (...) {
         failure_ = std::current_exception();
-        was_stopped_ = detail::this_agent().word.stop_requested();
       }
       {
         const shield uninterrupted;
@@ -89,8 +88,7 @@ class isolated_context {
   std::stop_source stop_;         // for bodies that take a token
   std::mutex guard_;              // guards who_
   detail::agent* who_ = nullptr;  // the thread's, while it can be asked to stop
-  std::exception_ptr failure_;    // written before done_ is set, as the next
-  bool was_stopped_ = false;      // it was asked to stop before it failed
+  std::exception_ptr failure_;    // written before done_ is set
   bool failure_taken_ = false;    // join has thrown it: the destructor does not report it
   event done_;                    // set when the body has ended
   std::thread thread_;

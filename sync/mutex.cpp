@@ -82,9 +82,8 @@ bool mutex::lock_slow(detail::agent& self, std::int64_t deadline, detail::cancel
 }
 
 // False if the deadline was over first, or the caller must stop. A waiter that leaves then has left the mark, so the
-// owner wakes the next. The
-// last owner's writes to the waiter are read with the guard held. The reason: a condition variable may move a waiter
-// here that is not yet asleep, and then it can be claimed.
+// owner wakes the next. The last owner's writes to the waiter are read with the guard held. The reason: a condition
+// variable may move a waiter here that is not yet asleep, and then it can be claimed.
 bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline,
                           detail::cancellable how) {
   detail::agent& self = *waiter.who;

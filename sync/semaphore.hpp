@@ -77,8 +77,8 @@ class counting_semaphore {
   // Takes `n` permits together. Waits until there are `n` permits and no older waiter; not for 0. A cancellation point:
   // throws operation_cancelled. Throws usage_error if `n` is negative or more than Max.
   void acquire(std::ptrdiff_t n = 1) { core_.acquire(n, Max, detail::no_deadline); }
-  // Takes a permit, or `n` permits together, if there are enough and no waiter; 0 always. Never waits; not a cancellation point.
-  // Throws usage_error as acquire does.
+  // Takes a permit, or `n` permits together, if there are enough and no waiter; 0 always. Never waits; not a
+  // cancellation point. Throws usage_error as acquire does.
   [[nodiscard]] bool try_acquire() noexcept { return core_.try_acquire(); }
   [[nodiscard]] bool try_acquire(std::ptrdiff_t n) { return core_.try_acquire(n, Max); }
   // As acquire(n), at most for `time`, or until `time`. Returns false if the time passed first.
