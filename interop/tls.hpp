@@ -14,10 +14,10 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
+#include <openssl/x509.h>
 #include <ulexite/base/error.hpp>
-#include <ulexite/base/nul.hpp>
 #include <ulexite/interop/tls_context.hpp>
+#include <ulexite/interop/tls_session.hpp>
 #include <ulexite/net/buffered.hpp>
 #include <ulexite/runtime/on_thread_stack.hpp>
 #include <ulexite/runtime/wait/cancellation_checks.hpp>
@@ -26,124 +26,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <mutex>
-#include <new>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 namespace ulexite {
-
-namespace detail {
-
-// A connection's TLS state, with the ciphertext that has arrived and that must be sent.
-class tls_session {
- public:
-  // Throws std::system_error.
-  tls_session(SSL_CTX* context, const std::string* server_name) : ssl_(SSL_new(context)) {
-    BIO* const bio = ssl_ ? BIO_new(method()) : nullptr;
-    if (!bio) throw std::system_error(last_tls_error(), "ulexite: making a TLS session");
-    BIO_set_data(bio, this);
-    BIO_set_init(bio, 1);
-    SSL_set_bio(ssl_.get(), bio, bio);
-    if (server_name) {
-      expect(*server_name);
-      SSL_set_connect_state(ssl_.get());
-    } else {
-      SSL_set_accept_state(ssl_.get());
-    }
-  }
-
-  [[nodiscard]] SSL* ssl() const noexcept { return ssl_.get(); }
-
-  // Adds ciphertext that has arrived. Throws std::bad_alloc.
-  void feed(const char* data, std::size_t size) { in_.append(data, size); }
-  // The bytes of ciphertext to send.
-  [[nodiscard]] std::size_t output_size() const noexcept { return out_.size(); }
-  // Moves the ciphertext to send into `into`, which is empty. False if there is none.
-  [[nodiscard]] bool take_output(std::string& into) noexcept {
-    into.swap(out_);
-    return !into.empty();
-  }
-
-  // Whether a call of OpenSSL that returned `result` needs more ciphertext. If not, sets `error` if the call failed; no
-  // error means the peer's end.
-  [[nodiscard]] bool wants_more(int result, std::error_code& error) {
-    switch (SSL_get_error(ssl_.get(), result)) {
-      case SSL_ERROR_WANT_READ: return true;
-      case SSL_ERROR_ZERO_RETURN: return false;
-      default: error = failure_ = last_tls_error(); return false;
-    }
-  }
-  // The TLS error that has ended the connection, if any.
-  [[nodiscard]] std::error_code failure() const noexcept { return failure_; }
-
- private:
-  struct deleter {
-    void operator()(SSL* ssl) const noexcept { SSL_free(ssl); }
-  };
-
-  // The name or the numeric address that the peer's certificate must be made out to.
-  void expect(const std::string& name) {
-    X509_VERIFY_PARAM* const checks = SSL_get0_param(ssl_.get());
-    if (!has_nul(name) && X509_VERIFY_PARAM_set1_ip_asc(checks, name.c_str()) == 1) return;
-    ERR_clear_error();
-    X509_VERIFY_PARAM_set_hostflags(checks, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    if (name.empty() || has_nul(name) ||
-        SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                 const_cast<char*>(name.c_str())) != 1 ||
-        SSL_set1_host(ssl_.get(), name.c_str()) != 1) {
-      ERR_clear_error();
-      throw std::invalid_argument("tls_stream: " + shown(name) + " is not the name of a server");
-    }
-  }
-
-  // Buffers of ours instead of OpenSSL's memory BIOs, because those keep the memory of their largest content.
-  static BIO_METHOD* method() {
-    static BIO_METHOD* const made = [] {
-      BIO_METHOD* const fresh = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "ulexite tls_session");
-      BIO_meth_set_read(fresh, [](BIO* bio, char* data, int size) { return of(bio).give(bio, data, size); });
-      BIO_meth_set_write(fresh, [](BIO* bio, const char* data, int size) { return of(bio).take(data, size); });
-      BIO_meth_set_ctrl(fresh, [](BIO*, int command, long, void*) -> long { return command == BIO_CTRL_FLUSH; });
-      return fresh;
-    }();
-    return made;
-  }
-  static tls_session& of(BIO* bio) noexcept { return *static_cast<tls_session*>(BIO_get_data(bio)); }
-
-  int give(BIO* bio, char* data, int size) noexcept {
-    BIO_clear_retry_flags(bio);
-    const std::size_t length = std::min(in_.size() - read_, static_cast<std::size_t>(std::max(size, 0)));
-    if (length == 0) {
-      BIO_set_retry_read(bio);
-      return -1;
-    }
-    std::memcpy(data, in_.data() + read_, length);
-    read_ += length;
-    if (read_ == in_.size()) {
-      read_ = 0;
-      in_ = {};  // an idle connection keeps no buffer
-    }
-    return static_cast<int>(length);
-  }
-  int take(const char* data, int size) noexcept try {
-    out_.append(data, static_cast<std::size_t>(std::max(size, 0)));
-    return size;
-  } catch (const std::bad_alloc&) {
-    return -1;
-  }
-
-  std::unique_ptr<SSL, deleter> ssl_;
-  std::string in_, out_;  // ciphertext
-  std::size_t read_ = 0;  // of in_
-  std::error_code failure_;
-};
-
-}  // namespace detail
 
 // A TLS stream over another stream. `Stream` is tcp_stream, or any class with read_some and write_some in both forms.
 // The stream below must outlive this one, and nothing else may use it during this time. One fiber or thread may read
@@ -225,26 +115,11 @@ class tls_stream {
   // Takes up to 16 KiB, and sends it. Returns the number of bytes taken. If an error keeps this call from sending them,
   // the next call sends them or fails with the same error.
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error) {
-    handshake(error);
-    if (!error) flush(error);
-    if (error || size == 0) return 0;
     std::size_t taken = 0;
-    {
-      const std::lock_guard lock(state_);
-      if (!(error = session_->failure()) && SSL_get_shutdown(session_->ssl()) & SSL_SENT_SHUTDOWN)
-        error = std::make_error_code(std::errc::broken_pipe);  // OpenSSL's error would end reads too
-      if (error) return 0;
-      ERR_clear_error();
-      const std::size_t most = std::min<std::size_t>(size, 16'384);
-      const int result = on_thread_stack([&] { return SSL_write_ex(session_->ssl(), data, most, &taken); });
-      if (result != 1) {
-        static_cast<void>(session_->wants_more(result, error));
-        if (!error) error = std::make_error_code(std::errc::broken_pipe);
-        return 0;
-      }
-    }
-    std::error_code of_next;
-    flush(of_next);
+    handshake(error);
+    if (!error && size == 0) flush(error);
+    if (error || size == 0) return 0;
+    send_after([&] { taken = encrypt(data, size, error); }, error);
     return taken;
   }
   std::size_t write_some(const void* data, std::size_t size) {
@@ -272,14 +147,15 @@ class tls_stream {
   void shutdown_write(std::error_code& error) {
     handshake(error);
     if (error) return;
-    {
+    const auto notify = [&] {
       const std::lock_guard lock(state_);
       if ((error = session_->failure())) return;
       ERR_clear_error();
       on_thread_stack([this] { static_cast<void>(SSL_shutdown(session_->ssl())); });
       ERR_clear_error();
-    }
-    flush(error);
+    };
+    send_after(notify, error);
+    if (!error) flush(error);
   }
   void shutdown_write() {
     throwing("ending TLS", [&](std::error_code& error) { shutdown_write(error); });
@@ -329,13 +205,39 @@ class tls_stream {
     return got;
   }
 
-  // Sends the ciphertext that is there. One at a time, so that it stays in order.
-  void flush(std::error_code& error) {
+  // Makes a record of up to 16 KiB of `data`. Returns the number of bytes taken.
+  std::size_t encrypt(const void* data, std::size_t size, std::error_code& error) {
+    const std::lock_guard lock(state_);
+    if (!(error = session_->failure()) && SSL_get_shutdown(session_->ssl()) & SSL_SENT_SHUTDOWN)
+      error = std::make_error_code(std::errc::broken_pipe);  // OpenSSL's error would end reads too
+    if (error) return 0;
+    ERR_clear_error();
+    std::size_t taken = 0;
+    const std::size_t most = std::min<std::size_t>(size, 16'384);
+    const int result = on_thread_stack([&] { return SSL_write_ex(session_->ssl(), data, most, &taken); });
+    if (result == 1) return taken;
+    static_cast<void>(session_->wants_more(result, error));
+    if (!error) error = std::make_error_code(std::errc::broken_pipe);
+    return 0;
+  }
+
+  // Sends the ciphertext that is there, then what `make` adds. If that fails to be sent, the next call reports it. One
+  // caller at a time, so that the ciphertext stays in order. A reader never finds what `make` adds: it would send it,
+  // and wait for the peer meanwhile. If both sides did so, neither would read.
+  template <class Make>
+  void send_after(Make&& make, std::error_code& error) {
+    std::error_code of_next;
     {
       const auto turn = detail::acquire(sending_, error);
       if (!error) send_all(error);
+      if (error) return;
+      make();
+      send_all(of_next);
     }
-    if (!error) flush_unless_busy(error);  // what a reader has left to this caller meanwhile
+    if (!of_next) flush_unless_busy(of_next);  // what a reader has left to this caller meanwhile
+  }
+  void flush(std::error_code& error) {
+    send_after([] {}, error);
   }
   // For a reader, which must not wait for a writer that waits for the peer. The writer then sends the reader's
   // ciphertext. A peer that asks for many answers and reads none is refused, because they fill the memory.

@@ -72,6 +72,61 @@ TEST_P(Tls, OneFiberReadsWhileAnotherWrites) {
   });
 }
 
+// A stream that notes the fibers which write large parts.
+class noting {
+ public:
+  explicit noting(net::tcp_stream& under) : under_(under) {}
+  std::size_t read_some(void* data, std::size_t size, std::error_code& error) {
+    return under_.read_some(data, size, error);
+  }
+  std::size_t read_some(void* data, std::size_t size) { return under_.read_some(data, size); }
+  std::size_t write_some(const void* data, std::size_t size, std::error_code& error) {
+    if (size > 10'000) writers.insert(this_fiber::id());  // one caller at a time
+    return under_.write_some(data, size, error);
+  }
+  std::size_t write_some(const void* data, std::size_t size) { return under_.write_some(data, size); }
+
+  std::set<std::uint64_t> writers;
+
+ private:
+  net::tcp_stream& under_;
+};
+
+// Because a reader that waits for the peer to read does not read itself.
+TEST_P(Tls, AReaderDoesNotSendWhatAWriterHasWritten) {
+  in_runtime([] {
+    auto pair = stream_pair::tcp();
+    const auto server_side = serving(), client_side = trusting();
+    noting below(pair.left);
+    tls_stream client(below, client_side, "localhost");
+    stream server(pair.right, server_side);
+    auto peer = spawn([&] {
+      server.handshake();
+      when_all(
+          [&] {
+            for (int i = 0; i < 2'000; ++i) server.write("ping");
+            server.shutdown_write();
+          },
+          [&] { read_to_end(server); });
+    });
+    client.handshake();
+    std::uint64_t writer = 0;
+    when_all(
+        [&] {
+          writer = this_fiber::id();
+          for (int i = 0; i < 1'000; ++i) client.write(std::string(16'384, 'x'));
+          client.shutdown_write();
+        },
+        [&] {
+          char part[10];
+          while (client.read_some(part, sizeof part) > 0) {
+          }
+        });
+    peer.get();
+    EXPECT_EQ(below.writers, std::set{writer});
+  });
+}
+
 TEST_P(Tls, RefusesCertificatesThatAreNotTrustedOrOfAnother) {
   in_runtime([] {
     const auto server_side = serving();
