@@ -19,9 +19,10 @@ std::string lower(std::string_view text) {
 }
 
 std::string without_entities(std::string_view text) {
-  std::string made(text);
-  for (std::size_t at = 0; (at = made.find("&amp;", at)) != made.npos; ++at) made.replace(at, 5, "&");
-  return made;
+  std::string made;
+  for (std::size_t end; (end = text.find("&amp;")) != text.npos; text.remove_prefix(end + 5))
+    made.append(text.substr(0, end)).push_back('&');
+  return made.append(text);
 }
 
 // Removes the text before the first of `ends` from `rest`, and returns it.

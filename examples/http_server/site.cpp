@@ -92,8 +92,7 @@ lookup site::find(std::string_view target) const {
   const auto begin = path.find_first_not_of('/');
   const auto end = path.find_last_not_of('/');
   try {
-    if (begin == path.npos) return open(".", true);
-    lookup result = open(path.substr(begin, end - begin + 1), as_directory);
+    lookup result = open(begin == path.npos ? "." : path.substr(begin, end - begin + 1), as_directory);
     // An index.html that is a directory itself must not send the client round in circles.
     if (result.outcome == lookup::moved && as_directory) result.outcome = lookup::missing;
     return result;

@@ -6,8 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <locale>
-#include <sstream>
+#include <ostream>
 
 namespace ulexite::detail {
 namespace {
@@ -38,14 +37,12 @@ bool no_thread_can_help(runtime_state& home) {
 }
 
 void tell(const runtime_report& report, bool all) {
-  std::ostringstream text;
-  text.imbue(std::locale::classic());
-  text << "ulexite: "
-       << (all ? "deadlock: every fiber waits, and nothing can end a wait\n"
-               : "deadlock: fibers wait for each other in a circle\n");
-  write_text(text, report);
-  const std::string written = std::move(text).str();
-  write_report(written.data(), written.size());
+  report_plainly([&](std::ostream& text) {
+    text << "ulexite: "
+         << (all ? "deadlock: every fiber waits, and nothing can end a wait\n"
+                 : "deadlock: fibers wait for each other in a circle\n");
+    write_text(text, report);
+  });
 }
 
 }  // namespace

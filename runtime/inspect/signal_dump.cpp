@@ -6,9 +6,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
-#include <locale>
 #include <mutex>
-#include <sstream>
+#include <ostream>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -61,15 +60,13 @@ bool wants_json() noexcept {
 void write_all_dumps() try {
   const std::lock_guard lock(all().list);
   for (runtime_state* const each : all().runtimes) {
-    std::ostringstream text;
-    text.imbue(std::locale::classic());
-    if (wants_json()) {
-      write_json(text, collect(*each, {}));
-    } else {
-      write_text(text, collect(*each, {}));
-    }
-    const std::string written = std::move(text).str();
-    write_report(written.data(), written.size());
+    report_plainly([&](std::ostream& text) {
+      if (wants_json()) {
+        write_json(text, collect(*each, {}));
+      } else {
+        write_text(text, collect(*each, {}));
+      }
+    });
   }
 } catch (const std::exception& refused) {
   warn("no dump could be written: %s", refused.what());
@@ -155,7 +152,7 @@ signal_dump::~signal_dump() {
   stop();
 }
 
-void write_report(const char* text, std::size_t size) noexcept {
+void write_report(std::string_view text) noexcept {
   int fd = STDERR_FILENO;
   if (const char* const name = std::getenv("ULEXITE_DUMP"); name && *name) {
     fd = ::open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -164,8 +161,8 @@ void write_report(const char* text, std::size_t size) noexcept {
       fd = STDERR_FILENO;
     }
   }
-  for (ssize_t written; size > 0 && (written = ::write(fd, text, size)) > 0; text += written)
-    size -= static_cast<std::size_t>(written);
+  for (ssize_t written; !text.empty() && (written = ::write(fd, text.data(), text.size())) > 0;)
+    text.remove_prefix(static_cast<std::size_t>(written));
   if (fd != STDERR_FILENO) ::close(fd);
 }
 

@@ -5,6 +5,11 @@
 // there and writes the dump. It exists as long as a runtime needs it.
 
 #include <cstddef>
+#include <locale>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace ulexite::detail {
 
@@ -30,6 +35,14 @@ class signal_dump {
 
 // Appends `text` to the file that the environment variable ULEXITE_DUMP names. Writes it to stderr if there is none, or
 // it cannot be written.
-void write_report(const char* text, std::size_t size) noexcept;
+void write_report(std::string_view text) noexcept;
+// The same with what write(stream) writes, whose numbers are those of the locale "C".
+template <class Write>
+void report_plainly(Write&& write) {
+  std::ostringstream text;
+  text.imbue(std::locale::classic());
+  write(text);
+  write_report(std::move(text).str());
+}
 
 }  // namespace ulexite::detail

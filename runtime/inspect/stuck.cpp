@@ -8,8 +8,7 @@
 #include <array>
 #include <cstdlib>
 #include <exception>
-#include <locale>
-#include <sstream>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 
@@ -22,16 +21,14 @@ void tell_of_stuck(const scheduler& worker, std::uint32_t milliseconds) {
   const fiber_record runs = running_on(worker);
   std::array<void*, 64> frames;
   const std::size_t depth = without_entry(unwind_running(worker.activity().thread(), frames));
-  std::ostringstream text;
-  text.imbue(std::locale::classic());
-  text << "ulexite: worker " << worker.index() << " has not switched for " << describe_time(milliseconds)
-       << ": it runs " << (runs.id != 0 ? describe(runs) : "a job");
-  if (const std::string where = describe(runs.where); !where.empty()) text << ", spawned at " << where;
-  text << "; " << worker.queued() << " queued behind it\n";
-  write_frames(text, std::span(frames).first(depth));
-  if (depth == 0) text << "    no backtrace: its thread does not answer SIGURG, or the program handles that\n";
-  const std::string written = std::move(text).str();
-  write_report(written.data(), written.size());
+  report_plainly([&](std::ostream& text) {
+    text << "ulexite: worker " << worker.index() << " has not switched for " << describe_time(milliseconds)
+         << ": it runs " << (runs.id != 0 ? describe(runs) : "a job");
+    if (const std::string where = describe(runs.where); !where.empty()) text << ", spawned at " << where;
+    text << "; " << worker.queued() << " queued behind it\n";
+    write_frames(text, std::span(frames).first(depth));
+    if (depth == 0) text << "    no backtrace: its thread does not answer SIGURG, or the program handles that\n";
+  });
 }
 
 }  // namespace

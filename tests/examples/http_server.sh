@@ -67,6 +67,9 @@ check_files() {
   get 301 '/sub?q' && has "Location: /sub/?q"
   get 301 //sub && has "Location: /sub/"
   get 404 /empty/
+  mv site/index.html kept.html && mkdir site/index.html
+  get 404 /
+  rmdir site/index.html && mv kept.html site/index.html
   get 200 /ten.txt && same_as site/ten.txt && has "Content-Type: text/plain"
   get 200 /alias.txt && same_as site/ten.txt
   get 200 '/a%20b.css' && same_as 'site/a b.css' && has "Content-Type: text/css"
