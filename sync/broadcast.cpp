@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <mutex>
+#include <string>
 #include <utility>
 
 namespace ulexite::detail {
 
-broadcast_core::broadcast_core(std::size_t capacity) : ring_(capacity) {
-  if (capacity == 0) throw usage_error("broadcast: a capacity of 0 values");
+broadcast_core::broadcast_core(std::size_t capacity) {
+  if (capacity == 0 || capacity > ring_.max_size())
+    throw usage_error("broadcast: a capacity of " + std::to_string(capacity) + " values");
+  ring_.resize(capacity);
 }
 
 // The replaced value is destroyed after the lock is released, because its destructor is code of the user.

@@ -9,18 +9,11 @@
 namespace ulexite {
 
 isolated_context::~isolated_context() {
-  const bool stopped = stop_.stop_requested() || !done();  // before its end, by another or by the line below
   request_stop();
   static_cast<void>(done_.wait_quietly(detail::this_agent(), detail::cancellable::no, detail::no_deadline,
                                        detail::wait_kind::context));
   thread_.join();
-  if (!failure_ || failure_taken_) return;
-  try {
-    std::rethrow_exception(failure_);
-  } catch (const operation_cancelled&) {
-    if (stopped) return;
-  } catch (...) {
-  }
+  if (!failure_ || failure_known_.load(std::memory_order_relaxed)) return;  // ordered by done_
   detail::fiber_identity who;
   who.name = name_.c_str();
   detail::report_unhandled(*home_.tasks->handler(), who, failure_);
@@ -33,7 +26,7 @@ void isolated_context::join() {
   static_cast<void>(done_.wait_quietly(detail::this_agent(), detail::cancellable::no, detail::no_deadline,
                                        detail::wait_kind::context));
   if (!failure_) return;
-  failure_taken_ = true;
+  failure_known_.store(true, std::memory_order_relaxed);  // several callers may
   std::rethrow_exception(failure_);
 }
 

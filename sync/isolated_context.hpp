@@ -5,6 +5,7 @@
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/event.hpp>
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -68,8 +69,10 @@ class isolated_context {
       enter();
       try {
         static_cast<void>(std::move(*body)());
+      } catch (const operation_cancelled&) {
+        fail(detail::this_agent().word.stop_requested());
       } catch (...) {
-        failure_ = std::current_exception();
+        fail(false);
       }
       {
         const shield uninterrupted;
@@ -80,6 +83,11 @@ class isolated_context {
       leave();
     });
   }
+  // Called in a handler: the body's exception. `known`: it only reports a request to stop.
+  void fail(bool known) noexcept {
+    failure_ = std::current_exception();
+    failure_known_.store(known, std::memory_order_relaxed);  // published by done_
+  }
   void enter();
   void leave() noexcept;
 
@@ -89,8 +97,9 @@ class isolated_context {
   std::mutex guard_;              // guards who_
   detail::agent* who_ = nullptr;  // the thread's, while it can be asked to stop
   std::exception_ptr failure_;    // written before done_ is set
-  bool failure_taken_ = false;    // join has thrown it: the destructor does not report it
-  event done_;                    // set when the body has ended
+  // State: join has thrown failure_, or it answers a stop. So the destructor does not report it.
+  std::atomic<bool> failure_known_{false};
+  event done_;  // set when the body has ended
   std::thread thread_;
 };
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <ranges>
 #include <type_traits>
+#include <utility>
 
 namespace ulexite {
 
@@ -28,7 +29,7 @@ template <parallel_range R, std::random_access_iterator Out, class F>
   requires std::indirectly_writable<Out, std::invoke_result_t<F&, std::ranges::range_reference_t<R>>>
 Out parallel_transform(R&& range, Out out, F function, std::size_t grain = 0) {
   const auto first = std::ranges::begin(range);
-  return parallel_transform(first, first + std::ranges::distance(range), out, function, grain);
+  return parallel_transform(first, first + std::ranges::distance(range), out, std::move(function), grain);
 }
 
 }  // namespace ulexite

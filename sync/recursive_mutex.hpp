@@ -37,7 +37,7 @@ class recursive_mutex {
   [[nodiscard]] bool mine() const noexcept { return mutex_.held_by(detail::this_agent()); }
 
   mutex mutex_;
-  std::size_t depth_ = 0;  // the holder's locks, less one
+  std::size_t depth_ = 0;  // the holder's locks
 };
 
 }  // namespace ulexite

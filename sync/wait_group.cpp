@@ -55,7 +55,6 @@ void wait_group::outlive_fibers() noexcept {
     fibers = word % one / one_spawned;
   } while (!word_.compare_exchange_weak(word, word % one + fibers * one, std::memory_order_release,  // B
                                         std::memory_order_relaxed));  // the exchange decides
-  if (fibers == 0 && word / one != 0) return;  // no fiber is left, and no done() that touches the group
   const shield uninterrupted;
   wait();
 }

@@ -130,8 +130,10 @@ template <class OnFailure>
 void await_many_ends(std::deque<pending_join>& cases, OnFailure&& on_failure) {
   constexpr std::size_t share = handles_of_one_waiter;
   if (cases.size() <= share || this_agent().kind != agent_kind::fiber) return await_ends(cases, on_failure);
+  const bool shielded = this_agent().shielded;
   task_group waiters;
   waiters.spawn_batch((cases.size() + share - 1) / share, [&](std::size_t i) {
+    this_agent().shielded = shielded;  // as the caller
     const auto begin = cases.begin() + static_cast<std::ptrdiff_t>(i * share);
     const std::size_t size = std::min(share, cases.size() - i * share);
     await_ends(std::ranges::subrange(begin, begin + static_cast<std::ptrdiff_t>(size)), on_failure);
@@ -189,7 +191,10 @@ auto when_all(Functions&& functions, std::source_location where = std::source_lo
   for (auto&& each : functions)
     handles.push_back(group.spawn(detail::call_of<function>{std::forward<decltype(each)>(each)}, where));
   group.wait();
-  return when_all(handles);
+  std::vector<detail::stored<std::invoke_result_t<function>>> values;
+  values.reserve(handles.size());
+  for (auto& each : handles) values.push_back(detail::keep([&]() -> decltype(auto) { return each.get(); }));
+  return values;
 }
 
 // The result of when_any: the position of the function that ended first, and its result in the alternative of that

@@ -82,7 +82,7 @@ void run_range(Work& work, std::size_t begin, std::size_t end, range_state& loop
   std::size_t chunk = loop.grain;
   while (begin < end && !loop.over.load(std::memory_order_relaxed)) {  // hint
     const std::size_t left = end - begin;
-    if (split_wanted(loop) && left > loop.grain) {
+    if (split_wanted(loop) && left / 2 >= loop.grain) {
       const std::size_t middle = begin + left / 2;
       if (run_split(work, begin, middle, end, loop)) return;
       begin = middle;

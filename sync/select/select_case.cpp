@@ -124,6 +124,13 @@ select_case* wait_for_one(std::span<select_case*> cases, agent& self) {
   return nullptr;
 }
 
+// Of a select that may not wait: the case of a time that has passed already, or null.
+select_case* passed(std::span<select_case*> cases) noexcept {
+  if (cases.empty()) return nullptr;
+  select_case* const first = earliest(cases);
+  return first->deadline != no_deadline && first->deadline <= now_ns() ? first : nullptr;
+}
+
 }  // namespace
 
 select_case* choose(std::span<select_case*> cases, std::span<select_case*> by_source, bool in_order, bool may_wait) {
@@ -134,7 +141,7 @@ select_case* choose(std::span<select_case*> cases, std::span<select_case*> by_so
     if (!done) done = try_or_enter_all(cases, by_source, self, may_wait);
     if (done || !may_wait) {
       spend_budget(*self.agent);
-      return done;
+      return done ? done : passed(cases);
     }
     if (select_case* const chosen = wait_for_one(cases, *self.agent)) return chosen;
   }

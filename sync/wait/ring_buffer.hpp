@@ -10,11 +10,10 @@
 
 namespace ulexite::detail {
 
-// The place of a value in a ring_buffer. A value is beside the buffer if it cannot be copied and its move may throw. A
-// growth could not undo earlier moves after a failure.
+// The place of a value in a ring_buffer. A value is beside the buffer if its move may throw, because a growth could not
+// undo earlier moves after a failure.
 template <class T>
-using ring_slot = std::conditional_t<std::is_nothrow_move_constructible_v<T> || std::is_copy_constructible_v<T>, T,
-                                     std::unique_ptr<T>>;
+using ring_slot = std::conditional_t<std::is_nothrow_move_constructible_v<T>, T, std::unique_ptr<T>>;
 
 // Allocates the block of a ring_buffer of T. May be specialised.
 template <class T>
@@ -26,7 +25,7 @@ struct ring_memory {
 };
 
 // A first-in-first-out queue in one block of memory that doubles when it is full. Once it is large enough it allocates
-// nothing. Not synchronised. T may be incomplete until a member function is used.
+// nothing, except for values beside it. Not synchronised. T may be incomplete until a member function is used.
 template <class T>
 class ring_buffer {
  public:
@@ -83,7 +82,7 @@ class ring_buffer {
     larger.room_ = std::max<std::size_t>(room_ * 2, 4);
     larger.memory_ = ring_memory<T>::allocate(larger.room_);
     for (; larger.size_ < size_; ++larger.size_)
-      std::construct_at(larger.at(larger.size_), std::move_if_noexcept(*at(larger.size_)));
+      std::construct_at(larger.at(larger.size_), std::move(*at(larger.size_)));
     std::swap(memory_, larger.memory_);
     std::swap(room_, larger.room_);
     std::swap(first_, larger.first_);

@@ -78,6 +78,11 @@ TEST_P(Broadcast, ReceiversMayOutliveItAndReadTheRest) {
   EXPECT_EQ(receiver.receive(), std::nullopt);
 }
 
+TEST_P(Broadcast, RefusesSizesThatNoMemoryHolds) {
+  EXPECT_THROW(broadcast<int>(0), usage_error);
+  EXPECT_THROW(broadcast<int>{unbounded}, usage_error);
+}
+
 TEST_P(Broadcast, StandsInSelects) {
   broadcast<int> from(2);
   auto receiver = from.subscribe();

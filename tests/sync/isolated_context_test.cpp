@@ -185,11 +185,15 @@ TEST_P(IsolatedContext, AStopEndsAWaitForADescriptor) {
 TEST(IsolatedContextFailures, ATimeLimitOfItsOwnIsReported) {
   std::atomic<int> reported = 0;
   runtime rt({.threads = 1, .on_unhandled_exception = [&](std::string_view, std::exception_ptr) { ++reported; }});
-  rt.run([] {
-    isolated_context job("job", [] { timeout(1ms, [] { this_fiber::sleep_for(1h); }); });
-    while (!job.done()) this_fiber::sleep_for(1ms);
-  });
-  EXPECT_EQ(reported, 1);
+  for (const bool stopped_later : {false, true}) {
+    reported = 0;
+    rt.run([&] {
+      isolated_context job("job", [] { timeout(1ms, [] { this_fiber::sleep_for(1h); }); });
+      while (!job.done()) this_fiber::sleep_for(1ms);
+      if (stopped_later) job.request_stop();
+    });
+    EXPECT_EQ(reported, 1) << stopped_later;
+  }
 }
 
 TEST_P(IsolatedContext, MisuseIsTold) {

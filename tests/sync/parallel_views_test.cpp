@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <numeric>
 #include <ranges>
 #include <span>
@@ -74,6 +75,9 @@ TEST_P(ParallelViews, TransformWritesToTheSamePlaces) {
     std::vector<std::string> to(from.size());
     EXPECT_EQ(parallel_transform(from, to.begin(), [](int x) { return std::to_string(x); }), to.end());
     EXPECT_EQ(to[9'999], "9999");
+    auto one = std::make_unique<int>(1);  // a function that can only be moved
+    parallel_transform(from, to.begin(), [one = std::move(one)](int x) { return std::to_string(x + *one); });
+    EXPECT_EQ(to[9'999], "10000");
     EXPECT_EQ(parallel_transform(from.begin(), from.begin() + 5'000, from.begin(), std::negate<>(), 16),
               from.begin() + 5'000);
     EXPECT_EQ(from[4'999], -4'999);

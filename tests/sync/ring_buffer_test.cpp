@@ -61,6 +61,17 @@ struct fragile {
   static inline int fuse = -1, alive = 0;
 };
 
+// Its copy is declared, but does not compile, and its move may throw.
+TEST(RingBuffer, HoldsContainersOfWhatCannotBeCopied) {
+  ring_buffer<std::deque<std::unique_ptr<int>>> ring;
+  for (int i = 0; i < 9; ++i) {
+    std::deque<std::unique_ptr<int>> one;
+    one.push_back(std::make_unique<int>(i));
+    ring.push(std::move(one));
+  }
+  for (int i = 0; i < 9; ++i, ring.pop()) EXPECT_EQ(*ring.front().front(), i);
+}
+
 TEST(RingBuffer, AThrowingMoveChangesNothing) {
   for (int fuse = 0; fuse < 12; ++fuse) {
     {

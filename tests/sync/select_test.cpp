@@ -280,6 +280,17 @@ TEST_P(Select, TakesTheEarlierOfTwoTimers) {
   });
 }
 
+TEST_P(Select, TakesATimeThatHasPassedBeforeOtherwise) {
+  run([] {
+    channel<int> never;
+    EXPECT_EQ(select(otherwise(must_not_run), on_receive(never, must_not_run), after(0s)), 2u);
+    EXPECT_EQ(select(otherwise(), on_receive(never, must_not_run), after(1h, must_not_run)), 0u);
+    auto passed = after(1us);
+    this_fiber::sleep_for(1ms);
+    EXPECT_EQ(select(passed, otherwise(must_not_run)), 0u);
+  });
+}
+
 TEST_P(Select, CountsTheTimeFromTheCase) {
   run([] {
     channel<int> values(1);

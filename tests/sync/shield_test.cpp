@@ -4,7 +4,11 @@
 
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/event.hpp>
 #include <ulexite/sync/task_group.hpp>
+#include <ulexite/sync/when.hpp>
+
+#include <vector>
 
 namespace {
 
@@ -90,6 +94,35 @@ TEST_P(Shield, HidesAStopOfTheWholeRuntime) {
   rt().request_stop();
   values.send(4);
   EXPECT_EQ(handle.get(), 4);
+}
+
+// More handles than one fiber waits for.
+TEST_P(Shield, HoldsForTheWaitersOfManyHandles) {
+  std::atomic<bool> ready{false}, stopped{false};
+  auto handle = rt().spawn([&] {
+    const shield uninterrupted;
+    ready = true;
+    event go;
+    std::vector<join_handle<int>> all;
+    for (int i = 0; i < 200; ++i)
+      all.push_back(spawn([&go, i] {
+        const shield mine;
+        go.wait();
+        return i;
+      }));
+    auto release = spawn([&] {
+      const shield mine;
+      while (!stopped) this_fiber::sleep_for(1ms);
+      go.set();
+    });
+    const std::size_t results = when_all(all).size();
+    release.get();
+    return results;
+  });
+  wait_until([&] { return ready.load(); });
+  rt().request_stop();
+  stopped = true;
+  EXPECT_EQ(handle.get(), 200u);
 }
 
 TEST_P(Shield, Nests) {
