@@ -1,6 +1,7 @@
 #include <ulexite/base/controller.hpp>
 
 #include <chrono>
+#include <mutex>
 
 namespace ulexite::detail {
 namespace {
@@ -19,17 +20,19 @@ constexpr std::uintptr_t never_free = 2;
   return *address;
 }
 
+// The lock: a run that ends and one that begins on another thread must not store in the wrong order.
 [[gnu::noinline]] void set_this_controller(controller* own) noexcept {
-  static constinit std::atomic<int> runs{0};
+  static constinit std::mutex guard;
+  static constinit int runs = 0;
   if (!own_controller == !own) {
     own_controller = own;
     return;
   }
   own_controller = own;
-  const int change = own ? 1 : -1;
-  const bool any = runs.fetch_add(change, std::memory_order_relaxed) + change > 0;  // counter
-  controlled_somewhere.store(any, std::memory_order_relaxed);                       // hint
-  free_word.store(any ? never_free : 0, std::memory_order_relaxed);                 // hint
+  const std::lock_guard lock(guard);
+  runs += own ? 1 : -1;
+  controlled_somewhere.store(runs > 0, std::memory_order_relaxed);        // hint
+  free_word.store(runs > 0 ? never_free : 0, std::memory_order_relaxed);  // hint
 }
 
 std::int64_t controlled_clock_ns() noexcept {

@@ -56,9 +56,13 @@ bool kernel_installs_guards() noexcept {
 guard_policy make_policy() noexcept {
   guard_policy policy{guard_kind::install, default_budget()};
   if (const char* const budget = std::getenv("ULEXITE_STACK_GUARD_BUDGET")) {
-    policy.budget = std::strtoull(budget, nullptr, 10);
+    char* end;
+    policy.budget = std::strtoull(budget, &end, 10);
+    if (end == budget || *end) warn("ULEXITE_STACK_GUARD_BUDGET=%s is not a number of guards", budget);
   }
   const char* const wish = std::getenv("ULEXITE_STACK_GUARDS");
+  if (wish && std::strcmp(wish, "install") && std::strcmp(wish, "mprotect") && std::strcmp(wish, "canary"))
+    warn("ULEXITE_STACK_GUARDS=%s is not install, mprotect or canary", wish);
   if (wish && std::strcmp(wish, "canary") == 0) {
     policy.first = guard_kind::canary;
   } else if ((wish && std::strcmp(wish, "mprotect") == 0) || !kernel_installs_guards()) {

@@ -128,7 +128,8 @@ parallel_context::parallel_context(std::string_view name, std::size_t threads, s
     : name_(name),
       runtime_({.threads = threads,
                 .max_threads = max_threads != 0 ? max_threads
-                                                : std::max(threads, std::size_t{std::thread::hardware_concurrency()}),
+                                                : std::max(threads, std::min<std::size_t>(
+                                                                        std::thread::hardware_concurrency(), 1024)),
                 .on_thread_start = detail::name_threads(name_)}) {}
 
 parallel_context::~parallel_context() {

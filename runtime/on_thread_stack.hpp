@@ -2,6 +2,7 @@
 
 #include <ulexite/runtime/no_suspend.hpp>
 
+#include <cerrno>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -25,7 +26,8 @@ void call_on_thread_stack(void (*function)(void*), void* data) noexcept;
 // Calls `function` on the stack of the worker's thread. Returns its result or throws its exception. Use it for deep
 // recursion, because a thread's stack has 8 MiB, or the size of ulimit -s. Use it also for libraries that check the
 // bounds of their stack. The fiber does not leave its worker during the call, so the function must not wait: no_suspend
-// holds in it. An ordinary call on a plain thread, in a job and under no_suspend. Not a cancellation point.
+// holds in it. It sees the floating-point modes of the thread, and no exception that the fiber handles; its errno stays.
+// An ordinary call on a plain thread, in a job and under no_suspend. Not a cancellation point.
 template <class F>
   requires std::is_invocable_v<F>
 std::invoke_result_t<F> on_thread_stack(F&& function) {
@@ -34,6 +36,7 @@ std::invoke_result_t<F> on_thread_stack(F&& function) {
   const no_suspend stays("on_thread_stack");
   struct call {
     F& function;
+    int error = 0;
     std::exception_ptr failure{};
     std::optional<detail::result_place_of<result>> value{};
   } there{function};
@@ -51,8 +54,10 @@ std::invoke_result_t<F> on_thread_stack(F&& function) {
         } catch (...) {
           here.failure = std::current_exception();
         }
+        here.error = errno;  // the switch back gives the fiber its own
       },
       &there);
+  errno = there.error;
   if (there.failure) std::rethrow_exception(there.failure);
   if constexpr (std::is_reference_v<result>) {
     return static_cast<result>(**there.value);

@@ -170,8 +170,7 @@ void runtime::resize(std::size_t threads) {
   if (threads == 0 || threads > state_->threads.most())
     throw std::invalid_argument("runtime::resize(" + std::to_string(threads) + "): from 1 to " +
                                 std::to_string(state_->threads.most()) + " workers are possible");
-  state_->threads.forget_quota();
-  state_->resize(threads);
+  state_->threads.resize(threads);
 }
 
 detail::runtime_state& detail::state_of(runtime& runtime) noexcept { return *runtime.state_; }

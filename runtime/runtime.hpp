@@ -33,7 +33,8 @@ enum class shutdown_mode {
            // which they wait can still be used, and skip them. Their stacks are kept for ever, and objects on these
            // stacks are never destroyed. So their locks, descriptors and counts of a wait_group stay taken. An
            // unlock may have woken such a fiber for a mutex. Then the mutex is free, but the waiters behind the fiber
-           // are woken only after the next lock and unlock.
+           // are woken only after the next lock and unlock. Those behind such a fiber at a semaphore wait for the next
+           // release.
 };
 
 // A set of worker threads and the fibers that run on them. A process may have several runtimes. The threads start as

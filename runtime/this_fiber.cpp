@@ -69,8 +69,9 @@ stack_info stack() noexcept {
   const detail::task* const self = detail::this_task();
   if (!self) return {};
   const detail::stack& stack = *self->standing;
-  const char* const here = static_cast<const char*>(__builtin_frame_address(0));
-  return {stack.size(), static_cast<std::size_t>(stack.high - here), detail::stack_high_water(stack)};
+  auto top = static_cast<const char*>(__builtin_frame_address(0));
+  if (top < stack.low || top >= stack.high) top = static_cast<const char*>(self->saved.frame);  // in on_thread_stack
+  return {stack.size(), static_cast<std::size_t>(stack.high - top), detail::stack_high_water(stack)};
 }
 
 }  // namespace this_fiber

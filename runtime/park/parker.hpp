@@ -108,6 +108,7 @@ class parker {
         std::unique_lock lock(mutex_);
         last = idle_.start_failed();
         const idle_counts left = idle_.counts();
+        if (!is_surplus()) host_.surplus_changed(false);
         if (left.sleeping == left.started) host_.all_asleep();
       }
       if (!last || !host_.any_work()) return;
@@ -226,8 +227,7 @@ class parker {
   }
   // Exact with the mutex held, otherwise a hint.
   [[nodiscard]] std::uint32_t limit() const noexcept {
-    const std::uint32_t limit = limit_.load(Policy::relaxed);  // hint
-    return limit;
+    return limit_.load(Policy::relaxed);  // hint
   }
 
   // Removes a surplus worker from the count, and passes it to the host. This is one critical section. So a caller that

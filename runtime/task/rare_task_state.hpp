@@ -3,6 +3,7 @@
 // State that only some fibers have, made at its first use.
 
 #include <ulexite/base/intrusive_list.hpp>
+#include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/runtime/wait/locals.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
 
@@ -24,7 +25,7 @@ struct rare_task_state : list_hook {
   // Passes a stop of the runtime, or of the strand, to the fiber's own token. The source is shared with that token.
   struct relay {
     std::stop_source to;
-    void operator()() noexcept { to.request_stop(); }
+    void operator()() noexcept { run_stop_callbacks(to); }
   };
 
   // `stop` and the two relays are set with the task's lock held, by the first caller that wants a token.

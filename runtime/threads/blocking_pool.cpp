@@ -86,6 +86,7 @@ bool blocking_pool::withdraw(blocking_work& work) noexcept {
 
 void blocking_pool::thread_main() noexcept {
   set_runtime_of_thread(home_);
+  manners_.adopt();
   if (hooks_.start) hooks_.start();
   std::thread former;
   {

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <sched.h>
 
@@ -25,7 +26,8 @@ std::size_t checked(std::size_t count, const std::string& origin) {
 
 std::size_t by_affinity() noexcept {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;  // the machine has more processors than the set can hold
+  if (sched_getaffinity(0, sizeof set, &set) != 0)  // the machine has more processors than the set can hold
+    return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, most_processors);
   return static_cast<std::size_t>(std::max(CPU_COUNT(&set), 1));
 }
 

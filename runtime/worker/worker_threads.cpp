@@ -140,14 +140,19 @@ bool worker_threads::wait_on_bench(worker_slot& surplus) noexcept {
 // A quota can only lower the limit. A larger quota than at the start raises it again, but not above the first limit.
 void worker_threads::follow_quota(const std::string& process) {
   const std::size_t granted = std::min(first_limit_, quota_processors(process));
-  if (granted != home_.parker.limit()) home_.resize(granted);
+  const std::lock_guard lock(quota_.guard);
+  if (!quota_.ignored && granted != home_.parker.limit()) home_.resize(granted);
+}
+
+void worker_threads::resize(std::size_t to) noexcept {
+  const std::lock_guard lock(quota_.guard);
+  quota_.ignored = true;
+  home_.resize(to);
 }
 
 // Go 1.25 does so too, each second.
 void worker_threads::look_at_quota(std::int64_t now) noexcept try {
-  if (!quota_.counts || quota_.ignored.load(std::memory_order_relaxed) ||  // hint
-      now - quota_.last < tuning::quota_interval)
-    return;
+  if (!quota_.counts || now - quota_.last < tuning::quota_interval) return;
   // Set before the read, so that a failed read is not repeated at each tick.
   quota_.last = now;
   follow_quota("/proc/self");

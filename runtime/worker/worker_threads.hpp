@@ -9,7 +9,7 @@
 //                    monitor.
 //   refused_         how often the system refused a thread: a counter.
 //   refused_until_   before that time none is asked for. Written by the thread that was refused; a hint.
-//   quota_.ignored   the user has decided how many workers there may be. A hint for the monitor, which owns the rest.
+//   quota_.ignored   guarded by quota_.guard, which is taken before the parker's mutex. The monitor owns quota_.last.
 //   first_           guarded by its mutex, which is taken before the parker's.
 //   threads_, bench_, started_   guarded by the parker's mutex.
 //
@@ -74,7 +74,8 @@ class worker_threads {
   void follow_quota(const std::string& process);
   // The same for this process, each minute, unless the user gave a number. Called by the monitor.
   void look_at_quota(std::int64_t now) noexcept;
-  void forget_quota() noexcept { quota_.ignored.store(true, std::memory_order_relaxed); }  // hint
+  // The user's decision: sets the limit, and the quota counts no longer.
+  void resize(std::size_t to) noexcept;
 
   [[nodiscard]] std::size_t in_hooks() const noexcept { return in_hooks_.load(std::memory_order_relaxed); }  // hint
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }  // counter
@@ -88,9 +89,10 @@ class worker_threads {
   };
   // The quota of this process's control groups.
   struct quota {
-    const bool counts;  // the user gave no number of workers
-    std::int64_t last;  // when the quota was read
-    std::atomic<bool> ignored{false};
+    const bool counts;     // the user gave no number of workers
+    std::int64_t last;     // when the quota was read; the monitor's
+    std::mutex guard{};    // guards ignored, and the limit as its consequence
+    bool ignored = false;  // the user has decided since
   };
 
   void call_start_hook(std::size_t index);

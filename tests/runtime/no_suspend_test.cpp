@@ -21,8 +21,11 @@
 #include <ulexite/sync/wait_group.hpp>
 
 #include <atomic>
+#include <cerrno>
 #include <optional>
 #include <thread>
+
+#include <unistd.h>
 
 namespace {
 
@@ -260,6 +263,17 @@ TEST_P(OnThreadStack, ValuesReferencesAndExceptions) {
     EXPECT_THROW(on_thread_stack([] { this_fiber::sleep_for(1h); }), usage_error) << "it may not wait";
     EXPECT_EQ(on_thread_stack([] { return on_thread_stack([] { return 2; }); }), 2);
     EXPECT_EQ(on_thread_stack([&] { return spawn([] { return 8; }); }).get(), 8);
+  });
+}
+
+TEST_P(OnThreadStack, KeepsTheErrorOfACallAndKnowsTheStackOfTheFiber) {
+  run([&] {
+    errno = 0;
+    EXPECT_EQ(on_thread_stack([] { return ::close(-1); }), -1);
+    EXPECT_EQ(errno, EBADF);
+    const auto stack = on_thread_stack([] { return this_fiber::stack(); });
+    EXPECT_GT(stack.used, 0U);
+    EXPECT_LE(stack.used, stack.size);
   });
 }
 
