@@ -69,8 +69,9 @@ class tls_stream {
         ERR_clear_error();
         const int result = on_thread_stack([this] { return SSL_do_handshake(session_->ssl()); });
         more = result != 1 && session_->wants_more(result, error);
-        if (result != 1 && !more && !error) error = session_->failure();
         if (result == 1) done_.store(true, std::memory_order_release);  // pairs with the load above
+        const bool ended = (SSL_get_shutdown(session_->ssl()) & SSL_RECEIVED_SHUTDOWN) != 0;
+        if (result != 1 && ended && !error) fail_cut(error);
       }
       std::error_code ignored;
       flush(error ? ignored : error);  // an alert, too
@@ -97,7 +98,7 @@ class tls_stream {
         if (result == 1) return got;
         if (!session_->wants_more(result, error)) break;
       }
-      flush_unless_busy(error);
+      send_answers(error);
       if (!error && !receive(error) && !error) fail_cut(error);
     }
     if (error) {
@@ -150,6 +151,7 @@ class tls_stream {
     const auto notify = [&] {
       const std::lock_guard lock(state_);
       if ((error = session_->failure())) return;
+      if (SSL_get_shutdown(session_->ssl()) & SSL_SENT_SHUTDOWN) return;  // another call would drop received data
       ERR_clear_error();
       on_thread_stack([this] { static_cast<void>(SSL_shutdown(session_->ssl())); });
       ERR_clear_error();
@@ -222,8 +224,9 @@ class tls_stream {
   }
 
   // Sends the ciphertext that is there, then what `make` adds. If that fails to be sent, the next call reports it. One
-  // caller at a time, so that the ciphertext stays in order. A reader never finds what `make` adds: it would send it,
-  // and wait for the peer meanwhile. If both sides did so, neither would read.
+  // caller at a time, so that the ciphertext stays in order. A reader does not find what `make` adds: it would send it,
+  // and wait for the peer meanwhile. If both sides did so, neither would read. Only after a failed send a reader finds
+  // the rest. It then tries to send the rest before it receives, because its answers come behind.
   template <class Make>
   void send_after(Make&& make, std::error_code& error) {
     std::error_code of_next;
@@ -236,21 +239,29 @@ class tls_stream {
     }
     if (!of_next) flush_unless_busy(of_next);  // what a reader has left to this caller meanwhile
   }
+  // Sends the ciphertext that is there, and what a reader leaves to this caller meanwhile.
   void flush(std::error_code& error) {
-    send_after([] {}, error);
+    {
+      const auto turn = detail::acquire(sending_, error);
+      if (!error) send_all(error);
+    }
+    if (!error) flush_unless_busy(error);
   }
   // For a reader, which must not wait for a writer that waits for the peer. The writer then sends the reader's
-  // ciphertext. A peer that asks for many answers and reads none is refused, because they fill the memory.
+  // ciphertext.
   void flush_unless_busy(std::error_code& error) {
-    for (std::size_t size; !error && (size = output_size()) > 0;) {
+    while (!error && output_size() > 0) {
       const std::unique_lock turn(sending_, std::try_to_lock);
-      if (turn) {
-        send_all(error);
-      } else {
-        if (size > most_answers) error = std::make_error_code(std::errc::no_buffer_space);
-        return;
-      }
+      if (!turn) return;
+      send_all(error);
     }
+  }
+  // Sends a reader's answers. If that fails, the read goes on, because the peer's data may still arrive; the next write
+  // reports the error. A peer that asks for many answers and reads none is refused, because they fill the memory.
+  void send_answers(std::error_code& error) {
+    std::error_code unsent;
+    flush_unless_busy(unsent);
+    if (output_size() > most_answers) error = std::make_error_code(std::errc::no_buffer_space);
   }
   // Called with sending_ held. Ciphertext that an error leaves is sent first by the next call.
   void send_all(std::error_code& error) {
@@ -274,7 +285,8 @@ class tls_stream {
     return session_->output_size() + (left_over_ ? 1 : 0);
   }
 
-  // The stream below has ended before TLS did. Only reads fail, because written data may still arrive.
+  // The stream below has ended before TLS did, or the peer has ended TLS during the handshake. After the handshake only
+  // reads fail, because written data may still arrive.
   static void fail_cut(std::error_code& error) {
     error =
         std::error_code(static_cast<int>(ERR_PACK(ERR_LIB_SSL, 0, SSL_R_UNEXPECTED_EOF_WHILE_READING)), tls_category());
