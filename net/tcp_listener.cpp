@@ -17,8 +17,6 @@
 namespace ulexite::net {
 namespace {
 
-using detail::or_errno;
-
 int bind_and_listen(detail::socket& made, const endpoint& at, const listen_options& options) noexcept {
   const bool ip = at.family() != address_family::local;
   int result = ip ? detail::set_option(made.fd(), SOL_SOCKET, SO_REUSEADDR, 1) : 0;
@@ -176,10 +174,10 @@ tcp_stream tcp_listener::accept(endpoint& peer) {
 // A waiter in accept or serve may destroy the listener as soon as its call returns. When close returns, no client can
 // connect, though the waiter may still have the descriptor. But an adopted socket is left to the processes that share
 // it: systemd regards the service as failed if it is shut down. The callbacks run first, because a server takes its
-// backlog in one of them.
+// backlog in one of them. A second close must not end the socket while they run.
 void tcp_listener::close() noexcept {
-  if (!socket_.get()) return;
-  if (!closing_.stop_requested()) detail::run_stop_callbacks(closing_);
+  if (!socket_.get() || !socket_.get()->begin_close()) return;
+  detail::run_stop_callbacks(closing_);
   socket_.get()->close(!adopted_);
 }
 

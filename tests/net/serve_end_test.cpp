@@ -57,6 +57,23 @@ TEST_P(ServeEnd, BacklogIsServedToItsEnd) {
   });
 }
 
+// The callback of the second close runs before the callback of serve.
+TEST_P(ServeEnd, ASecondCloseLeavesTheBacklogToServe) {
+  in_runtime([] {
+    server full;
+    gauge handlers;
+    full.start(counted_echo(handlers), {.max_connections = 1, .grace = 0s});
+    auto idle = full.client();
+    wait_until([&] { return handlers.alive == 1; });
+    auto waiting = full.clients(5);
+    say_hello(waiting);
+    const std::stop_callback again(full.listener.closing_token(), [&] { full.listener.close(); });
+    full.close_and_join();
+    EXPECT_FALSE(full.listener.is_open());
+    for (auto& client : waiting) EXPECT_EQ(read_all(client), "hello");
+  });
+}
+
 // Its first request is on the way while the listener is closed. The grace is endless here; the end of all connections
 // ends it.
 TEST_P(ServeEnd, ANewConnectionMayStillSendItsFirstRequest) {
