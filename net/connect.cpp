@@ -81,6 +81,7 @@ class race {
       error_.assign(number, std::system_category());
       if (!error_) detail::refuse_itself(winner_, to, error_);
       if (!error_) return true;
+      winner_ = {};  // gives up the local port
     }
     return false;
   }
@@ -116,7 +117,8 @@ tcp_stream tcp_stream::connect(std::span<const endpoint> to, relative_timeout ti
       const race::outcome begun = candidates.start(each);
       if (begun == race::outcome::through) return tcp_stream(candidates.winner());
       if (begun == race::outcome::failed) continue;
-      const std::int64_t patience = std::min(deadline, detail::now_ns() + head_start);
+      const bool alone = local && local->port() != 0;  // another socket could not be bound to this port
+      const std::int64_t patience = alone ? deadline : std::min(deadline, detail::now_ns() + head_start);
       if (candidates.wait(patience)) return tcp_stream(candidates.winner());
     }
   }
