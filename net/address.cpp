@@ -28,7 +28,7 @@ void check_name(std::string_view text, std::string_view host) {
   if (host == "unix") refuse_address(text, "a host cannot be called that, because \"unix:\" begins a path");
   for (const char c : host)
     if (static_cast<unsigned char>(c) <= ' ' || c == 127 ||
-        std::string_view("/:[]@?#\\").find(c) != std::string_view::npos)
+        std::string_view("/:[]@?#*\\").find(c) != std::string_view::npos)
       refuse_address(text, "a host name has no such characters");
 }
 

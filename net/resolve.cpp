@@ -36,8 +36,9 @@ struct lookup {
   std::vector<net::endpoint> found{};
 
   // Whether the service is a number that is not a port. getaddrinfo would cut it to 16 bits. It reads numbers as
-  // strtoul does, which skips spaces and takes a sign.
+  // strtoul does, which skips spaces and takes a sign. It would read "" and "*" as 0.
   [[nodiscard]] bool is_no_port() const {
+    if (service.empty() || service == "*") return true;
     const std::size_t begin = service.find_first_of("0123456789");
     if (begin == service.npos || service.find_first_not_of(" \t\n\v\f\r+-") < begin) return false;
     if (service.find_first_not_of("0123456789", begin) != service.npos) return false;
@@ -60,6 +61,10 @@ struct lookup {
     }
     if (is_no_port()) {
       error = std::error_code(EAI_SERVICE, net::resolve_category());
+      return;
+    }
+    if (host == "*") {  // getaddrinfo would find this machine
+      error = std::error_code(EAI_NONAME, net::resolve_category());
       return;
     }
     addrinfo wanted{};

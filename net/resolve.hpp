@@ -22,8 +22,9 @@ namespace ulexite::net {
 // runs on the pool behind blocking(); a plain thread blocks in it. A cancellation point: the fiber then returns
 // immediately, but the pool's thread is busy until the system gives up. So with a dead name server many calls fill the
 // pool, and other calls on the pool wait. Throws std::system_error that names host and service. The code is
-// invalid_argument if they contain a NUL, EAI_SERVICE for a number that is not a port, timed_out after `timeout`. On a
-// plain thread, and in a run of testing::explore, getaddrinfo blocks the thread, and the timeout has no effect.
+// invalid_argument if they contain a NUL, and timed_out after `timeout`. It is EAI_SERVICE for a number that is not a
+// port, and for the services "" and "*", and EAI_NONAME for the host "*". On a plain thread, and in a run of
+// testing::explore, getaddrinfo blocks the thread, and the timeout has no effect.
 [[nodiscard]] std::vector<endpoint> resolve(std::string_view host, std::string_view service,
                                             relative_timeout timeout = {});
 // As above, but sets `error` instead of throwing, and then returns nothing. Errors: those of resolve_category, those of

@@ -77,6 +77,7 @@ TEST(Address, RefusesWithTheTextAndTheReason) {
            {"http://example.org:80", "no number from 0 to 65535"},
            {"a/b:80", "no such characters"},
            {"a b:80", "no such characters"},
+           {"*:80", "no such characters"},
            {"::1:80", "the host is missing"},
            {"fe80::1:80", "must be in brackets"},
            {"[::1:80", "']' is missing"},

@@ -97,6 +97,12 @@ TEST_P(Resolve, WhatIsNotFoundIsNamed) {
       EXPECT_TRUE(net::resolve("127.0.0.1", number, error).empty()) << number;
       EXPECT_EQ(error, std::error_code(EAI_SERVICE, net::resolve_category())) << number;
     }
+    for (const char* service : {"", "*"}) {
+      EXPECT_TRUE(net::resolve("localhost", service, error).empty()) << service;
+      EXPECT_EQ(error, std::error_code(EAI_SERVICE, net::resolve_category())) << service;
+    }
+    EXPECT_TRUE(net::resolve("*", "80", error).empty());
+    EXPECT_EQ(error, std::error_code(EAI_NONAME, net::resolve_category()));
     EXPECT_EQ(net::resolve("127.0.0.1", "0000000080").at(0).port(), 80);
     try {
       (void)net::resolve("127.0.0.1", "70000");
