@@ -21,15 +21,15 @@ int read_to_end(int fd, std::string& into) {
   struct stat status;
   std::size_t room = least_room;
   if (::fstat(fd, &status) == 0 && status.st_size > 0) room += static_cast<std::size_t>(status.st_size);
+  into.resize(room);
   for (std::size_t done = 0;;) {
-    into.resize(done + room);
-    const ssize_t got = until_not_interrupted([&] { return ::read(fd, into.data() + done, room); });
+    if (done == into.size()) into.resize(done + std::max(least_room, done));
+    const ssize_t got = until_not_interrupted([&] { return ::read(fd, into.data() + done, into.size() - done); });
     done += static_cast<std::size_t>(got > 0 ? got : 0);
     if (got <= 0) {
       into.resize(done);
       return static_cast<int>(got);
     }
-    room = std::max(least_room, done);
   }
 }
 

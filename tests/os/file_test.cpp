@@ -71,6 +71,16 @@ TEST_P(File, MegabytesComeBack) {
   });
 }
 
+TEST_P(File, ReadingAllTakesTheMemoryOfTheContent) {
+  in_runtime([&] {
+    const std::string data(1'000'000, 'd');
+    write_all(scratch_ / "file", data);
+    const std::string content = read_all(scratch_ / "file");
+    EXPECT_TRUE(content == data);
+    EXPECT_LT(content.capacity(), data.size() * 11 / 10);
+  });
+}
+
 TEST_P(File, WhatHasNoSizeIsReadToItsEnd) {
   in_runtime([&] {
     EXPECT_NE(read_all("/proc/self/status").find("Pid:"), std::string::npos);
