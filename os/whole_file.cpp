@@ -92,8 +92,9 @@ class replacement {
     const bool replaces = ::lstat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode);
     if (const int fd = make(replaces ? old.st_mode & 0777 : static_cast<mode_t>(default_permissions)); fd < 0)
       return fd;
-    int result = replaces ? or_errno(::fchmod(file_.native_handle(), old.st_mode & 07777)) : 0;
-    if (result == 0) result = write_from_start(file_.native_handle(), data);
+    int result = write_from_start(file_.native_handle(), data);
+    if (result == 0 && replaces)  // now, because a write takes set-user-ID away
+      result = or_errno(::fchmod(file_.native_handle(), old.st_mode & 07777));
     if (result == 0) result = until_not_interrupted([&] { return ::fsync(file_.native_handle()); });
     return result;
   }

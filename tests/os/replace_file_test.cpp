@@ -51,6 +51,29 @@ TEST_P(ReplaceFile, NeverLetsMoreUsersReadThanTheOldFile) {
   });
 }
 
+// The system takes these bits away at a write of an ordinary user. The pool's one thread acts for such a user, because
+// root may keep them.
+TEST_P(ReplaceFile, KeepsTheRightToActForItsOwner) {
+  in_runtime({.threads = GetParam(), .blocking_threads = 1}, [&] {
+    constexpr uid_t ordinary = 65534;
+    const bool as_root = ::geteuid() == 0;
+    const auto path = scratch_ / "program";
+    write_all(path, "old");
+    if (as_root) {
+      ASSERT_EQ(::chown(scratch_.path().c_str(), ordinary, gid_t(-1)) + ::chown(path.c_str(), ordinary, gid_t(-1)), 0);
+      blocking([] { ::setfsuid(ordinary); });
+    }
+    ASSERT_EQ(::chmod(path.c_str(), 06755), 0);
+    std::error_code error;
+    replace_file(path, "new", error);
+    if (as_root) blocking([] { ::setfsuid(0); });
+    EXPECT_EQ(error, std::error_code());
+    struct stat status{};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 06755u);
+  });
+}
+
 TEST_P(ReplaceFile, TakesTheLongestName) {
   in_runtime([&] {
     const auto path = scratch_ / std::string(255, 'n');
