@@ -62,7 +62,7 @@ class process::child {
   bool kill(int signal) {
     const std::lock_guard lock(mutex_);
     if (status_) return false;
-    const int result = detail::or_errno(::kill(pid, signal));
+    const int result = send(signal);
     if (result == 0) return true;
     throw std::system_error(-result, std::system_category(),
                             "ulexite: sending signal " + std::to_string(signal) + " to process " + std::to_string(pid));
@@ -83,6 +83,16 @@ class process::child {
     return status_;
   }
 
+  // Sends a signal to this process only: other code may have reaped it, and another process may have its number.
+  int send(int signal) const noexcept {
+    if (pidfd_ >= 0)
+      return static_cast<int>(detail::or_errno(::syscall(SYS_pidfd_send_signal, pidfd_, signal, nullptr, 0)));
+    siginfo_t end{};
+    if (detail::or_errno(::waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOHANG | WNOWAIT)) == -ECHILD)
+      return -ESRCH;
+    return detail::or_errno(::kill(pid, signal));
+  }
+
   void wait_for_news(std::int64_t deadline) {
     if (pidfd_ >= 0) {
       detail::wait_for_fd(pidfd_, net::interest::read, deadline);
@@ -94,7 +104,7 @@ class process::child {
   void end() noexcept {
     const shield until_dead;
     try {
-      if (!reap()) ::kill(pid, SIGKILL);
+      if (!reap()) send(SIGKILL);
       while (!reap()) look_again();
     } catch (const std::system_error&) {  // reaped by other code
     }

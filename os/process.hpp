@@ -109,7 +109,7 @@ class process {
 
   // Sends the program a signal (of <csignal>). False if a wait has seen its end: then no process gets the signal. Never
   // waits. Any thread. Throws std::system_error for a number that is not a signal, or if this process may not signal
-  // the other (set-user-ID).
+  // the other (set-user-ID). It is no_such_process if other code has reaped the program.
   bool kill(int signal);
 
  private:
