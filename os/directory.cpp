@@ -55,11 +55,13 @@ directory::directory(const fs::path& path) {
   detail::throw_if(error, "opening the directory", path);
 }
 
-// Resolves the links first, and then opens the path step by step. A link that has appeared since then is an error.
-int directory::open_without_links(const fs::path& below, int flags, unsigned permissions) const {
+// Resolves the links first, and then opens the path step by step. A link that has appeared since then is an error. A
+// failure may concern what is outside, unless the kernel has failed inside in the same way. So `kernels`, its -errno,
+// tells.
+int directory::open_without_links(const fs::path& below, int flags, unsigned permissions, int kernels) const {
   std::error_code error;
   const fs::path real = real_path(path_ / below, (flags & O_CREAT) != 0, error).lexically_relative(path_);
-  if (error) return -error.value();
+  if (error) return -error.value() == kernels ? kernels : -ENOENT;
   if (real.empty() || *real.begin() == "..") return -ENOENT;
   file at;
   for (auto step = real.begin();;) {
@@ -94,7 +96,7 @@ file directory::open(const fs::path& below, open_mode mode, fs::perms permission
   } else {
     fd = on_pool(error, [&] {
       const int opened = open_beneath(native_handle(), below.native(), flags, allowed, 0);
-      return opened >= 0 || opened == -ENOENT ? opened : open_without_links(below, flags, allowed);
+      return opened >= 0 || opened == -ENOENT ? opened : open_without_links(below, flags, allowed, opened);
     });
   }
   return error ? file() : file::adopt(fd, path_.native() + '/' + below.native());

@@ -58,8 +58,10 @@ TEST_P(Directory, OpensWhatIsInside) {
 TEST_P(Directory, FindsNothingOutside) {
   in_runtime([&] {
     const directory site(scratch_ / "site");
-    for (const char* const path : {"../secret", "out", "absolute_out", "sub/../../secret", "none", "/etc/passwd"})
+    for (const char* const path : {"../secret", "out", "absolute_out", "sub/../../secret", "none", "/etc/passwd",
+                                   "../secret/x", "out/x", "absolute_out/x"})
       EXPECT_EQ(content(site, path), "not found") << path;
+    EXPECT_EQ(content(site, "sub/page/x"), "Not a directory");
     EXPECT_NE(content(site, std::string("sub/page\0x", 10)), "page");
     EXPECT_THROW((void)site.open("out"), std::system_error);
   });
