@@ -306,6 +306,7 @@ class buffered_writer {
         done += to_.write_some(from + done, left, error...);
       } else {
         const std::size_t part = std::min(left, capacity_ - unsent());
+        bytes_.erase(0, std::exchange(sent_, 0));  // otherwise failing flushes would let it grow
         if (bytes_.capacity() == 0) bytes_.reserve(capacity_);
         bytes_.append(from + done, part);
         done += part;
