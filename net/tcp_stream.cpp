@@ -3,7 +3,6 @@
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/net/tcp.hpp>
 
-#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -16,7 +15,6 @@
 
 namespace ulexite {
 
-using detail::or_errno;
 using detail::socket;
 
 namespace net {

@@ -4,10 +4,7 @@
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/os/pipe.hpp>
 
-#include <fcntl.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 namespace ulexite {
 namespace {
@@ -16,10 +13,7 @@ using detail::or_errno;
 using detail::socket;
 
 int made_non_blocking(int fd) {
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
-    throw std::system_error(detail::last_errno(), std::system_category(),
-                            "ulexite: using fd " + std::to_string(fd) + " as a pipe");
+  detail::make_non_blocking(fd);
   return fd;
 }
 

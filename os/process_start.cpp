@@ -169,7 +169,7 @@ template <class End>
 End taken(unique_fd& fd) {
   if (fd.get() < 0) return {};
   const int given = fd.get();
-  fd.release();  // first: adopt closes it on a failure
+  fd.release();  // first: without memory adopt closes it, and its flags can always be set
   return End::adopt(given);
 }
 

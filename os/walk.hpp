@@ -58,7 +58,8 @@ class directory_walk {
 // may block (ulexite::blocking), so they can be slightly out of date.
 //
 // If an entry cannot be examined, its `error` is set. A directory that cannot be read appears twice, the second time
-// with the error. A link that leads back to a directory above it appears twice too, with too_many_symbolic_link_levels.
+// with the error. A link that leads back to a directory above it appears once, with the error
+// too_many_symbolic_link_levels.
 //
 // Each batch is a cancellation point: throws operation_cancelled. Throws std::system_error that names `root` if it is
 // not a directory, cannot be read or contains a NUL. Throws the exceptions of `visit`.
