@@ -93,10 +93,18 @@ class replacement {
     if (const int fd = make(replaces ? old.st_mode & 0777 : static_cast<mode_t>(default_permissions)); fd < 0)
       return fd;
     int result = write_from_start(file_.native_handle(), data);
-    if (result == 0 && replaces)  // now, because a write takes set-user-ID away
-      result = or_errno(::fchmod(file_.native_handle(), old.st_mode & 07777));
+    if (result == 0 && replaces) result = take_permissions(old);  // now, because a write takes set-user-ID away
     if (result == 0) result = until_not_interrupted([&] { return ::fsync(file_.native_handle()); });
     return result;
+  }
+  // The new file may have another owner, with more rights. It is not to run with those.
+  int take_permissions(const struct stat& old) {
+    struct stat mine{};
+    if (::fstat(file_.native_handle(), &mine) != 0) return -errno;
+    mode_t allowed = old.st_mode & 07777;
+    if (mine.st_uid != old.st_uid) allowed &= ~static_cast<mode_t>(S_ISUID);
+    if (mine.st_gid != old.st_gid) allowed &= ~static_cast<mode_t>(S_ISGID);
+    return detail::or_errno(::fchmod(file_.native_handle(), allowed));
   }
   int put_in_place() {
     const int result = or_errno(::rename(name_.c_str(), path_.c_str()));

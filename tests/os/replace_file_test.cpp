@@ -74,6 +74,20 @@ TEST_P(ReplaceFile, KeepsTheRightToActForItsOwner) {
   });
 }
 
+TEST_P(ReplaceFile, GivesNoRightToActForAnotherOwner) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can replace the file of another";
+  in_runtime([&] {
+    const auto path = scratch_ / "program";
+    write_all(path, "old");
+    ASSERT_EQ(::chown(path.c_str(), 65534, gid_t(-1)), 0);
+    ASSERT_EQ(::chmod(path.c_str(), 06755), 0);
+    replace_file(path, "new");
+    struct stat status{};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 02755u);
+  });
+}
+
 TEST_P(ReplaceFile, TakesTheLongestName) {
   in_runtime([&] {
     const auto path = scratch_ / std::string(255, 'n');
