@@ -1,6 +1,7 @@
-// Workloads, with which other runtimes are measured too: bench WORKLOAD THREADS N Prints "metric value" lines; exits
-// with 3 for a workload that it does not have. WORKLOAD+fp does a floating-point operation in each of its operations
-// (float_work).
+// Workloads, with which other runtimes are measured too: bench WORKLOAD THREADS N
+//
+// Prints "metric value" lines; exits with 3 for a workload that it does not have. WORKLOAD+fp does a floating-point
+// operation in each of its operations (float_work).
 
 #include "workloads/common.hpp"
 

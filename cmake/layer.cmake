@@ -24,11 +24,11 @@ endfunction()
 #
 # Headers live beside their sources and are included as <ulexite/LAYER/file.hpp>: in the build tree, under
 # add_subdirectory, and once installed. The headers that users may include are installed, and the headers that these
-# include. Each layer compiles against its own include root, and the roots of the layers that it NEEDS (which its users
-# see too) and HIDES (which only its own .cpp files see). So an include that points upward, or around, does not compile.
-# This enforces the table in docs/architecture.md. Each header is also compiled alone, against the layers that its
-# layer's users see (target all_verify_interface_header_sets). So a header that includes a hidden layer does not pass
-# either.
+# include. Each layer compiles against its own include root, and the roots of the layers that it NEEDS and HIDES. Its
+# users see the layers that it NEEDS; only its own .cpp files see those that it HIDES. So an include that points upward,
+# or around, does not compile. This enforces the table in docs/architecture.md. Each header is also compiled alone,
+# against the layers that its layer's users see (target all_verify_interface_header_sets). So a header that includes a
+# hidden layer does not pass either.
 #
 # LIBRARIES are the third-party targets that the layer's own sources may use. INTO is the library that the layer becomes a
 # part of: ulexite, unless another is named.

@@ -120,7 +120,11 @@ class inspector {
       answer.keep_alive(asked.keep_alive());
       answer.prepare_payload();
       client.expires_after(longest_pause);
-      http::write(stream, answer, error);
+      http::response_serializer<http::string_body> serializer(answer);
+      if (asked.method() == http::verb::head)  // its answer has no body, although it tells the size of one
+        http::write_header(stream, serializer, error);
+      else
+        http::write(stream, serializer, error);
       more = !error && answer.keep_alive();
     }
   }

@@ -107,7 +107,7 @@ class spin_lock {
   ns since_ = 0, busy_ = 0;
 };
 
-// std::mutex: who finds it held sleeps, and an unlock wakes one of those, who may find it held again.
+// std::mutex: a caller that finds it held sleeps. An unlock wakes one sleeper, which may find it held again.
 class mutex {
  public:
   mutex(engine& engine, const costs& cost) : engine_(engine), cost_(cost) {}

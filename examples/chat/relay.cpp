@@ -20,6 +20,7 @@ using namespace std::chrono_literals;
 constexpr std::string_view topic = "ulexite-chat";
 constexpr auto heartbeat = 1s;
 constexpr auto silence = 5s;  // after which a process has died, or the connection to redis
+constexpr int deepest = 8;    // of the values in a message; our own have 3
 constexpr auto first_retry = 100ms, last_retry = 5000ms;
 
 std::string random_name() {
@@ -119,7 +120,8 @@ void relay::listen(redis::connection& from) {
 }
 
 void relay::hear(std::string_view message) {
-  const json parsed = json::parse(message);
+  // Values that lie deeper are left out, because dump() recurses, and a fiber's stack is small.
+  const json parsed = json::parse(message, [](int depth, json::parse_event_t, json&) { return depth <= deepest; });
   const std::string from = parsed.at("from");
   if (from == process_) return;
   if (parsed.contains("event")) return rooms_.tell(parsed.at("room"), parsed.at("event"));

@@ -7,7 +7,8 @@
 // it waits (see asio_stream). Beast's close() would also read, beside the reader. So a close frame from this side is
 // written by hand.
 //
-// Each frame of the member extends the connection's time by `idle`. A live member answers the pings. If the member is
+// Each message and each control frame of the member extends the connection's time by `idle`. Fragments of a message do
+// not. A live member answers the pings. If the member is
 // dead, or takes nothing, every read and write fails when the time has passed.
 
 #include "limits.hpp"

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace ux = ulexite;
 
@@ -58,7 +59,8 @@ void crawl::record(visit done) {
   page& known = pages_[done.url];
   done.result.linked_from = std::move(known.linked_from);
   known = std::move(done.result);
-  for (const std::string& link : known.links) discover(link, done.url);
+  const auto links = std::exchange(known.links, {});  // not kept, because a page may have very many
+  for (const std::string& link : links) discover(link, done.url);
 }
 
 void crawl::discover(const std::string& url, const std::string& from) {
@@ -69,7 +71,10 @@ void crawl::discover(const std::string& url, const std::string& from) {
     return;
   }
   const auto known = pages_.find(url);
-  if (known == pages_.end() && pages_.size() >= given_.max_pages) return;
+  if (known == pages_.end() && pages_.size() >= given_.max_pages) {
+    met_limit_ = true;
+    return;
+  }
   page& there = known == pages_.end() ? pages_[url] : known->second;
   if (known == pages_.end()) frontier_.push_back(url);
   if (!from.empty()) there.linked_from.insert(from);
@@ -110,8 +115,7 @@ void crawl::try_page(const std::string& url, page& result) const {
   result.status = got.status;
   std::vector<std::string> links;
   if (got.status / 100 == 3 && !got.location.empty()) links = {got.location};
-  if (got.status < 400 && got.type.starts_with("text/html"))
-    std::ranges::move(links_of(got.body), std::back_inserter(links));
+  std::ranges::move(links_of(got.body), std::back_inserter(links));
   for (const std::string& link : links)
     if (auto target = resolve_link(url, link)) result.links.push_back(std::move(*target));
 }

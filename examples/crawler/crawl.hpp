@@ -25,7 +25,7 @@ struct page {
   unsigned status = 0;  // 0: no answer, see error
   unsigned attempts = 0;
   std::string error{};
-  std::vector<std::string> links{};  // resolved
+  std::vector<std::string> links{};  // resolved; empty once they were followed
   std::set<std::string> linked_from{};
 
   [[nodiscard]] bool visited() const { return attempts > 0; }
@@ -45,6 +45,8 @@ class crawl {
 
   [[nodiscard]] const std::map<std::string, page>& pages() const { return pages_; }
   [[nodiscard]] const std::set<std::string>& elsewhere() const { return elsewhere_; }
+  // Whether a link to a page of the site was left out because there were max_pages already.
+  [[nodiscard]] bool met_limit() const { return met_limit_; }
 
  private:
   struct visit {
@@ -72,4 +74,5 @@ class crawl {
   std::size_t under_way_ = 0;
   std::map<std::string, page> pages_;  // by URL
   std::set<std::string> elsewhere_;    // URLs of other sites
+  bool met_limit_ = false;
 };

@@ -7,11 +7,14 @@
 #include <boost/beast/http.hpp>
 #include <boost/url/parse.hpp>
 
+#include <cstdint>
 #include <system_error>
 
 namespace http = boost::beast::http;
 
 namespace {
+
+constexpr std::uint64_t largest_body = 8 * 1024 * 1024;
 
 // Beast reports a cancellation as one of its errors. Here it becomes the exception again that ends a fiber.
 void check(const boost::system::error_code& error, const char* what) {
@@ -39,12 +42,20 @@ answer fetch(const ulexite::net::endpoint& to, const std::string& url) {
 
   boost::beast::flat_buffer buffer(64 * 1024);  // the most: a chunk's extension and a trailer have no other limit
   http::response_parser<http::string_body> parser;
-  parser.body_limit(8 * 1024 * 1024);
-  http::read(stream, buffer, parser, error);
+  parser.body_limit(boost::none);  // because a file may be large; set below
+  http::read_header(stream, buffer, parser, error);
   check(error, "reading the answer");
   auto& got = parser.get();
-  return {.status = got.result_int(),
-          .type = text(got[http::field::content_type]),
-          .location = text(got[http::field::location]),
-          .body = std::move(got.body())};
+  answer made{.status = got.result_int(),
+              .type = text(got[http::field::content_type]),
+              .location = text(got[http::field::location]),
+              .body = {}};
+  if (!made.may_have_links()) return made;
+  if (parser.content_length().value_or(0) > largest_body)
+    check(http::make_error_code(http::error::body_limit), "reading the answer");
+  parser.body_limit(largest_body);  // of a body without a length
+  http::read(stream, buffer, parser, error);
+  check(error, "reading the answer");
+  made.body = std::move(got.body());
+  return made;
 }

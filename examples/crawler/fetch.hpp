@@ -9,9 +9,11 @@ struct answer {
   unsigned status = 0;
   std::string type;      // of the content
   std::string location;  // where a redirection leads
-  std::string body;
+  std::string body;      // empty unless it may have links
+
+  [[nodiscard]] bool may_have_links() const { return status < 400 && type.starts_with("text/html"); }
 };
 
-// Requests `url` from the server at `to`, over a new connection. Waits; a cancellation point. Throws std::system_error,
-// or operation_cancelled.
+// Requests `url` from the server at `to`, over a new connection. Reads a body only for its links. Waits; a cancellation
+// point. Throws std::system_error, or operation_cancelled.
 answer fetch(const ulexite::net::endpoint& to, const std::string& url);

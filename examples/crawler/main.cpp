@@ -44,7 +44,7 @@ void describe(CLI::App& app, arguments& given) {
   milliseconds("--timeout", given.crawl.request_timeout, "Milliseconds for one request");
   milliseconds("--back-off", given.crawl.back_off, "Milliseconds before the second attempt; doubles with each");
   milliseconds("--deadline", given.crawl.deadline, "Milliseconds for all");
-  app.add_option("--max-pages", given.crawl.max_pages, "Pages at most")
+  app.add_option("--max-pages", given.crawl.max_pages, "Pages at most; status 1 if there are more")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
   app.add_flag("--json", given.json, "Report as JSON");
@@ -59,6 +59,9 @@ int run(const arguments& given, examples::stop_signals& signals) {
     if (first.index == 1) {
       ending = examples::name_of(std::get<1>(first.value));
       status = 128 + std::get<1>(first.value);
+    } else if (site.met_limit()) {
+      ending = "page limit";
+      status = 1;
     }
   } catch (const ux::deadline_exceeded&) {
     ending = "deadline";

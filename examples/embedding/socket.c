@@ -110,9 +110,9 @@ int tcp_accept(tcp_socket* listener, tcp_socket* made) {
       return 0;
     }
     int error = 0;
-    if (errno == EMFILE || errno == ENFILE) {
-      error = ulx_sleep(10000000); /* until another is closed */
-    } else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      error = ulx_sleep(10000000); /* until another is closed, or memory is free */
+    } else if (errno != EAGAIN && errno != ECONNABORTED && errno != EPROTO && errno != EINTR) {
       return errno;
     } else {
       error = wait_for(listener, ULX_READ);

@@ -24,7 +24,7 @@ int tcp_listen(const char* host, int port, tcp_socket* made);
 /* That a listening socket got; 0 if there is none. */
 int tcp_port(const tcp_socket* listener);
 int tcp_connect(const char* host, int port, tcp_socket* made);
-/* Waits for a connection, and for a free descriptor. */
+/* Waits for a connection, and for a free descriptor or memory. */
 int tcp_accept(tcp_socket* listener, tcp_socket* made);
 
 /* What stands at the beginning of the buffer: all that is there, or after a wait at least a byte. *length is 0 at the end.
@@ -35,7 +35,7 @@ int tcp_read_line(tcp_socket* from, size_t* length, size_t* taken);
 void tcp_take(tcp_socket* from, size_t taken);
 /* All of it. */
 int tcp_write(tcp_socket* to, const char* bytes, size_t length);
-/* Wakes who waits for it: reads come to their end, and writes fail. */
+/* Wakes the fibers that wait for it: reads come to their end, and writes fail. */
 void tcp_shut(const tcp_socket* ended);
 /* Gives back the descriptor, not while another thread uses it. Fibers of the caller's strand that wait for it get EBADF,
  * and the memory must stay until they have it. Any number of times. */

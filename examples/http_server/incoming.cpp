@@ -45,7 +45,7 @@ void incoming::check_header() const {
     throw refusal(http::status::bad_request, count == 0 ? "the Host is missing" : "there are several Hosts");
   if (!examples::shows_end_of_body(header()))
     throw refusal(http::status::not_implemented, "the Transfer-Encoding is not \"chunked\"");
-  const std::string_view expected = field(http::field::expect);
+  const std::string_view expected = expectation();
   if (!expected.empty() && !boost::beast::iequals({expected.data(), expected.size()}, "100-continue"))
     throw refusal(http::status::expectation_failed, "cannot meet \"" + std::string(expected) + "\"");
   if (header().method() == http::verb::unknown)
@@ -64,8 +64,11 @@ std::string_view incoming::field(http::field name) const {
   return found == header().end() ? std::string_view() : std::string_view(found->value().data(), found->value().size());
 }
 
-bool incoming::body_held_back() const {
-  return !parser_.is_done() && block_.empty() && !field(http::field::expect).empty();
+bool incoming::body_held_back() const { return !parser_.is_done() && block_.empty() && !expectation().empty(); }
+
+// HTTP/1.0 has none, and its client does not understand "100 Continue".
+std::string_view incoming::expectation() const {
+  return header().version() >= 11 ? field(http::field::expect) : std::string_view();
 }
 
 void incoming::begin_body() {

@@ -44,6 +44,7 @@ class incoming {
 
  private:
   void check_header() const;
+  [[nodiscard]] std::string_view expectation() const;
   void begin_body();
   [[noreturn]] void fail(const boost::system::error_code& error, const char* part, std::chrono::nanoseconds time) const;
 

@@ -18,7 +18,8 @@ class outgoing {
  public:
   outgoing(wire& to, const limits& limits) : wire_(to), limits_(limits) {}
 
-  // The whole of an answer. Throws std::system_error too when its file cannot be read, or has become shorter.
+  // The whole of an answer. Also throws std::system_error when its file cannot be read, and std::runtime_error when the
+  // file has become shorter.
   void send(answer made);
 
   // An answer of unknown length. In chunks; to HTTP/1.0 without, up to the end of the connection.

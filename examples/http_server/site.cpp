@@ -24,8 +24,8 @@ int hex_value(char c) {
 std::string_view without_authority(std::string_view target) {
   if (!target.starts_with("http://") && !target.starts_with("https://")) return target;
   target.remove_prefix(target.find("//") + 2);
-  const auto slash = target.find('/');
-  return slash == target.npos ? "/" : target.substr(slash);
+  const auto end = target.find_first_of("/?#");
+  return end == target.npos || target[end] != '/' ? "/" : target.substr(end);
 }
 
 lookup from_error(const std::error_code& error) {

@@ -66,9 +66,9 @@ void log_failure(const ulexite::net::endpoint& peer, const std::exception_ptr& f
   try {
     std::rethrow_exception(failure);
   } catch (const std::system_error& error) {
-    spdlog::info("event=connection_lost peer={} reason=\"{}\"", peer.str(), error.what());
+    spdlog::info("event=connection_lost peer={} reason={:?}", peer.str(), error.what());
   } catch (const std::exception& error) {
-    spdlog::error("event=connection_failed peer={} reason=\"{}\"", peer.str(), error.what());
+    spdlog::error("event=connection_failed peer={} reason={:?}", peer.str(), error.what());
   }
 }
 

@@ -127,7 +127,7 @@ class request_parser {
     const std::size_t end = ahead.find('\n');
     if (end == ahead.npos && ahead.size() < longest_header) return std::nullopt;
     std::string_view digits = ahead.substr(0, end);
-    const bool ends = digits.ends_with('\r');
+    const bool ends = end != ahead.npos && digits.ends_with('\r');
     if (ends) digits.remove_suffix(1);
     std::int64_t number = 0;
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);

@@ -27,7 +27,7 @@ class session {
       while (answer_some()) {
       }
     } catch (const protocol_error& error) {
-      spdlog::info("event=protocol_error peer={} reason=\"{}\"", client_.remote_endpoint().str(), error.what());
+      spdlog::info("event=protocol_error peer={} reason={:?}", client_.remote_endpoint().str(), error.what());
       replies_.error("ERR Protocol error: " + std::string(error.what()));
       send();
     }

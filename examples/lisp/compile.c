@@ -48,8 +48,8 @@ int add_name(scope* to, value name) {
   return to->count++;
 }
 
-/* A name that a macro has brought in is first looked for as such, because the macro may have bound it there; then as what
- * it stands for, from where the macro was defined. */
+/* A name that a macro has brought in is first looked for as such, because the macro may have bound it there. Then it is
+ * looked for as what it stands for, from where the macro was defined. */
 meaning meaning_of(value name, scope* in) {
   meaning m = {.kind = m_local};
   const scope* from = in;
@@ -221,7 +221,8 @@ static value declare(fiber* by, value body, scope* in) {
       continue;
     }
     if (begins_with(form, in, "define-syntax")) {
-      in->macros = cons(cons(second(form), macro_of(by, form, in)), in->macros);
+      const value macro = macro_of(by, form, in); /* first, because it checks the form */
+      in->macros = cons(cons(second(form), macro), in->macros);
       continue;
     }
     if (begins_with(form, in, "define")) add_name(in, defined_name(by, form));
@@ -232,6 +233,7 @@ static value declare(fiber* by, value body, scope* in) {
 }
 
 const node* compile_body(fiber* by, value body, scope* in) {
+  check_stack(by);
   value forms = declare(by, body, in);
   const int count = length_of(forms);
   if (count < 1) fail(by, "a body without an expression", plain(body));
@@ -293,7 +295,8 @@ static const node* special_define(fiber* by, value form, scope* in, bool is_tail
 static const node* special_define_syntax(fiber* by, value form, scope* in, bool is_tail) {
   (void)is_tail;
   if (in) fail(by, "a definition within an expression", plain(form));
-  store(&((symbol*)plain(second(form)))->global, macro_of(by, form, NULL));
+  const value made = macro_of(by, form, NULL); /* first, because it checks the form */
+  store(&((symbol*)plain(second(form)))->global, made);
   return constant_node(&unspecified);
 }
 

@@ -38,8 +38,13 @@ static void end_escape(escape* ended) {
   ended->of->innermost = ended->outer;
 }
 
-/* Leaves all extents that were entered since, each with what it wanted to be done after it. */
+/* Whether even what is kept for the end of the stack is in use, for example because a handler recurses without end. */
+static bool reserve_is_short(const fiber* by) { return (const char*)__builtin_frame_address(0) < by->reserve_end; }
+
+/* Leaves all extents that were entered since, each with what it wanted to be done after it. Without stack for that they are
+ * only left. */
 _Noreturn static void leave_to(fiber* by, escape* to, value result) {
+  if (reserve_is_short(by)) by->winds = to->winds;
   while (by->winds != to->winds) {
     const value after = first(by->winds);
     by->winds = rest(by->winds);
@@ -109,9 +114,12 @@ static value error_of(const char* message, value irritants) {
   return (value)made;
 }
 
-/* The innermost handler is called where the error is raised, with the outer ones in force. */
+/* The innermost handler is called where the error is raised, with the outer ones in force. Without stack for a handler, it
+ * is left to run_protected. */
 static value call_handler(fiber* by, value condition) {
-  const value all = by->handlers;
+  value all = by->handlers;
+  if (reserve_is_short(by))
+    while (all != &nil && !is(first(all), t_escape)) all = rest(all);
   if (all == &nil) { /* cannot be: run_protected stands around everything */
     fprintf(stderr, "lisp: %s\n", text_of(condition, false)->bytes);
     abort();

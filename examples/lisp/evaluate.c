@@ -5,7 +5,7 @@
 
 enum { calls_until_safepoint = 500, few = 8 };
 
-/* All nodes run by this, because any expression within another one may be the one too deep: its stack need not be that on
+/* All nodes run by this, because any expression within another one may be the one too deep. Its stack need not be that on
  * which it was compiled. */
 static value run(const node* n, frame* in, fiber* by) {
   check_stack(by);

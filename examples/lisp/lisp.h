@@ -3,8 +3,8 @@
  * Of the library only <ulexite/interop/ulexite.h> and <ulexite/interop/boehm.h> are used. docs/embedding-lisp.md tells how the
  * parts stand to each other.
  *
- * A value is a pointer to an object, or a small integer or a character in the pointer's low bits. What several fibers share is
- * read and written whole, so a race between two gives one of their values, and never harms the interpreter. */
+ * A value is a pointer to an object, or a small integer or a character in the pointer's low bits. What several fibers share
+ * is read and written whole. So a race between two gives one of their values, and never harms the interpreter. */
 #ifndef LISP_H
 #define LISP_H
 
@@ -162,6 +162,7 @@ string* text_of(value v, bool written);
 typedef struct {
   char* bytes;
   size_t length, room;
+  int values; /* that append_value has met */
 } text;
 void append(text* to, const char* bytes, size_t length);
 void append_value(text* to, value v, bool written);

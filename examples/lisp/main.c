@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 value evaluate(fiber* by, value form) {
+  check_stack(by);
   form = expand_head(by, form, NULL);
   if (!begins_with(form, NULL, "begin")) {
     const node* const made = compile(by, form);

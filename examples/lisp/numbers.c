@@ -1,6 +1,7 @@
 /* Exact integers of 62 bits, and reals. What does not fit an integer becomes a real. */
 #include "lisp.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,8 +115,9 @@ PRIMITIVE(real_function) {
   switch (self->index) {
     case f_sqrt: {
       const double root = sqrt(x);
-      if (is_integer(arguments[0]) && root == floor(root)) return from_integer((intptr_t)root);
-      return real_of(root);
+      if (!is_integer(arguments[0]) || root != floor(root)) return real_of(root);
+      const __int128 whole = (intptr_t)root; /* maybe of a near number, because a real has 53 bits */
+      return whole * whole == to_integer(arguments[0]) ? from_integer((intptr_t)whole) : real_of(root);
     }
     case f_exp: return real_of(exp(x));
     case f_log: return real_of(log(x));
@@ -165,15 +167,29 @@ PRIMITIVE(number_to_string) {
   return string_of(at, (size_t)(digits + sizeof digits - at));
 }
 
+/* A sign, then digits; no blanks and no prefix. */
+static value number_in_radix(const string* s, int radix) {
+  size_t i = s->length > 0 && (s->bytes[0] == '-' || s->bytes[0] == '+');
+  if (i == s->length) return &no;
+  __int128 exact = 0;
+  double large = 0; /* the same, if it is no integer of ours */
+  for (; i < s->length; ++i) {
+    const int c = tolower((unsigned char)s->bytes[i]);
+    const int digit = isdigit(c) ? c - '0' : c >= 'a' && c <= 'z' ? c - 'a' + 10 : radix;
+    if (digit >= radix) return &no;
+    large = large * radix + digit;
+    if (large < 0x1p63) exact = exact * radix + digit;
+  }
+  if (large >= 0x1p63) return real_of(s->bytes[0] == '-' ? -large : large);
+  return integer_or_real(s->bytes[0] == '-' ? -exact : exact);
+}
+
 PRIMITIVE(string_to_number) {
   check_type(by, self, arguments[0], t_string);
   const string* const s = (string*)arguments[0];
   const intptr_t radix = count == 2 ? index_argument(by, self, arguments[1], 36) : 10;
-  if (radix != 10) {
-    char* end = NULL;
-    const long number = strtol(s->bytes, &end, (int)radix);
-    return s->length > 0 && end == s->bytes + s->length ? integer_or_real(number) : &no;
-  }
+  if (radix < 2) fail(by, "string->number: radix below 2", arguments[1]);
+  if (radix != 10) return number_in_radix(s, (int)radix);
   const value made = number_of(s->bytes, s->length);
   return made ? made : &no;
 }

@@ -54,18 +54,18 @@ static void append_character(text* to, unsigned c, bool written) {
   }
 }
 
-/* Longer lists and deeper ones are cut: they may be circles. */
-enum { longest = 1000000, deepest = 1000 };
+/* What has more values, or lies deeper, is cut: it may be a circle. */
+enum { most_values = 1000000, deepest = 1000 };
 static void append_within(text* to, value v, bool written, int depth);
 
 static void append_list(text* to, value v, bool written, int depth) {
   append(to, "(", 1);
-  for (int length = 0;; ++length) {
+  for (;;) {
     append_within(to, first(v), written, depth);
     v = rest(v);
     if (!is(v, t_pair)) break;
     append(to, " ", 1);
-    if (length == longest) {
+    if (to->values >= most_values) {
       append_words(to, "...");
       v = &nil;
       break;
@@ -83,6 +83,7 @@ static void append_items(text* to, const char* open, value* items, size_t count,
   for (size_t i = 0; i < count; ++i) {
     if (i) append(to, " ", 1);
     append_within(to, load(&items[i]), written, depth);
+    if (to->values >= most_values) break;
   }
   append(to, ")", 1);
 }
@@ -115,7 +116,7 @@ static const char* constant_name(value v) {
 }
 
 static void append_within(text* to, value v, bool written, int depth) {
-  if (depth == 0 || stack_is_short()) {
+  if (++to->values > most_values || depth == 0 || stack_is_short()) {
     append_words(to, "...");
     return;
   }
@@ -143,7 +144,7 @@ static void append_within(text* to, value v, bool written, int depth) {
     case t_record: append_record(to, (record*)v, written, depth - 1); break;
     case t_error:
       append_within(to, ((error_object*)v)->message, false, depth - 1);
-      for (value i = ((error_object*)v)->irritants; is(i, t_pair); i = rest(i)) {
+      for (value i = ((error_object*)v)->irritants; is(i, t_pair) && to->values < most_values; i = rest(i)) {
         append_words(to, i == ((error_object*)v)->irritants ? ": " : " ");
         append_within(to, first(i), true, depth - 1);
       }
@@ -162,7 +163,10 @@ static void append_within(text* to, value v, bool written, int depth) {
   }
 }
 
-void append_value(text* to, value v, bool written) { append_within(to, v, written, deepest); }
+void append_value(text* to, value v, bool written) {
+  to->values = 0;
+  append_within(to, v, written, deepest);
+}
 
 string* text_of(value v, bool written) {
   text made = {0};

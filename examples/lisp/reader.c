@@ -123,9 +123,9 @@ static value read_character(reader* r) {
 }
 
 value number_of(const char* word, size_t length) {
-  char copy[64], *stop = NULL;
-  if (length == 0 || length >= sizeof copy || !(isdigit((unsigned char)word[length - 1]) || word[length - 1] == '.'))
-    return NULL;
+  if (length == 0 || !(isdigit((unsigned char)word[length - 1]) || word[length - 1] == '.')) return NULL;
+  char few[64], *stop = NULL;
+  char* const copy = length < sizeof few ? few : GC_malloc_atomic(length + 1);
   memcpy(copy, word, length);
   copy[length] = 0;
   const char first_digit = copy[copy[0] == '-' || copy[0] == '+'];

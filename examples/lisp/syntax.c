@@ -1,5 +1,5 @@
-/* syntax-rules. Names that a template brings in become aliases, so they neither capture a user's variables nor are captured:
- * renaming, as in Clinger and Rees, "Macros that work" (1991). */
+/* syntax-rules. Names that a template brings in become aliases, so they neither capture a user's variables nor are captured.
+ * This is renaming, as in Clinger and Rees, "Macros that work" (1991). */
 #include "scope.h"
 
 #include <string.h>
@@ -51,6 +51,7 @@ static bool match(const expansion* e, value pattern, value form, value* bindings
 
 /* The names of a pattern, in front of `names`. */
 static value names_of(const expansion* e, value pattern, value names) {
+  check_stack(e->by);
   if (is_name(pattern)) {
     const bool binds = !is_literal(e, pattern) && !is_ellipsis(e, pattern) && !is_wildcard(pattern);
     return binds ? cons(pattern, names) : names;

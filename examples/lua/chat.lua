@@ -1,5 +1,5 @@
 -- A chat: each line of a client goes to all others. The clients' fibers share one machine, and so the table of clients
--- without a lock; counting the words goes on in other machines, on other cores.
+-- without a lock. Other machines count the words, on other cores.
 debug.sethook() -- no fiber here computes for long, so only a wait shall let another one run
 
 local listener, port = tcp.listen(tonumber(arg[1] or 0))

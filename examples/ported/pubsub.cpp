@@ -20,8 +20,11 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace ux = ulexite;
@@ -99,14 +102,23 @@ class session {
  public:
   session(hub& messages, ux::net::tcp_stream& client) : hub_(messages), client_(client) {}
 
-  void run() {
+  // Its end closes the connection, because only that ends a write to a client that does not read.
+  void run() try {
+    const closer at_end{client_};
+    const std::stop_callback at_stop(ux::this_fiber::get_stop_token(), [this]() noexcept { client_.close(); });
     ux::net::buffered_reader in(client_);
     while (const auto line = in.read_line(4096)) say(execute(*line));
-    group_.request_stop();
-    group_.wait();
+  } catch (const std::system_error&) {
+    ux::this_fiber::check();  // the request to stop has closed the connection
+    throw;
   }
 
  private:
+  struct closer {
+    ux::net::tcp_stream& client;
+    ~closer() { client.close(); }
+  };
+
   std::string execute(std::string_view line) {
     const auto word = [&line] {
       const auto end = std::min(line.find(' '), line.size());
@@ -134,7 +146,7 @@ class session {
     return "OK\n";
   }
 
-  void follow(hub::subscription& to) {
+  void follow(hub::subscription& to) try {
     std::uint64_t missed = 0;
     for (const text& message : to.messages()) {
       if (const std::uint64_t now = to.messages().missed(); now != missed) {
@@ -143,11 +155,14 @@ class session {
       }
       say(*message);
     }
+  } catch (const std::system_error&) {  // the connection has ended, which run() sees too
   }
 
-  // Writes whole lines, for all fibers of the session.
+  // Writes whole lines, for all fibers of the session. UNSUB, which stops a fiber, does not end a line that has begun.
   void say(std::string_view line) {
     const std::lock_guard lock(saying_);
+    ux::this_fiber::check();
+    const ux::shield whole_line;
     client_.write(line);
   }
 

@@ -56,35 +56,16 @@ class proxy {
     boost::beast::flat_buffer buffer(largest_body);
     backend upstream;
     for (bool open = true; open;) {
-      client.expires_after(60s);
-      http::request_parser<http::string_body> parser;
-      parser.body_limit(largest_body);
-      boost::system::error_code error;
-      http::read_header(stream, buffer, parser, error);
-      if (error) break;  // mostly the end of the connection
-      if (!examples::shows_end_of_body(parser.get())) {
-        http::write(stream, refusal(http::status::not_implemented, "the Transfer-Encoding is not \"chunked\"\n"),
-                    error);
-        break;
-      }
-      client.expires_after(60s);
-      if (waits_to_continue(parser)) client.write("HTTP/1.1 100 Continue\r\n\r\n");
-      http::request_header<> header = parser.get().base();  // before the trailers, which Beast adds
-      http::read(stream, buffer, parser, error);
-      if (error) break;
-      request asked(std::move(header), std::move(parser.get().body()));
-      if (asked.method() == http::verb::trace && !asked.body().empty()) {
-        http::write(stream, refusal(http::status::bad_request, "TRACE has no body\n"), error);
-        break;
-      }
-      const bool keeps = asked.keep_alive();
-      response answer = forward(std::move(asked), from, upstream);
+      std::optional<response> refused;
+      std::optional<request> asked = read(client, stream, buffer, refused);
+      if (refused) send(client, stream, *refused, false);
+      if (!asked) break;
+      const bool keeps = asked->keep_alive(), head_only = asked->method() == http::verb::head;
+      response answer = forward(std::move(*asked), from, upstream);
       open =
           keeps && !draining.stop_requested();  // asked last of all: the client then opens the next at the new process
       answer.keep_alive(open);
-      client.expires_after(60s);
-      http::write(stream, answer, error);
-      if (error) break;
+      if (!send(client, stream, answer, head_only)) break;
       ++answered_;
     }
     examples::deliver_last_words(client, 2s);
@@ -99,6 +80,53 @@ class proxy {
     boost::beast::flat_buffer buffer;
   };
 
+  // The next request. Nullopt: the connection has ended, or `refused` is the answer before its end.
+  static std::optional<request> read(ux::net::tcp_stream& client, ux::asio_stream& stream,
+                                     boost::beast::flat_buffer& buffer, std::optional<response>& refused) {
+    const auto refuse = [&refused](http::status status, const char* why) {
+      refused = refusal(status, why);
+      return std::nullopt;
+    };
+    client.expires_after(60s);
+    http::request_parser<http::string_body> parser;
+    parser.body_limit(largest_body);
+    boost::system::error_code error;
+    http::read_header(stream, buffer, parser, error);
+    if (error) {
+      refused = refusal_of(error);
+      return std::nullopt;
+    }
+    const auto hosts = parser.get().count(http::field::host);
+    if (hosts > 1 || (hosts == 0 && parser.get().version() >= 11))
+      return refuse(http::status::bad_request, "a request has one Host\n");
+    if (!examples::shows_end_of_body(parser.get()))
+      return refuse(http::status::not_implemented, "the Transfer-Encoding is not \"chunked\"\n");
+    client.expires_after(60s);
+    if (waits_to_continue(parser)) client.write("HTTP/1.1 100 Continue\r\n\r\n");
+    http::request_header<> header = parser.get().base();  // before the trailers, which Beast adds
+    http::read(stream, buffer, parser, error);
+    if (error) {
+      refused = refusal_of(error);
+      return std::nullopt;
+    }
+    request asked(std::move(header), std::move(parser.get().body()));
+    if (asked.method() == http::verb::trace && !asked.body().empty())
+      return refuse(http::status::bad_request, "TRACE has no body\n");
+    return asked;
+  }
+
+  // Whether it was sent. The answer to HEAD is a header only.
+  static bool send(ux::net::tcp_stream& client, ux::asio_stream& stream, response& answer, bool head_only) {
+    client.expires_after(60s);
+    boost::system::error_code error;
+    http::response_serializer<http::string_body> serializer(answer);
+    if (head_only)
+      http::write_header(stream, serializer, error);
+    else
+      http::write(stream, serializer, error);
+    return !error;
+  }
+
   static bool waits_to_continue(const http::request_parser<http::string_body>& parser) {
     const auto& header = parser.get();
     return !parser.is_done() && header.version() >= 11 &&
@@ -107,8 +135,10 @@ class proxy {
 
   // Erases what concerns only one connection: known fields, and those that `Connection` names.
   static void erase_hop_fields(http::fields& header) {
-    const std::string named(header[http::field::connection]);
-    for (const auto name : http::token_list(named))
+    std::vector<std::string> named;  // copies, because an erased line takes its names with it
+    for (auto [line, end] = header.equal_range(http::field::connection); line != end; ++line)
+      for (const auto name : http::token_list(line->value())) named.emplace_back(name.data(), name.size());
+    for (const std::string& name : named)
       if (!boost::beast::iequals(name, "host")) header.erase(name);
     for (const auto hop : {http::field::connection, http::field::keep_alive, http::field::te, http::field::trailer,
                            http::field::upgrade, http::field::proxy_connection, http::field::expect})
@@ -138,6 +168,16 @@ class proxy {
     return made;
   }
 
+  // The answer to a request that cannot be read. Nullopt: the connection has failed or ended.
+  static std::optional<response> refusal_of(const boost::system::error_code& error) {
+    if (error.category() != make_error_code(http::error::bad_version).category()) return std::nullopt;
+    if (error == http::error::end_of_stream || error == http::error::partial_message) return std::nullopt;
+    if (error == http::error::body_limit) return refusal(http::status::payload_too_large, "the body is too large\n");
+    if (error == http::error::header_limit || error == http::error::buffer_overflow)
+      return refusal(http::status::request_header_fields_too_large, "the header is too large\n");
+    return refusal(http::status::bad_request, "the request is malformed\n");
+  }
+
   std::optional<response> attempt(const request& asked, backend& upstream) {
     if (!upstream.stream.is_open() && !connect(upstream)) return std::nullopt;
     upstream.stream.expires_after(30s);
@@ -155,7 +195,9 @@ class proxy {
       if (!error && !parser->is_done()) http::read(stream, upstream.buffer, *parser, error);
     } while (!error && parser->get().result_int() / 100 == 1);
     ux::this_fiber::check();
-    if (error || !parser->get().keep_alive()) drop(upstream);
+    // Bytes behind the answer belong to no request, and would pass for the next answer.
+    if (error || !parser->get().keep_alive() || upstream.buffer.size() > 0) drop(upstream);
+    if (error == http::error::body_limit) return refusal(http::status::bad_gateway, "the answer is too large\n");
     if (error) return std::nullopt;
     response answer(std::move(header), std::move(parser->get().body()));
     erase_hop_fields(answer);

@@ -7,15 +7,20 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 
 // Lets `rate` pass per second, and after a pause up to `burst` together: in t seconds never more than burst + rate * t.
 //
 // A channel is the bucket: its buffer holds the tokens, and waiters queue in it in the order of their arrival.
 class token_bucket {
  public:
-  // Full at first. `rate` per second, at most a million.
+  // Full at first. `rate` per second, at most a million. Throws std::invalid_argument if the bucket is too small for
+  // the tokens of a millisecond, because it is filled once in that time.
   token_bucket(double rate, std::size_t burst)
       : interval_(static_cast<std::int64_t>(std::ceil(1e9 / rate))), tokens_(burst) {
+    if (const double least = std::ceil(rate / 1000); static_cast<double>(burst) < least)
+      throw std::invalid_argument("this rate needs a burst of at least " + std::to_string(std::lround(least)));
     while (add_token()) {
     }
   }

@@ -34,7 +34,8 @@ class session {
       spdlog::debug("request method={} target={}", view(asked->method_string()), view(asked->target()));
       response made = answer(*asked, shared_.all, shared_.limit);
       if (shared_.closing.stop_requested()) made.keep_alive(false);
-      if (!send(made, asked->method() == http::verb::head) || !made.keep_alive()) return;
+      if (!send(made, asked->method() == http::verb::head)) return;
+      if (!made.keep_alive()) return examples::deliver_last_words(tcp_, 1s);
     }
   }
 

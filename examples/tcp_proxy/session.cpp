@@ -135,7 +135,8 @@ ux::steady_clock::time_point session::idle_at() const {
 // The first failure is the reason; the other direction fails as a result. Both sides are reset, so that neither takes a
 // cut transfer for a complete one.
 void session::fail(const tcp_stream& where, std::error_code error) {
-  if (failed_.exchange(true, std::memory_order_relaxed)) return;  // who wins alone goes on; read after the scope's end
+  if (failed_.exchange(true, std::memory_order_relaxed))
+    return;  // only the first caller continues; read after the scope's end
   if (error == ux::errc::cancelled)
     reason_ = "stopped";
   else if (error == std::make_error_code(std::errc::timed_out))

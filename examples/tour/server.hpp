@@ -54,7 +54,7 @@ inline std::size_t possible_clients(std::size_t wanted) {
 inline std::vector<std::string> told_if_fewer(std::size_t clients, std::size_t wanted) {
   if (clients == wanted) return {};
   return {"only " + grouped(clients) + " clients instead of " + grouped(wanted) +
-          ": the limit of open descriptors (ulimit -n) allows no more"};
+          ": the limit of open descriptors (ulimit -n) does not allow further ones"};
 }
 
 }  // namespace tour

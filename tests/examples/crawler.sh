@@ -62,8 +62,8 @@ complete: 10 of 10 pages visited, 1 broken, 3 links to elsewhere
 EXPECTED
   done
 done
-crawl 0 "$url/sub/deep/c.html#part" --max-pages 2
-expect_text "--max-pages" out "complete: 2 of 2 pages visited, 0 broken"
+crawl 1 "$url/sub/deep/c.html#part" --max-pages 2
+expect_text "--max-pages" out "page limit: 2 of 2 pages visited, 0 broken"
 crawl 0 "http://localhost:${url##*:}/ten.txt"
 expect_text "a name" out "200  http://localhost:${url##*:}/ten.txt"
 crawl 1 --json "$url/"
@@ -130,8 +130,15 @@ class handler(http.server.BaseHTTPRequestHandler):
             all_met.wait()
             self.answer(200, "")
         elif self.path in ("/hangs", "/unanswered"): time.sleep(1000)
+        elif self.path.startswith("/large"):  # the body of a file has no links, and need not come
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html" if "html" in self.path else "application/zip")
+            self.send_header("Content-Length", "1000000000")
+            self.end_headers()
+            self.close_connection = True
         elif self.path == "/hangs_in_the_body":
             self.send_response(200)
+            self.send_header("Content-Type", "text/html")
             self.send_header("Content-Length", "1000")
             self.end_headers()
             self.wfile.write(b"the beginning")
@@ -174,6 +181,15 @@ EXPECTED
 # Requests are under way at the same time: these three wait for each other.
 crawl 0 --concurrency 3 "$url/meeting"
 expect_text "three at the same time" out "complete: 4 of 4 pages visited, 0 broken"
+
+crawl 0 "$url/large"
+visited "a large file" <<'EXPECTED'
+200  /large
+complete: 1 of 1 pages visited, 0 broken, 0 links to elsewhere
+EXPECTED
+
+crawl 1 --attempts 1 "$url/large.html"
+expect_text "a large page" out "reading the answer: body limit exceeded  $url/large.html"
 
 # Each request has its time.
 for page in hangs hangs_in_the_body; do

@@ -174,6 +174,11 @@ check_refusals() {
   raw 'GET / HTTP/1.0\r\n\r\n' && expect_text "HTTP/1.0" raw "<h1>home</h1>"
   raw 'GET http://x/ten.txt HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
   expect_text "absolute target" raw "0123456789"
+  raw 'GET http://x?query=/ten.txt HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
+  expect_text "absolute target without a path" raw "<h1>home</h1>"
+  raw 'POST /echo HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello'
+  expect_text "an expectation of HTTP/1.0" raw "hello"
+  grep -q '100 Continue' raw && fail "HTTP/1.0 was told to continue"
 }
 
 check_connections() {

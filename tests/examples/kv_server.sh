@@ -211,8 +211,15 @@ talk pipeline_larger_than_buffers
 talk atomic_mset
 talk quit_ends
 talk protocol_errors
+python3 - "$port" <<'PYTHON'
+import socket, sys
+forger = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+forger.sendall(b'*" event=forged "\r\n')
+forger.recv(1000)
+PYTHON
 stop TERM 0 # and then all of the log is written
 expect_text "log" err 'event=protocol_error peer=127.0.0.1:'
+expect_text "a forged field" err "reason=\"invalid multibulk length: '\\\" event=forged \\\"' is no number\""
 grep -q '^served [1-9][0-9]* connections, [1-9][0-9]* commands$' out || fail "no count: $(cat out)"
 
 # ---- limits ----

@@ -66,6 +66,18 @@ def errors():
                          "(define b (spawn (lambda () (join a)))) (send gate 1) (join a)")
     assert code == 1 and "fibers wait for each other in a circle" in err, (out, err, code)
     expect_error("(load \"/no/such/file\")", "No such file")
+    # Handlers and after-thunks that use up the stack again.
+    expect_error("(define (f) (with-exception-handler (lambda (c) 0) f)) (f)", "lisp: ")
+    expect_error("(define (f) (+ 1 (with-exception-handler (lambda (c) (f)) f))) (f)", "lisp: recursion is too deep")
+    expect_error("(define (down) (+ 1 (down))) (define (f) (dynamic-wind (lambda () 0) f down)) (f)", "recursion is too deep")
+    # So does what is compiled, on the small stack of a fiber that is spawned.
+    nest = "(define (nest wrap x) (fold-left (lambda (inside i) (wrap inside)) x (iota 20000)))"
+    for made in ("(nest (lambda (x) (list 'begin x)) 1)", "(nest (lambda (x) (list 'define '(f) x)) '(define (f) 1))"):
+        expect_error(f"{nest} (define made {made}) (join (spawn (lambda () (eval made))))", "recursion is too deep")
+    # A pattern that no form has matched in part before its names are collected.
+    expect_error(f"{nest} (define pattern (list '_ (nest (lambda (x) (list '_ x)) 'x) '...))"
+                 "(join (spawn (lambda () (eval (list 'begin (list 'define-syntax 'm (list 'syntax-rules '() (list pattern 1)))"
+                 " '(m))))))", "recursion is too deep")
     expect_error("#;" * 100000, "lists within lists, too deep")
     expect_error("(print 1)\n(\0", "a zero byte in a word")
     out, err, code = run(pathlib.Path("/no/such/script.scm"))

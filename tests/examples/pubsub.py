@@ -12,8 +12,12 @@ program = pathlib.Path(sys.argv[1]).resolve() / "pubsub"
 
 
 class Client:
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+    def __init__(self, port, receive_buffer=None):
+        self.socket = socket.socket()
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.settimeout(60)
+        self.socket.connect(("127.0.0.1", port))
         self.lines = self.socket.makefile("rb")
 
     def say(self, text):
@@ -91,6 +95,18 @@ def main():
                 expected += 1
         assert expected == count and missed > 0 and gaps > 0, (expected, missed, gaps)
 
+        # UNSUB does not tear the line that a slow subscriber has read in part.
+        slow = Client(port, receive_buffer=4096)
+        assert slow.ask("SUB torn") == "OK"
+        text = "x" * 3000
+        for i in range(3000):
+            assert publisher.ask(f"PUB torn {i} {text}") == "OK"
+        slow.say("UNSUB torn")
+        while (line := slow.hear()) != "OK":
+            words = line.split(" ")
+            assert words[:2] == ["MISSED", "torn"] or (words[:2] == ["MSG", "torn"] and words[3] == text), line[:40]
+        assert slow.ask("PUB none text") == "OK"
+
         # Publishing to topics that nobody follows keeps nothing; a client may follow 1,000 topics.
         def kilobytes():
             status = pathlib.Path(f"/proc/{hub.pid}/status").read_text()
@@ -109,6 +125,13 @@ def main():
 
         assert publisher.ask("SHOUT weather") == 'ERROR unknown command "SHOUT"'
         assert publisher.ask("PUB") == 'ERROR "PUB" needs a topic'
+
+        # A subscriber that reads nothing does not keep the hub from its end, not even if it waits for an answer.
+        slow = Client(port, receive_buffer=4096)
+        assert slow.ask("SUB end") == "OK"
+        for i in range(3000):
+            assert publisher.ask(f"PUB end {i} {text}") == "OK"
+        slow.say("PUB none text")
         hub.send_signal(signal.SIGTERM)
         assert hub.wait(60) == 0
         print(f"pubsub: all checks passed; the slow subscriber missed {missed} of {count}")

@@ -107,6 +107,8 @@ TEST(RequestParser, RefusesWhatIsNoNumber) {
   EXPECT_EQ(error_of("*1\r\n$4\nPING\r\n"), "invalid bulk length: '4' is no number");  // a line ends in \r\n
   EXPECT_EQ(error_of("*" + std::string(40, '1')),
             "invalid multibulk length: '" + std::string(32, '1') + "' is no number");
+  EXPECT_EQ(error_of("*" + std::string(31, '0') + "\r"),  // as long as a line may be, before its last character
+            "invalid multibulk length: '" + std::string(31, '0') + "?' is no number");
 }
 
 TEST(RequestParser, RefusesWhatStandsAtTheWrongPlace) {

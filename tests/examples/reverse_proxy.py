@@ -155,7 +155,8 @@ def check_continue(port):
 
 
 class Plain(threading.Thread):
-    """A backend that answers each request with the next of its answers, and keeps the requests' bytes up to `end`."""
+    """A backend that answers each request with the next of its answers, and keeps the requests' bytes up to `end`. It
+    takes a new connection when the one before has ended."""
 
     def __init__(self, answers, end):
         super().__init__(daemon=True)
@@ -164,16 +165,63 @@ class Plain(threading.Thread):
 
     def run(self):
         connection, _ = self.listening.accept()
-        with connection:
-            for answer in self.answers:
-                text = b""
-                while not text.endswith(self.end):
-                    got = connection.recv(65536)
-                    if not got:
-                        return
-                    text += got
-                self.asked.append(text)
-                connection.sendall(answer)
+        for answer in self.answers:
+            text = b""
+            while not text.endswith(self.end):
+                got = connection.recv(65536)
+                if not got:
+                    connection.close()
+                    connection, _ = self.listening.accept()
+                text += got
+            self.asked.append(text)
+            connection.sendall(answer)
+        connection.close()
+
+
+def check_before(backend, check):
+    """check(PORT) of a proxy before that backend."""
+    backend.start()
+    index = len(started)
+    start("--listen", "127.0.0.1:0", "--to", f"127.0.0.1:{backend.port}")
+    check(int(await_said(index, "listening on").split("listening on ")[1].split()[0].rsplit(":", 1)[1]))
+    started[index][0].send_signal(signal.SIGTERM)
+    assert started[index][0].wait(60) == 0
+
+
+def check_surplus():
+    """Bytes behind an answer are not the next answer."""
+    def check(port):
+        ask = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
+        answered = raw(port, ask, b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert b"\r\n\r\nhi" in answered and answered.endswith(b"own") and b"planted" not in answered, answered
+
+    check_before(Plain([b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+                        b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nplanted",
+                        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nown"], b"\r\n\r\n"), check)
+
+
+def check_large_answer():
+    """An answer over the limit is reported, and not fetched again."""
+    def check(port):
+        ask = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
+        answered = raw(port, ask, b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert b"HTTP/1.1 502 " in answered and b"the answer is too large" in answered, answered
+        assert len(backend.asked) == 2, backend.asked
+
+    backend = Plain([b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+                     b"HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n"], b"\r\n\r\n")
+    check_before(backend, check)
+
+
+def check_refusals(port):
+    """What cannot be forwarded is answered."""
+    for request, status in ((b"GET /x HTTP/1.1\r\n\r\n", b"400"),
+                            (b"GET /x HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", b"400"),
+                            (b"nonsense\r\n\r\n", b"400"),
+                            (b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n", b"413"),
+                            (b"GET /x HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 9000 + b"\r\n\r\n", b"431")):
+        answered = raw(port, request)
+        assert answered.startswith(b"HTTP/1.1 " + status) and b"Connection: close" in answered, (request[:60], answered)
 
 
 def check_fields():
@@ -186,7 +234,8 @@ def check_fields():
     index = len(started)
     start("--listen", "127.0.0.1:0", "--to", f"127.0.0.1:{backend.port}")
     port = int(await_said(index, "listening on").split("listening on ")[1].split()[0].rsplit(":", 1)[1])
-    head = b"POST /x HTTP/1.1\r\nHost: x\r\nConnection: X-Mine, Host\r\nX-Mine: 1\r\nX-Kept: 2\r\n"
+    head = (b"POST /x HTTP/1.1\r\nHost: x\r\nConnection: X-Mine, Host\r\nX-Mine: 1\r\nX-Kept: 2\r\n"
+            b"Connection: X-More\r\nX-More: 1\r\n")
     with_trailers = head + b"Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\nX-Role: admin\r\nHost: b\r\n\r\n"
     plain = head + b"Content-Length: 4\r\n\r\nbody"
     trace = b"TRACE /x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
@@ -199,7 +248,8 @@ def check_fields():
     assert len(backend.asked) == 3, backend.asked
     for each in backend.asked:
         assert each.count(b"Host: x\r\n") == 1 and b"X-Kept: 2" in each and b"Content-Length: 4" in each, each
-        assert b"X-Mine" not in each and b"X-Role" not in each and b"Host: b" not in each, each
+        for not_passed in (b"X-Mine", b"X-More", b"X-Role", b"Host: b"):
+            assert not_passed not in each, each
     started[index][0].send_signal(signal.SIGTERM)
     assert started[index][0].wait(60) == 0
 
@@ -271,6 +321,7 @@ def main():
 
     check_encodings(port)
     check_continue(port)
+    check_refusals(port)
 
     # Replaced three times under load.
     clients = [Client(port) for _ in range(8)]
@@ -305,6 +356,8 @@ def main():
     backends[1].shutdown()
     backends[1].server_close()
     assert get(port)[0] == 502
+    two = raw(port, b"HEAD /x HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert two.split(b"\r\n\r\n", 1)[1].startswith(b"HTTP/1.1 502 ") and two.endswith(b"no backend answers\n"), two
 
     started[3][0].send_signal(signal.SIGTERM)
     assert started[3][0].wait(60) == 0
@@ -314,6 +367,8 @@ def main():
 
     check_repetition()
     check_fields()
+    check_surplus()
+    check_large_answer()
     check_stale_control(control, targets)
 
     for arguments, words in ((["--to", "nonsense"], '"nonsense" is no address'), ([], "--to is required"),

@@ -13,10 +13,15 @@ class Inspector : public testing::Test {
  protected:
   // The inspector's whole answer for that path, with its header.
   static std::string get(const inspector& from, const std::string& path, const std::string& host = "localhost") {
+    return ask(from, "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
+  }
+
+  // All answers to these requests, of which the last ends the connection.
+  static std::string ask(const inspector& from, const std::string& requests) {
     std::string answer;
     run([&] {
       auto stream = net::tcp_stream::connect(from.endpoint());
-      stream.write("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
+      stream.write(requests);
       char part[4096];
       for (std::size_t got; (got = stream.read_some(part, sizeof part)) > 0;) answer.append(part, got);
     });
@@ -51,6 +56,17 @@ TEST_F(Inspector, RefusesTheNamesOfOtherHosts) {
   for (const char* other :
        {"127.evil.example", "127.0.0.1.evil.example:7071", "127.", "evil.example", "localhost.evil.example"})
     EXPECT_TRUE(get(page, "/dump.json", other).starts_with("HTTP/1.1 403 ")) << other;
+}
+
+// A body would pass for the next answer on the connection.
+TEST_F(Inspector, AnswersHeadWithoutABody) {
+  const inspector page(watched_, {.port = 0});
+  const std::string answers = ask(page,
+                                  "HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                                  "GET /dump.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(answers.starts_with("HTTP/1.1 405 ")) << answers;
+  const std::string after_head = answers.substr(answers.find("\r\n\r\n") + 4);
+  EXPECT_TRUE(after_head.starts_with("HTTP/1.1 200 ")) << answers;
 }
 
 TEST_F(Inspector, CountsLongWaitsIfItIsAsked) {
