@@ -22,6 +22,7 @@ class signal_dump;
 class trace_file;
 struct runtime_of_runs;
 runtime_state& state_of(runtime& runtime) noexcept;
+runtime_state& state_for_spawn(runtime& runtime);  // by any thread; throws as runtime::spawn
 }  // namespace detail
 
 // How a runtime ends.
@@ -138,6 +139,7 @@ class runtime {
 
  private:
   friend detail::runtime_state& detail::state_of(runtime& runtime) noexcept;
+  friend detail::runtime_state& detail::state_for_spawn(runtime& runtime);
   friend class parallel_context;
   friend detail::runtime_of_runs;  // makes and ends the runtime of deterministic runs (testing/world.cpp)
 

@@ -73,6 +73,7 @@ bool inspection::read(agent& block, fiber_record& into) const {
 void inspection::read_wait(const fiber& waiting, fiber_record& into) const {
   into.kind = wait_mode::kind_of(waiting.wait_bits);
   into.timed = (waiting.wait_bits & wait_mode::timed_bit) != 0;
+  into.cancellable = (waiting.wait_bits & wait_mode::cancellable_bit) != 0;
   into.object = waiting.next;
   into.waited = waited_since(waiting.wait_since, now_);
   if (into.kind != wait_kind::join) return;
@@ -103,8 +104,7 @@ bool view(agent& block, bool stopped, fiber_view& into) noexcept {
   } else if (content.where.known()) {
     into.code = content.where.code();
   }
-  const rare_task_state* const rare = who.rare_state_if_made();
-  into.user_data = rare ? rare->user_data : nullptr;
+  into.user_data = who.data_for_outside(content.id);
   into.record = &block;
   into.record_size = task_pool::granule * (raw.owner().size_class + 2U);
   if (phase == fiber_phase::fresh) {

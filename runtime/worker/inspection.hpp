@@ -34,6 +34,7 @@ struct fiber_record {
   status state = status::running;
   wait_kind kind = wait_kind::none;
   bool timed = false;            // a timer ends the wait at the latest
+  bool cancellable = false;      // a request to stop ends the wait
   const void* object = nullptr;  // of the wait
   std::uint64_t joined = 0;      // if that is the end of a fiber: its number and name
   std::string joined_name;

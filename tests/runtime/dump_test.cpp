@@ -93,6 +93,29 @@ TEST_P(Dump, PutsFibersAtTheSamePlaceIntoOneGroup) {
   });
 }
 
+[[gnu::noinline]] void wait_here(event& until) {
+  until.wait();
+  asm volatile("");  // no tail call
+}
+[[gnu::noinline]] void wait_there(event& until) {
+  until.wait();
+  asm volatile("");
+}
+
+TEST_P(Dump, KeepsBacktracesOfOneDepthApart) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    event ready;
+    task_group all;
+    for (const auto function : {wait_here, wait_there}) all.spawn([&ready, function] { function(ready); });
+    wait_until_others_wait();
+    const std::string text = dump(rt);
+    EXPECT_TRUE(has(text, "wait_here(") && has(text, "wait_there(")) << text;
+    ready.set();
+    all.wait();
+  });
+}
+
 TEST_P(Dump, NamesACircleOfMutexesAndItsMembers) {
   runtime& rt = this->rt();
   rt.run([&] {
