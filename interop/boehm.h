@@ -193,8 +193,8 @@ static inline void ulx_boehm_exchange(ulx_runtime* from, ulx_runtime* to) {
 static inline void ulx_boehm_scan(ulx_runtime* runtime) { ulx_boehm_exchange(NULL, runtime); }
 /* Called once all its fibers have ended. */
 static inline void ulx_boehm_forget(ulx_runtime* runtime) { ulx_boehm_exchange(runtime, NULL); }
-/* Ends a runtime as ulx_runtime_destroy. Fibers that are asked to stop still run, and are no longer roots. So nothing is
- * collected until they have ended. */
+/* Ends a runtime as ulx_runtime_destroy. Fibers that are asked to stop still run, and are no longer roots. So nothing
+ * is collected until they have ended. */
 static inline int ulx_boehm_destroy(ulx_runtime* runtime, int how, size_t* abandoned) {
   GC_disable();
   ulx_boehm_forget(runtime);

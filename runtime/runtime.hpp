@@ -130,9 +130,9 @@ class runtime {
 
   // Writes the state of the workers and of every fiber: its wait and the wait's duration, the place of its spawn, its
   // backtrace. Fibers at one place form a group; the oldest waits come first. It names fibers that wait for each other
-  // in a circle, and holders of a mutex that wait themselves. It stops no fiber; a worker that wants to resume a fiber
-  // under inspection waits for some microseconds. Any thread and any fiber. Throws usage_error after shutdown,
-  // std::bad_alloc, and exceptions of `out`.
+  // in a circle, and holders of a mutex that wait themselves. It stops no fiber. It reads the fibers in batches of
+  // some hundred; a worker that wants to run a fiber waits for the end of one batch, some tenths of a millisecond. Any
+  // thread and any fiber. Throws usage_error after shutdown, std::bad_alloc, and exceptions of `out`.
   void dump(std::ostream& out, const dump_options& options = {}) const;
   // Writes a dump as one line of JSON. Otherwise as dump.
   void dump_json(std::ostream& out, const dump_options& options = {}) const;

@@ -2,7 +2,8 @@
 
 // Reads the fibers of a runtime from outside. While an inspection exists, no suspended or fresh fiber begins to run:
 // its record and its stack do not change. Running fibers continue. A worker that wants to resume a fiber waits for the
-// inspection's end. So it must be short: a few hundred fibers at a time.
+// inspection's end, but for no later inspection (inspection_turn.hpp). So it must be short: a few hundred fibers at a
+// time.
 //
 // Pairings
 //   A  the worker marks a fiber as running, then loads requests_ (scheduler.cpp)  ->  the inspection sets
