@@ -35,7 +35,7 @@ class spawn_place {
   [[nodiscard]] std::source_location source() const noexcept { return std::bit_cast<std::source_location>(bits_); }
   [[nodiscard]] const void* code() const noexcept { return reinterpret_cast<const void*>(bits_ >> 1); }
 
-  // The whole value as a trace stores it. It is below 2^48.
+  // The whole value as a trace stores it. It is below 2^49, because an address has up to 48 bits.
   [[nodiscard]] std::uintptr_t bits() const noexcept { return bits_; }
   static spawn_place of_bits(std::uintptr_t bits) noexcept {
     spawn_place made;

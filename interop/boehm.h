@@ -8,14 +8,15 @@
  *   ulx_runtime* runtime = ulx_runtime_new(&options);
  *   ulx_boehm_scan(runtime);                // from now on its fibers are roots
  *   ...
- *   ulx_boehm_forget(runtime);              // before ulx_runtime_destroy
+ *   ulx_boehm_destroy(runtime, ULX_CANCEL, NULL);  // instead of ulx_runtime_destroy
  *
  * How it works: the collector stops all threads by a signal, at any point. A wrapper around its handler notes the stack
  * pointer of each thread, which shows the fiber's stack on which it runs, if any. The stacks of fibers that do not run,
  * and the records of all fibers, are pushed as roots. If a fiber runs but no thread is on its stack, it is being
  * switched, and its whole stack is pushed. A plain thread that holds pointers of the collector must register by
  * ulx_boehm_enter_thread and ulx_boehm_leave_thread, not by the collector's own functions. Give fibers at least 64 KiB
- * of stack, because the handler runs there. */
+ * of stack, because the handler runs there. GC_do_blocking is for a thread's own stack (thread_idle, ulx_blocking), not
+ * for a fiber's stack. */
 #ifndef ULEXITE_BOEHM_H
 #define ULEXITE_BOEHM_H
 
@@ -43,7 +44,7 @@ typedef struct {
   bool used;
   void* handle;             /* the collector's handle of the thread */
   struct GC_stack_base own; /* of the thread's own stack */
-  const void* volatile sp;  /* where it was stopped */
+  const void* volatile sp;  /* where it was stopped; null while it runs, and within GC_do_blocking */
   const void *low, *high;   /* of the fiber's stack on which it runs, or null */
 } ulx_boehm_thread;
 
@@ -67,14 +68,15 @@ static inline void ulx_boehm_on_suspend(int number, siginfo_t* info, void* conte
   } else {
     ulx_boehm_handler.sa_handler(number);
   }
+  if (ulx_boehm_mine) ulx_boehm_mine->sp = NULL; /* the next collection may not stop this thread (GC_do_blocking) */
 }
 
 static inline void ulx_boehm_take_place(void) {
   for (int i = 0; i < ulx_boehm_most_threads; ++i) {
     ulx_boehm_thread* const place = &ulx_boehm_threads[i];
     if (__atomic_exchange_n(&place->used, true, __ATOMIC_ACQ_REL)) continue;
-    place->handle = GC_get_my_stackbottom(&place->own);
     ulx_boehm_mine = place;
+    place->handle = GC_get_my_stackbottom(&place->own);
     return;
   }
   fputs("ulexite: more than 1024 threads with Boehm's collector\n", stderr);
@@ -93,8 +95,8 @@ static inline void ulx_boehm_enter_thread(void) {
 static inline void ulx_boehm_leave_thread(void) {
   ulx_boehm_thread* const place = ulx_boehm_mine;
   GC_set_stackbottom(place->handle, &place->own);
-  ulx_boehm_mine = NULL;
   place->handle = NULL;
+  ulx_boehm_mine = NULL;
   GC_unregister_my_thread();
   __atomic_store_n(&place->used, false, __ATOMIC_RELEASE);
 }
@@ -107,6 +109,8 @@ static inline void ulx_boehm_push_fiber(void* user, const ulx_fiber_info* fiber)
   (void)user;
   char* const record = (char*)fiber->record;
   if (!(ULX_BOEHM_LEAVE_OUT & 2)) GC_push_all_eager(record, record + fiber->record_size);
+  GC_push_all_eager((void*)&fiber->data,
+                    (void*)(&fiber->data + 1)); /* what ulx_set_data has set is not in the record */
   if (!fiber->high) return;
   if (fiber->sp) {
     if (!(ULX_BOEHM_LEAVE_OUT & 1)) GC_push_all_eager((char*)fiber->sp, (char*)fiber->high);
@@ -123,15 +127,16 @@ static inline void GC_CALLBACK ulx_boehm_push_roots(void) {
   if (ulx_boehm_mine) ulx_boehm_mine->sp = __builtin_frame_address(0);
   for (int i = 0; i < ulx_boehm_most_threads; ++i) {
     ulx_boehm_thread* const thread = &ulx_boehm_threads[i];
+    thread->low = thread->high = NULL;
     if (!thread->used || !thread->handle) continue;
     struct GC_stack_base base = thread->own;
-    thread->low = thread->high = NULL;
     if (ulx_stack_around((const void*)thread->sp, &thread->low, &thread->high)) base.mem_base = (void*)thread->high;
     GC_set_stackbottom(thread->handle, &base);
   }
   for (int i = 0; i < ulx_boehm_most_runtimes; ++i)
     if (ulx_boehm_runtimes[i]) ulx_for_each_fiber(ulx_boehm_runtimes[i], ulx_boehm_push_fiber, NULL);
   if (ulx_boehm_other_roots) ulx_boehm_other_roots();
+  if (ulx_boehm_mine) ulx_boehm_mine->sp = NULL;
 }
 
 /* Starts the collector. Call it first in main, on its thread. */
@@ -186,6 +191,17 @@ static inline void ulx_boehm_exchange(ulx_runtime* from, ulx_runtime* to) {
 }
 /* Makes the fibers of a runtime roots, until ulx_boehm_forget. */
 static inline void ulx_boehm_scan(ulx_runtime* runtime) { ulx_boehm_exchange(NULL, runtime); }
+/* Called once all its fibers have ended. */
 static inline void ulx_boehm_forget(ulx_runtime* runtime) { ulx_boehm_exchange(runtime, NULL); }
+/* Ends a runtime as ulx_runtime_destroy. Fibers that are asked to stop still run, and are no longer roots. So nothing
+ * is collected until they have ended. */
+static inline int ulx_boehm_destroy(ulx_runtime* runtime, int how, size_t* abandoned) {
+  GC_disable();
+  ulx_boehm_forget(runtime);
+  const int error = ulx_runtime_destroy(runtime, how, abandoned);
+  if (error) ulx_boehm_scan(runtime); /* it continues */
+  GC_enable();
+  return error;
+}
 
 #endif

@@ -51,7 +51,7 @@ const make = (name, text, className) => {
   return made;
 };
 const time = ms => ms < 1000 ? ms + " ms" : ms < 120000 ? (ms / 1000).toFixed(1) + " s" : Math.floor(ms / 60000) + " min";
-const fiberName = (id, name) => id === 0 ? "a plain thread" : "#" + id + (name ? " " + name : "");
+const fiberName = (id, name) => id === 0 ? "a plain thread, or a fiber of another runtime" : "#" + id + (name ? " " + name : "");
 const count = n => n.toLocaleString("en");
 
 const history = { fibers: [], dispatches: [], spawned: [], queued: [] };
@@ -91,7 +91,7 @@ function drawWorkers(dump, seconds) {
   find("workers").replaceChildren(...dump.workers.map((worker, i) => {
     const row = make("tr"), runs = worker.runs;
     const before = last && last.workers[i] ? last.workers[i].dispatches : worker.dispatches;
-    row.append(make("td", worker.index), make("td", runs ? fiberName(runs.id, runs.name) : worker.sleeps ? "sleeps" : "looks for work"),
+    row.append(make("td", worker.index), make("td", runs ? fiberName(runs.id, runs.name) : worker.sleeps ? "sleeps" : "looks for work, or runs a job"),
       make("td", worker.unswitched_ms ? time(worker.unswitched_ms) : ""), make("td", count(worker.queued), "right"),
       make("td", count(Math.round((worker.dispatches - before) / seconds)), "right"));
     return row;

@@ -4,7 +4,7 @@
  * Rules for all of it
  *   - Nothing throws. A function that can fail returns 0 or an error: an errno value or one of ULX_E... If it returns a
  *     pointer, it returns NULL instead, with the error in errno. Wrong use also prints a message on stderr.
- *   - A struct that the caller fills begins with its size, which ULX_INIT sets. Later versions only append fields, and
+ *   - Options, hooks and metrics begin with their size, which ULX_INIT sets. Later versions only append fields, and
  *     0 is the default of each. A size of 0, and non-zero fields that this library does not know, are EINVAL.
  *   - A time is a number of nanoseconds; a deadline is a time of ulx_now(). ULX_FOREVER is no limit. With a deadline in
  *     the past a call does as much as it can without waiting.
@@ -15,7 +15,7 @@
  *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that lists it. The call returns; no stack is
  *     unwound.
  *   - Every function may be called by any thread, unless it says otherwise. None may be called in a signal handler but
- *     ulx_stack_around; ulexite::signal_check finds such calls.
+ *     ulx_stack_around; ulexite::signal_check finds those that may do harm.
  */
 #ifndef ULEXITE_H
 #define ULEXITE_H
@@ -228,9 +228,10 @@ ULX_API int ulx_set(ulx_key key, void* value) ULX_NOEXCEPT;
 /* Makes a strand over a runtime, or the caller's if NULL. Its fibers never run at the same time, so data that only they
  * share needs no lock. One interpreter with a global lock is a strand. Fibers that its fibers spawn belong to it. */
 ULX_API ulx_strand* ulx_strand_new(ulx_runtime* runtime, const char* name) ULX_NOEXCEPT;
-/* Asks its fibers to stop, waits until all have ended, and frees the strand. In one of its own fibers: ULX_EUSAGE. */
+/* Asks its fibers to stop, waits until all have ended, and frees the strand. ULX_EUSAGE in one of its own fibers, and
+ * while another caller waits for its fibers. */
 ULX_API int ulx_strand_destroy(ulx_strand* strand) ULX_NOEXCEPT;
-/* Waits until it has no fiber. */
+/* Waits until it has no fiber. ULX_EUSAGE if another caller waits already. */
 ULX_API int ulx_strand_wait(ulx_strand* strand) ULX_NOEXCEPT;
 /* Moves the calling fiber into a strand of its own runtime, or out of its strand if NULL. */
 ULX_API int ulx_migrate_to(ulx_strand* strand) ULX_NOEXCEPT;
@@ -373,10 +374,10 @@ ULX_API bool ulx_stack_around(const void* address, const void** low, const void*
 ULX_API size_t ulx_backtrace(const ulx_fiber_info* fiber, void** addresses, size_t most) ULX_NOEXCEPT;
 
 /* Stops every worker except the caller's between two fibers. ULX_ETIMEDOUT after `patience` nanoseconds, and then
- * nothing is stopped; late(user, fiber), if not NULL, is called for the fibers that did not stop. ULX_EUSAGE while it
- * is stopped already, or another caller is about to stop it. Fibers that may want it at the same time must lock a
- * ulx_mutex before. Plain threads, ulx_blocking and ulx_block_enter are not stopped. The caller must not wait before
- * ulx_start_world, which it calls itself. */
+ * nothing is stopped; late(user, fiber), if not NULL, is called for the fibers that did not stop. Its fiber is 0 for
+ * a worker between two fibers. ULX_EUSAGE while it is stopped already, or another caller is about to stop it. Fibers
+ * that may want it at the same time must lock a ulx_mutex before. Plain threads, ulx_blocking and ulx_block_enter
+ * are not stopped. The caller must not wait before ulx_start_world, which it calls itself. */
 ULX_API int ulx_stop_world(ulx_runtime* runtime, int64_t patience, void (*late)(void* user, uint64_t fiber),
                            void* user) ULX_NOEXCEPT;
 ULX_API int ulx_start_world(ulx_runtime* runtime) ULX_NOEXCEPT;

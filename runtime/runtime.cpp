@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -142,7 +143,8 @@ void runtime::dump_json(std::ostream& out, const dump_options& options) const {
 void runtime::write_prometheus(std::ostream& out, const prometheus_options& options) const {
   check_alive("write_prometheus");
   const auto long_wait = static_cast<std::uint32_t>(std::clamp<std::int64_t>(options.long_wait.count(), 0, UINT32_MAX));
-  const detail::runtime_report report = collect(*state_, {.backtraces = long_wait != 0}, long_wait);
+  const detail::runtime_report report = collect(
+      *state_, {.backtraces = long_wait != 0, .most_groups = std::numeric_limits<std::size_t>::max()}, long_wait);
   detail::write_plainly(out, [&](std::ostream& plain) {
     detail::write_prometheus(plain, report);
     if (long_wait != 0) detail::write_long_waits(plain, report, options.most_places);
@@ -174,6 +176,8 @@ void runtime::resize(std::size_t threads) {
 }
 
 detail::runtime_state& detail::state_of(runtime& runtime) noexcept { return *runtime.state_; }
+
+detail::runtime_state& detail::state_for_spawn(runtime& runtime) { return runtime.state_for_outside_call("spawn"); }
 
 runtime_metrics runtime::metrics() const noexcept { return state_->metrics(); }
 

@@ -22,6 +22,7 @@ class signal_dump;
 class trace_file;
 struct runtime_of_runs;
 runtime_state& state_of(runtime& runtime) noexcept;
+runtime_state& state_for_spawn(runtime& runtime);  // by any thread; throws as runtime::spawn
 }  // namespace detail
 
 // How a runtime ends.
@@ -130,15 +131,16 @@ class runtime {
 
   // Writes the state of the workers and of every fiber: its wait and the wait's duration, the place of its spawn, its
   // backtrace. Fibers at one place form a group; the oldest waits come first. It names fibers that wait for each other
-  // in a circle, and holders of a mutex that wait themselves. It stops no fiber; a worker that wants to resume a fiber
-  // under inspection waits for some microseconds. Any thread and any fiber. Throws usage_error after shutdown,
-  // std::bad_alloc, and exceptions of `out`.
+  // in a circle, and holders of a mutex that wait themselves. It stops no fiber. It reads the fibers in batches of
+  // some hundred; a worker that wants to run a fiber waits for the end of one batch, some tenths of a millisecond. Any
+  // thread and any fiber. Throws usage_error after shutdown, std::bad_alloc, and exceptions of `out`.
   void dump(std::ostream& out, const dump_options& options = {}) const;
   // Writes a dump as one line of JSON. Otherwise as dump.
   void dump_json(std::ostream& out, const dump_options& options = {}) const;
 
  private:
   friend detail::runtime_state& detail::state_of(runtime& runtime) noexcept;
+  friend detail::runtime_state& detail::state_for_spawn(runtime& runtime);
   friend class parallel_context;
   friend detail::runtime_of_runs;  // makes and ends the runtime of deterministic runs (testing/world.cpp)
 

@@ -36,7 +36,7 @@ stopped_world::~stopped_world() { home_.start_world(); }
 
 std::optional<stack_bounds> stack_around(const void* address) noexcept {
   const detail::stack* const found = detail::stack_slab::holding(address);
-  if (!found) return std::nullopt;
+  if (!found || address < found->low || address >= found->high) return std::nullopt;  // a guard is no stack
   return stack_bounds{found->low, found->high};
 }
 

@@ -168,8 +168,13 @@ std::size_t memory_network::reset_connections(const net::endpoint& server) {
   std::vector<int> ends;
   for (const auto& [fd, each] : sockets_)
     if (each.at == phase::connected && takes(each.server, server) && !each.dead) ends.push_back(fd);
+  // If the other end was closed, this one counts.
+  const auto number = std::ranges::count_if(ends, [&](int fd) {
+    const int other = sockets_.at(fd).other;
+    return fd < other || std::ranges::find(ends, other) == ends.end();
+  });
   for (const int fd : ends) reset(fd);
-  return ends.size() / 2;
+  return static_cast<std::size_t>(number);
 }
 
 // ---- readiness ----

@@ -191,8 +191,6 @@ int main(int argc, char** argv) {
   const int error = ulx_runtime_run(runtime, start_deep, &given, &result);
   if (error) fprintf(stderr, "lisp: %s\n", ulx_strerror(error));
   fflush(stdout);
-  GC_disable(); /* fibers that are asked to stop now still run, and are no roots any longer */
-  ulx_boehm_forget(runtime);
-  ulx_runtime_destroy(runtime, ULX_CANCEL, NULL);
+  ulx_boehm_destroy(runtime, ULX_CANCEL, NULL);
   return error ? 1 : (int)result;
 }

@@ -116,14 +116,14 @@ ulx_channel* ulx_channel_new(size_t element_size, size_t capacity) noexcept {
   return made([&] { return new ulx_channel(element_size, capacity); });
 }
 
-void ulx_channel_destroy(ulx_channel* channel) noexcept { delete channel; }
+void ulx_channel_destroy(ulx_channel* channel) noexcept {
+  if (!refused_in_handler()) delete channel;
+}
 
 int ulx_send(ulx_channel* channel, const void* element, int64_t deadline) noexcept {
   return guarded([&] {
     cell value(element, channel->element_size);
-    if (deadline != ULX_FOREVER) return to_error(channel->of.send_until(value, to_time(deadline)));
-    channel->of.send(std::move(value));
-    return 0;
+    return to_error(channel->of.send_until(value, to_time(deadline)));
   });
 }
 

@@ -121,10 +121,10 @@ int ulx_on_thread_stack(void (*function)(void*), void* argument) noexcept {
 void ulx_block_enter(ulx_block* block) noexcept {
   static_assert(sizeof(detail::worker_handoff) <= sizeof block->opaque &&
                 alignof(detail::worker_handoff) <= alignof(ulx_block));
-  new (block->opaque) detail::worker_handoff;
+  if (!refused_in_handler()) new (block->opaque) detail::worker_handoff;
 }
 
 void ulx_block_leave(ulx_block* block) noexcept {
-  std::launder(reinterpret_cast<detail::worker_handoff*>(block->opaque))->~worker_handoff();
+  if (!refused_in_handler()) std::launder(reinterpret_cast<detail::worker_handoff*>(block->opaque))->~worker_handoff();
 }
 }

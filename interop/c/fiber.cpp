@@ -114,13 +114,6 @@ std::optional<ulx_deadline>& deadline_aside() {
   return all.get();
 }
 
-fiber_options to_options(const ulx_spawn_options& given) {
-  fiber_options options;
-  if (given.name) options.name = given.name;
-  options.stack_size = given.stack_size;
-  return options;
-}
-
 // Spawns in the runtime or context of the options. A fiber calls `body`.
 template <class F>
 join_handle<> spawn_where(const ulx_spawn_options& given, F body, const void* caller) {
@@ -129,7 +122,7 @@ join_handle<> spawn_where(const ulx_spawn_options& given, F body, const void* ca
   const detail::task_options options{
       .name = given.name ? given.name : "", .stack_size = given.stack_size, .where = detail::spawn_place(caller)};
   if (given.strand) return detail::spawn_in_strand(given.strand->of.strand_for_spawn(), options, std::move(body));
-  if (given.runtime) return given.runtime->of.spawn(to_options(given), std::move(body));
+  if (given.runtime) return detail::spawn_in(detail::state_for_spawn(given.runtime->of), options, std::move(body));
   return detail::spawn_in(detail::callers_runtime(), options, std::move(body));
 }
 
@@ -202,8 +195,7 @@ int ulx_go(void (*function)(void*), void* argument, const ulx_spawn_options* giv
 int ulx_join(ulx_fiber* fiber, int64_t deadline, intptr_t* result) noexcept {
   return guarded([&] {
     if (fiber == self()) throw usage_error("ulx_join by the fiber itself");
-    if (!fiber->ended.wait_until(deadline == ULX_FOREVER ? detail::no_deadline : deadline, task_of(fiber)))
-      return int{ULX_ETIMEDOUT};
+    if (!fiber->ended.wait_until(deadline, task_of(fiber))) return int{ULX_ETIMEDOUT};
     if (result) *result = fiber->result;
     return 0;
   });
@@ -216,9 +208,12 @@ ulx_fiber* ulx_fiber_retain(ulx_fiber* fiber) noexcept {
   return fiber;
 }
 
-void ulx_fiber_release(ulx_fiber* fiber) noexcept { drop(fiber); }
+void ulx_fiber_release(ulx_fiber* fiber) noexcept {
+  if (!refused_in_handler()) drop(fiber);
+}
 
 uint64_t ulx_fiber_id(const ulx_fiber* fiber) noexcept {
+  if (refused_in_handler()) return 0;
   const detail::task* const task = task_of(fiber);
   return task ? task->id : fiber->id_of_main;
 }
@@ -270,7 +265,9 @@ int ulx_sleep_until(int64_t deadline) noexcept {
   });
 }
 
-void ulx_safepoint(void) noexcept { this_fiber::make_room(); }
+void ulx_safepoint(void) noexcept {
+  if (!refused_in_handler()) this_fiber::make_room();
+}
 
 int ulx_park(int64_t deadline) noexcept {
   return guarded([&] {
@@ -315,6 +312,7 @@ int ulx_check(void) noexcept {
 }
 
 bool ulx_shield(bool on) noexcept {
+  if (refused_in_handler()) return on;
   detail::agent& agent = detail::this_agent();
   if (agent.shielded == on) return on;
   if (agent.kind != detail::agent_kind::job || agent.waits_forbidden)  // a job does not wait
@@ -332,10 +330,13 @@ bool ulx_shield(bool on) noexcept {
 }
 
 void ulx_deadline_push(ulx_deadline* outer, int64_t deadline) noexcept {
+  if (refused_in_handler()) return;
   detail::agent& agent = detail::this_agent();
   *outer = deadline_of(agent);
   agent.deadline = std::min(agent.deadline, deadline);
 }
 
-void ulx_deadline_pop(const ulx_deadline* outer) noexcept { put_back(detail::this_agent(), *outer); }
+void ulx_deadline_pop(const ulx_deadline* outer) noexcept {
+  if (!refused_in_handler()) put_back(detail::this_agent(), *outer);
+}
 }

@@ -105,6 +105,8 @@ auto made(F&& function) noexcept -> decltype(function()) {
 
 int to_error(channel_status status) noexcept;
 
+static_assert(ULX_FOREVER == detail::no_deadline);  // so no call makes a difference between them
+
 inline steady_clock::time_point to_time(std::int64_t deadline) noexcept {
   return steady_clock::time_point(std::chrono::nanoseconds(deadline));
 }

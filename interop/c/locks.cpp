@@ -48,7 +48,9 @@ extern "C" {
 ulx_mutex* ulx_mutex_new(void) noexcept {
   return made([] { return new ulx_mutex; });
 }
-void ulx_mutex_destroy(ulx_mutex* mutex) noexcept { delete mutex; }
+void ulx_mutex_destroy(ulx_mutex* mutex) noexcept {
+  if (!refused_in_handler()) delete mutex;
+}
 int ulx_mutex_lock(ulx_mutex* mutex) noexcept {
   return guarded([&] {
     mutex->of.lock();
@@ -66,7 +68,9 @@ int ulx_mutex_unlock(ulx_mutex* mutex) noexcept {
 ulx_condition* ulx_condition_new(void) noexcept {
   return made([] { return new ulx_condition; });
 }
-void ulx_condition_destroy(ulx_condition* condition) noexcept { delete condition; }
+void ulx_condition_destroy(ulx_condition* condition) noexcept {
+  if (!refused_in_handler()) delete condition;
+}
 
 // A cancellation point, unlike std's wait without a stop_token: a wait with a deadline is one.
 int ulx_condition_wait(ulx_condition* condition, ulx_mutex* mutex, int64_t deadline) noexcept {
@@ -91,7 +95,9 @@ void ulx_condition_signal(ulx_condition* condition, bool all) noexcept {
 ulx_group* ulx_group_new(void) noexcept {
   return made([] { return new ulx_group; });
 }
-void ulx_group_destroy(ulx_group* group) noexcept { delete group; }
+void ulx_group_destroy(ulx_group* group) noexcept {
+  if (!refused_in_handler()) delete group;
+}
 int ulx_group_add(ulx_group* group, ptrdiff_t count) noexcept {
   return guarded([&] {
     group->of.add(count);
@@ -105,14 +111,7 @@ int ulx_group_done(ulx_group* group) noexcept {
   });
 }
 int ulx_group_wait(ulx_group* group, int64_t deadline) noexcept {
-  return guarded([&] {
-    if (deadline == ULX_FOREVER) {
-      group->of.wait();
-    } else if (!group->of.wait_until(to_time(deadline))) {
-      return int{ULX_ETIMEDOUT};
-    }
-    return 0;
-  });
+  return guarded([&] { return group->of.wait_until(to_time(deadline)) ? 0 : int{ULX_ETIMEDOUT}; });
 }
 
 ulx_key ulx_key_new(void (*destroy)(void*)) noexcept {

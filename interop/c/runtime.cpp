@@ -1,5 +1,6 @@
 #include <ulexite/interop/c/handles.hpp>
 
+#include <ulexite/runtime/inspect/signal_dump.hpp>
 #include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 
@@ -7,14 +8,16 @@
 #include <sstream>
 #include <string>
 
-#include <unistd.h>
-
 namespace ulexite::c {
 namespace {
 
 thread_local const ulx_runtime* runtime_of_worker = nullptr;
 // The calling thread is one of the pool. If it takes over a worker, thread_start was called for it already.
 thread_local bool is_of_pool = false;
+// What a main fiber has returned, until the caller of ulx_runtime_run has it.
+struct main_result : in_embedders_memory {
+  std::intptr_t value = 0;
+};
 // A runtime has its address only once it is made; its threads start later.
 struct holder {
   ulx_runtime* made = nullptr;
@@ -62,15 +65,6 @@ runtime_options to_options(const ulx_runtime_options& given, const ulx_hooks& ho
   return *address;
 }
 
-int write_all(int fd, const std::string& text) noexcept {
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
-    if (written < 0 && errno != EINTR) return errno;
-    if (written > 0) done += static_cast<std::size_t>(written);
-  }
-  return 0;
-}
-
 }  // namespace
 
 const ulx_hooks* hooks_of_worker() noexcept {
@@ -113,8 +107,12 @@ ulx_runtime* ulx_runtime_new(const ulx_runtime_options* given) noexcept {
 
 int ulx_runtime_run(ulx_runtime* runtime, intptr_t (*main)(void*), void* data, intptr_t* result) noexcept {
   return guarded([&] {
-    const std::intptr_t got = runtime->of.run([=] { return run_with_handle(main, data); });
-    if (result) *result = got;
+    std::unique_ptr<main_result> got;
+    runtime->of.run([&got, main, data] {
+      got = std::make_unique<main_result>();  // by the fiber: the caller may be no thread of the embedder's collector
+      got->value = run_with_handle(main, data);
+    });
+    if (result) *result = got->value;
     return 0;
   });
 }
@@ -170,7 +168,7 @@ int ulx_dump(ulx_runtime* runtime, int fd) noexcept {
   return guarded([&] {
     std::ostringstream text;
     runtime->of.dump(text);
-    return write_all(fd, std::move(text).str());
+    return detail::write_whole(fd, std::move(text).str());
   });
 }
 
@@ -217,7 +215,7 @@ int ulx_trace_stop(ulx_runtime* runtime, int fd) noexcept {
     runtime->of.stop_trace();
     std::ostringstream text;
     runtime->of.write_trace(text);
-    return write_all(fd, std::move(text).str());
+    return detail::write_whole(fd, std::move(text).str());
   });
 }
 }

@@ -26,35 +26,28 @@ class grouping {
     std::array<void*, most_frames> room;
     std::size_t depth = 0;
     if (fiber.frame && options_.backtraces) depth = without_entry(unwind(fiber.frame, room));
-    key k{fiber.state, fiber.kind, fiber.where, {room.begin(), room.begin() + depth}};
-    const auto at = groups_.find(k);
-    if (at == groups_.end() && groups_.size() >= options_.most_groups) {
+    // In parentheses, because a list of two pointers would be the vector's content.
+    key k(fiber.state, fiber.kind, fiber.where, std::vector<void*>(room.begin(), room.begin() + depth));
+    fiber_group one{.oldest = fiber,
+                    .frames = {},
+                    .count = 1,
+                    .least_waited = fiber.waited,
+                    .waited = fiber.waited,
+                    .long_waits = fiber.state == fiber_record::status::waiting && fiber.waited > long_wait_,
+                    .any_timed = fiber.timed};
+    if (const auto at = groups_.find(k); at != groups_.end()) return unite(at->second, one);
+    if (groups_.size() >= options_.most_groups) {
       ++left_out_;
       return;
     }
-    fiber_group& group = at == groups_.end() ? groups_[std::move(k)] : at->second;
-    group.waited += fiber.waited;
-    group.long_waits += fiber.state == fiber_record::status::waiting && fiber.waited > long_wait_;
-    if (group.count++ == 0) {
-      group.oldest = fiber;
-      group.least_waited = fiber.waited;
-      group.any_timed = fiber.timed;
-      group.frames.assign(room.begin(), room.begin() + depth);
-      return;
-    }
-    group.any_timed |= fiber.timed;
-    group.least_waited = std::min(group.least_waited, fiber.waited);
-    std::uint64_t other = fiber.id;
-    if (fiber.waited > group.oldest.waited) {
-      other = group.oldest.id;
-      group.oldest = fiber;
-    }
-    if (group.others.size() < fiber_group::most_others) group.others.push_back(other);
+    one.frames.assign(room.begin(), room.begin() + depth);
+    groups_.emplace(std::move(k), std::move(one));
   }
 
+  // Without an inspection, because it looks for the names of frames.
   void give(runtime_report& to) && {
     to.left_out = left_out_;
-    for (auto& [k, group] : groups_) to.groups.push_back(std::move(group));
+    for (auto& [k, group] : unite_alike()) to.groups.push_back(std::move(group));
     std::ranges::sort(to.groups, [](const fiber_group& a, const fiber_group& b) {
       const auto rank = [](const fiber_group& g) {
         return std::tuple(g.oldest.state != fiber_record::status::waiting, -std::int64_t{g.oldest.waited}, g.oldest.id);
@@ -65,6 +58,37 @@ class grouping {
 
  private:
   using key = std::tuple<fiber_record::status, wait_kind, spawn_place, std::vector<void*>>;
+
+  static void unite(fiber_group& group, fiber_group& with) {
+    group.count += with.count;
+    group.waited += with.waited;
+    group.long_waits += with.long_waits;
+    group.any_timed |= with.any_timed;
+    group.least_waited = std::min(group.least_waited, with.least_waited);
+    with.others.push_back(with.oldest.id);
+    if (with.oldest.waited > group.oldest.waited) {
+      with.others.back() = group.oldest.id;
+      group.oldest = std::move(with.oldest);
+    }
+    const std::size_t most = fiber_group::most_others - std::min(fiber_group::most_others, group.others.size());
+    const auto last = with.others.end();
+    group.others.insert(group.others.end(), last - static_cast<std::ptrdiff_t>(std::min(most, with.others.size())),
+                        last);
+  }
+
+  // The library has several paths into the same wait. They make no difference.
+  std::map<key, fiber_group> unite_alike() {
+    std::map<key, fiber_group> united;
+    for (auto& [k, group] : groups_) {
+      const auto outer = std::ranges::find_if_not(
+          group.frames, [](const void* frame) { return describe_frame(frame).starts_with("ulexite::detail::"); });
+      key of = k;
+      std::get<std::vector<void*>>(of).assign(outer, group.frames.end());
+      if (const auto [at, fresh] = united.try_emplace(std::move(of), std::move(group)); !fresh)
+        unite(at->second, group);
+    }
+    return united;
+  }
 
   const dump_options& options_;
   const std::uint32_t long_wait_;
@@ -98,6 +122,7 @@ void collect_fibers(runtime_state& home, const dump_options& options, std::uint3
   into.findings = graph.findings(circles);
   into.edges = graph.edges(most_edges);
   into.has_circle = std::ranges::any_of(circles, wait_graph::lasts);
+  into.has_certain_circle = std::ranges::any_of(circles, wait_graph::is_certain);
 }
 
 worker_report look_at(const scheduler& worker) {

@@ -52,10 +52,12 @@ void look_for_deadlock(runtime_state& home) try {
   const std::uint64_t before = home.metrics().dispatches;
   const runtime_report report = collect(home, {.backtraces = false});
   if (report.metrics.fibers_live == 0 || report.fibers_unseen) return;
-  const bool all = report.left_out == 0 && all_wait_for_fibers(report) && no_thread_can_help(home);
+  const bool alone = report.left_out == 0 && all_wait_for_fibers(report);
+  const bool all = alone && no_thread_can_help(home);
   if ((!all && !report.has_circle) || home.metrics().dispatches != before) return;
   tell(collect(home, {}), all);
   if (home.options.on_deadlock != deadlock_action::fail) return;
+  if (!alone && !report.has_certain_circle) return;  // another fiber may still ask one of the circle to stop
   home.handle.deadlocked.store(true, std::memory_order_relaxed);  // published by the stop
   home.request_stop();
 } catch (const std::exception& refused) {

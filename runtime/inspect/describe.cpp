@@ -9,6 +9,7 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <link.h>
 
 namespace ulexite::detail {
 namespace {
@@ -31,9 +32,14 @@ std::string demangle(const char* name) {
 std::string look_up_frame(const void* address) {
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   Dl_info found{};
+  link_map* module_map = nullptr;
   // The address is a return address, which may be past the function's end. The call itself is before it.
-  if (::dladdr(reinterpret_cast<const void*>(number - 1), &found) == 0 || !found.dli_fname) return hexadecimal(number);
-  const std::uintptr_t offset = number - 1 - reinterpret_cast<std::uintptr_t>(found.dli_fbase);
+  if (::dladdr1(reinterpret_cast<const void*>(number - 1), &found, reinterpret_cast<void**>(&module_map),
+                RTLD_DL_LINKMAP) == 0 ||
+      !found.dli_fname)
+    return hexadecimal(number);
+  // As in the file: a program that is not position-independent stands at its own addresses.
+  const std::uintptr_t offset = number - 1 - module_map->l_addr;
   std::string name = found.dli_sname ? found.dli_sname : symbol_in_file(found.dli_fname, offset);
   std::string module = found.dli_fname;
   module.erase(0, module.rfind('/') + 1);

@@ -10,6 +10,7 @@
 
 #include <ulexite/base/atomics.hpp>
 #include <ulexite/runtime/inspect/interrupt.hpp>
+#include <ulexite/runtime/inspect/report.hpp>
 
 #include <algorithm>
 #include <array>
@@ -42,7 +43,7 @@ struct interruption {
   std::mutex one_at_a_time;
   std::atomic<stage> at{stage::idle};
   std::atomic<int> thread{0};  // State: the thread that is asked. Written with one_at_a_time held.
-  std::array<void*, 64> frames{};
+  std::array<void*, most_frames> frames{};
   std::size_t count = 0;
   bool in_handler = true;  // the next frames are the handler's
 };

@@ -11,10 +11,17 @@
 namespace ulexite::detail {
 namespace {
 
-// Uses the recorders of the last trace again, if they have this size; their older events are skipped. Other recorders
-// stay too, because a worker may still write its last event into one.
+// Uses recorders of an earlier trace again, if they have this size; their older events are skipped. Other recorders stay
+// too, because a worker may still write its last event into one.
 void provide_recorders(trace_state& trace, std::size_t workers, std::size_t events) {
-  if (!trace.recorders.empty() && trace.recorders.back()->holds(events)) return;
+  for (auto group = trace.recorders.begin(); group != trace.recorders.end();) {
+    const auto next = group + static_cast<std::ptrdiff_t>(workers);
+    if ((*group)->holds(events)) {
+      std::rotate(group, next, trace.recorders.end());
+      return;
+    }
+    group = next;
+  }
   std::vector<std::unique_ptr<recorder>> fresh;
   for (std::size_t i = 0; i < workers; ++i) fresh.push_back(std::make_unique<recorder>(i, events, *trace.times[i]));
   trace.recorders.reserve(trace.recorders.size() + fresh.size());

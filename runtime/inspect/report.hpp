@@ -53,9 +53,10 @@ struct runtime_report {
   std::array<std::size_t, wait_kinds> waiting{};  // the number of waiting fibers of each kind
   std::size_t left_out = 0;                       // fibers in no group, because there were too many groups
   std::vector<std::string> findings;
-  std::vector<wait_edge> edges;  // some of them
-  bool has_circle = false;       // some fibers wait for each other, and for nothing else
-  bool fibers_unseen = false;    // the kernel has no membarrier
+  std::vector<wait_edge> edges;     // some of them
+  bool has_circle = false;          // some fibers wait for each other, and for nothing else
+  bool has_certain_circle = false;  // the same, and not even a request to stop ends one of these waits
+  bool fibers_unseen = false;       // the kernel has no membarrier
 };
 
 // Inspects one fiber after the other. Any thread; a calling fiber does not switch here. `long_wait`: a wait of more

@@ -103,7 +103,7 @@ void start(int signal) {
   bell.store(fd, std::memory_order_relaxed);  // published by the thread's start and by sigaction
   struct sigaction handler{};
   handler.sa_handler = ring;
-  handler.sa_flags = SA_RESTART;
+  handler.sa_flags = SA_RESTART | SA_ONSTACK;  // a fiber's stack may be near its end
   if (::sigaction(signal, &handler, &all().before) != 0) {
     throw std::system_error(errno, std::system_category(), "ulexite: dump_signal " + std::to_string(signal));
   }
@@ -119,7 +119,9 @@ void start(int signal) {
 }
 
 void stop() noexcept {
-  ::sigaction(all().signal, &all().before, nullptr);
+  struct sigaction now{};  // the program may have set a handler since then
+  if (::sigaction(all().signal, nullptr, &now) == 0 && now.sa_handler == ring)
+    ::sigaction(all().signal, &all().before, nullptr);
   all().over.store(true, std::memory_order_release);  // pairs with thread_main's load
   ring(0);
   all().thread.join();
@@ -152,6 +154,15 @@ signal_dump::~signal_dump() {
   stop();
 }
 
+int write_whole(int fd, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
 void write_report(std::string_view text) noexcept {
   int fd = STDERR_FILENO;
   if (const char* const name = std::getenv("ULEXITE_DUMP"); name && *name) {
@@ -161,8 +172,7 @@ void write_report(std::string_view text) noexcept {
       fd = STDERR_FILENO;
     }
   }
-  for (ssize_t written; !text.empty() && (written = ::write(fd, text.data(), text.size())) > 0;)
-    text.remove_prefix(static_cast<std::size_t>(written));
+  static_cast<void>(write_whole(fd, text));
   if (fd != STDERR_FILENO) ::close(fd);
 }
 

@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds usual_limit{10'000};
 
 void tell_of_stuck(const scheduler& worker, std::uint32_t milliseconds) {
   const fiber_record runs = running_on(worker);
-  std::array<void*, 64> frames;
+  std::array<void*, most_frames> frames;
   const std::size_t depth = without_entry(unwind_running(worker.activity().thread(), frames));
   report_plainly([&](std::ostream& text) {
     text << "ulexite: worker " << worker.index() << " has not switched for " << describe_time(milliseconds)

@@ -49,7 +49,8 @@ class trace_writer {
     std::uint64_t fiber = 0;
     for (const trace_event& each : of_worker) {
       if (each.kind == trace_kind::dispatch) fiber = each.value;
-      if (each.kind == trace_kind::place) places_[fiber] = spawn_place::of_bits(each.value);
+      if (each.kind == trace_kind::place)
+        places_[fiber] = spawn_place::of_bits(each.value | std::uintptr_t{each.detail} << 48);
       if (each.kind != trace_kind::name) continue;
       char part[7] = {};
       std::memcpy(part, &each.value, 6);
@@ -204,7 +205,7 @@ bool write_trace(std::ostream& out, runtime_state& home) {
 
 std::unique_ptr<trace_file> trace_file::of_environment(runtime_state& home) {
   const char* const name = std::getenv("ULEXITE_TRACE");
-  if (!name || !*name || taken.exchange(true, std::memory_order_relaxed)) return nullptr;  // decides between runtimes
+  if (!name || !*name || taken.exchange(true, std::memory_order_acquire)) return nullptr;  // pairs with ~trace_file
   std::ofstream out(name);
   if (!out) {
     warn("ULEXITE_TRACE: %s cannot be written (error %d): no trace is recorded", name, errno);
@@ -217,13 +218,15 @@ std::unique_ptr<trace_file> trace_file::of_environment(runtime_state& home) {
 }
 
 trace_file::~trace_file() {
-  taken.store(false, std::memory_order_relaxed);  // decides between runtimes
   stop_trace(home_);
   try {
     write_plainly(out_, [&](std::ostream& plain) { write_trace(plain, home_); });
+    out_.close();
+    if (!out_) warn("ULEXITE_TRACE: the trace is incomplete (error %d)", errno);
   } catch (const std::exception& refused) {
     warn("ULEXITE_TRACE: the trace is incomplete: %s", refused.what());
   }
+  taken.store(false, std::memory_order_release);  // pairs with of_environment: the next runtime finds the file written
 }
 
 }  // namespace ulexite::detail

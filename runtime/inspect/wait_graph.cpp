@@ -55,6 +55,10 @@ bool wait_graph::lasts(const circle& of) {
   return std::ranges::none_of(of, [](const node* each) { return each->fiber.timed; });
 }
 
+bool wait_graph::is_certain(const circle& of) {
+  return lasts(of) && std::ranges::none_of(of, [](const node* each) { return each->fiber.cancellable; });
+}
+
 std::string wait_graph::describe_circle(const circle& of) {
   const auto first = std::ranges::min_element(of, {}, [](const node* each) { return each->fiber.id; });
   std::string text = "circle: " + describe((*first)->fiber);
@@ -72,7 +76,7 @@ std::string wait_graph::describe_culprit(const agent* holder, const std::vector<
   const node& oldest = **std::ranges::max_element(waiters, {}, [](const node* n) { return n->fiber.waited; });
   const std::string what = describe_wait(oldest.fiber).substr(sizeof "for" - 1);  // " mutex 0x..."
   const node* const known = find(holder);
-  std::string text = known ? describe(known->fiber) : "a plain thread";
+  std::string text = known ? describe(known->fiber) : "a plain thread, or a fiber of another runtime,";
   text += " holds" + what + ", for which " + std::to_string(waiters.size()) +
           (waiters.size() == 1 ? " fiber waits" : " fibers wait") + " (" + describe_time(oldest.fiber.waited) + ")";
   if (!known) return text;

@@ -33,6 +33,8 @@ class wait_graph {
   [[nodiscard]] std::vector<circle> circles() const;
   // Whether no timer ends it.
   [[nodiscard]] static bool lasts(const circle& of);
+  // Whether, in addition, no request to stop ends one of its waits.
+  [[nodiscard]] static bool is_certain(const circle& of);
   // Sentences about these circles, and about holders that keep others waiting and wait themselves for something else.
   [[nodiscard]] std::vector<std::string> findings(const std::vector<circle>& circles) const;
   // At most `most` of the edges.

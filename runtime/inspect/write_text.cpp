@@ -12,7 +12,7 @@ void print_worker(std::ostream& out, const worker_report& worker) {
     if (worker.unswitched != 0) out << " for " << describe_time(worker.unswitched) << " without a switch";
     if (const std::string where = describe(worker.runs.where); !where.empty()) out << ", spawned at " << where;
   } else {
-    out << (worker.busy ? "looks for work" : "sleeps");
+    out << (worker.busy ? "looks for work, or runs a job" : "sleeps");
   }
   out << "; " << worker.queued << " queued, " << worker.dispatches << " dispatches\n";
 }

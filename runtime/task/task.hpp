@@ -150,6 +150,9 @@ class task : public fiber {
   // Makes the fiber a member of the strand `to`, or of none, for the holders of its handle. Returns the one before. It
   // has rare state.
   strand* change_strand(strand* to) noexcept;
+  // this_fiber::user_data, for a thread outside; null if the record now has another number. The fiber may run, and may
+  // end. Never waits.
+  [[nodiscard]] void* data_for_outside(std::uint64_t of) const noexcept;
   // Copies `text`, which is the fiber's name from now on.
   void set_name(std::string_view text);
 
@@ -163,6 +166,7 @@ class task : public fiber {
 
  private:
   void replace_name(const char* with) noexcept;
+  void destroy_rare_state() noexcept;
   void leave_strand() noexcept;
   void clear_locals() noexcept {
     if (rare_state_.load(std::memory_order_acquire)) [[unlikely]]  // A

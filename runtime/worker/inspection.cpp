@@ -15,18 +15,21 @@ namespace ulexite::detail {
 // A build for ThreadSanitizer has real fences on both sides.
 bool inspection::possible() noexcept { return ULEXITE_TSAN || fences_are_asymmetric; }
 
-// One inspection of a runtime at a time: it holds the mutex until its destructor. A worker that sees the request locks
-// the same mutex (scheduler::answer_requests), so it waits there before its next fiber runs.
+// One inspection of a runtime at a time: it holds the mutex until its destructor. A worker that sees the request waits
+// for the turn's end before its next fiber runs (scheduler::answer_requests).
 inspection::inspection(runtime_state& home) noexcept : home_(home) {
   home_.world.inspecting.lock();
+  home_.world.inspections.begin();
   for (const auto& s : home_.schedulers) s->ask(request::inspected);
   std_atomics::heavy_fence();                               // A
   now_ = static_cast<std::uint32_t>(now_ns() / 1'000'000);  // late, because waits begin until the fence
 }
 
-// The requests are withdrawn before the mutex is released, so workers stop waiting for it.
+// The requests are withdrawn first, so that workers that come now do not look at the turn.
 inspection::~inspection() {
   for (const auto& s : home_.schedulers) s->withdraw(request::inspected);
+  home_.world.inspections.end();
+  home_.world.inspections.wake_workers();
   home_.world.inspecting.unlock();
 }
 
@@ -73,6 +76,7 @@ bool inspection::read(agent& block, fiber_record& into) const {
 void inspection::read_wait(const fiber& waiting, fiber_record& into) const {
   into.kind = wait_mode::kind_of(waiting.wait_bits);
   into.timed = (waiting.wait_bits & wait_mode::timed_bit) != 0;
+  into.cancellable = (waiting.wait_bits & wait_mode::cancellable_bit) != 0;
   into.object = waiting.next;
   into.waited = waited_since(waiting.wait_since, now_);
   if (into.kind != wait_kind::join) return;
@@ -103,8 +107,7 @@ bool view(agent& block, bool stopped, fiber_view& into) noexcept {
   } else if (content.where.known()) {
     into.code = content.where.code();
   }
-  const rare_task_state* const rare = who.rare_state_if_made();
-  into.user_data = rare ? rare->user_data : nullptr;
+  into.user_data = who.data_for_outside(content.id);
   into.record = &block;
   into.record_size = task_pool::granule * (raw.owner().size_class + 2U);
   if (phase == fiber_phase::fresh) {

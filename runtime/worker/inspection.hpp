@@ -2,7 +2,8 @@
 
 // Reads the fibers of a runtime from outside. While an inspection exists, no suspended or fresh fiber begins to run:
 // its record and its stack do not change. Running fibers continue. A worker that wants to resume a fiber waits for the
-// inspection's end. So it must be short: a few hundred fibers at a time.
+// inspection's end, but for no later inspection (inspection_turn.hpp). So it must be short: a few hundred fibers at a
+// time.
 //
 // Pairings
 //   A  the worker marks a fiber as running, then loads requests_ (scheduler.cpp)  ->  the inspection sets
@@ -34,6 +35,7 @@ struct fiber_record {
   status state = status::running;
   wait_kind kind = wait_kind::none;
   bool timed = false;            // a timer ends the wait at the latest
+  bool cancellable = false;      // a request to stop ends the wait
   const void* object = nullptr;  // of the wait
   std::uint64_t joined = 0;      // if that is the end of a fiber: its number and name
   std::string joined_name;

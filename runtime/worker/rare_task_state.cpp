@@ -11,7 +11,9 @@
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
+#include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,9 +22,16 @@
 namespace ulexite::detail {
 namespace {
 
-// Guards the names of all fibers against threads that read them from outside. One lock is enough, because few fibers
-// have a name.
-constinit spin_lock names_lock;
+// Guard names and rare states against threads that read them from outside. Several, by the record's address, so that
+// workers whose fibers end seldom wait for each other.
+struct alignas(64) outside_guard {
+  spin_lock lock;
+};
+constinit outside_guard guards[16];
+
+spin_lock& guard_of(const fiber_identity& who) noexcept {
+  return guards[reinterpret_cast<std::uintptr_t>(&who) / 128 % std::size(guards)].lock;
+}
 
 }  // namespace
 
@@ -31,7 +40,7 @@ constinit spin_lock names_lock;
 // The old name is freed after the lock is released: no reader uses it outside of the lock.
 void task::replace_name(const char* with) noexcept {
   {
-    const std::lock_guard lock(names_lock);
+    const std::lock_guard lock(guard_of(*this));
     with = std::exchange(name, with);
   }
   delete[] with;
@@ -41,7 +50,7 @@ void task::replace_name(const char* with) noexcept {
 // with the lock held, so a name that is found there can be read. The number tells whether it is the right one.
 // Sanitizers report the read of a block that is not in use.
 __attribute__((no_sanitize("address", "thread"))) std::string name_of(const fiber_identity& who, std::uint64_t id) {
-  const std::lock_guard lock(names_lock);
+  const std::lock_guard lock(guard_of(who));
   const volatile fiber_identity& identity = who;
   const char* const name = identity.name;
   return name && identity.id == id ? std::string(name) : std::string();
@@ -51,7 +60,7 @@ __attribute__((no_sanitize("address", "thread"))) std::string name_of(const fibe
 // is no name.
 __attribute__((no_sanitize("address", "thread"))) void copy_name(const fiber_identity& who, std::uint64_t id,
                                                                  char (&into)[32]) noexcept {
-  const std::unique_lock lock(names_lock, std::try_to_lock);
+  const std::unique_lock lock(guard_of(who), std::try_to_lock);
   if (!lock) return;
   const volatile fiber_identity& identity = who;
   const char* const name = identity.name;
@@ -97,6 +106,26 @@ std::stop_source task::stop_source() noexcept {
   const std::lock_guard lock(lock_);
   rare_task_state* const made = rare_state_.load(std::memory_order_relaxed);  // lock_ held
   return made ? made->stop : std::stop_source(std::nostopstate);
+}
+
+// As replace_name: no reader uses it outside of the lock.
+void task::destroy_rare_state() noexcept {
+  const rare_task_state* old;
+  {
+    const std::lock_guard lock(guard_of(*this));
+    old = rare_state_.exchange(nullptr, std::memory_order_relaxed);  // no other refers to the task
+  }
+  delete old;
+}
+
+// As name_of. A collector needs the data also if a thread that it has stopped holds the lock. Then the data are read
+// without the lock, because nothing is destroyed meanwhile.
+__attribute__((no_sanitize("address", "thread"))) void* task::data_for_outside(std::uint64_t of) const noexcept {
+  const std::unique_lock lock(guard_of(*this), std::try_to_lock);
+  const volatile fiber_identity& identity = *this;
+  // No member of std::atomic, because sanitizers would check that.
+  const volatile rare_task_state* const rare = *reinterpret_cast<rare_task_state* const volatile*>(&rare_state_);
+  return rare && identity.id == of ? rare->user_data : nullptr;
 }
 
 // The values of fiber_local variables. Used by the fiber, and by the thread that destroys the task.

@@ -31,7 +31,7 @@ namespace ulexite::detail {
 enum class trace_kind : std::uint8_t {
   dispatch,  // value: the fiber's number, 0 for a job; detail: how the last one left
   left,      // for the worker's own stack; detail: as above
-  place,     // value: of the spawn of the fiber that was dispatched last
+  place,     // value: of the spawn of the fiber that was dispatched last; detail: the bits above those 48
   name,      // value: six bytes of its name; detail: which six
   wake,      // value: the number of the fiber that was woken
   park,      // the worker goes to sleep

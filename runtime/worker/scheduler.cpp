@@ -46,14 +46,14 @@ void scheduler::begin_quantum(task* next) noexcept {
 }
 
 // Rare. The fiber is marked as running, so an inspection that begins now leaves it alone. An inspection that began
-// before may read it at this moment. So its mutex is locked once, to wait for its end. A visit is only noted here, and
-// made at the next switch.
+// before may read it at this moment, so the worker waits for its end. A visit is only noted here, and made at the next
+// switch.
 [[gnu::noinline]] void scheduler::answer_requests() noexcept {
   if (forks_.asked_for(request::yield)) forks_.withdraw(request::yield);
-  if (forks_.asked_for(request::inspected)) {
-    home_.world.inspecting.lock();
-    home_.world.inspecting.unlock();
-  }
+  if (forks_.asked_for(request::inspected))
+    home_.world.inspections.wait_for_end([](const auto& turn, unsigned seen) {
+      turn.wait(seen, std::memory_order_relaxed);  // then wait_for_end loads it
+    });
   if (const task* const next = running()) home_.monitor.idle_stacks.wait_while_held(*next);
   if (forks_.asked_for(request::visit)) {
     forks_.withdraw(request::visit);

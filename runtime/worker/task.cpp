@@ -155,7 +155,7 @@ void publish(callers_runtime, task& task) { publish_on(inlined_execution().sched
 
 // Called by destroy() only. On the fast path of finish() it is left out, because it has nothing to do there.
 task::~task() {
-  delete rare_state_.load(std::memory_order_relaxed);  // no other refers to the task
+  if (rare_state_.load(std::memory_order_relaxed)) destroy_rare_state();  // no other refers to the task
   if (name) replace_name(nullptr);
 }
 

@@ -74,7 +74,10 @@ void scheduler::record_left() noexcept { record(trace_kind::left, 0, how_it_left
   const task* const current = running();
   record(trace_kind::dispatch, current ? current->id : 0, how_it_left());
   if (!current || current->wait_bits != 0) return;
-  if (current->where.known()) record(trace_kind::place, current->where.bits());
+  if (current->where.known()) {
+    const std::uintptr_t place = current->where.bits();
+    record(trace_kind::place, place, static_cast<std::uint8_t>(place >> 48));
+  }
   if (!current->name) return;
   // An event has room for 6 bytes of text.
   std::size_t left = traced_size(current->name);

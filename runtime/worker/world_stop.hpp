@@ -12,6 +12,7 @@
 
 #include <ulexite/base/job.hpp>
 #include <ulexite/fiber/fiber.hpp>
+#include <ulexite/runtime/worker/inspection_turn.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -41,6 +42,7 @@ struct world_stop {
   std::vector<bool> stands;         // by worker
   std::size_t standing = 0;         // the number of stopped workers
   std::mutex inspecting;            // held while fibers are read, see inspection.hpp
+  inspection_turn inspections;      // for workers that wait until then
 };
 
 }  // namespace ulexite::detail

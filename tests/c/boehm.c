@@ -14,6 +14,7 @@ enum { fibers = 1500, wanderers = 20 };
 static int rounds = 8;
 static long lost, checks, collections;
 static ulx_channel* gates[fibers];
+static ulx_channel* never; /* nothing comes through it */
 static bool over;
 
 /* A lost object may have been used again, so that its `next` is no pointer into the heap. */
@@ -43,15 +44,29 @@ static void look_at(const node* head, uint64_t id, int length) {
   __atomic_add_fetch(&checks, 1, __ATOMIC_RELAXED);
 }
 
-/* Waits at its gate, with a list that only its stack knows; what comes through the gate is a list too. */
+static __attribute__((noinline)) void keep_as_data(uint64_t id) { CHECK_EQ(ulx_set_data(add(NULL, id, 0)), 0); }
+
+/* Overwrites what earlier calls have left on the stack. */
+static __attribute__((noinline)) void clear_stack(void) {
+  char room[2048];
+  memset(room, 0, sizeof room);
+  __asm__ volatile("" : : "r"(room) : "memory");
+}
+
+/* Waits at its gate, with a list that only its stack knows, and with one that only ulx_data knows; what comes through the
+ * gate is a list too. */
 static intptr_t parked(void* argument) {
   node* head = argument;
   const uint64_t id = head->key >> 32;
   int length = 5;
   node* sent;
+  keep_as_data(id);
+  clear_stack();
   while (ulx_receive(gates[id - 1], &sent, ULX_FOREVER) == 0) {
     look_at(head, id, length);
     look_at(sent, id, 1);
+    look_at(ulx_data(), id, 1);
+    clear_stack();
     if (__atomic_load_n(&lost, __ATOMIC_RELAXED)) break;
     head = add(head, id, length++);
     make_garbage((unsigned)id);
@@ -110,8 +125,22 @@ static ulx_fiber* start(intptr_t (*function)(void*), uint64_t id) {
   return started;
 }
 
+/* Collects after it was asked to stop, beside others alike. */
+static void stops_late(void* gate) {
+  const uint64_t id = fibers + wanderers + 1;
+  node* head = NULL;
+  for (int i = 0; i < 5; ++i) head = add(head, id, i);
+  char nothing;
+  CHECK_EQ(ulx_receive(gate, &nothing, ULX_FOREVER), ULX_ECANCELED);
+  GC_gcollect();
+  for (unsigned i = 0; i < 20; ++i) add(NULL, id, 0);
+  ulx_yield();
+  look_at(head, id, 5);
+}
+
 static intptr_t body(void* argument) {
   (void)argument;
+  for (int i = 0; i < 8; ++i) CHECK_EQ(ulx_go(stops_late, never, NULL), 0);
   static ulx_fiber *all[fibers], *others[wanderers];
   for (int i = 0; i < fibers; ++i) {
     CHECK(gates[i] = ulx_channel_new(sizeof(node*), 2));
@@ -143,6 +172,22 @@ static intptr_t body(void* argument) {
   return 42;
 }
 
+typedef struct {
+  void (*sleep)(void*);
+  void* data;
+} nap;
+static void* take_nap(void* argument) {
+  const nap* const of = argument;
+  of->sleep(of->data);
+  return NULL;
+}
+/* The collector does not stop a worker that sleeps. */
+static void idle(void* user, void (*sleep)(void*), void* data) {
+  (void)user;
+  nap of = {sleep, data};
+  GC_do_blocking(take_nap, &of);
+}
+
 int main(int argc, char** argv) {
   ulx_boehm_start();
   if (argc > 1) rounds = atoi(argv[1]);
@@ -152,15 +197,17 @@ int main(int argc, char** argv) {
   options.hooks = &hooks;
   options.stack_size = 64 * 1024;
   for (options.threads = 1; options.threads <= 16 && !lost; options.threads *= options.threads == 4 ? 4 : 2) {
+    if (options.threads >= 4) hooks.thread_idle = idle;
     ulx_runtime* const runtime = ulx_runtime_new(&options);
     CHECK(runtime);
     ulx_boehm_scan(runtime);
+    CHECK(never = ulx_channel_new(sizeof(void*), 0));
     const int64_t begin = ulx_now();
     intptr_t result = 0;
     CHECK_EQ(ulx_runtime_run(runtime, body, NULL, &result), 0);
     CHECK_EQ(result, 42);
-    ulx_boehm_forget(runtime);
-    CHECK_EQ(ulx_runtime_destroy(runtime, ULX_CANCEL, NULL), 0);
+    CHECK_EQ(ulx_boehm_destroy(runtime, ULX_CANCEL, NULL), 0);
+    ulx_channel_destroy(never);
     printf("%zu workers: %ld lost of %ld checks, %ld collections, %zu stacks met in a switch, %.1f s\n",
            options.threads, lost, checks, collections, ulx_boehm_met_in_switch, (double)(ulx_now() - begin) / 1e9);
   }

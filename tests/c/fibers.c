@@ -69,6 +69,34 @@ static intptr_t park_often(void* argument) {
   return taken;
 }
 
+static __attribute__((noinline)) void places_of_spawns(void);
+struct place {
+  uint64_t fiber;
+  bool in_the_caller;
+};
+static void note_place(void* user, const ulx_fiber_info* fiber) {
+  struct place* const found = user;
+  const uintptr_t caller = (uintptr_t)places_of_spawns, code = (uintptr_t)fiber->code;
+  if (fiber->id == found->fiber) found->in_the_caller = !fiber->file && code > caller && code < caller + 4096;
+}
+
+/* The place of a spawn is the caller's, also with a runtime. */
+static void places_of_spawns(void) {
+  ulx_spawn_options how = ULX_INIT(ulx_spawn_options);
+  int taken = 0;
+  for (int i = 0; i < 2; ++i) {
+    if (i == 1) how.runtime = ulx_runtime_here();
+    ulx_fiber* const fiber = ulx_spawn(park_often, &taken, &how);
+    CHECK(fiber);
+    struct place found = {ulx_fiber_id(fiber), false};
+    ulx_for_each_fiber(ulx_runtime_here(), note_place, &found);
+    CHECK(found.in_the_caller);
+    ulx_cancel(fiber);
+    CHECK_EQ(ulx_join(fiber, ULX_FOREVER, NULL), 0);
+    ulx_fiber_release(fiber);
+  }
+}
+
 static void parking(void) {
   CHECK_EQ(ulx_park(0), ULX_ETIMEDOUT);
   CHECK_EQ(ulx_park(ulx_now() + MILLISECONDS), ULX_ETIMEDOUT);
@@ -259,6 +287,7 @@ static intptr_t body(void* runtime) {
   CHECK(ulx_runtime_here() == runtime);
   spawn_and_join();
   options();
+  places_of_spawns();
   parking();
   cancelling();
   shielding();

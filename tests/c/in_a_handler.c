@@ -21,6 +21,19 @@ static void call_everything(void) {
   refused += !ulx_close(channel);
   refused += !ulx_spawn(NULL, NULL, NULL);
   refused += ulx_stop_world(here, 0, NULL, NULL) == ULX_EUSAGE;
+  refused += ulx_fiber_id(parked) == 0;
+  refused += ulx_shield(true);
+  ulx_deadline outer;
+  ulx_deadline_push(&outer, 0);
+  ulx_deadline_pop(&outer);
+  ulx_deadline_push(&outer, 0);
+  ulx_block block;
+  ulx_block_enter(&block);
+  ulx_block_leave(&block);
+  ulx_safepoint();
+  ulx_fiber_release(parked);
+  ulx_mutex_destroy(mutex);
+  ulx_channel_destroy(channel);
   ulx_unpark(parked);
   ulx_yield();
   ulx_runtime_request_stop(here);
@@ -53,12 +66,12 @@ static intptr_t body(void* runtime) {
   refused = handled = 0;
   raise(SIGUSR1);
   CHECK_EQ(handled, 1);
-  CHECK_EQ(refused, 9);
+  CHECK_EQ(refused, 11);
   raise(SIGUSR2);
   CHECK_EQ(handled, 3);
-  CHECK_EQ(refused, 27);
+  CHECK_EQ(refused, 33);
 
-  /* Outside of a handler nothing has changed: nothing was unparked, sent, locked, stopped. */
+  /* Outside of a handler nothing has changed: nothing was unparked, sent, locked, stopped, destroyed. */
   intptr_t result = 0;
   CHECK_EQ(ulx_join(parked, ULX_FOREVER, &result), 0);
   CHECK_EQ(result, ULX_ETIMEDOUT);

@@ -9,6 +9,9 @@ static struct {
 } blocks[1000];
 static const size_t most_blocks = sizeof blocks / sizeof *blocks;
 
+static char returned;              /* by the main fiber */
+static bool result_was_in_a_block; /* after the main fiber's end */
+
 static void* allocate(void* user, size_t bytes) {
   (void)user;
   for (size_t i = 0; i < most_blocks; ++i)
@@ -21,7 +24,10 @@ static void* allocate(void* user, size_t bytes) {
 static void release(void* user, void* memory) {
   (void)user;
   for (size_t i = 0; i < most_blocks; ++i)
-    if (blocks[i].begin == memory) blocks[i].begin = NULL;
+    if (blocks[i].begin == memory) {
+      if (memory) result_was_in_a_block |= holds(memory, (char*)memory + blocks[i].size / 8 * 8, &returned);
+      blocks[i].begin = NULL;
+    }
   free(memory);
 }
 static int blocks_in_use(void) {
@@ -153,7 +159,7 @@ static intptr_t body(void* argument) {
   sent_by_select();
   values_of_keys();
   for (int i = 0; i < most_cases; ++i) ulx_channel_destroy(channels[i]);
-  return 42;
+  return (intptr_t)&returned;
 }
 
 int main(void) {
@@ -167,7 +173,8 @@ int main(void) {
   CHECK(runtime);
   intptr_t result = 0;
   CHECK_EQ(ulx_runtime_run(runtime, body, NULL, &result), 0);
-  CHECK_EQ(result, 42);
+  CHECK(result == (intptr_t)&returned);
+  CHECK(result_was_in_a_block);
   CHECK_EQ(ulx_runtime_destroy(runtime, ULX_DRAIN, NULL), 0);
   CHECK_EQ(blocks_in_use(), 0);
   puts("passed");

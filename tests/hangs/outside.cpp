@@ -155,7 +155,10 @@ std::initializer_list<hang> hangs_from_outside() {
       {"told_of_a_system_call",
        told_of_a_system_call,
        {"ulexite: worker 0 has not switched for ", "\"caller\", spawned at ", "    0  ", "read_from_the_silent"}},
-      {"held_by_a_thread", held_by_a_thread, {"a plain thread holds mutex 0x", "\"waiter\": waits", "for mutex"}, true},
+      {"held_by_a_thread",
+       held_by_a_thread,
+       {"a plain thread, or a fiber of another runtime, holds mutex 0x", "\"waiter\": waits", "for mutex"},
+       true},
   };
   return all;
 }

@@ -60,4 +60,19 @@ with tempfile.TemporaryDirectory() as folder:
         running.kill()
         running.wait()
     assert "there is no dump in JSON" in offcpu("/dev/null")[2]
+
+    # A program with two runtimes answers with a dump of each.
+    file.unlink()
+    dump = '{"groups":[{"state":"waiting","waits":"for event","frames":["f"],"count":%d,"total_waited_ms":1}]}'
+    answers = ("import signal, sys; signal.signal(signal.SIGQUIT, lambda *_: open(sys.argv[1], 'a').write(sys.argv[2]));"
+               "print('ready', flush=True)\nwhile True: signal.pause()")
+    running = subprocess.Popen([sys.executable, "-c", answers, file, f"{dump % 2}\n{dump % 3}\n"], stdout=subprocess.PIPE,
+                               text=True)
+    try:
+        assert running.stdout.readline() == "ready\n"
+        status, text, error = offcpu("--count", "--pid", running.pid, file)
+        assert status == 0 and only(stacks(text), r";for event$") == 5, text + error
+    finally:
+        running.kill()
+        running.wait()
 print("offcpu: by signal and from a file")

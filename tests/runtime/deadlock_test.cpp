@@ -177,6 +177,29 @@ TEST_P(NoDeadlock, WhileADescriptorIsWaitedFor) {
   EXPECT_EQ(report, "");
 }
 
+TEST_P(NoDeadlock, OfACircleThatARequestToStopEnds) {
+  report_of([] {
+    mutex first, second;
+    latch both(2);
+    auto one = spawn([&] {
+      const std::lock_guard held(first);
+      both.arrive_and_wait();
+      std::error_code error;
+      EXPECT_FALSE(detail::acquire(second, error));
+    });
+    auto other = spawn([&] {
+      const std::lock_guard held(second);
+      both.arrive_and_wait();
+      const std::lock_guard too(first);
+    });
+    this_fiber::sleep_for(longer_than_the_silence);
+    one.request_stop();
+    one.join();
+    other.join();
+  });
+  EXPECT_FALSE(failed_);
+}
+
 // It is found although another fiber is not part of it, and would run again.
 TEST_P(Deadlock, OfACircleIsFoundWhileOthersSleep) {
   static mutex first, second, third, fourth;  // held for ever

@@ -3,11 +3,15 @@
 #include "support/runtime_fixture.hpp"
 #include "support/waiting.hpp"
 
+#include <ulexite/runtime/worker/inspection.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/task_group.hpp>
 
+#include <atomic>
+#include <optional>
 #include <sstream>
+#include <thread>
 
 namespace {
 
@@ -88,6 +92,29 @@ TEST_P(Dump, PutsFibersAtTheSamePlaceIntoOneGroup) {
     EXPECT_TRUE(has(text, "\"another\": waits ")) << text;
     const std::string cut = dump(rt, {.most_groups = 1});
     EXPECT_TRUE(has(cut, " more fibers are in other groups")) << cut;
+    ready.set();
+    all.wait();
+  });
+}
+
+[[gnu::noinline]] void wait_here(event& until) {
+  until.wait();
+  asm volatile("");  // no tail call
+}
+[[gnu::noinline]] void wait_there(event& until) {
+  until.wait();
+  asm volatile("");
+}
+
+TEST_P(Dump, KeepsBacktracesOfOneDepthApart) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    event ready;
+    task_group all;
+    for (const auto function : {wait_here, wait_there}) all.spawn([&ready, function] { function(ready); });
+    wait_until_others_wait();
+    const std::string text = dump(rt);
+    EXPECT_TRUE(has(text, "wait_here(") && has(text, "wait_there(")) << text;
     ready.set();
     all.wait();
   });
@@ -224,6 +251,36 @@ TEST_P(Dump, AsMetricsCountsWhatWaitsByKind) {
   });
   const std::string lines = to_string(rt.metrics());
   EXPECT_TRUE(has(lines, "fibers_spawned 4\n")) << lines;
+}
+
+class Inspections : public RuntimeTest {};
+
+// A dump is many inspections in a row. The worker that waits for one may run a fiber in the next.
+TEST_F(Inspections, LetAWorkerThroughBetweenThem) {
+  if (!detail::inspection::possible()) GTEST_SKIP() << "the kernel refuses membarrier";
+  runtime& rt = make(1);
+  std::atomic<std::uint64_t> rounds{0};
+  std::atomic<bool> over{false};
+  auto busy = rt.spawn([&] {
+    for (; !over; ++rounds) this_fiber::yield();
+  });
+  while (rounds == 0) std::this_thread::yield();
+  bool ran = false;
+  std::optional<detail::inspection> look;
+  for (auto patience = 1ms; !ran && patience < 2s; patience *= 2) {
+    look.emplace(detail::state_of(rt));
+    std::this_thread::sleep_for(
+        patience);  // the worker comes to wait; on a busy machine, in a later round of this loop
+    look.reset();
+    look.emplace(detail::state_of(rt));
+    const std::uint64_t before = rounds;
+    std::this_thread::sleep_for(patience);
+    ran = rounds != before;
+    look.reset();
+  }
+  EXPECT_TRUE(ran);
+  over = true;
+  busy.join();
 }
 
 TEST(DumpOfAnEndedRuntime, IsRefused) {

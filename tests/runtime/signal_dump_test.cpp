@@ -107,6 +107,17 @@ TEST_F(SignalDump, RefusesASignalThatCannotBeHandled) {
   }
 }
 
+TEST_F(SignalDump, LeavesAHandlerThatTheProgramHasSetSince) {
+  {
+    const runtime only({.threads = 1});
+    struct sigaction ours{};
+    ::sigaction(SIGQUIT, nullptr, &ours);
+    EXPECT_NE(ours.sa_flags & SA_ONSTACK, 0);
+    ::signal(SIGQUIT, SIG_IGN);
+  }
+  EXPECT_EQ(handler_of(SIGQUIT), SIG_IGN);
+}
+
 TEST_F(SignalDump, GoesToStderrIfTheFileCannotBeWritten) {
   ::setenv("ULEXITE_DUMP", "/nonexistent/dump", 1);
   const int before = ::dup(STDERR_FILENO);

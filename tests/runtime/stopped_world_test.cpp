@@ -177,6 +177,30 @@ TEST_P(StoppedWorld, WhatAFiberHoldsIsInWhatIsTold) {
   over.set();  // a wake is no wait
 }
 
+// Sanitizers watch it.
+TEST_P(StoppedWorld, DataAreToldBesideFibersThatEnd) {
+  int object;
+  std::atomic<bool> over{false};
+  std::thread visitor([&] {
+    while (!over)
+      for_each_fiber(rt(),
+                     [&](const fiber_view& fiber) { EXPECT_TRUE(!fiber.user_data || fiber.user_data == &object); });
+  });
+  rt().run([&] {
+    for (int round = 0; round < 50; ++round) {
+      task_group all;
+      for (int i = 0; i < 20; ++i)
+        all.spawn([&] {
+          this_fiber::set_user_data(&object);
+          this_fiber::yield();
+        });
+      all.wait();
+    }
+  });
+  over = true;
+  visitor.join();
+}
+
 TEST_P(StoppedWorld, ThoseWhoDoNotComeAreNamed) {
   std::atomic<bool> over{false}, begun{false};
   auto hog = rt().spawn({.name = "hog"}, [&] {

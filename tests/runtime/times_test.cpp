@@ -181,6 +181,34 @@ class LongWaits : public WorkersTest {
 };
 INSTANTIATE_TEST_SUITE_P(Workers, LongWaits, testing::Values(1, 2, 8), testing::PrintToStringParamName());
 
+// Waits with a backtrace that each bit of `path` changes.
+void wait_below(unsigned path, unsigned depth, event& until);
+[[gnu::noinline]] void wait_on_the_left(unsigned path, unsigned depth, event& until) {
+  wait_below(path, depth, until);
+  asm volatile("");  // no tail call
+}
+[[gnu::noinline]] void wait_on_the_right(unsigned path, unsigned depth, event& until) {
+  wait_below(path, depth, until);
+  asm volatile("");
+}
+void wait_below(unsigned path, unsigned depth, event& until) {
+  if (depth == 0) return until.wait();
+  (path % 2 == 0 ? wait_on_the_left : wait_on_the_right)(path / 2, depth - 1, until);
+}
+
+TEST_P(LongWaits, OfManyBacktracesAreAllCounted) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    constexpr unsigned bits = 9;
+    event enough;
+    task_group all;
+    for (unsigned path = 0; path < 1U << bits; ++path) all.spawn([&, path] { wait_below(path, bits, enough); });
+    gauges_with(rt, {.long_wait = 2ms}, ")\"} 512\n");
+    enough.set();
+    all.wait();
+  });
+}
+
 TEST_P(LongWaits, AreCountedByTheirPlaces) {
   runtime& rt = this->rt();
   rt.run([&] {

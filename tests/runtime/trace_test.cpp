@@ -4,6 +4,7 @@
 #include "support/runtime_fixture.hpp"
 #include "support/waiting.hpp"
 
+#include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/parallel_invoke.hpp>
@@ -160,6 +161,31 @@ TEST_P(Trace, CutsANameBetweenTwoCharacters) {
   EXPECT_EQ(count(text, R"("(\\ufffd){36} #\d+")"), 1U) << text;
 }
 
+// As on aarch64, where a place of spawn takes more than an event's 48 bits.
+TEST_P(Trace, KeepsHighAddresses) {
+  runtime& rt = this->rt();
+  rt.start_trace();
+  rt.run([] {
+    const detail::spawn_place high(reinterpret_cast<const void*>(0xaaaa00001234));
+    detail::spawn_in(detail::callers_runtime(), {.where = high}, [] {}).join();
+  });
+  end(rt, shutdown_mode::drain);
+  rt.stop_trace();
+  const std::string text = trace_of(rt);
+  EXPECT_GE(count(text, R"("spawned at":"0xaaaa00001234")"), 1U) << text;
+}
+
+TEST_P(Trace, UsesItsMemoryAgain) {
+  runtime& rt = this->rt();
+  for (int i = 0; i < 10; ++i) {
+    rt.start_trace({.events_per_worker = i % 2 == 0 ? 16U : 1024U});
+    exchange_values();
+    rt.stop_trace();
+    EXPECT_EQ(count(trace_of(rt), R"("name":"thread_name")"), GetParam());
+  }
+  EXPECT_EQ(detail::state_of(rt).trace.recorders.size(), 2 * GetParam());
+}
+
 TEST_P(Trace, IsRefusedWhereItMakesNoSense) {
   runtime& rt = this->rt();
   std::ostringstream text;
@@ -206,6 +232,14 @@ TEST_F(TraceFile, ThatCannotBeWrittenIsTold) {
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_NE(text.find("ULEXITE_TRACE: /nonexistent/trace cannot be written (error 2)"), std::string::npos) << text;
   EXPECT_EQ(ran, 1);
+}
+
+TEST_F(TraceFile, ThatHasNoRoomIsTold) {
+  ::setenv("ULEXITE_TRACE", "/dev/full", 1);
+  testing::internal::CaptureStderr();
+  run([] {});
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("ULEXITE_TRACE: the trace is incomplete"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -95,6 +95,17 @@ TEST(NetworkEnds, DataThatIsUnderWayAtAResetIsLost) {
   });
 }
 
+TEST(NetworkEnds, AConnectionWithOneOpenEndCountsAsReset) {
+  explore({.schedules = 20}, [] {
+    net::tcp_listener listener(server_at);
+    auto one = net::tcp_stream::connect(server_at), three = net::tcp_stream::connect(server_at);
+    auto two = listener.accept(), four = listener.accept();
+    two.close();
+    EXPECT_EQ(ut::reset_connections(server_at), 2u);
+    EXPECT_EQ(ut::reset_connections(server_at), 0u);
+  });
+}
+
 TEST(NetworkEnds, AResetIsReportedToAReaderThatHasShutItsReading) {
   explore({.schedules = 20}, [] {
     auto [one, two] = ut::stream_pair();
