@@ -128,6 +128,8 @@ bool view(agent& block, bool stopped, fiber_view& into) noexcept {
   wait.kind = wait_mode::kind_of(content.wait_bits);
   wait.object = content.next;
   into.waits = to_string(wait.kind);
+  // A thread that is not stopped may end the wait now: it claims the word, and then overwrites `next`.
+  if (!block.word.waits()) return true;
   into.object = wait.object;
   if (const agent* const holder = stopped ? holder_of(wait) : nullptr) {
     raw_record other;
@@ -156,8 +158,9 @@ fiber_record running_on(const scheduler& worker) {
   if (!who || !worker.activity().busy()) return found;
   raw_record raw;
   copy_record(*who, raw);
-  // A job has an agent too, but no record behind it.
-  if (raw.owner().kind != agent_kind::fiber || !raw.owner().in_use || worker.activity().running() != who) return found;
+  // The agent of the worker's jobs has no record behind it, and is not in use. A fiber may be of the kind of a job for
+  // a while, for example in on_thread_stack.
+  if (!raw.owner().in_use || worker.activity().running() != who) return found;
   found.id = raw.content().id;
   found.where = raw.content().where;
   found.name = name_of(*reinterpret_cast<const task*>(who + 1), found.id);

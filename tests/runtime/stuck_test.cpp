@@ -2,6 +2,8 @@
 
 #include "support/runtime_fixture.hpp"
 
+#include <ulexite/runtime/on_thread_stack.hpp>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -65,6 +67,11 @@ TEST_F(StuckWorker, HasNoBacktraceIfTheProgramHandlesTheSignal) {
   rt.run([&] { compute_until(1); });
   EXPECT_NE(written().find("no backtrace: "), std::string::npos) << written();
   ::signal(SIGURG, SIG_DFL);
+}
+
+TEST_F(StuckWorker, IsNamedInACallOnTheThreadsOwnStack) {
+  runtime& rt = make({.threads = 1, .stuck_after = 30ms});
+  rt.run([&] { on_thread_stack([&] { compute_until(1); }); });
 }
 
 TEST_F(StuckWorker, HasATimeThatIsNotNegative) {
