@@ -12,8 +12,7 @@
  *     not wait. A wait in a hook of memory or of fibers, or in a stopped world, returns ULX_EUSAGE. One in a job or in
  *     thread_idle ends the process, with a message.
  *   - A callback must not leave by longjmp or an exception. setjmp and longjmp within one fiber's own calls are fine.
- *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that lists it. The call returns; no stack is
- *     unwound.
+ *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that lists it, and no stack is unwound.
  *   - Every function may be called by any thread, unless it says otherwise. None may be called in a signal handler but
  *     ulx_stack_around; ulexite::signal_check finds those that may do harm.
  */
@@ -78,8 +77,7 @@ typedef struct ulx_condition ulx_condition; /* a condition variable */
 typedef struct ulx_group ulx_group;         /* counts work under way */
 
 /* ---------------------------------------------------------------------------------------------------------------- hooks
- * For collectors and the like. All are NULL by default, and then cost nothing. Each hook is called on the thread that
- * it concerns. */
+ * For collectors and the like. All are NULL by default, and then cost nothing. Each is called on the thread concerned. */
 typedef struct {
   size_t size;
   void* user; /* the first argument of each */
@@ -198,8 +196,7 @@ ULX_API void ulx_safepoint(void) ULX_NOEXCEPT;
 ULX_API int ulx_park(int64_t deadline) ULX_NOEXCEPT;
 ULX_API void ulx_unpark(ulx_fiber* fiber) ULX_NOEXCEPT;
 
-/* Asks a fiber to stop: its present or next wait returns ULX_ECANCELED. Each later one does the same. Returns true the
- * first time. */
+/* Asks a fiber to stop: its present or next wait and each later one return ULX_ECANCELED. True the first time. */
 ULX_API bool ulx_cancel(ulx_fiber* fiber) ULX_NOEXCEPT;
 /* A cancellation point without a wait. Returns 0, ULX_ECANCELED or ULX_EDEADLINE. */
 ULX_API int ulx_check(void) ULX_NOEXCEPT;
@@ -236,8 +233,7 @@ ULX_API int ulx_strand_wait(ulx_strand* strand) ULX_NOEXCEPT;
 /* Moves the calling fiber into a strand of its own runtime, or out of its strand if NULL. */
 ULX_API int ulx_migrate_to(ulx_strand* strand) ULX_NOEXCEPT;
 
-/* Keeps the calling fiber on its thread until as many calls of unpin. It may wait during this time. ULX_EUSAGE where
- * waiting is forbidden. */
+/* Keeps the calling fiber on its thread until as many calls of unpin. ULX_EUSAGE where waiting is forbidden. */
 ULX_API int ulx_pin(void) ULX_NOEXCEPT;
 ULX_API int ulx_unpin(void) ULX_NOEXCEPT;
 /* Until as many calls of allow, a call that would have to wait returns ULX_EUSAGE. */
@@ -314,8 +310,7 @@ typedef struct {
 ULX_API int ulx_wait_fds(ulx_poll* descriptors, size_t count, int64_t deadline) ULX_NOEXCEPT;
 /* Waits for one descriptor. Its ready directions go to *ready; `ready` may be NULL. */
 ULX_API int ulx_wait_fd(int fd, unsigned wanted, int64_t deadline, unsigned* ready) ULX_NOEXCEPT;
-/* Calls function(argument) on a thread that may block; the fiber waits for its end. ULX_ECANCELED before it
- * has begun. */
+/* Calls function(argument) on a thread that may block; the fiber waits for its end. ULX_ECANCELED before it begins. */
 ULX_API int ulx_blocking(intptr_t (*function)(void* argument), void* argument, intptr_t* result) ULX_NOEXCEPT;
 /* Between enter and leave the caller's thread is a plain thread that may block, on the fiber's stack. Another thread
  * works in its place. A fiber of a strand, or a pinned fiber, keeps the worker. Call both in one function. For a
@@ -366,8 +361,7 @@ typedef struct {
  * state and place are reliable. */
 ULX_API void ulx_for_each_fiber(ulx_runtime* runtime, void (*visit)(void* user, const ulx_fiber_info* fiber),
                                 void* user) ULX_NOEXCEPT;
-/* The bounds of the fiber's stack that contains `address`. False if it is on no fiber's stack. May be called in signal
- * handlers. */
+/* The bounds of the fiber's stack that contains `address`. False if there is none. Also in signal handlers. */
 ULX_API bool ulx_stack_around(const void* address, const void** low, const void** high) ULX_NOEXCEPT;
 /* Writes the return addresses of a fiber that does not run, innermost first. Returns their number. During a visit of a
  * stopped world. */

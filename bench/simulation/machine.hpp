@@ -78,7 +78,7 @@ class line {
   ns free_at_ = 0, busy_ = 0;
 };
 
-// base/spin_lock.hpp: who finds it held looks again after a pause, as in std_atomics::pause.
+// base/spin_lock.hpp: a caller that finds it held looks again after a pause, as in std_atomics::pause.
 class spin_lock {
  public:
   spin_lock(engine& engine, const costs& cost) : engine_(engine), cost_(cost) {}

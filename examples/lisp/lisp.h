@@ -288,7 +288,7 @@ void define_fibers(void);
 void define_sockets(void);
 void define_special_forms(void);
 extern const char prelude[]; /* what is written in Scheme itself: prelude.scm */
-/* A channel, mutex, handle or socket that nothing names any longer is given back by this: at places where no lock is held. */
+/* A channel, mutex, handle or socket that is no longer named is given back by this, at places where no lock is held. */
 void give_back_garbage(void);
 /* The text of a file, read by a thread that may block. */
 string* file_text(fiber* by, const char* path);

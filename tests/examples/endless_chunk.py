@@ -72,7 +72,8 @@ def crawler():
                 with peer:
                     peer.settimeout(BOUND)
                     if peer.recv(4096):  # the first connection only tells whether somebody is there
-                        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n")
+                        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+                                     b"Transfer-Encoding: chunked\r\n\r\n")
                         sent.append(send_until_answered(peer, kind))
 
         with socket.create_server(("127.0.0.1", 0)) as listener:
