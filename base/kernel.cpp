@@ -16,6 +16,16 @@ last_errno() noexcept {
   return *address;
 }
 
+#if defined(__GNUC__) && !defined(__clang__)
+[[gnu::noipa]]
+#endif
+[[gnu::noinline]] void
+set_last_errno(int error) noexcept {
+  int* address = &errno;
+  asm volatile("" : "+r"(address));
+  *address = error;
+}
+
 void kernel::close(int fd) noexcept {
   if (auto* const network = network_of(fd)) {
     network->close(fd);

@@ -19,6 +19,8 @@ class fd_source;
 
 // Returns errno. Not inlined, so a compiler cannot keep the address of errno over a switch of threads.
 int last_errno() noexcept;
+// Sets errno. Not inlined for the same reason.
+void set_last_errno(int error) noexcept;
 
 // Returns the result of a system call, or -errno.
 template <class Integer>

@@ -86,7 +86,7 @@ typedef struct {
    * and free. A collector should return memory that it scans and does not collect. They hold for the whole process: the
    * first runtime that has them sets them; make it before other threads use this interface. EINVAL refuses a runtime that
    * has others, has only one of them, or has the first while objects with memory of malloc exist. `allocate` aligns as
-   * malloc, and may return NULL. */
+   * malloc, and may return NULL. Any thread may call `release`. */
   void* (*allocate)(void* user, size_t bytes);
   void (*release)(void* user, void* memory);
 
@@ -368,7 +368,7 @@ ULX_API bool ulx_stack_around(const void* address, const void** low, const void*
 ULX_API size_t ulx_backtrace(const ulx_fiber_info* fiber, void** addresses, size_t most) ULX_NOEXCEPT;
 
 /* Stops every worker except the caller's between two fibers. ULX_ETIMEDOUT after `patience` nanoseconds, and then
- * nothing is stopped; late(user, fiber), if not NULL, is called for the fibers that did not stop. Its fiber is 0 for
+ * nothing is stopped; late(user, fiber), if not NULL, is called for the fibers that did not stop. `fiber` is 0 for
  * a worker between two fibers. ULX_EUSAGE while it is stopped already, or another caller is about to stop it. Fibers
  * that may want it at the same time must lock a ulx_mutex before. Plain threads, ulx_blocking and ulx_block_enter
  * are not stopped. The caller must not wait before ulx_start_world, which it calls itself. */

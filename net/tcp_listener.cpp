@@ -171,10 +171,10 @@ tcp_stream tcp_listener::accept(endpoint& peer) {
   return accepted;
 }
 
-// A waiter in accept or serve may destroy the listener as soon as its call returns. When close returns, no client can
-// connect, though the waiter may still have the descriptor. But an adopted socket is left to the processes that share
-// it: systemd regards the service as failed if it is shut down. The callbacks run first, because a server takes its
-// backlog in one of them. A second close must not end the socket while they run.
+// A waiter in accept or serve may destroy the listener as soon as its call returns. When the first close returns, no
+// client can connect, though the waiter may still have the descriptor. But an adopted socket is left to the processes
+// that share it: systemd regards the service as failed if it is shut down. The callbacks run first, because a server
+// takes its backlog in one of them. A second close must not end the socket while they run.
 void tcp_listener::close() noexcept {
   if (!socket_.get() || !socket_.get()->begin_close()) return;
   detail::run_stop_callbacks(closing_);

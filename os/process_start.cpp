@@ -169,7 +169,7 @@ template <class End>
 End taken(unique_fd& fd) {
   if (fd.get() < 0) return {};
   const int given = fd.get();
-  fd.release();  // first: without memory adopt closes it, and its flags can always be set
+  fd.release();  // first: adopt closes it if memory is short, and fails in no other way
   return End::adopt(given);
 }
 

@@ -22,18 +22,16 @@ struct runtime_metrics {
   std::size_t blocking_threads = 0;  // of the pool behind blocking(), idle ones too
   std::size_t blocking_queued = 0;   // calls that wait for one of them
 
-  std::uint64_t fibers_spawned = 0;  // since the start
-  std::uint64_t fibers_ended = 0;    // since the start
-  std::uint64_t dispatches = 0;      // times that a worker began to run a fiber or job
-  std::uint64_t starts_in_place =
-      0;                        // of these: fresh fibers and jobs that ran on the stack of an ended one, without a
-                                // switch
-  std::uint64_t steals = 0;     // successful thefts, each of one or more
-  std::uint64_t overflows = 0;  // the oldest of a full queue were moved to the shared queue
-  std::uint64_t parks = 0;      // a worker went to sleep
-  std::uint64_t wakes = 0;      // a sleeping worker was woken by another thread, or a new one started
-  std::uint64_t polls = 0;      // turns of the event loop
-  std::uint64_t events = 0;     // reported by these turns
+  std::uint64_t fibers_spawned = 0;         // since the start
+  std::uint64_t fibers_ended = 0;           // since the start
+  std::uint64_t dispatches = 0;             // times that a worker began to run a fiber or job
+  std::uint64_t starts_in_place = 0;        // of these: fresh fibers and jobs that ran on the stack of an ended one
+  std::uint64_t steals = 0;                 // successful thefts, each of one or more
+  std::uint64_t overflows = 0;              // the oldest of a full queue were moved to the shared queue
+  std::uint64_t parks = 0;                  // a worker went to sleep
+  std::uint64_t wakes = 0;                  // a sleeping worker was woken by another thread, or a new one started
+  std::uint64_t polls = 0;                  // turns of the event loop
+  std::uint64_t events = 0;                 // reported by these turns
   std::uint64_t thread_starts_refused = 0;  // times that the system refused a thread
   std::uint64_t stacks_refused = 0;       // times that memory for a stack was refused: the fiber waits 10 ms and tries
                                           // again

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <ulexite/base/kernel.hpp>
 #include <ulexite/runtime/no_suspend.hpp>
 
-#include <cerrno>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -54,10 +54,10 @@ std::invoke_result_t<F> on_thread_stack(F&& function) {
         } catch (...) {
           here.failure = std::current_exception();
         }
-        here.error = errno;  // the switch back gives the fiber its own
+        here.error = detail::last_errno();  // the switch back gives the fiber its own
       },
       &there);
-  errno = there.error;
+  detail::set_last_errno(there.error);
   if (there.failure) std::rethrow_exception(there.failure);
   if constexpr (std::is_reference_v<result>) {
     return static_cast<result>(**there.value);

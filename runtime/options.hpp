@@ -47,8 +47,9 @@ struct runtime_options {
   // The action on a deadlock. One kind: all fibers wait for ever. Then no fiber can run, no timer, descriptor or call
   // can end a wait, and the process has no thread that could. The other kind: some fibers wait in a circle for mutexes
   // and for each other's ends. The runtime checks when nothing has happened for some tenths of a second, and reports
-  // once per such pause. While another fiber could end a circle by a request to stop, `fail` only reports it. A wait for
-  // a mutex does not end on a request to stop, so with `fail` such a runtime still cannot end.
+  // once per such pause. While another fiber could end a circle by a request to stop, `fail` only reports it; threads
+  // outside do not count. A wait for a mutex does not end on a request to stop, so with `fail` such a runtime still
+  // cannot end.
   deadlock_action on_deadlock = deadlock_action::report;
   // At this signal the runtime writes a dump (runtime::dump) to stderr, or appends it to the file that the environment
   // variable ULEXITE_DUMP names. If that name ends in .json, the dump is JSON (runtime::dump_json). 0: no signal, or
@@ -63,9 +64,9 @@ struct runtime_options {
   // dispatch. The environment variable ULEXITE_MEASURE has the same effect.
   bool measure = false;
   // Called on each worker thread at its start and its end, with the worker's number. With block_in_place, and with a
-  // write to a file that lasts, a thread passes its number to another thread. The start of the other thread may be called before the stop of this one. The
-  // functions may take long, and may wait for a fiber as any plain thread may. The fiber runs on another worker, so not
-  // every worker may wait at the same time. An exception calls std::terminate.
+  // write to a file that lasts, a thread passes its number to another thread. The start of the other thread may be
+  // called before the stop of this one. The functions may take long, and may wait for a fiber as any plain thread may.
+  // The fiber runs on another worker, so not every worker may wait at the same time. An exception calls std::terminate.
   std::function<void(std::size_t worker)> on_thread_start{};
   std::function<void(std::size_t worker)> on_thread_stop{};  // see on_thread_start
   // Called on a worker that has nothing to do. It must call sleep(data) exactly once, which returns when there is work.

@@ -64,7 +64,8 @@ class channel {
 
  public:
   // Makes a channel with a buffer for `capacity` values. 0: a send waits for its receive (rendezvous). `unbounded`: a
-  // send never waits. The buffer's memory is allocated as values arrive. Never waits.
+  // send never waits. The buffer's memory is allocated as values arrive; a value whose move may throw
+  // has memory of its own. Never waits.
   explicit channel(std::size_t capacity = 0) noexcept : capacity_(capacity) {
     static_assert(std::is_move_constructible_v<T>, "channel<T> moves its values: T must be movable");
   }

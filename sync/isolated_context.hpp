@@ -70,7 +70,7 @@ class isolated_context {
       try {
         static_cast<void>(std::move(*body)());
       } catch (const operation_cancelled&) {
-        fail(detail::this_agent().word.stop_requested());
+        fail(stop_.stop_requested());
       } catch (...) {
         fail(false);
       }

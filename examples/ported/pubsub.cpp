@@ -155,7 +155,7 @@ class session {
       }
       say(*message);
     }
-  } catch (const std::system_error&) {  // the connection has ended, which run() sees too
+  } catch (const std::system_error&) {  // UNSUB, or the end of the connection, which run() sees too
   }
 
   // Writes whole lines, for all fibers of the session. UNSUB, which stops a fiber, does not end a line that has begun.

@@ -57,10 +57,11 @@ class proxy {
     backend upstream;
     for (bool open = true; open;) {
       std::optional<response> refused;
-      std::optional<request> asked = read(client, stream, buffer, refused);
-      if (refused) send(client, stream, *refused, false);
+      bool head_only = false;
+      std::optional<request> asked = read(client, stream, buffer, refused, head_only);
+      if (refused) send(client, stream, *refused, head_only);
       if (!asked) break;
-      const bool keeps = asked->keep_alive(), head_only = asked->method() == http::verb::head;
+      const bool keeps = asked->keep_alive();
       response answer = forward(std::move(*asked), from, upstream);
       open =
           keeps && !draining.stop_requested();  // asked last of all: the client then opens the next at the new process
@@ -80,9 +81,11 @@ class proxy {
     boost::beast::flat_buffer buffer;
   };
 
-  // The next request. Nullopt: the connection has ended, or `refused` is the answer before its end.
+  // The next request; `head_only` if it is HEAD. Nullopt: the connection has ended, or `refused` is the answer before
+  // its end.
   static std::optional<request> read(ux::net::tcp_stream& client, ux::asio_stream& stream,
-                                     boost::beast::flat_buffer& buffer, std::optional<response>& refused) {
+                                     boost::beast::flat_buffer& buffer, std::optional<response>& refused,
+                                     bool& head_only) {
     const auto refuse = [&refused](http::status status, const char* why) {
       refused = refusal(status, why);
       return std::nullopt;
@@ -96,6 +99,7 @@ class proxy {
       refused = refusal_of(error);
       return std::nullopt;
     }
+    head_only = parser.get().method() == http::verb::head;
     const auto hosts = parser.get().count(http::field::host);
     if (hosts > 1 || (hosts == 0 && parser.get().version() >= 11))
       return refuse(http::status::bad_request, "a request has one Host\n");

@@ -209,7 +209,7 @@ std::unique_ptr<trace_file> trace_file::of_environment(runtime_state& home) {
   std::ofstream out(name);
   if (!out) {
     warn("ULEXITE_TRACE: %s cannot be written (error %d): no trace is recorded", name, errno);
-    taken.store(false, std::memory_order_relaxed);  // as above
+    taken.store(false, std::memory_order_relaxed);  // nothing was written
     return nullptr;
   }
   std::unique_ptr<trace_file> made(new trace_file(home, std::move(out)));

@@ -222,6 +222,7 @@ def check_refusals(port):
                             (b"GET /x HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 9000 + b"\r\n\r\n", b"431")):
         answered = raw(port, request)
         assert answered.startswith(b"HTTP/1.1 " + status) and b"Connection: close" in answered, (request[:60], answered)
+    assert raw(port, b"HEAD /x HTTP/1.1\r\n\r\n").endswith(b"\r\n\r\n")
 
 
 def check_fields():

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <netdb.h>
 
+#include <optional>
 #include <string_view>
 
 // The name "two.example" has two addresses of this machine. Each other name has one of each family.
@@ -40,9 +41,16 @@ TEST_P(ConnectLocal, TheErrorIsThatOfTheOwnFamily) {
 // An attempt that has failed must not keep the port.
 TEST_P(ConnectLocal, ALocalPortReachesTheSecondEndpoint) {
   in_runtime([] {
-    net::tcp_listener second(net::endpoint::parse("127.0.0.2:0"));
-    const std::uint16_t port = second.local_endpoint().port();
-    const refusing_port first(net::endpoint::ip("127.0.0.1", port));
+    std::optional<net::tcp_listener> second;
+    std::optional<refusing_port> first;
+    std::uint16_t port = 0;
+    while (!first) try {
+        second.emplace(net::endpoint::parse("127.0.0.2:0"));
+        port = second->local_endpoint().port();
+        first.emplace(net::endpoint::ip("127.0.0.1", port));
+      } catch (const std::system_error& error) {  // another test may use the port there
+        ASSERT_EQ(error.code(), std::errc::address_in_use);
+      }
     std::uint16_t free;
     {
       const refusing_port unused(net::endpoint::parse("127.0.0.3:0"));
@@ -54,7 +62,7 @@ TEST_P(ConnectLocal, ALocalPortReachesTheSecondEndpoint) {
         net::tcp_stream::connect(net::address("two.example", port), {.timeout = bound, .local = from}, error);
     ASSERT_EQ(error, std::error_code()) << error.message();
     EXPECT_EQ(made.local_endpoint(), from);
-    EXPECT_EQ(made.remote_endpoint(), second.local_endpoint());
+    EXPECT_EQ(made.remote_endpoint(), second->local_endpoint());
   });
 }
 

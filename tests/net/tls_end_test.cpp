@@ -58,7 +58,7 @@ TEST_P(TlsEnd, ReadsContinueAfterAnExpiredWrite) {
 }
 
 // As a server does that refuses a large upload.
-TEST_P(TlsEnd, TheAnswerOfAPeerThatReadsNoMoreIsRead) {
+TEST_P(TlsEnd, TheAnswerOfAPeerThatNoLongerReadsIsRead) {
   in_runtime([] {
     tls_pair pair(stream_pair::unix_sockets(), trusting(), serving());
     pair.server.write("too large");
