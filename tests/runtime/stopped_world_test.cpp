@@ -9,6 +9,7 @@
 #include <ulexite/sync/mutex.hpp>
 
 #include <map>
+#include <stop_token>
 #include <thread>
 
 namespace {
@@ -180,13 +181,13 @@ TEST_P(StoppedWorld, WhatAFiberHoldsIsInWhatIsTold) {
 // Sanitizers watch it.
 TEST_P(StoppedWorld, DataAreToldBesideFibersThatEnd) {
   int object;
-  std::atomic<bool> over{false};
-  std::thread visitor([&] {
-    while (!over)
-      for_each_fiber(rt(),
+  runtime& watched = rt();
+  const std::jthread visitor([&](const std::stop_token& over) {
+    while (!over.stop_requested())
+      for_each_fiber(watched,
                      [&](const fiber_view& fiber) { EXPECT_TRUE(!fiber.user_data || fiber.user_data == &object); });
   });
-  rt().run([&] {
+  watched.run([&] {
     for (int round = 0; round < 50; ++round) {
       task_group all;
       for (int i = 0; i < 20; ++i)
@@ -197,8 +198,6 @@ TEST_P(StoppedWorld, DataAreToldBesideFibersThatEnd) {
       all.wait();
     }
   });
-  over = true;
-  visitor.join();
 }
 
 TEST_P(StoppedWorld, ThoseWhoDoNotComeAreNamed) {
