@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <iterator>
+#include <string_view>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -60,12 +60,13 @@ guard_policy make_policy() noexcept {
     policy.budget = std::strtoull(budget, &end, 10);
     if (end == budget || *end) warn("ULEXITE_STACK_GUARD_BUDGET=%s is not a number of guards", budget);
   }
-  const char* const wish = std::getenv("ULEXITE_STACK_GUARDS");
-  if (wish && std::strcmp(wish, "install") && std::strcmp(wish, "mprotect") && std::strcmp(wish, "canary"))
-    warn("ULEXITE_STACK_GUARDS=%s is not install, mprotect or canary", wish);
-  if (wish && std::strcmp(wish, "canary") == 0) {
+  const char* const given = std::getenv("ULEXITE_STACK_GUARDS");
+  const std::string_view wish = given ? given : "install";
+  if (wish != "install" && wish != "mprotect" && wish != "canary")
+    warn("ULEXITE_STACK_GUARDS=%s is not install, mprotect or canary", given);
+  if (wish == "canary") {
     policy.first = guard_kind::canary;
-  } else if ((wish && std::strcmp(wish, "mprotect") == 0) || !kernel_installs_guards()) {
+  } else if (wish == "mprotect" || !kernel_installs_guards()) {
     policy.first = guard_kind::protect;
   }
   return policy;

@@ -4,6 +4,7 @@
 #include <ulexite/runtime/concurrent_context.hpp>
 #include <ulexite/runtime/parallel_context.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
+#include <ulexite/runtime/threads/cpus.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/runtime/worker/strand.hpp>
@@ -127,9 +128,10 @@ void this_fiber::migrate_to(runtime& runtime) {
 parallel_context::parallel_context(std::string_view name, std::size_t threads, std::size_t max_threads)
     : name_(name),
       runtime_({.threads = threads,
-                .max_threads = max_threads != 0 ? max_threads
-                                                : std::max(threads, std::min<std::size_t>(
-                                                                        std::thread::hardware_concurrency(), 1024)),
+                .max_threads = max_threads != 0
+                                   ? max_threads
+                                   : std::max(threads, std::min<std::size_t>(std::thread::hardware_concurrency(),
+                                                                             detail::most_processors)),
                 .on_thread_start = detail::name_threads(name_)}) {}
 
 parallel_context::~parallel_context() {

@@ -57,7 +57,8 @@ void look_for_deadlock(runtime_state& home) try {
   if ((!all && !report.has_circle) || home.metrics().dispatches != before) return;
   tell(collect(home, {}), all);
   if (home.options.on_deadlock != deadlock_action::fail) return;
-  if (!alone && !report.has_certain_circle) return;               // another fiber may ask one of them to stop
+  // Another fiber may ask one of the circle to stop.
+  if (!alone && !report.has_certain_circle) return;
   home.handle.deadlocked.store(true, std::memory_order_relaxed);  // published by the stop
   home.request_stop();
 } catch (const std::exception& refused) {

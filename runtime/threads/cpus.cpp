@@ -16,8 +16,6 @@
 namespace ulexite::detail {
 namespace {
 
-constexpr std::size_t most_processors = 1024;
-
 std::size_t checked(std::size_t count, const std::string& origin) {
   if (count >= 1 && count <= most_processors) return count;
   throw std::invalid_argument(origin + " must be from 1 to " + std::to_string(most_processors) + ", not " +

@@ -7,6 +7,9 @@
 
 namespace ulexite::detail {
 
+// The most workers of a runtime, and what the processors of a larger machine count as.
+inline constexpr std::size_t most_processors = 1024;
+
 // The number of workers of a runtime. It is `wanted`, or if that is 0 the environment variable ULEXITE_THREADS. Without
 // this variable it is the number of processors that affinity and the control group's quota allow. From 1 to 1024;
 // throws std::invalid_argument that names a value outside.

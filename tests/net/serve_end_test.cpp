@@ -8,7 +8,9 @@
 #include <ulexite/sync/event.hpp>
 
 #include <memory>
+#include <optional>
 #include <stop_token>
+#include <vector>
 
 namespace ulexite::test {
 namespace {
@@ -40,37 +42,39 @@ TEST_P(ServeEnd, DrainEndsReadsBehindWhatHasArrived) {
   });
 }
 
+// A server whose only place an idle client has. Five more clients are in the backlog, and have said hello.
+struct full_server : server {
+  full_server() {
+    start(counted_echo(handlers), {.max_connections = 1, .grace = 0s});
+    idle.emplace(client());
+    wait_until([&] { return handlers.alive == 1; });
+    waiting = clients(5);
+    say_hello(waiting);
+  }
+  gauge handlers;
+  std::optional<net::tcp_stream> idle;
+  std::vector<net::tcp_stream> waiting;
+};
+
 // Connections that are in the backlog at the close, because there is no room for them, are answered too.
 TEST_P(ServeEnd, BacklogIsServedToItsEnd) {
   in_runtime([] {
-    server full;
-    gauge handlers;
-    full.start(counted_echo(handlers), {.max_connections = 1, .grace = 0s});
-    auto idle = full.client();
-    wait_until([&] { return handlers.alive == 1; });
-    auto waiting = full.clients(5);
-    say_hello(waiting);
+    full_server full;
     full.close_and_join();
-    EXPECT_EQ(read_all(idle), "");
-    for (auto& client : waiting) EXPECT_EQ(read_all(client), "hello");
-    EXPECT_EQ(handlers.most, 1);
+    EXPECT_EQ(read_all(*full.idle), "");
+    for (auto& client : full.waiting) EXPECT_EQ(read_all(client), "hello");
+    EXPECT_EQ(full.handlers.most, 1);
   });
 }
 
 // The callback of the second close runs before the callback of serve.
 TEST_P(ServeEnd, ASecondCloseLeavesTheBacklogToServe) {
   in_runtime([] {
-    server full;
-    gauge handlers;
-    full.start(counted_echo(handlers), {.max_connections = 1, .grace = 0s});
-    auto idle = full.client();
-    wait_until([&] { return handlers.alive == 1; });
-    auto waiting = full.clients(5);
-    say_hello(waiting);
+    full_server full;
     const std::stop_callback again(full.listener.closing_token(), [&] { full.listener.close(); });
     full.close_and_join();
     EXPECT_FALSE(full.listener.is_open());
-    for (auto& client : waiting) EXPECT_EQ(read_all(client), "hello");
+    for (auto& client : full.waiting) EXPECT_EQ(read_all(client), "hello");
   });
 }
 
