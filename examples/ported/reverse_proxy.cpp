@@ -9,6 +9,7 @@
 #include "../last_words.hpp"
 #include "../program.hpp"
 #include "../transfer_encoding.hpp"
+#include "../write_answer.hpp"
 
 #include <ulexite.hpp>
 #include <ulexite/interop/asio.hpp>
@@ -123,11 +124,7 @@ class proxy {
   static bool send(ux::net::tcp_stream& client, ux::asio_stream& stream, response& answer, bool head_only) {
     client.expires_after(60s);
     boost::system::error_code error;
-    http::response_serializer<http::string_body> serializer(answer);
-    if (head_only)
-      http::write_header(stream, serializer, error);
-    else
-      http::write(stream, serializer, error);
+    examples::write_answer(stream, answer, head_only, error);
     return !error;
   }
 

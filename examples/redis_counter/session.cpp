@@ -2,6 +2,7 @@
 
 #include "../last_words.hpp"
 #include "../transfer_encoding.hpp"
+#include "../write_answer.hpp"
 #include "routes.hpp"
 
 #include <ulexite/interop/asio.hpp>
@@ -90,11 +91,7 @@ void session::refuse(http::status status, const std::string& why) {
 bool session::send(response& made, bool head_only) {
   tcp_.expires_after(patience);
   error_code error;
-  http::response_serializer<http::string_body> serializer(made);
-  if (head_only)
-    http::write_header(stream_, serializer, error);
-  else
-    http::write(stream_, serializer, error);
+  examples::write_answer(stream_, made, head_only, error);
   if (error) return false;
   shared_.requests.fetch_add(1, std::memory_order_relaxed);  // a counter
   return true;
