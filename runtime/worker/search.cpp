@@ -269,6 +269,7 @@ job* scheduler::park(bool& stopping) noexcept {
   if (home_.monitor.any_starved()) give_stacks_back();  // others need them
   activity_.set_busy(false);
   if (traced()) record(trace_kind::park);
+  const std::int64_t asleep = now_ns();
   const outcome ended = sleep();
   ready_ = nullptr;
   if (traced()) record(trace_kind::unpark);
@@ -276,6 +277,7 @@ job* scheduler::park(bool& stopping) noexcept {
   activity_.set_busy(true);
   const std::int64_t now = now_ns();
   pace_.note_time(now);
+  pace_.note_sleep(now - asleep);
   judge_wakes(now);
   stopping = ended == outcome::stopping;
   job* first = nullptr;
