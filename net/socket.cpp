@@ -158,11 +158,6 @@ bool socket::close(bool at_once, int* kept) noexcept {
   return true;
 }
 
-bool socket::begin_close() noexcept {
-  const std::lock_guard lock(lock_);
-  return !closed_ && !std::exchange(closing_, true);
-}
-
 void socket::abandon() noexcept {
   close();
   {

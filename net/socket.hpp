@@ -56,8 +56,6 @@ class socket {
     const std::lock_guard lock(lock_);
     return closed_ ? -EBADF : call(fd_);
   }
-  // Whether its owner may begin to close it: true once, and false after a close. Any thread.
-  bool begin_close() noexcept;
   // Sets the peer's endpoint. Error messages name it when the system has forgotten it. Any thread.
   void set_peer(const net::endpoint& peer) noexcept;
   [[nodiscard]] net::endpoint peer() const noexcept;
@@ -169,7 +167,6 @@ class socket {
   mutable spin_lock lock_;
   bool closed_ = false;
   bool orphaned_ = false;
-  bool closing_ = false;
   const bool plain_tcp_;
   std::uint8_t foreign_waiters_ = 0;  // users that wait without the source
   int fd_;

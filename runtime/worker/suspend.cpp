@@ -127,15 +127,16 @@ void resume(agent& agent, scheduler* worker) noexcept {
 
 // The callbacks run on the calling agent, which must not wait in them: so it counts as a job. They may request another
 // stop, so the earlier state is restored.
-void run_stop_callbacks(std::stop_source source) noexcept {
+bool run_stop_callbacks(std::stop_source source) noexcept {
   agent& self = this_agent();
   const agent_kind kind = self.kind;
   const bool nested = self.calls_back;
   if (kind == agent_kind::fiber) self.kind = agent_kind::job;
   self.calls_back = true;
-  source.request_stop();
+  const bool first = source.request_stop();
   self.calls_back = nested;
   self.kind = kind;
+  return first;
 }
 
 [[gnu::noinline]] wake_reason suspend(agent& self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
