@@ -11,36 +11,43 @@ program, script = map(pathlib.Path, sys.argv[1:3])
 
 
 def gdb(commands, *arguments):
-    ordered = ["-ex", f"source {script}"] + [word for command in commands for word in ("-ex", command)]
+    """What each of the commands writes. One gdb runs them all, because most of the time it reads symbols."""
+    end = "-- end of the output of a command --"
+    ordered = ["-ex", f"source {script}"]
+    for command in commands:
+        ordered += ["-ex", command, "-ex", f"echo {end}"]
     done = subprocess.run(["gdb", "-q", "-nx", "-batch", *ordered, *map(str, arguments)], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=BOUND)
-    return done.stdout
+    outputs = done.stdout.split(end)[:-1]
+    assert len(outputs) == len(commands), done.stdout
+    return outputs
 
 
 def look(*arguments):
-    listed = gdb(["info fibers"], *arguments)
+    [listed] = gdb(["info fibers"], *arguments)
     expect_fibers(listed)
-    expect(gdb(["info fibers blocked"], *arguments), rf"1 of {FIBERS + 5} fibers")
-    expect(gdb(["info fibers where"], *arguments), rf"{FIBERS}  waits to receive from channel; spawned at")
-    reader = number_of("reader", listed)
-    trace = gdb([f"fiber {reader}"], *arguments)
+    reader, hog, waiter = (number_of(name, listed) for name in ("reader", "hog", "blocked"))
+    blocked, where, trace, of_hog, of_waiter, frames, events, unknown, incomplete = gdb(
+        ["info fibers blocked", "info fibers where", f"fiber {reader}", f"fiber {hog}", f"fiber {waiter}",
+         "fiber apply all frame 1", "info fiber-events 1000", "fiber 999999", "fiber"], *arguments)
+    expect(blocked, rf"1 of {FIBERS + 5} fibers")
+    expect(where, rf"{FIBERS}  waits to receive from channel; spawned at")
     expect(trace, r"#1 ", r"#5 ")
-    assert "Backtrace stopped" not in trace, trace
-    expect(gdb([f"fiber {number_of('hog', listed)}"], *arguments), r'"hog": runs', r"#0 ")
-    for name in ("hog", "blocked"):  # the entry frame ends the chain, also for perf
-        chain = gdb([f"fiber {number_of(name, listed)}"], *arguments)
+    expect(of_hog, r'"hog": runs', r"#0 ")
+    for chain in (trace, of_hog, of_waiter):  # the entry frame ends the chain, also for perf
         assert "Backtrace stopped" not in chain, chain
-    expect(gdb(["fiber apply all frame 1"], *arguments), *[rf'"{name}"' for name in ("main", "reader", "joiner")])
-    expect(gdb(["info fiber-events 1000"], *arguments), r"(?m)^worker 0\n", r" us  runs #" + reader,
-           r" us  spawns #" + reader, r"(leaves it: it|the one before) waits to receive from channel", r"(?m)^ +0\.000 us  ")
-    expect(gdb(["fiber 999999"], *arguments), "there is no fiber 999999")
-    expect(gdb(["fiber"], *arguments), "N is a number of info fibers")
-    expect(gdb(["python Process.find_table = staticmethod(lambda of=Process.find_table(): of - 4)", "info fibers"], *arguments),
+    expect(frames, *[rf'"{name}"' for name in ("main", "reader", "joiner")])
+    expect(events, r"(?m)^worker 0\n", r" us  runs #" + reader, r" us  spawns #" + reader,
+           r"(leaves it: it|the one before) waits to receive from channel", r"(?m)^ +0\.000 us  ")
+    expect(unknown, "there is no fiber 999999")
+    expect(incomplete, "N is a number of info fibers")
+    older = "python Process.find_table = staticmethod(lambda of=Process.find_table(): of - 4)"
+    expect(gdb([older, "info fibers"], *arguments)[1],
            r"this script is for version \d+ of ulexite's table, the program has version \d+")
 
 
 with stripped_and_running(program) as (stripped, running):
     look("-p", running.pid)
     look(stripped, core_of(stripped, running))
-expect(gdb(["info fibers"], "/bin/true"), "no ulexite in this program")
+expect(gdb(["info fibers"], "/bin/true")[0], "no ulexite in this program")
 print("gdb: live process and core file")
