@@ -187,7 +187,7 @@ job* scheduler::search() noexcept {
   pace_.note_time(start);
   // The time until it is out of work again shows whether the last theft was worth its cost.
   thefts_.judge(start);
-  for (std::int64_t now = start;; now = now_ns()) {
+  for (std::int64_t now = start;;) {
     perturb();
     const bool last = now - start >= thefts_.search_time();
     if (thefts_.may_steal(start, now)) {
@@ -203,6 +203,8 @@ job* scheduler::search() noexcept {
     } else {
       for (int i = 0; i < 64; ++i) cpu_relax();
     }
+    const std::int64_t before = std::exchange(now, now_ns());
+    pace_.note_idle(now - before);
   }
 }
 
@@ -277,7 +279,7 @@ job* scheduler::park(bool& stopping) noexcept {
   activity_.set_busy(true);
   const std::int64_t now = now_ns();
   pace_.note_time(now);
-  pace_.note_sleep(now - asleep);
+  pace_.note_idle(now - asleep);
   judge_wakes(now);
   stopping = ended == outcome::stopping;
   job* first = nullptr;

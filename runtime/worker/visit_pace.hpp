@@ -49,8 +49,8 @@ class visit_pace {
     last_visit_ = now;
     note_time(now);
   }
-  // The worker has slept for so long since the last visit. Fibers that wait for events do not run long.
-  void note_sleep(std::int64_t time) noexcept { last_visit_ += time; }
+  // The worker has slept or searched for so long since the last visit. Fibers that wait for events do not run long.
+  void note_idle(std::int64_t time) noexcept { last_visit_ += time; }
   // Whether fibers run so long that the event loop must not wait for this worker.
   [[nodiscard]] bool eager() const noexcept { return quanta_per_visit_ <= tuning::eager_dispatches; }
 

@@ -12,7 +12,7 @@ bool becomes_eager(std::int64_t work, std::int64_t sleep) {
   pace.begin_visit(now);
   for (int visit = 0; visit < 20; ++visit) {
     while (pace.count_dispatch()) {
-      pace.note_sleep(sleep);
+      pace.note_idle(sleep);
       now += sleep + work;
     }
     pace.begin_visit(now);
