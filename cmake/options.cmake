@@ -10,7 +10,7 @@ option(ULEXITE_DEBUG_MIGRATE "Migrate fibers at every opportunity, to find what 
 option(ULEXITE_BOOST_SWITCH "Switch with Boost.Context on x86-64 too (elsewhere it is the only way)" OFF)
 set(ULEXITE_SANITIZE "" CACHE STRING "Sanitizers for everything built here: address,undefined or thread")
 set_property(CACHE ULEXITE_SANITIZE PROPERTY STRINGS "" "address,undefined" "thread")
-set(ULEXITE_TEST_FLAGS "" CACHE STRING "What tests, examples and snippets are compiled with beyond the library's flags")
+set(ULEXITE_TEST_FLAGS "" CACHE STRING "What tests, examples, benchmarks and snippets are compiled with beyond the library's flags")
 set(ULEXITE_TESTS_A_FILE 12 CACHE STRING "How many test files are compiled as one; 1 for the quickest turn after an edit")
 set(ULEXITE_LINKER "" CACHE STRING "The linker of the programs built here, if it is installed: mold is four times as fast")
 set(ULEXITE_STRESS_SECONDS 5 CACHE STRING "How long ctest runs each stress program")
@@ -31,6 +31,7 @@ if(PROJECT_IS_TOP_LEVEL)
 endif()
 
 if(ULEXITE_LINKER)
+  unset(ULEXITE_LINKER_PROGRAM CACHE)
   find_program(ULEXITE_LINKER_PROGRAM ${ULEXITE_LINKER})
   mark_as_advanced(ULEXITE_LINKER_PROGRAM)
   if(ULEXITE_LINKER_PROGRAM)
@@ -77,8 +78,8 @@ function(ulexite_common_options target)
   target_link_libraries(${target} PUBLIC Threads::Threads)
 endfunction()
 
-# The flags of a program that uses the library: an example, a snippet. In a quick build it takes the headers that most
-# of these include from a precompiled one; a build of each source alone shows which of them a source has forgotten.
+# The flags of a program that uses the library: an example, a snippet, a benchmark. In a unity build it takes the headers
+# that most of these include from a precompiled one. The preset release has none, and so shows a forgotten include.
 function(ulexite_user_options target)
   ulexite_warnings(${target})
   target_compile_options(${target} PRIVATE ${ULEXITE_TEST_FLAGS})

@@ -176,7 +176,7 @@ tcp_stream tcp_listener::accept(endpoint& peer) {
 // that share it: systemd regards the service as failed if it is shut down. The callbacks run first, because a server
 // takes its backlog in one of them. A second close must not end the socket while they run.
 void tcp_listener::close() noexcept {
-  if (socket_.get() && detail::run_stop_callbacks(closing_)) socket_.get()->close(!adopted_);
+  if (is_open() && detail::run_stop_callbacks(closing_)) socket_.get()->close(!adopted_);
 }
 
 int tcp_listener::release() {

@@ -1,11 +1,11 @@
-# For ctest, which includes it with `program` and `layer` set: each suite of a GoogleTest program is a
-# test. A process for each single test would take more time to start than most of them take to run.
+# For ctest, which includes it with `program`, `emulator` and `layer` set: each suite of a GoogleTest program is a test. A
+# process for each single test would take more time to start than most of them take to run.
 if(NOT EXISTS ${program})
   cmake_path(GET program FILENAME name)
   add_test(${layer}.${name}_NOT_BUILT ${name}_NOT_BUILT)
   return()
 endif()
-execute_process(COMMAND ${program} --gtest_list_tests OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${emulator} ${program} --gtest_list_tests OUTPUT_VARIABLE lines TIMEOUT 60 COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "\n[^ \n]+[.]" suites "\n${lines}")  # gtest_main's first line has spaces
 foreach(suite IN LISTS suites)
   string(STRIP ${suite} suite)  # ends in a dot
@@ -14,6 +14,8 @@ foreach(suite IN LISTS suites)
     set(label slow)
   endif()
   string(REGEX REPLACE "[.]$" "" name ${layer}.${suite})
-  add_test(${name} ${program} --gtest_filter=${suite}*)
-  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 360)
+  add_test(${name} ${emulator} ${program} --gtest_brief=1 --gtest_filter=${suite}*)
+  # It is skipped if all its tests are.
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 360
+    SKIP_REGULAR_EXPRESSION "PASSED  . 0 tests[.]\n[^\n]*SKIPPED . [0-9]+ tests?[.]\n*$")
 endforeach()

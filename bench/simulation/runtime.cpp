@@ -162,7 +162,7 @@ process runtime::loop(worker& here) {
     if (chosen == none) chosen = co_await search(here);
     if (chosen == none) chosen = co_await park(here);
     if (chosen == none) continue;
-    co_await end_search(here, eager(here));
+    co_await end_search(here, here.eager);
     while (chosen != none) {
       ++counted.dispatches;
       ++here.dispatches;
@@ -265,7 +265,9 @@ process runtime::park(worker& here) {
     sleepers_.push_back(&here);
     // It sleeps from here on: a waker that comes while the unlock wakes another finds it in the list, and is kept.
     co_await parker_.unlock();
+    const ns asleep = clock.now();
     if (!here.notified) co_await leave_handle_in{here.asleep};
+    here.idle += clock.now() - asleep;
     co_await parker_.lock();
     here.notified = false;
     here.searching = true;
@@ -274,7 +276,9 @@ process runtime::park(worker& here) {
   }
   poller_ = in_loop_ = &here;
   co_await parker_.unlock();
+  const ns asleep = clock.now();
   if (ready_.empty() && !loop_woken_) co_await leave_handle_in{here.asleep};
+  here.idle += clock.now() - asleep;
   here.asleep = {};
   loop_woken_ = false;
   std::vector<fiber> ready = take_ready();
@@ -295,9 +299,9 @@ process runtime::park(worker& here) {
   }
   co_await parker_.unlock();
   if (ready.empty()) co_return none;
-  co_await end_search(here, eager(here));
+  co_await end_search(here, here.eager);
   const fiber first = co_await distribute(here, std::move(ready), true);
-  if (first != none && eager(here) && nobody_polls()) co_await wake_one(here);
+  if (first != none && here.eager && nobody_polls()) co_await wake_one(here);
   co_return first;
 }
 

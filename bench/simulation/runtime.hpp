@@ -37,6 +37,8 @@ struct worker {
   ns arriving = 0;  // the way of what it took from others, to be paid when that runs
   unsigned until_housekeeping = 1, quanta_per_visit = 1, slot_streak = 0;
   ns last_visit = 0, last_poll = 0;
+  ns idle = 0;  // since the last visit
+  bool eager = true;
   bool polled = false, searching = false, notified = false, ran = false;
   struct {
     ns time = 0;
@@ -135,7 +137,6 @@ class runtime {
   [[nodiscard]] ns look_at(worker& here, worker& victim);
   [[nodiscard]] bool any_work(worker& here);
   [[nodiscard]] bool nobody_polls() const noexcept { return sleeping_ > 0 && searching_ == 0 && !poller_; }
-  [[nodiscard]] bool eager(const worker& here) const noexcept { return here.quanta_per_visit <= eager_dispatches; }
   [[nodiscard]] bool few_injected() const noexcept { return injected_.size() < 8; }
   [[nodiscard]] std::size_t awake() const noexcept { return workers_.size() - sleeping_; }
   [[nodiscard]] std::size_t below(worker& here, std::size_t limit) const noexcept;

@@ -31,6 +31,9 @@ process runtime::next(worker& here) {
 process runtime::housekeeping(worker& here) {
   co_await settle(here);
   const ns now = clock.now();
+  const ns long_fibers = poll_interval * here.quanta_per_visit / (eager_dispatches + 1);
+  here.eager = now - here.last_visit - here.idle > std::max(long_fibers, poll_interval / 2);
+  here.idle = 0;
   const ns fitting = poll_interval * here.quanta_per_visit / std::max<ns>(now - here.last_visit, 1);
   here.quanta_per_visit = static_cast<unsigned>(std::clamp<ns>(fitting, 1, dispatches_per_visit));
   here.until_housekeeping = here.quanta_per_visit;
@@ -41,7 +44,7 @@ process runtime::housekeeping(worker& here) {
     here.last_poll = now;
     co_await poll_events(here, false);
     here.polled = false;
-    if (eager(here) && nobody_polls()) co_await wake_one(here);
+    if (here.eager && nobody_polls()) co_await wake_one(here);
   }
   const fiber injected = co_await take_injected(here, visit_batch);
   if (injected != none) co_return injected;
@@ -202,6 +205,7 @@ process runtime::search(worker& here) {
     if (last || awake() <= 1) co_return none;
     here.debt += cost.pause;
     co_await settle(here);
+    here.idle += clock.now() - start - passed;
   }
 }
 

@@ -43,16 +43,19 @@ class visit_pace {
   // A visit begins: as many dispatches to the next one as fit into a poll interval, by the last one's measure.
   void begin_visit(std::int64_t now) noexcept {
     const std::int64_t elapsed = std::max<std::int64_t>(now - last_visit_, 1);
+    const std::int64_t long_fibers = tuning::poll_interval * quanta_per_visit_ / (tuning::eager_dispatches + 1);
+    eager_ = elapsed - idle_ > std::max(long_fibers, tuning::poll_interval / 2);
+    idle_ = 0;
     const std::int64_t fitting = tuning::poll_interval * quanta_per_visit_ / elapsed;
     quanta_per_visit_ = static_cast<unsigned>(std::clamp<std::int64_t>(fitting, 1, tuning::dispatches_per_visit));
     until_visit_ = quanta_per_visit_;
     last_visit_ = now;
     note_time(now);
   }
-  // The worker has slept or searched for so long since the last visit. Fibers that wait for events do not run long.
-  void note_idle(std::int64_t time) noexcept { last_visit_ += time; }
   // Whether fibers run so long that the event loop must not wait for this worker.
-  [[nodiscard]] bool eager() const noexcept { return quanta_per_visit_ <= tuning::eager_dispatches; }
+  [[nodiscard]] bool eager() const noexcept { return eager_; }
+  // The worker has slept or searched for so long since the last visit. Fibers that wait for events do not run long.
+  void note_idle(std::int64_t time) noexcept { idle_ += time; }
 
   // Whether this visit should poll. Not if the worker has polled since the last visit, as a worker does that mostly
   // serves events.
@@ -84,7 +87,9 @@ class visit_pace {
   bool polled_ = false;       // since the last visit
   bool forks_turn_ = false;   // the forks came first at the last visit
   bool leave_forks_ = false;  // at the next visit
+  bool eager_ = true;
   std::int64_t last_visit_ = 0, last_poll_ = 0;
+  std::int64_t idle_ = 0;  // ns since the last visit
 };
 
 }  // namespace ulexite::detail

@@ -4,32 +4,46 @@
 
 namespace {
 
-// A worker makes visits, and between two of them dispatches fibers that take `work` ns each, with a sleep of `sleep`
-// ns before each. Returns whether it is eager in the end.
-bool becomes_eager(std::int64_t work, std::int64_t sleep) {
-  ulexite::detail::visit_pace pace;
-  std::int64_t now = 1'000'000;
-  pace.begin_visit(now);
-  for (int visit = 0; visit < 20; ++visit) {
-    while (pace.count_dispatch()) {
-      pace.note_idle(sleep);
-      now += sleep + work;
+// A worker that dispatches `number` fibers of `work` ns each, after it was idle for `idle` ns before each.
+class worker {
+ public:
+  worker() { pace_.begin_visit(now_); }
+  bool becomes_eager(int number, std::int64_t work, std::int64_t idle) {
+    for (int i = 0; i < number; ++i) {
+      pace_.note_idle(idle);
+      now_ += idle;
+      if (!pace_.count_dispatch()) {
+        pace_.begin_visit(now_);
+        static_cast<void>(pace_.count_dispatch());
+      }
+      now_ += work;
     }
-    pace.begin_visit(now);
+    return pace_.eager();
   }
-  return pace.eager();
-}
+
+ private:
+  ulexite::detail::visit_pace pace_;
+  std::int64_t now_ = 1'000'000;
+};
 
 TEST(VisitPace, LongFibersMakeAWorkerEager) {
-  EXPECT_TRUE(becomes_eager(50'000, 0));
-  EXPECT_TRUE(becomes_eager(50'000, 1'000'000));
+  EXPECT_TRUE(worker().becomes_eager(20, 60'000, 0));
+  EXPECT_TRUE(worker().becomes_eager(20, 60'000, 1'000'000));
 }
 
-TEST(VisitPace, ShortFibersDoNot) { EXPECT_FALSE(becomes_eager(5'000, 0)); }
+TEST(VisitPace, ShortFibersDoNot) { EXPECT_FALSE(worker().becomes_eager(1000, 5'000, 0)); }
 
-TEST(VisitPace, NorDoesASleepBetweenShortFibers) {
-  EXPECT_FALSE(becomes_eager(5'000, 30'000));
-  EXPECT_FALSE(becomes_eager(5'000, 1'000'000'000));
+TEST(VisitPace, NorDoesIdlenessBetweenShortFibers) {
+  EXPECT_FALSE(worker().becomes_eager(1000, 5'000, 30'000));
+  EXPECT_FALSE(worker().becomes_eager(1000, 5'000, 1'000'000'000));
+}
+
+// A server that has had little to do for long learns at once that its fibers now run long.
+TEST(VisitPace, OneLongFiberAfterManyShortOnesIsEnough) {
+  worker server;
+  EXPECT_FALSE(server.becomes_eager(1000, 5'000, 1'000'000));
+  EXPECT_TRUE(server.becomes_eager(2, 5'000'000, 1'000'000));  // the second one makes the visit
+  EXPECT_FALSE(server.becomes_eager(10, 5'000, 1'000'000));
 }
 
 }  // namespace
