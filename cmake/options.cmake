@@ -78,13 +78,9 @@ function(ulexite_common_options target)
   target_link_libraries(${target} PUBLIC Threads::Threads)
 endfunction()
 
-# The flags of a program that uses the library: an example, a snippet, a benchmark. In a unity build it takes the headers
-# that most of these include from a precompiled one. The preset release has none, and so shows a forgotten include.
+# The flags of a program that uses the library: an example, a snippet, a benchmark. Precompiled headers were tried: to load
+# them took g++ as long as the headers themselves.
 function(ulexite_user_options target)
   ulexite_warnings(${target})
   target_compile_options(${target} PRIVATE ${ULEXITE_TEST_FLAGS})
-  if(CMAKE_UNITY_BUILD)
-    target_precompile_headers(${target} REUSE_FROM ulexite_user_headers)
-    target_compile_definitions(${target} PRIVATE _FILE_OFFSET_BITS=64)  # as hiredis's users have it: all must agree
-  endif()
 endfunction()
