@@ -8,13 +8,13 @@ endif()
 execute_process(COMMAND ${emulator} ${program} --gtest_list_tests OUTPUT_VARIABLE lines TIMEOUT 60 COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "\n[^ \n]+[.]" suites "\n${lines}")  # gtest_main's first line has spaces
 foreach(suite IN LISTS suites)
-  string(STRIP ${suite} suite)  # ends in a dot
+  string(REGEX REPLACE "[\n.]" "" suite ${suite})
+  set(name ${layer}.${suite})
   set(label unit)
-  if(suite MATCHES "Slow[.]$")
+  if(suite MATCHES "Slow$")
     set(label slow)
   endif()
-  string(REGEX REPLACE "[.]$" "" name ${layer}.${suite})
-  add_test(${name} ${emulator} ${program} --gtest_brief=1 --gtest_filter=${suite}*)
+  add_test(${name} ${emulator} ${program} --gtest_brief=1 --gtest_filter=${suite}.*)
   # It is skipped if all its tests are.
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 360
     SKIP_REGULAR_EXPRESSION "PASSED  . 0 tests[.]\n[^\n]*SKIPPED . [0-9]+ tests?[.]\n*$")

@@ -31,8 +31,7 @@ process runtime::next(worker& here) {
 process runtime::housekeeping(worker& here) {
   co_await settle(here);
   const ns now = clock.now();
-  const ns long_fibers = poll_interval * here.quanta_per_visit / (eager_dispatches + 1);
-  here.eager = now - here.last_visit - here.idle > std::max(long_fibers, poll_interval / 2);
+  here.eager = is_eager(now - here.last_visit - here.idle, here.quanta_per_visit);
   here.idle = 0;
   const ns fitting = poll_interval * here.quanta_per_visit / std::max<ns>(now - here.last_visit, 1);
   here.quanta_per_visit = static_cast<unsigned>(std::clamp<ns>(fitting, 1, dispatches_per_visit));

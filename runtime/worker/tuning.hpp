@@ -3,6 +3,7 @@
 // The numbers by which workers judge what pays. All were measured; bench/simulation includes this file too. Times are
 // in nanoseconds.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,7 +23,7 @@ inline constexpr unsigned slot_streak_limit = 3;
 // Visits: every so often a worker polls and checks the shared queue, although it has work.
 inline constexpr unsigned dispatches_per_visit = 61;
 inline constexpr ns poll_interval = 100'000;
-inline constexpr unsigned eager_dispatches = 5;  // fewer to a visit: fibers run so long that others should poll
+inline constexpr unsigned eager_dispatches = 5;  // as many or fewer in a poll interval: others should poll
 
 // Searching. Theft of fibers that end sooner than they travel is a loss: after one the thief waits.
 inline constexpr ns search_time = 30'000;         // about the cost of a sleep and a wake
@@ -63,6 +64,12 @@ inline constexpr ns judged_after_long_call = 1'000'000'000;
 
 // After the machine has refused a thread, none is asked for during this time.
 inline constexpr ns start_pause = 100'000'000;
+
+// Whether a worker that was busy for so long with so many dispatches is eager: its fibers run so long that others should
+// poll. A single fiber of a moment says little.
+constexpr bool is_eager(ns busy, unsigned dispatches) noexcept {
+  return busy > std::max(poll_interval * dispatches / (eager_dispatches + 1), poll_interval / 2);
+}
 
 // The pause before the next try of a step that may not pay. It is 0 after a success, and doubles after each failure.
 constexpr ns next_pause(bool paid, ns last, ns shortest, ns longest) noexcept {

@@ -43,8 +43,7 @@ class visit_pace {
   // A visit begins: as many dispatches to the next one as fit into a poll interval, by the last one's measure.
   void begin_visit(std::int64_t now) noexcept {
     const std::int64_t elapsed = std::max<std::int64_t>(now - last_visit_, 1);
-    const std::int64_t long_fibers = tuning::poll_interval * quanta_per_visit_ / (tuning::eager_dispatches + 1);
-    eager_ = elapsed - idle_ > std::max(long_fibers, tuning::poll_interval / 2);
+    eager_ = tuning::is_eager(elapsed - idle_, quanta_per_visit_);
     idle_ = 0;
     const std::int64_t fitting = tuning::poll_interval * quanta_per_visit_ / elapsed;
     quanta_per_visit_ = static_cast<unsigned>(std::clamp<std::int64_t>(fitting, 1, tuning::dispatches_per_visit));
