@@ -267,7 +267,7 @@ process runtime::park(worker& here) {
     co_await parker_.unlock();
     const ns asleep = clock.now();
     if (!here.notified) co_await leave_handle_in{here.asleep};
-    here.idle += clock.now() - asleep;
+    here.note_sleep(clock.now() - asleep);
     co_await parker_.lock();
     here.notified = false;
     here.searching = true;
@@ -278,7 +278,7 @@ process runtime::park(worker& here) {
   co_await parker_.unlock();
   const ns asleep = clock.now();
   if (ready_.empty() && !loop_woken_) co_await leave_handle_in{here.asleep};
-  here.idle += clock.now() - asleep;
+  here.note_sleep(clock.now() - asleep);
   here.asleep = {};
   loop_woken_ = false;
   std::vector<fiber> ready = take_ready();

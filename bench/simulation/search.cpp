@@ -162,9 +162,10 @@ process runtime::heavy_fence(worker& here) {
 
 void runtime::judge_last_theft(worker& here) {
   auto& last = here.last_theft;
-  if (last.count < smallest_batch) return;
-  const bool was_worth_it = clock.now() - last.time >= static_cast<ns>(last.count) * transfer_cost;
-  last.patience = next_pause(was_worth_it, last.patience, shortest_patience, longest_patience);
+  if (last.count == 0) return;
+  const bool paid = clock.now() - last.time >= std::max(static_cast<ns>(last.count) * transfer_cost, wake_cost);
+  if (paid || last.count >= smallest_batch)
+    last.patience = next_pause(paid, last.patience, shortest_patience, longest_patience);
   last.count = 0;
 }
 

@@ -280,6 +280,7 @@ job* scheduler::park(bool& stopping) noexcept {
   const std::int64_t now = now_ns();
   pace_.note_time(now);
   pace_.note_idle(now - asleep);
+  thefts_.note_sleep(now - asleep);
   judge_wakes(now);
   stopping = ended == outcome::stopping;
   job* first = nullptr;

@@ -32,16 +32,20 @@ class theft_policy {
   // steals nothing and the victim wakes no worker.
   void judge(std::int64_t now) noexcept {
     if (count_ == 0) return;
-    const std::int64_t ran = now - time_, transfer = static_cast<std::int64_t>(count_) * tuning::transfer_cost;
-    if (count_ >= tuning::smallest_batch)  // a few pay the thief as soon as they are there
-      patience_ = tuning::next_pause(ran >= transfer, patience_, tuning::shortest_patience, tuning::longest_patience);
+    const std::int64_t transfer = static_cast<std::int64_t>(count_) * tuning::transfer_cost;
+    const bool paid = now - time_ >= std::max(transfer, tuning::wake_cost);
+    if (paid || count_ >= tuning::smallest_batch)  // a few that end soon say little
+      patience_ = tuning::next_pause(paid, patience_, tuning::shortest_patience, tuning::longest_patience);
     if (victim_) {
-      hold_ = tuning::next_pause(ran >= std::max(transfer, tuning::wake_cost), hold_, tuning::shortest_pause,
-                                 tuning::longest_hold);
+      hold_ = tuning::next_pause(paid, hold_, tuning::shortest_pause, tuning::longest_hold);
       resume_ = now + hold_;
       if (hold_ > 0) victim_->hold_until(resume_);
     }
     count_ = 0;
+  }
+  // It has slept for so long. The fibers that made it patient would have come sooner.
+  void note_sleep(std::int64_t time) noexcept {
+    if (time >= tuning::longest_patience) patience_ = 0;
   }
   // The work in its queues is its own now, and shows nothing about the theft.
   void forget() noexcept {

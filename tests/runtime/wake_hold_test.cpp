@@ -68,6 +68,36 @@ TEST(WakeHold, IsLongerEachTimeAndEndsWithATheftThatPaid) {
   EXPECT_TRUE(victim.announce_due(judged + tuning::shortest_pause, false));
 }
 
+// A thief that took a batch of fibers that ended soon.
+theft_policy patient_thief() {
+  theft_policy thief(1);
+  thief.note(tuning::smallest_batch, start, nullptr);
+  thief.judge(start + 1);
+  EXPECT_FALSE(thief.may_steal(start, start + tuning::shortest_patience - 1));
+  return thief;
+}
+
+TEST(TheftPolicy, PatienceEndsWithAnyTheftThatPaid) {
+  for (const std::size_t count : {std::size_t{1}, tuning::smallest_batch}) {
+    theft_policy thief = patient_thief();
+    thief.note(1, start, nullptr);
+    thief.judge(start + 1);  // one fiber that ended soon
+    EXPECT_FALSE(thief.may_steal(start, start));
+    thief.note(count, start, nullptr);
+    thief.judge(start + 10 * tuning::wake_cost);
+    EXPECT_TRUE(thief.may_steal(start, start));
+    EXPECT_EQ(thief.search_time(), tuning::search_time);
+  }
+}
+
+TEST(TheftPolicy, PatienceEndsWithALongSleep) {
+  theft_policy thief = patient_thief();
+  thief.note_sleep(tuning::longest_patience - 1);
+  EXPECT_FALSE(thief.may_steal(start, start));
+  thief.note_sleep(tuning::longest_patience);
+  EXPECT_TRUE(thief.may_steal(start, start));
+}
+
 TEST(WakeHold, AWorkerWithLongFibersAnnouncesAtItsVisit) {
   theft_policy thief(1);
   wake_hold victim;
