@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 namespace ulexite::detail {
 namespace {
@@ -21,9 +22,14 @@ std::uint64_t thread_seed() noexcept {
   return base * 1000003 + threads.fetch_add(1, std::memory_order_relaxed);  // counter
 }
 
-[[gnu::noinline]] random& thread_random() noexcept {
-  thread_local random generator{thread_seed()};
-  random* it = &generator;
+struct perturbation {
+  random generator{thread_seed()};
+  bool on = true;
+};
+
+[[gnu::noinline]] perturbation& of_this_thread() noexcept {
+  thread_local perturbation own;
+  perturbation* it = &own;
   asm volatile("" : "+r"(it));
   return *it;
 }
@@ -31,7 +37,9 @@ std::uint64_t thread_seed() noexcept {
 }  // namespace
 
 void perturb() noexcept {
-  const std::uint32_t die = thread_random().below(1024);
+  perturbation& own = of_this_thread();
+  if (!own.on) return;
+  const std::uint32_t die = own.generator.below(1024);
   if (die < 1000) return;
   if (die < 1016) {
     for (std::uint32_t i = 0; i < 200; ++i) cpu_relax();
@@ -41,6 +49,8 @@ void perturb() noexcept {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
+
+bool set_perturbed(bool on) noexcept { return std::exchange(of_this_thread().on, on); }
 
 }  // namespace ulexite::detail
 

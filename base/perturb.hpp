@@ -10,9 +10,12 @@ namespace ulexite::detail {
 #if defined(ULEXITE_CHAOS) && ULEXITE_CHAOS
 inline constexpr bool perturbed = true;
 void perturb() noexcept;
+// Whether the calling thread is perturbed, from now on. Returns what it was: true at first.
+bool set_perturbed(bool on) noexcept;
 #else
 inline constexpr bool perturbed = false;
 inline void perturb() noexcept {}
+inline bool set_perturbed(bool) noexcept { return false; }
 #endif
 
 }  // namespace ulexite::detail

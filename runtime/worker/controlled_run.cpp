@@ -3,6 +3,7 @@
 
 #include <ulexite/base/kernel.hpp>
 #include <ulexite/base/panic.hpp>
+#include <ulexite/base/perturb.hpp>
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/task/waiting_event.hpp>
@@ -117,6 +118,7 @@ void scheduler::run_controlled(controller& by) noexcept {
   static_cast<switch_thread&>(*this) = switch_thread{};
   occupant_.move_to_this_thread();
   const current_execution outside = std::exchange(occupant_.execution(), {this, &occupant_.job_agent(), &forks_});
+  const bool perturbed_outside = set_perturbed(false);  // there is no other thread to interleave with
   forks_.ask(request::controlled);
   pace_.visit_soon();
   forget_ids();
@@ -131,6 +133,7 @@ void scheduler::run_controlled(controller& by) noexcept {
     if (home_.monitor.any_starved()) panic("no memory for the stack of a fiber in a deterministic run");
   }
   forks_.withdraw(request::controlled);
+  set_perturbed(perturbed_outside);
   occupant_.execution() = outside;
   controlled_ = nullptr;
 }

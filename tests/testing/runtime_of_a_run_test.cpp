@@ -2,6 +2,7 @@
 
 #include <ulexite/interop/ulexite.h>
 #include <ulexite.hpp>
+#include <ulexite/base/perturb.hpp>
 #include <ulexite/testing/explore.hpp>
 #include <ulexite/testing/gtest.hpp>
 
@@ -82,6 +83,16 @@ TEST(RuntimeOfARun, KeepsNoRequestToStopForTheNext) {
     current_runtime().request_stop();
     EXPECT_TRUE(this_fiber::stop_requested());
   });
+}
+
+// A yield or a sleep of the only thread would cost time, and on a busy machine much.
+TEST(RuntimeOfARun, IsNotPerturbed) {
+  explore({.schedules = 2}, [] {
+    const bool was = detail::set_perturbed(false);
+    detail::set_perturbed(was);
+    EXPECT_FALSE(was);
+  });
+  if (detail::perturbed) EXPECT_TRUE(detail::set_perturbed(true));
 }
 
 }  // namespace
