@@ -10,7 +10,8 @@ namespace ulexite::detail {
 #if defined(ULEXITE_CHAOS) && ULEXITE_CHAOS
 inline constexpr bool perturbed = true;
 void perturb() noexcept;
-// Whether the calling thread is perturbed, from now on. Returns what it was: true at first.
+// Switches the perturbation of the calling thread on or off. Returns whether it was on, as it is at first. In other
+// builds it is off.
 bool set_perturbed(bool on) noexcept;
 #else
 inline constexpr bool perturbed = false;

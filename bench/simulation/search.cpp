@@ -199,6 +199,7 @@ process runtime::search(worker& here) {
       found = co_await take_from_others(here, last);
     } else if (few_injected()) {
       found = co_await take_injected(here, inject_batch);
+      if (found != none) here.last_theft.time = clock.now(), here.last_theft.count = 1;
     }
     if (found == none) found = co_await poll_events(here, true);
     if (found != none) co_return found;

@@ -193,7 +193,10 @@ job* scheduler::search() noexcept {
     if (thefts_.may_steal(start, now)) {
       if (job* const taken = take_from_others(last)) return taken;
     } else if (few_injected()) {
-      if (job* const injected = take_injected(tuning::inject_batch)) return injected;
+      if (job* const injected = take_injected(tuning::inject_batch)) {
+        thefts_.note(1, now, nullptr);
+        return injected;
+      }
     }
     if (job* const ready = poll_events(true)) return ready;
     if (last || home_.parker.counts().awake() <= 1) return nullptr;

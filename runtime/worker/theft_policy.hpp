@@ -5,7 +5,7 @@
 // Fibers that end sooner than they travel between cores are better left to the worker that made them. A thief measures
 // how soon after a theft of several fibers it is out of work again. If that was too soon, it is patient: it waits
 // before the next theft, longer each time. Meanwhile it remains a searcher, so no other worker is woken for them
-// either. If even one wake costs more than a theft gained, its victim wakes no worker for a while (wake_hold.hpp).
+// either. Any theft that paid ends the patience, and so does a long sleep. If even one wake costs more than a theft gained, its victim wakes no worker for a while (wake_hold.hpp).
 
 #include <ulexite/base/random.hpp>
 #include <ulexite/runtime/worker/tuning.hpp>
@@ -28,7 +28,8 @@ class theft_policy {
     count_ = count;
     victim_ = victim;
   }
-  // It is out of work. Sets by the worth of the last theft: the patience, how long it searches, and for how long it
+  // It is out of work. A worker that was refused a search may have slept since then, which counts as if it had worked:
+  // enough others search. Sets by the worth of the last theft: the patience, how long it searches, and for how long it
   // steals nothing and the victim wakes no worker.
   void judge(std::int64_t now) noexcept {
     if (count_ == 0) return;
@@ -43,7 +44,7 @@ class theft_policy {
     }
     count_ = 0;
   }
-  // It has slept for so long. The fibers that made it patient would have come sooner.
+  // The worker slept for `time`. A long sleep ends its patience, because what made it patient came more often.
   void note_sleep(std::int64_t time) noexcept {
     if (time >= tuning::longest_patience) patience_ = 0;
   }

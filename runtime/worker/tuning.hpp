@@ -29,7 +29,7 @@ inline constexpr unsigned eager_dispatches = 5;  // as many or fewer in a poll i
 inline constexpr ns search_time = 30'000;         // about the cost of a sleep and a wake
 inline constexpr ns transfer_cost = 1000;         // of one fiber to another core and its memory back
 inline constexpr ns wake_cost = 5000;             // to the worker that wakes another
-inline constexpr std::size_t smallest_batch = 8;  // below it a theft says little
+inline constexpr std::size_t smallest_batch = 8;  // a smaller theft that did not pay says little
 inline constexpr ns shortest_patience = 64 * transfer_cost, longest_patience = 400'000;
 
 // Waking others for forks, or for the fiber in the slot.

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
 namespace {
 
 using namespace ulexite::detail;
@@ -42,7 +46,7 @@ TEST(WakeHold, PushesAreKeptAfterATheftThatDidNot) {
   EXPECT_FALSE(victim.keeps_push());
 }
 
-TEST(WakeHold, WhatTheSharedQueueBroughtShowsNothing) {
+TEST(WakeHold, WhatTheSharedQueueBroughtKeepsNoPushes) {
   theft_policy thief(1);
   thief.note(1, start, nullptr);
   thief.judge(start + 1);
@@ -78,13 +82,15 @@ theft_policy patient_thief() {
 }
 
 TEST(TheftPolicy, PatienceEndsWithAnyTheftThatPaid) {
-  for (const std::size_t count : {std::size_t{1}, tuning::smallest_batch}) {
+  for (const auto& [count, enough] : {std::pair{std::size_t{1}, tuning::wake_cost},
+                                      std::pair{tuning::smallest_batch, std::int64_t{8} * tuning::transfer_cost}}) {
     theft_policy thief = patient_thief();
     thief.note(1, start, nullptr);
-    thief.judge(start + 1);  // one fiber that ended soon
+    thief.judge(start + tuning::wake_cost - 1);
     EXPECT_FALSE(thief.may_steal(start, start));
+    EXPECT_TRUE(thief.may_steal(start, start + tuning::shortest_patience)) << "a single fiber made it more patient";
     thief.note(count, start, nullptr);
-    thief.judge(start + 10 * tuning::wake_cost);
+    thief.judge(start + enough);
     EXPECT_TRUE(thief.may_steal(start, start));
     EXPECT_EQ(thief.search_time(), tuning::search_time);
   }
