@@ -94,6 +94,7 @@ void skynet_node(ux::channel<long>& out, long number, long size) {
 }  // namespace
 
 void skynet(int n) {
+  require_power_of_ten(n);
   const stopwatch watch;
   ux::channel<long> result;
   ux::spawn([&] { skynet_node(result, 0, n); }).detach();

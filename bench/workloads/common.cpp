@@ -23,4 +23,10 @@ void require(bool right, const char* what) {
   if (!right) throw std::runtime_error(what);
 }
 
+void require_power_of_ten(int n) {
+  long power = 1;
+  while (power < n) power *= 10;
+  if (power != n) throw std::invalid_argument("N must be a power of ten, not " + std::to_string(n));
+}
+
 }  // namespace bench

@@ -47,6 +47,8 @@ inline std::int64_t now_ns() { return ux::steady_clock::now().time_since_epoch()
 void put(const std::string& metric, double value);
 void put_percentiles(const std::string& name, std::vector<std::int64_t>& samples);  // samples in nanoseconds
 void require(bool right, const char* what);
+// Of skynet, whose nodes have ten children each: another number would recurse for ever.
+void require_power_of_ten(int n);
 
 // Measures from its construction; `per` prints nanoseconds per item.
 class stopwatch {

@@ -59,6 +59,7 @@ void fib(int n) {
 }
 
 void skynet_fj(int n) {
+  require_power_of_ten(n);
   const stopwatch watch;
   require(skynet_sum(0, n) == static_cast<long>(n) * (n - 1) / 2, "skynet_fj: a wrong sum");
   watch.total();
