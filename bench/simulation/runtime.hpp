@@ -28,6 +28,10 @@ struct worker {
   worker(std::size_t number, std::size_t users) : index(number), queues(users), random(number * 977 + 1) {}
 
   [[nodiscard]] bool may_have_work() const noexcept { return !ring.empty() || !forks.empty(); }
+  void note_theft(std::size_t count, ns now) noexcept {
+    last_theft.time = now;
+    last_theft.count = count;
+  }
   void note_sleep(ns time) noexcept {
     idle += time;
     if (time >= longest_patience) last_theft.patience = 0;

@@ -163,9 +163,7 @@ process runtime::heavy_fence(worker& here) {
 void runtime::judge_last_theft(worker& here) {
   auto& last = here.last_theft;
   if (last.count == 0) return;
-  const bool paid = clock.now() - last.time >= std::max(static_cast<ns>(last.count) * transfer_cost, wake_cost);
-  if (paid || last.count >= smallest_batch)
-    last.patience = next_pause(paid, last.patience, shortest_patience, longest_patience);
+  last.patience = next_patience(theft_paid(clock.now() - last.time, last.count), last.count, last.patience);
   last.count = 0;
 }
 
@@ -174,8 +172,7 @@ process runtime::take_from_others(worker& here, bool slots_too) {
   fiber first = co_await take_injected(here, inject_batch);
   if (first == none) first = co_await steal(here, slots_too);
   if (first == none) co_return none;
-  here.last_theft.time = clock.now();
-  here.last_theft.count = here.ring.size() - before + 1;
+  here.note_theft(here.ring.size() - before + 1, clock.now());
   co_return first;
 }
 
@@ -199,7 +196,7 @@ process runtime::search(worker& here) {
       found = co_await take_from_others(here, last);
     } else if (few_injected()) {
       found = co_await take_injected(here, inject_batch);
-      if (found != none) here.last_theft.time = clock.now(), here.last_theft.count = 1;
+      if (found != none) here.note_theft(1, clock.now());
     }
     if (found == none) found = co_await poll_events(here, true);
     if (found != none) co_return found;

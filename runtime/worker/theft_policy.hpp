@@ -5,7 +5,8 @@
 // Fibers that end sooner than they travel between cores are better left to the worker that made them. A thief measures
 // how soon after a theft of several fibers it is out of work again. If that was too soon, it is patient: it waits
 // before the next theft, longer each time. Meanwhile it remains a searcher, so no other worker is woken for them
-// either. Any theft that paid ends the patience, and so does a long sleep. If even one wake costs more than a theft gained, its victim wakes no worker for a while (wake_hold.hpp).
+// either. Any theft that paid ends the patience, and so does a long sleep. If even one wake costs more than a theft
+// gained, its victim wakes no worker for a while (wake_hold.hpp).
 
 #include <ulexite/base/random.hpp>
 #include <ulexite/runtime/worker/tuning.hpp>
@@ -33,10 +34,8 @@ class theft_policy {
   // steals nothing and the victim wakes no worker.
   void judge(std::int64_t now) noexcept {
     if (count_ == 0) return;
-    const std::int64_t transfer = static_cast<std::int64_t>(count_) * tuning::transfer_cost;
-    const bool paid = now - time_ >= std::max(transfer, tuning::wake_cost);
-    if (paid || count_ >= tuning::smallest_batch)  // a few that end soon say little
-      patience_ = tuning::next_pause(paid, patience_, tuning::shortest_patience, tuning::longest_patience);
+    const bool paid = tuning::theft_paid(now - time_, count_);
+    patience_ = tuning::next_patience(paid, count_, patience_);
     if (victim_) {
       hold_ = tuning::next_pause(paid, hold_, tuning::shortest_pause, tuning::longest_hold);
       resume_ = now + hold_;

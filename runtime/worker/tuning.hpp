@@ -77,4 +77,13 @@ constexpr ns next_pause(bool paid, ns last, ns shortest, ns longest) noexcept {
   return 2 * last < shortest ? shortest : 2 * last > longest ? longest : 2 * last;
 }
 
+// Whether a theft of `count` was worth its cost, if the thief was out of work again after `ran`.
+constexpr bool theft_paid(ns ran, std::size_t count) noexcept {
+  return ran >= std::max(static_cast<ns>(count) * transfer_cost, wake_cost);
+}
+// A thief's patience after that theft. A few that end soon say little.
+constexpr ns next_patience(bool paid, std::size_t count, ns last) noexcept {
+  return paid || count >= smallest_batch ? next_pause(paid, last, shortest_patience, longest_patience) : last;
+}
+
 }  // namespace ulexite::detail::tuning
