@@ -45,10 +45,9 @@ class race {
 
   // Begins another connection.
   outcome start(const endpoint& to) {
-    const int fd = detail::make_socket(to, SOCK_STREAM, error_, local_);
+    detail::socket_handle made = detail::make_to_connect(to, local_, error_);
     if (error_) return outcome::failed;
-    detail::socket_handle made(fd, detail::is_plain_tcp(to, SOCK_STREAM));
-    made.get()->set_peer(to);
+    const int fd = made.get()->fd();
     const int result = detail::kernel::connect(fd, to.data(), to.size());
     if (result == -EINPROGRESS) {
       fds_.push_back({fd, interest::write});

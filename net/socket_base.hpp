@@ -40,8 +40,8 @@ class socket_handle {
   explicit socket_handle(int fd, bool plain_tcp = false);
   socket_handle(socket_handle&& other) noexcept : socket_(std::exchange(other.socket_, nullptr)) {}
   socket_handle& operator=(socket_handle&& other) noexcept {
-    std::swap(socket_, other.socket_);
-    other.reset();
+    socket_handle taken(std::move(other));  // so that a move to itself changes nothing
+    std::swap(socket_, taken.socket_);
     return *this;
   }
   ~socket_handle() { reset(); }

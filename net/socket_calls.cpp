@@ -53,18 +53,19 @@ int make_socket(const net::endpoint& at, int type, std::error_code& error) noexc
 }
 
 // Without a port the system chooses one at connect, and this port need only be free for the peer.
-int make_socket(const net::endpoint& to, int type, std::error_code& error,
-                const std::optional<net::endpoint>& local) noexcept {
-  const int fd = make_socket(to, type, error);
-  if (error || !local) return fd;
+socket_handle make_to_connect(const net::endpoint& to, const std::optional<net::endpoint>& local,
+                              std::error_code& error) {
+  const int fd = make_socket(to, SOCK_STREAM, error);
+  if (error) return {};
+  socket_handle made(fd, is_plain_tcp(to, SOCK_STREAM));
+  made.get()->set_peer(to);
+  if (!local) return made;
   int result = local->family() == to.family() ? 0 : -EAFNOSUPPORT;
   if (result == 0 && local->family() != net::address_family::local && local->port() == 0)
     set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // without it, the call takes a port
-  if (result == 0) result = kernel::bind(fd, local->data(), local->size());
+  if (result == 0) result = bind(*made.get(), *local, false);
   assign(error, result);
-  if (!error) return fd;
-  kernel::close(fd);
-  return -1;
+  return error ? socket_handle() : std::move(made);
 }
 
 void make_non_blocking(int fd) {
@@ -123,9 +124,9 @@ std::string peer_text(const socket_handle& whose) {
   const auto ask = [&](int fd) { return kernel::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size); };
   if (whose.get()->at_once(ask) < 0) return "a closed socket";
   try {
-    const auto local = net::endpoint::from(reinterpret_cast<const sockaddr*>(&address), size);
+    const net::endpoint local = endpoint_of(address, size);
     if (is_named(local)) return "a peer of " + local.str();
-  } catch (const std::invalid_argument&) {  // of another family
+  } catch (const std::system_error&) {  // of another family
   }
   return "fd " + std::to_string(whose.get()->fd());
 }
@@ -144,7 +145,14 @@ net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, soc
   at_once(whose, error, [&](int fd) { return ask(fd, reinterpret_cast<sockaddr*>(&address), &size); });
   if (error)
     throw std::system_error(error, "ulexite: asking for an endpoint of the connection with " + peer_text(whose));
+  return endpoint_of(address, size);
+}
+
+net::endpoint endpoint_of(const sockaddr_storage& address, socklen_t size) try {
   return net::endpoint::from(reinterpret_cast<const sockaddr*>(&address), size);
+} catch (const std::invalid_argument&) {
+  throw std::system_error(EAFNOSUPPORT, std::system_category(),
+                          "ulexite: a socket of address family " + std::to_string(address.ss_family));
 }
 
 }  // namespace ulexite::detail

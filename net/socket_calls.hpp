@@ -37,15 +37,15 @@ inline bool is_plain_tcp(const net::endpoint& at, int type) noexcept {
 // Makes a non-blocking socket of `type` for an endpoint's family. A TCP socket has TCP_NODELAY and TCP_INQ on. -1 on an
 // error.
 int make_socket(const net::endpoint& at, int type, std::error_code& error) noexcept;
-// As above, and binds the socket to `local`, if given.
-int make_socket(const net::endpoint& to, int type, std::error_code& error,
-                const std::optional<net::endpoint>& local) noexcept;
-
 // Prepares a descriptor that was opened elsewhere for a socket. Throws std::system_error.
 void make_non_blocking(int fd);
 
 // Binds the socket, with SO_REUSEPORT if `reuse_port`. The socket's close removes a path. -errno on an error.
 int bind(socket& made, const net::endpoint& at, bool reuse_port) noexcept;
+
+// Makes a stream socket that connects to `to`, from `local` if given. None on an error. May throw std::bad_alloc.
+socket_handle make_to_connect(const net::endpoint& to, const std::optional<net::endpoint>& local,
+                              std::error_code& error);
 
 // Makes a socket by make_socket, and binds it by `set_up(socket)`, which returns -errno on an error. Throws
 // std::system_error that names the action ("listening at") and the endpoint.
@@ -61,7 +61,7 @@ socket_handle make_bound(const net::endpoint& at, int type, const char* doing, S
   return made;
 }
 
-// Connects a stream socket of make_socket. Waits, until `deadline`.
+// Connects a socket of make_to_connect. Waits, until `deadline`.
 void connect(socket& from, const net::endpoint& to, std::int64_t deadline, std::error_code& error);
 
 // Ends a TCP connection of a socket to itself, and sets connection_refused. Such a connection arises if no socket
@@ -73,6 +73,9 @@ void reset(const socket_handle& whose) noexcept;
 
 // The endpoint of the socket or of its peer, by kernel::getsockname or kernel::getpeername. Throws std::system_error.
 net::endpoint name_of(const socket_handle& whose, int (*ask)(int, sockaddr*, socklen_t*) noexcept);
+
+// The endpoint for an address from a system call. Throws std::system_error for a family without endpoints.
+net::endpoint endpoint_of(const sockaddr_storage& address, socklen_t size);
 
 // Asks the system for the peer of a socket that was made elsewhere, and keeps it for messages.
 void learn_peer(const socket_handle& whose) noexcept;

@@ -72,7 +72,7 @@ endpoint endpoint_of_listening(int fd) {
   if (result < 0)
     throw std::system_error(-result, std::system_category(),
                             "ulexite: adopting fd " + std::to_string(fd) + " as a listening stream socket");
-  const auto local = endpoint::from(reinterpret_cast<const sockaddr*>(&at), size);
+  const endpoint local = detail::endpoint_of(at, size);
   if (local.family() != address_family::local) {
     detail::set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     detail::set_option(fd, IPPROTO_TCP, TCP_INQ, 1);

@@ -94,10 +94,8 @@ tcp_stream tcp_stream::adopt(int fd) {
 
 tcp_stream tcp_stream::connect(const endpoint& to, relative_timeout timeout, std::error_code& error,
                                const std::optional<endpoint>& local) {
-  const int fd = detail::make_socket(to, SOCK_STREAM, error, local);
+  tcp_stream made(detail::make_to_connect(to, local, error));
   if (error) return {};
-  tcp_stream made(detail::socket_handle(fd, detail::is_plain_tcp(to, SOCK_STREAM)));
-  made.socket_.get()->set_peer(to);
   detail::connect(*made.socket_.get(), to, timeout.deadline(), error);
   if (!error) detail::refuse_itself(made.socket_, to, error);
   if (error) return {};

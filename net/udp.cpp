@@ -106,7 +106,11 @@ std::size_t udp_socket::receive_from(void* data, std::size_t size, endpoint& fro
   sockaddr_storage name{};
   socklen_t name_size = sizeof name;
   const std::size_t got = receive_into(socket_, data, size, &name, name_size, error);
-  from = name_size == 0 ? endpoint() : endpoint::from(reinterpret_cast<const sockaddr*>(&name), name_size);
+  try {
+    from = name_size == 0 ? endpoint() : detail::endpoint_of(name, name_size);
+  } catch (const std::system_error&) {  // of an adopted socket of another family
+    from = endpoint();
+  }
   return got;
 }
 

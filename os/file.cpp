@@ -44,6 +44,7 @@ std::size_t refuse(int why, std::error_code& error) noexcept {
 template <class Call>
 std::size_t transfer(unwaiting_calls& calls, int fd, const void* data, std::size_t size, std::uint64_t offset,
                      std::error_code& error, Call&& call) {
+  if (fd < 0) return refuse(EBADF, error);  // also if there is nothing to transfer
   std::size_t done = 0;
   detail::make_here_or_on_pool(calls, fd, size, error, [&](int flags) {
     return in_parts(size, done, [&](std::size_t at) {

@@ -74,6 +74,14 @@ void byte_stream::fail(std::error_code error, const char* what) const {
   detail::fail(error, std::string("ulexite: ") + what + " " + name_);
 }
 
+// If all writers of a named pipe left before it was opened again, the new description becomes readable only after
+// another writer. But a read reports the end.
+void byte_stream::read_before_waiting() noexcept {
+  struct stat about{};
+  never_blocks_ =
+      fd_ >= 0 && ::fstat(fd_, &about) == 0 && S_ISFIFO(about.st_mode) && (::fcntl(fd_, F_GETFL) & O_NONBLOCK) != 0;
+}
+
 // If the description is shared and may block, the wait is first. Then the call blocks only if another reader is faster.
 template <class OnFile, class OnSocket>
 std::size_t byte_stream::perform(std::size_t size, std::error_code& error, OnFile&& on_file, OnSocket&& on_socket) {
@@ -83,13 +91,12 @@ std::size_t byte_stream::perform(std::size_t size, std::error_code& error, OnFil
     });
     return error ? 0 : static_cast<std::size_t>(done);
   }
+  const auto wait = [&] { calls_.how() == detail::access::read ? net::wait_readable(fd_) : net::wait_writable(fd_); };
   try {
     error.clear();
-    for (;;) {
-      if (calls_.how() == detail::access::read)
-        net::wait_readable(fd_);
-      else
-        net::wait_writable(fd_);
+    detail::check_cancelled(detail::this_agent());
+    for (bool waits = !never_blocks_;; waits = true) {
+      if (waits) wait();
       const ssize_t done = kind_ == kind::socket ? on_socket(fd_) : on_file(fd_, 0);
       if (done >= 0) {
         detail::spend_budget();
@@ -110,7 +117,9 @@ input_stream::input_stream(const std::filesystem::path& path)
     : byte_stream(opened(path, O_RDONLY), detail::shown(path.native()), detail::access::read) {}
 
 input_stream::input_stream(int fd, std::string name)
-    : byte_stream(opened_again(fd, O_RDONLY), std::move(name), detail::access::read) {}
+    : byte_stream(opened_again(fd, O_RDONLY), std::move(name), detail::access::read) {
+  read_before_waiting();
+}
 
 std::size_t input_stream::read_some(void* data, std::size_t size, std::error_code& error) {
   error.clear();

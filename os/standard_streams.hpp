@@ -45,6 +45,7 @@ class byte_stream {
   template <class OnFile, class OnSocket>
   std::size_t perform(std::size_t size, std::error_code& error, OnFile&& on_file, OnSocket&& on_socket);
   [[nodiscard]] bool is_on_disk() const noexcept { return kind_ == kind::on_disk; }
+  void read_before_waiting() noexcept;
   [[noreturn]] void fail(std::error_code error, const char* what) const;
 
  private:
@@ -52,6 +53,7 @@ class byte_stream {
 
   int fd_;
   kind kind_ = kind::other;
+  bool never_blocks_ = false;      // a read may come before the wait: a shared pipe
   detail::unwaiting_calls calls_;  // on a regular file
   std::string name_;
 };

@@ -121,7 +121,8 @@ class runtime {
   // Ends the recording, if there is one. Any thread.
   void stop_trace() noexcept;
   // Writes the present or last recording as JSON for ui.perfetto.dev and chrome://tracing. It has a track for each
-  // worker, a slice for each run of a fiber, and arrows from wakers to woken fibers. Any thread. Throws usage_error if
+  // worker, a slice for each run of a fiber, and arrows from wakers to woken fibers. A run that began before the
+  // recording is missing. Any thread. Throws usage_error if
   // nothing was ever recorded, std::bad_alloc, and exceptions of `out`.
   void write_trace(std::ostream& out) const;
 

@@ -51,7 +51,11 @@ class broadcast_reader {
   explicit broadcast_reader(std::shared_ptr<broadcast_core> from) noexcept
       : from_(std::move(from)), at_(from_->subscribe()) {}
 
-  std::shared_ptr<broadcast_core> from_;
+  [[nodiscard]] broadcast_core& from() const {
+    if (!from_) throw usage_error("a receiver that was moved from was used");
+    return *from_;
+  }
+
   broadcast_core::reader at_;
 
  private:
@@ -60,17 +64,19 @@ class broadcast_reader {
   template <class Take>
   channel_status read(std::int64_t deadline, Take&& take) {
     broadcast_core::value next;
-    const channel_status status = from_->read(at_, next, deadline);
+    const channel_status status = from().read(at_, next, deadline);
     if (status == channel_status::ok) take(*static_cast<const T*>(next.get()));
     return status;
   }
+
+  std::shared_ptr<broadcast_core> from_;  // null after a move
 };
 
 // For select.
 struct broadcast_access {
   template <class T>
   static broadcast_core& core(broadcast_reader<T>& of) {
-    return *of.from_;
+    return of.from();
   }
   template <class T>
   static broadcast_core::reader& reader(broadcast_reader<T>& of) {
@@ -97,7 +103,7 @@ class read_case final : public broadcast_case {
 }  // namespace detail
 
 // Receives every value that is sent after broadcast::subscribe has made it, in order. One fiber or thread may use it at
-// a time. A copy continues at the original's position.
+// a time. A copy continues at the original's position. After a move from it, its functions throw usage_error.
 template <class T>
 class broadcast_receiver : public detail::broadcast_reader<T> {
  public:

@@ -233,6 +233,14 @@ class task_group {
   failure first_;
 };
 
+namespace detail {
+
+// For functions that start children in their own frame and wait for them. A refused wait must not leave this frame
+// while children use it.
+inline void check_may_wait_for_children() { check_may_wait(this_agent(), wait_kind::task_group); }
+
+}  // namespace detail
+
 // For functions of the library that start children: the place of the spawn is that of their caller.
 struct detail::group_spawn {
   template <class F>
@@ -252,6 +260,7 @@ struct detail::group_spawn {
 template <class F>
   requires std::is_invocable_v<F, task_group&>
 auto scope(F&& body) {
+  detail::check_may_wait_for_children();
   task_group group;
   group.watch_body();
   const auto call_body = [&]() -> decltype(auto) {

@@ -13,14 +13,15 @@ template <class T>
 class watch;
 
 // Reads the newest value of a watch; made by watch::subscribe. Its receive() waits for a value newer than its last
-// result, and skips older values. One fiber or thread may use it at a time.
+// result, and skips older values. One fiber or thread may use it at a time. After a move from it, its functions
+// throw usage_error.
 template <class T>
 class watch_receiver : public detail::broadcast_reader<T> {
  public:
   // Returns a copy of the newest value, which counts as received. Never waits. Throws exceptions of the copy.
-  [[nodiscard]] T get() { return *static_cast<const T*>(this->from_->last(&this->at_).get()); }
+  [[nodiscard]] T get() { return *static_cast<const T*>(this->from().last(&this->at_).get()); }
   // Whether there is a value newer than the last result of receive(). Never waits.
-  [[nodiscard]] bool has_changed() const noexcept { return this->from_->has_next(this->at_); }
+  [[nodiscard]] bool has_changed() const { return this->from().has_next(this->at_); }
 
  private:
   friend watch<T>;

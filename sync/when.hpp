@@ -65,6 +65,7 @@ struct call_of {
 
 template <class... F>
 auto call_all(spawn_place where, F&&... functions) {
+  check_may_wait_for_children();
   task_group group;
   std::tuple handles{group_spawn::at(where, group, call_of<F&&>{std::forward<F>(functions)})...};
   group.wait();
@@ -130,6 +131,7 @@ template <class OnFailure>
 void await_many_ends(std::deque<pending_join>& cases, OnFailure&& on_failure) {
   constexpr std::size_t share = handles_of_one_waiter;
   if (cases.size() <= share || this_agent().kind != agent_kind::fiber) return await_ends(cases, on_failure);
+  check_may_wait_for_children();
   const bool shielded = this_agent().shielded;
   task_group waiters;
   waiters.spawn_batch((cases.size() + share - 1) / share, [&](std::size_t i) {
@@ -186,6 +188,7 @@ auto when_all(Handles&& handles) {
 template <detail::function_range Functions>
 auto when_all(Functions&& functions, std::source_location where = std::source_location::current()) {
   using function = std::ranges::range_reference_t<Functions>;
+  detail::check_may_wait_for_children();
   task_group group;
   std::vector<join_handle<std::invoke_result_t<function>>> handles;
   for (auto&& each : functions)
@@ -220,7 +223,7 @@ template <class Result>
 class race {
  public:
   // Its fibers are started at `where`.
-  explicit race(spawn_place where) noexcept : where_(where) {}
+  explicit race(spawn_place where) : where_(where) { check_may_wait_for_children(); }
   race(const race&) = delete;
   race& operator=(const race&) = delete;
 
@@ -320,6 +323,7 @@ auto when_any(Handles&& handles) {
   for (auto& handle : handles)
     pending.push_back(&cases.emplace_back(detail::handle_access::task_of(handle, "when_any")));
   if (pending.empty()) throw usage_error("when_any of no handles");
+  detail::check_may_wait(detail::this_agent(), detail::wait_kind::join);
   std::vector<detail::select_case*> by_source = pending;
   const detail::select_case* first = nullptr;
   std::exception_ptr failure;
@@ -337,8 +341,8 @@ auto when_any(Handles&& handles) {
     try {
       decltype(auto) value = detail::keep([&]() -> decltype(auto) { return handle.get(); });
       if (is_first) chosen.emplace(any_of_range<result>{index, std::forward<decltype(value)>(value)});
-    } catch (...) {
-      if (is_first) failure = std::current_exception();
+    } catch (...) {  // the failure of the fiber, or of the join, which leaves the handle its fiber
+      if (is_first || handle.joinable()) failure = std::current_exception();
     }
     ++index;
   }

@@ -1,4 +1,5 @@
 #include <ulexite/testing/driver.hpp>
+#include <ulexite/testing/saturated_sum.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -15,7 +16,7 @@ void driver::begin(strategy& how) noexcept {
   how_ = &how;
   sockets_.clear();
   now = epoch;
-  overtake_until = options_.slowness.count() > 0 ? now + options_.slowness.count() : 0;
+  open_window();
   fibers = 0;
   over = false;
   reason_.clear();
@@ -24,6 +25,12 @@ void driver::begin(strategy& how) noexcept {
   overtaking_ = false;
   digest_ = 14695981039346656037U;
   body_returned_ = false;
+}
+
+// The largest time means that there is no timer.
+void driver::open_window() noexcept {
+  const bool open = options_.slowness.count() > 0;
+  overtake_until = open ? std::min(saturated_sum(now, options_.slowness), INT64_MAX - 1) : 0;
 }
 
 bool driver::count_step() noexcept {
@@ -84,7 +91,7 @@ bool driver::idle(std::int64_t next) noexcept {
   now = std::max(now, next);
   // A new window begins only when nothing can run. Otherwise timers could overtake a fiber without an end.
   const bool nothing_can_run = !std::exchange(overtaking_, false);
-  if (nothing_can_run && options_.slowness.count() > 0) overtake_until = now + options_.slowness.count();
+  if (nothing_can_run) open_window();
   mix(static_cast<std::uint64_t>(now));
   return true;
 }

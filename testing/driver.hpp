@@ -48,6 +48,7 @@ class driver final : public detail::controller {
 
  private:
   bool count_step() noexcept;
+  void open_window() noexcept;  // in which timers may overtake fibers
   std::size_t decide(std::span<const std::uint64_t> candidates, moment moment);
   std::size_t decide_without_yielder(std::span<const std::uint64_t> candidates, moment moment);
 

@@ -3,6 +3,7 @@
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/testing/memory_network.hpp>
+#include <ulexite/testing/saturated_sum.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -60,8 +61,9 @@ void memory_network::post(int to, message what) {
     return;
   }
   if (!target) return bounce(what);
-  const std::int64_t jitter = options_.jitter.count() / 4 * (options_.jitter.count() > 0 ? by_.choose(5) : 0);
-  const std::int64_t at = std::max(by_.now + options_.latency.count() + jitter, target->last_arrival);
+  const std::chrono::nanoseconds jitter = options_.jitter / 4 * (options_.jitter.count() > 0 ? by_.choose(5) : 0);
+  const std::int64_t sent = saturated_sum(saturated_sum(by_.now, options_.latency), jitter);
+  const std::int64_t at = std::max(sent, target->last_arrival);
   target->last_arrival = at;
   if (at <= by_.now) return deliver(to, what);
   under_way_.emplace(at, std::pair(to, std::move(what)));
@@ -160,8 +162,8 @@ void memory_network::reset(int fd) noexcept {
 
 // Ends a connection that is not accepted.
 void memory_network::refuse(int fd) noexcept {
-  reset(fd);
-  sockets_.erase(fd);
+  auto node = sockets_.extract(fd);
+  if (!node.empty()) post(node.mapped().other, {message::reset});
 }
 
 std::size_t memory_network::reset_connections(const net::endpoint& server) {

@@ -93,8 +93,10 @@ int memory_network::find_listener(const net::endpoint& at) noexcept {
   return those.empty() ? -1 : those[by_.choose(static_cast<std::uint32_t>(those.size()))];
 }
 
-// Rarely true; never in a run without choices.
-bool memory_network::happens(unsigned one_in) noexcept { return one_in != 0 && by_.choose(one_in + 1) == 1; }
+// True once in `one_in` times; in a run without choices never, unless it is always true.
+bool memory_network::happens(unsigned one_in) noexcept {
+  return one_in == 1 || (one_in > 1 && by_.choose(one_in) == 1);
+}
 
 std::size_t memory_network::part_of(std::size_t whole) noexcept {
   if (!options_.short_reads || whole <= 1) return whole;

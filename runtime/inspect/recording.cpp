@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace ulexite::detail {
 namespace {
@@ -125,7 +126,7 @@ spawner_map recorded_spawners(runtime_state& home) {
 
 void stop_trace(runtime_state& home) noexcept {
   const std::lock_guard lock(home.trace.turn);
-  home.trace.on = false;
+  if (std::exchange(home.trace.on, false)) home.trace.last_ticks = clock_ticks();
   follow_wishes(home);
 }
 

@@ -77,13 +77,7 @@ class trace_writer {
         arrow("s", arrows_, event, worker);
         break;
       case trace_kind::park: parked_[worker] = event.ticks; break;
-      case trace_kind::unpark:
-        if (const auto since = parked_.find(worker); since != parked_.end()) {
-          json sleep(events_.next(), '{', '}');
-          begin_slice(sleep, since->second, event.ticks, worker, "sleeps");
-          parked_.erase(since);
-        }
-        break;
+      case trace_kind::unpark: end_sleep(event.ticks, worker); break;
       case trace_kind::steal: instant("steal", event, worker); break;
       case trace_kind::queue: counter(event, worker); break;
       case trace_kind::span_begin: span("b", now.fiber, event, worker); break;
@@ -91,6 +85,14 @@ class trace_writer {
       case trace_kind::spawn:
       case trace_kind::place:
       case trace_kind::name: break;
+    }
+  }
+
+  // Called last. What still runs or sleeps then lasts until `now`, the end of the recording.
+  void finish(std::uint64_t now) {
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      if (runs_[i].since < now) end_run(runs_[i], {.ticks = now, .value = 0, .kind = trace_kind::left, .detail = 0}, i);
+      end_sleep(now, i);
     }
   }
 
@@ -139,6 +141,13 @@ class trace_writer {
       arguments.string("spawned by", name_of_fiber(spawner->second));
     if (const auto place = places_.find(of.fiber); place != places_.end())
       arguments.string("spawned at", describe(place->second));
+  }
+  void end_sleep(std::uint64_t now, std::size_t worker) {
+    const auto since = parked_.find(worker);
+    if (since == parked_.end()) return;
+    json sleep(events_.next(), '{', '}');
+    begin_slice(sleep, since->second, std::max(now, since->second), worker, "sleeps");
+    parked_.erase(since);
   }
   void arrow(const char* phase, std::uint64_t number, const trace_event& at, std::size_t worker) {
     json event(events_.next(), '{', '}');
@@ -198,6 +207,7 @@ bool write_trace(std::ostream& out, runtime_state& home) {
     }
     std::ranges::sort(all, {}, [](const place_in_time& each) { return std::pair(each.event.ticks, each.order); });
     for (const place_in_time& each : all) writer.add(each.event, each.worker);
+    writer.finish(trace.on ? clock_ticks() : trace.last_ticks);
   }
   out << "}\n";
   return true;

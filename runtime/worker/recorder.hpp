@@ -133,6 +133,7 @@ struct trace_state {
   std::vector<std::unique_ptr<recorder>> recorders;  // of all traces, the last one's at the end, one for each worker
   std::uint64_t first_ticks = 0;                     // at the start of the last one
   std::int64_t first_time = 0;
+  std::uint64_t last_ticks = 0;  // at its end, unless `on`
 
   // Whether a thread that makes a fiber runnable notes the time. Any thread.
   [[nodiscard]] bool is_recording() const noexcept {

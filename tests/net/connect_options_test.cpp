@@ -3,6 +3,8 @@
 #include <ulexite/net/address.hpp>
 #include <ulexite/sync/cancellation.hpp>
 
+#include <filesystem>
+
 namespace ulexite::test {
 namespace {
 
@@ -74,6 +76,26 @@ TEST_P(ConnectOptions, TheTimeoutIsForAllOfIt) {
     while (!error && waiting.size() < 20)
       waiting.push_back(net::tcp_stream::connect(full.local_endpoint(), {.timeout = 20ms}, error));
     EXPECT_EQ(error, std::errc::timed_out);
+  });
+}
+
+TEST_P(ConnectOptions, TheCloseRemovesALocalPath) {
+  in_runtime([] {
+    const auto path = scratch_path("connect_from");
+    const auto from = net::endpoint::local(path);
+    const auto nobody = net::endpoint::local(path + ".none");
+    std::error_code error;
+    for (int i = 0; i < 2; ++i) {
+      (void)net::tcp_stream::connect(nobody, {.local = from}, error);
+      EXPECT_EQ(error, std::errc::no_such_file_or_directory);
+      EXPECT_FALSE(std::filesystem::exists(path));
+    }
+    const net::tcp_listener listener(net::endpoint::local(path + ".server"));
+    auto stream = net::tcp_stream::connect(listener.local_endpoint(), {.local = from});
+    EXPECT_EQ(stream.local_endpoint(), from);
+    EXPECT_TRUE(std::filesystem::exists(path));
+    stream.close();
+    EXPECT_FALSE(std::filesystem::exists(path));
   });
 }
 

@@ -3,10 +3,15 @@
 #include "net_fixture.hpp"
 
 #include <ulexite/net/inherited.hpp>
+#include <ulexite/net/udp.hpp>
 #include <ulexite/sync/task_group.hpp>
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/vm_sockets.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -99,6 +104,38 @@ TEST(Inherited, ADescriptorThatIsNotOpenIsAnError) {
     return false;
   };
   expect_to_hold(tells);
+}
+
+TEST(Inherited, ASocketOfAnotherFamilyIsAnError) {
+  const int fd = ::socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) GTEST_SKIP() << "this system has no AF_VSOCK";
+  sockaddr_vm any{};
+  any.svm_family = AF_VSOCK;
+  any.svm_cid = VMADDR_CID_ANY;
+  any.svm_port = VMADDR_PORT_ANY;
+  ASSERT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
+  ASSERT_EQ(::listen(fd, 1), 0);
+  EXPECT_EQ(code_of([&] { (void)tcp_listener::adopt(fd); }), std::errc::address_family_not_supported);
+  EXPECT_EQ(::close(fd), 0) << "it was left open";
+}
+
+// A kernel socket answers from an address that is no endpoint.
+TEST(Inherited, ADatagramOfAnotherFamilyIsReceived) {
+  const int fd = ::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_ROUTE);
+  ASSERT_GE(fd, 0);
+  auto adopted = net::udp_socket::adopt(fd);
+  struct {
+    nlmsghdr head;
+    rtgenmsg body;
+  } request{};
+  request.head.nlmsg_len = sizeof request;
+  request.head.nlmsg_type = RTM_GETLINK;
+  request.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  adopted.send(&request, sizeof request);
+  char answer[65536];
+  net::endpoint from = loopback();
+  EXPECT_GT(adopted.receive_from(answer, sizeof answer, from), 0U);
+  EXPECT_EQ(from, net::endpoint());
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdint>
+#include <limits>
 #include <string>
 
 namespace ulexite::test {
@@ -100,6 +102,20 @@ TEST_P(SendFileTest, AFileThatMayWaitIsReadOnThePool) {
     EXPECT_EQ(sending.get(), content.size() - 2);
     ends.left.close();
     EXPECT_EQ(read_all(ends.right), content.substr(2));
+  });
+}
+
+TEST_P(SendFileTest, RefusesOffsetsThatNoFileHas) {
+  in_runtime([&] {
+    auto ends = stream_pair::tcp();
+    const file from(path_);
+    std::error_code error;
+    EXPECT_EQ(ends.left.send_file(from.native_handle(), ~std::uint64_t{1}, 2, error), 0u);
+    EXPECT_EQ(error, std::errc::invalid_argument);
+    EXPECT_EQ(::lseek(from.native_handle(), 0, SEEK_CUR), 0);
+    const auto last = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+    EXPECT_EQ(ends.left.send_file(from.native_handle(), last, 2, error), 0u);
+    EXPECT_FALSE(error) << error;
   });
 }
 

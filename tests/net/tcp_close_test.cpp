@@ -359,5 +359,13 @@ TEST(TcpCloseOnPlainThreads, WakesThem) {
   }
 }
 
+TEST(TcpCloseOnPlainThreads, AMoveToItselfIsNone) {
+  auto pair = stream_pair::tcp();
+  net::tcp_stream& same = pair.left;
+  pair.left = std::move(same);
+  pair.right.write("x");
+  EXPECT_EQ(read_one(pair.left), std::error_code());
+}
+
 }  // namespace
 }  // namespace ulexite::test

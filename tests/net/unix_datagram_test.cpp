@@ -239,5 +239,10 @@ TEST(UnixDatagramOnPlainThreads, WaitAndAreWokenByAClose) {
   }
 }
 
+TEST(UnixDatagram, WithoutAPeerItIsNotConnected) {
+  net::udp_socket alone(net::endpoint::local("@ulexite_alone." + std::to_string(::getpid())));
+  EXPECT_EQ(code_of([&] { alone.send("x"); }), std::errc::not_connected);
+}
+
 }  // namespace
 }  // namespace ulexite::test

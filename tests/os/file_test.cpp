@@ -357,4 +357,17 @@ TEST_P(File, AReplacementIsAtomic) {
   });
 }
 
+TEST_P(File, AClosedFileTakesNothing) {
+  in_runtime([&] {
+    file none;
+    std::error_code error;
+    EXPECT_EQ(none.append("", 0, error), 0u);
+    EXPECT_EQ(error, std::errc::bad_file_descriptor);
+    EXPECT_EQ(none.write_at("", 0, 0, error), 0u);
+    EXPECT_EQ(error, std::errc::bad_file_descriptor);
+    EXPECT_EQ(none.read_at(nullptr, 0, 0, error), 0u);
+    EXPECT_EQ(error, std::errc::bad_file_descriptor);
+  });
+}
+
 }  // namespace

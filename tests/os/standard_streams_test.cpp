@@ -262,4 +262,31 @@ TEST_P(StandardStreams, OfTheProcessAreThere) {
   });
 }
 
+// Its new description would become readable only after another writer.
+TEST_P(StandardStreams, ANamedPipeEndsAlthoughItsWritersLeftEarly) {
+  in_runtime([&] {
+    const auto path = scratch_ / "fifo";
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    const int read = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const int write = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    ASSERT_EQ(::write(write, "hi\n", 3), 3);
+    ::close(write);
+    auto shared = input_stream::share(read, "the pipe");
+    net::buffered_reader in(shared);
+    EXPECT_EQ(in.read_line(), "hi");
+    timeout(10s, [&] { EXPECT_EQ(in.read_line(), std::nullopt); });
+
+    const int again = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    auto writer = spawn([&] {
+      wait_until_others_wait();
+      EXPECT_EQ(::write(again, "ho\n", 3), 3);
+      ::close(again);
+    });
+    EXPECT_EQ(in.read_line(), "ho");
+    EXPECT_EQ(in.read_line(), std::nullopt);
+    writer.get();
+    ::close(read);
+  });
+}
+
 }  // namespace

@@ -18,12 +18,16 @@
 #include <ulexite/sync/select.hpp>
 #include <ulexite/sync/semaphore.hpp>
 #include <ulexite/sync/shared_mutex.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/when.hpp>
 
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include <unistd.h>
 
@@ -202,6 +206,32 @@ TEST_P(NoSuspend, TheEndOfOthersIsNotWaitedFor) {
     over.set();
     context.wait();
     member.get();
+  });
+}
+
+// A refusal in the midst would end the frame that the children use.
+TEST_P(NoSuspend, WhatWaitsForItsChildrenStartsNone) {
+  run([&] {
+    int calls = 0;
+    const auto call = [&] { ++calls; };
+    std::vector<std::function<void()>> many(100, call);
+    expect_refused([&] { when_all(call, call); }, "waits for task_group");
+    expect_refused([&] { when_any(call, call); }, "waits for task_group");
+    expect_refused([&] { when_all(many); }, "waits for task_group");
+    expect_refused([&] { when_any(many); }, "waits for task_group");
+    expect_refused([&] { scope([&](task_group& group) { group.spawn(call); }); }, "waits for task_group");
+    EXPECT_EQ(calls, 0);
+
+    event over;
+    std::vector<join_handle<>> handles;
+    for (int i = 0; i < 100; ++i) handles.push_back(spawn([&] { over.wait(); }));
+    expect_refused([&] { when_all(handles); }, "waits for task_group");
+    handles.push_back(spawn([] {}));
+    handles.back().join();
+    expect_refused([&] { when_any(handles); }, "waits for the end of fiber");
+    for (const auto& each : handles) EXPECT_TRUE(each.joinable());
+    over.set();
+    when_all(handles);
   });
 }
 

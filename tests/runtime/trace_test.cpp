@@ -4,15 +4,18 @@
 #include "support/runtime_fixture.hpp"
 #include "support/waiting.hpp"
 
+#include <ulexite/runtime/inspect/trace.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/parallel_invoke.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <mutex>
 #include <regex>
 #include <sstream>
 
@@ -106,6 +109,35 @@ TEST_P(Trace, LetsADumpTellWhichFiberSpawnedAnother) {
     enough.set();
     waiter.join();
   });
+}
+
+TEST_P(Trace, ShowsTheRunThatIsUnderWay) {
+  runtime& rt = this->rt();
+  rt.start_trace();
+  rt.run([&] {
+    EXPECT_EQ(count(trace_of(rt), R"("ph":"X"[^{]*"name":"main #\d+")"), 1U);
+    rt.stop_trace();
+    EXPECT_EQ(count(trace_of(rt), R"("ph":"X"[^{]*"name":"main #\d+")"), 1U);
+  });
+}
+
+class TraceOfOneWorker : public RuntimeTest {};
+
+TEST_F(TraceOfOneWorker, ShowsTheSleepThatIsUnderWay) {
+  runtime& rt = make(1);
+  rt.start_trace();
+  rt.run([] {});
+  auto& trace = detail::state_of(rt).trace;
+  std::size_t sleeps = 0;
+  const auto sleeps_now = [&] {
+    const std::lock_guard lock(trace.turn);
+    const auto events = detail::recorded_events(detail::state_of(rt), 0);
+    sleeps = static_cast<std::size_t>(std::ranges::count(events, detail::trace_kind::park, &detail::trace_event::kind));
+    return !events.empty() && events.back().kind == detail::trace_kind::park;
+  };
+  wait_until(sleeps_now);
+  EXPECT_GE(count(trace_of(rt), R"("name":"sleeps")"), sleeps);
+  EXPECT_GE(sleeps, 1U);
 }
 
 class TraceOfTwoWorkers : public RuntimeTest {};

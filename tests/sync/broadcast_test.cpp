@@ -3,6 +3,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/sync/broadcast.hpp>
 #include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/watch.hpp>
 
 #include <memory>
 #include <stdexcept>
@@ -127,6 +128,25 @@ TEST_P(Broadcast, AFailedCopyIsTheReceiversAlone) {
   counted.send(value);
   counted.send(value);
   EXPECT_EQ(value.use_count(), 3);  // the first was replaced, and destroyed
+}
+
+TEST_P(Broadcast, AReceiverThatWasMovedFromIsRefused) {
+  run([] {
+    const broadcast<int> from(4);
+    auto first = from.subscribe();
+    auto second = std::move(first);
+    int value = 0;
+    EXPECT_THROW(static_cast<void>(first.try_receive(value)), usage_error);
+    EXPECT_THROW(static_cast<void>(first.receive()), usage_error);
+    EXPECT_THROW(static_cast<void>(on_receive(first)), usage_error);
+    EXPECT_EQ(second.try_receive(value), channel_status::would_block);
+    const watch<int> setting(1);
+    auto third = setting.subscribe();
+    const auto fourth = std::move(third);
+    EXPECT_THROW(static_cast<void>(third.get()), usage_error);
+    EXPECT_THROW(static_cast<void>(third.has_changed()), usage_error);
+    EXPECT_FALSE(fourth.has_changed());
+  });
 }
 
 }  // namespace

@@ -166,4 +166,27 @@ TEST_P(WhenRange, FunctionsThatAViewMakesLiveAsLongAsTheirFibers) {
   });
 }
 
+// Of two fibers, the first has ended. Another caller waits for the second.
+TEST_P(WhenRange, WhatAnotherWaitsForIsRefusedInAnyOrder) {
+  run([] {
+    for (int i = 0; i < 20; ++i) {
+      event over;
+      std::vector<join_handle<int>> handles;
+      handles.push_back(spawn([] { return 1; }));
+      handles.push_back(spawn([&] {
+        const shield uninterrupted;
+        over.wait();
+        return 2;
+      }));
+      handles[0].join();
+      auto other = spawn([&] { handles[1].join(); });
+      wait_until_others_wait();
+      EXPECT_THROW(when_any(handles), usage_error);
+      over.set();
+      other.get();
+      EXPECT_EQ(handles[1].get(), 2);
+    }
+  });
+}
+
 }  // namespace

@@ -390,4 +390,43 @@ TEST(Network, TheSameSeedGivesTheSameNetwork) {
   EXPECT_EQ(explore(options, body).digest, explore(options, body).digest);
 }
 
+TEST(Network, AnEndOfListeningIsHeldByAPartition) {
+  ut::run_with_virtual_time([] {
+    net::tcp_listener listener(server_at);
+    auto waiting = net::tcp_stream::connect(server_at);
+    ut::partition(server_at);
+    listener.close();
+    char data;
+    std::error_code error;
+    waiting.expires_after(1s);
+    EXPECT_EQ(waiting.read_some(&data, 1, error), 0U);
+    EXPECT_EQ(error, std::errc::timed_out);
+    ut::heal(server_at);
+    waiting.expires_never();
+    EXPECT_EQ(waiting.read_some(&data, 1, error), 0U);
+    EXPECT_EQ(error, std::errc::connection_reset);
+  });
+}
+
+TEST(Network, OneOfOneResetsEach) {
+  explore({.schedules = 20, .network = {.resets = 1}}, [] {
+    auto [one, two] = ut::stream_pair();
+    std::error_code error;
+    one.write("x", error);
+    ut::expect(error == std::errc::connection_reset || error == std::errc::broken_pipe, error.message().c_str());
+  });
+}
+
+TEST(Network, TheLargestLatencyIsForEver) {
+  explore({.schedules = 20, .network = {.latency = std::chrono::nanoseconds::max(), .jitter = 1h}}, [] {
+    auto [one, two] = ut::stream_pair();
+    one.write("x", 1);
+    two.expires_after(24h);
+    char data;
+    std::error_code error;
+    static_cast<void>(two.read_some(&data, 1, error));
+    ut::expect(error == std::errc::timed_out, error.message().c_str());
+  });
+}
+
 }  // namespace

@@ -68,4 +68,20 @@ TEST(Slowness, TimeNeedNotPassForAFiberThatYieldsAlone) {
   EXPECT_TRUE(find_time_after_yield(2ms).failure);
 }
 
+TEST(Slowness, MayBeTheLargestTime) {
+  const auto found = find_failure({.schedules = 500, .slowness = std::chrono::nanoseconds::max()}, [] {
+    channel<int> numbers;
+    wait_group senders;
+    senders.spawn([&] {
+      int one = 1;
+      static_cast<void>(numbers.send_for(one, 1h));
+    });
+    int number = 0;
+    const bool in_time = numbers.receive_for(number, 1ms) == channel_status::ok;
+    senders.wait();
+    expect(in_time, "too late");
+  });
+  EXPECT_TRUE(found.failure);
+}
+
 }  // namespace
