@@ -131,7 +131,6 @@ template <class OnFailure>
 void await_many_ends(std::deque<pending_join>& cases, OnFailure&& on_failure) {
   constexpr std::size_t share = handles_of_one_waiter;
   if (cases.size() <= share || this_agent().kind != agent_kind::fiber) return await_ends(cases, on_failure);
-  check_may_wait_for_children();
   const bool shielded = this_agent().shielded;
   task_group waiters;
   waiters.spawn_batch((cases.size() + share - 1) / share, [&](std::size_t i) {

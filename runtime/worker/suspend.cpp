@@ -23,7 +23,8 @@ namespace {
 // For the exception or the report: which fiber waits for what, and where that was forbidden.
 std::string words_of_refusal(agent& self, wait_kind kind) {
   const rare_task_state* const rare = self.fiber().rare_state_if_made();
-  const std::string wait = "fiber #" + std::to_string(self.fiber().id) + " waits " + to_string(kind) + " under ";
+  const char* const what = kind == wait_kind::select ? "in a select" : to_string(kind);  // no object follows
+  const std::string wait = "fiber #" + std::to_string(self.fiber().id) + " waits " + what + " under ";
   if (rare && rare->waits_forbidden_by) return wait + rare->waits_forbidden_by;
   const std::source_location where = rare ? rare->waits_forbidden_at : std::source_location();
   if (where.line() == 0) return wait + "a hook, on_thread_stack or a stopped_world";

@@ -215,17 +215,17 @@ TEST_P(NoSuspend, WhatWaitsForItsChildrenStartsNone) {
     int calls = 0;
     const auto call = [&] { ++calls; };
     std::vector<std::function<void()>> many(100, call);
-    expect_refused([&] { when_all(call, call); }, "waits for task_group");
-    expect_refused([&] { when_any(call, call); }, "waits for task_group");
-    expect_refused([&] { when_all(many); }, "waits for task_group");
-    expect_refused([&] { when_any(many); }, "waits for task_group");
-    expect_refused([&] { scope([&](task_group& group) { group.spawn(call); }); }, "waits for task_group");
+    expect_refused([&] { when_all(call, call); }, "waits for the fibers of task_group");
+    expect_refused([&] { when_any(call, call); }, "waits for the fibers of task_group");
+    expect_refused([&] { when_all(many); }, "waits for the fibers of task_group");
+    expect_refused([&] { when_any(many); }, "waits for the fibers of task_group");
+    expect_refused([&] { scope([&](task_group& group) { group.spawn(call); }); }, "waits for the fibers of task_group");
     EXPECT_EQ(calls, 0);
 
     event over;
     std::vector<join_handle<>> handles;
     for (int i = 0; i < 100; ++i) handles.push_back(spawn([&] { over.wait(); }));
-    expect_refused([&] { when_all(handles); }, "waits for task_group");
+    expect_refused([&] { when_all(handles); }, "waits in a select under the no_suspend");
     handles.push_back(spawn([] {}));
     handles.back().join();
     expect_refused([&] { when_any(handles); }, "waits for the end of fiber");
