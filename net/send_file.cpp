@@ -87,8 +87,10 @@ ssize_t send_copy(int fd, int file, off_t at, std::size_t size) {
 std::size_t tcp_stream::send_file(int file, std::uint64_t offset, std::size_t size, std::error_code& error) {
   error.clear();
   constexpr auto last = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
-  if (offset > last) error = std::make_error_code(std::errc::invalid_argument);
-  if (error) return 0;
+  if (offset > last) {
+    error = std::make_error_code(std::errc::invalid_argument);
+    return 0;
+  }
   size = std::min<std::uint64_t>(size, last - offset);  // no file is longer
   std::size_t sent = 0;
   bool never_waits = false;

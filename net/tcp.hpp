@@ -58,7 +58,8 @@ class tcp_stream : public socket_base {
 
   // Connects to the first of several endpoints that answers, as in RFC 8305. Attempts alternate between the address
   // families. The next attempt starts when the last one has failed, or after 250 ms. If none answers, the error is that
-  // of the last attempt. A Unix listener with a full backlog does not answer.
+  // of the last attempt. The attempt at a Unix listener with a full backlog fails
+  // at once.
   [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, relative_timeout timeout,
                                           std::error_code& error) {
     return connect(to, timeout, error, std::nullopt);
@@ -124,7 +125,8 @@ class tcp_stream : public socket_base {
   // does.
   // First reads parts that are not in memory on the pool behind blocking(), because the disk would block the worker. Of
   // a file system without its own disk, such as NFS or FUSE, it sends copies that the pool has read.
-  // Never raises SIGPIPE. Errors: also those of sendfile(2), such as invalid_seek for a pipe.
+  // Never raises SIGPIPE. Errors: also those of sendfile(2), such as invalid_seek for a pipe. invalid_argument
+  // for an offset that no file has.
   std::size_t send_file(int file, std::uint64_t offset, std::size_t size, std::error_code& error);
   std::size_t send_file(int file, std::uint64_t offset, std::size_t size);
 

@@ -41,8 +41,16 @@ byte_stream::byte_stream(int fd, std::string name, detail::access how) : fd_(fd)
     fail({-result, std::system_category()}, "opening");
   }
   const bool on_disk = S_ISREG(about.st_mode) || S_ISBLK(about.st_mode);
-  kind_ = on_disk ? kind::on_disk : S_ISSOCK(about.st_mode) ? kind::socket : kind::other;
+  const kind others = S_ISSOCK(about.st_mode) ? kind::socket : S_ISFIFO(about.st_mode) ? kind::pipe : kind::other;
+  kind_ = on_disk ? kind::on_disk : others;
   if (S_ISBLK(about.st_mode)) calls_.learn(detail::unwaiting_calls::refused);
+}
+
+// If all writers of a named pipe left before it was opened again, the new description becomes readable only after
+// another writer. But a read reports the end.
+byte_stream::byte_stream(opening made, std::string name, detail::access how)
+    : byte_stream(made.fd, std::move(name), how) {
+  reads_first_ = made.own && kind_ == kind::pipe && how == detail::access::read;
 }
 
 byte_stream::~byte_stream() {
@@ -51,13 +59,13 @@ byte_stream::~byte_stream() {
 
 // Gives a pipe or a terminal a separate open description. Without /proc, or if permissions forbid it, the description
 // is shared, and a call may block.
-int byte_stream::opened_again(int fd, int flags) noexcept {
+byte_stream::opening byte_stream::opened_again(int fd, int flags) noexcept {
   if (opens_as_the_same(fd)) {
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
     const int again = ::open(path.c_str(), flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (again >= 0) return again;
+    if (again >= 0) return {again, true};
   }
-  return or_errno(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  return {or_errno(::fcntl(fd, F_DUPFD_CLOEXEC, 3)), false};
 }
 
 int byte_stream::opened(const std::filesystem::path& path, int flags) {
@@ -74,14 +82,6 @@ void byte_stream::fail(std::error_code error, const char* what) const {
   detail::fail(error, std::string("ulexite: ") + what + " " + name_);
 }
 
-// If all writers of a named pipe left before it was opened again, the new description becomes readable only after
-// another writer. But a read reports the end.
-void byte_stream::read_before_waiting() noexcept {
-  struct stat about{};
-  never_blocks_ =
-      fd_ >= 0 && ::fstat(fd_, &about) == 0 && S_ISFIFO(about.st_mode) && (::fcntl(fd_, F_GETFL) & O_NONBLOCK) != 0;
-}
-
 // If the description is shared and may block, the wait is first. Then the call blocks only if another reader is faster.
 template <class OnFile, class OnSocket>
 std::size_t byte_stream::perform(std::size_t size, std::error_code& error, OnFile&& on_file, OnSocket&& on_socket) {
@@ -94,8 +94,8 @@ std::size_t byte_stream::perform(std::size_t size, std::error_code& error, OnFil
   const auto wait = [&] { calls_.how() == detail::access::read ? net::wait_readable(fd_) : net::wait_writable(fd_); };
   try {
     error.clear();
-    detail::check_cancelled(detail::this_agent());
-    for (bool waits = !never_blocks_;; waits = true) {
+    detail::throw_if_stopped();
+    for (bool waits = !reads_first_;; waits = true) {
       if (waits) wait();
       const ssize_t done = kind_ == kind::socket ? on_socket(fd_) : on_file(fd_, 0);
       if (done >= 0) {
@@ -117,9 +117,7 @@ input_stream::input_stream(const std::filesystem::path& path)
     : byte_stream(opened(path, O_RDONLY), detail::shown(path.native()), detail::access::read) {}
 
 input_stream::input_stream(int fd, std::string name)
-    : byte_stream(opened_again(fd, O_RDONLY), std::move(name), detail::access::read) {
-  read_before_waiting();
-}
+    : byte_stream(opened_again(fd, O_RDONLY), std::move(name), detail::access::read) {}
 
 std::size_t input_stream::read_some(void* data, std::size_t size, std::error_code& error) {
   error.clear();

@@ -37,7 +37,13 @@ class byte_stream {
  protected:
   byte_stream(int fd, std::string name, detail::access how);  // takes `fd` over; -1: closed
   ~byte_stream();
-  static int opened_again(int fd, int flags) noexcept;
+  // A descriptor for the same pipe or terminal, or file. `own`: its open description is not shared.
+  struct opening {
+    int fd;
+    bool own;
+  };
+  byte_stream(opening made, std::string name, detail::access how);
+  static opening opened_again(int fd, int flags) noexcept;
   static int opened(const std::filesystem::path& path, int flags);
 
   // Makes one call on_file(fd, flags of preadv2) or on_socket(fd) for up to `size` bytes, and repeats it when the
@@ -45,15 +51,14 @@ class byte_stream {
   template <class OnFile, class OnSocket>
   std::size_t perform(std::size_t size, std::error_code& error, OnFile&& on_file, OnSocket&& on_socket);
   [[nodiscard]] bool is_on_disk() const noexcept { return kind_ == kind::on_disk; }
-  void read_before_waiting() noexcept;
   [[noreturn]] void fail(std::error_code error, const char* what) const;
 
  private:
-  enum class kind : unsigned char { other, on_disk, socket };
+  enum class kind : unsigned char { other, on_disk, socket, pipe };
 
   int fd_;
   kind kind_ = kind::other;
-  bool never_blocks_ = false;      // a read may come before the wait: a shared pipe
+  bool reads_first_ = false;       // before it waits
   detail::unwaiting_calls calls_;  // on a regular file
   std::string name_;
 };
@@ -64,7 +69,8 @@ class input_stream : public byte_stream {
   // Opens `path`. A read of a named pipe waits for its first writer. The pipe ends when its last writer has closed it.
   // Throws std::system_error.
   explicit input_stream(const std::filesystem::path& path);
-  // Uses the open file of the descriptor, and leaves the descriptor open. Throws std::system_error.
+  // Uses the open file of the descriptor, and leaves the descriptor open. A named pipe without writers is at its end.
+  // Throws std::system_error.
   [[nodiscard]] static input_stream share(int fd, std::string name) { return {fd, std::move(name)}; }
 
   // Reads the available bytes: at least one, at most `size`. Waits while there are none. Returns the number of bytes, 0

@@ -103,7 +103,7 @@ class read_case final : public broadcast_case {
 }  // namespace detail
 
 // Receives every value that is sent after broadcast::subscribe has made it, in order. One fiber or thread may use it at
-// a time. A copy continues at the original's position. After a move from it, its functions throw usage_error.
+// a time. A copy continues at the original's position. After a move from it, reads throw usage_error.
 template <class T>
 class broadcast_receiver : public detail::broadcast_reader<T> {
  public:

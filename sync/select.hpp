@@ -173,7 +173,7 @@ template <class T, class Value, class Handler = detail::no_handler>
   }
 }
 
-// A case that is ready after `time`, counted from this call, if no other case is ready. Calls handler().
+// A case that select takes once `time`, counted from this call, has passed and no other case is ready. Calls handler().
 template <class Handler = detail::no_handler>
 [[nodiscard]] auto after(relative_timeout time, Handler&& handler = {}) {
   detail::check_plain_handler<Handler>();

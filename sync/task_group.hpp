@@ -237,7 +237,13 @@ namespace detail {
 
 // For functions that start children in their own frame and wait for them. A refused wait must not leave this frame
 // while children use it.
-inline void check_may_wait_for_children() { check_may_wait(this_agent(), wait_kind::task_group); }
+inline void check_may_wait_for_children() {
+  agent& self = this_agent();
+  if (!self.waits_forbidden) [[likely]]
+    return;
+  throw_if_stopped(self);  // a stop comes first
+  throw_wait_forbidden(self, wait_kind::task_group);
+}
 
 }  // namespace detail
 
@@ -256,7 +262,7 @@ struct detail::group_spawn {
 // operation_cancelled, as after a request to stop. scope then throws the failure instead of operation_cancelled. The
 // cancellation ends with the scope, or when a wait() of the body throws the failure: the body may handle it and go on.
 // The body's stop token does not report it. A body on a plain thread is not cancelled. At most 127 nested scopes of a
-// fiber may have such a failure at the same time.
+// fiber may have such a failure at the same time. Under no_suspend, throws usage_error before it calls the body.
 template <class F>
   requires std::is_invocable_v<F, task_group&>
 auto scope(F&& body) {

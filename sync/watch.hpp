@@ -13,8 +13,8 @@ template <class T>
 class watch;
 
 // Reads the newest value of a watch; made by watch::subscribe. Its receive() waits for a value newer than its last
-// result, and skips older values. One fiber or thread may use it at a time. After a move from it, its functions
-// throw usage_error.
+// result, and skips older values. One fiber or thread may use it at a time. After a move from it, reads throw
+// usage_error.
 template <class T>
 class watch_receiver : public detail::broadcast_reader<T> {
  public:

@@ -322,12 +322,13 @@ auto when_any(Handles&& handles) {
   for (auto& handle : handles)
     pending.push_back(&cases.emplace_back(detail::handle_access::task_of(handle, "when_any")));
   if (pending.empty()) throw usage_error("when_any of no handles");
-  detail::check_may_wait(detail::this_agent(), detail::wait_kind::join);
   std::vector<detail::select_case*> by_source = pending;
   const detail::select_case* first = nullptr;
   std::exception_ptr failure;
   try {
     first = detail::choose(pending, by_source, false, true);
+    if (!std::ranges::all_of(cases, [](const detail::pending_join& each) { return each.fiber.done(); }))
+      detail::check_may_wait(detail::this_agent(), detail::wait_kind::join);
   } catch (const operation_cancelled&) {
     failure = std::current_exception();
   }

@@ -160,10 +160,18 @@ void memory_network::reset(int fd) noexcept {
   deliver(other, now);
 }
 
-// Ends a connection that is not accepted.
+// Ends a connection that finds no listener.
 void memory_network::refuse(int fd) noexcept {
-  auto node = sockets_.extract(fd);
-  if (!node.empty()) post(node.mapped().other, {message::reset});
+  reset(fd);
+  sockets_.erase(fd);
+}
+
+// Ends the connections that were not accepted. Their clients learn it later, as all that comes from a server.
+void memory_network::end_backlog(socket_state& of) noexcept {
+  for (const int waiting : std::exchange(of.backlog, {})) {
+    auto node = sockets_.extract(waiting);
+    if (!node.empty()) post(node.mapped().other, {message::reset});
+  }
 }
 
 std::size_t memory_network::reset_connections(const net::endpoint& server) {

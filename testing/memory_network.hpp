@@ -94,6 +94,7 @@ class memory_network final : public detail::simulated_network {
   void end_writes_of_peer(const socket_state& of) noexcept;
   void reset(int fd) noexcept;
   void refuse(int fd) noexcept;
+  void end_backlog(socket_state& of) noexcept;
   void bounce(const message& what) noexcept;
   void drop(socket_state& of) noexcept;
   [[nodiscard]] bool happens(unsigned one_in) noexcept;

@@ -258,10 +258,9 @@ int memory_network::shutdown(int fd, int how) noexcept {
   return at->at == phase::connected || at->at == phase::listening ? 0 : -ENOTCONN;
 }
 
-// The connections that were not accepted are refused.
 void memory_network::end_listening(socket_state& of) noexcept {
   of.ended = true;
-  for (const int waiting : std::exchange(of.backlog, {})) refuse(waiting);
+  end_backlog(of);
   tell(of, true, false, true);
 }
 
@@ -329,7 +328,7 @@ int memory_network::close(int fd) noexcept {
   auto node = sockets_.extract(fd);
   if (node.empty()) return -EBADF;
   drop(node.mapped());
-  for (const int waiting : node.mapped().backlog) refuse(waiting);
+  end_backlog(node.mapped());
   return 0;
 }
 

@@ -122,7 +122,7 @@ TEST(Inherited, ASocketOfAnotherFamilyIsAnError) {
 // A kernel socket answers from an address that is no endpoint.
 TEST(Inherited, ADatagramOfAnotherFamilyIsReceived) {
   const int fd = ::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_ROUTE);
-  ASSERT_GE(fd, 0);
+  if (fd < 0) GTEST_SKIP() << "this system has no AF_NETLINK";
   auto adopted = net::udp_socket::adopt(fd);
   struct {
     nlmsghdr head;
