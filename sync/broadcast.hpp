@@ -26,6 +26,8 @@ namespace detail {
 // The common part of the receivers of a broadcast and of a watch.
 template <class T>
 class broadcast_reader {
+  std::shared_ptr<broadcast_core> from_;  // first, because at_ is made from it; null after a move
+
  public:
   // Receives a copy of the next value; waits until there is one. nullopt when the source is closed and all values are
   // read. A cancellation point: if it throws operation_cancelled, it has read nothing. Throws exceptions of the copy;
@@ -68,8 +70,6 @@ class broadcast_reader {
     if (status == channel_status::ok) take(*static_cast<const T*>(next.get()));
     return status;
   }
-
-  std::shared_ptr<broadcast_core> from_;  // null after a move
 };
 
 // For select.
