@@ -1,13 +1,12 @@
 #include "incoming.hpp"
 
-#include "../transfer_encoding.hpp"
+#include "../request_fault.hpp"
 #include "refusal.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/beast/core/string.hpp>
 
 #include <cstdio>
-#include <iterator>
 #include <string>
 
 namespace http_server {
@@ -39,12 +38,7 @@ void incoming::read_header() {
 }
 
 void incoming::check_header() const {
-  const auto hosts = header().equal_range(http::field::host);
-  const auto count = std::distance(hosts.first, hosts.second);
-  if (count > 1 || (count == 0 && header().version() >= 11))
-    throw refusal(http::status::bad_request, count == 0 ? "the Host is missing" : "there are several Hosts");
-  if (!examples::shows_end_of_body(header()))
-    throw refusal(http::status::not_implemented, "the Transfer-Encoding is not \"chunked\"");
+  if (const auto fault = examples::fault_of(header())) throw refusal(fault->status, fault->why);
   const std::string_view expected = expectation();
   if (!expected.empty() && !boost::beast::iequals({expected.data(), expected.size()}, "100-continue"))
     throw refusal(http::status::expectation_failed, "cannot meet \"" + std::string(expected) + "\"");

@@ -8,7 +8,7 @@
 
 #include "../last_words.hpp"
 #include "../program.hpp"
-#include "../transfer_encoding.hpp"
+#include "../request_fault.hpp"
 #include "../write_answer.hpp"
 
 #include <ulexite.hpp>
@@ -101,11 +101,7 @@ class proxy {
       return std::nullopt;
     }
     head_only = parser.get().method() == http::verb::head;
-    const auto hosts = parser.get().count(http::field::host);
-    if (hosts > 1 || (hosts == 0 && parser.get().version() >= 11))
-      return refuse(http::status::bad_request, "a request has one Host\n");
-    if (!examples::shows_end_of_body(parser.get()))
-      return refuse(http::status::not_implemented, "the Transfer-Encoding is not \"chunked\"\n");
+    if (const auto fault = examples::fault_of(parser.get())) return refuse(fault->status, fault->why);
     client.expires_after(60s);
     if (waits_to_continue(parser)) client.write("HTTP/1.1 100 Continue\r\n\r\n");
     http::request_header<> header = parser.get().base();  // before the trailers, which Beast adds
@@ -116,7 +112,7 @@ class proxy {
     }
     request asked(std::move(header), std::move(parser.get().body()));
     if (asked.method() == http::verb::trace && !asked.body().empty())
-      return refuse(http::status::bad_request, "TRACE has no body\n");
+      return refuse(http::status::bad_request, "TRACE has no body");
     return asked;
   }
 
@@ -158,12 +154,12 @@ class proxy {
     auto answer = attempt(asked, upstream);
     if (!answer && had_one && changes_nothing(asked.method())) answer = attempt(asked, upstream);
     if (answer) return std::move(*answer);
-    return refusal(http::status::bad_gateway, "no backend answers\n");
+    return refusal(http::status::bad_gateway, "no backend answers");
   }
 
-  static response refusal(http::status status, const char* why) {
+  static response refusal(http::status status, const std::string& why) {
     response made(status, 11);
-    made.body() = why;
+    made.body() = why + "\n";
     made.prepare_payload();
     made.keep_alive(false);
     return made;
@@ -173,10 +169,10 @@ class proxy {
   static std::optional<response> refusal_of(const boost::system::error_code& error) {
     if (error.category() != make_error_code(http::error::bad_version).category()) return std::nullopt;
     if (error == http::error::end_of_stream || error == http::error::partial_message) return std::nullopt;
-    if (error == http::error::body_limit) return refusal(http::status::payload_too_large, "the body is too large\n");
+    if (error == http::error::body_limit) return refusal(http::status::payload_too_large, "the body is too large");
     if (error == http::error::header_limit || error == http::error::buffer_overflow)
-      return refusal(http::status::request_header_fields_too_large, "the header is too large\n");
-    return refusal(http::status::bad_request, "the request is malformed\n");
+      return refusal(http::status::request_header_fields_too_large, "the header is too large");
+    return refusal(http::status::bad_request, "the request is malformed");
   }
 
   std::optional<response> attempt(const request& asked, backend& upstream) {
@@ -198,7 +194,7 @@ class proxy {
     ux::this_fiber::check();
     // Bytes behind the answer belong to no request, and would pass for the next answer.
     if (error || !parser->get().keep_alive() || upstream.buffer.size() > 0) drop(upstream);
-    if (error == http::error::body_limit) return refusal(http::status::bad_gateway, "the answer is too large\n");
+    if (error == http::error::body_limit) return refusal(http::status::bad_gateway, "the answer is too large");
     if (error) return std::nullopt;
     response answer(std::move(header), std::move(parser->get().body()));
     erase_hop_fields(answer);

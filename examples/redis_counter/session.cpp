@@ -1,7 +1,7 @@
 #include "session.hpp"
 
 #include "../last_words.hpp"
-#include "../transfer_encoding.hpp"
+#include "../request_fault.hpp"
 #include "../write_answer.hpp"
 #include "routes.hpp"
 
@@ -62,11 +62,13 @@ std::optional<request> session::read() {
   tcp_.expires_after(patience);
   error_code error;
   http::read_header(stream_, buffer_, parser, error);
-  if (!error && !examples::shows_end_of_body(parser.get())) {
-    refuse(http::status::not_implemented, "the Transfer-Encoding is not \"chunked\"");
-    return std::nullopt;
+  if (!error) {
+    if (const auto fault = examples::fault_of(parser.get())) {
+      refuse(fault->status, fault->why);
+      return std::nullopt;
+    }
+    http::read(stream_, buffer_, parser, error);
   }
-  if (!error) http::read(stream_, buffer_, parser, error);
   if (!error) return parser.release();
   refuse(error);
   return std::nullopt;

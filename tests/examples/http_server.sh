@@ -171,6 +171,9 @@ check_refusals() {
     expect_text "Transfer-Encoding: $encoding" raw "HTTP/1.1 501"
     [ "$(grep -c '^HTTP/1.1' raw)" = 1 ] || fail "Transfer-Encoding: $encoding: its body was taken for a request"
   done
+  raw 'POST /upload HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /hello HTTP/1.0\r\n\r\n'
+  expect_text "an encoding in HTTP/1.0" raw "HTTP/1.1 400"
+  grep -q hello raw && fail "after an encoding in HTTP/1.0 the connection went on"
   raw 'GET / HTTP/1.0\r\n\r\n' && expect_text "HTTP/1.0" raw "<h1>home</h1>"
   raw 'GET http://x/ten.txt HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
   expect_text "absolute target" raw "0123456789"

@@ -56,6 +56,30 @@ in_redis() { redis-cli -p "$redis_port" "$@" >/dev/null; }
 
 start_redis
 
+cat >bare.py <<'PYTHON'
+import socket, sys
+
+def ask(request):
+    """The answers to what is sent as it is, up to the end of the connection."""
+    host, port = sys.argv[1].split("//")[1].rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall(request)
+        text = b""
+        while got := connection.recv(65536): text += got
+    return text.split(b"HTTP/1.1 ")[1:]
+
+# The answer to HEAD has no body, which a client would take for the next answer.
+first, second = ask(b"HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+                    b"PUT /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+assert first.startswith(b"200 ") and first.endswith(b"\r\n\r\n") and b"Content-Length: 16" in first, first
+assert second.startswith(b"405 "), second
+# A refused request is the last.
+for wrong in (b"POST /counters/a HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+              b"GET /healthz HTTP/1.1\r\n\r\n", b"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"):
+    answers = ask(wrong + b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert len(answers) == 1 and answers[0].startswith(b"400 "), answers
+PYTHON
+
 # ---- what it answers ----
 for threads in 1 4; do
   start --redis 127.0.0.1:"$redis_port" --threads $threads --timeout 60000
@@ -97,18 +121,7 @@ for threads in 1 4; do
   head -c 100000 /dev/zero >large
   ask 413 'body limit' /counters/a -H 'Expect:' --data-binary @large
   ask 431 'header limit' /healthz -H "X-Long: $(head -c 10000 /dev/zero | tr '\0' x)"
-  # The answer to HEAD has no body, which a client would take for the next answer.
-  printf 'HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\nPUT /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' |
-    python3 -c '
-import socket, sys
-host, port = sys.argv[1].split("//")[1].rsplit(":", 1)
-with socket.create_connection((host, int(port)), timeout=60) as connection:
-    connection.sendall(sys.stdin.buffer.read())
-    text = b""
-    while got := connection.recv(65536): text += got
-first, second = text.split(b"HTTP/1.1 ")[1:]
-assert first.startswith(b"200 ") and first.endswith(b"\r\n\r\n") and b"Content-Length: 16" in first, text
-assert second.startswith(b"405 "), text' "$url" || fail "HEAD"
+  python3 bare.py "$url" || fail "bare requests"
   ask 501 'Transfer-Encoding' /counters/a -X POST -H 'Transfer-Encoding: gzip'
   in_redis flushall
   stop_server TERM

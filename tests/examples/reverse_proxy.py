@@ -142,6 +142,9 @@ def check_encodings(port):
         answered = raw(port, b"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: " + encoding +
                        b"\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert answered.startswith(b"HTTP/1.1 501 ") and answered.count(b"HTTP/1.1 ") == 1, (encoding, answered)
+    answered = raw(port, b"POST /x HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+                   b"GET /smuggled HTTP/1.0\r\n\r\n")
+    assert answered.startswith(b"HTTP/1.1 400 ") and answered.count(b"HTTP/1.1 ") == 1, answered
 
 
 def check_continue(port):
