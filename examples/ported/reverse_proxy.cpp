@@ -57,17 +57,13 @@ class proxy {
     boost::beast::flat_buffer buffer(largest_body);
     backend upstream;
     for (bool open = true; open;) {
-      std::optional<response> refused;
-      bool head_only = false;
-      std::optional<request> asked = read(client, stream, buffer, refused, head_only);
-      if (refused) send(client, stream, *refused, head_only);
-      if (!asked) break;
-      const bool keeps = asked->keep_alive();
-      response answer = forward(std::move(*asked), from, upstream);
-      open =
-          keeps && !draining.stop_requested();  // asked last of all: the client then opens the next at the new process
+      arrival got = read(client, stream, buffer);
+      if (got.refused) send(client, stream, *got.refused, got.head_only);
+      if (!got.asked) break;
+      response answer = forward(std::move(*got.asked), from, upstream);
+      open = got.keeps && !draining.stop_requested();  // asked last: the client then opens the next at the new process
       answer.keep_alive(open);
-      if (!send(client, stream, answer, head_only)) break;
+      if (!send(client, stream, answer, got.head_only)) break;
       ++answered_;
     }
     examples::deliver_last_words(client, 2s);
@@ -82,38 +78,42 @@ class proxy {
     boost::beast::flat_buffer buffer;
   };
 
-  // The next request; `head_only` if it is HEAD. Nullopt: the connection has ended, or `refused` is the answer before
-  // its end.
-  static std::optional<request> read(ux::net::tcp_stream& client, ux::asio_stream& stream,
-                                     boost::beast::flat_buffer& buffer, std::optional<response>& refused,
-                                     bool& head_only) {
-    const auto refuse = [&refused](http::status status, const char* why) {
-      refused = refusal(status, why);
-      return std::nullopt;
+  // What comes from a client. Without `asked` the connection has ended, or `refused` is the answer before its end.
+  struct arrival {
+    std::optional<request> asked;
+    std::optional<response> refused;
+    bool head_only = false;  // it is HEAD
+    bool keeps = false;      // another request may follow
+  };
+
+  static arrival read(ux::net::tcp_stream& client, ux::asio_stream& stream, boost::beast::flat_buffer& buffer) {
+    arrival got;
+    const auto refuse = [&got](std::optional<response> why) {
+      got.refused = std::move(why);
+      return std::move(got);
     };
     client.expires_after(60s);
     http::request_parser<http::string_body> parser;
     parser.body_limit(largest_body);
     boost::system::error_code error;
     http::read_header(stream, buffer, parser, error);
-    if (error) {
-      refused = refusal_of(error);
-      return std::nullopt;
-    }
-    head_only = parser.get().method() == http::verb::head;
-    if (const auto fault = examples::fault_of(parser.get())) return refuse(fault->status, fault->why);
+    if (error) return refuse(refusal_of(error));
+    got.head_only = parser.get().method() == http::verb::head;
+    if (const auto fault = examples::fault_of(parser.get())) return refuse(refusal(fault->status, fault->why));
+    // A proxy must not keep a connection of HTTP/1.0: RFC 9112, 9.3. The parser sees all lines of Connection, and the
+    // request only the first.
+    got.keeps = parser.get().version() >= 11 && parser.keep_alive();
     client.expires_after(60s);
     if (waits_to_continue(parser)) client.write("HTTP/1.1 100 Continue\r\n\r\n");
     http::request_header<> header = parser.get().base();  // before the trailers, which Beast adds
     http::read(stream, buffer, parser, error);
-    if (error) {
-      refused = refusal_of(error);
-      return std::nullopt;
+    if (error) return refuse(refusal_of(error));
+    got.asked.emplace(std::move(header), std::move(parser.get().body()));
+    if (got.asked->method() == http::verb::trace && !got.asked->body().empty()) {
+      got.asked.reset();
+      return refuse(refusal(http::status::bad_request, "TRACE has no body"));
     }
-    request asked(std::move(header), std::move(parser.get().body()));
-    if (asked.method() == http::verb::trace && !asked.body().empty())
-      return refuse(http::status::bad_request, "TRACE has no body");
-    return asked;
+    return got;
   }
 
   // Whether it was sent. The answer to HEAD is a header only.
@@ -144,6 +144,8 @@ class proxy {
 
   response forward(request asked, const std::string& from, backend& upstream) {
     erase_hop_fields(asked);
+    asked.version(11);  // the proxy's own, as in each message that it sends
+    if (asked.count(http::field::host) == 0) asked.set(http::field::host, "");  // of HTTP/1.0; HTTP/1.1 needs one
     asked.set("X-Forwarded-For", from.substr(0, from.rfind(':')));
     asked.keep_alive(true);
     asked.prepare_payload();
@@ -193,11 +195,12 @@ class proxy {
     } while (!error && parser->get().result_int() / 100 == 1);
     ux::this_fiber::check();
     // Bytes behind the answer belong to no request, and would pass for the next answer.
-    if (error || !parser->get().keep_alive() || upstream.buffer.size() > 0) drop(upstream);
+    if (error || !parser->keep_alive() || upstream.buffer.size() > 0) drop(upstream);
     if (error == http::error::body_limit) return refusal(http::status::bad_gateway, "the answer is too large");
     if (error) return std::nullopt;
     response answer(std::move(header), std::move(parser->get().body()));
     erase_hop_fields(answer);
+    answer.version(11);
     if (answer.chunked()) answer.chunked(false);
     const http::status status = answer.result();
     if (status == http::status::no_content)

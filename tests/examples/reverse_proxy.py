@@ -157,6 +157,27 @@ def check_continue(port):
     assert b"GET /early" in raw(port, b"GET /early HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 
 
+def check_versions(port):
+    """It answers in HTTP/1.1, and ends a connection of HTTP/1.0, or one that says `close` anywhere."""
+    for request in (b"GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", b"GET /x HTTP/1.0\r\nHost: x\r\n\r\n",
+                    b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: y\r\nConnection: close\r\n\r\n"):
+        began = time.monotonic()
+        answered = raw(port, request)
+        assert answered.startswith(b"HTTP/1.1 200 ") and b"Connection: close\r\n" in answered, answered
+        assert time.monotonic() - began < 30, "it ended by its time limit"
+
+
+def check_old_sides():
+    """It speaks HTTP/1.1 to both sides, whatever they speak."""
+    def check(port):
+        answered = raw(port, b"GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+        assert answered.startswith(b"HTTP/1.1 200 ") and b"Connection: close\r\n" in answered, answered
+        assert backend.asked[0].startswith(b"GET /x HTTP/1.1\r\n") and b"Host: \r\n" in backend.asked[0], backend.asked
+
+    backend = Plain([b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi"], b"\r\n\r\n")
+    check_before(backend, check)
+
+
 class Plain(threading.Thread):
     """A backend that answers each request with the next of its answers, and keeps the requests' bytes up to `end`. It
     takes a new connection when the one before has ended."""
@@ -325,6 +346,7 @@ def main():
 
     check_encodings(port)
     check_continue(port)
+    check_versions(port)
     check_refusals(port)
 
     # Replaced three times under load.
@@ -373,6 +395,7 @@ def main():
     check_fields()
     check_surplus()
     check_large_answer()
+    check_old_sides()
     check_stale_control(control, targets)
 
     for arguments, words in ((["--to", "nonsense"], '"nonsense" is no address'), ([], "--to is required"),
