@@ -1,31 +1,52 @@
 ; An HTTP server: http_hello.scm [PORT]. Each connection is a fiber, on any core.
 (define port (if (< (length (command-line)) 2) 8080 (string->number (cadr (command-line)))))
 
-(define (skip-headers client)
+; The fields that decide whether another request follows, with their last words.
+(define (read-fields client found)
   (let ((line (tcp-read-line client)))
-    (unless (or (eof-object? line) (string-null? line)) (skip-headers client))))
+    (if (or (eof-object? line) (string-null? line))
+        found
+        (let ((name (string-downcase (car (string-split line #\:)))))
+          (read-fields client
+                       (if (member name '("connection" "content-length" "transfer-encoding"))
+                           (cons (cons name (car (reverse (string-split line #\space)))) found)
+                           found))))))
 
-(define (respond client status body)
+; A close with unread input would reset the connection, so a small body is read.
+(define (skip-body client fields)
+  (let* ((field (assoc "content-length" fields))
+         (size (and field (string->number (cdr field)))))
+    (let loop ((left (if (and size (integer? size) (<= size 1000000)) size 0)))
+      (when (> left 0)
+        (let ((part (tcp-read client left)))
+          (unless (eof-object? part) (loop (- left (string-length part)))))))))
+
+(define (respond client status fields body)
   (tcp-write client
-             (format "HTTP/1.1 ~a\r\nContent-Type: text/plain\r\nContent-Length: ~a\r\n\r\n" status (string-length body))
+             (format "HTTP/1.1 ~a\r\nContent-Type: text/plain\r\nContent-Length: ~a\r\n~a\r\n"
+                     status (string-length body) fields)
              body))
 
-; "GET /name HTTP/1.1"
-(define (answer client request)
-  (let ((words (string-split request #\space)))
-    (cond ((not (= (length words) 3)) (respond client "400 Bad Request" "what?\n"))
-          ((not (string=? (car words) "GET")) (respond client "405 Method Not Allowed" "only GET\n"))
-          ((string=? (cadr words) "/") (respond client "200 OK" "Hello, world\n"))
-          (else (respond client "200 OK" (format "Hello, ~a\n" (substring (cadr words) 1)))))))
+; "GET", "/name" and the version
+(define (answer client words fields)
+  (cond ((not (= (length words) 3)) (respond client "400 Bad Request" fields "what?\n"))
+        ((not (string=? (car words) "GET"))
+         (respond client "405 Method Not Allowed" (string-append "Allow: GET\r\n" fields) "only GET\n"))
+        ((string=? (cadr words) "/") (respond client "200 OK" fields "Hello, world\n"))
+        (else (respond client "200 OK" fields (format "Hello, ~a\n" (substring (cadr words) 1))))))
 
+; The connection is kept after a request of HTTP/1.1 that has no body and says nothing else.
 (define (serve client)
   (guard (problem (#t #f)) ; a client that has gone
     (let loop ()
       (let ((request (tcp-read-line client)))
         (unless (eof-object? request)
-          (skip-headers client)
-          (answer client request)
-          (loop)))))
+          (let* ((words (string-split request #\space))
+                 (fields (read-fields client '()))
+                 (keeps (and (null? fields) (= (length words) 3) (string=? (list-ref words 2) "HTTP/1.1"))))
+            (skip-body client fields)
+            (answer client words (if keeps "" "Connection: close\r\n"))
+            (when keeps (loop)))))))
   (tcp-close client))
 
 (define listener (tcp-listen port))

@@ -266,6 +266,12 @@ def server():
             assert not failures, failures[:3]
             done = subprocess.run(["curl", "-s", "-i", "-X", "PUT", f"http://127.0.0.1:{port}/"], capture_output=True, text=True)
             assert done.stdout.startswith("HTTP/1.1 405") and done.stdout.endswith("only GET\n"), done.stdout
+            for request, fields in ((b"POST / HTTP/1.1\r\nContent-Length: 18\r\n\r\nGET / HTTP/1.1\r\n\r\n", "Allow: GET\r\n"),
+                                    (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", ""), (b"GET / HTTP/1.0\r\n\r\n", "")):
+                with socket.create_connection(("127.0.0.1", port), timeout=30) as last:
+                    last.sendall(request)
+                    said = last.makefile("rb").read().decode()
+                assert said.count("HTTP/1.1 ") == 1 and fields in said and "Connection: close\r\n" in said, (request, said)
             with socket.create_connection(("127.0.0.1", port)) as rude:
                 rude.sendall(b"x" * 100000)  # a line that is too long: it is hung up on
                 try:
