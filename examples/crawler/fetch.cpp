@@ -8,6 +8,7 @@
 #include <boost/url/parse.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <system_error>
 
 namespace http = boost::beast::http;
@@ -41,10 +42,14 @@ answer fetch(const ulexite::net::endpoint& to, const std::string& url) {
   check(error, "sending the request");
 
   boost::beast::flat_buffer buffer(64 * 1024);  // the most: a chunk's extension and a trailer have no other limit
-  http::response_parser<http::string_body> parser;
-  parser.body_limit(boost::none);  // because a file may be large; set below
-  http::read_header(stream, buffer, parser, error);
-  check(error, "reading the answer");
+  std::optional<http::response_parser<http::string_body>> reading;
+  do {  // until the answer itself comes, after those like 103 Early Hints
+    reading.emplace();
+    reading->body_limit(boost::none);  // because a file may be large; set below
+    http::read_header(stream, buffer, *reading, error);
+    check(error, "reading the answer");
+  } while (reading->get().result_int() / 100 == 1);
+  auto& parser = *reading;
   auto& got = parser.get();
   answer made{.status = got.result_int(),
               .type = text(got[http::field::content_type]),

@@ -91,6 +91,7 @@ def links(*targets): return "".join('<a href="%s">x</a>' % target for target in 
 pages = {
     "/": links("/flaky", "/down", "/drops", "/garbage", "/chunked"),
     "/after_flaky": links("/"),
+    "/early": links("/plain"),
     "/meeting": links("/meet1", "/meet2", "/meet3"),
     "/waiting": links("/unanswered"),
 }
@@ -111,6 +112,8 @@ class handler(http.server.BaseHTTPRequestHandler):
         with lock:
             asked[self.path] = count = asked.get(self.path, 0) + 1
             print("asked for", self.path, flush=True)
+        if self.path == "/early":  # the answer follows those before it
+            self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
         if self.path in pages: self.answer(200, pages[self.path])
         elif self.path == "/flaky": self.answer(503 if count <= 2 else 200, links("/after_flaky"))
         elif self.path == "/down": self.answer(500, links("/never"))
@@ -126,6 +129,7 @@ class handler(http.server.BaseHTTPRequestHandler):
             for part in links("/in_two_parts").partition("two"):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part.encode()))
             self.wfile.write(b"0\r\n\r\n")
+        elif self.path == "/plain": self.answer(200, "")
         elif self.path.startswith("/meet"):  # none is answered before all are asked for
             all_met.wait()
             self.answer(200, "")
@@ -181,6 +185,13 @@ EXPECTED
 # Requests are under way at the same time: these three wait for each other.
 crawl 0 --concurrency 3 "$url/meeting"
 expect_text "three at the same time" out "complete: 4 of 4 pages visited, 0 broken"
+
+crawl 0 "$url/early"
+visited "interim answers" <<'EXPECTED'
+200  /early
+200  /plain
+complete: 2 of 2 pages visited, 0 broken, 0 links to elsewhere
+EXPECTED
 
 crawl 0 "$url/large"
 visited "a large file" <<'EXPECTED'
