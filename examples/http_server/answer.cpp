@@ -95,11 +95,13 @@ answer not_allowed(const request& asked, const char* allowed) {
   return made;
 }
 
-answer to_unread(http::status status, const std::string& why) {
+answer to_unread(http::status status, const std::string& why, bool head_only) {
   request unread;
   unread.version(11);
   unread.keep_alive(false);
-  return with_error(status, unread, why);
+  answer made = with_error(status, unread, why);
+  made.head_only = head_only;
+  return made;
 }
 
 answer from_site(const incoming& asked, const site& files) {

@@ -30,8 +30,8 @@ struct answer {
 [[nodiscard]] answer with_error(boost::beast::http::status status, const request& asked, const std::string& why);
 // `allowed` as in "GET, HEAD".
 [[nodiscard]] answer not_allowed(const request& asked, const char* allowed);
-// Makes the answer to an unreadable request. The connection ends with it.
-[[nodiscard]] answer to_unread(boost::beast::http::status status, const std::string& why);
+// Makes the answer to an unreadable request, which may be HEAD. The connection ends with it.
+[[nodiscard]] answer to_unread(boost::beast::http::status status, const std::string& why, bool head_only);
 
 // The answer to a request for a file of the site.
 [[nodiscard]] answer from_site(const incoming& asked, const site& files);

@@ -1,5 +1,6 @@
 #include "incoming.hpp"
 
+#include "../expect_continue.hpp"
 #include "../request_fault.hpp"
 #include "refusal.hpp"
 
@@ -34,6 +35,7 @@ void incoming::read_header() {
   error_code error;
   http::read_header(wire_, buffer_, parser_, error);
   if (error) fail(error, "header", limits_.header_time);
+  if (!parser_.keep_alive()) make_last();  // the parser sees all lines of Connection, and the header only the first
   check_header();
 }
 
@@ -58,7 +60,7 @@ std::string_view incoming::field(http::field name) const {
   return found == header().end() ? std::string_view() : std::string_view(found->value().data(), found->value().size());
 }
 
-bool incoming::body_held_back() const { return !parser_.is_done() && block_.empty() && !expectation().empty(); }
+bool incoming::body_held_back() const { return block_.empty() && examples::waits_to_continue(parser_); }
 
 // HTTP/1.0 has none, and its client does not understand "100 Continue".
 std::string_view incoming::expectation() const {
@@ -69,7 +71,7 @@ void incoming::begin_body() {
   body_deadline_ = std::chrono::steady_clock::now() + limits_.body_time;
   if (body_held_back()) {
     wire_.tcp().expires_after(limits_.write_time);
-    wire_.write("HTTP/1.1 100 Continue\r\n\r\n");
+    wire_.write(examples::continue_now);
   }
   block_.resize(block_size);
   buffer_.reserve(block_size);  // otherwise Beast reads in pieces as small as the header's rest

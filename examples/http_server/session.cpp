@@ -115,7 +115,7 @@ void session::answer(incoming& in, outgoing& out) try {
   respond(in, out, shared_.files);
 } catch (const refusal& refused) {
   if (out.begun()) throw std::system_error(std::make_error_code(std::errc::connection_aborted), refused.what());
-  out.send(to_unread(refused.status, refused.what()));
+  out.send(to_unread(refused.status, refused.what(), in.header().method() == boost::beast::http::verb::head));
 }
 
 void session::log(const incoming& in, const outgoing& out, steady_clock::time_point begun) {

@@ -6,6 +6,7 @@
 // The same command again takes the listener over. The old process answers what it has, tells its clients to close, and
 // ends; so it does on SIGTERM and SIGINT.
 
+#include "../expect_continue.hpp"
 #include "../last_words.hpp"
 #include "../program.hpp"
 #include "../request_fault.hpp"
@@ -104,7 +105,7 @@ class proxy {
     // request only the first.
     got.keeps = parser.get().version() >= 11 && parser.keep_alive();
     client.expires_after(60s);
-    if (waits_to_continue(parser)) client.write("HTTP/1.1 100 Continue\r\n\r\n");
+    if (examples::waits_to_continue(parser)) client.write(examples::continue_now);
     http::request_header<> header = parser.get().base();  // before the trailers, which Beast adds
     http::read(stream, buffer, parser, error);
     if (error) return refuse(refusal_of(error));
@@ -122,12 +123,6 @@ class proxy {
     boost::system::error_code error;
     examples::write_answer(stream, answer, head_only, error);
     return !error;
-  }
-
-  static bool waits_to_continue(const http::request_parser<http::string_body>& parser) {
-    const auto& header = parser.get();
-    return !parser.is_done() && header.version() >= 11 &&
-           boost::beast::iequals(header[http::field::expect], "100-continue");
   }
 
   // Erases what concerns only one connection: known fields, and those that `Connection` names.

@@ -1,5 +1,6 @@
 #include "session.hpp"
 
+#include "../expect_continue.hpp"
 #include "../last_words.hpp"
 #include "../request_fault.hpp"
 #include "../write_answer.hpp"
@@ -16,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace redis_counter {
 namespace http = boost::beast::http;
@@ -35,7 +37,7 @@ class session {
       spdlog::debug("request method={} target={}", view(asked->method_string()), view(asked->target()));
       response made = answer(*asked, shared_.all, shared_.limit);
       if (shared_.closing.stop_requested()) made.keep_alive(false);
-      if (!send(made, asked->method() == http::verb::head)) return;
+      if (!send(made)) return;
       if (!made.keep_alive()) return examples::deliver_last_words(tcp_, 1s);
     }
   }
@@ -46,11 +48,12 @@ class session {
   std::optional<request> read();
   void refuse(const error_code& error);
   void refuse(http::status status, const std::string& why);
-  bool send(response& made, bool head_only = false);
+  bool send(response& made);
 
   ulexite::net::tcp_stream& tcp_;
   ulexite::asio_stream stream_;
   service& shared_;
+  bool head_only_ = false;                       // the last request is HEAD
   boost::beast::flat_buffer buffer_{64 * 1024};  // the most: a chunk's extension and a trailer have no other limit
 };
 
@@ -62,16 +65,24 @@ std::optional<request> session::read() {
   tcp_.expires_after(patience);
   error_code error;
   http::read_header(stream_, buffer_, parser, error);
+  head_only_ = parser.get().method() == http::verb::head;
   if (!error) {
     if (const auto fault = examples::fault_of(parser.get())) {
       refuse(fault->status, fault->why);
       return std::nullopt;
     }
+    std::error_code none;  // a failure shows in the read
+    if (examples::waits_to_continue(parser))
+      tcp_.write(examples::continue_now.data(), examples::continue_now.size(), none);
     http::read(stream_, buffer_, parser, error);
   }
-  if (!error) return parser.release();
-  refuse(error);
-  return std::nullopt;
+  if (error) {
+    refuse(error);
+    return std::nullopt;
+  }
+  // The parser sees all lines of Connection, and the request only the first.
+  if (!parser.keep_alive()) parser.get().keep_alive(false);
+  return parser.release();
 }
 
 // Answers the client's wrong request, unless the connection failed.
@@ -90,10 +101,10 @@ void session::refuse(http::status status, const std::string& why) {
   if (send(made)) examples::deliver_last_words(tcp_, 1s);
 }
 
-bool session::send(response& made, bool head_only) {
+bool session::send(response& made) {
   tcp_.expires_after(patience);
   error_code error;
-  examples::write_answer(stream_, made, head_only, error);
+  examples::write_answer(stream_, made, head_only_, error);
   if (error) return false;
   shared_.requests.fetch_add(1, std::memory_order_relaxed);  // a counter
   return true;

@@ -159,6 +159,10 @@ check_refusals() {
   get 431 / -H "X-Long: $(head -c 20000 /dev/zero | tr '\0' x)"
   raw 'complete garbage\r\n\r\n' && expect_text garbage raw "HTTP/1.1 400"
   raw 'GET / HTTP/1.1\r\n\r\n' && expect_text "no Host" raw "HTTP/1.1 400"
+  raw 'HEAD / HTTP/1.1\r\n\r\n' && expect_text "HEAD without a Host" raw "HTTP/1.1 400"
+  [ -z "$(tail -n 1 raw | tr -d '\r')" ] || fail "the refusal of HEAD has a body"
+  raw 'GET /hello HTTP/1.1\r\nHost: x\r\nConnection: y\r\nConnection: close\r\n\r\n'
+  expect_text "a second Connection" raw "Connection: close"
   raw 'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n' && expect_text "two Hosts" raw "HTTP/1.1 400"
   raw 'POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n' && expect_text "length" raw "HTTP/1.1 400"
   raw 'POST /upload HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n' && expect_text "chunk" raw "HTTP/1.1 400"

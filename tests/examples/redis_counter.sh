@@ -59,12 +59,15 @@ start_redis
 cat >bare.py <<'PYTHON'
 import socket, sys
 
-def ask(request):
-    """The answers to what is sent as it is, up to the end of the connection."""
+def ask(request, body=b""):
+    """The answers to what is sent as it is, up to the end of the connection. The body follows the first answer."""
     host, port = sys.argv[1].split("//")[1].rsplit(":", 1)
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
         connection.sendall(request)
         text = b""
+        if body:
+            text = connection.recv(65536)
+            connection.sendall(body)
         while got := connection.recv(65536): text += got
     return text.split(b"HTTP/1.1 ")[1:]
 
@@ -78,6 +81,14 @@ for wrong in (b"POST /counters/a HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-
               b"GET /healthz HTTP/1.1\r\n\r\n", b"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"):
     answers = ask(wrong + b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
     assert len(answers) == 1 and answers[0].startswith(b"400 "), answers
+answers = ask(b"HEAD /healthz HTTP/1.1\r\n\r\n")
+assert answers[0].startswith(b"400 ") and answers[0].endswith(b"\r\n\r\n"), answers
+# `close` counts in each line of Connection.
+assert ask(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: y\r\nConnection: close\r\n\r\n")[0].startswith(b"200 ")
+# A client that waits is told to send its body.
+first, second = ask(b"POST /counters/a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n"
+                    b"Content-Length: 4\r\n\r\n", b"by=0")
+assert first.startswith(b"100 ") and second.startswith(b"200 "), (first, second)
 PYTHON
 
 # ---- what it answers ----
