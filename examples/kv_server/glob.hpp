@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string_view>
 
@@ -24,7 +25,8 @@ inline bool matches_one(std::string_view pattern, std::size_t& at, char c) {
       high = pattern[at + 1];
       at += 2;
     }
-    found |= code(low) <= code(c) && code(c) <= code(high);
+    const auto [least, most] = std::minmax({code(low), code(high)});  // bounds may be reversed, as in Redis
+    found |= least <= code(c) && code(c) <= most;
   }
   if (at < pattern.size()) ++at;  // ']', which may be missing, as in Redis
   return found != negated;
