@@ -241,6 +241,9 @@ stop TERM 0
 start
 talk answers_before_the_end "$running"
 ends 0
+start
+talk last_reply_is_whole "$running"
+ends 0
 start --grace 1
 talk does_not_hold_up_the_end "$running"
 ends 0

@@ -1,12 +1,16 @@
 """Clients of examples/kv_server on bare sockets, for kv_server.sh: kv_server_clients.py PORT FUNCTION ARGUMENT..."""
-import os, pty, signal, socket, sys, threading
+import os, pty, signal, socket, sys, threading, time
 
 port = int(sys.argv[1])
 
 
 class Client:
-    def __init__(self):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+    def __init__(self, receive_buffer=0):
+        self.socket = socket.socket()
+        self.socket.settimeout(60)
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.connect(("127.0.0.1", port))
         self.file = self.socket.makefile("rb")
 
     def send(self, data):
@@ -227,6 +231,24 @@ def answers_before_the_end(server):
     os.kill(int(server), signal.SIGTERM)
     equal([busy.reply() for _ in range(1000)], list(range(1, 1001)))
     assert busy.ended() and idle.ended()
+
+
+# A client that takes its reply after the stop, and asks for more, gets all of the reply.
+def last_reply_is_whole(server):
+    client = Client(receive_buffer=4096)
+    equal(client.call("set", "large", b"x" * 1_000_000), "+OK")
+    client.send(request("get", "large"))
+    client.socket.recv(1, socket.MSG_PEEK)  # the server has begun
+    os.kill(int(server), signal.SIGTERM)
+    while True:  # until the server listens no more
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=60).close()
+        except ConnectionError:
+            break
+        time.sleep(0.01)
+    time.sleep(0.3)  # it then ends the input of its connections
+    client.send(request("ping"))
+    equal(client.reply(), b"x" * 1_000_000)
 
 
 def does_not_hold_up_the_end(server):
