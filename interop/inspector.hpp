@@ -143,7 +143,11 @@ class inspector {
 
   [[nodiscard]] response answer_to(const request& asked) const {
     if (!names_this_host(asked)) return refuse(status::forbidden, "this host is not meant");
-    if (asked.method() != boost::beast::http::verb::get) return refuse(status::method_not_allowed, "only GET");
+    if (asked.method() != boost::beast::http::verb::get) {
+      response answer = refuse(status::method_not_allowed, "only GET");
+      answer.set(boost::beast::http::field::allow, "GET");
+      return answer;
+    }
     std::string_view path(asked.target().data(), asked.target().size());
     const std::string_view query = path.substr(std::min(path.find('?'), path.size()));
     path.remove_suffix(query.size());

@@ -1,6 +1,7 @@
 #include "http.hpp"
 
 #include "../last_words.hpp"
+#include "../request_fault.hpp"
 #include "session.hpp"
 
 #include <chrono>
@@ -37,6 +38,7 @@ response answer(const request& asked, std::string_view path, const std::string& 
   if (path == "/ws") {
     response made = with_text(http::status::upgrade_required, "this is for websockets only");
     made.set(http::field::upgrade, "websocket");
+    made.set(http::field::connection, "Upgrade");
     return made;
   }
   if (path != "/") return with_text(http::status::not_found, "there is / and /ws, nothing else");
@@ -62,10 +64,10 @@ void send(ulexite::net::tcp_stream& tcp, response&& made, bool head_only) {
 }
 
 // Answers a wrong request, but not if the client has only closed the connection.
-void refuse(ulexite::net::tcp_stream& tcp, const error_code& error) {
+void refuse(ulexite::net::tcp_stream& tcp, const error_code& error, bool head_only) {
   if (error.category() != make_error_code(http::error::bad_version).category()) return;
   if (error == http::error::end_of_stream || error == http::error::partial_message) return;
-  send(tcp, with_text(http::status::bad_request, error.message()), false);
+  send(tcp, with_text(http::status::bad_request, error.message()), head_only);
 }
 
 }  // namespace
@@ -83,7 +85,10 @@ void serve_connection(ulexite::net::tcp_stream& tcp, const std::stop_token& clos
     error_code error;
     http::read(stream, buffer, parser, error);
     if (!error && buffer.size() > 0) error = http::error::unexpected_body;  // bytes before our answer
-    if (error) return refuse(tcp, error);
+    const bool head_only = parser.get().method() == http::verb::head;
+    if (error) return refuse(tcp, error, head_only);
+    if (const auto fault = examples::fault_of(parser.get()))
+      return send(tcp, with_text(fault->status, fault->why), head_only);
     asked = parser.release();
   }
   const std::string_view target(asked.target().data(), asked.target().size());

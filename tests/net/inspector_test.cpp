@@ -65,6 +65,7 @@ TEST_F(Inspector, AnswersHeadWithoutABody) {
                                   "HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n"
                                   "GET /dump.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   EXPECT_TRUE(answers.starts_with("HTTP/1.1 405 ")) << answers;
+  EXPECT_NE(answers.find("\r\nAllow: GET\r\n"), std::string::npos) << answers;
   const std::string after_head = answers.substr(answers.find("\r\n\r\n") + 4);
   EXPECT_TRUE(after_head.starts_with("HTTP/1.1 200 ")) << answers;
 }
