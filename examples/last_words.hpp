@@ -15,7 +15,7 @@
 
 namespace examples {
 
-// Whether shutdown_read has ended the input of this TCP socket, as at a stop, while the peer may still send and has not
+// Whether shutdown_read has ended the input of this TCP socket, as at a stop. The peer may still send, and has not
 // received all replies.
 inline bool is_deaf_and_unheard(int fd) {
   pollfd input{.fd = fd, .events = POLLRDHUP, .revents = 0};  // reported also after the peer's end
