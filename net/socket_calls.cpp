@@ -55,17 +55,14 @@ int make_socket(const net::endpoint& at, int type, std::error_code& error) noexc
 // Without a port the system chooses one at connect, and this port need only be free for the peer.
 socket_handle make_to_connect(const net::endpoint& to, const std::optional<net::endpoint>& local,
                               std::error_code& error) {
-  const int fd = make_socket(to, SOCK_STREAM, error);
-  if (error) return {};
-  socket_handle made(fd, is_plain_tcp(to, SOCK_STREAM));
-  made.get()->set_peer(to);
-  if (!local) return made;
-  int result = local->family() == to.family() ? 0 : -EAFNOSUPPORT;
-  if (result == 0 && local->family() != net::address_family::local && local->port() == 0)
-    set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // without it, the call takes a port
-  if (result == 0) result = bind(*made.get(), *local, false);
-  assign(error, result);
-  return error ? socket_handle() : std::move(made);
+  return make_prepared(to, SOCK_STREAM, error, [&](socket& made) {
+    made.set_peer(to);
+    if (!local) return 0;
+    if (local->family() != to.family()) return -EAFNOSUPPORT;
+    if (local->family() != net::address_family::local && local->port() == 0)
+      set_option(made.fd(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);  // without it, the call takes a port
+    return bind(made, *local, false);
+  });
 }
 
 void make_non_blocking(int fd) {

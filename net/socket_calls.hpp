@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace ulexite::detail {
 
@@ -37,29 +38,37 @@ inline bool is_plain_tcp(const net::endpoint& at, int type) noexcept {
 // Makes a non-blocking socket of `type` for an endpoint's family. A TCP socket has TCP_NODELAY and TCP_INQ on. -1 on an
 // error.
 int make_socket(const net::endpoint& at, int type, std::error_code& error) noexcept;
+
 // Prepares a descriptor that was opened elsewhere for a socket. Throws std::system_error.
 void make_non_blocking(int fd);
 
 // Binds the socket, with SO_REUSEPORT if `reuse_port`. The socket's close removes a path. -errno on an error.
 int bind(socket& made, const net::endpoint& at, bool reuse_port) noexcept;
 
-// Makes a stream socket that connects to `to`, from `local` if given. None on an error. May throw std::bad_alloc.
-socket_handle make_to_connect(const net::endpoint& to, const std::optional<net::endpoint>& local,
-                              std::error_code& error);
+// Makes a socket by make_socket, and prepares it by `set_up(socket)`, which returns -errno on an error. Then it returns
+// none. Throws std::bad_alloc.
+template <class SetUp>
+socket_handle make_prepared(const net::endpoint& at, int type, std::error_code& error, SetUp&& set_up) {
+  const int fd = make_socket(at, type, error);
+  if (error) return {};
+  socket_handle made(fd, is_plain_tcp(at, type));
+  if (const int result = set_up(*made.get()); result < 0) error.assign(-result, std::system_category());
+  return error ? socket_handle() : std::move(made);
+}
 
-// Makes a socket by make_socket, and binds it by `set_up(socket)`, which returns -errno on an error. Throws
-// std::system_error that names the action ("listening at") and the endpoint.
+// As above, for a socket that is bound. Throws std::system_error that names the action ("listening at") and the
+// endpoint.
 template <class SetUp>
 socket_handle make_bound(const net::endpoint& at, int type, const char* doing, SetUp&& set_up) {
   std::error_code error;
-  socket_handle made;
-  if (const int fd = make_socket(at, type, error); !error) {
-    made = socket_handle(fd, is_plain_tcp(at, type));
-    if (const int result = set_up(*made.get()); result < 0) error.assign(-result, std::system_category());
-  }
+  socket_handle made = make_prepared(at, type, error, set_up);
   if (error) throw std::system_error(error, std::string("ulexite: ") + doing + " " + at.str());
   return made;
 }
+
+// As make_prepared, for a stream socket that connects to `to`, from `local` if given.
+socket_handle make_to_connect(const net::endpoint& to, const std::optional<net::endpoint>& local,
+                              std::error_code& error);
 
 // Connects a socket of make_to_connect. Waits, until `deadline`.
 void connect(socket& from, const net::endpoint& to, std::int64_t deadline, std::error_code& error);

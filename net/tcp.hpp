@@ -58,8 +58,8 @@ class tcp_stream : public socket_base {
 
   // Connects to the first of several endpoints that answers, as in RFC 8305. Attempts alternate between the address
   // families. The next attempt starts when the last one has failed, or after 250 ms. If none answers, the error is that
-  // of the last attempt. The attempt at a Unix listener with a full backlog fails
-  // at once.
+  // of the last attempt. A connection to a Unix listener with
+  // a full backlog fails at once.
   [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, relative_timeout timeout,
                                           std::error_code& error) {
     return connect(to, timeout, error, std::nullopt);

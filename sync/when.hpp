@@ -327,8 +327,10 @@ auto when_any(Handles&& handles) {
   std::exception_ptr failure;
   try {
     first = detail::choose(pending, by_source, false, true);
-    if (!std::ranges::all_of(cases, [](const detail::pending_join& each) { return each.fiber.done(); }))
-      detail::check_may_wait(detail::this_agent(), detail::wait_kind::join);
+    detail::agent& self = detail::this_agent();
+    const auto done = [](const detail::pending_join& each) { return each.fiber.done(); };
+    if (self.waits_forbidden && !std::ranges::all_of(cases, done))
+      detail::throw_wait_forbidden(self, detail::wait_kind::join);
   } catch (const operation_cancelled&) {
     failure = std::current_exception();
   }
