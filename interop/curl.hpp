@@ -8,8 +8,9 @@
 //   const CURLcode result = transfers.perform(easy);
 //
 // The library itself does not need libcurl; a program that includes this header links it. Call curl_global_init before
-// the first transfer. Every transfer has CURLOPT_NOSIGNAL set. libcurl resolves names on threads of its own, or with
-// c-ares.
+// the first transfer. libcurl resolves names on threads of its own, or with c-ares. Every transfer has CURLOPT_NOSIGNAL
+// set, and CURLOPT_QUICK_EXIT: the thread of a transfer that is given up ends later, by itself. Before libcurl 7.87 to
+// give such a transfer up blocks the calling thread until its name is resolved.
 
 #include <curl/curl.h>
 #include <ulexite/base/error.hpp>
@@ -57,6 +58,9 @@ class curl_multi {
   // Throws std::runtime_error if libcurl refuses the handle.
   void add(CURL* easy) {
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);  // remove() does not wait for the thread that resolves the name
+#endif
     check(curl_multi_add_handle(multi_, easy));
     try {
       added_.insert(easy);
@@ -111,13 +115,16 @@ class curl_multi {
   static void check(CURLMcode code) {
     if (code != CURLM_OK) throw std::runtime_error(std::string("ulexite: curl_multi: ") + curl_multi_strerror(code));
   }
-  static int on_socket(CURL*, curl_socket_t fd, int what, void* self, void*) {
+  // No exception may pass through libcurl. After -1 its function returns CURLM_ABORTED_BY_CALLBACK.
+  static int on_socket(CURL*, curl_socket_t fd, int what, void* self, void*) noexcept try {
     auto& wanted = static_cast<curl_multi*>(self)->wanted_;
     if (what == CURL_POLL_REMOVE)
       wanted.erase(fd);
     else
       wanted[fd] = static_cast<net::interest>(what);
     return 0;
+  } catch (...) {
+    return -1;
   }
   static int on_timer(CURLM*, long ms, void* self) {
     auto& timer = static_cast<curl_multi*>(self)->timer_;

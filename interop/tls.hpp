@@ -200,6 +200,10 @@ class tls_stream {
     return got > 0;
   }
   std::size_t receive_into(char* room, std::error_code& error) {
+    {
+      const std::lock_guard lock(state_);
+      session_->make_room(reads_);  // without memory, the ciphertext stays below
+    }
     const std::size_t got = under_.read_some(room, reads_, error);
     if (error) return 0;
     const std::lock_guard lock(state_);
@@ -218,7 +222,8 @@ class tls_stream {
     const std::size_t most = std::min<std::size_t>(size, 16'384);
     const int result = on_thread_stack([&] { return SSL_write_ex(session_->ssl(), data, most, &taken); });
     if (result == 1) return taken;
-    static_cast<void>(session_->wants_more(result, error));
+    // The reader may have taken in a part of a message that changes the keys.
+    if (session_->wants_more(result, error)) error = std::make_error_code(std::errc::resource_unavailable_try_again);
     if (!error) error = std::make_error_code(std::errc::broken_pipe);
     return 0;
   }

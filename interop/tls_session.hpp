@@ -39,6 +39,8 @@ class tls_session {
 
   [[nodiscard]] SSL* ssl() const noexcept { return ssl_.get(); }
 
+  // Ensures that feed has memory for `size` bytes. Throws std::bad_alloc.
+  void make_room(std::size_t size) { in_.reserve(in_.size() + size); }
   // Adds ciphertext that has arrived. Throws std::bad_alloc.
   void feed(const char* data, std::size_t size) { in_.append(data, size); }
   // The bytes of ciphertext to send.

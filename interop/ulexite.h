@@ -9,8 +9,8 @@
  *   - A time is a number of nanoseconds; a deadline is a time of ulx_now(). ULX_FOREVER is no limit. With a deadline in
  *     the past a call does as much as it can without waiting.
  *   - "Waits" means that a fiber leaves its worker to other fibers; a plain thread blocks. Hooks, visits and jobs must
- *     not wait. A wait in a hook of memory or of fibers, or in a stopped world, returns ULX_EUSAGE. One in a job or in
- *     thread_idle ends the process, with a message.
+ *     not wait. A fiber's wait in a hook of memory or of fibers, or in a stopped world, returns ULX_EUSAGE. One in a job
+ *     or in thread_idle ends the process, with a message. A plain thread that waits in a stopped world may do so for ever.
  *   - A callback must not leave by longjmp or an exception. setjmp and longjmp within one fiber's own calls are fine.
  *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that lists it, and no stack is unwound.
  *   - Every function may be called by any thread, unless it says otherwise. None may be called in a signal handler but
@@ -134,7 +134,7 @@ ULX_API void ulx_runtime_request_stop(ulx_runtime* runtime) ULX_NOEXCEPT;
 ULX_API int ulx_runtime_resize(ulx_runtime* runtime, size_t threads) ULX_NOEXCEPT;
 
 enum { ULX_DRAIN = 0, ULX_CANCEL, ULX_STOP };
-/* Ends the runtime and frees it. ULX_DRAIN waits until all fibers have ended. ULX_CANCEL asks them to stop first.
+/* Ends the runtime and frees it. NULL: no effect. ULX_DRAIN waits until all fibers have ended. ULX_CANCEL asks them to stop first.
  * ULX_STOP abandons them; their number goes to *abandoned, if that is not NULL. In a fiber or a call of this runtime:
  * ULX_EUSAGE, and the runtime continues. */
 ULX_API int ulx_runtime_destroy(ulx_runtime* runtime, int how, size_t* abandoned) ULX_NOEXCEPT;
@@ -152,7 +152,8 @@ typedef struct {
 } ulx_spawn_options;
 
 /* Starts a fiber that calls function(argument). Never waits. Returns a handle, which the caller must release. `options`
- * may be NULL. errno: ULX_EUSAGE (a plain thread, and neither runtime nor strand), ULX_ELIMIT, ENOMEM, EINVAL. */
+ * may be NULL. errno: ULX_EUSAGE (a plain thread, and neither runtime nor strand; a function that is NULL), ULX_ELIMIT,
+ * ENOMEM, EINVAL. */
 ULX_API ulx_fiber* ulx_spawn(intptr_t (*function)(void* argument), void* argument,
                              const ulx_spawn_options* options) ULX_NOEXCEPT;
 /* Starts a fiber without a handle. It is cheaper: it allocates nothing unless the options have data. */
@@ -179,7 +180,8 @@ ULX_API void* ulx_data(void) ULX_NOEXCEPT;
 ULX_API int ulx_set_data(void* data) ULX_NOEXCEPT;
 /* Names the calling fiber, for reports; the name is copied. ULX_EUSAGE on a plain thread, ENOMEM. */
 ULX_API int ulx_set_name(const char* name) ULX_NOEXCEPT;
-/* The bounds of the calling fiber's stack; false on a plain thread. For interpreters that check their depth. */
+/* The bounds of the calling fiber's stack; false on a plain thread. For interpreters that check their depth. In
+ * ulx_on_thread_stack the caller's frames are not within them. */
 ULX_API bool ulx_stack_bounds(const void** low, const void** high) ULX_NOEXCEPT;
 
 /* Lets other fibers of this worker run first. */
@@ -201,8 +203,9 @@ ULX_API bool ulx_cancel(ulx_fiber* fiber) ULX_NOEXCEPT;
 /* A cancellation point without a wait. Returns 0, ULX_ECANCELED or ULX_EDEADLINE. */
 ULX_API int ulx_check(void) ULX_NOEXCEPT;
 /* While on, the calling fiber ignores requests to stop, and deadlines that were pushed before. Fibers that it spawns
- * then have no deadline. Returns the previous setting. Shields and deadlines end in reverse order. If there is no
- * memory, the deadline still counts. */
+ * then have no deadline. Returns the previous setting; the same setting again changes nothing, so a second shield does
+ * not put later deadlines aside. Shields and deadlines end in reverse order. If there is no memory, the deadline still
+ * counts. */
 ULX_API bool ulx_shield(bool on) ULX_NOEXCEPT;
 /* A deadline for the caller until the pop, and for fibers that it spawns before the pop: their waits return
  * ULX_EDEADLINE. A nested deadline can only be nearer. The fiber that pushed pops, in reverse order. */
@@ -225,8 +228,8 @@ ULX_API int ulx_set(ulx_key key, void* value) ULX_NOEXCEPT;
 /* Makes a strand over a runtime, or the caller's if NULL. Its fibers never run at the same time, so data that only they
  * share needs no lock. One interpreter with a global lock is a strand. Fibers that its fibers spawn belong to it. */
 ULX_API ulx_strand* ulx_strand_new(ulx_runtime* runtime, const char* name) ULX_NOEXCEPT;
-/* Asks its fibers to stop, waits until all have ended, and frees the strand. ULX_EUSAGE in one of its own fibers, and
- * while another caller waits for its fibers. */
+/* Asks its fibers to stop, waits until all have ended, and frees the strand. NULL: no effect. ULX_EUSAGE in one of its
+ * own fibers, while another caller waits for its fibers, and where waiting is forbidden: then nothing has changed. */
 ULX_API int ulx_strand_destroy(ulx_strand* strand) ULX_NOEXCEPT;
 /* Waits until it has no fiber. ULX_EUSAGE if another caller waits already. */
 ULX_API int ulx_strand_wait(ulx_strand* strand) ULX_NOEXCEPT;
@@ -269,7 +272,8 @@ typedef struct {
   ulx_fiber* fiber;     /* of a join */
 } ulx_case;
 /* Waits until a case is ready, and takes it: *chosen is its index. Of several ready cases it takes one at random.
- * ULX_ETIMEDOUT, ULX_ECANCELED, ULX_EWOULDBLOCK for a deadline of 0, ULX_EUSAGE for no case and no deadline. */
+ * ULX_ETIMEDOUT, also for a deadline in the past; ULX_ECANCELED; ULX_EWOULDBLOCK for a deadline of 0 or less; ULX_EUSAGE
+ * for no case and no deadline. */
 ULX_API int ulx_select(ulx_case* cases, size_t count, int64_t deadline, size_t* chosen) ULX_NOEXCEPT;
 
 /* ---------------------------------------------------------------------------------------------------------------- locks */
@@ -302,15 +306,16 @@ ULX_API int ulx_group_wait(ulx_group* group, int64_t deadline) ULX_NOEXCEPT;
 enum { ULX_READ = 1, ULX_WRITE = 2 };
 typedef struct {
   int fd;
-  unsigned wanted; /* ULX_READ, ULX_WRITE or both */
-  unsigned ready;  /* out */
+  unsigned wanted; /* ULX_READ, ULX_WRITE or both; 0: not watched */
+  unsigned ready;  /* out, of a wait that returns 0 or ULX_ETIMEDOUT */
 } ulx_poll;
 /* Waits until one of the descriptors is ready, and marks all ready ones. They should be non-blocking, and are not kept.
- * ULX_ETIMEDOUT, ULX_ECANCELED, errno's values. */
+ * ULX_ETIMEDOUT, ULX_ECANCELED, errno's values. EINVAL: an unknown direction. */
 ULX_API int ulx_wait_fds(ulx_poll* descriptors, size_t count, int64_t deadline) ULX_NOEXCEPT;
-/* Waits for one descriptor. Its ready directions go to *ready; `ready` may be NULL. */
+/* Waits for one descriptor. Its ready directions go to *ready as above; `ready` may be NULL. EINVAL: no direction. */
 ULX_API int ulx_wait_fd(int fd, unsigned wanted, int64_t deadline, unsigned* ready) ULX_NOEXCEPT;
-/* Calls function(argument) on a thread that may block; the fiber waits for its end. ULX_ECANCELED before it begins. */
+/* Calls function(argument) on a thread that may block; the fiber waits for its end. ULX_ECANCELED before it begins.
+ * ULX_EUSAGE: a function that is NULL. */
 ULX_API int ulx_blocking(intptr_t (*function)(void* argument), void* argument, intptr_t* result) ULX_NOEXCEPT;
 /* Between enter and leave the caller's thread is a plain thread that may block, on the fiber's stack. Another thread
  * works in its place. A fiber of a strand, or a pinned fiber, keeps the worker. Call both in one function. For a
@@ -376,7 +381,8 @@ ULX_API int ulx_stop_world(ulx_runtime* runtime, int64_t patience, void (*late)(
                            void* user) ULX_NOEXCEPT;
 ULX_API int ulx_start_world(ulx_runtime* runtime) ULX_NOEXCEPT;
 
-/* Writes every worker and fiber as text to a descriptor. ENOMEM, errno of write. */
+/* Writes every worker and fiber as text to a descriptor. Waits while a descriptor in non-blocking mode is full. ENOMEM,
+ * errno of write: EPIPE without a signal; ULX_ECANCELED, which leaves a part. */
 ULX_API int ulx_dump(ulx_runtime* runtime, int fd) ULX_NOEXCEPT;
 
 typedef struct {
@@ -388,7 +394,7 @@ typedef struct {
 ULX_API int ulx_runtime_metrics(const ulx_runtime* runtime, ulx_metrics* metrics) ULX_NOEXCEPT;
 
 /* Records the last `events` events of each worker; 0: a default number; more than 2^30: EINVAL. stop writes them to a
- * descriptor as JSON for ui.perfetto.dev. */
+ * descriptor as JSON for ui.perfetto.dev; its waits and errors are those of ulx_dump. */
 ULX_API int ulx_trace_start(ulx_runtime* runtime, size_t events) ULX_NOEXCEPT;
 ULX_API int ulx_trace_stop(ulx_runtime* runtime, int fd) ULX_NOEXCEPT;
 

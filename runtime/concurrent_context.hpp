@@ -19,7 +19,7 @@ runtime_state& home_of(const strand& strand) noexcept;
 template <class F, class... A>
 auto spawn_in_strand(strand& into, const task_options& options, F&& function, A&&... arguments) {
   auto& made = make_task(home_of(into), bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
-  if (!options.name.empty() || options.stack_size != 0) apply_options(made, options);
+  if (options.must_be_applied()) apply_options(made, options);
   made.where = options.where;
   enter_strand(made, into);
   publish(made);
@@ -76,8 +76,9 @@ class concurrent_context {
   // The name; valid as long as the context.
   [[nodiscard]] std::string_view name() const noexcept;
 
-  // Internal: the strand for a spawn.
+  // Internal: the strand for a spawn, and a check that throws as wait().
   detail::strand& strand_for_spawn();
+  void check_may_be_waited_for() const;
 
  private:
   friend void migrate(concurrent_context& into);

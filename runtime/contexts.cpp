@@ -87,10 +87,15 @@ detail::strand& concurrent_context::strand_for_spawn() {
 
 void concurrent_context::request_stop() noexcept { strand_.request_stop(); }
 
-void concurrent_context::wait() {
+void concurrent_context::check_may_be_waited_for() const {
   if (detail::strand_of_caller() == &strand_)
     throw usage_error("concurrent_context::wait was called by one of its own fibers, and would wait for itself");
   detail::check_may_wait(detail::this_agent(), detail::wait_kind::context);
+  if (strand_.is_waited_for()) throw usage_error("concurrent_context::wait: another caller waits already");
+}
+
+void concurrent_context::wait() {
+  check_may_be_waited_for();
   if (!strand_.wait_until_empty()) throw usage_error("concurrent_context::wait: another caller waits already");
 }
 

@@ -30,10 +30,12 @@ migration_guard::migration_guard() {
 
 migration_guard::~migration_guard() {
   if (!pinned_ || --pinned_->pins > 0) return;
-  detail::scheduler& here = *this_scheduler();
-  here.unpin();
   pinned_->pinned_to = nullptr;
-  if (!pinned_->member_of && this_agent().kind == agent_kind::fiber) here.renew_leash();  // which ends it
+  // The guard of an abandoned fiber may be destroyed by another fiber or thread, after the fiber's worker has ended.
+  detail::scheduler* const here = this_scheduler();
+  if (!here || !here->running() || &here->running()->agent() != &pinned_->who) return;
+  here->unpin();
+  if (!pinned_->member_of && this_agent().kind == agent_kind::fiber) here->renew_leash();  // which ends it
 }
 
 }  // namespace ulexite

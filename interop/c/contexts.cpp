@@ -81,8 +81,10 @@ ulx_strand* ulx_strand_new(ulx_runtime* runtime, const char* name) noexcept {
 
 int ulx_strand_destroy(ulx_strand* strand) noexcept {
   return guarded([&] {
+    if (!strand) return 0;
+    strand->of.check_may_be_waited_for();  // a request to stop cannot be undone
     strand->of.request_stop();
-    strand->of.wait();  // throws in one of its own fibers
+    strand->of.wait();
     delete strand;
     return 0;
   });

@@ -116,11 +116,13 @@ std::optional<ulx_deadline>& deadline_aside() {
 
 // Spawns in the runtime or context of the options. A fiber calls `body`.
 template <class F>
-join_handle<> spawn_where(const ulx_spawn_options& given, F body, const void* caller) {
+join_handle<> spawn_where(const ulx_spawn_options& given, F body, const void* caller, bool with_rare_state) {
   if (given.runtime && given.strand)
     throw std::invalid_argument("ulx_spawn_options: runtime and strand together; a strand is of one runtime");
-  const detail::task_options options{
-      .name = given.name ? given.name : "", .stack_size = given.stack_size, .where = detail::spawn_place(caller)};
+  const detail::task_options options{.name = given.name ? given.name : "",
+                                     .stack_size = given.stack_size,
+                                     .where = detail::spawn_place(caller),
+                                     .with_rare_state = with_rare_state};
   if (given.strand) return detail::spawn_in_strand(given.strand->of.strand_for_spawn(), options, std::move(body));
   if (given.runtime) return detail::spawn_in(detail::state_for_spawn(given.runtime->of), options, std::move(body));
   return detail::spawn_in(detail::callers_runtime(), options, std::move(body));
@@ -147,6 +149,7 @@ extern "C" {
 ulx_fiber* ulx_spawn(intptr_t (*function)(void*), void* argument, const ulx_spawn_options* given) noexcept {
   const void* const caller = __builtin_return_address(0);
   return made([&] {
+    if (!function) throw usage_error("ulx_spawn without a function");
     const ulx_spawn_options options = read_struct(given, "ulx_spawn_options");
     auto fresh = std::make_unique<ulx_fiber>();
     ulx_fiber* const fiber = fresh.get();
@@ -161,7 +164,7 @@ ulx_fiber* ulx_spawn(intptr_t (*function)(void*), void* argument, const ulx_spaw
           const announced_fiber announced;
           fiber->result = function(argument);
         },
-        caller);
+        caller, true);
     keep_alive(argument);
     return fresh.release();
   });
@@ -170,6 +173,7 @@ ulx_fiber* ulx_spawn(intptr_t (*function)(void*), void* argument, const ulx_spaw
 int ulx_go(void (*function)(void*), void* argument, const ulx_spawn_options* given) noexcept {
   const void* const caller = __builtin_return_address(0);
   return guarded([&] {
+    if (!function) throw usage_error("ulx_go without a function");
     const ulx_spawn_options options = read_struct(given, "ulx_spawn_options");
     const auto plain = [function, argument] {
       const announced_fiber announced;
@@ -182,10 +186,10 @@ int ulx_go(void (*function)(void*), void* argument, const ulx_spawn_options* giv
             this_fiber::set_user_data(data);
             plain();
           },
-          caller)
+          caller, true)
           .detach();
     } else {
-      spawn_where(options, plain, caller).detach();
+      spawn_where(options, plain, caller, false).detach();
     }
     keep_alive(argument);
     return 0;

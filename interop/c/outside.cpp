@@ -11,15 +11,15 @@
 namespace ulexite::c {
 namespace {
 
-net::interest to_interest(unsigned wanted) {
-  if ((wanted & ~unsigned{ULX_READ | ULX_WRITE}) != 0)
+net::interest to_interest(unsigned wanted, unsigned least) {
+  if (wanted < least || (wanted & ~unsigned{ULX_READ | ULX_WRITE}) != 0)
     throw std::invalid_argument("ulx_poll::wanted is " + std::to_string(wanted) + ": ULX_READ, ULX_WRITE or both");
   return static_cast<net::interest>(wanted);
 }
 
 int wait_for(std::span<ulx_poll> given, std::int64_t deadline) {
   std::vector<net::fd_interest> all;
-  for (const ulx_poll& each : given) all.push_back({.fd = each.fd, .wanted = to_interest(each.wanted)});
+  for (const ulx_poll& each : given) all.push_back({.fd = each.fd, .wanted = to_interest(each.wanted, 0)});
   const bool any = detail::wait_for_fds(all, deadline);
   for (std::size_t i = 0; i < given.size(); ++i) given[i].ready = static_cast<unsigned>(all[i].ready);
   return any ? 0 : int{ULX_ETIMEDOUT};
@@ -51,7 +51,7 @@ int ulx_wait_fds(ulx_poll* descriptors, size_t count, int64_t deadline) noexcept
 
 int ulx_wait_fd(int fd, unsigned wanted, int64_t deadline, unsigned* ready) noexcept {
   return guarded([&] {
-    const net::interest found = detail::wait_for_fd(fd, to_interest(wanted), deadline);
+    const net::interest found = detail::wait_for_fd(fd, to_interest(wanted, 1), deadline);
     if (ready) *ready = static_cast<unsigned>(found);
     return found == net::interest::none ? int{ULX_ETIMEDOUT} : 0;
   });
@@ -59,6 +59,7 @@ int ulx_wait_fd(int fd, unsigned wanted, int64_t deadline, unsigned* ready) noex
 
 int ulx_blocking(intptr_t (*function)(void*), void* argument, intptr_t* result) noexcept {
   return guarded([&] {
+    if (!function) throw usage_error("ulx_blocking without a function");
     const std::intptr_t got = blocking(function, argument);
     if (result) *result = got;
     return 0;

@@ -1,10 +1,14 @@
 #include <ulexite/interop/c/handles.hpp>
 
-#include <ulexite/runtime/inspect/signal_dump.hpp>
+#include <ulexite/net/io_wait.hpp>
+#include <ulexite/net/quiet_write.hpp>
 #include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <sstream>
 #include <string>
 
@@ -56,6 +60,21 @@ runtime_options to_options(const ulx_runtime_options& given, const ulx_hooks& ho
   };
   if (hooks.thread_stop) options.on_blocking_thread_stop = [hooks] { hooks.thread_stop(hooks.user, false); };
   return options;
+}
+
+// Writes all of `text`. A descriptor in non-blocking mode may be full: then it waits. Returns the error, or 0.
+int write_whole(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = detail::write_quietly([&] { return ::write(fd, text.data(), text.size()); });
+    if (written == -EAGAIN) {
+      net::wait_writable(fd);
+    } else if (written >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (written != -EINTR) {
+      return static_cast<int>(-written);
+    }
+  }
+  return 0;
 }
 
 // Returns a copy of the calling thread's variable, because a fiber may leave the thread.
@@ -130,6 +149,7 @@ int ulx_runtime_resize(ulx_runtime* runtime, size_t threads) noexcept {
 
 int ulx_runtime_destroy(ulx_runtime* runtime, int how, size_t* abandoned) noexcept {
   return guarded([&] {
+    if (!runtime) return 0;
     if (how < ULX_DRAIN || how > ULX_STOP)
       throw std::invalid_argument("ulx_runtime_destroy: " + std::to_string(how) + " is no way to end");
     constexpr shutdown_mode modes[] = {shutdown_mode::drain, shutdown_mode::cancel, shutdown_mode::stop};
@@ -168,7 +188,7 @@ int ulx_dump(ulx_runtime* runtime, int fd) noexcept {
   return guarded([&] {
     std::ostringstream text;
     runtime->of.dump(text);
-    return detail::write_whole(fd, std::move(text).str());
+    return write_whole(fd, std::move(text).str());
   });
 }
 
@@ -215,7 +235,7 @@ int ulx_trace_stop(ulx_runtime* runtime, int fd) noexcept {
     runtime->of.stop_trace();
     std::ostringstream text;
     runtime->of.write_trace(text);
-    return detail::write_whole(fd, std::move(text).str());
+    return write_whole(fd, std::move(text).str());
   });
 }
 }

@@ -155,7 +155,7 @@ auto& make_task(Home&& home, F&& closure) {
 template <class Home, class F>
 auto& spawn_task(Home&& home, const task_options& options, F&& closure) {
   auto& made = make_task(home, std::forward<F>(closure));
-  if (!options.name.empty() || options.stack_size != 0) apply_options(made, options);
+  if (options.must_be_applied()) apply_options(made, options);
   made.where = options.where;
   made.detach_at_birth(options.detached);
   publish(home, made);

@@ -211,6 +211,9 @@ struct task_options {
   std::size_t stack_size = 0;
   spawn_place where{};
   bool detached = false;
+  bool with_rare_state = false;  // made before the spawn returns, so that no use by the fiber throws
+
+  [[nodiscard]] bool must_be_applied() const noexcept { return !name.empty() || stack_size != 0 || with_rare_state; }
 };
 
 // In place of a runtime: the one of the calling fiber. Then no step has to compare runtimes.
@@ -222,7 +225,7 @@ void* allocate_task(runtime_state& home, unsigned size_class);
 void* allocate_task(callers_runtime, unsigned size_class);
 // Returns room in which no task was made.
 void deallocate_task(void* room) noexcept;
-// Gives the task a name and a stack size. If that throws, frees the task. It takes a copy. So a spawn without options,
+// Gives the task a name, a stack size and a rare state. If that throws, frees the task. It takes a copy. So a spawn without options,
 // which has constant ones, does not have to put them into memory.
 void apply_options(task& task, task_options options);
 // Sets the state that the task inherits from its spawner, and its number. Returns the calling worker, if it belongs to

@@ -45,14 +45,20 @@ void strand::part_from(rare_task_state& member) noexcept {
   release();
 }
 
-// For the destructor and wait() of a concurrent_context. There is one place for a waiter. An abandoned waiter never
-// runs again, so its place is free.
+bool strand::another_waits() const noexcept { return waiter_ && !waiter_->word.abandoned(); }
+
+bool strand::is_waited_for() noexcept {
+  const std::lock_guard lock(lock_);
+  return another_waits();
+}
+
+// For the destructor and wait() of a concurrent_context. There is one place for a waiter.
 bool strand::wait_until_empty() noexcept {
   lock_.lock();
-  const bool another_waits = waiter_ && !waiter_->word.abandoned();
-  if (members_.empty() || another_waits) {
+  const bool refused = another_waits();
+  if (members_.empty() || refused) {
     lock_.unlock();
-    return !another_waits;
+    return !refused;
   }
   agent& self = this_agent();
   waiter_ = &self;

@@ -61,6 +61,7 @@ class strand {
   // Waits until it has no member. Not a cancellation point. False, without a wait, while another caller waits. Not for
   // members.
   [[nodiscard]] bool wait_until_empty() noexcept;
+  [[nodiscard]] bool is_waited_for() noexcept;
   [[nodiscard]] bool empty() noexcept {
     const std::lock_guard lock(lock_);
     return members_.empty();
@@ -70,6 +71,8 @@ class strand {
   ~strand() = default;
 
   void hand_on(task& member) noexcept;
+  // Lock held. An abandoned waiter never runs again, so its place is free.
+  [[nodiscard]] bool another_waits() const noexcept;
 
   runtime_state& home_;
   const std::string name_;

@@ -124,6 +124,7 @@ void apply_options(task& task, task_options options) {
   try {
     if (!options.name.empty()) task.set_name(options.name);
     if (options.stack_size != 0) task.want_stack(options.stack_size);
+    if (options.with_rare_state) task.rare_state();
   } catch (...) {
     task.detach_at_birth();
     task.abandon();

@@ -5,6 +5,7 @@ static ulx_fiber *parked, *fresh;
 
 static intptr_t parks(void* argument) {
   (void)argument;
+  CHECK_EQ(ulx_pin(), 0); /* its end is up to the thread that abandons the fiber */
   return ulx_park(ULX_FOREVER) == 0 ? 1 : 2;
 }
 

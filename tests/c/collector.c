@@ -3,6 +3,7 @@
 #include "check.h"
 #include "words.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -86,6 +87,29 @@ static void visit(void* user, const ulx_fiber_info* fiber) {
 
 static void* stops_too(void* runtime) { return (void*)(intptr_t)ulx_stop_world(runtime, SECONDS, NULL, NULL); }
 
+static intptr_t drains(void* pipes) {
+  const int from = *(int*)pipes;
+  char room[4096];
+  while (ulx_wait_fd(from, ULX_READ, ULX_FOREVER, NULL) == 0 && read(from, room, sizeof room) > 0) continue;
+  return close(from);
+}
+/* A full pipe makes the dump wait, and one without a reader raises no signal. */
+static void dump_into_a_pipe(ulx_runtime* runtime) {
+  static const char full[4096];
+  int pipes[2];
+  CHECK_EQ(pipe2(pipes, O_NONBLOCK), 0);
+  while (write(pipes[1], full, sizeof full) > 0) continue;
+  ulx_fiber* const reader = ulx_spawn(drains, pipes, NULL);
+  CHECK_EQ(ulx_dump(runtime, pipes[1]), 0);
+  close(pipes[1]);
+  CHECK_EQ(ulx_join(reader, ULX_FOREVER, NULL), 0);
+  ulx_fiber_release(reader);
+  CHECK_EQ(pipe2(pipes, O_NONBLOCK), 0);
+  close(pipes[0]);
+  CHECK_EQ(ulx_dump(runtime, pipes[1]), EPIPE);
+  close(pipes[1]);
+}
+
 static intptr_t one(void* argument) {
   (void)argument;
   return 1;
@@ -139,6 +163,7 @@ static intptr_t body(void* argument) {
   ulx_channel_destroy(never);
   CHECK_EQ(ulx_dump(runtime, 2), 0);
   CHECK_EQ(ulx_dump(runtime, -1), EBADF);
+  dump_into_a_pipe(runtime);
   return 42;
 }
 
@@ -200,6 +225,6 @@ int main(void) {
     CHECK_EQ(blocks, 0);
   }
   CHECK(idles > 0);
-  CHECK_EQ(fibers_started, 4 * (waiters + 2));
+  CHECK_EQ(fibers_started, 4 * (waiters + 3));
   puts("passed");
 }

@@ -100,6 +100,7 @@ static void outside(void) {
   CHECK_EQ(both[0].ready, ULX_READ);
   CHECK_EQ(both[1].ready, 0);
   CHECK_EQ(ulx_wait_fd(pipes[0], 64, ULX_FOREVER, NULL), EINVAL);
+  CHECK_EQ(ulx_wait_fd(pipes[0], 0, ULX_FOREVER, NULL), EINVAL);
   close(pipes[0]);
   close(pipes[1]);
   CHECK_EQ(ulx_wait_fd(pipes[0], ULX_READ, ULX_FOREVER, NULL), EBADF);

@@ -18,6 +18,12 @@ static intptr_t body(void* argument) {
   CHECK(one != NULL);
   ulx_channel_destroy(one);
   CHECK_EQ(ulx_set(0, NULL), EINVAL);
+  CHECK(!ulx_spawn(NULL, NULL, NULL));
+  CHECK_EQ(errno, ULX_EUSAGE);
+  CHECK_EQ(ulx_go(NULL, NULL, NULL), ULX_EUSAGE);
+  CHECK_EQ(ulx_blocking(NULL, NULL, NULL), ULX_EUSAGE);
+  CHECK_EQ(ulx_strand_destroy(NULL), 0);
+  CHECK_EQ(ulx_runtime_destroy(NULL, ULX_CANCEL, NULL), 0);
   CHECK_EQ(ulx_trace_stop(runtime, 2), ULX_EUSAGE);
   return 42;
 }

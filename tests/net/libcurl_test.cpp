@@ -1,6 +1,7 @@
 // libcurl's multi interface (multi_socket) over the waits of a fiber.
 
 #include "net_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/interop/curl.hpp>
 #include <ulexite/sync/cancellation.hpp>
@@ -8,10 +9,28 @@
 #include <ulexite/sync/task_group.hpp>
 
 #include <curl/curl.h>
+#include <dlfcn.h>
+#include <netdb.h>
 
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
+#include <semaphore>
+#include <string_view>
+
+// Replaces that of libc. A resolver has no answer for this name before the gate opens, which is too late.
+namespace {
+std::binary_semaphore gate(0);
+std::atomic<int> opened_in_time{0};
+}  // namespace
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints, addrinfo** found) {
+  static const auto own = reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (!name || std::string_view(name) != "slow.invalid") return own(name, service, hints, found);
+  opened_in_time += gate.try_acquire_for(std::chrono::seconds(10));
+  return EAI_NONAME;
+}
 
 namespace ulexite::test {
 namespace {
@@ -83,6 +102,19 @@ class Libcurl : public NetTest {
   static void TearDownTestSuite() { curl_global_cleanup(); }
 };
 ULEXITE_ON_ALL_WORKER_COUNTS(Libcurl);
+
+TEST_P(Libcurl, GivenUpDoesNotWaitForTheResolver) {
+  in_runtime([] {
+    const int before = opened_in_time;
+    {
+      transfers all;
+      CURL* const easy = all.make("http://slow.invalid/");
+      EXPECT_THROW(timeout(20ms, [&] { all.multi().perform(easy); }), deadline_exceeded);
+    }
+    gate.release();
+    wait_until([&] { return opened_in_time == before + 1; });  // it would have waited until then
+  });
+}
 
 // The server answers none before it has got them all.
 TEST_P(Libcurl, OneFiberRunsManyTransfersAtATime) {

@@ -2,6 +2,7 @@
 
 #include "allocation_fixture.hpp"
 
+#include <ulexite/interop/ulexite.h>
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/barrier.hpp>
@@ -282,6 +283,25 @@ TEST_P(NoAllocation, InCallOnceAndSynchronized) {
         call_once(**flags.receive(), [&] { value.exchange(0); });
         flags.receive();
       });
+}
+
+// What it needs is made by the spawn, which can report that there is no memory.
+TEST_P(NoAllocation, InAFiberOfTheCInterface) {
+  run([] {
+    start_all_workers();
+    int data = 0;
+    ulx_spawn_options options = ULX_INIT(ulx_spawn_options);
+    options.data = &data;
+    for (int i = 0; i < 100; ++i) {
+      ulx_fiber* const made = ulx_spawn(+[](void*) -> std::intptr_t { return 7; }, nullptr, &options);
+      ASSERT_EQ(ulx_go(+[](void*) {}, nullptr, &options), 0);
+      const long before = allocations;
+      ASSERT_EQ(ulx_join(made, ULX_FOREVER, nullptr), 0);
+      this_fiber::yield();
+      if (i > 50) EXPECT_EQ(allocations - before, 0);
+      ulx_fiber_release(made);
+    }
+  });
 }
 
 // The promises are made before: that is the one allocation there is.
