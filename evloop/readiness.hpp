@@ -5,6 +5,7 @@
 #include <ulexite/evloop/event.hpp>
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <cstdint>
 #include <mutex>
@@ -20,7 +21,8 @@ namespace ulexite::detail {
 // The end of the stream is remembered for ever (`hung_up`). It can arrive in one edge with the last data. A reader that
 // takes only this data would then wait for an edge that never arrives. libevent reports only a shutdown (EPOLLRDHUP).
 // Errors, and the hang-up of a pipe, arrive as plain edges of both directions. So a waiter may arm after a short read
-// of a stream socket that had no error, and always after EAGAIN.
+// of a stream socket that had no error, and always after EAGAIN. A datagram socket has no end of the stream: after its
+// shutdown a read still finds nothing.
 //
 // An edge may be old, from an earlier use of the source or of the descriptor number. A turn of the loop fetches edges
 // from the kernel. Before it delivers them, the source and the number can be closed and opened again. libevent finds
@@ -72,7 +74,7 @@ class readiness {
   void fire(bool readable, bool writable, bool hung_up, std::uint64_t turn, event_list& winners) noexcept {
     std::lock_guard guard(lock_);
     if (closed_) return;  // an old edge
-    if (hung_up && (born_ != turn || kernel_says_hung_up())) hung_up_ = true;
+    if (hung_up && (born_ != turn || kernel_says_hung_up()) && !is_for_datagrams()) hung_up_ = true;
     if (readable || hung_up) read_.ready = !hand_over(read_, winners);
     if (writable) write_.ready = !hand_over(write_, winners);
   }
@@ -89,6 +91,12 @@ class readiness {
   [[nodiscard]] bool kernel_says_hung_up() const noexcept {
     pollfd query{fd_, POLLRDHUP, 0};
     return ::poll(&query, 1, 0) == 1 && (query.revents & POLLRDHUP);
+  }
+
+  [[nodiscard]] bool is_for_datagrams() const noexcept {
+    int type = 0;
+    socklen_t size = sizeof type;
+    return ::getsockopt(fd_, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_DGRAM;
   }
 
   // True: the waiting event took the edge.

@@ -317,6 +317,7 @@ class buffered_writer {
     }
   }
 
+  // A stream below may report a failure at the next write only, as tls_stream does. So the last write is empty.
   void send(auto&... error) {
     (error.clear(), ...);
     while (unsent() > 0 && !failed(error...)) {
@@ -325,6 +326,7 @@ class buffered_writer {
       bytes_.clear();
       sent_ = 0;
     }
+    if (!failed(error...)) static_cast<void>(to_.write_some(nullptr, 0, error...));
   }
 
   Stream& to_;

@@ -110,8 +110,11 @@ tcp_stream tcp_stream::connect(std::span<const endpoint> to, relative_timeout ti
   const std::int64_t deadline = timeout.deadline();
   detail::throw_if_stopped();
   race candidates(local);
+  bool in_time = true;
   if (!to.empty()) {
     for (const endpoint& each : interleaved(to)) {
+      in_time = detail::now_ns() < deadline;
+      if (!in_time) break;
       if (local && each.family() != local->family()) continue;  // its error would hide that of an attempt
       const race::outcome begun = candidates.start(each);
       if (begun == race::outcome::through) return tcp_stream(candidates.winner());
@@ -123,7 +126,7 @@ tcp_stream tcp_stream::connect(std::span<const endpoint> to, relative_timeout ti
   }
   while (!candidates.over() && detail::now_ns() < deadline)
     if (candidates.wait(deadline)) return tcp_stream(candidates.winner());
-  error = candidates.over() ? candidates.last_error() : std::make_error_code(std::errc::timed_out);
+  error = candidates.over() && in_time ? candidates.last_error() : std::make_error_code(std::errc::timed_out);
   return {};
 } catch (const std::system_error& failure) {
   error = failure.code();

@@ -117,7 +117,14 @@ void server::accept_all() {
   for (;;) {
     slots_.acquire();
     std::error_code error;
-    net::tcp_stream accepted = listener_.accept(error);
+    net::tcp_stream accepted;
+    try {
+      accepted = listener_.accept(error);
+    } catch (const std::bad_alloc&) {
+      slots_.release();
+      sleep_until(now_ns() + scarcity_pause);
+      continue;
+    }
     if (error == std::errc::bad_file_descriptor) return;
     if (error) fail(error, "ulexite: accepting at " + listener_.local_endpoint().str());
     youngest_ = now_ns();
@@ -144,14 +151,14 @@ void server::take_backlog() noexcept try {
 } catch (const std::bad_alloc&) {
 }
 
-// While there is no room for another fiber the connection waits, and the backlog waits behind it. At the close the
-// connection is treated as the backlog: otherwise fibers that do not end could delay the start of the drain.
+// While there is no room for another fiber, in the runtime or the group, the connection waits, and the backlog waits
+// behind it. At the close the connection is treated as the backlog: otherwise fibers that do not end could delay the
+// start of the drain.
 void server::start(net::tcp_stream accepted) {
   for (std::shared_ptr<connection> made;;) {
     try {
       if (!made) made = std::make_shared<connection>(*this, std::move(accepted));
-      group_.spawn([made] { made->home.run_handler(*made); }).detach();
-      return;
+      if (group_.try_spawn([made] { made->home.run_handler(*made); })) return;
     } catch (const std::system_error& error) {
       if (error.code() != errc::limit_reached && error.code() != std::errc::not_enough_memory) throw;
     } catch (const std::bad_alloc&) {

@@ -48,11 +48,12 @@ bool is_scarcity(const std::error_code& error) noexcept {
 }
 
 // TCP_NODELAY and TCP_INQ need no call, because Linux copies the listener's options.
+// If the error persists, it is the listener's: a filter of system calls may refuse each.
 ssize_t accept_one(int fd, sockaddr_storage& peer, socklen_t& peer_size) noexcept {
-  for (;;) {
+  for (int left = 64;;) {
     peer_size = sizeof peer;
     const int result = detail::kernel::accept(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size);
-    if (result >= 0 || !is_of_one_connection(-result)) return result;
+    if (result >= 0 || !is_of_one_connection(-result) || --left == 0) return result;
   }
 }
 

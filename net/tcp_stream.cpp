@@ -27,6 +27,12 @@ msghdr message(std::span<const iovec> buffers) noexcept {
   return made;
 }
 
+// The result of an operation of no bytes.
+std::size_t nothing(const socket& of, std::error_code& error) noexcept {
+  if (!of.is_open()) error = std::make_error_code(std::errc::bad_file_descriptor);
+  return 0;
+}
+
 std::size_t total(std::span<const iovec> buffers) noexcept {
   std::size_t sum = 0;
   for (const iovec& each : buffers.first(std::min<std::size_t>(buffers.size(), IOV_MAX))) sum += each.iov_len;
@@ -118,7 +124,8 @@ std::size_t tcp_stream::read_some(void* data, std::size_t size, std::error_code&
 
 std::size_t tcp_stream::read_some(std::span<const iovec> buffers, std::error_code& error) {
   socket* const from = socket_.get(error);
-  if (!from || total(buffers) == 0) return 0;
+  if (!from) return 0;
+  if (total(buffers) == 0) return nothing(*from, error);
   msghdr into = message(buffers);
   return from->receive(error, [&](int fd, bool& nothing_left) {
     return from->is_plain_tcp() ? receive_plain_tcp(fd, into, nothing_left) : detail::kernel::recvmsg(fd, &into, 0);
@@ -127,7 +134,8 @@ std::size_t tcp_stream::read_some(std::span<const iovec> buffers, std::error_cod
 
 std::size_t tcp_stream::peek(void* data, std::size_t size, std::error_code& error) {
   socket* const from = socket_.get(error);
-  if (!from || size == 0) return 0;
+  if (!from) return 0;
+  if (size == 0) return nothing(*from, error);
   return from->receive(error, [&](int fd, bool&) { return detail::kernel::recv(fd, data, size, MSG_PEEK); });
 }
 
@@ -147,12 +155,11 @@ std::size_t tcp_stream::read_some(void* data, std::size_t size) {
 
 std::size_t tcp_stream::read(void* data, std::size_t size, std::error_code& error) {
   error.clear();
-  std::size_t got = 0;
-  while (got < size) {
-    const std::size_t more = read_some(static_cast<char*>(data) + got, size - got, error);
-    if (more == 0) break;
+  std::size_t got = 0, more;
+  do {
+    more = read_some(static_cast<char*>(data) + got, size - got, error);
     got += more;
-  }
+  } while (more > 0 && got < size);
   return got;
 }
 
@@ -167,13 +174,15 @@ std::size_t tcp_stream::read(void* data, std::size_t size) {
 
 std::size_t tcp_stream::write_some(const void* data, std::size_t size, std::error_code& error) {
   socket* const to = socket_.get(error);
-  if (!to || size == 0) return 0;
+  if (!to) return 0;
+  if (size == 0) return nothing(*to, error);
   return to->send(error, [&](int fd) { return detail::kernel::send(fd, data, size, MSG_NOSIGNAL); });
 }
 
 std::size_t tcp_stream::write_some(std::span<const iovec> buffers, std::error_code& error) {
   socket* const to = socket_.get(error);
-  if (!to || total(buffers) == 0) return 0;
+  if (!to) return 0;
+  if (total(buffers) == 0) return nothing(*to, error);
   const msghdr from = message(buffers);
   return to->send(error, [&](int fd) { return detail::kernel::sendmsg(fd, &from, MSG_NOSIGNAL); });
 }
@@ -188,7 +197,9 @@ std::size_t tcp_stream::write_some(const void* data, std::size_t size) {
 std::size_t tcp_stream::write(const void* data, std::size_t size, std::error_code& error) {
   error.clear();
   std::size_t sent = 0;
-  while (sent < size && !error) sent += write_some(static_cast<const char*>(data) + sent, size - sent, error);
+  do {
+    sent += write_some(static_cast<const char*>(data) + sent, size - sent, error);
+  } while (sent < size && !error);
   return sent;
 }
 

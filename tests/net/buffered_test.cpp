@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace ulexite::test {
 namespace {
@@ -252,6 +253,36 @@ TEST(BufferedWriter, TellsHowMuchItTookBeforeAnError) {
   EXPECT_EQ(out.write("ef", error), 2u);
   out.flush();
   EXPECT_EQ(to.written, "abcdef");
+}
+
+// As tls_stream, it reports a failure to send at the next write.
+struct late_reporter {
+  bool failed = false;
+  std::size_t write_some(const void*, std::size_t size, std::error_code& error) {
+    error = std::exchange(failed, size > 0) ? std::make_error_code(std::errc::timed_out) : std::error_code();
+    return error ? 0 : size;
+  }
+  std::size_t write_some(const void* data, std::size_t size) {
+    std::error_code error;
+    const std::size_t taken = write_some(data, size, error);
+    if (error) throw std::system_error(error);
+    return taken;
+  }
+};
+
+TEST(BufferedWriter, AFlushTellsOfAFailureThatItsStreamReportsLate) {
+  late_reporter to;
+  buffered_writer out(to);
+  std::error_code error;
+  for (const std::size_t size : {5u, 50'000u}) {  // copied, and passed on at once
+    out.write(std::string(size, 'x'));
+    out.flush(error);
+    EXPECT_EQ(error, std::errc::timed_out);
+    out.flush(error);
+    EXPECT_FALSE(error);
+    out.write(std::string(size, 'x'));
+    EXPECT_THROW(out.flush(), std::system_error);
+  }
 }
 
 class BufferedTest : public NetTest {};

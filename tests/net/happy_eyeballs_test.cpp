@@ -51,6 +51,16 @@ void expect_preferred(const net::endpoint& preferred, std::vector<net::endpoint>
   if (steady_clock::now() - begun < 250ms) EXPECT_EQ(winner, preferred);
 }
 
+TEST_P(HappyEyeballs, NoneIsTriedAfterTheTimeLimit) {
+  in_runtime([] {
+    net::tcp_listener a(loopback()), b(loopback());
+    const std::vector<net::endpoint> both{a.local_endpoint(), b.local_endpoint()};
+    std::error_code error;
+    EXPECT_FALSE(net::tcp_stream::connect(both, 0s, error).is_open());
+    EXPECT_EQ(error, std::errc::timed_out);
+  });
+}
+
 TEST_P(HappyEyeballs, TheFirstIsPreferred) {
   in_runtime([] {
     net::tcp_listener a(loopback()), b(loopback());

@@ -234,6 +234,31 @@ TEST_P(ServeEnd, IsClosedWhileItWaitsForAFiber) {
       {.max_fibers = 3});
 }
 
+TEST_P(ServeEnd, IsClosedWhileItsGroupIsFull) {
+  in_runtime([] {
+    net::tcp_listener listener(loopback());
+    task_group group(on_error::cancel_siblings, 1);
+    gauge handlers;
+    auto serving = spawn([&] {
+      listener.serve(group,
+                     [&](net::tcp_stream&, const std::stop_token&) {
+                       const gauge::one here(handlers);
+                       wait_for_ever();
+                     },
+                     {.drain_time = 0s});
+    });
+    const std::size_t before = open_descriptors();
+    std::vector<net::tcp_stream> clients;
+    for (int i = 0; i < 2; ++i) clients.push_back(net::tcp_stream::connect(listener.local_endpoint(), bound));
+    wait_until([&] { return open_descriptors() == before + 4; });  // both are accepted
+    wait_until([&] { return handlers.alive == 1; });
+    listener.close();
+    serving.get();
+    EXPECT_EQ(handlers.most, 1);
+    EXPECT_EQ(handlers.alive, 0);
+  });
+}
+
 TEST_P(ServeEnd, EndOfTheRuntimeEndsIt) {
   const auto served = std::make_shared<std::atomic<bool>>(false);
   in_runtime([served] {

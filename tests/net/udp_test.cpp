@@ -2,7 +2,11 @@
 
 #include "udp_fixture.hpp"
 
+#include "support/waiting.hpp"
+
 #include <ulexite/sync/wait_group.hpp>
+
+#include <sys/socket.h>
 
 #include <set>
 #include <string_view>
@@ -68,6 +72,21 @@ TEST_P(Udp, ALongerDatagramIsCutAndTold) {
     EXPECT_FALSE(error);
     left.send("jk");
     EXPECT_EQ(code_of([&] { right.receive(text, 1); }), std::errc::message_size);
+  });
+}
+
+// Linux reports the end of the stream, and a receive still finds nothing.
+TEST_P(Udp, AReceiveAfterAShutdownExpiresAndLetsOthersRun) {
+  in_runtime([] {
+    net::udp_socket shut(loopback());
+    shut.expires_after(50ms);
+    auto receiver = spawn([&] { return receive_code(shut); });
+    wait_until_others_wait();
+    ASSERT_EQ(::shutdown(shut.native_handle(), SHUT_RD), -1) << "it is not connected";
+    EXPECT_EQ(receiver.get(), std::errc::timed_out);
+    EXPECT_EQ(receive_code(shut), std::errc::timed_out);
+    shut.expires_after(20ms);
+    EXPECT_EQ(receive_code(shut), std::errc::timed_out);
   });
 }
 
