@@ -10,7 +10,7 @@ namespace ulexite::detail {
 // membarrier, private expedited). That takes microseconds. If the kernel refuses membarrier, both are ordinary fences.
 // After Dice, Huang and Yang, "Asymmetric Dekker Synchronization" (2001).
 
-extern const bool fences_are_asymmetric;
+extern bool fences_are_asymmetric;  // set before main, and then constant
 
 void heavy_fence() noexcept;
 

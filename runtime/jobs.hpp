@@ -4,6 +4,8 @@
 #include <ulexite/base/intrusive_list.hpp>
 #include <ulexite/base/job.hpp>
 
+#include <utility>
+
 namespace ulexite {
 
 class runtime;
@@ -12,6 +14,15 @@ class runtime;
 // and once. Not synchronised. May be constinit, as jobs may.
 class job_list {
  public:
+  constexpr job_list() = default;
+  // The other list is then empty. The jobs of a list that is assigned to are dropped.
+  job_list(job_list&& other) noexcept : jobs_(std::exchange(other.jobs_, {})) {}
+  job_list& operator=(job_list&& other) noexcept {
+    jobs_ = std::exchange(other.jobs_, {});
+    return *this;
+  }
+  job_list(const job_list&) = delete;
+  job_list& operator=(const job_list&) = delete;
   // Appends a job. Throws usage_error for a job without a function.
   void push(job& job) {
     if (!job.run) throw usage_error("ulexite::job_list::push of a job without a function");

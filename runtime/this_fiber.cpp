@@ -70,8 +70,9 @@ stack_info stack() noexcept {
   if (!self) return {};
   const detail::stack& stack = *self->standing;
   auto top = static_cast<const char*>(__builtin_frame_address(0));
-  if (top < stack.low || top >= stack.high) top = static_cast<const char*>(self->saved.frame);  // in on_thread_stack
-  return {stack.size(), static_cast<std::size_t>(stack.high - top), detail::stack_high_water(stack)};
+  const auto is_inside = [&] { return top >= stack.low && top < stack.high; };
+  if (!is_inside()) top = static_cast<const char*>(self->saved.frame);  // in on_thread_stack
+  return {stack.size(), is_inside() ? static_cast<std::size_t>(stack.high - top) : 0, detail::stack_high_water(stack)};
 }
 
 }  // namespace this_fiber

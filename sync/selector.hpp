@@ -79,6 +79,12 @@ class selector {
     }
   };
 
+  // The value goes, also if its move throws: a later wait must not find it.
+  struct emptied {
+    std::optional<T>& value;
+    ~emptied() { value.reset(); }
+  };
+
   std::size_t add(entry added) {
     enabled_.resize(cases_.size() + 2);  // so that a wait allocates nothing
     by_source_.resize(cases_.size() + 2);
@@ -99,7 +105,10 @@ class selector {
     std::size_t index = 0;
     while (cases_[index].which() != chosen) ++index;
     const entry& done = cases_[index];
-    if (done.from) return result{index, std::exchange(done.from->value, std::nullopt)};
+    if (done.from) {
+      const emptied after{done.from->value};
+      return result{index, std::move(done.from->value)};
+    }
     if (done.to->closed()) throw channel_closed();
     return result{index, std::nullopt};
   }

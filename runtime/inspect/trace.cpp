@@ -29,10 +29,10 @@ struct place_in_time {
 // Perfetto also reads.
 class trace_writer {
  public:
-  trace_writer(std::ostream& out, const trace_state& trace, std::size_t workers)
-      : events_(out, '[', ']'), first_ticks_(trace.first_ticks), runs_(workers) {
-    const auto ticks = static_cast<double>(clock_ticks() - trace.first_ticks);
-    const auto time = static_cast<double>(now_ns() - trace.first_time);
+  trace_writer(std::ostream& out, std::uint64_t first_ticks, std::int64_t first_time, std::size_t workers)
+      : events_(out, '[', ']'), first_ticks_(first_ticks), runs_(workers) {
+    const auto ticks = static_cast<double>(clock_ticks() - first_ticks);
+    const auto time = static_cast<double>(now_ns() - first_time);
     microseconds_per_tick_ = ticks > 0 ? time / ticks / 1000 : 0;
     for (std::size_t i = 0; i < workers; ++i) {
       json named(events_.next(), '{', '}');
@@ -192,22 +192,29 @@ class trace_writer {
 
 }  // namespace
 
+// Writes without the mutex, because a stream may wait.
 bool write_trace(std::ostream& out, runtime_state& home) {
-  trace_state& trace = home.trace;
-  const std::lock_guard lock(trace.turn);
-  if (trace.recorders.empty()) return false;
-  std::vector<place_in_time> all;
+  const std::size_t workers = home.threads.most();
+  std::vector<std::vector<trace_event>> recorded(workers);
+  std::unique_lock lock(home.trace.turn);
+  if (home.trace.recorders.empty()) return false;
+  for (std::size_t i = 0; i < workers; ++i) recorded[i] = recorded_events(home, i);
+  const std::uint64_t first_ticks = home.trace.first_ticks;
+  const std::int64_t first_time = home.trace.first_time;
+  const std::uint64_t last_ticks = home.trace.on ? clock_ticks() : home.trace.last_ticks;
+  lock.unlock();
+
   out << std::fixed << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":";
   {
-    trace_writer writer(out, trace, home.threads.most());
-    for (std::size_t i = 0; i < home.threads.most(); ++i) {
-      const std::vector<trace_event> events = recorded_events(home, i);
-      writer.learn(events);
-      for (const trace_event& each : events) all.push_back({each, i, all.size()});
+    trace_writer writer(out, first_ticks, first_time, workers);
+    std::vector<place_in_time> all;
+    for (std::size_t i = 0; i < workers; ++i) {
+      writer.learn(recorded[i]);
+      for (const trace_event& each : recorded[i]) all.push_back({each, i, all.size()});
     }
     std::ranges::sort(all, {}, [](const place_in_time& each) { return std::pair(each.event.ticks, each.order); });
     for (const place_in_time& each : all) writer.add(each.event, each.worker);
-    writer.finish(trace.on ? clock_ticks() : trace.last_ticks);
+    writer.finish(last_ticks);
   }
   out << "}\n";
   return true;

@@ -15,7 +15,7 @@ namespace ulexite::detail {
 blocking_pool::blocking_pool(const runtime_state& home, std::size_t most_threads, std::chrono::milliseconds keep_alive,
                              thread_hooks hooks)
     : home_(home),
-      most_(most_threads),
+      most_(std::min(most_threads, SIZE_MAX / 2)),  // lent threads are added to it
       keep_alive_(std::min<std::chrono::milliseconds>(keep_alive, std::chrono::hours(24 * 365))),
       hooks_(std::move(hooks)) {
   if (most_threads == 0) throw std::invalid_argument("runtime_options::blocking_threads is 0, and must be at least 1");

@@ -12,7 +12,6 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <cstdint>
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -70,7 +69,7 @@ __attribute__((no_sanitize("address", "thread"))) void copy_name(const fiber_ide
 // The copy is made before the lock is taken, and a tool that shows stacks gets the name too.
 void task::set_name(std::string_view text) {
   char* const copy = new char[text.size() + 1];
-  std::memcpy(copy, text.data(), text.size());
+  text.copy(copy, text.size());
   copy[text.size()] = '\0';
   replace_name(copy);
   note_something_left();

@@ -5,6 +5,7 @@
 // taken. So without thieves nothing is split, and with many thieves the pieces get small.
 
 #include <ulexite/runtime/fork/branch.hpp>
+#include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 
 #include <algorithm>
@@ -67,8 +68,13 @@ struct range_state {
 // yields if the loop has not yielded for long.
 inline bool split_wanted(const range_state& loop) {
   const current_execution& here = inlined_execution();
-  if (!here.forks || here.agent->kind != agent_kind::fiber) return false;
+  if (!here.scheduler || here.agent->kind != agent_kind::fiber) return false;
   agent& self = *here.agent;
+  if (!here.forks) {  // a member of a strand, or pinned: no other worker may take a part
+    this_fiber::make_room();
+    check_cancelled(self);
+    return false;
+  }
   here.forks->yield_if_requested();
   check_cancelled(self);
   const fork_queue& forks = *inlined_execution().forks;  // read now: the fiber may have another worker

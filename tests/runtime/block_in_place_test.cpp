@@ -8,6 +8,7 @@
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/runtime/worker/brief_call.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/sync/blocking.hpp>
 
 #include "support/runtime_fixture.hpp"
 #include "support/waiting.hpp"
@@ -111,6 +112,19 @@ TEST_P(BlockInPlace, WhatWaitsForTheWorkerGoesOn) {
       });
       for (auto& each : behind) each.join();
     }
+  });
+}
+
+// The threads that keep workers are added to the limit.
+TEST_P(BlockInPlace, BesideAnUnlimitedPool) {
+  std::binary_semaphore gate(0);
+  runtime& rt = make({.threads = GetParam(), .blocking_threads = SIZE_MAX});
+  rt.run([&] {
+    auto kept = spawn([&] { block_in_place([&] { gate.acquire(); }); });
+    wait_until_others_wait();
+    EXPECT_EQ(blocking([] { return 7; }), 7);
+    gate.release();
+    kept.join();
   });
 }
 

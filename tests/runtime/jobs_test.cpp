@@ -67,6 +67,29 @@ TEST_P(Jobs, RunInBatches) {
   });
 }
 
+TEST_P(Jobs, AreInOneListAtATime) {
+  run([] {
+    std::atomic<int> ran{0};
+    wait_group all(2);
+    counting first, second;
+    first.prepare(ran, all);
+    second.prepare(ran, all);
+    job_list from;
+    from.push(first);
+    job_list to = std::move(from);
+    EXPECT_TRUE(from.empty());  // NOLINT(bugprone-use-after-move)
+    from.push(second);
+    EXPECT_EQ(to.size(), 1u);
+    schedule(std::move(to));
+    EXPECT_TRUE(to.empty());  // NOLINT(bugprone-use-after-move)
+    to = std::move(from);
+    EXPECT_TRUE(from.empty());  // NOLINT(bugprone-use-after-move)
+    schedule(std::move(to));
+    all.wait();
+    EXPECT_EQ(ran, 2);
+  });
+}
+
 // Each schedules two more, to a depth.
 struct branching : job {
   branching* jobs = nullptr;

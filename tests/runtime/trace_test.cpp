@@ -93,6 +93,36 @@ TEST_P(Trace, ShowsOnlyWhatWasWhileItWasOn) {
   rt.stop_trace();
 }
 
+// A stream over a connection, say: its fiber waits in the middle.
+class waiting_stream : public std::streambuf {
+ public:
+  explicit waiting_stream(channel<int>& gate) : gate_(gate) {}
+
+ private:
+  int overflow(int letter) override { return letter; }
+  std::streamsize xsputn(const char*, std::streamsize size) override {
+    gate_.receive();
+    return size;
+  }
+  channel<int>& gate_;
+};
+
+TEST_P(Trace, IsWrittenToAStreamThatWaits) {
+  rt().start_trace();
+  exchange_values();
+  rt().run([this] {
+    channel<int> gate;
+    waiting_stream buffer(gate);
+    std::ostream out(&buffer);
+    auto writer = spawn([&] { rt().write_trace(out); });
+    wait_until_others_wait();
+    EXPECT_NE(to_string(rt().times()), "");  // needs the mutex that a writer needs for a part of its call
+    rt().stop_trace();
+    gate.close();
+    writer.join();
+  });
+}
+
 TEST_P(Trace, LetsADumpTellWhichFiberSpawnedAnother) {
   runtime& rt = this->rt();
   rt.start_trace();

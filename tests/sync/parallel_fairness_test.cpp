@@ -1,5 +1,7 @@
 // Parallel computations occupy every worker, and still let the other fibers run.
 
+#include <ulexite/runtime/concurrent_context.hpp>
+#include <ulexite/runtime/migration_guard.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/parallel_for.hpp>
@@ -31,6 +33,23 @@ TEST_P(ParallelFairness, WhoeverWaitsForTheTimeCanEndALoop) {
     this_fiber::sleep_for(20ms);
     loop.request_stop();
     EXPECT_THROW(loop.get(), operation_cancelled);
+  });
+}
+
+// Where no other worker may take a part of it.
+TEST_P(ParallelFairness, ALoopInAContextOrUnderAGuardCanBeEnded) {
+  run([] {
+    concurrent_context context;
+    auto inside = context.spawn([] { parallel_for(0, INT_MAX, [](int) { work_a_little(); }); });
+    auto pinned = spawn([] {
+      const migration_guard guard;
+      parallel_for(0, INT_MAX, [](int) { work_a_little(); });
+    });
+    this_fiber::sleep_for(20ms);
+    inside.request_stop();
+    pinned.request_stop();
+    EXPECT_THROW(inside.get(), operation_cancelled);
+    EXPECT_THROW(pinned.get(), operation_cancelled);
   });
 }
 

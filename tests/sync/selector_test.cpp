@@ -6,9 +6,12 @@
 #include <ulexite/sync/select.hpp>
 #include <ulexite/sync/selector.hpp>
 
+#include <climits>
 #include <cmath>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 
 namespace {
 
@@ -51,6 +54,43 @@ TEST_P(Selector, ReceivesAndSends) {
     EXPECT_EQ(cases.wait().index, 2u);
     receiver.join();
     EXPECT_EQ(b.receive(), 5);
+  });
+}
+
+// Its third move throws: after those into the channel and out of it.
+struct reluctant {
+  explicit reluctant(int n, int moves = INT_MAX) : number(n), left(moves) {}
+  reluctant(reluctant&& other) : number(other.number), left(other.left) {
+    if (left-- == 0) throw std::runtime_error("no move");
+  }
+  reluctant& operator=(reluctant&&) = delete;
+  int number, left;
+};
+
+TEST_P(Selector, AMoveThatThrowsLosesItsValueOnly) {
+  run([] {
+    for (int moves = 0; moves < 8; ++moves) {
+      channel<reluctant> from(2);
+      try {
+        from.send(reluctant(1, moves));
+      } catch (const std::runtime_error&) {
+        continue;
+      }
+      from.close();
+      selector<reluctant> cases;
+      cases.add_receive(from);
+      try {
+        EXPECT_EQ(cases.wait().value->number, 1);
+      } catch (const std::runtime_error&) {
+      }
+      std::optional<int> second;
+      try {
+        if (auto got = cases.wait(); got.value) second = got.value->number;
+      } catch (const std::runtime_error&) {
+        continue;  // it was still in the channel
+      }
+      EXPECT_EQ(second, std::nullopt) << moves;
+    }
   });
 }
 
