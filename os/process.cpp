@@ -150,9 +150,11 @@ process_output output_of(process_options options, std::string_view input) {
   process_output result;
   scope([&](task_group& group) {
     group.spawn([&] {
-      std::error_code not_read_to_the_end;  // the program's own choice
-      if (!input.empty()) program.in().write(input, not_read_to_the_end);
+      std::error_code error;
+      if (!input.empty()) program.in().write(input, error);
       program.in().close();
+      // A program need not read to the end.
+      if (error && error != std::errc::broken_pipe) detail::fail(error, "ulexite: writing to a program");
     });
     if (options.err.what() == stdio::pipe) group.spawn([&] { result.err = program.err().read_all(); });
     result.out = program.out().read_all();

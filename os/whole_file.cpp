@@ -90,20 +90,24 @@ class replacement {
     if (detail::has_nul(path_)) return -EINVAL;
     struct stat old{};
     const bool replaces = ::lstat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode);
-    if (const int fd = make(replaces ? old.st_mode & 0777 : static_cast<mode_t>(default_permissions)); fd < 0)
+    if (const int fd = make(replaces ? old.st_mode & 0700 : static_cast<mode_t>(default_permissions)); fd < 0)
       return fd;
     int result = write_from_start(file_.native_handle(), data);
     if (result == 0 && replaces) result = take_permissions(old);  // now, because a write takes set-user-ID away
     if (result == 0) result = until_not_interrupted([&] { return ::fsync(file_.native_handle()); });
     return result;
   }
-  // The new file may have another owner, with more rights. It is not to run with those.
+  // The new file may have another owner, with more rights. It is not to run with those. If it cannot have the old
+  // file's group, members of the old and of the new group may do only what both the group and all others might.
   int take_permissions(const struct stat& old) {
     struct stat mine{};
     if (::fstat(file_.native_handle(), &mine) != 0) return -errno;
     mode_t allowed = old.st_mode & 07777;
     if (mine.st_uid != old.st_uid) allowed &= ~static_cast<mode_t>(S_ISUID);
-    if (mine.st_gid != old.st_gid) allowed &= ~static_cast<mode_t>(S_ISGID);
+    if (mine.st_gid != old.st_gid && ::fchown(file_.native_handle(), static_cast<uid_t>(-1), old.st_gid) != 0) {
+      const mode_t common = (allowed >> 3) & allowed & 07;
+      allowed = (allowed & ~static_cast<mode_t>(S_ISGID | 077)) | common << 3 | common;
+    }
     return detail::or_errno(::fchmod(file_.native_handle(), allowed));
   }
   int put_in_place() {
@@ -115,8 +119,7 @@ class replacement {
 
  private:
   // Makes a file with a new name, which is short, because the name of the file may be the longest. It does not use
-  // mkstemp, because the new file must have ordinary permissions. No other user may open it earlier than the old file's
-  // permissions allow.
+  // mkstemp, because the new file must have ordinary permissions. While it replaces another, no other user may open it.
   int make(mode_t permissions) {
     for (int attempt = 0;; ++attempt) {
       name_ = (parent() / (".ulexite." + std::to_string(detail::random_below(UINT32_MAX)))).native();

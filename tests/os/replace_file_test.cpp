@@ -88,6 +88,45 @@ TEST_P(ReplaceFile, GivesNoRightToActForAnotherOwner) {
   });
 }
 
+TEST_P(ReplaceFile, KeepsTheGroup) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can choose any group";
+  in_runtime([&] {
+    const auto path = scratch_ / "file";
+    write_all(path, "old");
+    ASSERT_EQ(::chown(path.c_str(), 0, 42), 0);
+    ASSERT_EQ(::chmod(path.c_str(), 02664), 0);
+    replace_file(path, "new");
+    struct stat status{};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_gid, 42u);
+    EXPECT_EQ(status.st_mode & 07777, 02664u);
+  });
+}
+
+// The pool's one thread acts for a user outside of the group.
+TEST_P(ReplaceFile, GivesAnotherGroupNoMoreThanAllHad) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can choose any group";
+  in_runtime({.threads = GetParam(), .blocking_threads = 1}, [&] {
+    constexpr uid_t ordinary = 65534;
+    ASSERT_EQ(::chown(scratch_.path().c_str(), ordinary, gid_t(-1)), 0);
+    for (const auto& [before, after] : {std::pair{0660u, 0600u}, {02775u, 0755u}, {0604u, 0600u}}) {
+      const auto path = scratch_ / std::to_string(before);
+      write_all(path, "old");
+      ASSERT_EQ(::chown(path.c_str(), ordinary, 42), 0);
+      ASSERT_EQ(::chmod(path.c_str(), before), 0);
+      blocking([] { ::setfsuid(ordinary); });
+      std::error_code error;
+      replace_file(path, "new", error);
+      blocking([] { ::setfsuid(0); });
+      EXPECT_EQ(error, std::error_code());
+      struct stat status{};
+      EXPECT_EQ(::stat(path.c_str(), &status), 0);
+      EXPECT_NE(status.st_gid, 42u);
+      EXPECT_EQ(status.st_mode & 07777, after);
+    }
+  });
+}
+
 TEST_P(ReplaceFile, TakesTheLongestName) {
   in_runtime([&] {
     const auto path = scratch_ / std::string(255, 'n');
