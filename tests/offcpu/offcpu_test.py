@@ -55,6 +55,14 @@ with tempfile.TemporaryDirectory() as folder:
             times.append(only(stacks(text), r";for mutex$"))
         assert stacks(text).keys() == counts.keys(), text
         assert offcpu(file)[1] == text  # the last dump counts
+        bystander = subprocess.Popen(["sleep", "100"])
+        try:
+            assert "no handler of SIGQUIT" in offcpu("--pid", bystander.pid, file)[2]
+            assert bystander.poll() is None  # which a SIGQUIT would have ended
+        finally:
+            bystander.kill()
+            bystander.wait()
+        assert f"no process {bystander.pid}" in offcpu("--pid", bystander.pid, file)[2]
         assert "ends in .json" in offcpu("--pid", running.pid, "/tmp/dump.txt")[2]
     finally:
         running.kill()
