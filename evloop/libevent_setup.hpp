@@ -5,7 +5,8 @@
 namespace ulexite::detail {
 
 // Prepares libevent for this process, once: locks, thread ids, messages. Throws std::system_error if libevent refuses.
-// These settings are global to the process, and do not affect other users of libevent in it.
+// These settings are global to the process. They replace the log callback of other users of libevent in it, and do not
+// affect them otherwise.
 void set_up_libevent();
 
 // Makes the thread quiet for a scope: libevent takes it for the thread that turns the loop.

@@ -68,7 +68,8 @@ class socket_base {
   // Closes the socket. Wakes its waiters; their operations fail with bad_file_descriptor. The descriptor is closed when
   // the last of these operations has returned. Sent data is still delivered. Removes the path of a Unix socket that was
   // bound here. If a plain thread or a fiber of another runtime waits, also shuts the socket down, for other processes
-  // that share it too. A second call does nothing. Any thread. Not a cancellation point.
+  // that share it too. A second call does nothing. With an SO_LINGER above 0 the system may block the thread. Any
+  // thread. Not a cancellation point.
   void close() noexcept;
   // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept;

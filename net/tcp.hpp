@@ -57,9 +57,9 @@ class tcp_stream : public socket_base {
   [[nodiscard]] static tcp_stream connect(const endpoint& to, std::error_code& error) { return connect(to, {}, error); }
 
   // Connects to the first of several endpoints that answers, as in RFC 8305. Attempts alternate between the address
-  // families. The next attempt starts when the last one has failed, or after 250 ms. If none answers, the error is that
-  // of the last attempt. A connection to a Unix listener with
-  // a full backlog fails at once.
+  // families. The next attempt starts when the last one has failed, or after 250 ms. If all fail, the error is that of
+  // the last attempt. It is timed_out if the time passes first, and address_not_available for no endpoints. A
+  // connection to a Unix listener with a full backlog fails at once.
   [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, relative_timeout timeout,
                                           std::error_code& error) {
     return connect(to, timeout, error, std::nullopt);
@@ -199,8 +199,9 @@ class tcp_listener {
   // is a cancellation point then. Throws as address::resolve does, or the error of the last endpoint.
   [[nodiscard]] static tcp_listener listen(const address& at, listen_options options = {});
 
-  // Waits for the next connection, and returns it with TCP_NODELAY on. One caller at a time. Skips connections that
-  // clients have already ended. While the process or the system lacks descriptors or memory, tries again every 10 ms.
+  // Waits for the next connection, and returns it with TCP_NODELAY on. One caller at a time. Also returns a connection
+  // that its client has already ended; after a reset a read fails. Skips one that accept(2) reports as failed. While
+  // the process or the system lacks descriptors or memory, tries again every 10 ms.
   [[nodiscard]] tcp_stream accept();
   [[nodiscard]] tcp_stream accept(std::error_code& error);
   // As above, and sets `peer` to the peer's endpoint, without a system call. It is known even after a reset of the

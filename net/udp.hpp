@@ -38,8 +38,8 @@ class udp_socket : public socket_base {
   // Sets the peer: send goes there, and datagrams from others are no longer received. Over UDP a later send or receive
   // then also reports errors of the peer, such as connection_refused if its port is not in use. May be called again for
   // another peer. An object without a socket gets one, unbound: UDP then assigns a port, but over Unix sockets no peer
-  // can answer. Never waits, not a cancellation point. Not at the same time as another call of connect. The throwing
-  // form names the endpoint.
+  // can answer. A closed one fails with bad_file_descriptor. Never waits, not a cancellation point. Not at the same
+  // time as another call of connect. The throwing form names the endpoint.
   void connect(const endpoint& to, std::error_code& error);
   void connect(const endpoint& to);
 

@@ -84,8 +84,8 @@ class process {
   explicit process(const process_options& options);
   process(process&& other) noexcept;
   process& operator=(process&& other) noexcept;  // first ends its own process as the destructor does
-  // Kills the program with SIGKILL and reaps it, unless a wait has seen its end. Waits for its death under a shield.
-  // Programs that it has started are not killed.
+  // Kills the program with SIGKILL and reaps it, unless a wait has seen its end. Waits for its death under a shield. If
+  // the system refuses the signal, waits until the program ends by itself. Programs that it has started are not killed.
   ~process();
 
   // This process's end of its standard input, closed unless it is a pipe. Close it to let the program read the end.
@@ -133,6 +133,7 @@ struct process_output {
 // started another program that keeps the output open, output_of waits for that one too.
 //
 // In fibers only. A cancellation point: a cancelled program is killed and reaped. Throws as the constructor of process.
+// Throws std::system_error if the input cannot be written, except if the program does not read on.
 [[nodiscard]] process_output output_of(process_options options, std::string_view input = {});
 
 }  // namespace ulexite

@@ -26,9 +26,11 @@ class signal_hub;
 //   signal_set stop{SIGINT, SIGTERM};
 //   select(on_receive(stop.channel(), [&](std::optional<int> signal) { ... }), ...);
 //
-// Equal signals that arrive before the first was forwarded count as one, as usual for signals. No other signal is lost.
-// At least one thread must not block the signal, otherwise it stays pending. Interrupted system calls continue
-// (SA_RESTART), except calls that never do, such as poll and nanosleep. A started program does not inherit the set.
+// Equal signals that arrive before the first was forwarded count as one, as usual for signals. No other signal is lost,
+// with one exception. The destructor of the last set ignores the signal for a moment (not SIGCHLD). One that arrives
+// then is dropped, even if the restored action would handle it. At least one thread must not block the signal,
+// otherwise it stays pending. Interrupted system calls continue (SA_RESTART), except calls that never do, such as poll
+// and nanosleep. A started program does not inherit the set.
 class signal_set {
  public:
   // Begins to receive these signals. Never waits. Throws usage_error for a number that is not a signal, and for signals

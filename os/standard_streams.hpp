@@ -89,8 +89,8 @@ class output_stream : public byte_stream {
   // Uses the open file of the descriptor, and leaves the descriptor open. Throws std::system_error.
   [[nodiscard]] static output_stream share(int fd, std::string name) { return {fd, std::move(name)}; }
 
-  // Writes as much as there is room for, at least one byte. Waits while there is no room. Returns the number of bytes
-  // taken.
+  // Writes as much as there is room for, at least one byte. Takes at most PIPE_BUF for a pipe, a terminal or another
+  // device without blocks. Waits while there is no room. Returns the number of bytes taken.
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error);
   std::size_t write_some(const void* data, std::size_t size);
 

@@ -43,18 +43,20 @@ class join_handle {
   ~join_handle() { drop(); }
 
   // Waits for the end of the fiber, and leaves its result in place. Not a cancellation point. Throws usage_error
-  // without a fiber, or if the fiber itself calls it.
+  // without a fiber, or if the fiber itself calls it. Before the fiber's end also under no_suspend, and while another
+  // caller waits.
   void join() { checked("join").join(); }
 
   // Waits for the end of the fiber, and takes its result or throws its exception. Afterwards the handle has no fiber.
-  // Not a cancellation point. Throws usage_error without a fiber.
+  // Not a cancellation point. Throws usage_error as join().
   T get() {
     checked("get").join();
     const join_handle last(std::move(*this));
     return last.task_->take();
   }
 
-  // Waits as join(), at most for `time`, or until `time`. Returns true if the fiber has ended.
+  // Waits as join(), at most for `time`, or until `time`. Returns true if the fiber has ended. Throws usage_error as
+  // join().
   [[nodiscard]] bool wait_for(relative_timeout time) { return checked("wait_for").join(time.deadline()); }
   [[nodiscard]] bool wait_until(absolute_timeout time) { return checked("wait_until").join(time.deadline()); }
 

@@ -48,7 +48,7 @@ std::string to_string(const runtime_metrics& metrics);
 struct duration_histogram {
   static constexpr std::size_t size = 28;  // buckets
   // The longest duration that a bucket counts: 128 ns, 256 ns and so on to 8.6 s. The last bucket counts all longer
-  // ones.
+  // ones. `bucket` must be below `size`.
   static constexpr std::chrono::nanoseconds bound(std::size_t bucket) noexcept {
     return std::chrono::nanoseconds(std::int64_t{128} << bucket);
   }

@@ -18,8 +18,10 @@ class parallel_context {
   // Makes a context with at most `threads` workers (0: as runtime_options::threads). resize may raise the number up to
   // `max_threads`; if that is 0, up to `threads` or the machine's processors. Throws as runtime's constructor.
   explicit parallel_context(std::string_view name, std::size_t threads = 0, std::size_t max_threads = 0);
-  // Asks its fibers to stop, waits until all have ended, and ends its threads. Suspends a calling fiber during this
-  // time. Not a cancellation point. In one of its own fibers it ends nothing, and reports this on stderr.
+  // Asks its fibers to stop, waits until all have ended, and ends its threads. Waits as a call in block_in_place:
+  // another thread runs the caller's worker meanwhile. In a concurrent_context, in a job, under no_suspend, or with a
+  // migration_guard on the worker, it blocks the worker. Not a cancellation point. In one of its own fibers it ends
+  // nothing, and reports this on stderr.
   ~parallel_context();
   parallel_context(const parallel_context&) = delete;
   parallel_context& operator=(const parallel_context&) = delete;

@@ -35,7 +35,9 @@ enum class shutdown_mode {
            // stacks are never destroyed. So their locks, descriptors and counts of a wait_group stay taken. An
            // unlock may have woken such a fiber for a mutex. Then the mutex is free, but the waiters behind the fiber
            // are woken only after the next lock and unlock. Those behind such a fiber at a semaphore wait for the next
-           // release.
+           // release. The caller of shutdown destroys their fiber_local values, and the functions of fibers that have
+           // not begun; these destructors may make it wait. Before that it waits for the ends of calls of blocking()
+           // and block_in_place(). A call that waits for a fiber of the runtime never ends.
 };
 
 // A set of worker threads and the fibers that run on them. A process may have several runtimes. The threads start as
@@ -55,9 +57,10 @@ class runtime {
 
   // Runs function(arguments...) as the main fiber and waits for its end. Returns its value or throws its exception.
   // Other fibers may still live then. One call at a time. A plain thread blocks, a fiber of another runtime is
-  // suspended. Throws usage_error if another run is under way, on a fiber of this runtime, and under no_suspend. Throws
-  // std::system_error if the system refuses the first thread or the first stack, and with errc::deadlock (see
-  // runtime_options::on_deadlock).
+  // suspended. In a job of another runtime, or a stop callback in its fibers, the wait ends the process. Throws
+  // usage_error if another run is under way, in a fiber or job of this runtime, under no_suspend, and after shutdown.
+  // Throws std::system_error if the system refuses the first thread or the first stack, with errc::limit_reached above
+  // max_fibers, and with errc::deadlock (see runtime_options::on_deadlock); std::bad_alloc.
   template <class F, class... A>
     requires detail::spawnable<F, A...>
   [[gnu::always_inline]] auto run(F&& function, A&&... arguments) {
@@ -183,8 +186,8 @@ class runtime {
   std::atomic<bool> ended_{false}, quiet_{false};
 };
 
-// The runtime of the calling fiber, for its metrics, dumps and traces. It lives at least as long as the fiber. Throws
-// errc::no_runtime on a plain thread.
+// The runtime of the calling fiber, job or isolated_context, for its metrics, dumps and traces. It lives at least as
+// long as the caller. Throws errc::no_runtime elsewhere.
 [[nodiscard]] runtime& current_runtime();
 
 // Whether the caller is a fiber.

@@ -68,11 +68,11 @@ concept spawnable = std::is_invocable_v<std::decay_t<F>, std::decay_t<A>...> ||
 
 }  // namespace detail
 
-// Starts a fiber that calls `function` in the runtime of the calling fiber, and returns its join_handle<R>. A function
-// that takes a std::stop_token first gets the fiber's own, as with std::jthread. The fiber inherits the caller's
-// deadline. Never waits. The fiber runs soon, on any worker; fibers spawned by one fiber start in that order unless
-// they are stolen. Throws std::system_error: errc::no_runtime outside a fiber, errc::limit_reached above max_fibers;
-// std::bad_alloc.
+// Starts a fiber that calls `function` in the runtime of the calling fiber or job, and returns its join_handle<R>. A
+// function that takes a std::stop_token first gets the fiber's own, as with std::jthread. The fiber inherits the
+// caller's deadline. Never waits. The fiber runs soon, on any worker; fibers spawned by one fiber start in that order
+// unless they are stolen. Throws std::system_error: errc::no_runtime outside a runtime, errc::limit_reached above
+// max_fibers; std::bad_alloc.
 template <detail::spawnable F>
 auto spawn(F&& function, std::source_location where = std::source_location::current()) {
   return detail::spawn_in(detail::callers_runtime(), {.where = where}, std::forward<F>(function));

@@ -17,7 +17,7 @@ namespace ulexite::this_fiber {
 
 // The fiber's name, empty if it has none. Valid until the fiber ends or is renamed.
 [[nodiscard]] std::string_view name() noexcept;
-// Names the fiber, for reports. No effect on a plain thread. Throws std::bad_alloc.
+// Names the fiber, for reports. The name ends at its first NUL. No effect on a plain thread. Throws std::bad_alloc.
 void set_name(std::string_view name);
 
 // A pointer of the user for each fiber, null at first. It is for the data that a language or framework keeps per fiber.
@@ -27,10 +27,11 @@ void set_name(std::string_view name);
 void set_user_data(void* data);
 
 // Lets the other runnable fibers of this worker run first. Not a cancellation point. Returns immediately if there are
-// none.
+// none. Does nothing under no_suspend and in a fiber's stop callbacks. On plain threads and in jobs yields the thread.
 void yield() noexcept;
 
-// Whether the fiber was asked to stop. False on a plain thread. Never waits.
+// Whether the fiber was asked to stop, or a child's failure cancels the body of its scope. False on a plain thread.
+// Never waits.
 [[nodiscard]] inline bool stop_requested() noexcept { return detail::this_agent().word.stop_requested(); }
 // A token of the requests to stop the fiber, also of its runtime's. For std::stop_callback, and for code that takes a
 // token. An empty token on a plain thread. Throws std::bad_alloc.
@@ -48,7 +49,7 @@ void check();
 // The sizes of a fiber's stack, in bytes.
 struct stack_info {
   std::size_t size;        // usable by the fiber
-  std::size_t used;        // in use by the caller
+  std::size_t used;        // in use by the caller; on a foreign stack 0, or as it last left its own
   std::size_t high_water;  // the largest part that was ever touched, in whole pages
 };
 // The stack of the calling fiber. Makes a system call. Zeros on a plain thread.

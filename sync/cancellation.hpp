@@ -59,8 +59,9 @@ decltype(auto) timeout(Time time, F&& function) {
 }
 
 // Protects the rest of a block: the calling fiber ignores requests to stop, and deadlines that were set outside. Use it
-// for work that must be finished once it has begun. Fibers that are spawned inside have no deadline.
-// this_fiber::stop_requested() still reports the request.
+// for work that must be finished once it has begun. Fibers that are spawned inside have no deadline. A child's
+// failure does not cancel the body of a scope, even of one that begins inside. this_fiber::stop_requested() still
+// reports the request.
 class shield {
  public:
   [[nodiscard]] shield() noexcept

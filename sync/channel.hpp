@@ -85,12 +85,12 @@ class channel {
   }
 
   // Send or receive without waiting. They move from `value`, or assign it, only on ok. Otherwise they return
-  // would_block or closed.
+  // would_block or closed. If the assignment throws, the received value is lost.
   channel_status try_send(T& value) { return send_until_ns(value, never_wait); }
   channel_status try_receive(T& value) { return assign(value, never_wait); }
 
   // Send or receive, and wait at most for `time`, or until `time`. They move from `value`, or assign it, only on ok.
-  // Otherwise they return timeout or closed.
+  // Otherwise they return timeout or closed. If the assignment throws, the received value is lost.
   channel_status send_for(T& value, relative_timeout time) { return send_until_ns(value, time.deadline()); }
   channel_status receive_for(T& value, relative_timeout time) { return assign(value, time.deadline()); }
   channel_status send_until(T& value, absolute_timeout time) { return send_until_ns(value, time.deadline()); }

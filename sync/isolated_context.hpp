@@ -54,8 +54,8 @@ class isolated_context {
   void join();
   // Whether it has ended. Never waits.
   [[nodiscard]] bool done() const noexcept { return done_.is_set(); }
-  // Asks the computation to stop: its present or next cancellation point throws operation_cancelled. Never waits. Any
-  // thread.
+  // Asks the computation to stop: its present or next cancellation point throws operation_cancelled. That does not end
+  // a call that blocks the thread, such as net::resolve of a name. Never waits. Any thread.
   void request_stop() noexcept;
   // The name; valid as long as the context.
   [[nodiscard]] std::string_view name() const noexcept { return name_; }

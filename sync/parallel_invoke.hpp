@@ -16,10 +16,10 @@ namespace ulexite {
 // it has not yielded for some 10 ms.
 //
 // If functions throw, it throws the exception of the first of them, in argument order. Later functions that have begun
-// are asked to stop, and the caller waits for their ends. Later functions that have not begun are skipped (but may run
-// if the caller has changed its worker). Earlier functions run to their end. If a failure would make other functions
-// wait for ever, use when_all. A cancellation point while it waits: it asks the functions that run elsewhere to stop,
-// and throws their exception.
+// are asked to stop, and the caller waits for their ends. Under a shield of the caller they ignore that. Later
+// functions that have not begun are skipped (but may run if the caller has changed its worker). Earlier functions run
+// to their end. If a failure would make other functions wait for ever, use when_all. A cancellation point while it
+// waits: it asks the functions that run elsewhere to stop, and throws their exception.
 //
 // On a plain thread, in a job and in a stop callback, it calls the functions one after the other.
 template <class F, class... G>

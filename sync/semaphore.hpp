@@ -136,7 +136,8 @@ class semaphore_permit {
   // How many permits it owns.
   [[nodiscard]] std::ptrdiff_t count() const noexcept { return count_; }
 
-  // Gives the permits back now. Never waits. It owns nothing then.
+  // Gives the permits back now. Never waits. It owns nothing then. This and the destructor end the process if there
+  // would be more than Max.
   void release() noexcept {
     if (of_) std::exchange(of_, nullptr)->release(std::exchange(count_, 0));
   }

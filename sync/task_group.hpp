@@ -261,8 +261,9 @@ struct detail::group_spawn {
 // The failure of a child cancels its siblings and the body. The body's present and later cancellation points throw
 // operation_cancelled, as after a request to stop. scope then throws the failure instead of operation_cancelled. The
 // cancellation ends with the scope, or when a wait() of the body throws the failure: the body may handle it and go on.
-// The body's stop token does not report it. A body on a plain thread is not cancelled. At most 127 nested scopes of a
-// fiber may have such a failure at the same time. Under no_suspend, throws usage_error before it calls the body.
+// The body's stop token does not report it. A body on a plain thread, or under a shield, is not cancelled. At most 127
+// nested scopes of a fiber may have such a failure at the same time. Under no_suspend, throws usage_error before it
+// calls the body.
 template <class F>
   requires std::is_invocable_v<F, task_group&>
 auto scope(F&& body) {

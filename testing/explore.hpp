@@ -62,7 +62,8 @@ struct explore_options {
   bool shorten = true;
   // The simulated network: sockets exist in the run only.
   network_options network{};
-  // The options of the runtime of each run. It always has one worker.
+  // The options of the runtime of each run. It always has one worker. threads, max_threads and on_unhandled_exception
+  // are replaced.
   runtime_options runtime{};
 };
 

@@ -22,7 +22,8 @@ struct network_options {
   bool short_reads = false;
   // One of `resets` reads and writes resets its connection. 0: none.
   unsigned resets = 0;
-  // The number of bytes under way in one direction of a connection above which a write waits.
+  // The number of bytes under way in one direction of a connection above which a write waits. With 0 every write waits
+  // for ever, which is reported as a deadlock.
   std::size_t buffer = 64 * 1024;
 };
 

@@ -31,7 +31,7 @@ constexpr metric all_metrics[] = {
     {"dispatches", &runtime_metrics::dispatches, "counter", "times that a fiber or job was given a worker"},
     {"starts_in_place", &runtime_metrics::starts_in_place, "counter", "of these, started without a switch"},
     {"steals", &runtime_metrics::steals, "counter", "successful steals"},
-    {"overflows", &runtime_metrics::overflows, "counter", "times that half a full queue was moved"},
+    {"overflows", &runtime_metrics::overflows, "counter", "times that a full queue passed work to the shared queue"},
     {"parks", &runtime_metrics::parks, "counter", "times that a worker went to sleep"},
     {"wakes", &runtime_metrics::wakes, "counter", "times that a worker was woken or started"},
     {"polls", &runtime_metrics::polls, "counter", "turns of the event loop"},

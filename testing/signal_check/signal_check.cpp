@@ -2,7 +2,8 @@
 // and report this on stderr. Link ulexite::signal_check. It replaces sigaction and signal, and puts a function around
 // each handler.
 //
-// Handlers of SIGSEGV and similar signals are not changed, because they may leave by longjmp.
+// Handlers of SIGSEGV and similar signals are not changed, because they may leave by longjmp. All other handlers must
+// return: after a siglongjmp all later calls of that thread are refused.
 
 #include <ulexite/interop/c/in_handler.hpp>
 
