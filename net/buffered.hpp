@@ -288,8 +288,8 @@ class buffered_writer {
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error) { return put(data, size, error); }
 
   // Sends the content of the buffer, and waits as often as needed.
-  void flush() { send(); }
-  void flush(std::error_code& error) { send(error); }
+  void flush() { send_all(); }
+  void flush(std::error_code& error) { send_all(error); }
 
   // Bytes that were taken and not sent. Never waits.
   [[nodiscard]] std::size_t unsent() const noexcept { return bytes_.size() - sent_; }
@@ -318,6 +318,10 @@ class buffered_writer {
   }
 
   // A stream below may report a failure at the next write only, as tls_stream does. So the last write is empty.
+  void send_all(auto&... error) {
+    send(error...);
+    if (!failed(error...)) static_cast<void>(to_.write_some(nullptr, 0, error...));
+  }
   void send(auto&... error) {
     (error.clear(), ...);
     while (unsent() > 0 && !failed(error...)) {
@@ -326,7 +330,6 @@ class buffered_writer {
       bytes_.clear();
       sent_ = 0;
     }
-    if (!failed(error...)) static_cast<void>(to_.write_some(nullptr, 0, error...));
   }
 
   Stream& to_;

@@ -218,6 +218,7 @@ std::size_t tcp_stream::writev(std::span<const iovec> buffers, std::error_code& 
     done += more;
     sent += more;
   }
+  if (sent == 0 && !error) write_some(nullptr, 0, error);
   return sent;
 }
 
