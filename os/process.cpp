@@ -1,6 +1,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/net/fd_wait.hpp>
 #include <ulexite/net/io_wait.hpp>
+#include <ulexite/net/socket_calls.hpp>
 #include <ulexite/os/process.hpp>
 #include <ulexite/os/process_start.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
