@@ -74,7 +74,7 @@ class readiness {
   void fire(bool readable, bool writable, bool hung_up, std::uint64_t turn, event_list& winners) noexcept {
     std::lock_guard guard(lock_);
     if (closed_) return;  // an old edge
-    if (hung_up && (born_ != turn || kernel_says_hung_up()) && !is_for_datagrams()) hung_up_ = true;
+    if (hung_up && (born_ != turn || kernel_says_hung_up()) && has_an_end()) hung_up_ = true;
     if (readable || hung_up) read_.ready = !hand_over(read_, winners);
     if (writable) write_.ready = !hand_over(write_, winners);
   }
@@ -93,10 +93,11 @@ class readiness {
     return ::poll(&query, 1, 0) == 1 && (query.revents & POLLRDHUP);
   }
 
-  [[nodiscard]] bool is_for_datagrams() const noexcept {
+  // A simulated descriptor is none of the kernel's.
+  [[nodiscard]] bool has_an_end() const noexcept {
     int type = 0;
     socklen_t size = sizeof type;
-    return ::getsockopt(fd_, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_DGRAM;
+    return ::getsockopt(fd_, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM || type == SOCK_SEQPACKET;
   }
 
   // True: the waiting event took the edge.

@@ -114,7 +114,8 @@ class tls_stream {
   }
 
   // Takes up to 16 KiB, and sends it. Returns the number of bytes taken. If an error keeps this call from sending them,
-  // the next call sends them or fails with the same error.
+  // the next call sends them or fails with the same error. While a read has only a part of a message that changes the
+  // keys, it takes nothing, with the error resource_unavailable_try_again: try again after that read.
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error) {
     std::size_t taken = 0;
     handshake(error);
@@ -143,6 +144,19 @@ class tls_stream {
   }
   std::size_t write(std::string_view text, std::error_code& error) { return write(text.data(), text.size(), error); }
   void write(std::string_view text) { write(text.data(), text.size()); }
+
+  // Sends what earlier calls have taken. Fails with the error that kept them from sending it.
+  void flush(std::error_code& error) {
+    error.clear();
+    {
+      const auto turn = detail::acquire(sending_, error);
+      if (!error) send_all(error);
+    }
+    if (!error) flush_unless_busy(error);  // what a reader leaves to this caller meanwhile
+  }
+  void flush() {
+    throwing("writing to TLS", [&](std::error_code& error) { flush(error); });
+  }
 
   // Tells the peer that nothing more comes (close_notify). Reads continue. The stream below stays open.
   void shutdown_write(std::error_code& error) {
@@ -200,10 +214,6 @@ class tls_stream {
     return got > 0;
   }
   std::size_t receive_into(char* room, std::error_code& error) {
-    {
-      const std::lock_guard lock(state_);
-      session_->make_room(reads_);  // without memory, the ciphertext stays below
-    }
     const std::size_t got = under_.read_some(room, reads_, error);
     if (error) return 0;
     const std::lock_guard lock(state_);
@@ -243,14 +253,6 @@ class tls_stream {
       send_all(of_next);
     }
     if (!of_next) flush_unless_busy(of_next);  // what a reader has left to this caller meanwhile
-  }
-  // Sends the ciphertext that is there, and what a reader leaves to this caller meanwhile.
-  void flush(std::error_code& error) {
-    {
-      const auto turn = detail::acquire(sending_, error);
-      if (!error) send_all(error);
-    }
-    if (!error) flush_unless_busy(error);
   }
   // For a reader, which must not wait for a writer that waits for the peer. The writer then sends the reader's
   // ciphertext.

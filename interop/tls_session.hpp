@@ -39,10 +39,11 @@ class tls_session {
 
   [[nodiscard]] SSL* ssl() const noexcept { return ssl_.get(); }
 
-  // Ensures that feed has memory for `size` bytes. Throws std::bad_alloc.
-  void make_room(std::size_t size) { in_.reserve(in_.size() + size); }
-  // Adds ciphertext that has arrived. Throws std::bad_alloc.
-  void feed(const char* data, std::size_t size) { in_.append(data, size); }
+  // Adds ciphertext that has arrived. Throws std::bad_alloc. Then it is lost, so the connection has failed.
+  void feed(const char* data, std::size_t size) try { in_.append(data, size); } catch (const std::bad_alloc&) {
+    failure_ = std::make_error_code(std::errc::not_enough_memory);
+    throw;
+  }
   // The bytes of ciphertext to send.
   [[nodiscard]] std::size_t output_size() const noexcept { return out_.size(); }
   // Moves the ciphertext to send into `into`, which is empty. False if there is none.

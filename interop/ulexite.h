@@ -10,7 +10,8 @@
  *     the past a call does as much as it can without waiting.
  *   - "Waits" means that a fiber leaves its worker to other fibers; a plain thread blocks. Hooks, visits and jobs must
  *     not wait. A fiber's wait in a hook of memory or of fibers, or in a stopped world, returns ULX_EUSAGE. One in a job
- *     or in thread_idle ends the process, with a message. A plain thread that waits in a stopped world may do so for ever.
+ *     or in thread_idle ends the process, with a message. A plain thread that waits in a stopped world may do so for
+ *     ever.
  *   - A callback must not leave by longjmp or an exception. setjmp and longjmp within one fiber's own calls are fine.
  *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that lists it, and no stack is unwound.
  *   - Every function may be called by any thread, unless it says otherwise. None may be called in a signal handler but
@@ -134,7 +135,8 @@ ULX_API void ulx_runtime_request_stop(ulx_runtime* runtime) ULX_NOEXCEPT;
 ULX_API int ulx_runtime_resize(ulx_runtime* runtime, size_t threads) ULX_NOEXCEPT;
 
 enum { ULX_DRAIN = 0, ULX_CANCEL, ULX_STOP };
-/* Ends the runtime and frees it. NULL: no effect. ULX_DRAIN waits until all fibers have ended. ULX_CANCEL asks them to stop first.
+/* Ends the runtime and frees it. NULL: no effect. ULX_DRAIN waits until all fibers have ended. ULX_CANCEL asks them to
+ * stop first.
  * ULX_STOP abandons them; their number goes to *abandoned, if that is not NULL. In a fiber or a call of this runtime:
  * ULX_EUSAGE, and the runtime continues. */
 ULX_API int ulx_runtime_destroy(ulx_runtime* runtime, int how, size_t* abandoned) ULX_NOEXCEPT;
@@ -272,8 +274,8 @@ typedef struct {
   ulx_fiber* fiber;     /* of a join */
 } ulx_case;
 /* Waits until a case is ready, and takes it: *chosen is its index. Of several ready cases it takes one at random.
- * ULX_ETIMEDOUT, also for a deadline in the past; ULX_ECANCELED; ULX_EWOULDBLOCK for a deadline of 0 or less; ULX_EUSAGE
- * for no case and no deadline. */
+ * ULX_ETIMEDOUT, also for a deadline in the past; ULX_ECANCELED; ULX_EWOULDBLOCK for a deadline of 0 or less;
+ * ULX_EUSAGE for no case and no deadline. */
 ULX_API int ulx_select(ulx_case* cases, size_t count, int64_t deadline, size_t* chosen) ULX_NOEXCEPT;
 
 /* ---------------------------------------------------------------------------------------------------------------- locks */

@@ -287,7 +287,7 @@ class buffered_writer {
   std::size_t write_some(const void* data, std::size_t size) { return put(data, size); }
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error) { return put(data, size, error); }
 
-  // Sends the content of the buffer, and waits as often as needed.
+  // Sends the content of the buffer, and waits as often as needed. Then calls flush of the stream below, if it has one.
   void flush() { send_all(); }
   void flush(std::error_code& error) { send_all(error); }
 
@@ -317,10 +317,11 @@ class buffered_writer {
     }
   }
 
-  // A stream below may report a failure at the next write only, as tls_stream does. So the last write is empty.
+  // A tls_stream takes data and may fail to send them. The next call reports that.
   void send_all(auto&... error) {
     send(error...);
-    if (!failed(error...)) static_cast<void>(to_.write_some(nullptr, 0, error...));
+    if constexpr (requires { to_.flush(error...); })
+      if (!failed(error...)) to_.flush(error...);
   }
   void send(auto&... error) {
     (error.clear(), ...);

@@ -70,8 +70,8 @@ std::ptrdiff_t slots_of(const net::serve_options& options) noexcept {
 
 // Exists as long as its fiber, then makes room for another connection. The group may end it before it has begun.
 struct server::connection {
-  connection(server& server, net::tcp_stream accepted)
-      : home(server), stream(std::move(accepted)), peer(stream.socket_.get()->peer()) {
+  connection(server& server, net::tcp_stream& accepted)
+      : home(server), peer(accepted.socket_.get()->peer()), stream(std::move(accepted)) {
     home.connections_.add();
   }
   connection(const connection&) = delete;
@@ -83,8 +83,8 @@ struct server::connection {
   }
 
   server& home;
-  net::tcp_stream stream;
   const net::endpoint peer;
+  net::tcp_stream stream;  // moved last, because the copy of the peer's endpoint may throw
 };
 
 server::server(net::tcp_listener& listener, task_group& group, handler handler, const net::serve_options& options)
@@ -131,8 +131,8 @@ void server::accept_all() {
     if (closing_.stop_requested()) {
       waiting_.push_back(std::move(accepted));
       slots_.release();
-    } else {
-      start(std::move(accepted));
+    } else if (!start(accepted, [this] { return closing_.stop_requested(); })) {
+      waiting_.push_back(std::move(accepted));
     }
   }
 }
@@ -151,21 +151,31 @@ void server::take_backlog() noexcept try {
 } catch (const std::bad_alloc&) {
 }
 
-// While there is no room for another fiber, in the runtime or the group, the connection waits, and the backlog waits
-// behind it. At the close the connection is treated as the backlog: otherwise fibers that do not end could delay the
-// start of the drain.
-void server::start(net::tcp_stream accepted) {
-  for (std::shared_ptr<connection> made;;) {
+// Starts the fiber of a connection that has a slot. While there is no room for it, in the runtime or the group, the
+// connection waits, and the backlog waits behind it, until `over` returns true. Then it returns false, with the
+// connection as before and its slot free. So fibers that do not end cannot delay the start of the drain.
+template <class Over>
+bool server::start(net::tcp_stream& accepted, Over over) {
+  std::shared_ptr<connection> made;
+  do {
+    const std::int64_t soon = now_ns() + scarcity_pause;
     try {
-      if (!made) made = std::make_shared<connection>(*this, std::move(accepted));
-      if (group_.try_spawn([made] { made->home.run_handler(*made); })) return;
+      if (!made) made = std::make_shared<connection>(*this, accepted);
+      const steady_clock::time_point time{std::chrono::nanoseconds(soon)};
+      if (group_.try_spawn_until(time, [made] { made->home.run_handler(*made); })) return true;
+      continue;
     } catch (const std::system_error& error) {
       if (error.code() != errc::limit_reached && error.code() != std::errc::not_enough_memory) throw;
     } catch (const std::bad_alloc&) {
     }
-    if (closing_.stop_requested()) return;
-    sleep_until(now_ns() + scarcity_pause);
+    sleep_until(soon);
+  } while (!over());
+  if (made) {
+    accepted = std::move(made->stream);
+  } else {
+    slots_.release();
   }
+  return false;
 }
 
 void server::run_handler(connection& who) const {
@@ -200,7 +210,9 @@ void server::drain() {
   const auto told = std::min(end, at(relative_timeout(std::chrono::nanoseconds(grace_left())).deadline()));
   auto next = backlog_.begin();
   const auto start_until = [&](steady_clock::time_point time) {
-    for (; next != backlog_.end() && slots_.try_acquire_until(time); ++next) start(std::move(*next));
+    const auto over = [time] { return steady_clock::now() >= time; };
+    for (; next != backlog_.end() && slots_.try_acquire_until(time); ++next)
+      if (!start(*next, over)) return;
   };
   start_until(told);
   static_cast<void>(connections_.wait_until(told));  // ends early if all have ended

@@ -61,7 +61,8 @@ class server {
 
   void accept_all();
   void take_backlog() noexcept;
-  void start(net::tcp_stream accepted);
+  template <class Over>
+  [[nodiscard]] bool start(net::tcp_stream& accepted, Over over);
   void run_handler(connection& who) const;
   void report(const connection& who) const;
   [[nodiscard]] std::int64_t grace_left() const noexcept;

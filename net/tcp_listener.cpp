@@ -47,8 +47,8 @@ bool is_scarcity(const std::error_code& error) noexcept {
          (error.value() == EMFILE || error.value() == ENFILE || error.value() == ENOBUFS || error.value() == ENOMEM);
 }
 
-// TCP_NODELAY and TCP_INQ need no call, because Linux copies the listener's options.
-// If the error persists, it is the listener's: a filter of system calls may refuse each.
+// TCP_NODELAY and TCP_INQ need no call, because Linux copies the listener's options. Errors that persist are returned:
+// a filter of system calls may refuse each.
 ssize_t accept_one(int fd, sockaddr_storage& peer, socklen_t& peer_size) noexcept {
   for (int left = 64;;) {
     peer_size = sizeof peer;
@@ -146,7 +146,7 @@ tcp_stream tcp_listener::accept(endpoint& from_whom, std::error_code& error) {
       from_whom = made.socket_.get()->peer();
       return made;
     }
-    if (!is_scarcity(error)) return {};
+    if (!is_scarcity(error) && !is_of_one_connection(error.value())) return {};
     error = detail::pause_until(detail::now_ns() + detail::scarcity_pause);
     if (error) return {};
   }

@@ -98,6 +98,16 @@ class task_group {
     return true;
   }
 
+  // As try_spawn, but waits for room until `time`. A cancellation point.
+  template <class F>
+    requires std::is_invocable_v<std::decay_t<F>>
+  [[nodiscard]] bool try_spawn_until(absolute_timeout time, F&& function,
+                                     std::source_location where = std::source_location::current()) {
+    if (limited() && !room_.acquire(1, PTRDIFF_MAX, time.deadline())) return false;
+    start_in_room({.where = where}, std::forward<F>(function));
+    return true;
+  }
+
   // Waits until every child has ended, then throws the kept failure, once. A cancellation point. If the caller is asked
   // to stop, or its deadline has passed, it first asks the children to stop and waits for their ends.
   void wait();

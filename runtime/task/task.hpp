@@ -225,8 +225,8 @@ void* allocate_task(runtime_state& home, unsigned size_class);
 void* allocate_task(callers_runtime, unsigned size_class);
 // Returns room in which no task was made.
 void deallocate_task(void* room) noexcept;
-// Gives the task a name, a stack size and a rare state. If that throws, frees the task. It takes a copy. So a spawn without options,
-// which has constant ones, does not have to put them into memory.
+// Gives the task a name, a stack size and a rare state. If that throws, frees the task. It takes a copy. So a spawn
+// without options, which has constant ones, does not have to put them into memory.
 void apply_options(task& task, task_options options);
 // Sets the state that the task inherits from its spawner, and its number. Returns the calling worker, if it belongs to
 // the task's runtime.

@@ -201,7 +201,7 @@ const std::error_category& error_category() noexcept {
 namespace detail {
 
 // Both are full fences.
-extern const bool fences_are_asymmetric = false;
+bool fences_are_asymmetric = false;
 void heavy_fence() noexcept { rl::atomic_thread_fence(rl::mo_seq_cst, $); }
 
 void panic(const char*, ...) noexcept {

@@ -47,7 +47,7 @@ class piecewise {
   }
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error) {
     error.clear();
-    if (size > 0) ++writes;
+    ++writes;
     if (written.size() >= fail_at_) {
       fail_at_ = SIZE_MAX;
       error = std::make_error_code(std::errc::timed_out);
@@ -255,18 +255,26 @@ TEST(BufferedWriter, TellsHowMuchItTookBeforeAnError) {
   EXPECT_EQ(to.written, "abcdef");
 }
 
-// As tls_stream, it reports a failure to send at the next write.
+// As tls_stream, it reports a failure to send at the next call.
 struct late_reporter {
   bool failed = false;
   std::size_t write_some(const void*, std::size_t size, std::error_code& error) {
-    error = std::exchange(failed, size > 0) ? std::make_error_code(std::errc::timed_out) : std::error_code();
-    return error ? 0 : size;
+    flush(error);
+    if (error) return 0;
+    failed = true;
+    return size;
   }
   std::size_t write_some(const void* data, std::size_t size) {
     std::error_code error;
-    const std::size_t taken = write_some(data, size, error);
+    return write_some(data, size, error);
+  }
+  void flush(std::error_code& error) {
+    error = std::exchange(failed, false) ? std::make_error_code(std::errc::timed_out) : std::error_code();
+  }
+  void flush() {
+    std::error_code error;
+    flush(error);
     if (error) throw std::system_error(error);
-    return taken;
   }
 };
 

@@ -259,6 +259,27 @@ TEST_P(ServeEnd, IsClosedWhileItsGroupIsFull) {
   });
 }
 
+TEST_P(ServeEnd, BacklogIsServedAlsoIfItsGroupIsFull) {
+  in_runtime([] {
+    net::tcp_listener listener(loopback());
+    task_group group(on_error::cancel_siblings, 1);
+    event go;
+    auto serving = spawn([&] {
+      listener.serve(group, [&](net::tcp_stream& client) {
+        go.wait();
+        client.write("served");
+      });
+    });
+    std::vector<net::tcp_stream> clients;
+    for (int i = 0; i < 5; ++i) clients.push_back(net::tcp_stream::connect(listener.local_endpoint(), bound));
+    wait_until([&] { return group.size() == 1; });
+    listener.close();
+    go.set();
+    for (auto& client : clients) EXPECT_EQ(read_all(client), "served");
+    serving.get();
+  });
+}
+
 TEST_P(ServeEnd, EndOfTheRuntimeEndsIt) {
   const auto served = std::make_shared<std::atomic<bool>>(false);
   in_runtime([served] {

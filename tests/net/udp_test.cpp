@@ -79,7 +79,7 @@ TEST_P(Udp, ALongerDatagramIsCutAndTold) {
 TEST_P(Udp, AReceiveAfterAShutdownExpiresAndLetsOthersRun) {
   in_runtime([] {
     net::udp_socket shut(loopback());
-    shut.expires_after(50ms);
+    shut.expires_after(300ms);
     auto receiver = spawn([&] { return receive_code(shut); });
     wait_until_others_wait();
     ASSERT_EQ(::shutdown(shut.native_handle(), SHUT_RD), -1) << "it is not connected";

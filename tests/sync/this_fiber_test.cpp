@@ -30,6 +30,14 @@ TEST_P(ThisFiber, KnowsItsDeadline) {
   });
 }
 
+TEST_P(ThisFiber, MayHaveAnEmptyName) {
+  run([] {
+    this_fiber::set_name("named");
+    this_fiber::set_name({});
+    EXPECT_EQ(this_fiber::name(), "");
+  });
+}
+
 TEST_P(ThisFiber, KnowsItsRuntime) {
   EXPECT_THROW((void)current_runtime(), std::system_error);
   run([&] {
@@ -43,14 +51,6 @@ TEST_P(ThisFiber, KnowsItsRuntime) {
 }
 
 // A computing fiber lets the others of its worker run from time to time.
-TEST_P(ThisFiber, MayHaveAnEmptyName) {
-  run([] {
-    this_fiber::set_name("named");
-    this_fiber::set_name({});
-    EXPECT_EQ(this_fiber::name(), "");
-  });
-}
-
 TEST_P(ThisFiber, MakesRoom) {
   this_fiber::make_room();
   run([] {
