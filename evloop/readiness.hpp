@@ -74,7 +74,7 @@ class readiness {
   void fire(bool readable, bool writable, bool hung_up, std::uint64_t turn, event_list& winners) noexcept {
     std::lock_guard guard(lock_);
     if (closed_) return;  // an old edge
-    if (hung_up && (born_ != turn || kernel_says_hung_up()) && has_an_end()) hung_up_ = true;
+    if (hung_up && !hung_up_) hung_up_ = (born_ != turn || kernel_says_hung_up()) && has_an_end();
     if (readable || hung_up) read_.ready = !hand_over(read_, winners);
     if (writable) write_.ready = !hand_over(write_, winners);
   }

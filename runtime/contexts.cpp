@@ -96,7 +96,7 @@ void concurrent_context::check_may_be_waited_for() const {
 
 void concurrent_context::wait() {
   check_may_be_waited_for();
-  if (!strand_.wait_until_empty()) throw usage_error("concurrent_context::wait: another caller waits already");
+  while (!strand_.wait_until_empty()) check_may_be_waited_for();  // another caller has begun to wait meanwhile
 }
 
 std::string_view concurrent_context::name() const noexcept { return strand_.name(); }

@@ -128,6 +128,15 @@ void stop() noexcept {
   all().threads.store(0, std::memory_order_relaxed);  // hint
 }
 
+// Writes up to the first error.
+void write_whole(int fd, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
 }  // namespace
 
 int signal_dump::wanted(int option) noexcept {
@@ -154,15 +163,6 @@ signal_dump::~signal_dump() {
   stop();
 }
 
-int write_whole(int fd, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno != EINTR) return errno;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
 void write_report(std::string_view text) noexcept {
   int fd = STDERR_FILENO;
   if (const char* const name = std::getenv("ULEXITE_DUMP"); name && *name) {
@@ -172,7 +172,7 @@ void write_report(std::string_view text) noexcept {
       fd = STDERR_FILENO;
     }
   }
-  static_cast<void>(write_whole(fd, text));
+  write_whole(fd, text);
   if (fd != STDERR_FILENO) ::close(fd);
 }
 

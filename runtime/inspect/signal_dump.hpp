@@ -33,8 +33,6 @@ class signal_dump {
   runtime_state& home_;
 };
 
-// Writes all of `text` to the descriptor. Returns the error of the first write that failed, or 0.
-int write_whole(int fd, std::string_view text) noexcept;
 // Appends `text` to the file that the environment variable ULEXITE_DUMP names. Writes it to stderr if there is none, or
 // it cannot be written.
 void write_report(std::string_view text) noexcept;

@@ -70,15 +70,16 @@ inline bool split_wanted(const range_state& loop) {
   const current_execution& here = inlined_execution();
   if (!here.scheduler || here.agent->kind != agent_kind::fiber) return false;
   agent& self = *here.agent;
-  if (!here.forks) {  // a member of a strand, or pinned: no other worker may take a part
+  if (here.forks) {
+    here.forks->yield_if_requested();
+  } else {
     this_fiber::make_room();
-    check_cancelled(self);
-    return false;
   }
-  here.forks->yield_if_requested();
   check_cancelled(self);
-  const fork_queue& forks = *inlined_execution().forks;  // read now: the fiber may have another worker
-  return forks.wanted() && loop.active.load(std::memory_order_relaxed) <= forks.worker_limit();  // hint
+  // Read now, because the fiber may have another worker. Null in a strand or under a migration_guard: no other worker may
+  // take a part.
+  const fork_queue* const forks = inlined_execution().forks;
+  return forks && forks->wanted() && loop.active.load(std::memory_order_relaxed) <= forks->worker_limit();  // hint
 }
 
 // Calls work.run(i, j) for its own parts of [begin, end), from left to right. For the other parts it calls run of a

@@ -211,72 +211,56 @@ TEST_P(ServeEnd, DeadlineOfTheCallerEndsTheConnectionsAndIsThrownOn) {
   });
 }
 
+// Two clients come, and there is room for one of them.
+void expect_end_at_close(server& scarce) {
+  gauge handlers;
+  scarce.start(
+      [&](net::tcp_stream&, const std::stop_token&) {
+        const gauge::one here(handlers);
+        wait_for_ever();
+      },
+      {.drain_time = 0s});
+  const std::size_t before = open_descriptors();
+  auto clients = scarce.clients(2);
+  wait_until([&] { return open_descriptors() == before + 4; });  // both are accepted
+  wait_until([&] { return handlers.alive == 1; });
+  scarce.close_and_join();
+  EXPECT_EQ(handlers.most, 1);
+  EXPECT_EQ(handlers.alive, 0);
+  for (auto& client : clients) EXPECT_EQ(read_all(client), "");
+}
+
 // A connection for which there is no fiber must not keep the drain from beginning.
 TEST_P(ServeEnd, IsClosedWhileItWaitsForAFiber) {
   in_runtime(
       [] {
         server scarce;
-        gauge handlers;
-        scarce.start(
-            [&](net::tcp_stream&, const std::stop_token&) {
-              const gauge::one here(handlers);
-              wait_for_ever();
-            },
-            {.drain_time = 0s});
-        const std::size_t before = open_descriptors();
-        auto clients = scarce.clients(2);
-        wait_until([&] { return open_descriptors() == before + 4; });  // both are accepted
-        wait_until([&] { return handlers.alive == 1; });
-        scarce.close_and_join();
-        EXPECT_EQ(handlers.most, 1);
-        for (auto& client : clients) EXPECT_EQ(read_all(client), "");
+        expect_end_at_close(scarce);
       },
       {.max_fibers = 3});
 }
 
 TEST_P(ServeEnd, IsClosedWhileItsGroupIsFull) {
   in_runtime([] {
-    net::tcp_listener listener(loopback());
-    task_group group(on_error::cancel_siblings, 1);
-    gauge handlers;
-    auto serving = spawn([&] {
-      listener.serve(group,
-                     [&](net::tcp_stream&, const std::stop_token&) {
-                       const gauge::one here(handlers);
-                       wait_for_ever();
-                     },
-                     {.drain_time = 0s});
-    });
-    const std::size_t before = open_descriptors();
-    std::vector<net::tcp_stream> clients;
-    for (int i = 0; i < 2; ++i) clients.push_back(net::tcp_stream::connect(listener.local_endpoint(), bound));
-    wait_until([&] { return open_descriptors() == before + 4; });  // both are accepted
-    wait_until([&] { return handlers.alive == 1; });
-    listener.close();
-    serving.get();
-    EXPECT_EQ(handlers.most, 1);
-    EXPECT_EQ(handlers.alive, 0);
+    server scarce(1);
+    expect_end_at_close(scarce);
   });
 }
 
 TEST_P(ServeEnd, BacklogIsServedAlsoIfItsGroupIsFull) {
   in_runtime([] {
-    net::tcp_listener listener(loopback());
-    task_group group(on_error::cancel_siblings, 1);
+    server scarce(1);
     event go;
-    auto serving = spawn([&] {
-      listener.serve(group, [&](net::tcp_stream& client) {
-        go.wait();
-        client.write("served");
-      });
+    scarce.start([&](net::tcp_stream& client) {
+      go.wait();
+      client.write("served");
     });
-    std::vector<net::tcp_stream> clients;
-    for (int i = 0; i < 5; ++i) clients.push_back(net::tcp_stream::connect(listener.local_endpoint(), bound));
-    wait_until([&] { return group.size() == 1; });
-    listener.close();
+    auto clients = scarce.clients(5);
+    wait_until([&] { return scarce.group.size() == 1; });
+    scarce.listener.close();
     go.set();
     for (auto& client : clients) EXPECT_EQ(read_all(client), "served");
-    serving.get();
+    scarce.running->get();
   });
 }
 

@@ -57,6 +57,9 @@ inline auto counted_echo(gauge& handlers) {
 
 // A listener that serves in a fiber of its own, with a group of its own. Without a grace, unless the options say so.
 struct server {
+  server() = default;
+  explicit server(std::size_t most_connections) : group(on_error::cancel_siblings, most_connections) {}
+
   template <class Handler>
   void start(Handler handler, net::serve_options options = {.grace = {}}) {
     running = spawn([this, handler = std::move(handler), options = std::move(options)]() mutable {

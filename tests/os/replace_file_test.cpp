@@ -34,6 +34,16 @@ namespace fs = std::filesystem;
 
 class ReplaceFile : public OsTest {
  protected:
+  // Replaces the file while the pool's one thread acts for `user`, if it may.
+  static void replace_as(uid_t user, const fs::path& path) {
+    const bool as_root = ::geteuid() == 0;
+    if (as_root) blocking([user] { ::setfsuid(user); });
+    std::error_code error;
+    replace_file(path, "new", error);
+    if (as_root) blocking([] { ::setfsuid(0); });
+    EXPECT_EQ(error, std::error_code());
+  }
+
   const scratch_directory scratch_;
 };
 ULEXITE_TEST_WORKERS(ReplaceFile);
@@ -59,15 +69,10 @@ TEST_P(ReplaceFile, KeepsTheRightToActForItsOwner) {
     const bool as_root = ::geteuid() == 0;
     const auto path = scratch_ / "program";
     write_all(path, "old");
-    if (as_root) {
+    if (as_root)
       ASSERT_EQ(::chown(scratch_.path().c_str(), ordinary, gid_t(-1)) + ::chown(path.c_str(), ordinary, gid_t(-1)), 0);
-      blocking([] { ::setfsuid(ordinary); });
-    }
     ASSERT_EQ(::chmod(path.c_str(), 06755), 0);
-    std::error_code error;
-    replace_file(path, "new", error);
-    if (as_root) blocking([] { ::setfsuid(0); });
-    EXPECT_EQ(error, std::error_code());
+    replace_as(ordinary, path);
     struct stat status{};
     EXPECT_EQ(::stat(path.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 07777, 06755u);
@@ -114,11 +119,7 @@ TEST_P(ReplaceFile, GivesAnotherGroupNoMoreThanAllHad) {
       write_all(path, "old");
       ASSERT_EQ(::chown(path.c_str(), ordinary, 42), 0);
       ASSERT_EQ(::chmod(path.c_str(), before), 0);
-      blocking([] { ::setfsuid(ordinary); });
-      std::error_code error;
-      replace_file(path, "new", error);
-      blocking([] { ::setfsuid(0); });
-      EXPECT_EQ(error, std::error_code());
+      replace_as(ordinary, path);
       struct stat status{};
       EXPECT_EQ(::stat(path.c_str(), &status), 0);
       EXPECT_NE(status.st_gid, 42u);
@@ -148,11 +149,7 @@ TEST_P(ReplaceFile, WorksInADirectoryThatMayNotBeRead) {
     fs::permissions(scratch_.path(), fs::perms(0711));
     if (as_root) ASSERT_EQ(::chown(within.c_str(), ordinary, ordinary) + ::chown(path.c_str(), ordinary, ordinary), 0);
     fs::permissions(within, fs::perms(0300));
-    if (as_root) blocking([] { ::setfsuid(ordinary); });
-    std::error_code error;
-    replace_file(path, "new", error);
-    EXPECT_EQ(error, std::error_code());
-    if (as_root) blocking([] { ::setfsuid(0); });
+    replace_as(ordinary, path);
     fs::permissions(within, fs::perms(0700));
     EXPECT_EQ(read_all(path), "new");
   });

@@ -39,13 +39,18 @@ TEST_P(ParallelFairness, WhoeverWaitsForTheTimeCanEndALoop) {
 // Where no other worker may take a part of it.
 TEST_P(ParallelFairness, ALoopInAContextOrUnderAGuardCanBeEnded) {
   run([] {
-    concurrent_context context;
-    auto inside = context.spawn([] { parallel_for(0, INT_MAX, [](int) { work_a_little(); }); });
-    auto pinned = spawn([] {
-      const migration_guard guard;
+    std::atomic<int> begun{0};
+    const auto endless = [&] {
+      ++begun;
       parallel_for(0, INT_MAX, [](int) { work_a_little(); });
+    };
+    concurrent_context context;
+    auto inside = context.spawn(endless);
+    auto pinned = spawn([&] {
+      const migration_guard guard;
+      endless();
     });
-    this_fiber::sleep_for(20ms);
+    wait_until([&] { return begun == 2; });
     inside.request_stop();
     pinned.request_stop();
     EXPECT_THROW(inside.get(), operation_cancelled);

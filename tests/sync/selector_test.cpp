@@ -6,7 +6,6 @@
 #include <ulexite/sync/select.hpp>
 #include <ulexite/sync/selector.hpp>
 
-#include <climits>
 #include <cmath>
 #include <deque>
 #include <memory>
@@ -57,9 +56,9 @@ TEST_P(Selector, ReceivesAndSends) {
   });
 }
 
-// Its third move throws: after those into the channel and out of it.
+// Its move throws after `moves` moves: on the way into the channel, into the selector or out of it.
 struct reluctant {
-  explicit reluctant(int n, int moves = INT_MAX) : number(n), left(moves) {}
+  reluctant(int n, int moves) : number(n), left(moves) {}
   reluctant(reluctant&& other) : number(other.number), left(other.left) {
     if (left-- == 0) throw std::runtime_error("no move");
   }
