@@ -55,7 +55,7 @@ void bring_into_memory(int file, off_t at, std::size_t size, std::error_code& er
   detail::on_pool(error, [=] {
     char byte;
     ::readahead(file, at, size);  // begins to read all of it
-    static_cast<void>(::pread(file, &byte, 1, last_of(file, at, size)));
+    [[maybe_unused]] const ssize_t got = ::pread(file, &byte, 1, last_of(file, at, size));
     return 0;
   });
 }

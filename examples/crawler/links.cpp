@@ -57,7 +57,7 @@ std::optional<std::string> take_href(std::string_view& rest) {
   return found;
 }
 
-std::string to_string(boost::urls::string_view view) { return {view.data(), view.size()}; }
+std::string to_string(boost::core::string_view view) { return {view.data(), view.size()}; }
 
 // `path` without "." and "..": RFC 3986, 5.2.4. (Boost.URL 1.81 keeps ".." above the root, and writes "/./" for some
 // roots.)

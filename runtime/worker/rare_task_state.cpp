@@ -120,8 +120,9 @@ void task::destroy_rare_state() noexcept {
 // As name_of. A collector needs the data also if a thread that it has stopped holds the lock. A holder that runs would
 // release the lock soon. So after some tries the data are read without it, because nothing is destroyed meanwhile.
 __attribute__((no_sanitize("address", "thread"))) void* task::data_for_outside(std::uint64_t of) const noexcept {
-  std::unique_lock lock(guard_of(*this), std::try_to_lock);
-  for (int tries = 0; !lock && tries < 10'000; ++tries) lock.try_lock();
+  std::unique_lock lock(guard_of(*this), std::defer_lock);
+  for (int tries = 0; !lock.try_lock() && tries < 10'000; ++tries) {
+  }
   const volatile fiber_identity& identity = *this;
   // No member of std::atomic, because sanitizers would check that.
   const volatile rare_task_state* const rare = *reinterpret_cast<rare_task_state* const volatile*>(&rare_state_);
