@@ -3,6 +3,7 @@
 // All public headers of Ulexite, except the bridges in <ulexite/interop/...>.
 
 #include <ulexite/base/error.hpp>
+#include <ulexite/base/version.hpp>
 #include <ulexite/net/address.hpp>
 #include <ulexite/net/buffered.hpp>
 #include <ulexite/net/endpoint.hpp>

@@ -64,6 +64,7 @@ function(ulexite_layer layer)
   endforeach()
 
   set(target ulexite_${name})
+  set(ulexite_layers ${ulexite_layers} ${target} PARENT_SCOPE)
   add_library(${target} OBJECT ${sources})
   set_target_properties(${target} PROPERTIES
     POSITION_INDEPENDENT_CODE ON  # the same objects make the static and the shared library
@@ -75,7 +76,9 @@ function(ulexite_layer layer)
     PUBLIC -ffile-prefix-map=${root}/ulexite=${PROJECT_SOURCE_DIR}
     # No program replaces single functions of a shared library of ours, so g++ may inline them in position-independent
     # code.
-    PRIVATE -fstack-clash-protection -fno-semantic-interposition)
+    PRIVATE -fstack-clash-protection -fno-semantic-interposition
+    # The jump keeps no shadow stack, so the objects must not claim that they can run with one (a default of some g++).
+    $<$<STREQUAL:${CMAKE_SYSTEM_PROCESSOR},x86_64>:-fcf-protection=none>)
   ulexite_common_options(${target})
   target_link_libraries(${target} PUBLIC ${arg_NEEDS} PRIVATE ${arg_HIDES} ${arg_LIBRARIES})
 

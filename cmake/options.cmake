@@ -1,6 +1,10 @@
 # The options of the build, and what they mean for a target of ours.
+include(GNUInstallDirs)
 
-option(BUILD_SHARED_LIBS "Build a shared library" OFF)
+if(PROJECT_IS_TOP_LEVEL)  # else this option is the other project's
+  option(BUILD_SHARED_LIBS "Build a shared library" OFF)
+endif()
+option(ULEXITE_INSTALL "Install the library, with the targets of this project" ${PROJECT_IS_TOP_LEVEL})
 option(ULEXITE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(ULEXITE_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(ULEXITE_BUILD_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
@@ -8,6 +12,11 @@ option(ULEXITE_WERROR "Warnings are errors" OFF)
 option(ULEXITE_CHAOS "Perturb the schedule at marked points (for tests)" OFF)
 option(ULEXITE_DEBUG_MIGRATE "Migrate fibers at every opportunity, to find what a thread change breaks (for tests)" OFF)
 option(ULEXITE_BOOST_SWITCH "Switch with Boost.Context on x86-64 too (elsewhere it is the only way)" OFF)
+# The library with the switch, if that is not the inlined one (fiber/jump.hpp).
+set(ulexite_switch_library "")
+if(ULEXITE_BOOST_SWITCH OR CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  set(ulexite_switch_library Boost::context)
+endif()
 set(ULEXITE_SANITIZE "" CACHE STRING "Sanitizers for everything built here: address,undefined or thread")
 set_property(CACHE ULEXITE_SANITIZE PROPERTY STRINGS "" "address,undefined" "thread")
 set(ULEXITE_TEST_FLAGS "" CACHE STRING "What tests, examples, benchmarks and snippets are compiled with beyond the library's flags")
@@ -56,6 +65,19 @@ foreach(option IN ITEMS ULEXITE_CHAOS ULEXITE_DEBUG_MIGRATE ULEXITE_BOOST_SWITCH
     list(APPEND ulexite_definitions ${option}=1)
   endif()
 endforeach()
+
+# ulexite_find(<package> [<argument of find_package>...] DEBIAN <name> [OR <words>]): as find_package(REQUIRED), but what is
+# missing is one sentence: the package, its name in Debian, and how to do without it. A macro, because find_package sets
+# variables.
+macro(ulexite_find package)
+  cmake_parse_arguments(ulexite_find "" "DEBIAN;OR" "" ${ARGN})
+  find_package(${package} ${ulexite_find_UNPARSED_ARGUMENTS} QUIET)
+  if(NOT ${package}_FOUND)
+    list(JOIN ulexite_find_UNPARSED_ARGUMENTS " " ulexite_find_words)
+    message(FATAL_ERROR "${package} (${ulexite_find_words}) was not found: install it "
+      "(Debian: ${ulexite_find_DEBIAN})${ulexite_find_OR}.")
+  endif()
+endmacro()
 
 # Warnings for code of ours. Users of the library never get them.
 function(ulexite_warnings target)

@@ -5,15 +5,24 @@
 #include <ulexite/fiber/floating_controls.hpp>
 #include <ulexite/fiber/stack.hpp>
 
-// A sanitizer changes the layout of the classes below, so a program must be built like its library. If it is not, one
-// of these symbols is missing and it does not link.
+// A sanitizer changes the layout of the classes below, and _GLIBCXX_DEBUG that of std::vector and its like, which
+// net::resolve returns. So a program must be built like its library. If it is not, one of these symbols is missing and it
+// does not link.
 #if ULEXITE_ASAN
-#define ULEXITE_BUILT_AS ulexite_is_built_with_address_sanitizer
+#define ULEXITE_SANITIZED with_address_sanitizer
 #elif ULEXITE_TSAN
-#define ULEXITE_BUILT_AS ulexite_is_built_with_thread_sanitizer
+#define ULEXITE_SANITIZED with_thread_sanitizer
 #else
-#define ULEXITE_BUILT_AS ulexite_is_built_without_sanitizer
+#define ULEXITE_SANITIZED without_sanitizer
 #endif
+#ifdef _GLIBCXX_DEBUG
+#define ULEXITE_CONTAINERS and_with_GLIBCXX_DEBUG
+#else
+#define ULEXITE_CONTAINERS and_without_GLIBCXX_DEBUG
+#endif
+#define ULEXITE_NAME_OF_BUILD(sanitized, containers) ULEXITE_JOIN_NAMES(sanitized, containers)
+#define ULEXITE_JOIN_NAMES(sanitized, containers) ulexite_is_built_##sanitized##_##containers
+#define ULEXITE_BUILT_AS ULEXITE_NAME_OF_BUILD(ULEXITE_SANITIZED, ULEXITE_CONTAINERS)
 extern "C" const char ULEXITE_BUILT_AS;
 
 namespace ulexite::detail {

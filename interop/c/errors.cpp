@@ -1,3 +1,4 @@
+#include <ulexite/base/version.hpp>
 #include <ulexite/interop/c/handles.hpp>
 #include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
@@ -152,7 +153,7 @@ extern "C" {
 
 uint32_t ulx_abi_version(void) noexcept { return ULX_ABI_VERSION; }
 
-const char* ulx_version(void) noexcept { return ULEXITE_VERSION; }
+const char* ulx_version(void) noexcept { return ULEXITE_VERSION_STRING; }
 
 const char* ulx_strerror(int error) noexcept {
   switch (error) {

@@ -10,7 +10,7 @@ import threading
 
 here = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(here.parent / "support"))
-from example import BOUND, Server, run_all
+from example import BOUND, Server, run_all, those_built
 
 programs = pathlib.Path(sys.argv[1]).resolve()
 MOST = 32 << 20  # bytes: more than the sockets of a connection hold, so that the other side must have read some
@@ -87,4 +87,4 @@ def crawler():
         assert got.returncode == 1 and "buffer overflow" in got.stdout, got
 
 
-run_all([http_server, http_server_that_skips_the_body, redis_counter, chat, crawler])
+run_all([http_server, http_server_that_skips_the_body, redis_counter] + those_built(programs, chat, crawler))

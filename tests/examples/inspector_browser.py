@@ -110,7 +110,7 @@ def what_programs_ask_for():
 
 
 def what_is_refused():
-    server = Inspected("chat")
+    server = Inspected("kv_server")
     assert "no such page" in refused(server, "nothing", 404)
     assert "this host is not meant" in refused(server, "", 403, Host="evil.example")
     assert "from 1 to 10000" in refused(server, "trace?ms=0", 400)

@@ -12,7 +12,7 @@ import tempfile
 
 here = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(here.parent / "support"))
-from example import BOUND, run_all
+from example import BOUND, run_all, those_built
 from websocket import WebSocket
 
 programs = pathlib.Path(sys.argv[1]).resolve()
@@ -129,7 +129,7 @@ def tcp_proxy():
 
 
 try:
-    run_all([http_server, http_server_whose_log_is_read_again, redis_counter, kv_server, chat, tcp_proxy])
+    run_all([http_server, http_server_whose_log_is_read_again, redis_counter, kv_server, tcp_proxy] + those_built(programs, chat))
 finally:
     for each in Logging.running:
         if each.poll() is None:

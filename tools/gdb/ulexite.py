@@ -21,7 +21,7 @@ import sys
 import gdb
 import gdb.unwinder
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from ulexite_layout import RESUMABLE, RUNNING, Table, find_fiber, list_events, list_fibers
 
 

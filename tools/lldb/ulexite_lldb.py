@@ -18,7 +18,7 @@ import sys
 
 import lldb
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gdb"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "gdb"))
 from ulexite_layout import RESUMABLE, RUNNING, Table, find_fiber, list_events, list_fibers
 
 
@@ -142,7 +142,7 @@ def thread_of(process, found):
         return None
     chosen[:] = [(found.id, process.GetStopID())]
     debugger = process.GetTarget().GetDebugger()
-    debugger.HandleCommand("settings set target.process.python-os-plugin-path '%s'" % os.path.abspath(__file__))
+    debugger.HandleCommand("settings set target.process.python-os-plugin-path '%s'" % os.path.realpath(__file__))
     thread = process.GetThreadByID(FIRST_THREAD + found.id)
     return thread if thread.IsValid() else None
 
