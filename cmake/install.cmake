@@ -15,6 +15,7 @@ install(TARGETS ulexite ulexite_testing_library ulexite_faults ulexite_mutex_che
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
   FILE_SET umbrella COMPONENT development ${layers})
 install(EXPORT ulexite-targets NAMESPACE ulexite:: DESTINATION ${package_dir} COMPONENT development)
+install(FILES base/errno/errno.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ulexite/base/errno COMPONENT development)
 
 configure_package_config_file(cmake/ulexite-config.cmake.in ${PROJECT_BINARY_DIR}/ulexite-config.cmake
   INSTALL_DESTINATION ${package_dir})

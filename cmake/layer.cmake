@@ -70,6 +70,7 @@ function(ulexite_layer layer)
     POSITION_INDEPENDENT_CODE ON  # the same objects make the static and the shared library
     VERIFY_INTERFACE_HEADER_SETS ON)
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${root} FILES ${headers})
+  target_include_directories(${target} BEFORE PRIVATE ${ulexite_errno})
   target_compile_features(${target} PUBLIC cxx_std_20)
   # __FILE__, debug info and sanitizer reports name the file in the source tree, not the link to it.
   target_compile_options(${target}
