@@ -77,8 +77,9 @@ class concurrent_context {
   // The name; valid as long as the context.
   [[nodiscard]] std::string_view name() const noexcept;
 
-  // Internal: the strand for a spawn, and a check that throws as wait().
+  // Internal: the strand for a spawn.
   detail::strand& strand_for_spawn();
+  // Internal: throws as wait().
   void check_may_be_waited_for() const;
 
  private:
