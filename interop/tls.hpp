@@ -48,8 +48,10 @@ class tls_stream {
   // The server's side, with a certificate in `context`. Throws std::system_error.
   tls_stream(Stream& under, const tls_context& context)
       : under_(under), session_(std::make_unique<detail::tls_session>(context.native_handle(), nullptr)) {}
-  // The client's side. The peer's certificate must be issued for `server_name`, a host name or a numeric address. The
-  // name is sent to the server. Throws std::system_error, and std::invalid_argument if `server_name` is not a name.
+  // The client's side. The peer's certificate must have `server_name`, a host name or a numeric address, among its
+  // alternative names; its subject does not count. A host name is sent to the server. A dot at its end is left out.
+  // Throws std::system_error, and std::invalid_argument if `server_name` is not a name: "https://example.org",
+  // "example.org:443" and ".example.org" are none.
   tls_stream(Stream& under, const tls_context& context, const std::string& server_name)
       : under_(under), session_(std::make_unique<detail::tls_session>(context.native_handle(), &server_name)) {}
   tls_stream(const tls_stream&) = delete;
@@ -62,20 +64,22 @@ class tls_stream {
     if (done_.load(std::memory_order_acquire)) return;  // pairs with the store below
     const auto turn = detail::acquire(handshake_, error);
     while (!error && !done_.load(std::memory_order_relaxed)) {  // written with handshake_ held
-      bool more;
+      bool more, agreed;
       {
         const std::lock_guard lock(state_);
         if ((error = session_->failure())) return;
         ERR_clear_error();
         const int result = on_thread_stack([this] { return SSL_do_handshake(session_->ssl()); });
         more = result != 1 && session_->wants_more(result, error);
-        if (result == 1) done_.store(true, std::memory_order_release);  // pairs with the load above
+        agreed = result == 1;
         const bool ended = (SSL_get_shutdown(session_->ssl()) & SSL_RECEIVED_SHUTDOWN) != 0;
         if (result != 1 && ended && !error) fail_cut(error);
       }
       std::error_code ignored;
       flush(error ? ignored : error);  // an alert, too
       if (error) return;
+      // Only now, because the peer waits for the last message of this side. Pairs with the load above.
+      if (agreed) done_.store(true, std::memory_order_release);
       if (more && !receive(error) && !error) fail_cut(error);
       if (error) return;
     }

@@ -15,6 +15,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace ulexite::detail {
@@ -74,14 +75,23 @@ class tls_session {
     X509_VERIFY_PARAM* const checks = SSL_get0_param(ssl_.get());
     if (!has_nul(name) && X509_VERIFY_PARAM_set1_ip_asc(checks, name.c_str()) == 1) return;
     ERR_clear_error();
-    X509_VERIFY_PARAM_set_hostflags(checks, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    if (name.empty() || has_nul(name) ||
+    // RFC 9525: a certificate's subject is no name of a server, only its alternative names are.
+    X509_VERIFY_PARAM_set_hostflags(checks, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+    const std::string host(name, 0, name.ends_with('.') ? name.size() - 1 : name.size());
+    if (!is_host_name(host) ||
         SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                 const_cast<char*>(name.c_str())) != 1 ||
-        SSL_set1_host(ssl_.get(), name.c_str()) != 1) {
+                 const_cast<char*>(host.c_str())) != 1 ||
+        SSL_set1_host(ssl_.get(), host.c_str()) != 1) {
       ERR_clear_error();
       throw std::invalid_argument("tls_stream: " + shown(name) + " is not the name of a server");
     }
+  }
+
+  // Labels with dots between them. To OpenSSL a dot in front would mean any host of that domain.
+  static bool is_host_name(const std::string& name) noexcept {
+    constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    return !name.empty() && !name.starts_with('.') && !name.ends_with('.') && name.find("..") == std::string::npos &&
+           name.find_first_not_of(letters) == std::string::npos;
   }
 
   // Buffers of ours instead of OpenSSL's memory BIOs, because those keep the memory of their largest content.

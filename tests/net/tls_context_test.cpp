@@ -134,6 +134,42 @@ TEST_P(TlsContext, AClientThatShowsACertificateMayResumeItsSession) {
   });
 }
 
+// As RFC 9525 says, and curl: the last dot of a name is none of its letters, a dot in front does not stand for any host,
+// and a certificate's subject names no server.
+TEST_P(TlsContext, ServersAreNamedByTheAlternativeNamesOfTheirCertificates) {
+  in_runtime([] {
+    const identity wild("DNS:*.example.org"), nameless(nullptr);
+    const auto handshake = [](const identity& its, const std::string& name) {
+      auto pair = stream_pair::tcp();
+      const auto server_side = tls_context::server(its.certificate, its.key);
+      auto server = spawn([&] {
+        stream secure(pair.right, server_side);
+        std::error_code error;
+        secure.handshake(error);
+      });
+      tls_context trusting = tls_context::client();
+      trusting.trust(its.certificate);
+      std::error_code error;
+      try {
+        stream(pair.left, trusting, name).handshake(error);
+      } catch (const std::invalid_argument&) {
+        error = std::make_error_code(std::errc::invalid_argument);
+      }
+      pair.left.close();
+      server.join();
+      return error;
+    };
+    EXPECT_EQ(handshake(wild, "a.example.org"), std::error_code());
+    EXPECT_EQ(handshake(wild, "a.example.org."), std::error_code());
+    EXPECT_EQ(handshake(*mine, "localhost."), std::error_code());
+    EXPECT_EQ(handshake(wild, "example.org").category(), tls_category());
+    EXPECT_EQ(handshake(nameless, "localhost").category(), tls_category());
+    for (const char* none :
+         {".example.org", "a..example.org", ".", "", "a b", "https://a.example.org", "a.example.org:443", "[::1]"})
+      EXPECT_EQ(handshake(wild, none), std::errc::invalid_argument) << none;
+  });
+}
+
 TEST_P(TlsContext, SaysWhatIsWrongWithFilesAndNames) {
   const auto told = [](auto&& function) -> std::string {
     try {

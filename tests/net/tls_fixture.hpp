@@ -17,10 +17,11 @@
 
 namespace ulexite::test {
 
-// A key, and a certificate for "localhost" and 127.0.0.1 that it has signed itself, as files.
+// A key, and a certificate for "localhost" that it has signed itself, as files. `names` are its alternative names, if any.
 class identity {
  public:
-  identity() : certificate(scratch_path("certificate.pem")), key(scratch_path("key.pem")) {
+  explicit identity(const char* names = "DNS:localhost,IP:127.0.0.1")
+      : certificate(scratch_path(("certificate" + std::to_string(++made_so_far)).c_str())), key(certificate + ".key") {
     char curve[] = "P-256";
     EVP_PKEY* const pair = EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", curve);
     X509* const made = X509_new();
@@ -33,10 +34,11 @@ class identity {
     X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("localhost"), -1, -1,
                                0);
     X509_set_issuer_name(made, name);
-    X509_EXTENSION* const names =
-        X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1");
-    X509_add_ext(made, names, -1);
-    X509_EXTENSION_free(names);
+    if (names) {
+      X509_EXTENSION* const extension = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, names);
+      X509_add_ext(made, extension, -1);
+      X509_EXTENSION_free(extension);
+    }
     X509_sign(made, pair, EVP_sha256());
     std::FILE* file = std::fopen(certificate.c_str(), "w");
     PEM_write_X509(file, made);
@@ -55,6 +57,9 @@ class identity {
   identity& operator=(const identity&) = delete;
 
   const std::string certificate, key;
+
+ private:
+  static inline int made_so_far = 0;
 };
 
 class Tls : public NetTest {

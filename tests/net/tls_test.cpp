@@ -167,6 +167,42 @@ TEST_P(Tls, RefusesCertificatesThatAreNotTrustedOrOfAnother) {
   });
 }
 
+// The time limit of the client's last message is met once. So a second call has to send it.
+TEST_P(Tls, AHandshakeHasSucceededWhenItsLastMessageIsSent) {
+  struct gate {
+    net::tcp_stream& under;
+    int writes = 0;
+    std::size_t read_some(void* data, std::size_t size, std::error_code& error) {
+      return under.read_some(data, size, error);
+    }
+    std::size_t read_some(void* data, std::size_t size) { return under.read_some(data, size); }
+    std::size_t write_some(const void* data, std::size_t size, std::error_code& error) {
+      if (++writes != 2) return under.write_some(data, size, error);
+      error = std::make_error_code(std::errc::timed_out);
+      return 0;
+    }
+    std::size_t write_some(const void* data, std::size_t size) { return under.write_some(data, size); }
+  };
+  in_runtime([] {
+    auto pair = stream_pair::tcp();
+    const auto client_side = trusting(), server_side = serving();
+    gate under{pair.left};
+    tls_stream<gate> client(under, client_side, "localhost");
+    auto server = spawn([&] {
+      stream secure(pair.right, server_side);
+      std::error_code error;
+      secure.handshake(error);
+      return error;
+    });
+    std::error_code error;
+    client.handshake(error);
+    EXPECT_EQ(error, std::errc::timed_out);
+    client.handshake(error);
+    EXPECT_FALSE(error);
+    EXPECT_FALSE(server.get());  // would wait for ever
+  });
+}
+
 TEST_P(Tls, AWriteAfterTheEndOfWritingFailsAlone) {
   in_runtime([] {
     auto pair = stream_pair::tcp();
