@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ulexite/base/standard.hpp>
+
 // The version of these headers. A release keeps its number here alone: the build reads it from this file.
 #define ULEXITE_VERSION_MAJOR 0
 #define ULEXITE_VERSION_MINOR 1
