@@ -48,11 +48,11 @@ void idle_stacks::step(std::int64_t now) noexcept {
   } while (walking_ && now_ns() - now < tuning::idle_stacks_portion);
 }
 
-// A fiber began its wait at the latest in the tick after `last_busy`. A walk that starts when that wait is long enough
-// is the last one that can find something.
+// Fibers began their waits at the latest at `last_busy`. A walk that starts when such a wait is long enough is the last
+// one that can find something.
 std::int64_t idle_stacks::next_step(std::int64_t last_busy) const noexcept {
   if (walking_) return 0;
-  const std::int64_t last_needed = last_busy + after_ + tuning::tick_interval;
+  const std::int64_t last_needed = last_busy + after_ + 1'000'000;  // waits are counted in milliseconds
   if (after_ == 0 || last_walk_ >= last_needed) return no_deadline;
   return std::max(last_needed, last_walk_ + after_ / 2);
 }

@@ -191,8 +191,10 @@ void monitor::tick() noexcept {
   const std::int64_t now = now_ns();
   trim_stacks(now, all_sleep);
   idle_stacks.step(now);
+  // A worker that was awake at the last tick may have fallen asleep only now, because ticks may be late. So the first
+  // quiet tick counts as busy too.
+  if (activity_.quiet_ticks <= 1) activity_.last_busy = now;
   if (!quiet) {
-    activity_.last_busy = now;
     activity_.asked = false;
   } else if (calls_.when_quiet && !activity_.asked && now - activity_.last_busy >= tuning::silence) {
     activity_.asked = true;

@@ -86,7 +86,7 @@ class monitor {
   struct activity {
     std::uint64_t seen_wakes = ~std::uint64_t{0};  // the first tick finds that something has happened
     unsigned quiet_ticks = 0;                      // in a row
-    std::int64_t last_busy = 0;                    // the last tick at which something had happened
+    std::int64_t last_busy = 0;                    // the last tick before which a worker was awake
     bool asked = false;                            // calls::when_quiet was called since then
   };
   // The functions to call, or null. Set before the first fiber is spawned.
