@@ -4,6 +4,7 @@
 #include <ulexite/sync/task_group.hpp>
 
 #include <algorithm>
+#include <future>
 #include <mutex>
 
 namespace ulexite {
@@ -47,10 +48,13 @@ void task_group::wait() {
     cancel_and_wait();
     throw;
   }
-  if (auto failure = take_failure(true)) {
-    end_interrupt();
-    std::rethrow_exception(std::move(failure));
-  }
+  throw_failure(take_failure(true));
+}
+
+void task_group::throw_failure(std::exception_ptr failure) {
+  if (!failure) return;
+  end_interrupt();
+  std::rethrow_exception(std::move(failure));
 }
 
 // Throws an earlier failure of a child rather than the caller's cancellation, because the failure may be its cause. If
@@ -58,9 +62,24 @@ void task_group::wait() {
 void task_group::cancel_and_wait() {
   auto failure = take_failure(false);
   stop_and_wait();
-  if (!failure) return;
-  end_interrupt();
-  std::rethrow_exception(std::move(failure));
+  throw_failure(std::move(failure));
+}
+
+// Called in a catch block of what the body of a scope throws. A child that unwinds closes its end of a channel before its
+// failure is noted, so the body may hear of the closed channel first.
+void task_group::end_by_exception() {
+  try {
+    throw;
+  } catch (const operation_cancelled&) {
+    return cancel_and_wait();
+  } catch (const channel_closed&) {
+  } catch (const std::future_error& error) {
+    if (error.code() != std::future_errc::broken_promise) return;
+  } catch (...) {
+    return;
+  }
+  stop_and_wait();
+  throw_failure(take_failure(false));
 }
 
 void task_group::stop_and_wait() {

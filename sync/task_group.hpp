@@ -213,7 +213,9 @@ class task_group {
   void end_interrupt() noexcept;
   void wait_for_children();
   void cancel_and_wait();
+  void end_by_exception();
   void stop_and_wait();
+  void throw_failure(std::exception_ptr failure);
   std::exception_ptr take_failure(bool of_inherited_deadline_too) noexcept;
   void note_failure(detail::task& whose) noexcept;
 
@@ -266,7 +268,12 @@ struct detail::group_spawn {
 };
 
 // Calls body(task_group&), waits for the group, and returns the body's result. Throws the first failure of a child, or
-// the exception of the body. In both cases the children were asked to stop and have ended.
+// the exception of the body. In both cases the children were asked to stop and have ended. If a child has failed, its
+// failure is thrown instead of channel_closed and std::future_error(broken_promise) of the body, because these only say
+// that the other side has ended.
+//
+// The variables of the body end before its children: what children refer to must be declared outside of the body, or
+// the body must end with group.wait().
 //
 // The failure of a child cancels its siblings and the body. The body's present and later cancellation points throw
 // operation_cancelled, as after a request to stop. scope then throws the failure instead of operation_cancelled. The
@@ -283,8 +290,8 @@ auto scope(F&& body) {
   const auto call_body = [&]() -> decltype(auto) {
     try {
       return std::invoke(std::forward<F>(body), group);
-    } catch (const operation_cancelled&) {
-      group.cancel_and_wait();
+    } catch (...) {
+      group.end_by_exception();
       throw;
     }
   };

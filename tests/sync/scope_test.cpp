@@ -3,6 +3,7 @@
 
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/future.hpp>
 #include <ulexite/sync/task_group.hpp>
 
 #include <memory>
@@ -61,6 +62,46 @@ TEST_P(Scope, ThrowsWhatTheBodyThrows) {
     };
     EXPECT_EQ(message_of([&] { scope(body); }), "body");
     EXPECT_EQ(alive, 0);
+  });
+}
+
+// The body hears only of the consequence: its end of the channel is closed, or its promise is broken.
+TEST_P(Scope, ThrowsTheFailureOfAChildInsteadOfItsConsequence) {
+  run([] {
+    for (int i = 0; i < times(100); ++i) {
+      const auto sends = [] {
+        auto [to, from] = make_channel<int>();
+        scope([&, from = std::move(from)](task_group& group) mutable {
+          group.spawn(
+              [](receiver<int> mine) {
+                if (mine.receive()) throw runtime_error("disk full");
+              },
+              std::move(from));
+          for (int k = 0; k < 100; ++k) to.send(1);
+        });
+      };
+      EXPECT_EQ(message_of(sends), "disk full");
+      const auto waits_for_a_promise = [] {
+        scope([](task_group& group) {
+          promise<int> given;
+          auto result = given.get_future();
+          group.spawn(
+              [](promise<int>) {
+                this_fiber::yield();
+                throw runtime_error("disk full");
+              },
+              std::move(given));
+          result.get();
+        });
+      };
+      EXPECT_EQ(message_of(waits_for_a_promise), "disk full");
+    }
+    const auto closed_by_nobody = [] {
+      channel<int> ended;
+      ended.close();
+      scope([&](task_group&) { ended.send(1); });
+    };
+    EXPECT_THROW(closed_by_nobody(), channel_closed);
   });
 }
 
