@@ -87,11 +87,13 @@ struct server::connection {
   net::tcp_stream stream;  // moved last, because the copy of the peer's endpoint may throw
 };
 
-server::server(net::tcp_listener& listener, task_group& group, handler handler, const net::serve_options& options)
+server::server(net::tcp_listener& listener, task_group& group, handler handler, const net::serve_options& options,
+               std::source_location where)
     : listener_(listener),
       group_(group),
       handler_(std::move(handler)),
       options_(options),
+      where_(where),
       closing_(listener.closing_token()),
       slots_(slots_of(options)) {}
 
@@ -162,7 +164,7 @@ bool server::start(net::tcp_stream& accepted, Over over) {
     try {
       if (!made) made = std::make_shared<connection>(*this, accepted);
       const steady_clock::time_point time{std::chrono::nanoseconds(soon)};
-      if (group_.try_spawn_until(time, [made] { made->home.run_handler(*made); })) return true;
+      if (group_.try_spawn_until(time, [made] { made->home.run_handler(*made); }, where_)) return true;
       continue;
     } catch (const std::system_error& error) {
       if (error.code() != errc::limit_reached && error.code() != std::errc::not_enough_memory) throw;
@@ -180,6 +182,7 @@ bool server::start(net::tcp_stream& accepted, Over over) {
 
 void server::run_handler(connection& who) const {
   try {
+    if (!options_.name.empty()) this_fiber::set_name(options_.name);
     handler_(who.stream, ending_.get_token());
   } catch (const operation_cancelled&) {
     if (this_fiber::stop_requested()) throw;

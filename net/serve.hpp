@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <source_location>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 namespace ulexite::net {
@@ -38,6 +40,8 @@ struct serve_options {
   // (connection_reset, connection_aborted, broken_pipe, not_connected, timed_out), and prints one line on stderr for
   // others.
   std::function<void(const endpoint& peer, std::exception_ptr failure)> on_error{};
+  // The name of each connection's fiber in reports. Empty: none.
+  std::string name{};
 };
 
 }  // namespace ulexite::net
@@ -49,7 +53,9 @@ class server {
  public:
   using handler = std::function<void(net::tcp_stream&, const std::stop_token&)>;  // called by many fibers at a time
 
-  server(net::tcp_listener& listener, task_group& group, handler handler, const net::serve_options& options);
+  // `where` is where the program calls serve: its fibers are spawned there.
+  server(net::tcp_listener& listener, task_group& group, handler handler, const net::serve_options& options,
+         std::source_location where);
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
@@ -72,6 +78,7 @@ class server {
   task_group& group_;
   const handler handler_;
   const net::serve_options& options_;
+  const std::source_location where_;
   const std::stop_token closing_;         // the listener's
   std::stop_source ending_;               // notifies the connections
   counting_semaphore<> slots_;            // a permit for each further connection

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <stop_token>
 #include <string_view>
@@ -225,10 +226,11 @@ class tcp_listener {
   // within drain_time.
   //
   // For fibers. A cancellation point; when it throws, the group was asked to stop and the connections have ended.
-  // Throws std::system_error when the listener breaks.
+  // Throws std::system_error when the listener breaks. In reports the fibers of connections are spawned at `where`.
   template <class Handler>
     requires std::is_invocable_v<Handler&, tcp_stream&> || std::is_invocable_v<Handler&, tcp_stream&, std::stop_token>
-  void serve(task_group& group, Handler handler, const serve_options& options = {}) {
+  void serve(task_group& group, Handler handler, const serve_options& options = {},
+             std::source_location where = std::source_location::current()) {
     const auto run_handler = [&handler](tcp_stream& stream, const std::stop_token& closing) {
       if constexpr (std::is_invocable_v<Handler&, tcp_stream&, std::stop_token>) {
         std::invoke(handler, stream, closing);
@@ -237,7 +239,7 @@ class tcp_listener {
         std::invoke(handler, stream);
       }
     };
-    detail::server(*this, group, run_handler, options).run();
+    detail::server(*this, group, run_handler, options, where).run();
   }
   // Serves as above, in a context or a runtime. In a concurrent_context the connections share data without locks; in a
   // parallel_context they have their own workers.
@@ -245,12 +247,14 @@ class tcp_listener {
     requires(std::is_invocable_v<Handler&, tcp_stream&> ||
              std::is_invocable_v<Handler&, tcp_stream&, std::stop_token>) &&
             requires(Context& context) { context.spawn([] {}).get(); }
-  void serve(Context& context, Handler handler, const serve_options& options = {}) {
+  void serve(Context& context, Handler handler, const serve_options& options = {},
+             std::source_location where = std::source_location::current()) {
     detail::check_may_wait(detail::this_agent(), detail::wait_kind::join);  // before a fiber uses this frame
-    auto server = context.spawn([&] {
+    const auto run = [&] {
       task_group group;
-      serve(group, std::move(handler), options);
-    });
+      serve(group, std::move(handler), options, where);
+    };
+    auto server = context.spawn(run, where);
     detail::await_server(server);
   }
 

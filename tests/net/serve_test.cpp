@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <sstream>
+#include <string>
 
 namespace ulexite::test {
 namespace {
@@ -28,6 +30,28 @@ TEST_P(Serve, EchoesToManyClientsAndLeavesNothingBehind) {
     echoing.close_and_join();
     EXPECT_EQ(open_descriptors(), before - 1) << "all but the listener's";
     EXPECT_EQ(echoing.group.failures(), 0u);
+  });
+}
+
+// The connections of two listeners can be told apart in a report.
+TEST_P(Serve, ReportsNameTheCallerOfServe) {
+  in_runtime([] {
+    server echoing;
+    std::ostringstream out;
+    const int line = __LINE__ + 2;
+    auto serving = spawn([&] {
+      echoing.listener.serve(echoing.group, [&](net::tcp_stream&) { current_runtime().dump(out); },
+                             {.grace = {}, .name = "admin"});
+    });
+    auto client = echoing.client();
+    char byte;
+    EXPECT_EQ(client.read_some(&byte, 1), 0u);
+    echoing.listener.close();
+    serving.get();
+    const std::string text = out.str();
+    EXPECT_NE(text.find("serve_test.cpp:" + std::to_string(line)), std::string::npos) << text;
+    EXPECT_NE(text.find("\"admin\""), std::string::npos) << text;
+    EXPECT_EQ(text.find("net/serve.cpp:"), std::string::npos) << text;
   });
 }
 
