@@ -72,9 +72,10 @@ function(ulexite_layer layer)
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${root} FILES ${headers})
   target_include_directories(${target} BEFORE PRIVATE ${ulexite_errno})
   target_compile_features(${target} PUBLIC cxx_std_20)
-  # __FILE__, debug info and sanitizer reports name the file in the source tree, not the link to it.
+  # Debug info and sanitizer reports name the file in the source tree, not the link to it. The reports of a program name it
+  # as it is included, because the machine that built the library is not the one that runs the program.
   target_compile_options(${target}
-    PUBLIC -ffile-prefix-map=${root}/ulexite=${PROJECT_SOURCE_DIR}
+    PUBLIC -fdebug-prefix-map=${root}/ulexite=${PROJECT_SOURCE_DIR} -fmacro-prefix-map=${root}/ulexite=ulexite
     # No program replaces single functions of a shared library of ours, so g++ may inline them in position-independent
     # code.
     PRIVATE -fstack-clash-protection -fno-semantic-interposition
