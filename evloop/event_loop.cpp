@@ -29,6 +29,7 @@
 #include <ulexite/base/kernel.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/perturb.hpp>
+#include <ulexite/base/standard_descriptors.hpp>
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/evloop/fd_pool.hpp>
 #include <ulexite/evloop/guest_registrations.hpp>
@@ -147,7 +148,11 @@ void event_loop::state::on_edge(evutil_socket_t, short what, void* argument) noe
   source.status.fire(what & EV_READ, what & EV_WRITE, what & EV_CLOSED, turn, *loop.collecting);
 }
 
-event_loop::event_loop(std::size_t shards) : state_(std::make_unique<state>(shards)) {}
+// libevent offers no way to choose the numbers of its descriptors.
+event_loop::event_loop(std::size_t shards) {
+  const standard_descriptors_taken taken;
+  state_ = std::make_unique<state>(shards);
+}
 
 event_loop::~event_loop() = default;
 

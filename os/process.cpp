@@ -1,4 +1,5 @@
 #include <ulexite/base/error.hpp>
+#include <ulexite/base/standard_descriptors.hpp>
 #include <ulexite/net/fd_wait.hpp>
 #include <ulexite/net/io_wait.hpp>
 #include <ulexite/net/socket_calls.hpp>
@@ -31,6 +32,11 @@ exit_status status_of(const siginfo_t& end) noexcept {
   return {.signal = end.si_status};
 }
 
+int open_pidfd(pid_t number) noexcept {
+  const detail::standard_descriptors_taken taken;
+  return static_cast<int>(::syscall(SYS_pidfd_open, number, 0));
+}
+
 }  // namespace
 
 std::string to_string(exit_status status) {
@@ -43,7 +49,7 @@ std::string to_string(exit_status status) {
 // is reaped. The pidfd stays open after that, because others may wait on it.
 class process::child {
  public:
-  explicit child(pid_t number) noexcept : pid(number), pidfd_(static_cast<int>(::syscall(SYS_pidfd_open, number, 0))) {}
+  explicit child(pid_t number) noexcept : pid(number), pidfd_(open_pidfd(number)) {}
   child(const child&) = delete;
   child& operator=(const child&) = delete;
   ~child() {

@@ -1,4 +1,5 @@
 #include <ulexite/base/panic.hpp>
+#include <ulexite/base/standard_descriptors.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/inspect/signal_dump.hpp>
 
@@ -95,10 +96,15 @@ std::thread start_thread() {
   }
 }
 
+int make_bell() {
+  const standard_descriptors_taken taken;
+  return ::eventfd(0, EFD_CLOEXEC);
+}
+
 void start(int signal) {
   // Never closed, because a handler may still write to it.
   const int made_before = bell.load(std::memory_order_relaxed);  // `turn` held
-  const int fd = made_before >= 0 ? made_before : ::eventfd(0, EFD_CLOEXEC);
+  const int fd = made_before >= 0 ? made_before : make_bell();
   if (fd < 0) throw std::system_error(errno, std::system_category(), "ulexite: an eventfd for dump_signal");
   bell.store(fd, std::memory_order_relaxed);  // published by the thread's start and by sigaction
   struct sigaction handler{};

@@ -1,4 +1,5 @@
 #include <ulexite/base/panic.hpp>
+#include <ulexite/base/standard_descriptors.hpp>
 #include <ulexite/runtime/inspect/json.hpp>
 #include <ulexite/runtime/inspect/plain_stream.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
@@ -223,7 +224,11 @@ bool write_trace(std::ostream& out, runtime_state& home) {
 std::unique_ptr<trace_file> trace_file::of_environment(runtime_state& home) {
   const char* const name = std::getenv("ULEXITE_TRACE");
   if (!name || !*name || taken.exchange(true, std::memory_order_acquire)) return nullptr;  // pairs with ~trace_file
-  std::ofstream out(name);
+  std::ofstream out;
+  {
+    const standard_descriptors_taken taken;
+    out.open(name);
+  }
   if (!out) {
     warn("ULEXITE_TRACE: %s cannot be written (error %d): no trace is recorded", name, errno);
     taken.store(false, std::memory_order_relaxed);  // nothing was written

@@ -3,6 +3,7 @@
 #include "os/os_fixture.hpp"
 
 #include <ulexite/net/buffered.hpp>
+#include <ulexite/os/process.hpp>
 #include <ulexite/os/standard_streams.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/task_group.hpp>
@@ -287,6 +288,61 @@ TEST_P(StandardStreams, ANamedPipeEndsAlthoughItsWritersLeftEarly) {
     writer.get();
     ::close(read);
   });
+}
+
+// Which of 0 to 2 is open, or "".
+std::string open_standard_descriptors() {
+  std::string open;
+  for (int fd = 0; fd < 3; ++fd)
+    if (::fcntl(fd, F_GETFD) >= 0) open += std::to_string(fd);
+  return open;
+}
+
+// The value with which the call fails, or 0.
+template <class Call>
+int error_of(Call call) {
+  std::error_code error;
+  try {
+    timeout(2s, [&] { call(error); });
+  } catch (const std::system_error& failure) {
+    error = failure.code();
+  }
+  return error.value();
+}
+
+// With closed standard streams: what of the library's own takes their numbers, and what a use of them gives.
+std::string of_closed_streams(const runtime_options& options) {
+  std::string wrong;
+  for (int fd = 0; fd < 3; ++fd) ::close(fd);
+  runtime(options).run([&] {
+    const process running({.arguments = {"sleep", "100"}});
+    wrong += open_standard_descriptors();
+    const int reading = error_of([](std::error_code& error) {
+      char byte;
+      input_stream::share(STDIN_FILENO, "standard input").read_some(&byte, 1, error);
+    });
+    const int writing = error_of([](std::error_code& error) {
+      output_stream::share(STDOUT_FILENO, "standard output").write("hello, world\n", error);
+    });
+    if (reading != EBADF) wrong += " reading gives " + std::to_string(reading);
+    if (writing != EBADF) wrong += " writing gives " + std::to_string(writing);
+  });
+  return wrong + open_standard_descriptors();
+}
+
+// The process that asks has standard streams, and tells what the other one, that has none, found.
+TEST_P(StandardStreams, ThatAreClosedAreNotTheLibrarysOwnDescriptors) {
+  const int told = ::dup(STDERR_FILENO);
+  EXPECT_EXIT(
+      {
+        ::alarm(60);
+        const std::string wrong =
+            of_closed_streams({.threads = static_cast<unsigned>(GetParam()), .dump_signal = SIGUSR1});
+        ::dprintf(told, "%s\n", wrong.c_str());
+        ::_exit(wrong.empty() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  ::close(told);
 }
 
 }  // namespace
