@@ -33,7 +33,8 @@ struct arrival {
 // Leaves this stack for the stack with frame `target`. Returns when a thread jumps to this stack's frame.
 #if ULEXITE_OWN_JUMP
 
-// A frame on the stack is the address at which to continue, then rbp.
+// A frame on the stack is the address at which to continue, then rbp. The jump destroys every other register, so it
+// names all that the compiler may use with its flags (tests/jump).
 [[gnu::always_inline]] inline arrival jump(void* target, void* data) noexcept {
   asm volatile(
       "leaq -128(%%rsp), %%rsp\n\t"  // the red zone
@@ -52,9 +53,12 @@ struct arrival {
         "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
 #ifdef __AVX512F__
         "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",
-        "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
+        "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
 #endif
-        "cc", "memory");
+#ifdef __APX_F__
+        "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "r30", "r31",
+#endif
+        "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)", "cc", "memory");
   return {target, data};  // of the computation that jumped here
 }
 
