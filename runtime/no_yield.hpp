@@ -5,7 +5,7 @@
 namespace ulexite {
 
 // Until the end of its scope, operations of the calling fiber that do not have to wait do not yield either. For
-// example, a try_send, or a send that finds room, lets no other fiber run on this worker. Operations that must wait
+// example, a try_receive, or a send that finds room, lets no other fiber run on this worker. Operations that must wait
 // still do, and this_fiber::yield() still yields. A fiber that holds a mutex of this library does not yield either.
 // Scopes nest. Keep them short, because other fibers of this worker wait until another worker takes them. No effect on
 // a plain thread.

@@ -1,7 +1,7 @@
 #pragma once
 
-// Deadlines for a computation, and a shield against deadlines and requests to stop. Requests to stop are made by
-// join_handle::request_stop, task_group and the runtime's end.
+// Deadlines for a computation, a shield against deadlines and requests to stop, and the request to a std::stop_source of
+// the program's own. Other requests to stop are made by join_handle::request_stop, task_group and the runtime's end.
 //
 // After Trio's cancel scopes (Smith, 2018). A deadline is a value of the fiber. Each wait uses its own timer for it, so
 // a scope arms no timer and has nothing to undo.
@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
@@ -85,5 +86,11 @@ class shield {
   const std::int64_t deadline_;
   const bool shielded_, expired_;
 };
+
+// Requests a stop from the program's own source, as source.request_stop() does. It runs the callbacks, and returns
+// whether this was the first request. Call it in fibers, because the destructor of a std::stop_callback relies on the
+// callback's thread: in these callbacks no operation yields, and one that has to wait ends the process with a report.
+// Inside source.request_stop() it would suspend the fiber instead. On a plain thread there is no difference.
+inline bool request_stop(std::stop_source& source) noexcept { return detail::run_stop_callbacks(source); }
 
 }  // namespace ulexite

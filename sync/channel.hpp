@@ -11,6 +11,7 @@
 
 #include <ulexite/base/biased_lock.hpp>
 #include <ulexite/base/error.hpp>
+#include <ulexite/runtime/no_yield.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/sync/wait/ring_buffer.hpp>
@@ -51,8 +52,8 @@ class channel_case_base;
 //
 // Sends and receives are cancellation points, even if they do not have to wait: they throw operation_cancelled in a
 // fiber that was asked to stop. A cancelled receive has taken nothing, and a cancelled send has sent nothing. Sends
-// that take a T& leave the variable unchanged; the argument of send(T) is destroyed with the call. Each operation may
-// yield, even if it never waits.
+// that take a T& leave the variable unchanged; the argument of send(T) is destroyed with the call. Each of them may
+// yield, even if it does not wait, but not try_send.
 //
 // A channel may be destroyed after every call on it has returned, if there will be no other.
 template <class T>
@@ -85,8 +86,12 @@ class channel {
   }
 
   // Send or receive without waiting. They move from `value`, or assign it, only on ok. Otherwise they return
-  // would_block or closed. If the assignment throws, the received value is lost.
-  channel_status try_send(T& value) { return send_until_ns(value, never_wait); }
+  // would_block or closed. If the assignment throws, the received value is lost. try_send does not yield either, so a
+  // std::stop_callback may call it.
+  channel_status try_send(T& value) {
+    const no_yield here;
+    return send_until_ns(value, never_wait);
+  }
   channel_status try_receive(T& value) { return assign(value, never_wait); }
 
   // Send or receive, and wait at most for `time`, or until `time`. They move from `value`, or assign it, only on ok.

@@ -39,14 +39,14 @@ TEST_P(Scheduling, YieldAloneReturns) {
   this_fiber::yield();
 }
 
-// The channel's operations do not have to wait, but a thousand of them make their fiber yield.
+// Sends that do not have to wait make their fiber yield after a thousand of them.
 template <class Scope>
 void expect_that_others_run_only_after(Scope make_scope) {
   bool ran = false;
   auto other = spawn([&] { ran = true; });
   channel<int> values(unbounded);
   const auto send_many = [&] {
-    for (int i = 0; i < 1000; ++i) ASSERT_EQ(values.try_send(i), channel_status::ok);
+    for (int i = 0; i < 1000; ++i) values.send(i);
   };
   {
     const auto& scope [[maybe_unused]] = make_scope();
@@ -67,6 +67,22 @@ TEST_F(RuntimeTest, AHolderOfALockIsNotMadeToYield) {
 
 TEST_F(RuntimeTest, ANoYieldScopeIsNotMadeToYield) {
   make(1).run([] { expect_that_others_run_only_after([] { return no_yield(); }); });
+}
+
+TEST_F(RuntimeTest, ATrySendDoesNotYieldButTheNextSendDoes) {
+  make(1).run([] {
+    bool ran = false;
+    auto other = spawn([&] { ran = true; });
+    channel<int> many(unbounded), full;
+    for (int i = 0; i < 1000; ++i) {
+      ASSERT_EQ(many.try_send(i), channel_status::ok);
+      ASSERT_EQ(full.try_send(i), channel_status::would_block);
+    }
+    EXPECT_FALSE(ran);
+    for (int i = 0; i < 200; ++i) many.send(i);
+    EXPECT_TRUE(ran);
+    other.join();
+  });
 }
 
 // With one worker: one after the other. None gets a second turn before each has had its first.

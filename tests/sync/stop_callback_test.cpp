@@ -1,14 +1,18 @@
-// The allowed actions of a std::stop_callback on the token of a fiber or a group.
+// The allowed actions of a std::stop_callback on the token of a fiber, a group, or a source of the program's own.
 
 #include "support/cancellation.hpp"
 #include "support/runtime_fixture.hpp"
 
 #include <ulexite/sync/cancellation.hpp>
+#include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/task_group.hpp>
+#include <ulexite/sync/wait_group.hpp>
 
 #include <csignal>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 
 namespace {
@@ -41,6 +45,13 @@ void ask_a_runtime(runtime& rt, F callback) {
   rt.request_stop();
   EXPECT_THROW(handle.get(), operation_cancelled);
 }
+template <class F>
+void ask_an_own_source(runtime&, F callback) {
+  std::stop_source source;
+  const std::stop_callback registered(source.get_token(), callback);
+  EXPECT_TRUE(request_stop(source));
+  EXPECT_FALSE(request_stop(source));
+}
 
 TEST_P(StopCallback, MayYieldAndTakeAFreeMutex) {
   int called = 0;
@@ -53,12 +64,13 @@ TEST_P(StopCallback, MayYieldAndTakeAFreeMutex) {
   const auto ask = [&] {
     ask_a_fiber(rt(), callback);
     ask_a_group(rt(), callback);
+    ask_an_own_source(rt(), callback);
     this_fiber::sleep_for(1us);  // a fiber may wait again afterwards
     ask_a_runtime(rt(), callback);
   };
   run(ask);
   ask();
-  EXPECT_EQ(called, 6);
+  EXPECT_EQ(called, 8);
 }
 
 TEST_P(StopCallback, MayWaitOnAPlainThread) {
@@ -85,7 +97,62 @@ TEST_P(StopCallback, MayWaitOnAPlainThread) {
   ask([&](auto callback) { ask_a_fiber(rt(), callback); });
   ask([&](auto callback) { ask_a_group(rt(), callback); });
   ask([&](auto callback) { ask_a_runtime(rt(), callback); });
-  EXPECT_EQ(called, 3);
+  ask([&](auto callback) { ask_an_own_source(rt(), callback); });
+  EXPECT_EQ(called, 4);
+}
+
+// A destructor of a callback returns when the call is over. It knows the requester by its thread. So the callback must
+// not leave the thread, although the program's own source knows nothing of fibers.
+TEST_P(StopCallback, OfAnOwnSourceIsNotLeftByATrySend) {
+  run([] {
+    for (int before = 0; before < 300; ++before) {
+      std::stop_source source;
+      channel<int> log(unbounded), full;
+      std::atomic<bool> entered{false}, running{false};
+      auto owner = spawn([&] {
+        {
+          const std::stop_callback callback(source.get_token(), [&] {
+            running = entered = true;
+            for (int i = 0; i < 2; ++i) {
+              EXPECT_EQ(log.try_send(i), channel_status::ok);
+              EXPECT_EQ(full.try_send(i), channel_status::would_block);
+            }
+            running = false;
+          });
+          wait_until([&] { return entered.load(); });
+        }
+        return running.load();
+      });
+      auto stopper = spawn([&] {
+        for (int i = 0; i < before; ++i) EXPECT_EQ(log.try_send(i), channel_status::ok);
+        source.request_stop();
+      });
+      EXPECT_FALSE(owner.get()) << "the callback was destroyed while it ran, after " << before;
+      stopper.join();
+    }
+  });
+}
+
+// A callback that ends its own registration must be on the requester's thread, otherwise it waits for itself.
+TEST_P(StopCallback, OfAnOwnSourceMayEndItselfAfterManyTries) {
+  run([] {
+    std::atomic<bool> over{false};
+    wait_group busy;
+    for (int i = 0; i < 4; ++i) busy.spawn([&] { wait_until([&] { return over.load(); }); });
+    for (int round = 0; round < 20; ++round) {
+      std::stop_source source;
+      channel<int> log(unbounded);
+      std::optional<std::stop_callback<std::function<void()>>> self;
+      self.emplace(source.get_token(), [&] { self.reset(); });
+      const std::stop_callback first(source.get_token(), [&] {
+        for (int i = 0; i < 300; ++i) EXPECT_EQ(log.try_send(i), channel_status::ok);
+      });
+      spawn([&] { source.request_stop(); }).join();
+      EXPECT_FALSE(self);
+    }
+    over = true;
+    busy.wait();
+  });
 }
 
 // `ask` in a fiber, with a callback that waits.
@@ -122,6 +189,7 @@ TEST(StopCallbackDeathTest, AWaitInAFiberIsAReportedBug) {
     EXPECT_EXIT(ask([](auto& rt, auto callback) { ask_a_fiber(rt, callback); }), KilledBySignal(SIGABRT), line);
     EXPECT_EXIT(ask([](auto& rt, auto callback) { ask_a_group(rt, callback); }), KilledBySignal(SIGABRT), line);
     EXPECT_EXIT(ask([](auto& rt, auto callback) { ask_a_runtime(rt, callback); }), KilledBySignal(SIGABRT), line);
+    EXPECT_EXIT(ask([](auto& rt, auto callback) { ask_an_own_source(rt, callback); }), KilledBySignal(SIGABRT), line);
   }
 }
 
