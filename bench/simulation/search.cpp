@@ -34,7 +34,8 @@ process runtime::housekeeping(worker& here) {
   here.eager = is_eager(now - here.last_visit - here.idle, here.quanta_per_visit);
   here.idle = 0;
   const ns fitting = poll_interval * here.quanta_per_visit / std::max<ns>(now - here.last_visit, 1);
-  here.quanta_per_visit = static_cast<unsigned>(std::clamp<ns>(fitting, 1, dispatches_per_visit));
+  const ns most = std::min(2 * here.quanta_per_visit, dispatches_per_visit);
+  here.quanta_per_visit = static_cast<unsigned>(std::clamp<ns>(fitting, 1, most));
   here.until_housekeeping = here.quanta_per_visit;
   here.last_visit = now;
   judge_last_slot_wake(here);

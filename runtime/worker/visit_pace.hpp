@@ -40,13 +40,15 @@ class visit_pace {
   [[nodiscard]] bool visit_asked() const noexcept { return asked_; }
   void visit_done() noexcept { asked_ = false; }
 
-  // A visit begins: as many dispatches to the next one as fit into a poll interval, by the last one's measure.
+  // A visit begins: as many dispatches to the next one as fit into a poll interval, by the last one's measure. They at
+  // most double, because a single short fiber among long ones says little. After it, 61 long ones would delay events.
   void begin_visit(std::int64_t now) noexcept {
     const std::int64_t elapsed = std::max<std::int64_t>(now - last_visit_, 1);
     eager_ = tuning::is_eager(elapsed - idle_, quanta_per_visit_);
     idle_ = 0;
     const std::int64_t fitting = tuning::poll_interval * quanta_per_visit_ / elapsed;
-    quanta_per_visit_ = static_cast<unsigned>(std::clamp<std::int64_t>(fitting, 1, tuning::dispatches_per_visit));
+    const std::int64_t most = std::min(2 * quanta_per_visit_, tuning::dispatches_per_visit);
+    quanta_per_visit_ = static_cast<unsigned>(std::clamp<std::int64_t>(fitting, 1, most));
     until_visit_ = quanta_per_visit_;
     last_visit_ = now;
     note_time(now);
