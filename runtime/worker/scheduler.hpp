@@ -160,6 +160,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool has_slot() const noexcept { return queues_.has_slot(); }
   // Whether it has not announced some of its pushes, which others may be needed for by now. A hint.
   [[nodiscard]] bool keeps_pushes() const noexcept { return notice_.pushes.any_kept() && may_have_work(); }
+  // Whether the fiber in the slot of `victim` is worth a raid. Any thread but its owner.
+  [[nodiscard]] static bool stands_still(const scheduler& victim) noexcept;
   // Any thread but the owner; it costs a heavy fence.
   [[nodiscard]] job* raid_slot() noexcept { return queues_.raid_slot(); }
   [[nodiscard]] std::size_t queued() const noexcept { return queues_.size() + has_slot(); }  // hint
@@ -216,7 +218,6 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   job* search() noexcept;
   job* take_from_others(bool slots_too) noexcept;
   job* steal(bool slots_too, wake_hold*& from) noexcept;
-  static bool stands_still(const scheduler& victim) noexcept;
   [[nodiscard]] bool few_injected() const noexcept;
   job* poll_events(bool run_first) noexcept;
   using outcome = parker<runtime_state>::outcome;
@@ -235,6 +236,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
       overflow(fiber);
   }
   void overflow(job& fiber) noexcept;
+  void leave_slot(job& waits) noexcept;
   void enqueue_slow(job& runnable) noexcept;
   void push_job(job& job) noexcept;
   void wake_with_notice(task& woken) noexcept;

@@ -154,7 +154,10 @@ job* scheduler::steal(bool slots_too, wake_hold*& from) noexcept {
 // keeps its slot, unless the fiber there waits for longer than its migration would take.
 bool scheduler::stands_still(const scheduler& victim) noexcept {
   const auto before = victim.counters().dispatches.get();
-  for (int i = 0; i < 128 && victim.has_slot(); ++i) cpu_relax();
+  for (int i = 0; i < 128; ++i) {
+    if (!victim.has_slot()) return false;  // its owner runs that fiber now, before it counts the dispatch
+    cpu_relax();
+  }
   return victim.counters().dispatches.get() == before;
 }
 

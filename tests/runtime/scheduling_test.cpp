@@ -5,6 +5,7 @@
 #include <ulexite/runtime/jobs.hpp>
 #include <ulexite/runtime/no_yield.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/mutex.hpp>
@@ -311,6 +312,14 @@ double processor_seconds() {
   timespec time;
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// A thief that believed it would pay for a heavy fence, and find nothing.
+TEST_F(RuntimeTest, AnEmptySlotIsNotWorthARaid) {
+  make(2).run([] {
+    for (const auto& worker : detail::this_scheduler()->home().schedulers)
+      EXPECT_FALSE(detail::scheduler::stands_still(*worker));
+  });
 }
 
 // An idle runtime costs nothing: with a sleeping fiber, far from any event, over a second less than one hundredth.
