@@ -31,6 +31,7 @@ const std::map<std::string, std::function<void(int)>> workloads{
     {"when_all10", when_all10},
     {"mutex1", [](int n) { locks(1, n); }},
     {"mutex8", [](int n) { locks(8, n); }},
+    {"convoy", convoy},
     {"skynet", skynet},
     {"skynet_fj", skynet_fj},
     {"fib", fib},

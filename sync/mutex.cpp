@@ -140,6 +140,7 @@ void mutex::unlock_slow(detail::agent& self) {
         wake.who = next.who;
         auto& waiter = static_cast<detail::mutex_waiter&>(*next.node);
         waiter.handed_over = waiter.passed_over >= most_passes || detail::now_ns() - waiter.since > patience;
+        wake.holds = waiter.handed_over;
         if (waiter.handed_over) return (void)give_to(id(*waiter.who), true);
       }
     }

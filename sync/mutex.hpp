@@ -23,7 +23,8 @@ std::unique_lock<mutex> acquire(mutex& of, std::error_code& error);
 // twice, or unlocks it without holding it, the call throws usage_error and changes nothing.
 //
 // A caller that finds it free gets it, even if fibers wait. But a waiter that was passed over 30 times, or for a
-// millisecond, gets it next by hand-over. The last holder may destroy it after the unlock.
+// millisecond, gets it next by hand-over. It then runs before fibers that only take turns. The last holder may destroy
+// the mutex after the unlock.
 //
 // If a fiber ends while it holds a mutex, it fails with a usage_error, unless it failed otherwise. The mutex stays
 // locked.

@@ -75,7 +75,7 @@ bool semaphore_core::acquire(std::ptrdiff_t n, std::ptrdiff_t max, std::int64_t 
   wait_queue::remove(node);
   serve_oldest(woken);  // it may have wanted more than those behind it
   guard_.unlock();
-  resume_all(woken);
+  resume_holders(woken);
   if (reason == wake_reason::cancelled) throw_cancelled();
   return false;
 }
@@ -91,7 +91,7 @@ void semaphore_core::release(std::ptrdiff_t n, std::ptrdiff_t max) {
     permits_ += n;
     serve_oldest(woken);
   }
-  resume_all(woken);
+  resume_holders(woken);
 }
 
 void semaphore_core::release_one_of(std::ptrdiff_t max) noexcept {
@@ -102,7 +102,7 @@ void semaphore_core::release_one_of(std::ptrdiff_t max) noexcept {
     if (permits_ < max) ++permits_;
     serve_oldest(woken);
   }
-  resume_all(woken);
+  resume_holders(woken);
 }
 
 }  // namespace ulexite::detail

@@ -34,7 +34,7 @@ void shared_mutex::unlock_and_let_in() noexcept {
     if (result == detail::claim_result::won) woken.push_back(*next);
   }
   guard_.unlock();
-  detail::resume_all(woken);
+  detail::resume_holders(woken);
 }
 
 bool shared_mutex::try_lock(kind as) noexcept {

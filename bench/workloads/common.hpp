@@ -30,6 +30,7 @@ void select4(int n);
 void skynet(int n);
 // locks.cpp
 void locks(int fibers, int n);
+void convoy(int n);
 // parked.cpp
 void parked(int n);
 // time.cpp

@@ -48,5 +48,7 @@ struct agent {
 // Makes the agent continue. The agent is claimed, and the caller is its claimer. Any thread; `worker` is the caller's.
 void resume(agent& agent) noexcept;
 void resume(agent& agent, scheduler* worker) noexcept;
+// As resume, for an agent to which a lock was handed. It runs soon, because others wait until it unlocks.
+void resume_holder(agent& agent, scheduler* worker) noexcept;
 
 }  // namespace ulexite::detail

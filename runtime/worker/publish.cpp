@@ -106,7 +106,7 @@ void scheduler::wake(task& woken) noexcept {
   if (notice_.any()) [[unlikely]]
     return wake_with_notice(woken);
   if (migrating) return add(woken);
-  if (job* const displaced = queues_.put_into_slot(woken)) add(*displaced);
+  if (job* const displaced = queues_.put_into_slot(woken)) leave_slot(*displaced);
 }
 
 // Rare: the wake is recorded, or the slot is announced. The record comes first, because another worker may take the
@@ -117,8 +117,21 @@ void scheduler::wake(task& woken) noexcept {
     note_runnable(woken);
   }
   if (migrating) return add(woken);
-  if (job* const displaced = queues_.put_into_slot(woken)) return add(*displaced);
+  if (job* const displaced = queues_.put_into_slot(woken)) return leave_slot(*displaced);
   if (notice_.slot_due()) announce_slot();
+}
+
+// The mark comes after the wake, which asks whether the fiber that it displaces was marked.
+void scheduler::wake_holder(task& woken) noexcept {
+  wake(woken);
+  queues_.mark_holder(woken);
+}
+
+// A fiber that has left the slot waits at the end of the ring. But one that was given a lock takes its turn among the
+// woken fibers, because others wait until it unlocks.
+[[gnu::noinline]] void scheduler::leave_slot(job& waits) noexcept {
+  if (!queues_.unmark_holder(waits) || !queues_.push_woken(waits)) return add(waits);
+  notify_others_after_publishing();
 }
 
 // Wakes another worker for the fiber in the slot, if that may pay (wake_notice.hpp). The next dispatch makes a visit,

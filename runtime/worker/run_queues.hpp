@@ -67,6 +67,15 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] bool slot_had_its_share() const noexcept { return slot_streak_ >= tuning::slot_streak_limit; }
   void end_slot_streak() noexcept { slot_streak_ = 0; }
 
+  // The fiber that was put there last was given a lock.
+  void mark_holder(const job& woken) noexcept { holder_ = &woken; }
+  // Whether that is the fiber that has left the slot and has to wait. Ends the mark.
+  [[nodiscard]] bool unmark_holder(const job& left_slot) noexcept {
+    if (holder_ != &left_slot) return false;
+    holder_ = nullptr;
+    return true;
+  }
+
   // The next of the deques, or null.
   [[nodiscard, gnu::always_inline]] job* next_in_line() noexcept {
     slot_streak_ = 0;
@@ -147,11 +156,12 @@ class alignas(cache_line) run_queues {
 
   // owner only
   const bool alone_;
-  bool sides_empty_ = true;   // nothing was pushed to jobs_ or woken_ since both were found empty
-  bool jobs_turn_ = false;    // jobs came before the ring the last time
-  unsigned slot_streak_ = 0;  // dispatches in a row from the slot
-  unsigned woken_turn_ = 0;   // counts the turns: woken_ has three of four
-  unsigned pins_ = 0;         // how many fibers are pinned to this worker
+  bool sides_empty_ = true;      // nothing was pushed to jobs_ or woken_ since both were found empty
+  bool jobs_turn_ = false;       // jobs came before the ring the last time
+  unsigned slot_streak_ = 0;     // dispatches in a row from the slot
+  const job* holder_ = nullptr;  // only compared, because it may have run since, and ended
+  unsigned woken_turn_ = 0;      // counts the turns: woken_ has three of four
+  unsigned pins_ = 0;            // how many fibers are pinned to this worker
 
   // shared
   run_deque ring_;

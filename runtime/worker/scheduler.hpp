@@ -96,6 +96,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void enqueue_job(job& job) noexcept;
   void enqueue_jobs(intrusive_queue<job>& jobs) noexcept;
   void wake(task& woken) noexcept;
+  // The same for a fiber to which a lock was handed.
+  void wake_holder(task& woken) noexcept;
 
   // Whether the events here are being recorded.
   [[nodiscard]] bool traced() const noexcept { return notice_.traced(); }

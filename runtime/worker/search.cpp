@@ -24,7 +24,7 @@ job* scheduler::next() noexcept {
   // next_local has left the slot to the others that wait. Its fiber goes behind them, and the streak begins again.
   if (has_slot() && queues_.slot_had_its_share() && may_have_work()) {
     queues_.end_slot_streak();
-    if (job* const patient = queues_.take_slot()) add(*patient);
+    if (job* const patient = queues_.take_slot()) leave_slot(*patient);
   }
   if (job* const mine = next_local()) return mine;
   // Forks come last: if the forking fiber resumes soon, it takes them back more cheaply.

@@ -126,6 +126,14 @@ void resume(agent& agent, scheduler* worker) noexcept {
   }
 }
 
+void resume_holder(agent& agent, scheduler* worker) noexcept {
+  if (worker && agent.kind != agent_kind::thread && &worker->home() == &agent.fiber().home()) {
+    worker->wake_holder(agent.fiber());
+  } else {
+    resume_elsewhere(agent);
+  }
+}
+
 // The callbacks run on the calling agent, which must not wait in them: so it counts as a job. They may request another
 // stop, so the earlier state is restored.
 bool run_stop_callbacks(std::stop_source source) noexcept {

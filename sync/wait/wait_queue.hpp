@@ -37,12 +37,18 @@ struct claimed_wait {
 struct deferred_resume {
   scheduler* const worker;
   agent* who = nullptr;
+  bool holds = false;  // a lock was handed to it
 
   explicit deferred_resume(scheduler* callers) noexcept : worker(callers) {}
   deferred_resume(const deferred_resume&) = delete;
   deferred_resume& operator=(const deferred_resume&) = delete;
   ~deferred_resume() {
-    if (who) resume(*who, worker);
+    if (!who) return;
+    if (holds) {
+      resume_holder(*who, worker);
+    } else {
+      resume(*who, worker);
+    }
   }
 };
 
@@ -106,6 +112,13 @@ class wait_queue {
 // Resumes all in `woken`. A waiter destroys its node after that.
 inline void resume_all(intrusive_list<wait_node>& woken) noexcept {
   while (wait_node* const node = woken.pop_front()) resume(*node->who);
+}
+
+// The same for waiters that were given a lock, or permits.
+inline void resume_holders(intrusive_list<wait_node>& woken) noexcept {
+  if (woken.empty()) return;
+  scheduler* const worker = this_caller().worker;
+  while (wait_node* const node = woken.pop_front()) resume_holder(*node->who, worker);
 }
 
 // Waits in `queue`. Called with its lock held; releases it. After a time-out or a cancellation the node is in no queue.

@@ -240,6 +240,7 @@ void throw_wait_forbidden(agent&, wait_kind) { RL_ASSERT(false); }
 
 void resume(agent& agent) noexcept { static_cast<model::fiber&>(agent).resume(); }
 void resume(agent& agent, scheduler*) noexcept { resume(agent); }
+void resume_holder(agent& agent, scheduler*) noexcept { resume(agent); }
 wake_reason suspend(agent& self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
   return static_cast<model::fiber&>(self).suspend(&held, false, mode.is_cancellable(), deadline != no_deadline);
 }
