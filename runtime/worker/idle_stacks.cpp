@@ -7,6 +7,8 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 
 namespace ulexite::detail {
 namespace {
@@ -24,6 +26,14 @@ std::size_t trim_below(const stack& stack, const void* frame) noexcept {
   if (deepest >= end) return 0;
   const std::size_t bytes = end - deepest;
   return ::madvise(reinterpret_cast<void*>(deepest), bytes, MADV_DONTNEED) == 0 ? bytes : 0;
+}
+
+// Distinguishes the wait of a fiber from its others: by its time, by what it waits for, and by the frame that it left. The
+// time is not enough, because workers read the clock only now and then.
+std::uint16_t mark_of(const fiber& waiting) noexcept {
+  const std::uint64_t sum = waiting.wait_since + 31 * reinterpret_cast<std::uintptr_t>(waiting.next) +
+                            961 * reinterpret_cast<std::uintptr_t>(waiting.saved.frame);
+  return static_cast<std::uint16_t>(sum * 0x9e37'79b9'7f4a'7c15 >> 48);  // multiplicative hashing (Knuth, 1973)
 }
 
 }  // namespace
@@ -57,15 +67,16 @@ std::int64_t idle_stacks::next_step(std::int64_t last_busy) const noexcept {
   return std::max(last_needed, last_walk_ + after_ / 2);
 }
 
-// Whether the fiber of that block waits long enough, and has not been trimmed in this wait. A hint, or exact for a fiber
-// that is held.
-bool idle_stacks::is_idle(agent& block) const noexcept {
+// The mark of the wait in which the fiber of that block has not been trimmed, if it lasts long enough; or nothing. A hint,
+// or exact for a fiber that is held.
+std::optional<std::uint16_t> idle_stacks::idle_wait(agent& block) const noexcept {
   raw_record raw;
   copy_record(block, raw);
   const fiber& seen = raw.content();
-  if (!raw.owner().in_use || seen.state.phase() != fiber_phase::resumable || !block.word.waits()) return false;
-  return waited_since(seen.wait_since, now_) >= after_ / 1'000'000 &&
-         seen.trimmed_in != static_cast<std::uint16_t>(seen.wait_since);
+  if (!raw.owner().in_use || seen.state.phase() != fiber_phase::resumable || !block.word.waits()) return {};
+  const std::uint16_t mark = mark_of(seen);
+  if (waited_since(seen.wait_since, now_) < after_ / 1'000'000 || seen.trimmed_in == mark) return {};
+  return mark;
 }
 
 // The next idle fibers of the walk, and how many. It looks at a limited number of blocks, and may end the walk.
@@ -77,7 +88,7 @@ std::size_t idle_stacks::find(std::span<agent*> into) noexcept {
       walking_ = false;
       break;
     }
-    if (is_idle(*block)) into[found++] = block;
+    if (idle_wait(*block)) into[found++] = block;
   }
   return found;
 }
@@ -89,10 +100,11 @@ void idle_stacks::trim(std::span<agent* const> idle) noexcept {
   std_atomics::heavy_fence();  // fiber_holds.hpp A
   for (std::size_t i = 0; i < idle.size(); ++i) {
     // The copy comes first: the fiber may have ended before the fence, and then its memory belongs to the pool.
-    if (fiber& held = idle[i]->fiber(); is_idle(*idle[i]) && held.state.is_suspended()) {
+    const std::optional<std::uint16_t> wait = idle_wait(*idle[i]);
+    if (fiber& held = idle[i]->fiber(); wait && held.state.is_suspended()) {
       const std::size_t bytes = trim_below(*held.standing, held.saved.frame);
       bytes_.fetch_add(bytes, std::memory_order_relaxed);  // counter
-      held.trimmed_in = static_cast<std::uint16_t>(held.wait_since);
+      held.trimmed_in = *wait;
     }
     holds_.let_go(i);
   }

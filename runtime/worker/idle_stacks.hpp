@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace ulexite::detail {
@@ -44,7 +45,7 @@ class idle_stacks {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }  // counter
 
  private:
-  [[nodiscard]] bool is_idle(agent& block) const noexcept;
+  [[nodiscard]] std::optional<std::uint16_t> idle_wait(agent& block) const noexcept;
   std::size_t find(std::span<agent*> into) noexcept;
   void trim(std::span<agent* const> idle) noexcept;
 

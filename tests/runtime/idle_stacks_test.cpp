@@ -74,7 +74,6 @@ TEST_P(IdleStacks, GiveBackWhatTheirFibersNoLongerUse) {
       trimmed = rt.metrics().stack_bytes_trimmed;
       return trimmed >= before + fibers * (deep - most_kept);
     });
-    wait_until_all_wait(rt);  // the workers have a new time then, by which the next wait differs from this one
     each.set();
   }
   done.wait();
