@@ -3,6 +3,7 @@
 // How a fiber waits for an edge of a descriptor's source. Internal: not for users.
 
 #include <ulexite/base/kernel.hpp>
+#include <ulexite/runtime/wait/wait_kind.hpp>
 
 #include <cstdint>
 #include <system_error>
@@ -25,6 +26,9 @@ class fd_arm {
  protected:
   ~fd_arm() = default;
 };
+
+// How a wait for the descriptor, or for a turn to use it, appears in reports.
+wait_mode waiting_for_fd(int fd, direction towards) noexcept;
 
 // Suspends the calling fiber until an edge of `fd` arrives, or `deadline` has passed. Reports a cancellation as
 // errc::cancelled, and a passed deadline as std::errc::timed_out. No error means that the caller must try again.

@@ -137,11 +137,6 @@ class fd_watch {
   std::array<event, 2> edges_;
 };
 
-wait_mode waiting_for_fd(int fd, direction direction) noexcept {
-  const wait_kind kind = direction == direction::read ? wait_kind::read : wait_kind::write;
-  return waiting_for(kind, reinterpret_cast<const void*>(static_cast<std::intptr_t>(fd)), cancellable::yes);
-}
-
 // A wait for one direction of one descriptor says so in dumps.
 wait_mode waiting_for_any_of(std::span<const fd_interest> fds) noexcept {
   const interest first = fds.empty() ? interest::none : fds.front().wanted;
@@ -211,6 +206,11 @@ std::string list_of(std::span<const fd_interest> fds) {
 }
 
 }  // namespace
+
+wait_mode waiting_for_fd(int fd, direction towards) noexcept {
+  const wait_kind kind = towards == direction::read ? wait_kind::read : wait_kind::write;
+  return waiting_for(kind, reinterpret_cast<const void*>(static_cast<std::intptr_t>(fd)), cancellable::yes);
+}
 
 runtime_state* calling_runtime() noexcept {
   scheduler* const here = this_scheduler();

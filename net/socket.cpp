@@ -3,6 +3,7 @@
 #include <ulexite/net/socket.hpp>
 #include <ulexite/runtime/task/waiting_event.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -62,8 +63,21 @@ struct socket::owned_path {
   }
 };
 
+// The users without the turn. Lock held.
+struct socket::sharing {
+  std::size_t passing = 0;  // those not in a queue
+  wait_queue queues[2];     // by direction: they wait for the turn
+
+  [[nodiscard]] wait_queue& queue(direction towards) noexcept { return queues[static_cast<unsigned>(towards)]; }
+  [[nodiscard]] bool in_use() noexcept {
+    return passing > 0 || !queue(read_side).nobody_waits() || !queue(write_side).nobody_waits();
+  }
+};
+
 socket::socket(int fd, bool plain_tcp) noexcept : plain_tcp_(plain_tcp), fd_(fd) {}
 socket::~socket() = default;
+
+void socket::share() { shared_ = std::make_unique<sharing>(); }
 
 // Without memory the path stays.
 void socket::owns_path(std::string_view path) noexcept {
@@ -87,7 +101,7 @@ agent*& socket::user_of(direction towards) noexcept {
 }
 
 // Lock held.
-bool socket::in_use() noexcept { return user_of(read_side) || user_of(write_side); }
+bool socket::in_use() noexcept { return user_of(read_side) || user_of(write_side) || (shared_ && shared_->in_use()); }
 
 bool socket::enter(direction towards, std::int64_t deadline, std::error_code& error) {
   agent& self = this_agent();
@@ -98,12 +112,16 @@ bool socket::enter(direction towards, std::int64_t deadline, std::error_code& er
     return false;
   }
   agent*& user = user_of(towards);
-  if (user) {
+  if (user && !shared_) {
     const std::string what = towards == direction::read ? "read from" : "written to";
     const std::string with = peer_.port() == 0 ? "" : " (connected with " + peer_.str() + ")";
     throw usage_error("fd " + std::to_string(fd_) + with + " is being " + what + " already: one at a time");
   }
   if (error) return false;
+  if (user) {
+    ++shared_->passing;
+    return true;
+  }
   user = &self;
   __builtin_prefetch(source_);  // it arrives during the system call, and a wait follows
   return true;
@@ -112,9 +130,13 @@ bool socket::enter(direction towards, std::int64_t deadline, std::error_code& er
 void socket::leave(direction towards) noexcept {
   int last_fd = -1;
   bool last_of_all = false;
+  agent* next = nullptr;
   {
     const std::lock_guard lock(lock_);
-    user_of(towards) = nullptr;
+    if (shared_)
+      next = leave_shared(towards);
+    else
+      user_of(towards) = nullptr;
     if (closed_ && !in_use()) {
       last_fd = std::exchange(fd_, -1);
       last_of_all = orphaned_;
@@ -122,6 +144,56 @@ void socket::leave(direction towards) noexcept {
   }
   if (last_fd >= 0) kernel::close(last_fd);
   if (last_of_all) delete this;
+  if (next) resume(*next);
+}
+
+// Lock held. Returns the agent to resume, if any. A waiter in the queue whose wait has ended otherwise is counted here,
+// because it is not in the queue any longer.
+agent* socket::leave_shared(direction towards) noexcept {
+  agent*& user = user_of(towards);
+  if (user != &this_agent()) {
+    --shared_->passing;
+    return nullptr;
+  }
+  user = nullptr;
+  for (wait_queue& queue = shared_->queue(towards); !queue.nobody_waits();) {
+    const wait_node& node = queue.oldest();
+    if (const claimed_wait claimed = queue.claim_front()) {
+      user = node.who;
+      return claimed.who;
+    }
+    ++shared_->passing;
+  }
+  return nullptr;
+}
+
+// A user of a shared socket would have to wait. `had_it`: it has the turn, and may wait for an edge. Otherwise it gets
+// the turn, and must try first.
+std::error_code socket::take_turn(direction towards, std::int64_t deadline, bool& had_it) noexcept {
+  agent& self = this_agent();
+  lock_.lock();
+  agent*& user = user_of(towards);
+  had_it = user == &self;
+  if (!had_it) --shared_->passing;
+  if (!had_it && user) return queue_for_turn(towards, deadline);
+  user = &self;
+  lock_.unlock();
+  return {};
+}
+
+// Called with the lock held; releases it. Whoever gives the turn has claimed the wait, and made the caller the user.
+std::error_code socket::queue_for_turn(direction towards, std::int64_t deadline) noexcept {
+  agent& self = this_agent();
+  wait_node node(self);
+  shared_->queue(towards).push(node);
+  const wake_reason reason = suspend(self, lock_, waiting_for_fd(fd_, towards), deadline);
+  if (reason == wake_reason::notified) return {};
+  const std::lock_guard lock(lock_);
+  if (node.linked()) {
+    wait_queue::remove(node);
+    ++shared_->passing;
+  }
+  return reason == wake_reason::timed_out ? std::make_error_code(std::errc::timed_out) : stop_cause(self);
 }
 
 // The waiters are resumed, or woken by the shutdown, and find the socket closed. The descriptor stays open until the
@@ -214,6 +286,11 @@ std::error_code socket::after_failure(int number, direction towards, std::int64_
 
 std::error_code socket::wait(direction towards, std::int64_t deadline) {
   check_may_wait(this_agent(), towards == direction::read ? wait_kind::read : wait_kind::write);
+  bool has_turn = true;
+  if (shared_) {
+    const std::error_code error = take_turn(towards, deadline, has_turn);
+    if (error || !has_turn) return error;
+  }
   runtime_state* const here = calling_runtime();
   if (!here) return wait_as_guest(towards, deadline);
   if (const auto error = register_in(here->loop)) return error;

@@ -2,11 +2,14 @@
 
 // A socket and its users: the base of streams, listeners and datagram sockets. Internal: not for users.
 //
-// One reader and one writer may use it at a time, and any thread may close it at the same time. Invariants, under the
-//   lock:
+// One reader and one writer may use it at a time, and any thread may close it at the same time. A shared one (of
+// datagrams) has any number of them: one has the turn of its direction, and others pass: they make their system call, and
+// queue for the turn if that would block. So one waits for an edge. When it leaves it gives the turn to the next, which
+// tries first, because one edge may stand for several datagrams. Invariants, under the lock:
 //   closed_           implies  source_ is null: no user waits for an edge, and none will
 //   a user is inside  implies  fd_ is open and its number is this socket's
 //   (a fiber that was abandoned in an operation no longer counts as a user)
+//   a user that passes is counted in `passing`, or has its node in the queue
 //   orphaned_         implies  closed_: the last user to leave deletes the object
 //
 // The source is registered for life when a fiber first has to wait; it belongs to that fiber's runtime. Plain threads,
@@ -59,6 +62,9 @@ class socket {
   // Sets the peer's endpoint. Error messages name it when the system has forgotten it. Any thread.
   void set_peer(const net::endpoint& peer) noexcept;
   [[nodiscard]] net::endpoint peer() const noexcept;
+  // From now on several may read, and several may write. Called before others know of the socket. Throws
+  // std::bad_alloc.
+  void share();
   // From now on a close removes `path`, to which it is bound, unless another file has taken the path.
   void owns_path(std::string_view path) noexcept;
   // Ends the owner's use: closes the socket, and deletes it when no user is inside.
@@ -85,7 +91,7 @@ class socket {
 
   // Makes the system call `call(fd)`, which returns its result or -errno. Waits as often as the call would block. A
   // cancellation point. Errors: those of the call; bad_file_descriptor once closed; timed_out after the deadline;
-  // errc::cancelled. Throws usage_error if another operation in this direction is under way.
+  // errc::cancelled. Throws usage_error if another operation in this direction is under way and the socket is not shared.
   template <class Call>
   std::size_t perform(direction towards, std::int64_t deadline, std::error_code& error, Call&& call) {
     const std::size_t done = perform_inside(towards, deadline, error, call);
@@ -137,6 +143,7 @@ class socket {
     const bool inside_;
   };
   struct side;
+  struct sharing;
   static const ssize_t would_block;
 
   ~socket();
@@ -160,6 +167,9 @@ class socket {
   void leave(direction towards) noexcept;
   std::error_code after_failure(int number, direction towards, std::int64_t deadline);
   std::error_code wait(direction towards, std::int64_t deadline);
+  agent* leave_shared(direction towards) noexcept;
+  std::error_code take_turn(direction towards, std::int64_t deadline, bool& had_it) noexcept;
+  std::error_code queue_for_turn(direction towards, std::int64_t deadline) noexcept;
   std::error_code wait_as_guest(direction towards, std::int64_t deadline) noexcept;
   std::error_code register_in(const std::shared_ptr<event_loop>& loop) noexcept;
   [[nodiscard]] bool nothing_to_read() const noexcept;
@@ -170,14 +180,15 @@ class socket {
   const bool plain_tcp_;
   std::uint8_t foreign_waiters_ = 0;  // users that wait without the source
   int fd_;
-  agent* users_[2]{};  // by direction
+  agent* users_[2]{};  // by direction; of a shared socket those with the turn
   fd_source* source_ = nullptr;
   std::shared_ptr<event_loop> loop_;  // of source_; set once
   receive_state received_;
   std::atomic<std::int64_t> expiry_[2]{no_deadline, no_deadline};  // by direction
   net::endpoint peer_;
   struct owned_path;
-  std::unique_ptr<const owned_path> path_;  // set before it is shared
+  std::unique_ptr<const owned_path> path_;  // set before others know of the socket
+  std::unique_ptr<sharing> shared_;         // null: one user of each direction; set as path_
 };
 
 }  // namespace ulexite::detail

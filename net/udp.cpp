@@ -45,11 +45,13 @@ std::size_t receive_into(const detail::socket_handle& handle, void* data, std::s
 udp_socket::udp_socket(const endpoint& at, udp_options options) {
   socket_ = detail::make_bound(at, SOCK_DGRAM, "binding to",
                                [&](socket& made) { return broadcast_and_bind(made, at, options); });
+  socket_.get()->share();
 }
 
 udp_socket udp_socket::adopt(int fd) {
   detail::make_non_blocking(fd);
   udp_socket made{detail::socket_handle(fd)};
+  made.socket_.get()->share();
   detail::learn_peer(made.socket_);
   return made;
 }
@@ -60,6 +62,7 @@ void udp_socket::connect(const endpoint& to, std::error_code& error) {
     const int fd = detail::make_socket(to, SOCK_DGRAM, error);
     if (error) return;
     fresh = detail::socket_handle(fd);
+    fresh.get()->share();
   }
   const detail::socket_handle& used = socket_.get() ? socket_ : fresh;
   detail::at_once(used, error, [&](int fd) { return detail::kernel::connect(fd, to.data(), to.size()); });

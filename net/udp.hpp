@@ -22,7 +22,8 @@ struct udp_options {
   bool broadcast = false;   // SO_BROADCAST: may send to broadcast addresses
 };
 
-// Sends and receives datagrams. Movable while it is not in use. For its close, expiry, endpoints and descriptor see
+// Sends and receives datagrams. Any number of fibers and threads may send and receive at the same time; those that must
+// wait take turns, oldest first. Movable while it is not in use. For its close, expiry, endpoints and descriptor see
 // socket_base.
 class udp_socket : public socket_base {
  public:

@@ -86,27 +86,6 @@ TEST_P(UdpEnd, AReceiveEndsAtItsDeadlineOrItsExpiry) {
   });
 }
 
-TEST_P(UdpEnd, OneReaderAtATimeBesideAWriter) {
-  in_runtime([] {
-    auto socket = bounded();
-    std::atomic<int> refused{0};
-    const auto receive_or_be_refused = [&] {
-      try {
-        EXPECT_EQ(receive_code(socket), std::error_code());
-      } catch (const usage_error&) {
-        ++refused;
-      }
-    };
-    auto first = spawn(receive_or_be_refused), second = spawn(receive_or_be_refused);
-    while (refused == 0) this_fiber::yield();
-    EXPECT_THROW((void)socket.release(), usage_error);
-    socket.send_to("x", socket.local_endpoint());
-    first.get();
-    second.get();
-    EXPECT_EQ(refused, 1);
-  });
-}
-
 TEST_P(UdpEnd, ReleasedDescriptorIsTheCallers) {
   in_runtime([] {
     auto socket = bounded();
