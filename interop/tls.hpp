@@ -78,8 +78,8 @@ class tls_stream {
       std::error_code ignored;
       flush(error ? ignored : error);  // an alert, too
       if (error) return;
-      // Only now, because the peer waits for the last message of this side. Pairs with the load above.
-      if (agreed) done_.store(true, std::memory_order_release);
+      // Only now, because the peer waits for the last message of this side.
+      if (agreed) done_.store(true, std::memory_order_release);  // pairs with the load above
       if (more && !receive(error) && !error) fail_cut(error);
       if (error) return;
     }
