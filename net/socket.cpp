@@ -133,10 +133,7 @@ void socket::leave(direction towards) noexcept {
   agent* next = nullptr;
   {
     const std::lock_guard lock(lock_);
-    if (shared_)
-      next = leave_shared(towards);
-    else
-      user_of(towards) = nullptr;
+    next = end_use(towards);
     if (closed_ && !in_use()) {
       last_fd = std::exchange(fd_, -1);
       last_of_all = orphaned_;
@@ -147,28 +144,42 @@ void socket::leave(direction towards) noexcept {
   if (next) resume(*next);
 }
 
-// Lock held. Returns the agent to resume, if any. A waiter in the queue whose wait has ended otherwise is counted here,
-// because it is not in the queue any longer.
-agent* socket::leave_shared(direction towards) noexcept {
+// Lock held. Returns the agent to resume, if any.
+agent* socket::end_use(direction towards) noexcept {
   agent*& user = user_of(towards);
-  if (user != &this_agent()) {
+  if (shared_ && user == &this_agent()) return give_turn(towards);
+  if (shared_) {
     --shared_->passing;
-    return nullptr;
-  }
-  user = nullptr;
-  for (wait_queue& queue = shared_->queue(towards); !queue.nobody_waits();) {
-    const wait_node& node = queue.oldest();
-    if (const claimed_wait claimed = queue.claim_front()) {
-      user = node.who;
-      return claimed.who;
-    }
-    ++shared_->passing;
+  } else {
+    user = nullptr;
   }
   return nullptr;
 }
 
-// A user of a shared socket would have to wait. `had_it`: it has the turn, and may wait for an edge. Otherwise it gets
-// the turn, and must try first.
+// Called by the user with the turn, with the lock held. Returns the agent to resume, if any. A waiter whose wait has
+// ended otherwise stays in the queue until it leaves by itself, because the socket must not end before that.
+agent* socket::give_turn(direction towards) noexcept {
+  agent*& user = user_of(towards);
+  user = nullptr;
+  agent* next = nullptr;
+  wait_queue& queue = shared_->queue(towards);
+  intrusive_list<wait_node> ending;
+  while (!user && !queue.nobody_waits()) {
+    wait_node& node = queue.oldest();
+    if (const claimed_wait claimed = queue.claim_front()) {
+      user = node.who;
+      next = claimed.who;
+    } else {
+      ending.push_back(node);
+    }
+  }
+  while (wait_node* const node = ending.pop_front()) queue.push_front(*node);
+  return next;
+}
+
+// A fiber of the runtime that watches a shared socket would have to wait. `had_it`: it has the turn, and may wait for an
+// edge. Otherwise it gets the turn, and must try first. Only such fibers queue, behind each other or behind a user that
+// does not wait. So if the one with the turn is abandoned, the others are abandoned with it.
 std::error_code socket::take_turn(direction towards, std::int64_t deadline, bool& had_it) noexcept {
   agent& self = this_agent();
   lock_.lock();
@@ -189,10 +200,8 @@ std::error_code socket::queue_for_turn(direction towards, std::int64_t deadline)
   const wake_reason reason = suspend(self, lock_, waiting_for_fd(fd_, towards), deadline);
   if (reason == wake_reason::notified) return {};
   const std::lock_guard lock(lock_);
-  if (node.linked()) {
-    wait_queue::remove(node);
-    ++shared_->passing;
-  }
+  wait_queue::remove(node);
+  ++shared_->passing;
   return reason == wake_reason::timed_out ? std::make_error_code(std::errc::timed_out) : stop_cause(self);
 }
 
@@ -286,25 +295,32 @@ std::error_code socket::after_failure(int number, direction towards, std::int64_
 
 std::error_code socket::wait(direction towards, std::int64_t deadline) {
   check_may_wait(this_agent(), towards == direction::read ? wait_kind::read : wait_kind::write);
-  bool has_turn = true;
-  if (shared_) {
-    const std::error_code error = take_turn(towards, deadline, has_turn);
-    if (error || !has_turn) return error;
-  }
   runtime_state* const here = calling_runtime();
   if (!here) return wait_as_guest(towards, deadline);
   if (const auto error = register_in(here->loop)) return error;
   if (loop_ != here->loop) return wait_as_guest(towards, deadline);
+  if (shared_) {
+    bool had_it;
+    const std::error_code error = take_turn(towards, deadline, had_it);
+    if (error || !had_it) return error;
+  }
   side waited_for(*this, towards);
   return wait_for_edge(waited_for, fd_, towards, deadline);
 }
 
+// A guest waits beside the source, so it gives the turn of a shared socket to one that needs it.
 std::error_code socket::wait_as_guest(direction towards, std::int64_t deadline) noexcept {
+  agent* next = nullptr;
   {
     const std::lock_guard lock(lock_);
     if (closed_) return {};
     ++foreign_waiters_;
+    if (shared_ && user_of(towards) == &this_agent()) {
+      ++shared_->passing;
+      next = give_turn(towards);
+    }
   }
+  if (next) resume(*next);
   const std::error_code error = wait_without_source(fd_, towards, deadline);
   const std::lock_guard lock(lock_);
   --foreign_waiters_;

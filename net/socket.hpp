@@ -4,8 +4,8 @@
 //
 // One reader and one writer may use it at a time, and any thread may close it at the same time. A shared one (of
 // datagrams) has any number of them: one has the turn of its direction, and others pass: they make their system call, and
-// queue for the turn if that would block. So one waits for an edge. When it leaves it gives the turn to the next, which
-// tries first, because one edge may stand for several datagrams. Invariants, under the lock:
+// fibers of the runtime that watches the socket queue for the turn if that would block. So one waits for an edge. When it
+// leaves it gives the turn to the next, which tries first, because one edge may stand for several datagrams. Invariants, under the lock:
 //   closed_           implies  source_ is null: no user waits for an edge, and none will
 //   a user is inside  implies  fd_ is open and its number is this socket's
 //   (a fiber that was abandoned in an operation no longer counts as a user)
@@ -167,7 +167,8 @@ class socket {
   void leave(direction towards) noexcept;
   std::error_code after_failure(int number, direction towards, std::int64_t deadline);
   std::error_code wait(direction towards, std::int64_t deadline);
-  agent* leave_shared(direction towards) noexcept;
+  agent* end_use(direction towards) noexcept;
+  agent* give_turn(direction towards) noexcept;
   std::error_code take_turn(direction towards, std::int64_t deadline, bool& had_it) noexcept;
   std::error_code queue_for_turn(direction towards, std::int64_t deadline) noexcept;
   std::error_code wait_as_guest(direction towards, std::int64_t deadline) noexcept;
@@ -178,9 +179,9 @@ class socket {
   bool closed_ = false;
   bool orphaned_ = false;
   const bool plain_tcp_;
-  std::uint8_t foreign_waiters_ = 0;  // users that wait without the source
   int fd_;
-  agent* users_[2]{};  // by direction; of a shared socket those with the turn
+  std::uint32_t foreign_waiters_ = 0;  // users that wait without the source
+  agent* users_[2]{};                  // by direction; of a shared socket those with the turn
   fd_source* source_ = nullptr;
   std::shared_ptr<event_loop> loop_;  // of source_; set once
   receive_state received_;

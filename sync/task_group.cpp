@@ -65,21 +65,16 @@ void task_group::cancel_and_wait() {
   throw_failure(std::move(failure));
 }
 
-// Called in a catch block of what the body of a scope throws. A child that unwinds closes its end of a channel before its
-// failure is noted, so the body may hear of the closed channel first.
-void task_group::end_by_exception() {
-  try {
-    throw;
-  } catch (const operation_cancelled&) {
-    return cancel_and_wait();
-  } catch (const channel_closed&) {
-  } catch (const std::future_error& error) {
-    if (error.code() != std::future_errc::broken_promise) return;
-  } catch (...) {
-    return;
-  }
+// The body of a scope leaves by an exception that only says that the other side has ended. A child that unwinds closes
+// its end of a channel before its failure is noted, so the body may hear of the closed channel first.
+void task_group::end_by_consequence() {
   stop_and_wait();
   throw_failure(take_failure(false));
+}
+
+void task_group::end_by(const std::logic_error& error) {
+  const auto* const future = dynamic_cast<const std::future_error*>(&error);
+  if (future && future->code() == std::future_errc::broken_promise) end_by_consequence();
 }
 
 void task_group::stop_and_wait() {

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <source_location>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -213,7 +214,8 @@ class task_group {
   void end_interrupt() noexcept;
   void wait_for_children();
   void cancel_and_wait();
-  void end_by_exception();
+  void end_by_consequence();
+  void end_by(const std::logic_error& error);
   void stop_and_wait();
   void throw_failure(std::exception_ptr failure);
   std::exception_ptr take_failure(bool of_inherited_deadline_too) noexcept;
@@ -290,8 +292,14 @@ auto scope(F&& body) {
   const auto call_body = [&]() -> decltype(auto) {
     try {
       return std::invoke(std::forward<F>(body), group);
-    } catch (...) {
-      group.end_by_exception();
+    } catch (const operation_cancelled&) {
+      group.cancel_and_wait();
+      throw;
+    } catch (const channel_closed&) {
+      group.end_by_consequence();
+      throw;
+    } catch (const std::logic_error& error) {
+      group.end_by(error);
       throw;
     }
   };

@@ -29,7 +29,8 @@ std::size_t trim_below(const stack& stack, const void* frame) noexcept {
 }
 
 // Distinguishes the wait of a fiber from its others: by its time, by what it waits for, and by the frame that it left. The
-// time is not enough, because workers read the clock only now and then.
+// time is not enough, because workers read the clock only now and then. Two waits of one frame for one object in one
+// reading of the clock have the same mark: then the second is trimmed only after the fiber has waited again.
 std::uint16_t mark_of(const fiber& waiting) noexcept {
   const std::uint64_t sum = waiting.wait_since + 31 * reinterpret_cast<std::uintptr_t>(waiting.next) +
                             961 * reinterpret_cast<std::uintptr_t>(waiting.saved.frame);

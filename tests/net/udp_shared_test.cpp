@@ -120,10 +120,7 @@ TEST_P(UdpShared, WaitersEndBeforeTheirTurn) {
       waiters[stopped].request_stop();
       EXPECT_EQ(waiters[stopped].get(), errc::cancelled);
     }
-    for (const int served : {1, 2, 4}) {  // in the order of their waits, which is unknown; so only their number counts
-      (void)served;
-      socket.send_to("x", socket.local_endpoint());
-    }
+    for (int i = 0; i < 3; ++i) socket.send_to("x", socket.local_endpoint());
     wait_until_others_wait();
     socket.close();
     int got = 0, closed = 0;
@@ -136,6 +133,30 @@ TEST_P(UdpShared, WaitersEndBeforeTheirTurn) {
     EXPECT_EQ(got, 3);
     EXPECT_EQ(closed, users - 6);
   });
+}
+
+// The runtime that watches the socket ends, with a fiber that has the turn.
+TEST_P(UdpShared, AThreadReceivesAfterAnAbandonedFiber) {
+  auto socket = bounded();
+  {
+    runtime first({.threads = static_cast<unsigned>(GetParam())});
+    for (int i = 0; i < 3; ++i) first.spawn([&] { receive_text(socket); }).detach();
+    wait_until_all_wait(first);
+    std::atomic<bool> begun{false};
+    std::string got;
+    std::thread thread([&] {
+      begun = true;
+      got = receive_text(socket);
+    });
+    while (!begun) std::this_thread::yield();
+    EXPECT_EQ(first.shutdown(shutdown_mode::stop), 3u);
+    socket.send_to("x", socket.local_endpoint());
+    thread.join();
+    EXPECT_EQ(got, "x");
+  }
+  socket.send_to("y", socket.local_endpoint());
+  EXPECT_EQ(receive_text(socket), "y");
+  socket.close();
 }
 
 // While many use it, in every state of their waits.
