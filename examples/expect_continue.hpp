@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>  // Boost 1.83's Beast uses it without including it
+
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/field.hpp>
 

@@ -8,6 +8,8 @@
 //
 // Needs Boost.Beast (headers only).
 
+#include <cstdint>  // Boost 1.83's Beast uses it without including it
+
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http.hpp>
@@ -23,7 +25,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <sstream>
 #include <stdexcept>
 #include <string>

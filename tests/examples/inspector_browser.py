@@ -22,6 +22,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 programs = pathlib.Path(sys.argv[1]).resolve()
+kv_server = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/kv_server/main.cpp"
+place_of_serve = next(number for number, line in enumerate(kv_server.read_text().splitlines(), 1) if ".serve(" in line)
 profile = tempfile.mkdtemp()
 running = []
 
@@ -76,7 +78,7 @@ def the_page_shows_fibers_that_come_and_go():
         assert text("state") == "live"
         wait.until(lambda _: "sleeps" in text("workers") or "runs" in text("workers"))
         assert "No fiber waits for another" in text("graph")
-        driver.find_element(By.ID, "search").send_keys("serve.cpp")
+        driver.find_element(By.ID, "search").send_keys(f"main.cpp:{place_of_serve}")
         wait.until(lambda _: len(rows()) <= 2)
         read("document.querySelector('#groups summary').click()")
         wait.until(lambda _: "read" in text("groups"))
