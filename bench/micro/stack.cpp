@@ -11,7 +11,7 @@ using namespace ulexite::detail;
 void take_and_give(benchmark::State& state) {
   stack_pool& pool = stack_pool::of_size(64 * 1024);
   for (auto _ : state) {
-    stack* const taken = pool.take();
+    stack* taken = pool.take();
     benchmark::DoNotOptimize(taken);
     pool.give(taken);
   }

@@ -226,7 +226,7 @@ std::unique_ptr<trace_file> trace_file::of_environment(runtime_state& home) {
   if (!name || !*name || taken.exchange(true, std::memory_order_acquire)) return nullptr;  // pairs with ~trace_file
   std::ofstream out;
   {
-    const standard_descriptors_taken taken;
+    const standard_descriptors_taken none_free;
     out.open(name);
   }
   if (!out) {
