@@ -7,11 +7,11 @@
 
 #include <ares.h>
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -100,7 +100,9 @@ class resolver {
 
   void ask(const std::string& name) {
     ++pending_;
-    ares_gethostbyname(channel_, name.c_str(), AF_INET, &on_answer, this);
+    ares_addrinfo_hints hints{};
+    hints.ai_family = AF_INET;
+    ares_getaddrinfo(channel_, name.c_str(), nullptr, &hints, &on_answer, this);
   }
 
   // Until all have been answered: the addresses, and the messages of what failed, sorted. A cancellation point.
@@ -123,12 +125,17 @@ class resolver {
   }
 
  private:
-  static void on_answer(void* self, int status, int, hostent* found) {
+  static void on_answer(void* self, int status, int, ares_addrinfo* found) {
     auto& mine = *static_cast<resolver*>(self);
     --mine.pending_;
     char text[INET_ADDRSTRLEN] = "";
-    if (status == ARES_SUCCESS) ::inet_ntop(AF_INET, found->h_addr_list[0], text, sizeof text);
+    if (status == ARES_SUCCESS) {
+      sockaddr_in at{};
+      std::memcpy(&at, found->nodes->ai_addr, sizeof at);
+      ::inet_ntop(AF_INET, &at.sin_addr, text, sizeof text);
+    }
     mine.results_.insert(status == ARES_SUCCESS ? text : ares_strerror(status));
+    ares_freeaddrinfo(found);
   }
 
   char lookups_[2] = "b";
