@@ -44,7 +44,10 @@ class HandOver : public RuntimeTest {
         });
       for (int i = 0; i < others; ++i)
         yielding.spawn([&] {
-          for (; !ended; this_fiber::yield()) ++turns;
+          while (!ended) {
+            ++turns;
+            this_fiber::yield();
+          }
         });
       auto other = spawn([this] { go_.wait(); });
       while (turns < 2 * others) this_fiber::yield();
@@ -98,7 +101,10 @@ TEST_F(RuntimeTest, ReadersThatAreLetInTogetherAllRunSoon) {
       });
     for (int i = 0; i < others; ++i)
       yielding.spawn([&] {
-        for (; !ended; this_fiber::yield()) ++turns;
+        while (!ended) {
+          ++turns;
+          this_fiber::yield();
+        }
       });
     while (turns < 2 * others) this_fiber::yield();
     turns = 0;
