@@ -70,8 +70,8 @@ TEST_P(Scope, ThrowsTheFailureOfAChildInsteadOfItsConsequence) {
   run([] {
     for (int i = 0; i < times(100); ++i) {
       const auto sends = [] {
-        auto [to, from] = make_channel<int>();
-        scope([&, from = std::move(from)](task_group& group) mutable {
+        auto [to, end] = make_channel<int>();
+        scope([&, from = std::move(end)](task_group& group) mutable {
           group.spawn(
               [](receiver<int> mine) {
                 if (mine.receive()) throw runtime_error("disk full");
