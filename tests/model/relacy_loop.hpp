@@ -24,3 +24,5 @@ void ulexite::detail::set_up_libevent() {}
 ulexite::detail::quiet_scope::quiet_scope(bool) noexcept {}
 ulexite::detail::quiet_scope::~quiet_scope() {}
 void ulexite::detail::warn(const char*, ...) noexcept {}
+ulexite::detail::standard_descriptors_taken::standard_descriptors_taken() {}
+ulexite::detail::standard_descriptors_taken::~standard_descriptors_taken() {}
