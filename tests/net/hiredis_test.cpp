@@ -70,12 +70,12 @@ void set(void* source) {
 // Connected when wait_for has first been called with it. Ends itself by redisAsyncDisconnect.
 redisAsyncContext* connect_async(std::uint16_t port, event_source& source) {
   redisAsyncContext* const made = redisAsyncConnect("127.0.0.1", port);
-  made->ev = {&source,
-              &set<&event_source::read, true>,
-              &set<&event_source::read, false>,
-              &set<&event_source::write, true>,
-              &set<&event_source::write, false>,
-              &set<&event_source::ended, true>};
+  made->ev.data = &source;  // newer versions have more members, which stay null
+  made->ev.addRead = &set<&event_source::read, true>;
+  made->ev.delRead = &set<&event_source::read, false>;
+  made->ev.addWrite = &set<&event_source::write, true>;
+  made->ev.delWrite = &set<&event_source::write, false>;
+  made->ev.cleanup = &set<&event_source::ended, true>;
   redisAsyncSetConnectCallback(made, [](const redisAsyncContext*, int) {});  // wants the notification: begins to write
   return made;
 }
