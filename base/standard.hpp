@@ -1,7 +1,7 @@
 #pragma once
 
-// Every header that includes no other header of ours includes this one. So a compilation that cannot succeed ends with one
-// sentence instead of hundreds of errors: there is no file with the name that is included behind each.
+// Every header that includes no other header of ours includes this one. So a compilation that cannot succeed ends with
+// one sentence instead of hundreds of errors: there is no file with the name that is included behind each.
 
 #if __cplusplus < 202002L
 #error "Ulexite needs C++20 or later: compile with -std=c++20"

@@ -3,9 +3,10 @@
 // A socket and its users: the base of streams, listeners and datagram sockets. Internal: not for users.
 //
 // One reader and one writer may use it at a time, and any thread may close it at the same time. A shared one (of
-// datagrams) has any number of them: one has the turn of its direction, and others pass: they make their system call, and
-// fibers of the runtime that watches the socket queue for the turn if that would block. So one waits for an edge. When it
-// leaves it gives the turn to the next, which tries first, because one edge may stand for several datagrams. Invariants, under the lock:
+// datagrams) has any number of them: one has the turn of its direction, and others pass: they make their system call,
+// and fibers of the runtime that watches the socket queue for the turn if that would block. So one waits for an edge.
+// When it leaves it gives the turn to the next, which tries first, because one edge may stand for several datagrams.
+// Invariants, under the lock:
 //   closed_           implies  source_ is null: no user waits for an edge, and none will
 //   a user is inside  implies  fd_ is open and its number is this socket's
 //   (a fiber that was abandoned in an operation no longer counts as a user)

@@ -15,9 +15,9 @@
 // The exceptions name the peer, also when the connection was reset.
 //
 // One fiber or thread may read, another write, and any close, at the same time. A second reader or writer gets a
-// usage_error. Only a udp_socket may have any number of them: each datagram goes to one receiver. The object must outlive
-// the calls on it. A socket belongs to the runtime of the fiber that first waited
-// on it. Fibers of other runtimes may use it too, at a higher cost. Objects may outlive the runtime.
+// usage_error. Only a udp_socket may have any number of them: each datagram goes to one receiver. The object must
+// outlive the calls on it. A socket belongs to the runtime of the fiber that first waited on it. Fibers of other
+// runtimes may use it too, at a higher cost. Objects may outlive the runtime.
 
 #include <ulexite/net/endpoint.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
