@@ -3,9 +3,7 @@
 #include "os/os_fixture.hpp"
 
 #include <ulexite/os/file.hpp>
-#include <ulexite/sync/blocking.hpp>
 
-#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -34,13 +32,14 @@ namespace fs = std::filesystem;
 
 class ReplaceFile : public OsTest {
  protected:
-  // Replaces the file while the pool's one thread acts for `user`, if it may.
+  // Replaces the file while the process acts for `user`, if it may. One thread alone could not: a call that takes long
+  // leaves its worker to another thread of the pool.
   static void replace_as(uid_t user, const fs::path& path) {
     const bool as_root = ::geteuid() == 0;
-    if (as_root) blocking([user] { ::setfsuid(user); });
+    if (as_root) EXPECT_EQ(::seteuid(user), 0);
     std::error_code error;
     replace_file(path, "new", error);
-    if (as_root) blocking([] { ::setfsuid(0); });
+    if (as_root) EXPECT_EQ(::seteuid(0), 0);
     EXPECT_EQ(error, std::error_code());
   }
 
@@ -61,10 +60,10 @@ TEST_P(ReplaceFile, NeverLetsMoreUsersReadThanTheOldFile) {
   });
 }
 
-// The system takes these bits away at a write of an ordinary user. The pool's one thread acts for such a user, because
-// root may keep them.
+// The system takes these bits away at a write of an ordinary user. The process acts for such a user, because root may
+// keep them.
 TEST_P(ReplaceFile, KeepsTheRightToActForItsOwner) {
-  in_runtime({.threads = GetParam(), .blocking_threads = 1}, [&] {
+  in_runtime([&] {
     constexpr uid_t ordinary = 65534;
     const bool as_root = ::geteuid() == 0;
     const auto path = scratch_ / "program";
@@ -108,10 +107,10 @@ TEST_P(ReplaceFile, KeepsTheGroup) {
   });
 }
 
-// The pool's one thread acts for a user outside of the group.
+// The process acts for a user outside of the group.
 TEST_P(ReplaceFile, GivesAnotherGroupNoMoreThanAllHad) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can choose any group";
-  in_runtime({.threads = GetParam(), .blocking_threads = 1}, [&] {
+  in_runtime([&] {
     constexpr uid_t ordinary = 65534;
     ASSERT_EQ(::chown(scratch_.path().c_str(), ordinary, gid_t(-1)), 0);
     for (const auto& [before, after] : {std::pair{0660u, 0600u}, {02775u, 0755u}, {0604u, 0600u}}) {
@@ -137,10 +136,10 @@ TEST_P(ReplaceFile, TakesTheLongestName) {
   });
 }
 
-// Its owner may put files into the directory but not open it, so it cannot be synced. The pool's one thread acts for
-// an ordinary user, because root may open everything.
+// Its owner may put files into the directory but not open it, so it cannot be synced. The process acts for an ordinary
+// user, because root may open everything.
 TEST_P(ReplaceFile, WorksInADirectoryThatMayNotBeRead) {
-  in_runtime({.threads = GetParam(), .blocking_threads = 1}, [&] {
+  in_runtime([&] {
     constexpr uid_t ordinary = 65534;
     const bool as_root = ::geteuid() == 0;
     const auto within = scratch_ / "within", path = within / "file";
