@@ -6,7 +6,7 @@
 #if __cplusplus < 202002L
 #error "Ulexite needs C++20 or later: compile with -std=c++20"
 #include <ulexite/needs-c++20>
-#elif defined(__clang__) ? __clang_major__ < 16 : defined(__GNUC__) && __GNUC__ < 11
+#elif defined(__clang__) ? __clang_major__ < 16 : defined(__GNUC__) && __GNUC__ < 12
 #error "Ulexite needs g++ 12 or later, or clang 16 or later (Debian: g++, clang-19)"
 #include <ulexite/needs-a-newer-compiler>
 #elif !(defined(__x86_64__) && defined(__LP64__)) && !defined(__aarch64__)

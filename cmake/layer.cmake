@@ -30,8 +30,8 @@ endfunction()
 # against the layers that its layer's users see (target all_verify_interface_header_sets). So a header that includes a
 # hidden layer does not pass either.
 #
-# LIBRARIES are the third-party targets that the layer's own sources may use. INTO is the library that the layer becomes a
-# part of: ulexite, unless another is named.
+# LIBRARIES are the third-party targets that the layer's own sources may use. INTO is the library that the layer becomes
+# a part of: ulexite, unless another is named.
 function(ulexite_layer layer)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "INTO" "NEEDS;HIDES;USES;LIBRARIES")
   if(NOT arg_INTO)
@@ -72,8 +72,8 @@ function(ulexite_layer layer)
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${root} FILES ${headers})
   target_include_directories(${target} BEFORE PRIVATE ${ulexite_errno})
   target_compile_features(${target} PUBLIC cxx_std_20)
-  # Debug info and sanitizer reports name the file in the source tree, not the link to it. The reports of a program name it
-  # as it is included, because the machine that built the library is not the one that runs the program.
+  # Debug info and sanitizer reports name the file in the source tree, not the link to it. The reports of a program name
+  # it as it is included, because the machine that built the library is not the one that runs the program.
   target_compile_options(${target}
     PUBLIC -fdebug-prefix-map=${root}/ulexite=${PROJECT_SOURCE_DIR} -fmacro-prefix-map=${root}/ulexite=ulexite
     # No program replaces single functions of a shared library of ours, so g++ may inline them in position-independent

@@ -101,8 +101,8 @@ function(ulexite_common_options target)
   target_link_libraries(${target} PUBLIC Threads::Threads)
 endfunction()
 
-# The flags of a program that uses the library: an example, a snippet, a benchmark. Precompiled headers were tried: to load
-# them took g++ as long as the headers themselves.
+# The flags of a program that uses the library: an example, a snippet, a benchmark. Precompiled headers were tried: to
+# load them took g++ as long as the headers themselves.
 function(ulexite_user_options target)
   ulexite_warnings(${target})
   target_compile_options(${target} PRIVATE ${ULEXITE_TEST_FLAGS})

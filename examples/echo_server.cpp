@@ -44,8 +44,8 @@ template <std::size_t size>
   return got;
 }
 
-// Waits with a small buffer, because an idle connection keeps each page that its stack has touched. A peer that fills it
-// gets a large one.
+// Waits with a small buffer, because an idle connection keeps each page that its stack has touched. A peer that fills
+// it gets a large one.
 void echo(ulexite::net::tcp_stream& peer, totals& served) {
   served.connections.fetch_add(1, std::memory_order_relaxed);
   constexpr std::size_t small = 512, large = 16 * 1024;

@@ -14,9 +14,9 @@
 
 namespace examples {
 
-// Reads the options that describe(app) adds, and --threads. Then returns run(signals, options), for a runtime with these
-// options. An exception ends the program with status 1 and a line that begins with `name`. The signals are caught before
-// any thread is started.
+// Reads the options that describe(app) adds, and --threads. Then returns run(signals, options), for a runtime with
+// these options. An exception ends the program with status 1 and a line that begins with `name`. The signals are caught
+// before any thread is started.
 template <class Describe, class Run>
 int run_program(int argc, char** argv, const char* name, const std::string& purpose, Describe&& describe,
                 Run&& run) try {

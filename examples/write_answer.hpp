@@ -8,7 +8,8 @@
 
 namespace examples {
 
-// Writes an answer, or only its header: the answer to HEAD tells the size of a body that it does not have. Sets `error`.
+// Writes an answer, or only its header: the answer to HEAD tells the size of a body that it does not have. Sets
+// `error`.
 template <class Stream, class Answer>
 void write_answer(Stream& to, Answer& answer, bool head_only, boost::system::error_code& error) {
   boost::beast::http::response_serializer<typename Answer::body_type> serializer(answer);

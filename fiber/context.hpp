@@ -6,8 +6,8 @@
 #include <ulexite/fiber/stack.hpp>
 
 // A sanitizer changes the layout of the classes below, and _GLIBCXX_DEBUG that of std::vector and its like, which
-// net::resolve returns. So a program must be built like its library. If it is not, one of these symbols is missing and it
-// does not link.
+// net::resolve returns. So a program must be built like its library. If it is not, one of these symbols is missing and
+// it does not link.
 #if ULEXITE_ASAN
 #define ULEXITE_SANITIZED with_address_sanitizer
 #elif ULEXITE_TSAN

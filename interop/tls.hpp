@@ -1,6 +1,7 @@
 #pragma once
 
-// TLS over any stream, by OpenSSL. A program that includes this links libssl and libcrypto; the library itself does not.
+// TLS over any stream, by OpenSSL. A program that includes this links libssl and libcrypto; the library itself does
+// not.
 //
 //   ulexite::tls_context trusted = ulexite::tls_context::client();
 //   auto tcp = ulexite::net::tcp_stream::connect("example.org", 443, 10s);

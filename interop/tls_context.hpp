@@ -14,8 +14,8 @@
 
 namespace ulexite {
 
-// The category of the errors of OpenSSL; the values are those of ERR_get_error. A connection that ends without the end of
-// TLS equals std::errc::connection_aborted, because its peer, or the network, has cut it.
+// The category of the errors of OpenSSL; the values are those of ERR_get_error. A connection that ends without the end
+// of TLS equals std::errc::connection_aborted, because its peer, or the network, has cut it.
 inline const std::error_category& tls_category() noexcept {
   struct category final : std::error_category {
     [[nodiscard]] const char* name() const noexcept override { return "tls"; }

@@ -74,8 +74,8 @@ class poll_query {
   std::size_t ready_ = 0;
 };
 
-// A plain thread's wait. The thread's own deadline limits it too, as in suspend. The thread of an isolated_context may be
-// asked to stop, which does not end its system call. So it looks now and then.
+// A plain thread's wait. The thread's own deadline limits it too, as in suspend. The thread of an isolated_context may
+// be asked to stop, which does not end its system call. So it looks now and then.
 std::error_code block_in_poll(poll_query& kernel, std::int64_t limit) noexcept {
   agent& self = this_agent();
   constexpr std::int64_t time_to_next_look = 50'000'000;

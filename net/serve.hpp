@@ -88,7 +88,8 @@ class server {
   std::vector<net::tcp_stream> waiting_;  // accepted since
 };
 
-// Waits for the end of a fiber that serves, and throws its exception. If the caller is asked to stop, that fiber is too.
+// Waits for the end of a fiber that serves, and throws its exception. If the caller is asked to stop, that fiber is
+// too.
 void await_server(join_handle<>& server);
 
 }  // namespace ulexite::detail

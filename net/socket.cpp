@@ -177,9 +177,9 @@ agent* socket::give_turn(direction towards) noexcept {
   return next;
 }
 
-// A fiber of the runtime that watches a shared socket would have to wait. `had_it`: it has the turn, and may wait for an
-// edge. Otherwise it gets the turn, and must try first. Only such fibers queue, behind each other or behind a user that
-// does not wait. So if the one with the turn is abandoned, the others are abandoned with it.
+// A fiber of the runtime that watches a shared socket would have to wait. `had_it`: it has the turn, and may wait for
+// an edge. Otherwise it gets the turn, and must try first. Only such fibers queue, behind each other or behind a user
+// that does not wait. So if the one with the turn is abandoned, the others are abandoned with it.
 std::error_code socket::take_turn(direction towards, std::int64_t deadline, bool& had_it) noexcept {
   agent& self = this_agent();
   lock_.lock();

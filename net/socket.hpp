@@ -92,7 +92,8 @@ class socket {
 
   // Makes the system call `call(fd)`, which returns its result or -errno. Waits as often as the call would block. A
   // cancellation point. Errors: those of the call; bad_file_descriptor once closed; timed_out after the deadline;
-  // errc::cancelled. Throws usage_error if another operation in this direction is under way and the socket is not shared.
+  // errc::cancelled. Throws usage_error if another operation in this direction is under way and the socket is not
+  // shared.
   template <class Call>
   std::size_t perform(direction towards, std::int64_t deadline, std::error_code& error, Call&& call) {
     const std::size_t done = perform_inside(towards, deadline, error, call);

@@ -262,9 +262,9 @@ class tcp_listener {
   [[nodiscard]] std::stop_token closing_token() const noexcept { return closing_.get_token(); }
 
   // Ends listening: a waiting accept fails with bad_file_descriptor, and may then destroy the listener. Connections
-  // that were not accepted yet are reset, unless `serve` accepts them. An adopted socket goes on in other processes. But
-  // it ends there too if a plain thread, or a fiber of another runtime, waits in accept: nothing else would wake it. A
-  // second close does nothing, and does not wait for the first. Any thread. Not a cancellation point.
+  // that were not accepted yet are reset, unless `serve` accepts them. An adopted socket goes on in other processes.
+  // But it ends there too if a plain thread, or a fiber of another runtime, waits in accept: nothing else would wake
+  // it. A second close does nothing, and does not wait for the first. Any thread. Not a cancellation point.
   void close() noexcept;
   // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept;

@@ -46,8 +46,8 @@ class udp_socket : public socket_base {
 
   // Sends one datagram. Waits while there is no room for it. Errors: message_size if it is too long for the network.
   // destination_address_required from send without a peer, over Unix sockets not_connected. connection_refused and
-  // no_such_file_or_directory if the Unix socket has no receiver. An error of an earlier datagram is reported instead of
-  // sending this one.
+  // no_such_file_or_directory if the Unix socket has no receiver. An error of an earlier datagram is reported instead
+  // of sending this one.
   void send_to(const void* data, std::size_t size, const endpoint& to, std::error_code& error);
   void send_to(const void* data, std::size_t size, const endpoint& to);
   void send_to(std::string_view text, const endpoint& to, std::error_code& error) {

@@ -22,9 +22,9 @@ class directory {
   // followed. Does not wait for the other end of a pipe. Fails with resource_unavailable_try_again if another process
   // holds a lease on the file (fcntl). Throws usage_error for a contradictory mode.
   //
-  // Waits for the pool, unless all of this holds: the file is only to be read, the kernel has its path in memory, and it
-  // lies in the directory's own file system, which is local. Then the open is made on the worker. If it lasts, another
-  // thread takes the worker over.
+  // Waits for the pool, unless all of this holds: the file is only to be read, the kernel has its path in memory, and
+  // it lies in the directory's own file system, which is local. Then the open is made on the worker. If it lasts,
+  // another thread takes the worker over.
   [[nodiscard]] file open(const std::filesystem::path& below, open_mode mode = open_mode::read,
                           std::filesystem::perms permissions = default_permissions) const;
   [[nodiscard]] file open(const std::filesystem::path& below, open_mode mode, std::error_code& error) const {

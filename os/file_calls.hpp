@@ -62,8 +62,8 @@ int in_parts(std::size_t size, std::size_t& done, Part&& part) noexcept {
 // Larger calls are made on the pool, because even copying the data would keep the worker too long.
 inline constexpr std::size_t largest_part = 256 * 1024;
 
-// Makes call(flags) on this worker, if `calls` says that this needs no wait; the flags are those of preadv2. Returns its
-// result or -errno. -EAGAIN: it must be made on the pool, which calls `find_out` first. It may have done a part.
+// Makes call(flags) on this worker, if `calls` says that this needs no wait; the flags are those of preadv2. Returns
+// its result or -errno. -EAGAIN: it must be made on the pool, which calls `find_out` first. It may have done a part.
 template <class Call>
 ssize_t make_here(unwaiting_calls& calls, int fd, Call&& call) noexcept {
   if (calls.known() == unwaiting_calls::unasked) calls.ask(fd);

@@ -49,8 +49,8 @@ class concurrent_context {
   concurrent_context(const concurrent_context&) = delete;
   concurrent_context& operator=(const concurrent_context&) = delete;
 
-  // Starts a fiber in the context. Any thread. Otherwise as ulexite::spawn. Throws usage_error after the shutdown of the
-  // runtime.
+  // Starts a fiber in the context. Any thread. Otherwise as ulexite::spawn. Throws usage_error after the shutdown of
+  // the runtime.
   template <detail::spawnable F>
   auto spawn(F&& function, std::source_location where = std::source_location::current()) {
     return detail::spawn_in_strand(strand_for_spawn(), {.where = where}, std::forward<F>(function));

@@ -30,8 +30,8 @@ struct runtime_options {
   std::size_t stack_size = 256 * 1024;
   // A fiber that has waited for this long gives back the memory below its stack pointer, which deeper calls have
   // touched. The monitor does this once in each such wait, in portions of a millisecond. It may come later by half of
-  // this time. A fiber that goes as deep again pays for page faults, so a time below ten seconds is for tests. 0: never.
-  // It needs Linux's membarrier.
+  // this time. A fiber that goes as deep again pays for page faults, so a time below ten seconds is for tests. 0:
+  // never. It needs Linux's membarrier.
   std::chrono::milliseconds trim_stacks_after{60'000};
   // The largest number of live fibers, with the main fiber; a spawn above it throws errc::limit_reached. 0: limited by
   // memory only.

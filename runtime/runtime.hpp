@@ -105,9 +105,9 @@ class runtime {
 
   // Changes the largest number of workers, from 1 to the larger of runtime_options::threads and max_threads. No fiber
   // is lost. A surplus worker leaves its fibers to the others at its next scheduling point, and its thread sleeps until
-  // it is needed again. An idle worker leaves before one that runs a long computation, so fibers may wait for the end of
-  // that computation. More workers start as work appears. Never waits. Any thread. Throws std::invalid_argument with the
-  // bounds, usage_error after shutdown and in a deterministic run.
+  // it is needed again. An idle worker leaves before one that runs a long computation, so fibers may wait for the end
+  // of that computation. More workers start as work appears. Never waits. Any thread. Throws std::invalid_argument with
+  // the bounds, usage_error after shutdown and in a deterministic run.
   void resize(std::size_t threads);
 
   // Returns a snapshot of the counters. Any thread.

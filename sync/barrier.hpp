@@ -117,8 +117,8 @@ class barrier {
   }
 
   // Leaves after an arrival: a wait() for the token was cancelled, or there was none. The caller is not expected in
-  // later phases. If the phase of the token is over, it works as arrive_and_drop. Otherwise it arrives nowhere, and does
-  // not wait. Not a cancellation point. Throws usage_error as wait() and arrive_and_drop, with nothing changed.
+  // later phases. If the phase of the token is over, it works as arrive_and_drop. Otherwise it arrives nowhere, and
+  // does not wait. Not a cancellation point. Throws usage_error as wait() and arrive_and_drop, with nothing changed.
   void drop(arrival_token&& token) {
     if (core_.drop(token)) end_phase();
   }

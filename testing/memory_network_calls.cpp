@@ -70,8 +70,8 @@ std::string gather(const msghdr& from, std::size_t count) {
 
 }  // namespace
 
-// Whether a listener at `bound` accepts connections to `at`. A listener at 0.0.0.0 accepts all IPv4 for its port, one at
-// [::] accepts IPv6 too.
+// Whether a listener at `bound` accepts connections to `at`. A listener at 0.0.0.0 accepts all IPv4 for its port, one
+// at [::] accepts IPv6 too.
 bool memory_network::takes(const net::endpoint& bound, const net::endpoint& at) {
   if (bound == at) return true;
   if (!is_ip(bound) || !is_ip(at) || bound.port() != at.port()) return false;

@@ -1,5 +1,5 @@
-# For ctest, which includes it with `program`, `emulator` and `layer` set: each suite of a GoogleTest program is a test. A
-# process for each single test would take more time to start than most of them take to run.
+# For ctest, which includes it with `program`, `emulator` and `layer` set: each suite of a GoogleTest program is a test.
+# A process for each single test would take more time to start than most of them take to run.
 if(NOT EXISTS ${program})
   cmake_path(GET program FILENAME name)
   add_test(${layer}.${name}_NOT_BUILT ${name}_NOT_BUILT)

@@ -229,8 +229,8 @@ process runtime::poll_events(worker& here, bool run_first) {
   co_return co_await distribute(here, std::move(ready), run_first);
 }
 
-// All stay here, where others can steal them. That what was woken goes before what is fresh is not modelled: it changes the
-// order of the fibers, not the number of steps.
+// All stay here, where others can steal them. That what was woken goes before what is fresh is not modelled: it changes
+// the order of the fibers, not the number of steps.
 process runtime::distribute(worker& here, std::vector<fiber> ready, bool run_first) {
   if (ready.empty()) co_return none;
   std::size_t i = 0;

@@ -1,6 +1,6 @@
 // The MD5 sums of all regular files below a directory, sorted by path, as md5sum prints them: after the pipeline with
-// golang.org/x/sync/errgroup and SetLimit. One fiber walks the tree, a limited number hash files, one collects; the first
-// error ends all.
+// golang.org/x/sync/errgroup and SetLimit. One fiber walks the tree, a limited number hash files, one collects; the
+// first error ends all.
 //
 //   checksums --limit 20 DIR
 

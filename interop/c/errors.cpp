@@ -26,8 +26,8 @@ bool set = false;
 memory_hooks memory;
 
 // State
-//   count   the blocks of malloc that the threads of this place have made, minus those that they have released. Only the
-//           sum of all places means something.
+//   count   the blocks of malloc that the threads of this place have made, minus those that they have released. Only
+//           the sum of all places means something.
 struct alignas(64) block_count {
   std::atomic<std::size_t> count{0};
 };

@@ -18,7 +18,8 @@ struct socket_address {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;
 
-  // Calls getsockname or getpeername; false if there is no such address. A run has sockets that the kernel does not know.
+  // Calls getsockname or getpeername; false if there is no such address. A run has sockets that the kernel does not
+  // know.
   bool take(int (*get)(int, sockaddr*, socklen_t*), int fd) noexcept {
     return get(fd, reinterpret_cast<sockaddr*>(&storage), &size) == 0;
   }

@@ -2,7 +2,8 @@
 // has _dl_find_object for that. SIGURG is ignored unless it is handled, so a late one does no harm.
 //
 // State
-//   at      idle -> asked, by the asker; asked -> taking -> taken, by the thread that was asked; then idle, by the asker.
+//   at      idle -> asked, by the asker; asked -> taking -> taken, by the thread that was asked; then idle, by the
+//           asker.
 //
 // Pairings
 //   A  the asker stores asked, release  ->  the handler's exchange, acquire: it sees the asked thread, and the room.

@@ -12,8 +12,8 @@
 namespace ulexite::detail {
 namespace {
 
-// Uses recorders of an earlier trace again, if they have this size; their older events are skipped. Other recorders stay
-// too, because a worker may still write its last event into one.
+// Uses recorders of an earlier trace again, if they have this size; their older events are skipped. Other recorders
+// stay too, because a worker may still write its last event into one.
 void provide_recorders(trace_state& trace, std::size_t workers, std::size_t events) {
   for (auto group = trace.recorders.begin(); group != trace.recorders.end();) {
     const auto next = group + static_cast<std::ptrdiff_t>(workers);

@@ -22,9 +22,9 @@
 //      it sees the complete state.
 //   B  release stores ownership_, release  ->  is_detached loads it, acquire. If it then finds lock_ free, the owner's
 //      critical section has ended, and nothing else refers to the task.
-//   C  finish_slow stores done_, release, in its critical section  ->  join, done and release load it, acquire: they see
-//      the result. If release then finds lock_ free, that critical section has ended, and nothing else refers to the
-//      task.
+//   C  finish_slow stores done_, release, in its critical section  ->  join, done and release load it, acquire: they
+//      see the result. If release then finds lock_ free, that critical section has ended, and nothing else refers to
+//      the task.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/fiber.hpp>

@@ -1,8 +1,8 @@
 #pragma once
 
-// A system call that is brief as a rule, on the fiber's own worker. If it lasts, the monitor gives the worker to another
-// thread, and the fiber keeps its thread as in block_in_place. After the system calls of Go, whose monitor takes the
-// processor of a call that lasts (Vyukov, 2012). Internal: not for users.
+// A system call that is brief as a rule, on the fiber's own worker. If it lasts, the monitor gives the worker to
+// another thread, and the fiber keeps its thread as in block_in_place. After the system calls of Go, whose monitor
+// takes the processor of a call that lasts (Vyukov, 2012). Internal: not for users.
 //
 // State
 //   lasting_      the calls whose workers other threads have taken over. Raised by these threads, and lowered when the

@@ -1,7 +1,7 @@
 #pragma once
 
-// A worker that another thread may take over while the worker's fiber is in a system call. Each offer ends in one of two
-// ways: its maker withdraws it, or a thread accepts it. An accepted offer gives the worker with all its state.
+// A worker that another thread may take over while the worker's fiber is in a system call. Each offer ends in one of
+// two ways: its maker withdraws it, or a thread accepts it. An accepted offer gives the worker with all its state.
 //
 // State
 //   offered_   the fiber's record of its thread (kept_thread) while the offer stands, or null. The worker's thread
@@ -26,8 +26,8 @@ class handoff_offer {
   // Offers the worker. From here on its thread must not use it, until it has withdrawn the offer.
   void make(Maker& maker) noexcept { offered_.store(&maker, Atomics::release); }  // A
 
-  // Called by the maker. False: another thread has the worker. By now the worker may have been offered again, by another
-  // fiber, and that offer must stand. So the maker is compared.
+  // Called by the maker. False: another thread has the worker. By now the worker may have been offered again, by
+  // another fiber, and that offer must stand. So the maker is compared.
   [[nodiscard]] bool withdraw(Maker& maker) noexcept {
     Maker* mine = &maker;
     return offered_.compare_exchange_strong(mine, nullptr, Atomics::relaxed, Atomics::relaxed);  // own store

@@ -28,9 +28,9 @@ std::size_t trim_below(const stack& stack, const void* frame) noexcept {
   return ::madvise(reinterpret_cast<void*>(deepest), bytes, MADV_DONTNEED) == 0 ? bytes : 0;
 }
 
-// Distinguishes the wait of a fiber from its others: by its time, by what it waits for, and by the frame that it left. The
-// time is not enough, because workers read the clock only now and then. Two waits of one frame for one object in one
-// reading of the clock have the same mark: then the second is trimmed only after the fiber has waited again.
+// Distinguishes the wait of a fiber from its others: by its time, by what it waits for, and by the frame that it left.
+// The time is not enough, because workers read the clock only now and then. Two waits of one frame for one object in
+// one reading of the clock have the same mark: then the second is trimmed only after the fiber has waited again.
 std::uint16_t mark_of(const fiber& waiting) noexcept {
   const std::uint64_t sum = waiting.wait_since + 31 * reinterpret_cast<std::uintptr_t>(waiting.next) +
                             961 * reinterpret_cast<std::uintptr_t>(waiting.saved.frame);
@@ -68,16 +68,16 @@ std::int64_t idle_stacks::next_step(std::int64_t last_busy) const noexcept {
   return std::max(last_needed, last_walk_ + after_ / 2);
 }
 
-// The mark of the wait in which the fiber of that block has not been trimmed, if it lasts long enough; or nothing. A hint,
-// or exact for a fiber that is held.
+// The mark of the wait in which the fiber of that block has not been trimmed, if it lasts long enough; or nothing. A
+// hint, or exact for a fiber that is held.
 std::optional<std::uint16_t> idle_stacks::idle_wait(agent& block) const noexcept {
   raw_record raw;
   copy_record(block, raw);
   const fiber& seen = raw.content();
   if (!raw.owner().in_use || seen.state.phase() != fiber_phase::resumable || !block.word.waits()) return {};
+  if (waited_since(seen.wait_since, now_) < after_ / 1'000'000) return {};
   const std::uint16_t mark = mark_of(seen);
-  if (waited_since(seen.wait_since, now_) < after_ / 1'000'000 || seen.trimmed_in == mark) return {};
-  return mark;
+  return seen.trimmed_in == mark ? std::nullopt : std::optional(mark);
 }
 
 // The next idle fibers of the walk, and how many. It looks at a limited number of blocks, and may end the walk.

@@ -1,12 +1,12 @@
 #pragma once
 
-// Returns to the system what lies below the stack pointers of fibers that have waited for long. A fiber that was deep in
-// calls once would otherwise keep that memory until it ends. The monitor walks over all fibers now and then, in portions,
-// and looks at each wait once.
+// Returns to the system what lies below the stack pointers of fibers that have waited for long. A fiber that was deep
+// in calls once would otherwise keep that memory until it ends. The monitor walks over all fibers now and then, in
+// portions, and looks at each wait once.
 //
-// The fiber does not run meanwhile, see fiber_holds.hpp. Left alone are fibers that run (in block_in_place and brief calls too), that
-// have not started or have ended, and stacks with a canary, which is at their low end. So is a fiber that waits on another
-// stack than its own, because its own may be in use anywhere.
+// The fiber does not run meanwhile, see fiber_holds.hpp. Left alone are fibers that run (in block_in_place and brief
+// calls too), that have not started or have ended, and stacks with a canary, which is at their low end. So is a fiber
+// that waits on another stack than its own, because its own may be in use anywhere.
 //
 // State
 //   bytes_   counter, written by the monitor.

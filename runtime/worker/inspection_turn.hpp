@@ -8,7 +8,8 @@
 //   wait_for_end  a worker waits, which has marked its fiber as running and has seen the request.
 //
 // A later inspection may be under way when the worker goes on. It leaves the fiber alone, because it sees the fiber
-// running. The worker has marked it, and then has read a turn that is older than the later inspection's begin and fence.
+// running. The worker has marked it, and then has read a turn that is older than the later inspection's begin and
+// fence.
 //
 // State
 //   turn_   twice the number of inspections that have ended; 1 more during an inspection. Written by the inspection,

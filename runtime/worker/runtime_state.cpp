@@ -83,8 +83,9 @@ void runtime_state::resume_from_outside(task& fiber) noexcept {
 // ---- counting ----
 
 // Each worker counts for itself, so no word is written by all. Only a limit needs the exact number at any time. A spawn
-// is counted before it is published, so that no end is seen without it. A thread outside also starts the monitor if there
-// is none. During a run the thread that waits there is the monitor, and checks at its end whether fibers are left.
+// is counted before it is published, so that no end is seen without it. A thread outside also starts the monitor if
+// there is none. During a run the thread that waits there is the monitor, and checks at its end whether fibers are
+// left.
 //
 // After the end no worker would take the fiber.
 void runtime_state::count_spawn(scheduler* here) {

@@ -70,8 +70,8 @@ class runtime_state {
   // destroyed, since then.
   static void resume_from_outside(task& fiber) noexcept;
 
-  // Counting fibers; `here` is the calling worker, if it is one of this runtime. The first throws errc::limit_reached, and
-  // usage_error after the end.
+  // Counting fibers; `here` is the calling worker, if it is one of this runtime. The first throws errc::limit_reached,
+  // and usage_error after the end.
   void count_spawn(scheduler* here);
   void count_end(scheduler* here) noexcept;
   // How many fibers live.

@@ -114,8 +114,8 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
 // Leaves `from` for `next`, or for the main stack if that is null. The caller has put into switch_.left what the
 // successor must do about `from`. Inlined into each caller, because the switch saves only the registers that the caller
 // uses. There are three ways: resume a fiber on its own stack; start `next` on a stack from the cache; go to the main
-// stack. A fiber that is neither resumable nor fresh is found by stack_main, where its start fails. Returns the thread on
-// which `from` continues: a worker, but on a main stack perhaps a thread that has left its worker.
+// stack. A fiber that is neither resumable nor fresh is found by stack_main, where its start fails. Returns the thread
+// on which `from` continues: a worker, but on a main stack perhaps a thread that has left its worker.
 [[gnu::always_inline]] inline switch_thread* scheduler::leave(context& from, job* next, departure departure) noexcept {
   perturb();
   switch_thread* arrived = nullptr;

@@ -227,8 +227,8 @@ job* scheduler::poll_events(bool run_first) noexcept {
 
 // Makes the fibers of the events runnable, in their order, in this worker's woken deque, where thieves take half of
 // them. Those that have no room go to the shared queue, with all behind them. If woken fibers are there already, all go
-// there. Otherwise those would be overtaken by each later turn of the event loop. With `run_first` the first is returned
-// to run at once, so no other worker is woken for a single event.
+// there. Otherwise those would be overtaken by each later turn of the event loop. With `run_first` the first is
+// returned to run at once, so no other worker is woken for a single event.
 job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
   if (ready.empty()) return nullptr;
   counters().events.add(ready.size());

@@ -22,8 +22,8 @@ class theft_policy {
  public:
   explicit theft_policy(std::uint64_t seed) noexcept : random_(seed) {}
 
-  // It has taken `count` fibers and jobs from the worker that wakes others by `victim`. Null: from the shared queue, or a
-  // branch, for which no push woke this worker.
+  // It has taken `count` fibers and jobs from the worker that wakes others by `victim`. Null: from the shared queue, or
+  // a branch, for which no push woke this worker.
   void note(std::size_t count, std::int64_t now, wake_hold* victim) noexcept {
     time_ = now;
     count_ = count;

@@ -51,8 +51,8 @@ inline constexpr unsigned quiet_ticks_before_sleep = 2;
 inline constexpr ns silence = 300'000'000;  // before it is asked whether that is a deadlock
 inline constexpr std::size_t retries_per_tick = 1024;
 
-// The trimming of stacks whose fibers wait for long: so much time of a tick, and so many blocks between two looks at the
-// clock.
+// The trimming of stacks whose fibers wait for long: so much time of a tick, and so many blocks between two looks at
+// the clock.
 inline constexpr ns idle_stacks_portion = 1'000'000;
 inline constexpr std::size_t blocks_per_look = 1024;
 
@@ -65,8 +65,8 @@ inline constexpr ns judged_after_long_call = 1'000'000'000;
 // After the machine has refused a thread, none is asked for during this time.
 inline constexpr ns start_pause = 100'000'000;
 
-// Whether a worker that was busy for so long with so many dispatches is eager: its fibers run so long that others should
-// poll. A single fiber of a moment says little.
+// Whether a worker that was busy for so long with so many dispatches is eager: its fibers run so long that others
+// should poll. A single fiber of a moment says little.
 constexpr bool is_eager(ns busy, unsigned dispatches) noexcept {
   return busy > std::max(poll_interval * dispatches / (eager_dispatches + 1), poll_interval / 2);
 }

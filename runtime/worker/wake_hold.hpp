@@ -1,9 +1,9 @@
 #pragma once
 
 // Whether this worker wakes others for what it pushes. A push is not announced for a while after a thief has measured
-// that its theft here did not pay, because another worker would gain nothing. The worker takes such fibers itself. So it must stay awake until then, and it announces what is left at its next
-// visit. It may be late for that, because fibers run longer than those before. So the monitor's tick wakes another
-// worker for what was kept.
+// that its theft here did not pay, because another worker would gain nothing. The worker takes such fibers itself. So
+// it must stay awake until then, and it announces what is left at its next visit. It may be late for that, because
+// fibers run longer than those before. So the monitor's tick wakes another worker for what was kept.
 //
 // State
 //   until_   no push is announced until this time of the steady clock. Written by thieves and the owner; a hint.

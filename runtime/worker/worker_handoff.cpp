@@ -1,5 +1,6 @@
 // The fiber keeps its thread, and the worker moves to another one: at once in block_in_place, and after a while in a
-// brief call that lasts. The thread is a plain one until the call ends. docs/scheduler.md (Blocking) describes the steps.
+// brief call that lasts. The thread is a plain one until the call ends. docs/scheduler.md (Blocking) describes the
+// steps.
 
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/fiber/switch.hpp>

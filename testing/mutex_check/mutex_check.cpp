@@ -49,9 +49,9 @@ std::array<holding, ways>& bucket_of(const void* mutex) noexcept {
   return held[(reinterpret_cast<std::uintptr_t>(mutex) >> 4) * 11400714819323198485U >> 52];
 }
 
-// A worker's count of dispatches only grows. Almost all accesses are relaxed. The fiber that wrote a value reads it, and
-// the scheduler orders that between workers; for other readers it is a hint. The pair A keeps the fields of one holder
-// from those of the next. By B a caller that sees the number of a fiber sees its other fields.
+// A worker's count of dispatches only grows. Almost all accesses are relaxed. The fiber that wrote a value reads it,
+// and the scheduler orders that between workers; for other readers it is a hint. The pair A keeps the fields of one
+// holder from those of the next. By B a caller that sees the number of a fiber sees its other fields.
 constexpr auto relaxed = std::memory_order_relaxed;
 
 bool was_suspended(const holding& h, const scheduler* worker) noexcept {

@@ -68,7 +68,8 @@ def the_page_shows_fibers_that_come_and_go():
     driver = browser(profile, "1240,1000")
     try:
         driver.get(server.page)
-        # The page draws its rows again each second, so a row that was found may be gone: a script reads them in one step.
+        # The page draws its rows again each second, so a row that was found may be gone: a script reads them in one
+        # step.
         read = lambda script: driver.execute_script("return " + script)
         text = lambda place: read(f"document.getElementById('{place}').innerText")
         rows = lambda: read("Array.from(document.querySelectorAll('#groups tr'), row => row.innerText)")

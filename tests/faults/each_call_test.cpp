@@ -1,5 +1,5 @@
-// Each system call of a piece of work fails in its turn. The work may fail with an error, but it ends; nothing stays behind;
-// and the same work without failures succeeds afterwards.
+// Each system call of a piece of work fails in its turn. The work may fail with an error, but it ends; nothing stays
+// behind; and the same work without failures succeeds afterwards.
 
 #include <ulexite.hpp>
 #include <ulexite/testing/faults.hpp>

@@ -46,7 +46,8 @@ void moby25384(bool mended) {
   group->wait();
 }
 
-// A watcher removes a file and waits for the note of it, while the reader of events waits to give an event to the watcher.
+// A watcher removes a file and waits for the note of it, while the reader of events waits to give an event to the
+// watcher.
 void moby27782(bool mended) {
   struct watcher {
     mutex m;

@@ -181,7 +181,7 @@ def old_compilers():
     """One sentence of the headers, and one of the build. The old compilers are today's under another number."""
     folder = scratch("old_compilers")
     words = "Ulexite needs g++ 12 or later, or clang 16 or later (Debian: g++, clang-19)"
-    for name, macro, number in ("g++", "__GNUC__", 10), ("clang++-19", "__clang_major__", 15):
+    for name, macro, number in ("g++", "__GNUC__", 11), ("clang++-19", "__clang_major__", 15):
         if not shutil.which(name):
             print(f"old_compilers: no {name} here")
             continue

@@ -134,8 +134,8 @@ TEST_P(TlsContext, AClientThatShowsACertificateMayResumeItsSession) {
   });
 }
 
-// As RFC 9525 says, and curl: the last dot of a name is none of its letters, a dot in front does not stand for any host,
-// and a certificate's subject names no server.
+// As RFC 9525 says, and curl: the last dot of a name is none of its letters, a dot in front does not stand for any
+// host, and a certificate's subject names no server.
 TEST_P(TlsContext, ServersAreNamedByTheAlternativeNamesOfTheirCertificates) {
   in_runtime([] {
     const identity wild("DNS:*.example.org"), nameless(nullptr);

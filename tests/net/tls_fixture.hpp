@@ -17,7 +17,8 @@
 
 namespace ulexite::test {
 
-// A key, and a certificate for "localhost" that it has signed itself, as files. `names` are its alternative names, if any.
+// A key, and a certificate for "localhost" that it has signed itself, as files. `names` are its alternative names, if
+// any.
 class identity {
  public:
   explicit identity(const char* names = "DNS:localhost,IP:127.0.0.1")

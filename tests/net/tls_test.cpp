@@ -267,7 +267,8 @@ TEST_P(Tls, ACallerThatWaitsForTheHandshakeOfAnotherIsCancellable) {
   });
 }
 
-// Each request for a key update is answered. The client reads none of the answers, and the server's writer waits for it.
+// Each request for a key update is answered. The client reads none of the answers, and the server's writer waits for
+// it.
 TEST_P(Tls, APeerThatAsksAndDoesNotReadIsRefused) {
   in_runtime([] {
     auto pair = stream_pair::tcp();

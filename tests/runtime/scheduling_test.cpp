@@ -166,8 +166,8 @@ TEST_P(Scheduling, APingPongPairLeavesOthersTheirTurn) {
   });
 }
 
-// It yields directly after each wake, so a wake of other workers would be useless. While the pair's worker is stopped by
-// the system, the main fiber wakes others, so one window of several must be free of that.
+// It yields directly after each wake, so a wake of other workers would be useless. While the pair's worker is stopped
+// by the system, the main fiber wakes others, so one window of several must be free of that.
 TEST_P(Scheduling, APingPongPairSeldomWakesOthers) {
   if (detail::migrating) GTEST_SKIP() << "every fiber is to change its worker";
   runtime& rt = this->rt();

@@ -46,7 +46,8 @@ class counted {
   std::atomic<int>& alive_;
 };
 
-// Functions that wait for ever, and are counted in `alive` until they have ended; the second also counts its beginnings.
+// Functions that wait for ever, and are counted in `alive` until they have ended; the second also counts its
+// beginnings.
 inline auto waits(std::atomic<int>& alive) {
   return [&alive] {
     const counted here(alive);

@@ -12,8 +12,8 @@
 
 namespace ulexite::test {
 
-// In a fiber, under no_suspend: the operation throws. Its text names the wait and the place that forbids it, which is the
-// caller's. The fiber can continue.
+// In a fiber, under no_suspend: the operation throws. Its text names the wait and the place that forbids it, which is
+// the caller's. The fiber can continue.
 template <class F>
 void expect_refused(F operation, const std::string& words,
                     std::source_location where = std::source_location::current()) {

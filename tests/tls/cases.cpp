@@ -1,5 +1,5 @@
-// What is known to go wrong with thread_local and fibers, each in some lines, as it was seen elsewhere; and its cure. The
-// functions are compiled and looked at by tools/tls_check; none is called. broken_ must be found, cured_ must not.
+// What is known to go wrong with thread_local and fibers, each in some lines, as it was seen elsewhere; and its cure.
+// The functions are compiled and looked at by tools/tls_check; none is called. broken_ must be found, cured_ must not.
 
 #include <cerrno>
 #include <cstddef>

@@ -1,6 +1,6 @@
-// errno belongs to the thread on which a fiber runs at that moment. std::stol and std::stod use it, and are inlined into
-// a function that waits. errno_test.py builds this with the folder of our errno.h, where all is right, and without it,
-// where compilers keep the address of the first errno.
+// errno belongs to the thread on which a fiber runs at that moment. std::stol and std::stod use it, and are inlined
+// into a function that waits. errno_test.py builds this with the folder of our errno.h, where all is right, and without
+// it, where compilers keep the address of the first errno.
 
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
@@ -28,8 +28,8 @@ std::atomic<long> accepted, refused, other, reads;
   while (::gettid() == before);
 }
 
-// A number that is too large is accepted, or 12345 is refused, if errno is that of another thread. Its loop becomes a part
-// of the lambda that calls it, so that tls_check also reads code with such a name.
+// A number that is too large is accepted, or 12345 is refused, if errno is that of another thread. Its loop becomes a
+// part of the lambda that calls it, so that tls_check also reads code with such a name.
 [[gnu::always_inline]] inline void numbers(const std::string& large, const std::string& small, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     try {

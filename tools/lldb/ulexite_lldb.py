@@ -23,8 +23,8 @@ from ulexite_layout import RESUMABLE, RUNNING, Table, find_fiber, list_events, l
 
 
 FIRST_THREAD = 1 << 32  # above the kernel's numbers
-# The fiber that is a thread, if there is one: its number, and lldb's of the stop. lldb loads this file twice, so that is
-# kept elsewhere.
+# The fiber that is a thread, if there is one: its number, and lldb's of the stop. lldb loads this file twice, so that
+# is kept elsewhere.
 chosen = lldb.__dict__.setdefault("ulexite_chosen", [])
 
 
