@@ -106,7 +106,7 @@ TEST_P(Process, ArgumentsEnvironmentAndDirectoryArrive) {
   in_runtime([] {
     EXPECT_EQ(output({.arguments = {"printf", "%s|", "a b", "", "$HOME", "\n"}}), "a b||$HOME|\n|");
     EXPECT_EQ(output({.arguments = {"/usr/bin/env"}, .environment = {{"A=1", "B=x y"}}}), "A=1\nB=x y\n");
-    EXPECT_EQ(output({.arguments = {"/usr/bin/env"}, .environment = {{}}}), "");
+    EXPECT_EQ(output({.arguments = {"/usr/bin/env"}, .environment = std::vector<std::string>()}), "");
     const scratch_directory scratch;
     const auto real = std::filesystem::canonical(scratch.path()).string();
     EXPECT_EQ(output({.arguments = {"/bin/pwd"}, .working_directory = scratch.path()}), real + "\n");
