@@ -12,7 +12,7 @@ import urllib.parse
 here = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(here.parent / "support"))
 from example import BOUND, Server, run_all
-from websocket import BINARY, PING, PONG, TEXT, Closed, WebSocket, connect, frame
+from websocket_peer import BINARY, PING, PONG, TEXT, Closed, WebSocket, connect, frame
 
 program = str(pathlib.Path(sys.argv[1]).resolve() / "chat")
 scratch = tempfile.mkdtemp()

@@ -13,7 +13,7 @@ import tempfile
 here = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(here.parent / "support"))
 from example import BOUND, run_all, those_built
-from websocket import WebSocket
+from websocket_peer import WebSocket
 
 programs = pathlib.Path(sys.argv[1]).resolve()
 

@@ -20,7 +20,7 @@ def perf(*arguments):
 def chains(data):
     """Of each sample the symbols, the innermost first."""
     text = perf("script", "--no-inline", "-F", "ip,sym", "-i", data).stdout
-    return [[line.split(None, 1)[1] for line in sample.splitlines() if line.strip()] for sample in text.split("\n\n") if sample.strip()]
+    return [[line.split(None, 1)[1].split("(ulexite::")[0] for line in sample.splitlines() if line.strip()] for sample in text.split("\n\n") if sample.strip()]
 
 
 with tempfile.TemporaryDirectory() as folder:
