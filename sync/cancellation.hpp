@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
@@ -40,6 +41,16 @@ class deadline_scope {
   [[nodiscard]] bool expired() const noexcept { return deadline_ <= detail::now_ns(); }
 
  private:
+  template <class Time, class F>
+    requires std::is_constructible_v<deadline_scope, Time>
+  friend auto try_for(Time time, F&& function);
+
+  // Whether the time of this scope has passed, and not that of an outer one.
+  [[nodiscard]] bool ended_alone() const noexcept {
+    const std::int64_t now = detail::now_ns();
+    return deadline_ <= now && now < outer_;
+  }
+
   explicit deadline_scope(std::int64_t deadline) noexcept
       : self_(detail::this_agent()), expired_(self_.expired), outer_(self_.deadline), deadline_(deadline) {
     self_.deadline = std::min(outer_, deadline_);
@@ -57,6 +68,30 @@ template <class Time, class F>
 decltype(auto) timeout(Time time, F&& function) {
   const deadline_scope scope(time);
   return std::forward<F>(function)();
+}
+
+// Calls `function` in a deadline_scope of `time`. Returns its result in an optional, or true if it has none; nullopt or
+// false if the time has ended it. Throws deadline_exceeded if a deadline of a caller is over too, or one that `function`
+// set is over first. So a loop of tries ends with its caller's deadline. As move_on_after of Trio (Smith, 2018).
+template <class Time, class F>
+  requires std::is_constructible_v<deadline_scope, Time>
+auto try_for(Time time, F&& function) {
+  using result = std::invoke_result_t<F>;
+  static_assert(!std::is_reference_v<result>,
+                "try_for gives an optional, which cannot hold a reference: use a pointer");
+  using outcome = std::conditional_t<std::is_void_v<result>, bool, std::optional<result>>;
+  const deadline_scope scope(time);
+  try {
+    if constexpr (std::is_void_v<result>) {
+      std::forward<F>(function)();
+      return true;
+    } else {
+      return outcome(std::in_place, std::forward<F>(function)());
+    }
+  } catch (const deadline_exceeded&) {
+    if (!scope.ended_alone()) throw;
+    return outcome();
+  }
 }
 
 // Protects the rest of a block: the calling fiber ignores requests to stop, and deadlines that were set outside. Use it

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -62,6 +63,33 @@ TEST_P(Timeout, Nests) {
                            ADD_FAILURE() << "the outer one is over";
                          }),
                  deadline_exceeded);
+  });
+}
+
+TEST_P(Timeout, TryForGivesAResultOrNothing) {
+  everywhere([] {
+    EXPECT_EQ(try_for(1h, [] { return 5; }), std::optional(5));
+    EXPECT_EQ(**try_for(1h, [] { return std::make_unique<int>(7); }), 7);
+    EXPECT_TRUE(try_for(1h, [] {}));
+    EXPECT_FALSE(try_for(1us, [] { wait_for_ever(); }));
+    EXPECT_EQ(try_for(std::chrono::steady_clock::now(), [] { return wait_for_ever(), 5; }), std::nullopt);
+    EXPECT_THROW((void)try_for(1h, [] { throw std::runtime_error("its own"); }), std::runtime_error);
+    EXPECT_THROW((void)try_for(1h, [] { timeout(1us, [] { wait_for_ever(); }); }), deadline_exceeded)
+        << "a deadline that the function set";
+    this_fiber::check();
+  });
+}
+
+TEST_P(Timeout, TryForInALoopEndsWithTheCallersDeadline) {
+  everywhere([] {
+    int tries = 0;
+    const auto until_it_is_done = [&] {
+      while (!try_for(1ms, [] { wait_for_ever(); })) ++tries;
+    };
+    EXPECT_THROW(timeout(10ms, until_it_is_done), deadline_exceeded);
+    EXPECT_GE(tries, 1);
+    EXPECT_LE(tries, 10);
+    EXPECT_THROW(timeout(0s, until_it_is_done), deadline_exceeded);
   });
 }
 
