@@ -24,8 +24,9 @@ struct ring_memory {
   }
 };
 
-// A first-in-first-out queue in one block of memory that doubles when it is full. Once it is large enough it allocates
-// nothing, except for values beside it. Not synchronised. T may be incomplete until a member function is used.
+// A first-in-first-out queue in one block of memory that doubles when it is full. A queue that becomes empty starts at the
+// beginning of its block, so that few values stay in few pages, and releases a block of more than 64 KiB. Until then it
+// allocates nothing once it is large enough, except for values beside it. Not synchronised. T may be incomplete until a member function is used.
 template <class T>
 class ring_buffer {
  public:
@@ -70,12 +71,22 @@ class ring_buffer {
   void pop() noexcept {
     std::destroy_at(at(0));
     ++first_;
-    --size_;
+    if (--size_ == 0) rewind();
   }
 
  private:
+  static constexpr std::size_t largest_kept = 64 * 1024;  // bytes
   static constexpr bool stands_alone() noexcept { return !std::is_same_v<ring_slot<T>, T>; }
   auto at(std::size_t i) noexcept { return static_cast<ring_slot<T>*>(memory_) + ((first_ + i) & (room_ - 1)); }
+
+  void rewind() noexcept {
+    first_ = 0;
+    if (room_ * sizeof(ring_slot<T>) <= largest_kept) [[likely]]
+      return;
+    release();
+    memory_ = nullptr;
+    room_ = 0;
+  }
 
   void grow() {
     ring_buffer larger;
@@ -91,12 +102,12 @@ class ring_buffer {
   void destroy_all() noexcept {
     for (std::size_t i = 0; i < size_; ++i) std::destroy_at(at(i));
   }
-  void release() noexcept {
+  [[gnu::noinline]] void release() noexcept {
     if (memory_) ring_memory<T>::release(memory_, room_);
   }
 
   void* memory_ = nullptr;  // for room_ slots
-  std::size_t first_ = 0;   // only grows; modulo room_ it is the place
+  std::size_t first_ = 0;   // modulo room_ it is the place; grows until the buffer is empty
   std::size_t room_ = 0;    // a power of two, or 0
   std::size_t size_ = 0;    // not beside first_, because g++ would change both at once through vector registers, which
                             // is slower

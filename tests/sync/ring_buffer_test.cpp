@@ -95,4 +95,28 @@ TEST(RingBuffer, AThrowingMoveChangesNothing) {
   }
 }
 
+TEST(RingBuffer, StartsAtItsBeginningWhenItIsEmpty) {
+  ring_buffer<int> ring;
+  for (int i = 0; i < 100; ++i) ring.push(int{i});
+  const int* const beginning = &ring.front();
+  for (int i = 0; i < 100; ++i) ring.pop();
+  for (int i = 0; i < 1000; ++i, ring.pop()) {
+    ring.push(int{i});
+    ASSERT_EQ(&ring.front(), beginning);
+  }
+}
+
+TEST(RingBuffer, GivesALargeBlockBackWhenItIsEmpty) {
+  struct page {
+    char bytes[4096];
+  };
+  ring_buffer<page> ring;
+  for (int i = 0; i < 1000; ++i) ring.push(page{});
+  for (int i = 0; i < 1000; ++i) ring.pop();
+  EXPECT_TRUE(ring.full()) << "it has no block";
+  for (int i = 0; i < 16; ++i) ring.push(page{});
+  for (int i = 0; i < 16; ++i) ring.pop();
+  EXPECT_FALSE(ring.full()) << "a block of 64 KiB stays";
+}
+
 }  // namespace
