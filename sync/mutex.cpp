@@ -13,6 +13,15 @@ constexpr int pauses_per_look = 30;           // rare reads, because each takes 
 constexpr std::int64_t patience = 1'000'000;  // ns
 constexpr unsigned most_passes = 30;
 
+// The budget is spent, so the fiber yields before it takes the mutex. A deterministic run gives it a budget of one, and
+// asks at the end of the operation.
+void end_round(detail::agent& self) noexcept {
+  if (detail::controlled())
+    self.budget = 1;
+  else
+    detail::yield_if_budget_spent(self);
+}
+
 }  // namespace
 
 bool mutex::try_lock() noexcept {
@@ -56,7 +65,8 @@ bool mutex::take_or_mark(std::uintptr_t self) noexcept {
 
 bool mutex::lock_until(std::int64_t deadline, detail::cancellable how) {
   detail::agent& self = detail::this_agent();
-  return take_free(self, detail::free_word.load(std::memory_order_relaxed)) || lock_slow(self, deadline, how);  // hint
+  return (--self.budget > 0 && take_free(self, detail::free_word.load(std::memory_order_relaxed))) ||  // hint
+         lock_slow(self, deadline, how);
 }
 
 std::unique_lock<mutex> detail::acquire(mutex& of, std::error_code& error) {
@@ -72,6 +82,7 @@ std::unique_lock<mutex> detail::acquire(mutex& of, std::error_code& error) {
 bool mutex::lock_slow(detail::agent& self, std::int64_t deadline, detail::cancellable how) {
   if (held_by(self)) throw usage_error("mutex::lock by its owner");
   const detail::yield_point at_exit;
+  if (self.budget == 0) end_round(self);
   if (spin(self)) {
     if (detail::controlled()) mark();
     return true;

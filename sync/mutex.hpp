@@ -34,10 +34,12 @@ class mutex {
   mutex(const mutex&) = delete;
   mutex& operator=(const mutex&) = delete;
 
-  // Waits until the mutex is the caller's. Not a cancellation point.
+  // Waits until the mutex is the caller's. May yield first, even if it is free. Not a cancellation point.
   void lock() {
     detail::agent& self = *detail::inlined_caller().agent;
-    if (!take_free(self, detail::free_word.load(std::memory_order_relaxed))) [[unlikely]]  // hint
+    // Counted before it is the caller's, because a holder does not yield.
+    if (--self.budget == 0 || !take_free(self, detail::free_word.load(std::memory_order_relaxed)))  // hint
+        [[unlikely]]
       lock_slow(self, detail::no_deadline);
   }
 

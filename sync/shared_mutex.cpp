@@ -50,6 +50,7 @@ bool shared_mutex::try_lock(kind as) noexcept {
 bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
   const detail::yield_point at_exit;
   detail::agent& self = detail::this_agent();
+  if (!detail::controlled()) detail::spend_budget(self);  // before the lock, because a holder does not yield
   guard_.lock();
   if (writer_ == &self) {
     guard_.unlock();

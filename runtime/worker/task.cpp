@@ -324,11 +324,11 @@ void task::check_joiner(detail::agent& self) const {
 // The joiner is entered under the lock, and suspends with the lock held, so the fiber cannot end in between. After a
 // deadline or a stop, the joiner removes its entry. If the fiber has ended before that, the result is "ended".
 bool task::join(std::int64_t deadline, detail::cancellable cancellable) {
+  const caller self = inlined_caller();
   if (has_ended()) {
-    const yield_point at_exit;
+    spend_budget(*self.agent);
     return true;
   }
-  const caller self = inlined_caller();
   {
     std::unique_lock lock(lock_);
     if (has_ended()) return true;

@@ -9,10 +9,15 @@
 #include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/recursive_mutex.hpp>
+#include <ulexite/sync/shared_mutex.hpp>
+#include <ulexite/sync/synchronized.hpp>
+#include <ulexite/sync/timed_mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <ctime>
 #include <mutex>
+#include <shared_mutex>
 
 #include <sys/resource.h>
 
@@ -237,6 +242,48 @@ TEST_P(Scheduling, OutsideWorkIsServedWhileFibersYieldAllTheTime) {
   for (int i = 0; i < 50; ++i) rt().spawn([] {}).join();
   stop = true;
   for (auto& each : yielders) each.join();
+}
+
+// Another fiber must end the loop.
+template <class Operation>
+void expect_that_a_loop_ends(Operation operation) {
+  bool ended = false;
+  auto other = spawn([&] { ended = true; });
+  for (int i = 0; i < 10'000 && !ended; ++i) operation();
+  EXPECT_TRUE(ended);
+  other.join();
+}
+
+TEST_F(RuntimeTest, ALoopOverAFreeLockLetsOthersRun) {
+  make(1).run([] {
+    mutex plain;
+    recursive_mutex recursive;
+    timed_mutex timed;
+    shared_mutex shared;
+    synchronized<int> number(0);
+    expect_that_a_loop_ends([&] { const std::lock_guard lock(plain); });
+    expect_that_a_loop_ends([&] { const std::scoped_lock twice(recursive, recursive); });
+    expect_that_a_loop_ends([&] {
+      ASSERT_TRUE(timed.try_lock_for(1h));
+      timed.unlock();
+    });
+    expect_that_a_loop_ends([&] { const std::lock_guard lock(shared); });
+    expect_that_a_loop_ends([&] { const std::shared_lock lock(shared); });
+    expect_that_a_loop_ends([&] { number.with_lock([](int& value) { ++value; }); });
+    mutex outer;
+    expect_that_a_loop_ends([&] {
+      const std::lock_guard first(outer);
+      const std::lock_guard second(plain);
+    });
+  });
+}
+
+TEST_F(RuntimeTest, ALoopOverTheJoinOfAnEndedFiberLetsOthersRun) {
+  make(1).run([] {
+    auto ended = spawn([] {});
+    ended.join();
+    expect_that_a_loop_ends([&] { ended.join(); });
+  });
 }
 
 // Neither side of it ever waits, and yet it lets go of the worker.
