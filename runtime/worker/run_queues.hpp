@@ -76,7 +76,7 @@ class alignas(cache_line) run_queues {
     return true;
   }
 
-  // The next of the deques, or null.
+  // The next of the deques. Null if they are empty, or a pinned fiber has its turn.
   [[nodiscard, gnu::always_inline]] job* next_in_line() noexcept {
     slot_streak_ = 0;
     return sides_empty_ ? pop_ring() : next_by_turns();
@@ -106,8 +106,13 @@ class alignas(cache_line) run_queues {
     return stolen;
   }
 
-  // Up to `most` of the pinned fibers.
-  void take_pinned(std::size_t most, intrusive_queue<job>& into) noexcept { pinned_.take(most, into); }
+  // Up to `most` of the pinned fibers. Takes a lock.
+  void take_pinned(std::size_t most, intrusive_queue<job>& into) noexcept {
+    pinned_turn_ = false;
+    pinned_.take(most, into);
+  }
+  // From now on the pinned fibers have turns.
+  void note_pinned() noexcept { sides_empty_ = false; }
   // The running fiber is pinned here from now on, or no longer.
   void pin() noexcept { ++pins_; }
   void unpin() noexcept { --pins_; }
@@ -156,7 +161,8 @@ class alignas(cache_line) run_queues {
 
   // owner only
   const bool alone_;
-  bool sides_empty_ = true;      // nothing was pushed to jobs_ or woken_ since both were found empty
+  bool sides_empty_ = true;      // nothing was pushed to jobs_ or woken_, nor noted in pinned_, since all were empty
+  bool pinned_turn_ = false;     // a pinned fiber is next, if there is one
   bool jobs_turn_ = false;       // jobs came before the ring the last time
   unsigned slot_streak_ = 0;     // dispatches in a row from the slot
   const job* holder_ = nullptr;  // only compared, because it may have run since, and ended

@@ -203,7 +203,7 @@ wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) n
 void scheduler::yield() noexcept {
   if (running()->agent().kind == agent_kind::job) return;  // in a stop callback
   job* const next = next_local();
-  if (!migrating && !next && !pace_.visit_due() && !has_slot()) {  // alone
+  if (!migrating && !next && !pace_.visit_due() && !has_slot() && !has_pinned()) {  // alone
     begin_quantum(running());
     return;
   }
@@ -326,7 +326,7 @@ job* scheduler::next_local() noexcept {
   // The slot comes first, because its fiber was woken last and its data is in the cache. But after some dispatches in a
   // row the fibers in the ring have a turn.
   if (has_slot()) {
-    if (queues_.slot_had_its_share() && may_have_work()) return nullptr;
+    if (queues_.slot_had_its_share() && others_wait()) return nullptr;
     if (job* const woken = queues_.next_from_slot()) return woken;
   }
   return queues_.next_in_line();

@@ -210,6 +210,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   static task* fiber_of(switch_thread& on_leave) noexcept;
   switch_thread* make_call(context& main) noexcept;
   job* next_local() noexcept;
+  // Whether there is more than the slot.
+  [[nodiscard]] bool others_wait() const noexcept { return may_have_work() || has_pinned(); }
 
   // The main stack's choice, in search.cpp.
   job* next() noexcept;

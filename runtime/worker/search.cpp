@@ -22,15 +22,15 @@ job* scheduler::next() noexcept {
   if (pace_.visit_due())
     if (job* const due = housekeeping()) return due;
   // next_local has left the slot to the others that wait. Its fiber goes behind them, and the streak begins again.
-  if (has_slot() && queues_.slot_had_its_share() && may_have_work()) {
+  if (has_slot() && queues_.slot_had_its_share() && others_wait()) {
     queues_.end_slot_streak();
     if (job* const patient = queues_.take_slot()) leave_slot(*patient);
   }
   if (job* const mine = next_local()) return mine;
-  // Forks come last: if the forking fiber resumes soon, it takes them back more cheaply.
-  if (job* const forked = forks_.start_next(false)) return forked;
   if (has_pinned()) [[unlikely]]
     if (job* const pinned = take_pinned()) return pinned;
+  // Forks come last: if the forking fiber resumes soon, it takes them back more cheaply.
+  if (job* const forked = forks_.start_next(false)) return forked;
   // Without a search, which would make this worker a searcher. A thief that has become patient does not take a batch of
   // tiny fibers by this way either.
   return thefts_.may_take() || few_injected() ? take_injected(tuning::inject_batch) : nullptr;
@@ -53,9 +53,8 @@ job* scheduler::housekeeping() noexcept {
   const bool leave_forks = pace_.take_leave_forks();
   const bool forks_first = pace_.forks_first(leave_forks);
   pace_.visit_done();
-  // Fibers that only this worker can run come first: no other worker can help them.
-  job* due = has_pinned() ? take_pinned() : nullptr;
-  if (!due && forks_first) due = forks_.start_next(true);
+  if (has_pinned()) queues_.note_pinned();
+  job* due = forks_first ? forks_.start_next(true) : nullptr;
   // While woken fibers are in the shared queue, those of later events collect behind them (distribute). So as many are
   // taken as this worker runs until the next visit.
   const std::size_t most = home_.injected.has_woken() ? pace_.dispatches_to_visit() : 0;

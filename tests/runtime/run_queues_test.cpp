@@ -1,0 +1,72 @@
+// The turns that a worker takes among its queues.
+
+#include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/worker/run_queues.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+
+namespace {
+
+using namespace ulexite::detail;
+
+// A job in zeroed memory as large as a task's, because the queues fetch what a task has there.
+class fake_task {
+ public:
+  ulexite::job& item() noexcept { return *reinterpret_cast<ulexite::job*>(memory_.data()); }
+
+ private:
+  alignas(task) std::array<std::byte, sizeof(task)> memory_{};
+};
+
+// As the main stack takes it.
+ulexite::job* take(run_queues& from) {
+  if (ulexite::job* const next = from.next_in_line()) return next;
+  intrusive_queue<ulexite::job> pinned;
+  from.take_pinned(1, pinned);
+  return pinned.pop();
+}
+
+TEST(RunQueues, PinnedFibersTakeTurnsWithTheWoken) {
+  constexpr std::size_t each = 40;
+  const auto queues = std::make_unique<run_queues>(true);
+  std::array<fake_task, each> pinned, woken, others;
+  for (auto& one : pinned) queues->push_pinned(one.item());
+  for (auto& one : woken) ASSERT_TRUE(queues->push_woken(one.item()));
+  for (auto& one : others) ASSERT_TRUE(queues->push(one.item()));
+  const auto is_of = [](std::array<fake_task, each>& kind, const ulexite::job* which) {
+    return which >= &kind.front().item() && which <= &kind.back().item();
+  };
+  int pinned_turns = 0, woken_turns = 0, other_turns = 0;
+  for (int i = 0; i < 70; ++i) {
+    const ulexite::job* const next = take(*queues);
+    ASSERT_NE(next, nullptr);
+    pinned_turns += is_of(pinned, next);
+    woken_turns += is_of(woken, next);
+    other_turns += is_of(others, next);
+  }
+  EXPECT_EQ(pinned_turns, 30);
+  EXPECT_EQ(woken_turns, 30);
+  EXPECT_EQ(other_turns, 10);
+  for (int i = 0; i < 50; ++i) EXPECT_NE(take(*queues), nullptr);
+  EXPECT_EQ(take(*queues), nullptr);
+}
+
+// While the ring alone has work, it costs no look at the pinned until the visit that is asked for them.
+TEST(RunQueues, PinnedFibersTakeTurnsWithTheRingAfterAVisit) {
+  const auto queues = std::make_unique<run_queues>(true);
+  std::array<fake_task, 40> ring;
+  std::array<fake_task, 2> pinned;
+  for (auto& one : ring) ASSERT_TRUE(queues->push(one.item()));
+  for (auto& one : pinned) queues->push_pinned(one.item());
+  EXPECT_EQ(take(*queues), &ring[0].item());
+  queues->note_pinned();
+  int turns = 0;
+  for (; queues->has_pinned(); ++turns) ASSERT_NE(take(*queues), nullptr);
+  EXPECT_LE(turns, 5);
+}
+
+}  // namespace
