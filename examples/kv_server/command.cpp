@@ -1,6 +1,7 @@
 #include "command.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <string>
 #include <unordered_map>
@@ -9,13 +10,6 @@ namespace kv_server {
 namespace {
 
 constexpr char small(char c) noexcept { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-// A client's text for an error message: without line ends, and cut.
-std::string shown(std::string_view text) {
-  std::string line = "'";
-  for (const char c : text.substr(0, 64)) line += c >= ' ' && c <= '~' ? c : '?';
-  return line + "'";
-}
 
 const command* find_command(std::string_view name) {
   static const auto by_name = [] {
@@ -63,8 +57,7 @@ void run(call& request) {
   const command* const what = find_command(request.arguments[0]);
   if (!what) refuse_unknown(request.arguments);
   const int given = static_cast<int>(request.arguments.size());
-  if (what->arity < 0 ? given < -what->arity : given != what->arity)
-    throw command_error("ERR wrong number of arguments for '" + std::string(what->name) + "' command");
+  if (what->arity < 0 ? given < -what->arity : given != what->arity) throw wrong_arguments(what->name);
   std::visit(runner{request, *what}, what->run);
 }
 
@@ -74,9 +67,26 @@ bool is_word(std::string_view text, std::string_view word) noexcept {
   return std::ranges::equal(text, word, {}, small);
 }
 
-bool execute(std::span<const std::string_view> arguments, reply_buffer& reply, database& home) {
+std::int64_t integer(std::string_view text, const char* refusal) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || std::to_string(value) != text) throw command_error(refusal);
+  return value;
+}
+
+std::string shown(std::string_view text) {
+  std::string line = "'";
+  for (const char c : text.substr(0, 64)) line += c >= ' ' && c <= '~' ? c : '?';
+  return line + "'";
+}
+
+command_error wrong_arguments(std::string_view command) {
+  return command_error("ERR wrong number of arguments for '" + std::string(command) + "' command");
+}
+
+bool execute(std::span<const std::string_view> arguments, reply_buffer& reply, database& home, client_info& client) {
   home.commands.fetch_add(1, std::memory_order_relaxed);  // counter
-  call request{arguments, reply, home};
+  call request{arguments, reply, home, client};
   reply.begin();
   try {
     run(request);

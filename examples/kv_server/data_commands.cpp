@@ -3,7 +3,6 @@
 #include "command.hpp"
 #include "glob.hpp"
 
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -15,15 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using limits = std::numeric_limits<std::int64_t>;
-
-// As Redis would write it: no spaces, no leading zeros or plus sign.
-std::int64_t integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || std::to_string(value) != text)
-    throw command_error("ERR value is not an integer or out of range");
-  return value;
-}
 
 // `count` units after now.
 instant expiry_after(std::int64_t count, milliseconds unit, instant now, std::string_view command) {
@@ -82,7 +72,7 @@ void set(call& request, store::writer& data) {
 }
 
 void mset(call& request, store::writer& data) {
-  if (request.arguments.size() % 2 == 0) throw command_error("ERR wrong number of arguments for 'mset' command");
+  if (request.arguments.size() % 2 == 0) throw wrong_arguments("mset");
   for (std::size_t i = 1; i < request.arguments.size(); i += 2)
     data.set(request.arguments[i], request.arguments[i + 1]);
   request.reply.simple("OK");

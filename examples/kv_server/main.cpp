@@ -1,5 +1,5 @@
-// A key-value server in memory, for the clients of Redis (RESP2). Each connection has a fiber. The keys are spread over
-// shards, each with a shared_mutex. A ticker wakes one fiber that removes expired keys.
+// A key-value server in memory, for the clients of Redis (RESP2 and RESP3). Each connection has a fiber. The keys are
+// spread over shards, each with a shared_mutex. A ticker wakes one fiber that removes expired keys.
 //
 //   kv_server --port 6380
 //   redis-cli -p 6380 set greeting hello ex 60

@@ -1,6 +1,7 @@
 #pragma once
 
-// Requests of the Redis protocol (RESP2), parsed from bytes that arrive in portions of any size. Two forms:
+// Requests of the Redis protocol (the same in RESP2 and RESP3), parsed from bytes that arrive in portions of any size.
+// Two forms:
 //
 //   *2\r\n$3\r\nGET\r\n$3\r\nkey\r\n    the number of arguments, each with its length: they may hold any bytes
 //   GET key\r\n                         inline: words between spaces; quotes mean nothing

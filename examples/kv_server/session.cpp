@@ -18,6 +18,7 @@ class session {
   session(ulexite::net::tcp_stream& client, database& home, const session_limits& limits)
       : client_(client),
         home_(home),
+        self_{home.connections.fetch_add(1, std::memory_order_relaxed) + 1},  // counter
         limits_(limits),
         requests_(limits.requests),
         replies_(limits.requests.request + most_unsent) {}
@@ -43,7 +44,7 @@ class session {
     requests_.feed({portion.data(), got});
     bool more = got != 0;
     while (const auto* const request = more ? requests_.next() : nullptr) {
-      more = execute(*request, replies_, home_);
+      more = execute(*request, replies_, home_, self_);
       if (replies_.text().size() >= most_unsent) send();
     }
     send();
@@ -59,6 +60,7 @@ class session {
 
   ulexite::net::tcp_stream& client_;
   database& home_;
+  client_info self_;
   const session_limits& limits_;
   request_parser requests_;
   reply_buffer replies_;
@@ -67,7 +69,6 @@ class session {
 }  // namespace
 
 void attend(ulexite::net::tcp_stream& client, database& home, const session_limits& limits) {
-  home.connections.fetch_add(1, std::memory_order_relaxed);  // counter
   session(client, home, limits).run();
 }
 
