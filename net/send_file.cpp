@@ -46,7 +46,8 @@ enum class prospect { ready, waits_for_disk, unknown };
 prospect look(int file, off_t at, std::size_t size) noexcept {
   ssize_t got = peek(file, at + static_cast<off_t>(size) - 1);
   if (got == 0) got = peek(file, last_of(file, at, size));
-  return got >= 0 ? prospect::ready : got == -EOPNOTSUPP ? prospect::unknown : prospect::waits_for_disk;
+  if (got >= 0) return prospect::ready;
+  return got == -EOPNOTSUPP || got == -EPERM ? prospect::unknown : prospect::waits_for_disk;  // EPERM: of a sandbox
 }
 
 // sendfile waits for the disk, and would block the worker with all of its fibers. So the pool first reads a part that

@@ -111,8 +111,9 @@ void file::check(std::error_code error, const char* what) const { throw_if(error
 
 std::size_t file::read_at(void* data, std::size_t size, std::uint64_t offset, std::error_code& error) {
   if (!fits(size, offset)) return refuse(EINVAL, error);
-  return transfer(reads_, fd_, data, size, offset, error,
-                  [&](const iovec& part, off_t at, int flags) { return ::preadv2(fd_, &part, 1, at, flags); });
+  return transfer(reads_, fd_, data, size, offset, error, [&](const iovec& part, off_t at, int flags) {
+    return flags == 0 ? ::preadv(fd_, &part, 1, at) : ::preadv2(fd_, &part, 1, at, flags);
+  });
 }
 
 std::size_t file::read_at(void* data, std::size_t size, std::uint64_t offset) {
@@ -124,8 +125,9 @@ std::size_t file::read_at(void* data, std::size_t size, std::uint64_t offset) {
 
 std::size_t file::write_at(const void* data, std::size_t size, std::uint64_t offset, std::error_code& error) {
   if (!fits(size, offset)) return refuse(EFBIG, error);
-  return transfer(writes_, fd_, data, size, offset, error,
-                  [&](const iovec& part, off_t at, int flags) { return ::pwritev2(fd_, &part, 1, at, flags); });
+  return transfer(writes_, fd_, data, size, offset, error, [&](const iovec& part, off_t at, int flags) {
+    return flags == 0 ? ::pwritev(fd_, &part, 1, at) : ::pwritev2(fd_, &part, 1, at, flags);
+  });
 }
 
 void file::write_at(const void* data, std::size_t size, std::uint64_t offset) {
