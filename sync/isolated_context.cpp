@@ -1,4 +1,5 @@
 #include <ulexite/base/error.hpp>
+#include <ulexite/base/panic.hpp>
 #include <ulexite/runtime/task/unhandled.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
@@ -8,7 +9,14 @@
 
 namespace ulexite {
 
+// Its thread may not have been assigned yet when the body runs, so the agents are compared.
+bool isolated_context::is_on_its_thread() noexcept {
+  const std::lock_guard lock(guard_);
+  return who_ == &detail::this_agent();
+}
+
 isolated_context::~isolated_context() {
+  if (is_on_its_thread()) detail::panic("~isolated_context was called on its own thread, and would wait for itself");
   request_stop();
   static_cast<void>(done_.wait_quietly(detail::this_agent(), detail::cancellable::no, detail::no_deadline,
                                        detail::wait_kind::context));
@@ -20,7 +28,7 @@ isolated_context::~isolated_context() {
 }
 
 void isolated_context::join() {
-  if (std::this_thread::get_id() == thread_.get_id())
+  if (is_on_its_thread())
     throw usage_error("isolated_context::join was called on its own thread, and would wait for itself");
   detail::check_may_wait(detail::this_agent(), detail::wait_kind::context);
   static_cast<void>(done_.wait_quietly(detail::this_agent(), detail::cancellable::no, detail::no_deadline,

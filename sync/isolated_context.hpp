@@ -44,7 +44,8 @@ class isolated_context {
     }
   }
   // Asks the computation to stop and waits for its end. An exception that join() did not throw goes to
-  // runtime_options::on_unhandled_exception, except operation_cancelled after a request to stop.
+  // runtime_options::on_unhandled_exception, except operation_cancelled after a request to stop. On the context's own
+  // thread it ends the process with a report, because it would wait for itself.
   ~isolated_context();
   isolated_context(const isolated_context&) = delete;
   isolated_context& operator=(const isolated_context&) = delete;
@@ -90,6 +91,7 @@ class isolated_context {
   }
   void enter();
   void leave() noexcept;
+  [[nodiscard]] bool is_on_its_thread() noexcept;
 
   detail::runtime_state& home_;
   const std::string name_;

@@ -6,12 +6,14 @@
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/fiber_local.hpp>
 #include <ulexite/sync/isolated_context.hpp>
 #include <ulexite/sync/select.hpp>
 
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -209,6 +211,37 @@ TEST_P(IsolatedContext, MisuseIsTold) {
     made.set();
     loop.join();
   });
+}
+
+TEST_P(IsolatedContext, RefusesToJoinItselfAtOnce) {
+  run([] {
+    for (int i = 0; i < 300; ++i) {
+      std::allocator<isolated_context> memory;
+      isolated_context* const self = memory.allocate(1);
+      std::construct_at(self, "self", [self] { EXPECT_THROW(self->join(), usage_error); });
+      self->join();
+      std::destroy_at(self);
+      memory.deallocate(self, 1);
+    }
+  });
+}
+
+void destroy_itself() {
+  ulexite::run([] {
+    event made, never;
+    std::unique_ptr<isolated_context> self;
+    self = std::make_unique<isolated_context>("self", [&] {
+      made.wait();
+      self.reset();
+    });
+    made.set();
+    never.wait();
+  });
+}
+
+TEST(IsolatedContextDeathTest, ReportsThatItIsDestroyedOnItsOwnThread) {
+  use_threadsafe_death_tests();
+  EXPECT_DEATH(destroy_itself(), "~isolated_context was called on its own thread");
 }
 
 }  // namespace
