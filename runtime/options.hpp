@@ -46,10 +46,10 @@ struct runtime_options {
   std::function<void(std::string_view fiber_name, std::exception_ptr)> on_unhandled_exception{};
   // The action on a deadlock. One kind: all fibers wait for ever. Then no fiber can run, no timer, descriptor or call
   // can end a wait, and the process has no thread that could. The other kind: some fibers wait in a circle for mutexes
-  // and for each other's ends. The runtime checks when nothing has happened for some tenths of a second, and reports
-  // once per such pause. While another fiber could end a circle by a request to stop, `fail` only reports it; threads
-  // outside do not count. A wait for a mutex does not end on a request to stop, so with `fail` such a runtime still
-  // cannot end.
+  // and for each other's ends. The runtime checks when nothing has happened for some tenths of a second, then for four
+  // times as long, and so on, and reports once per such pause. So it reports no circle while anything ticks. While
+  // another fiber could end a circle by a request to stop, `fail` only reports it; threads outside do not count. A wait
+  // for a mutex does not end on a request to stop, so with `fail` such a runtime still cannot end.
   deadlock_action on_deadlock = deadlock_action::report;
   // At this signal the runtime writes a dump (runtime::dump) to stderr, or appends it to the file that the environment
   // variable ULEXITE_DUMP names. If that name ends in .json, the dump is JSON (runtime::dump_json). 0: no signal, or

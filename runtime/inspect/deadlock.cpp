@@ -47,22 +47,24 @@ void tell(const runtime_report& report, bool all) {
 
 }  // namespace
 
-void look_for_deadlock(runtime_state& home) try {
-  if (home.threads_if_quiet() == 0) return;
+bool look_for_deadlock(runtime_state& home) try {
+  if (home.threads_if_quiet() == 0) return false;
   const std::uint64_t before = home.metrics().dispatches;
   const runtime_report report = collect(home, {.backtraces = false});
-  if (report.metrics.fibers_live == 0 || report.fibers_unseen) return;
+  if (report.metrics.fibers_live == 0 || report.fibers_unseen) return false;
   const bool alone = report.left_out == 0 && all_wait_for_fibers(report);
   const bool all = alone && no_thread_can_help(home);
-  if ((!all && !report.has_circle) || home.metrics().dispatches != before) return;
+  if ((!all && !report.has_circle) || home.metrics().dispatches != before) return false;
   tell(collect(home, {}), all);
-  if (home.options.on_deadlock != deadlock_action::fail) return;
+  if (home.options.on_deadlock != deadlock_action::fail) return true;
   // Another fiber may ask one of the circle to stop.
-  if (!alone && !report.has_certain_circle) return;
+  if (!alone && !report.has_certain_circle) return true;
   home.handle.deadlocked.store(true, std::memory_order_relaxed);  // published by the stop
   home.request_stop();
+  return true;
 } catch (const std::exception& refused) {
   warn("the search for a deadlock failed: %s", refused.what());
+  return true;
 }
 
 }  // namespace ulexite::detail

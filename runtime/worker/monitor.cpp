@@ -163,14 +163,15 @@ std::int64_t monitor::next_tick(thread_agent& self) noexcept {
     return now_ns() + tuning::tick_interval;
   asleep_ = &self;
   const std::int64_t now = now_ns();
-  const bool asks = calls_.when_quiet && !activity_.asked;
+  const bool asks = calls_.when_quiet && activity_.ask_after > 0;
   const std::int64_t trims = trimming_.left > 0 ? now + tuning::trim_interval : no_deadline;
-  return std::min(asks ? activity_.last_busy + tuning::silence : trims,
+  return std::min(asks ? std::min(activity_.last_busy + activity_.ask_after, trims) : trims,
                   std::max(now + tuning::tick_interval, idle_stacks.next_step(activity_.last_busy)));
 }
 
 // The rescue comes first, because it may wake workers that then see to the rest. A tick is quiet if no worker woke up
-// since the last one and all sleep. When enough time was quiet, the check for deadlocks is called once.
+// since the last one and all sleep. When enough time was quiet, the check for deadlocks is called. It is called again
+// after four times that time, and so on, because a thread outside may have ended meanwhile.
 void monitor::tick() noexcept {
   if (home_.attention.wants(attention::halt)) return;  // it may run code of fibers that never started
   const idle_counts idle = home_.parker.counts();
@@ -195,10 +196,9 @@ void monitor::tick() noexcept {
   // quiet tick counts as busy too.
   if (activity_.quiet_ticks <= 1) activity_.last_busy = now;
   if (!quiet) {
-    activity_.asked = false;
-  } else if (calls_.when_quiet && !activity_.asked && now - activity_.last_busy >= tuning::silence) {
-    activity_.asked = true;
-    calls_.when_quiet(home_);
+    activity_.ask_after = tuning::silence;
+  } else if (calls_.when_quiet && activity_.ask_after > 0 && now - activity_.last_busy >= activity_.ask_after) {
+    activity_.ask_after = calls_.when_quiet(home_) ? 0 : 4 * activity_.ask_after;
   }
 }
 

@@ -18,6 +18,7 @@
 
 #include <ulexite/runtime/queue/inject_queue.hpp>
 #include <ulexite/runtime/worker/idle_stacks.hpp>
+#include <ulexite/runtime/worker/tuning.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -47,8 +48,9 @@ class monitor {
   void ensure() noexcept;
   // Ends that thread, and joins it. A plain thread.
   void end() noexcept;
-  // Called when nothing has happened for a while: once, until something happens. Before the first fiber is spawned.
-  void call_when_quiet(void (*function)(runtime_state&)) noexcept { calls_.when_quiet = function; }
+  // Called when nothing has happened for a while, and more and more rarely while nothing happens, until it returns true.
+  // Before the first fiber is spawned.
+  void call_when_quiet(bool (*function)(runtime_state&)) noexcept { calls_.when_quiet = function; }
   // Called once each time that a worker has dispatched nothing for so long, with that worker and its time. Nanoseconds.
   void call_when_stuck(void (*function)(scheduler&, std::int64_t), std::int64_t after) noexcept {
     calls_.when_stuck = function;
@@ -87,11 +89,11 @@ class monitor {
     std::uint64_t seen_wakes = ~std::uint64_t{0};  // the first tick finds that something has happened
     unsigned quiet_ticks = 0;                      // in a row
     std::int64_t last_busy = 0;                    // the last tick before which a worker was awake
-    bool asked = false;                            // calls::when_quiet was called since then
+    std::int64_t ask_after = tuning::silence;      // calls::when_quiet is called after so long a quiet; 0: no longer
   };
   // The functions to call, or null. Set before the first fiber is spawned.
   struct calls {
-    void (*when_quiet)(runtime_state&) = nullptr;
+    bool (*when_quiet)(runtime_state&) = nullptr;
     void (*when_stuck)(scheduler&, std::int64_t) = nullptr;
     std::int64_t stuck_after = 0;
     void (*at_tick)(runtime_state&) = nullptr;

@@ -58,7 +58,7 @@ std::size_t threads_of_process() {
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-// The worker then has a thread that was lent to it. A deadlock is judged once, so its earlier thread must have ended.
+// The worker then has a thread that was lent to it. The check is early if its earlier thread has ended.
 TEST_P(Deadlock, IsFoundAfterAFiberHasBlockedInPlace) {
   const std::string report = report_of([] {
     block_in_place([] {});
@@ -66,6 +66,18 @@ TEST_P(Deadlock, IsFoundAfterAFiberHasBlockedInPlace) {
     // A sanitizer may have a thread of its own.
     for (int i = 0; i < 1000 && threads_of_process() > current_runtime().metrics().workers + 1; ++i)
       this_fiber::sleep_for(std::chrono::milliseconds(1));
+    channel<int> values;
+    values.receive();
+  });
+  EXPECT_TRUE(failed_);
+  EXPECT_NE(report.find("deadlock: every fiber waits"), std::string::npos);
+}
+
+// At the first check that thread may still help.
+TEST_P(Deadlock, IsFoundAfterAThreadOutsideHasEnded) {
+  std::jthread outside;
+  const std::string report = report_of([&] {
+    outside = std::jthread([] { std::this_thread::sleep_for(longer_than_the_silence); });
     channel<int> values;
     values.receive();
   });
