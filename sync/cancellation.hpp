@@ -6,6 +6,7 @@
 // After Trio's cancel scopes (Smith, 2018). A deadline is a value of the fiber. Each wait uses its own timer for it, so
 // a scope arms no timer and has nothing to undo.
 
+#include <ulexite/base/error.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 
 #include <algorithm>

@@ -10,6 +10,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 
@@ -121,7 +122,8 @@ TEST_P(UdpShared, WaitersEndBeforeTheirTurn) {
       EXPECT_EQ(waiters[stopped].get(), errc::cancelled);
     }
     for (int i = 0; i < 3; ++i) socket.send_to("x", socket.local_endpoint());
-    wait_until_others_wait();
+    const auto has_got = [](const auto& each) { return each.joinable() && each.done(); };
+    while (std::ranges::count_if(waiters, has_got) < 3) this_fiber::sleep_for(100us);
     socket.close();
     int got = 0, closed = 0;
     for (auto& each : waiters) {
