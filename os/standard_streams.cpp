@@ -150,7 +150,7 @@ std::size_t output_stream::write_in_turn(const char* data, std::size_t size, std
         if (!is_on_disk())
           return detail::write_quietly([&] { return ::write(fd, data, std::min<std::size_t>(size, PIPE_BUF)); });
         const iovec part{const_cast<char*>(data), size};
-        return or_errno(::pwritev2(fd, &part, 1, -1, flags));
+        return or_errno(flags == 0 ? ::write(fd, data, size) : ::pwritev2(fd, &part, 1, -1, flags));
       },
       [&](int fd) { return or_errno(::send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL)); });
 }

@@ -72,8 +72,9 @@ decltype(auto) timeout(Time time, F&& function) {
 }
 
 // Calls `function` in a deadline_scope of `time`. Returns its result in an optional, or true if it has none; nullopt or
-// false if the time has ended it. Throws deadline_exceeded if a deadline of a caller is over too, or one that `function`
-// set is over first. So a loop of tries ends with its caller's deadline. As move_on_after of Trio (Smith, 2018).
+// false if the time has ended it. Throws deadline_exceeded if a deadline of a caller is over too, or one that
+// `function` set is over first. So a loop of tries ends with its caller's deadline. As move_on_after of Trio (Smith,
+// 2018).
 template <class Time, class F>
   requires std::is_constructible_v<deadline_scope, Time>
 auto try_for(Time time, F&& function) {

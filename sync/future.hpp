@@ -5,6 +5,7 @@
 // The promise makes one allocation, the state that it shares with its futures. Setting, waiting and taking allocate
 // nothing.
 
+#include <ulexite/runtime/no_yield.hpp>
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/select.hpp>
@@ -33,6 +34,7 @@ class future_state_base {
   // Calls `put`, which stores the value. If `put` throws, the promise is not satisfied.
   template <class Put>
   void satisfy(Put&& put) {
+    const no_yield here;  // it may be in a callback, or under a lock of another library
     const std::lock_guard lock(setting_);
     throw_if_satisfied();
     put();

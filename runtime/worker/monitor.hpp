@@ -48,8 +48,8 @@ class monitor {
   void ensure() noexcept;
   // Ends that thread, and joins it. A plain thread.
   void end() noexcept;
-  // Called when nothing has happened for a while, and more and more rarely while nothing happens, until it returns true.
-  // Before the first fiber is spawned.
+  // Called when nothing has happened for a while, and more and more rarely while nothing happens, until it returns
+  // true. Before the first fiber is spawned.
   void call_when_quiet(bool (*function)(runtime_state&)) noexcept { calls_.when_quiet = function; }
   // Called once each time that a worker has dispatched nothing for so long, with that worker and its time. Nanoseconds.
   void call_when_stuck(void (*function)(scheduler&, std::int64_t), std::int64_t after) noexcept {

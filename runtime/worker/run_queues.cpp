@@ -6,7 +6,7 @@ namespace ulexite::detail {
 // the other turns fibers and jobs alternate. Before each turn of the woken a pinned fiber has one, because it was woken
 // too; it is left to the main stack, because its queue has a lock. So no kind starves another.
 [[gnu::noinline]] job* run_queues::next_by_turns() noexcept {
-  if (pinned_turn_ && has_pinned()) return nullptr;
+  if (pinned_is_next()) return nullptr;
   if (++woken_turn_ % 4 != 0) {
     pinned_turn_ = true;
     if (job* const woken = pop_woken()) return woken;

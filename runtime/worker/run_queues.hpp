@@ -111,6 +111,8 @@ class alignas(cache_line) run_queues {
     pinned_turn_ = false;
     pinned_.take(most, into);
   }
+  // Whether one of them has its turn.
+  [[nodiscard]] bool pinned_is_next() const noexcept { return pinned_turn_ && has_pinned(); }
   // From now on the pinned fibers have turns.
   void note_pinned() noexcept { sides_empty_ = false; }
   // The running fiber is pinned here from now on, or no longer.

@@ -319,8 +319,8 @@ void scheduler::renew_leash() noexcept {
 // ---- what to run next: this worker's own ----
 
 // The next of this worker's own queues. Null when the main stack must choose: the queues are empty, it is time for a
-// visit, or the slot was taken too often. Called by a fiber that is about to wait, with its queue's lock held, so it
-// takes no lock and makes no system call.
+// visit, the slot was taken too often, or a pinned fiber has its turn. Called by a fiber that is about to wait, with
+// its queue's lock held, so it takes no lock and makes no system call.
 job* scheduler::next_local() noexcept {
   if (!pace_.count_dispatch()) return nullptr;
   // The slot comes first, because its fiber was woken last and its data is in the cache. But after some dispatches in a

@@ -19,13 +19,13 @@ namespace ulexite::detail {
 // The main stack's first choice: own work, or the duties of a visit. It never blocks. It takes nothing from another
 // worker, except at a visit, from a stuck worker.
 job* scheduler::next() noexcept {
-  if (pace_.visit_due())
-    if (job* const due = housekeeping()) return due;
   // next_local has left the slot to the others that wait. Its fiber goes behind them, and the streak begins again.
   if (has_slot() && queues_.slot_had_its_share() && others_wait()) {
     queues_.end_slot_streak();
     if (job* const patient = queues_.take_slot()) leave_slot(*patient);
   }
+  if (pace_.visit_due())
+    if (job* const due = housekeeping()) return due;
   if (job* const mine = next_local()) return mine;
   if (has_pinned()) [[unlikely]]
     if (job* const pinned = take_pinned()) return pinned;
@@ -50,10 +50,14 @@ job* scheduler::housekeeping() noexcept {
     // A worker that visits rarely is a bad poller: if none watches the loop now, another worker should.
     if (eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
   }
+  pace_.visit_done();
+  // Where fibers run long, each dispatch is a visit, and next_local has left this turn to the main stack.
+  if (has_pinned()) {
+    queues_.note_pinned();
+    if (queues_.pinned_is_next()) return take_pinned();
+  }
   const bool leave_forks = pace_.take_leave_forks();
   const bool forks_first = pace_.forks_first(leave_forks);
-  pace_.visit_done();
-  if (has_pinned()) queues_.note_pinned();
   job* due = forks_first ? forks_.start_next(true) : nullptr;
   // While woken fibers are in the shared queue, those of later events collect behind them (distribute). So as many are
   // taken as this worker runs until the next visit.

@@ -201,7 +201,11 @@ void yield_point::pass() noexcept {
 
 // Only a fiber can yield; a job and a plain thread have no budget that counts.
 void yield_if_budget_spent(agent& self) noexcept {
-  if (self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent()) this_scheduler()->yield_to_woken();
+  if (self.kind != agent_kind::fiber) {
+    self.budget = 1;  // a fiber in a callback goes on counting when that has returned
+  } else if (this_scheduler()->budget_is_spent()) {
+    this_scheduler()->yield_to_woken();
+  }
 }
 
 // For the holder of a mutex: whether it pays to spin for it. A hint.

@@ -24,9 +24,10 @@ struct ring_memory {
   }
 };
 
-// A first-in-first-out queue in one block of memory that doubles when it is full. A queue that becomes empty starts at the
-// beginning of its block, so that few values stay in few pages, and releases a block of more than 64 KiB. Until then it
-// allocates nothing once it is large enough, except for values beside it. Not synchronised. T may be incomplete until a member function is used.
+// A first-in-first-out queue in one block of memory that doubles when it is full. A queue that becomes empty starts at
+// the beginning of its block, so that few values stay in few pages, and releases a block of more than 64 KiB. Until
+// then it allocates nothing once it is large enough, except for values beside it. Not synchronised. T may be incomplete
+// until a member function is used.
 template <class T>
 class ring_buffer {
  public:
@@ -75,13 +76,13 @@ class ring_buffer {
   }
 
  private:
-  static constexpr std::size_t largest_kept = 64 * 1024;  // bytes
+  static constexpr std::size_t smallest_room = 4, largest_kept = 64 * 1024;  // slots; bytes
   static constexpr bool stands_alone() noexcept { return !std::is_same_v<ring_slot<T>, T>; }
   auto at(std::size_t i) noexcept { return static_cast<ring_slot<T>*>(memory_) + ((first_ + i) & (room_ - 1)); }
 
   void rewind() noexcept {
     first_ = 0;
-    if (room_ * sizeof(ring_slot<T>) <= largest_kept) [[likely]]
+    if (room_ <= smallest_room || room_ * sizeof(ring_slot<T>) <= largest_kept) [[likely]]
       return;
     release();
     memory_ = nullptr;
@@ -90,7 +91,7 @@ class ring_buffer {
 
   void grow() {
     ring_buffer larger;
-    larger.room_ = std::max<std::size_t>(room_ * 2, 4);
+    larger.room_ = std::max(room_ * 2, smallest_room);
     larger.memory_ = ring_memory<T>::allocate(larger.room_);
     for (; larger.size_ < size_; ++larger.size_)
       std::construct_at(larger.at(larger.size_), std::move(*at(larger.size_)));

@@ -30,6 +30,9 @@ extern "C" ssize_t pwritev2(int fd, const iovec* parts, int count, off_t at, int
   const auto place = static_cast<unsigned long>(at);
   return ::syscall(SYS_pwritev2, fd, parts, count, place, 0, flags);
 }
+extern "C" ssize_t pwritev(int fd, const iovec* parts, int count, off_t at) {
+  return pwritev2(fd, parts, count, at, 0);
+}
 
 namespace {
 
@@ -54,6 +57,7 @@ ULEXITE_TEST_WORKERS(SlowWrite);
 template <class Write>
 bool made_here(Write&& write) {
   const pid_t here = ::gettid();
+  writer = 0;
   write();
   return writer == here;
 }

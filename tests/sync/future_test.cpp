@@ -241,4 +241,19 @@ TEST_P(Future, ThePromiseMayBeDestroyedAsSoonAsGetReturns) {
   });
 }
 
+// It may be called under a lock of another library, and in callbacks.
+TEST_F(RuntimeTest, APromiseIsSatisfiedWithoutAYield) {
+  make(1).run([] {
+    bool ran = false;
+    auto other = spawn([&] { ran = true; });
+    for (int i = 0; i < 1000; ++i) {
+      promise<int> kept;
+      kept.set_value(i);
+      const promise<int> broken;
+    }
+    EXPECT_FALSE(ran);
+    other.join();
+  });
+}
+
 }  // namespace

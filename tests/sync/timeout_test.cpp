@@ -86,9 +86,9 @@ TEST_P(Timeout, TryForInALoopEndsWithTheCallersDeadline) {
     const auto until_it_is_done = [&] {
       while (!try_for(1ms, [] { wait_for_ever(); })) ++tries;
     };
-    EXPECT_THROW(timeout(10ms, until_it_is_done), deadline_exceeded);
+    EXPECT_THROW(timeout(200ms, until_it_is_done), deadline_exceeded);
     EXPECT_GE(tries, 1);
-    EXPECT_LE(tries, 10);
+    EXPECT_LE(tries, 200);
     EXPECT_THROW(timeout(0s, until_it_is_done), deadline_exceeded);
   });
 }
