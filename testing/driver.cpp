@@ -2,6 +2,7 @@
 #include <ulexite/testing/saturated_sum.hpp>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 namespace ulexite::testing {
@@ -10,17 +11,44 @@ namespace {
 // The start time of each run: late enough for "an hour ago".
 constexpr std::int64_t epoch = std::int64_t{1'000'000} * 1'000'000'000;
 
+// How slow a machine is unless the test says it: longer than sleeps that stand for input and output usually are, and
+// shorter than usual time limits.
+constexpr std::chrono::milliseconds usual_slowness{10};
+
+// A slow run of `mixed` needs more than the way of a message. Otherwise what arrives could not come first.
+std::int64_t slowness_of(const explore_options& options) noexcept {
+  if (options.slowness) return options.slowness->count();
+  if (options.strategy != "mixed") return 0;
+  const auto way = saturated_sum(options.network.latency.count(), options.network.jitter);
+  return saturated_sum(way, usual_slowness);
+}
+
 }  // namespace
 
+driver::driver(const explore_options& options) noexcept
+    : options_(options), slowness_(slowness_of(options)), sockets_(options.network, *this) {
+  network = &sockets_;
+}
+
+std::uint64_t this_run() noexcept {
+  const auto* const own = static_cast<const driver*>(detail::this_controller());
+  return own ? own->number() : 0;
+}
+
 void driver::begin(strategy& how) noexcept {
-  how_ = &how;
+  static constinit std::atomic<std::uint64_t> numbers{0};         // State: the runs of the process so far
+  number_ = numbers.fetch_add(1, std::memory_order_relaxed) + 1;  // counter
+  {
+    const std::lock_guard lock(guard_);
+    how_ = &how;
+    made_.clear();
+    now = epoch;
+  }
   sockets_.clear();
-  now = epoch;
   open_window();
   fibers = 0;
   over = false;
   reason_.clear();
-  made_.clear();
   steps_ = points_ = yielder_ = 0;
   overtaking_ = false;
   digest_ = 14695981039346656037U;
@@ -29,18 +57,29 @@ void driver::begin(strategy& how) noexcept {
 
 // The largest time means that there is no timer.
 void driver::open_window() noexcept {
-  const bool open = options_.slowness.count() > 0;
-  overtake_until = open ? std::min(saturated_sum(now, options_.slowness), INT64_MAX - 1) : 0;
+  const std::int64_t end = saturated_sum(now, std::chrono::nanoseconds(slowness_));
+  overtake_until = slowness_ > 0 ? std::min(end, INT64_MAX - 1) : 0;
+}
+
+void driver::end() noexcept {
+  const std::lock_guard lock(guard_);
+  how_ = nullptr;
+}
+
+void driver::made(std::size_t choice) {
+  const std::lock_guard lock(guard_);
+  made_.push_back(static_cast<std::uint32_t>(choice));
 }
 
 bool driver::count_step() noexcept {
+  ticks_.store(ticks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // owner-written
   if (++steps_ > options_.most_steps) over = true;
   return over;
 }
 
 std::size_t driver::decide(std::span<const std::uint64_t> candidates, moment moment) {
   const std::size_t picked = how_->pick(candidates, moment);
-  made_.push_back(static_cast<std::uint32_t>(picked));
+  made(picked);
   return picked;
 }
 
@@ -75,7 +114,7 @@ std::size_t driver::pick(std::span<const std::uint64_t> candidates, moment momen
 std::uint32_t driver::choose(std::uint32_t bound) noexcept {
   if (bound <= 1) return 0;
   const std::uint32_t chosen = how_->choose(bound);
-  made_.push_back(chosen);
+  made(chosen);
   mix(bound);
   mix(chosen);
   return chosen;
@@ -88,7 +127,10 @@ void driver::yielded(std::uint64_t fiber) noexcept {
 
 bool driver::idle(std::int64_t next) noexcept {
   if (body_returned_ || next == INT64_MAX || count_step()) return false;
-  now = std::max(now, next);
+  {
+    const std::lock_guard lock(guard_);
+    now = std::max(now, next);
+  }
   // A new window begins only when nothing can run. Otherwise timers could overtake a fiber without an end.
   const bool nothing_can_run = !std::exchange(overtaking_, false);
   if (nothing_can_run) open_window();

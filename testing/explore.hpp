@@ -33,7 +33,7 @@ struct explore_options {
   // The largest number of runs. The exploration ends with the first failed run.
   std::size_t schedules = 10'000;
   // How the schedules are chosen:
-  //   mixed              random, pct:2 and pct:3 alternately
+  //   mixed              random, pct:2 and pct:3 alternately; a third of the runs are slow (slowness)
   //   random             each runnable fiber is equally likely to continue
   //   pct:DEPTH          priorities, which change at DEPTH - 1 places: "A Randomized Scheduler with Probabilistic
   //                      Guarantees of Finding Bugs" (Burckhardt et al., 2010)
@@ -49,8 +49,9 @@ struct explore_options {
   std::string replay{};
   // The longest time that the simulated machine may let a runnable fiber wait. 0: a timer fires only when no fiber can
   // run. With 1 ms, timers of the next millisecond may also fire while fibers can run. So time limits race with the
-  // operations that they limit.
-  std::chrono::nanoseconds slowness{0};
+  // operations that they limit. Unless it is set, it is 0 for all strategies but mixed. There it is 10 ms, and the
+  // longest way of a message in the network, in a third of the runs.
+  std::optional<std::chrono::nanoseconds> slowness{};
   // Whether a run fails if fibers still live after the function has returned, and only time could end them. Or if
   // sockets are still open then.
   bool leaks_fail = true;
@@ -58,6 +59,9 @@ struct explore_options {
   std::size_t most_steps = 200'000;
   // The real time after which no new run begins. 0: no limit.
   std::chrono::nanoseconds real_time{0};
+  // The real time without a step after which stderr shows the present calls, the fibers, and the line that repeats the
+  // run. The run goes on. 0: never.
+  std::chrono::milliseconds stuck_after{5'000};
   // Whether to repeat the failing schedule with fewer switches, as long as it still fails: up to 2,000 times.
   bool shorten = true;
   // The simulated network: sockets exist in the run only.
@@ -107,8 +111,8 @@ class schedule_failed : public std::runtime_error {
 //   - by a deadlock: no fiber can run, and no timer is set,
 //   - by fibers that still live, or sockets that are still open, at the end (explore_options::leaks_fail),
 //   - by more than most_steps steps.
-// Throws schedule_failed for the first failed run. Throws std::invalid_argument for an unknown strategy or replay,
-// usage_error if the caller is a fiber.
+// Throws schedule_failed for the first failed run. Throws std::invalid_argument for an unknown strategy or replay, or
+// if the schedule to repeat names choices that the run does not have; usage_error if the caller is a fiber.
 //
 // `body` should create all objects that it uses, because the next run begins in the same process. The schedule changes
 // only at operations of this library. It does not control atomic variables, locks of the standard library and other

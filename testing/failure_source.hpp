@@ -14,6 +14,8 @@ class failure_source {
   virtual void begin() = 0;
   // The failures since begin(); empty if there are none.
   virtual std::string end() = 0;
+  // Whether the last run has skipped the test, so that no other run begins.
+  [[nodiscard]] virtual bool skipped() const noexcept { return false; }
 
   [[nodiscard]] static failure_source* installed() noexcept { return own(); }
   static void install(failure_source* source) noexcept { own() = source; }

@@ -100,20 +100,31 @@ class pct_strategy final : public strategy {
   std::vector<std::uint64_t> changes_;  // the next one last
 };
 
-// Uses one strategy after the other, each for one run.
+// Uses one strategy after the other, each for one run. Each third round is slow: there time may pass although fibers
+// can run. In the other rounds it may not, unless all runs may be slow.
 class mixed_strategy final : public strategy {
  public:
-  void begin(std::uint64_t seed, std::uint64_t length) override { of_[turn_]->begin(seed, length); }
-  std::size_t pick(std::span<const std::uint64_t> who, moment moment) override { return of_[turn_]->pick(who, moment); }
-  std::uint32_t choose(std::uint32_t bound) override { return of_[turn_]->choose(bound); }
-  void yielded(std::uint64_t fiber) override { of_[turn_]->yielded(fiber); }
-  void passed(std::uint64_t fiber) override { of_[turn_]->passed(fiber); }
+  explicit mixed_strategy(bool always_slow) : always_slow_(always_slow) {}
+  void begin(std::uint64_t seed, std::uint64_t length) override { own().begin(seed, length); }
+  std::size_t pick(std::span<const std::uint64_t> who, moment moment) override {
+    const bool slow = always_slow_ || turn_ / of_.size() == 2;
+    if (!slow && who.back() == passing_time) who = who.first(who.size() - 1);
+    if (who.size() > 1) return own().pick(who, moment);
+    own().passed(who[0]);
+    return 0;
+  }
+  std::uint32_t choose(std::uint32_t bound) override { return own().choose(bound); }
+  void yielded(std::uint64_t fiber) override { own().yielded(fiber); }
+  void passed(std::uint64_t fiber) override { own().passed(fiber); }
   bool advance() override {
-    turn_ = (turn_ + 1) % of_.size();
+    turn_ = (turn_ + 1) % (3 * of_.size());
     return true;
   }
 
  private:
+  strategy& own() const noexcept { return *of_[turn_ % of_.size()]; }
+
+  const bool always_slow_;
   std::array<std::unique_ptr<strategy>, 3> of_{std::make_unique<random_strategy>(), std::make_unique<pct_strategy>(2),
                                                std::make_unique<pct_strategy>(3)};
   std::size_t turn_ = 0;
@@ -181,21 +192,38 @@ class exhaustive_strategy final : public strategy {
 class list_strategy final : public strategy {
  public:
   explicit list_strategy(choice_list choices) : choices_(std::move(choices)) {}
-  void begin(std::uint64_t, std::uint64_t) override { at_ = next_ = 0; }
+  void begin(std::uint64_t, std::uint64_t) override {
+    at_ = next_ = 0;
+    misfit_.clear();
+  }
   std::size_t pick(std::span<const std::uint64_t> who, moment) override { return take(who.size()); }
   std::uint32_t choose(std::uint32_t bound) override { return static_cast<std::uint32_t>(take(bound)); }
+  void check_fit() const override {
+    std::string why = misfit_;
+    if (why.empty() && next_ < choices_.size())
+      why = "names choice " + std::to_string(choices_[next_].first) + ", but the run had " + std::to_string(at_) +
+            " choices, counted from 0";
+    if (!why.empty())
+      throw std::invalid_argument("ulexite::testing::explore: the schedule to repeat is not of this test: it " + why);
+  }
   bool advance() override { return false; }
 
  private:
   std::size_t take(std::size_t bound) {
     const std::uint64_t at = at_++;
     if (next_ == choices_.size() || choices_[next_].first != at) return 0;
-    return std::min<std::size_t>(choices_[next_++].second, bound - 1);
+    const std::uint64_t what = choices_[next_++].second;
+    if (what < bound) return what;
+    if (misfit_.empty())
+      misfit_ = "takes " + std::to_string(what) + " at choice " + std::to_string(at) + ", which had 0 to " +
+                std::to_string(bound - 1) + " only";
+    return bound - 1;
   }
 
   const choice_list choices_;
   std::uint64_t at_ = 0;
   std::size_t next_ = 0;
+  std::string misfit_;  // the first choice that does not fit
 };
 
 // Reads the number at the start of `text`, and removes it.
@@ -244,8 +272,9 @@ std::unique_ptr<strategy> make_replay(choice_list choices) {
   return std::make_unique<list_strategy>(std::move(choices));
 }
 
-std::unique_ptr<strategy> make_strategy(const std::string& name) {
-  if (name == "mixed") return std::make_unique<mixed_strategy>();
+std::unique_ptr<strategy> make_strategy(const explore_options& options) {
+  const std::string& name = options.strategy;
+  if (name == "mixed") return std::make_unique<mixed_strategy>(options.slowness.has_value());
   if (name == "random") return std::make_unique<random_strategy>();
   if (name == "round_robin") return std::make_unique<round_robin_strategy>();
   if (name == "cooperative") return make_replay({});

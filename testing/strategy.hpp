@@ -3,6 +3,7 @@
 // Strategies, which make the choices of a run.
 
 #include <ulexite/base/controller.hpp>
+#include <ulexite/testing/explore.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -32,12 +33,15 @@ class strategy {
   virtual void yielded(std::uint64_t) {}
   // Called at a point at which only one fiber, given by its number, could continue.
   virtual void passed(std::uint64_t) {}
+  // Called after a run without a failure. Throws std::invalid_argument if this strategy repeats a run, and that run was
+  // another one.
+  virtual void check_fit() const {}
   // Advances to the next run; false if there is none.
   virtual bool advance() { return true; }
 };
 
 // Throws std::invalid_argument.
-std::unique_ptr<strategy> make_strategy(const std::string& name);
+std::unique_ptr<strategy> make_strategy(const explore_options& options);
 // Makes a strategy that repeats one run, given the choices of to_string.
 std::unique_ptr<strategy> make_replay(choice_list choices);
 // Throws std::invalid_argument.

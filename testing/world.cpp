@@ -3,7 +3,9 @@
 #include <ulexite/testing/failure_source.hpp>
 #include <ulexite/testing/world.hpp>
 
+#include <cerrno>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 namespace ulexite::detail {
@@ -23,6 +25,12 @@ namespace {
 std::string words_of(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
+  } catch (const std::system_error& e) {
+    const bool refused = e.code() == std::errc::not_supported || e.code().value() == ESOCKTNOSUPPORT;
+    return e.what() + std::string(refused
+                                      ? " (a run of ulexite::testing has stream sockets only: it refuses datagrams, "
+                                        "and waits for pipes, processes and other descriptors)"
+                                      : "");
   } catch (const std::exception& e) {
     return e.what();
   } catch (...) {
@@ -34,14 +42,6 @@ std::string words_of(const std::exception_ptr& thrown) {
 std::string count(std::size_t fibers, const char* one, const char* many) {
   return std::to_string(fibers) + (fibers == 1 ? std::string(" fiber ") + one : std::string(" fibers ") + many);
 }
-
-// Puts the calling thread into a run while it exists.
-struct controlled_thread {
-  explicit controlled_thread(detail::controller& by) noexcept { detail::set_this_controller(&by); }
-  controlled_thread(const controlled_thread&) = delete;
-  controlled_thread& operator=(const controlled_thread&) = delete;
-  ~controlled_thread() { detail::set_this_controller(nullptr); }
-};
 
 }  // namespace
 
@@ -55,9 +55,11 @@ void world::begin() {
   };
   home_.reset(detail::runtime_of_runs::make(std::move(options)));
   home().parker.expect_own_worker();
+  if (options_.stuck_after.count() > 0) watchdog_.emplace(driver_, home(), options_.stuck_after);
 }
 
 void world::end() noexcept {
+  watchdog_.reset();
   if (home_) detail::runtime_of_runs::end(*home_);
   home_.reset();
 }
@@ -85,6 +87,7 @@ outcome world::run(strategy& how, const std::function<void()>& body) {
     detail::publish(main);
     main.id = ++driver_.fibers;
     home().schedulers.front()->run_controlled(driver_);
+    driver_.end();
     if (also) {
       if (const std::string failed = also->end(); !failed.empty()) driver_.fail(failed);
     }

@@ -6,9 +6,11 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/testing/driver.hpp>
 #include <ulexite/testing/explore.hpp>
+#include <ulexite/testing/watchdog.hpp>
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace ulexite::testing {
@@ -41,6 +43,7 @@ class world {
   const explore_options& options_;
   driver driver_;
   std::unique_ptr<runtime> home_;
+  std::optional<watchdog> watchdog_;  // of home_
 };
 
 }  // namespace ulexite::testing

@@ -9,6 +9,11 @@
 //
 // It reports each place of locking once, on stderr. With ULEXITE_MUTEX_CHECK=abort in the environment the process then
 // ends.
+//
+// In a run of ulexite::testing it reports nothing. There it makes std::mutex and std::condition_variable operations,
+// and std::chrono::steady_clock the run's (in_a_run.hpp).
+
+#include "in_a_run.hpp"
 
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/wait/current.hpp>
@@ -169,35 +174,39 @@ F* next(const char* name) noexcept {
 // Each function calls the C library's function. It looks up the address at the first call.
 #define ULEXITE_NEXT(name) static const auto own = ulexite::detail::next<decltype(name)>(#name)
 
-// Functions that lock, and note it. The first also look at the holders before they block.
-#define ULEXITE_LOCK(name, attempt_name, type)                                                      \
+// Functions that lock, and note it. The first also look at the holders before they block. The last argument is the
+// call in a run of ulexite::testing; without it, the C library's function is called there too.
+#define ULEXITE_LOCK(name, attempt_name, type, ...)                                                 \
   int name(type* lock) noexcept {                                                                   \
+    __VA_OPT__(if (ulexite::detail::in_a_run()) return __VA_ARGS__;)                                \
     static const auto attempt = ulexite::detail::next<int(type*)>(#attempt_name);                   \
     static const auto own = ulexite::detail::next<int(type*)>(#name);                               \
     return ulexite::detail::lock_after_look<type>(attempt, own, lock, __builtin_return_address(0)); \
   }
-#define ULEXITE_TRY(name, parameters, arguments)                                     \
+#define ULEXITE_TRY(name, parameters, arguments, ...)                                \
   int name parameters noexcept {                                                     \
+    __VA_OPT__(if (ulexite::detail::in_a_run()) return __VA_ARGS__;)                 \
     ULEXITE_NEXT(name);                                                              \
     return ulexite::detail::noted(own arguments, lock, __builtin_return_address(0)); \
   }
 
 extern "C" {
 
-ULEXITE_LOCK(pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_t)
+ULEXITE_LOCK(pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_t, ulexite::detail::lock_in_run(lock))
 ULEXITE_LOCK(pthread_rwlock_wrlock, pthread_rwlock_trywrlock, pthread_rwlock_t)
 ULEXITE_LOCK(pthread_rwlock_rdlock, pthread_rwlock_tryrdlock, pthread_rwlock_t)
 
-ULEXITE_TRY(pthread_mutex_trylock, (pthread_mutex_t * lock), (lock))
+ULEXITE_TRY(pthread_mutex_trylock, (pthread_mutex_t * lock), (lock), ulexite::detail::try_lock_in_run(lock))
 ULEXITE_TRY(pthread_rwlock_trywrlock, (pthread_rwlock_t * lock), (lock))
 ULEXITE_TRY(pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock), (lock))
 
-ULEXITE_TRY(pthread_mutex_timedlock, (pthread_mutex_t * lock, const timespec* until), (lock, until))
+ULEXITE_TRY(pthread_mutex_timedlock, (pthread_mutex_t * lock, const timespec* until), (lock, until),
+            ulexite::detail::lock_in_run_until(lock, CLOCK_REALTIME, until))
 ULEXITE_TRY(pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const timespec* until), (lock, until))
 ULEXITE_TRY(pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const timespec* until), (lock, until))
 
 ULEXITE_TRY(pthread_mutex_clocklock, (pthread_mutex_t * lock, clockid_t clock, const timespec* until),
-            (lock, clock, until))
+            (lock, clock, until), ulexite::detail::lock_in_run_until(lock, clock, until))
 ULEXITE_TRY(pthread_rwlock_clockwrlock, (pthread_rwlock_t * lock, clockid_t clock, const timespec* until),
             (lock, clock, until))
 ULEXITE_TRY(pthread_rwlock_clockrdlock, (pthread_rwlock_t * lock, clockid_t clock, const timespec* until),
@@ -205,6 +214,7 @@ ULEXITE_TRY(pthread_rwlock_clockrdlock, (pthread_rwlock_t * lock, clockid_t cloc
 
 int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
   ULEXITE_NEXT(pthread_mutex_unlock);
+  if (ulexite::detail::in_a_run()) return ulexite::detail::stand_in(mutex).release();
   ulexite::detail::forget(mutex, __builtin_return_address(0));
   return own(mutex);
 }
@@ -213,5 +223,45 @@ int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
   ULEXITE_NEXT(pthread_rwlock_unlock);
   ulexite::detail::forget(lock, __builtin_return_address(0));
   return own(lock);
+}
+
+int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+  ULEXITE_NEXT(pthread_cond_wait);
+  if (ulexite::detail::in_a_run()) return ulexite::detail::wait_in_run(condition, mutex);
+  return own(condition, mutex);
+}
+
+int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* until) {
+  ULEXITE_NEXT(pthread_cond_timedwait);
+  if (ulexite::detail::in_a_run()) return ulexite::detail::wait_in_run_until(condition, mutex, CLOCK_REALTIME, until);
+  return own(condition, mutex, until);
+}
+
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
+  ULEXITE_NEXT(pthread_cond_clockwait);
+  if (ulexite::detail::in_a_run()) return ulexite::detail::wait_in_run_until(condition, mutex, clock, until);
+  return own(condition, mutex, clock, until);
+}
+
+int pthread_cond_signal(pthread_cond_t* condition) noexcept {
+  ULEXITE_NEXT(pthread_cond_signal);
+  if (!ulexite::detail::in_a_run()) return own(condition);
+  ulexite::detail::stand_in(condition).notify_one();
+  return 0;
+}
+
+int pthread_cond_broadcast(pthread_cond_t* condition) noexcept {
+  ULEXITE_NEXT(pthread_cond_broadcast);
+  if (!ulexite::detail::in_a_run()) return own(condition);
+  ulexite::detail::stand_in(condition).notify_all();
+  return 0;
+}
+
+int clock_gettime(clockid_t clock, timespec* into) noexcept {
+  ULEXITE_NEXT(clock_gettime);
+  if (clock != CLOCK_MONOTONIC || !ulexite::detail::in_a_run()) return own(clock, into);
+  const std::int64_t now = ulexite::detail::now_ns();
+  *into = {.tv_sec = now / 1'000'000'000, .tv_nsec = now % 1'000'000'000};
+  return 0;
 }
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -144,6 +145,21 @@ TEST(Explore, TheEnvironmentRepeatsARun) {
   ASSERT_TRUE(again.failure);
 }
 
+TEST(Explore, AScheduleOfAnotherTestIsRefused) {
+  const auto why = [](const char* replay) -> std::string {
+    try {
+      find_failure({.replay = replay}, [] { static_cast<void>(choose(2) + choose(3)); });
+      return {};
+    } catch (const std::invalid_argument& refused) {
+      return refused.what();
+    }
+  };
+  EXPECT_EQ(why("list:0=1,1=2"), "");
+  EXPECT_TRUE(why("list:1=1,50=3").ends_with("names choice 50, but the run had 2 choices, counted from 0"));
+  EXPECT_TRUE(why("list:0=1,1=9").ends_with("takes 9 at choice 1, which had 0 to 2 only"));
+  EXPECT_TRUE(find_failure({.replay = "list:50=3"}, [] { expect(false, "it fails anyway"); }).failure);
+}
+
 TEST(Explore, TheScheduleIsShortened) {
   const auto body = [] {
     channel<int> noise(1);
@@ -238,7 +254,39 @@ TEST(Explore, ADescriptorOfTheKernelIsRefused) {
     net::wait_readable(of_the_kernel);
   });
   ASSERT_TRUE(found.failure);
-  EXPECT_NE(found.failure->reason.find("Operation not supported"), std::string::npos) << found.failure->reason;
+  EXPECT_NE(found.failure->reason.find("Operation not supported (a run of ulexite::testing has stream sockets only"),
+            std::string::npos)
+      << found.failure->reason;
+}
+
+TEST(Explore, WhatARunDoesNotHaveIsRefusedWithWords) {
+  const auto why = [](void (*body)()) { return find_failure({.leaks_fail = false}, body).failure->report; };
+  for (const auto& body : {+[] { static_cast<void>(output_of({.arguments = {"true"}})); },
+                           +[] { static_cast<void>(process({.arguments = {"true"}}).wait()); },
+                           +[] { net::udp_socket(net::endpoint::ip("127.0.0.1", 0)); }}) {
+    const std::string report = why(body);
+    EXPECT_NE(report.find("a run of ulexite::testing has stream sockets only"), std::string::npos) << report;
+  }
+  const std::string report = why([] { static_cast<void>(signal_set{SIGUSR2}.receive()); });
+  EXPECT_NE(report.find("In a run no signal comes, and no other thread counts.\n"), std::string::npos) << report;
+  EXPECT_EQ(find_failure({}, cross_locks).failure->report.find("no signal"), std::string::npos);
+}
+
+TEST(Explore, ASkippedTestHasNoOtherRun) {
+  int runs = 0;
+  ::testing::TestPartResultArray results;
+  {
+    const ::testing::ScopedFakeTestPartResultReporter reporter(
+        ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &results);
+    explore([&] {
+      ++runs;
+      GTEST_SKIP() << "not today";
+    });
+  }
+  EXPECT_EQ(runs, 1);
+  ASSERT_EQ(results.size(), 1);
+  EXPECT_TRUE(results.GetTestPartResult(0).skipped());
+  EXPECT_STREQ(results.GetTestPartResult(0).message(), "not today");
 }
 
 TEST(Explore, BlockingCallsHappenOnTheSpot) {
@@ -333,65 +381,6 @@ TEST(Explore, StrandsAndPinnedFibersAreExploredToo) {
     seen.insert(number);
   });
   EXPECT_EQ(seen, (std::set<int>{1, 2}));
-}
-
-// ---- time ----
-
-TEST(VirtualTime, AnHourOfSleepsTakesNoTime) {
-  const auto begin = std::chrono::steady_clock::now();
-  ut::run_with_virtual_time([] {
-    const auto start = steady_clock::now();
-    for (int i = 0; i < 60; ++i) this_fiber::sleep_for(1min);
-    EXPECT_EQ(steady_clock::now() - start, 1h);
-  });
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1min);
-}
-
-TEST(VirtualTime, TimersFireInTheirOrderAndAtTheirTime) {
-  ut::run_with_virtual_time([] {
-    const auto start = steady_clock::now();
-    std::vector<int> order;
-    wait_group all;
-    for (const int ms : {30, 10, 20})
-      all.spawn([&, ms] {
-        this_fiber::sleep_for(std::chrono::milliseconds(ms));
-        EXPECT_EQ(steady_clock::now() - start, std::chrono::milliseconds(ms));
-        order.push_back(ms);
-      });
-    all.wait();
-    EXPECT_EQ(order, (std::vector{10, 20, 30}));
-    channel<int> ch;
-    int value = 0;
-    EXPECT_EQ(ch.receive_for(value, 5s), channel_status::timeout);
-    EXPECT_EQ(steady_clock::now() - start, 5030ms);
-    EXPECT_THROW(timeout(2s, [&] { static_cast<void>(ch.receive()); }), deadline_exceeded);
-    EXPECT_EQ(steady_clock::now() - start, 7030ms);
-    this_fiber::sleep_until(std::chrono::steady_clock::now() - 1s);  // a point of real time, which is over
-    EXPECT_EQ(steady_clock::now() - start, 7030ms);
-  });
-}
-
-TEST(VirtualTime, AFailureIsThrown) {
-  EXPECT_THROW(ut::run_with_virtual_time([] { event().wait(); }), ut::schedule_failed);
-}
-
-// The answer comes as the time limit is over: only a slow machine shows it.
-TEST(VirtualTime, OnASlowMachineTimersFireWhileFibersCanRun) {
-  const auto body = [] {
-    event answered;
-    bool late = false;
-    auto worker = spawn([&] {
-      this_fiber::sleep_for(1ms);
-      static_cast<void>(answered.is_set());
-      answered.set();
-    });
-    late = !answered.wait_for(2ms);
-    worker.get();
-    expect(!late, "an answer in time");
-  };
-  EXPECT_FALSE(find_failure({.schedules = 500}, body).failure);
-  EXPECT_TRUE(find_failure({.schedules = 500, .slowness = 5ms}, body).failure);
-  EXPECT_FALSE(find_failure({.schedules = 500, .slowness = 100us}, body).failure);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ std::pair<net::tcp_stream, net::tcp_stream> connected(const net::endpoint& at) {
 }
 
 TEST(NetworkEnds, DataBeforeAResetIsReadFirst) {
-  explore({.schedules = 20}, [] {
+  explore({.schedules = 20, .slowness = 0ns}, [] {
     auto [one, two] = ut::stream_pair();
     two.write("answer", 6);
     two.abort();
@@ -59,7 +59,7 @@ TEST(NetworkEnds, DataBeforeAResetIsReadFirst) {
 }
 
 TEST(NetworkEnds, AWriterThatIsToldOfTheResetLeavesTheDataToTheReader) {
-  explore({.schedules = 20}, [] {
+  explore({.schedules = 20, .slowness = 0ns}, [] {
     auto [one, two] = ut::stream_pair();
     two.write("answer", 6);
     two.abort();
@@ -70,7 +70,7 @@ TEST(NetworkEnds, AWriterThatIsToldOfTheResetLeavesTheDataToTheReader) {
 }
 
 TEST(NetworkEnds, AfterTheEndAResetIsNoErrorOfReads) {
-  explore({.schedules = 20}, [] {
+  explore({.schedules = 20, .slowness = 0ns}, [] {
     auto [one, two] = ut::stream_pair();
     two.write("answer", 6);
     two.close();
@@ -81,7 +81,7 @@ TEST(NetworkEnds, AfterTheEndAResetIsNoErrorOfReads) {
 }
 
 TEST(NetworkEnds, DataThatIsUnderWayAtAResetIsLost) {
-  explore({.schedules = 20, .network = {.latency = 10ms}}, [] {
+  explore({.schedules = 20, .slowness = 0ns, .network = {.latency = 10ms}}, [] {
     net::tcp_listener listener(server_at);
     auto one = net::tcp_stream::connect(server_at);
     auto two = listener.accept();
@@ -96,7 +96,7 @@ TEST(NetworkEnds, DataThatIsUnderWayAtAResetIsLost) {
 }
 
 TEST(NetworkEnds, AConnectionWithOneOpenEndCountsAsReset) {
-  explore({.schedules = 20}, [] {
+  explore({.schedules = 20, .slowness = 0ns}, [] {
     net::tcp_listener listener(server_at);
     auto one = net::tcp_stream::connect(server_at), three = net::tcp_stream::connect(server_at);
     auto two = listener.accept(), four = listener.accept();
@@ -107,7 +107,7 @@ TEST(NetworkEnds, AConnectionWithOneOpenEndCountsAsReset) {
 }
 
 TEST(NetworkEnds, AResetIsReportedToAReaderThatHasShutItsReading) {
-  explore({.schedules = 20}, [] {
+  explore({.schedules = 20, .slowness = 0ns}, [] {
     auto [one, two] = ut::stream_pair();
     one.shutdown_read();
     two.abort();
@@ -119,7 +119,7 @@ TEST(NetworkEnds, AResetIsReportedToAReaderThatHasShutItsReading) {
 
 TEST(NetworkEnds, AClosedListenerRefusesWhileItsAcceptorHasNotLeft) {
   for (const net::endpoint& at : {server_at, path_at})
-    explore({.schedules = 100}, [&] {
+    explore({.schedules = 100, .slowness = 0ns}, [&] {
       net::tcp_listener listener(at);
       wait_group acceptor;
       acceptor.spawn([&] {
@@ -137,7 +137,7 @@ TEST(NetworkEnds, AClosedListenerRefusesWhileItsAcceptorHasNotLeft) {
 }
 
 TEST(NetworkEnds, ACloseRefusesTheBacklogWhileTheAcceptorHasNotLeft) {
-  explore({.schedules = 200}, [] {
+  explore({.schedules = 200, .slowness = 0ns}, [] {
     net::tcp_listener listener(server_at);
     bool was_accepted = false;
     wait_group acceptor;
@@ -158,7 +158,7 @@ TEST(NetworkEnds, ACloseRefusesTheBacklogWhileTheAcceptorHasNotLeft) {
 }
 
 TEST(NetworkEnds, AConnectUnderWayToAListenerThatClosesIsRefused) {
-  explore({.schedules = 50, .network = {.latency = 50ms}}, [] {
+  explore({.schedules = 50, .slowness = 0ns, .network = {.latency = 50ms}}, [] {
     net::tcp_listener listener(server_at);
     wait_group all;
     all.spawn([&] {
@@ -187,7 +187,7 @@ bool may_both_listen(const char* first, const char* second, bool reuse_port = fa
 }
 
 TEST(NetworkEnds, AddressesInUseAreThoseOfLinux) {
-  explore({.schedules = 2}, [] {
+  explore({.schedules = 2, .slowness = 0ns}, [] {
     EXPECT_FALSE(may_both_listen("127.0.0.1:80", "127.0.0.1:80"));
     EXPECT_FALSE(may_both_listen("0.0.0.0:80", "127.0.0.1:80"));
     EXPECT_FALSE(may_both_listen("127.0.0.1:80", "0.0.0.0:80"));
@@ -201,7 +201,7 @@ TEST(NetworkEnds, AddressesInUseAreThoseOfLinux) {
 
 TEST(NetworkEnds, ListenersThatShareAPortShareItsConnections) {
   bool reached[2] = {false, false};
-  explore({.schedules = 50}, [&] {
+  explore({.schedules = 50, .slowness = 0ns}, [&] {
     net::tcp_listener one(server_at, {.reuse_port = true}), two(server_at, {.reuse_port = true});
     wait_group acceptors;
     for (net::tcp_listener* each : {&one, &two})
@@ -221,7 +221,7 @@ TEST(NetworkEnds, ListenersThatShareAPortShareItsConnections) {
 // ---- Unix sockets ----
 
 TEST(NetworkEnds, AbortOfAUnixSocketWorksAsClose) {
-  explore({.schedules = 20}, [] {
+  explore({.schedules = 20, .slowness = 0ns}, [] {
     auto [client, server] = connected(path_at);
     server.write("answer", 6);
     server.abort();
@@ -230,7 +230,7 @@ TEST(NetworkEnds, AbortOfAUnixSocketWorksAsClose) {
 }
 
 TEST(NetworkEnds, UnreadDataOfAUnixSocketIsAResetOfReadsOnly) {
-  explore({.schedules = 20}, [] {
+  explore({.schedules = 20, .slowness = 0ns}, [] {
     auto [client, server] = connected(path_at);
     client.write("question", 8);
     server.write("answer", 6);
@@ -241,7 +241,7 @@ TEST(NetworkEnds, UnreadDataOfAUnixSocketIsAResetOfReadsOnly) {
 }
 
 TEST(NetworkEnds, AWriteToAUnixSocketThatWasClosedFailsAtOnce) {
-  explore({.schedules = 20, .network = {.latency = 10ms}}, [] {
+  explore({.schedules = 20, .slowness = 0ns, .network = {.latency = 10ms}}, [] {
     auto [client, server] = connected(path_at);
     server.close();
     EXPECT_EQ(write_one(client), std::errc::broken_pipe);
@@ -249,7 +249,7 @@ TEST(NetworkEnds, AWriteToAUnixSocketThatWasClosedFailsAtOnce) {
 }
 
 TEST(NetworkEnds, AWriteToAUnixSocketThatReadsNoMoreFails) {
-  explore({.schedules = 100, .network = {.buffer = 4}}, [] {
+  explore({.schedules = 100, .slowness = 0ns, .network = {.buffer = 4}}, [] {
     auto [client, server] = connected(path_at);
     wait_group writer;
     writer.spawn([&, &to = client] {
@@ -268,7 +268,7 @@ TEST(NetworkEnds, AWriteToAUnixSocketThatReadsNoMoreFails) {
 }
 
 TEST(NetworkEnds, ASocketTellsItsFamily) {
-  explore({.schedules = 1}, [] {
+  explore({.schedules = 1, .slowness = 0ns}, [] {
     auto [client, server] = connected(path_at);
     EXPECT_EQ(client.option(SOL_SOCKET, SO_DOMAIN), AF_UNIX);
     EXPECT_EQ(server.option(SOL_SOCKET, SO_DOMAIN), AF_UNIX);

@@ -39,7 +39,7 @@ TEST(Network, AServerAnswersItsClients) {
   for (const ut::network_options& network : {ut::network_options{}, ut::network_options{.latency = 5ms, .jitter = 10ms},
                                              ut::network_options{.short_reads = true},
                                              ut::network_options{.latency = 1ms, .short_reads = true, .buffer = 16}}) {
-    explore({.schedules = 300, .network = network}, [] {
+    explore({.schedules = 300, .slowness = 0ns, .network = network}, [] {
       net::tcp_listener listener(server_at);
       task_group server;
       server.spawn([&] {
@@ -64,7 +64,7 @@ TEST(Network, AServerAnswersItsClients) {
 }
 
 TEST(Network, LatencyIsVirtualTime) {
-  explore({.schedules = 50, .network = {.latency = 10s}}, [] {
+  explore({.schedules = 50, .slowness = 0ns, .network = {.latency = 10s}}, [] {
     auto [one, two] = ut::stream_pair();
     const auto begin = steady_clock::now();
     wait_group all;
@@ -80,7 +80,7 @@ TEST(Network, LatencyIsVirtualTime) {
 }
 
 TEST(Network, AConnectionToNobodyIsRefused) {
-  explore({.schedules = 20}, [] {
+  explore({.schedules = 20, .slowness = 0ns}, [] {
     std::error_code error;
     static_cast<void>(net::tcp_stream::connect(server_at, error));
     EXPECT_EQ(error, std::errc::connection_refused);
@@ -88,7 +88,7 @@ TEST(Network, AConnectionToNobodyIsRefused) {
 }
 
 TEST(Network, AnEndIsSeenAfterTheDataBeforeIt) {
-  explore({.schedules = 200, .network = {.jitter = 1ms, .short_reads = true}}, [] {
+  explore({.schedules = 200, .slowness = 0ns, .network = {.jitter = 1ms, .short_reads = true}}, [] {
     auto [one, two] = ut::stream_pair();
     wait_group all;
     all.spawn([&, &from = one] {
@@ -104,7 +104,7 @@ TEST(Network, AnEndIsSeenAfterTheDataBeforeIt) {
 }
 
 TEST(Network, AWriterWaitsForRoom) {
-  explore({.schedules = 100, .network = {.buffer = 10}}, [] {
+  explore({.schedules = 100, .slowness = 0ns, .network = {.buffer = 10}}, [] {
     auto [one, two] = ut::stream_pair();
     bool written = false;
     wait_group all;
@@ -121,7 +121,7 @@ TEST(Network, AWriterWaitsForRoom) {
 }
 
 TEST(Network, UnreadDataMakesTheCloseAReset) {
-  explore({.schedules = 50}, [] {
+  explore({.schedules = 50, .slowness = 0ns}, [] {
     auto [one, two] = ut::stream_pair();
     one.write("x", 1);
     two.close();
@@ -133,7 +133,7 @@ TEST(Network, UnreadDataMakesTheCloseAReset) {
 }
 
 TEST(Network, BytesForAClosedSocketAreAnsweredByAReset) {
-  explore({.schedules = 50, .network = {.latency = 50ms, .buffer = 4}}, [] {
+  explore({.schedules = 50, .slowness = 0ns, .network = {.latency = 50ms, .buffer = 4}}, [] {
     auto [one, two] = ut::stream_pair();
     wait_group all;
     all.spawn([&, &to = one] {
@@ -148,7 +148,7 @@ TEST(Network, BytesForAClosedSocketAreAnsweredByAReset) {
 }
 
 TEST(Network, BytesAndConnectsThatAPartitionHeldFindClosedSockets) {
-  explore({.schedules = 50, .network = {.buffer = 4}}, [] {
+  explore({.schedules = 50, .slowness = 0ns, .network = {.buffer = 4}}, [] {
     net::tcp_listener listener(server_at);
     auto stream = net::tcp_stream::connect(server_at);
     auto accepted = listener.accept();
@@ -175,7 +175,7 @@ TEST(Network, BytesAndConnectsThatAPartitionHeldFindClosedSockets) {
 }
 
 TEST(Network, APartitionHoldsWhatIsSent) {
-  explore({.schedules = 100}, [] {
+  explore({.schedules = 100, .slowness = 0ns}, [] {
     net::tcp_listener listener(server_at);
     wait_group all;
     all.spawn([&] { accept_and_echo(listener); });
@@ -201,7 +201,7 @@ TEST(Network, APartitionHoldsWhatIsSent) {
 }
 
 TEST(Network, APartitionHoldsWhatIsUnderWay) {
-  explore({.schedules = 50, .network = {.latency = 50ms}}, [] {
+  explore({.schedules = 50, .slowness = 0ns, .network = {.latency = 50ms}}, [] {
     net::tcp_listener listener(server_at);
     auto stream = net::tcp_stream::connect(server_at);
     auto accepted = listener.accept();
@@ -223,7 +223,7 @@ TEST(Network, APartitionHoldsWhatIsUnderWay) {
 }
 
 TEST(Network, AListenerAtAllAddressesTakesItsOwnFamily) {
-  explore({.schedules = 2}, [] {
+  explore({.schedules = 2, .slowness = 0ns}, [] {
     const auto reaches = [](const char* at, const char* to) {
       const net::tcp_listener listener(net::endpoint::parse(at));
       std::error_code error;
@@ -247,7 +247,7 @@ void expect_that_a_partition_cuts_it_off() {
 }
 
 TEST(Network, AListenerAtAllAddressesIsNamedByOneOfThem) {
-  explore({.schedules = 20}, [] {
+  explore({.schedules = 20, .slowness = 0ns}, [] {
     const net::tcp_listener listener(net::endpoint::ip("0.0.0.0", 7000));
     expect_that_a_partition_cuts_it_off();
     auto stream = net::tcp_stream::connect(server_at);
@@ -256,7 +256,7 @@ TEST(Network, AListenerAtAllAddressesIsNamedByOneOfThem) {
 }
 
 TEST(Network, ReportsDescribeItsSockets) {
-  const auto found = find_failure({.schedules = 1}, [] {
+  const auto found = find_failure({.schedules = 1, .slowness = 0ns}, [] {
     net::tcp_listener listener(server_at);
     spawn([&] { accept_and_echo(listener); }).join();
   });
@@ -275,7 +275,7 @@ void accept_a_reset(net::tcp_listener& listener) {
 
 TEST(Network, AConnectThatIsGivenUpIsAReset) {
   for (const bool cancel : {false, true}) {
-    explore({.schedules = 50, .network = {.latency = 50ms, .jitter = 20ms}}, [&] {
+    explore({.schedules = 50, .slowness = 0ns, .network = {.latency = 50ms, .jitter = 20ms}}, [&] {
       net::tcp_listener listener(server_at);
       wait_group all;
       all.spawn([&] { accept_a_reset(listener); });
@@ -293,7 +293,7 @@ TEST(Network, AConnectThatIsGivenUpIsAReset) {
 }
 
 TEST(Network, AConnectThatIsGivenUpBehindAPartitionIsAReset) {
-  explore({.schedules = 50}, [] {
+  explore({.schedules = 50, .slowness = 0ns}, [] {
     net::tcp_listener listener(server_at);
     wait_group all;
     all.spawn([&] {
@@ -310,7 +310,7 @@ TEST(Network, AConnectThatIsGivenUpBehindAPartitionIsAReset) {
 }
 
 TEST(Network, ConnectionsAreResetOnRequest) {
-  explore({.schedules = 100}, [] {
+  explore({.schedules = 100, .slowness = 0ns}, [] {
     net::tcp_listener listener(server_at);
     wait_group all;
     all.spawn([&] { accept_and_echo(listener); });
@@ -351,7 +351,7 @@ TEST(Network, ASocketThatStaysOpenIsALeak) {
 }
 
 TEST(Network, UnixSocketsAndFreePortsWork) {
-  explore({.schedules = 20}, [] {
+  explore({.schedules = 20, .slowness = 0ns}, [] {
     for (const net::endpoint& at : {net::endpoint::local("/nowhere/at/all"), net::endpoint::ip("127.0.0.1", 0),
                                     net::endpoint::ip("0.0.0.0", 80), net::endpoint::ip("::1", 0)}) {
       net::tcp_listener listener(at);
@@ -369,7 +369,7 @@ TEST(Network, UnixSocketsAndFreePortsWork) {
 }
 
 TEST(Network, TheSystemResolvesNames) {
-  explore({.schedules = 2}, [] {
+  explore({.schedules = 2, .slowness = 0ns}, [] {
     EXPECT_FALSE(net::resolve("localhost", "80").empty());
     std::error_code error;
     static_cast<void>(net::tcp_stream::connect("localhost", 80, error));
@@ -409,7 +409,7 @@ TEST(Network, AnEndOfListeningIsHeldByAPartition) {
 }
 
 TEST(Network, OneOfOneResetsEach) {
-  explore({.schedules = 20, .network = {.resets = 1}}, [] {
+  explore({.schedules = 20, .slowness = 0ns, .network = {.resets = 1}}, [] {
     auto [one, two] = ut::stream_pair();
     std::error_code error;
     one.write("x", error);
@@ -418,15 +418,16 @@ TEST(Network, OneOfOneResetsEach) {
 }
 
 TEST(Network, TheLargestLatencyIsForEver) {
-  explore({.schedules = 20, .network = {.latency = std::chrono::nanoseconds::max(), .jitter = 1h}}, [] {
-    auto [one, two] = ut::stream_pair();
-    one.write("x", 1);
-    two.expires_after(24h);
-    char data;
-    std::error_code error;
-    static_cast<void>(two.read_some(&data, 1, error));
-    ut::expect(error == std::errc::timed_out, error.message().c_str());
-  });
+  explore({.schedules = 20, .slowness = 0ns, .network = {.latency = std::chrono::nanoseconds::max(), .jitter = 1h}},
+          [] {
+            auto [one, two] = ut::stream_pair();
+            one.write("x", 1);
+            two.expires_after(24h);
+            char data;
+            std::error_code error;
+            static_cast<void>(two.read_some(&data, 1, error));
+            ut::expect(error == std::errc::timed_out, error.message().c_str());
+          });
 }
 
 }  // namespace

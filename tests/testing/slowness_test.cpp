@@ -4,6 +4,9 @@
 #include <ulexite/testing/explore.hpp>
 #include <ulexite/testing/gtest.hpp>
 
+#include <functional>
+#include <utility>
+
 namespace {
 
 using namespace ulexite;
@@ -82,6 +85,86 @@ TEST(Slowness, MayBeTheLargestTime) {
     expect(in_time, "too late");
   });
   EXPECT_TRUE(found.failure);
+}
+
+// Asks once for what three fibers need. Wrong: between the two looks the answer of the first may arrive.
+void ask_once(const std::function<void()>& ask) {
+  mutex m;
+  bool answered = false, asking = false;
+  int asked = 0;
+  event answer;
+  const auto get = [&] {
+    {
+      const std::lock_guard lock(m);
+      if (answered) return;
+    }
+    bool first = false;
+    {
+      const std::lock_guard lock(m);
+      first = !std::exchange(asking, true);
+    }
+    if (!first) return answer.wait();
+    ++asked;
+    ask();
+    const std::lock_guard lock(m);
+    answered = true;
+    asking = false;
+    answer.set();
+  };
+  wait_group all;
+  for (int i = 0; i < 3; ++i) all.spawn(get);
+  all.wait();
+  expect(asked == 1, "one question");
+}
+
+void ask_a_server() {
+  const auto at = net::endpoint::parse("10.0.0.1:53");
+  net::tcp_listener listener(at);
+  wait_group server;
+  server.spawn([&] {
+    task_group clients;
+    listener.serve(clients, [](net::tcp_stream& client) {
+      char request = 0;
+      while (client.read(&request, 1) == 1) client.write(&request, 1);
+    });
+  });
+  ask_once([&] {
+    auto stream = net::tcp_stream::connect(at);
+    stream.write("a");
+    char answer = 0;
+    stream.read(&answer, 1);
+  });
+  listener.close();
+  server.wait();
+}
+
+TEST(Slowness, IsAPartOfTheMixedStrategy) {
+  const auto asleep = [] { ask_once([] { this_fiber::sleep_for(1ms); }); };
+  const auto found = find_failure({}, asleep);
+  ASSERT_TRUE(found.failure);
+  EXPECT_TRUE(find_failure({.replay = found.failure->replay}, asleep).failure);
+  EXPECT_FALSE(find_failure({.slowness = 0ns}, asleep).failure);
+  EXPECT_FALSE(find_failure({.strategy = "random"}, asleep).failure);
+}
+
+TEST(Slowness, OfTheMixedStrategyIsLongerThanTheWayOfAMessage) {
+  EXPECT_TRUE(find_failure({.network = {.latency = 1ms}}, ask_a_server).failure);
+  EXPECT_TRUE(find_failure({.network = {.latency = 20ms, .jitter = 50ms}}, ask_a_server).failure);
+}
+
+TEST(Slowness, OfTheMixedStrategyEndsNoTimeLimitOfSeconds) {
+  const auto found = find_failure({}, [] {
+    channel<int> numbers;
+    wait_group sender;
+    sender.spawn([&] {
+      for (int i = 0; i < 10; ++i) point();
+      numbers.send(1);
+    });
+    int number = 0;
+    expect(numbers.receive_for(number, 1s) == channel_status::ok, "in time");
+    sender.wait();
+  });
+  EXPECT_FALSE(found.failure);
 }
 
 }  // namespace
