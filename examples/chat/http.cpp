@@ -1,5 +1,6 @@
 #include "http.hpp"
 
+#include "../empty_lines.hpp"
 #include "../last_words.hpp"
 #include "../request_fault.hpp"
 #include "session.hpp"
@@ -48,6 +49,15 @@ response answer(const request& asked, std::string_view path, const std::string& 
   return made;
 }
 
+// Whether it has one, of 16 bytes in Base64: RFC 6455, 4.2.1. Beast accepts any text.
+bool has_websocket_key(const request& asked) {
+  const auto field = asked[http::field::sec_websocket_key];
+  const std::string_view key(field.data(), field.size());
+  return asked.count(http::field::sec_websocket_key) == 1 && key.size() == 24 &&
+         key.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") == 22 &&
+         key.ends_with("==");
+}
+
 void send(ulexite::net::tcp_stream& tcp, response&& made, bool head_only) {
   made.set(http::field::server, "ulexite-chat");
   made.keep_alive(false);
@@ -83,7 +93,8 @@ void serve_connection(ulexite::net::tcp_stream& tcp, const std::stop_token& clos
     http::request_parser<http::string_body> parser;
     parser.body_limit(1024);
     error_code error;
-    http::read(stream, buffer, parser, error);
+    examples::await_request(stream, buffer, error);
+    if (!error) http::read(stream, buffer, parser, error);
     if (!error && buffer.size() > 0) error = http::error::unexpected_body;  // bytes before our answer
     const bool head_only = parser.get().method() == http::verb::head;
     if (error) return refuse(tcp, error, head_only);
@@ -93,8 +104,10 @@ void serve_connection(ulexite::net::tcp_stream& tcp, const std::stop_token& clos
   }
   const std::string_view target(asked.target().data(), asked.target().size());
   const std::string_view path = target.substr(0, target.find('?'));
-  if (path == "/ws" && boost::beast::websocket::is_upgrade(asked))
-    return session(tcp, rooms, limits, closing).run(asked);
+  const bool is_upgrade = path == "/ws" && boost::beast::websocket::is_upgrade(asked);
+  if (is_upgrade && !has_websocket_key(asked))
+    return send(tcp, with_text(http::status::bad_request, "Sec-WebSocket-Key must be 16 bytes in Base64"), false);
+  if (is_upgrade) return session(tcp, rooms, limits, closing).run(asked);
   send(tcp, answer(asked, path, page), asked.method() == http::verb::head);
 }
 

@@ -43,7 +43,12 @@ session::session(ulexite::net::tcp_stream& tcp, rooms& rooms, const limits& limi
   tcp_.set_send_buffer(64 * 1024);  // the system's memory for a member that does not read
   socket_.auto_fragment(false);     // fewer writes
   socket_.read_message_max(0);      // read_message has the limit, and reports it
-  socket_.control_callback([this](auto, auto) { note_life(); });
+  socket_.control_callback([this](websocket::frame_type kind, auto) {
+    note_life();
+    // Beast would echo any code from 3000 on, but there is none above 4999: RFC 6455, 7.4.2. Called with guard_ held.
+    if (kind == websocket::frame_type::close && socket_.reason().code > 4999)
+      send_end({websocket::protocol_error, "there is no such close code"});
+  });
   socket_.set_option(websocket::stream_base::decorator(
       [](websocket::response_type& answer) { answer.set(boost::beast::http::field::server, "ulexite-chat"); }));
 }
@@ -193,8 +198,13 @@ void session::send(Write write, error_code& error) {
 // Sends this side's close frame, once; but not behind a part of another frame.
 void session::end(const ending& why) {
   if (why.code == websocket::none) return;
-  log(spdlog::level::info, "ending", {{"code", static_cast<unsigned>(why.code)}, {"why", why.reason}});
   const std::lock_guard lock(guard_);
+  send_end(why);
+}
+
+// Called with guard_ held.
+void session::send_end(const ending& why) {
+  log(spdlog::level::info, "ending", {{"code", static_cast<unsigned>(why.code)}, {"why", why.reason}});
   tcp_.expires_after(linger_time);
   std::error_code error;
   if (!cut_short_) tcp_.write(close_frame(why.code, why.reason), error);

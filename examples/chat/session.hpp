@@ -57,6 +57,7 @@ class session {
   template <class Write>
   void send(Write write, error_code& error);
   void end(const ending& why);
+  void send_end(const ending& why);
 
   ulexite::net::tcp_stream& tcp_;
   rooms& rooms_;

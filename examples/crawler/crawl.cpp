@@ -60,16 +60,16 @@ void crawl::record(visit done) {
   done.result.linked_from = std::move(known.linked_from);
   known = std::move(done.result);
   const auto links = std::exchange(known.links, {});  // not kept, because a page may have very many
-  for (const std::string& link : links) discover(link, done.url);
+  for (const std::string& link : links) {
+    ux::this_fiber::check();  // a page of very many links takes long
+    discover(link, done.url);
+  }
 }
 
 void crawl::discover(const std::string& url, const std::string& from) {
   const bool inside =
       url.starts_with(site_) && (url.size() == site_.size() || url[site_.size()] == '/' || url[site_.size()] == '?');
-  if (!inside) {
-    elsewhere_.insert(url);
-    return;
-  }
+  if (!inside) return keep(elsewhere_, url);
   const auto known = pages_.find(url);
   if (known == pages_.end() && pages_.size() >= given_.max_pages) {
     met_limit_ = true;
@@ -77,7 +77,14 @@ void crawl::discover(const std::string& url, const std::string& from) {
   }
   page& there = known == pages_.end() ? pages_[url] : known->second;
   if (known == pages_.end()) frontier_.push_back(url);
-  if (!from.empty()) there.linked_from.insert(from);
+  if (!from.empty()) keep(there.linked_from, from);
+}
+
+void crawl::keep(std::set<std::string>& where, const std::string& link) {
+  if (links_ < given_.max_links)
+    links_ += where.insert(link).second ? 1 : 0;
+  else if (!where.contains(link))
+    ++links_not_kept_;
 }
 
 void crawl::work() {

@@ -18,6 +18,7 @@ struct crawl_options {
   std::chrono::milliseconds back_off{100};  // before the second attempt; doubles with each
   std::chrono::milliseconds deadline{60'000};
   std::size_t max_pages = 10'000;
+  std::size_t max_links = 100'000;  // that are kept: to other sites, and between pages
 };
 
 // The result of a URL.
@@ -45,6 +46,8 @@ class crawl {
 
   [[nodiscard]] const std::map<std::string, page>& pages() const { return pages_; }
   [[nodiscard]] const std::set<std::string>& elsewhere() const { return elsewhere_; }
+  // The links beyond max_links. A link that occurs again counts again, because it was not kept.
+  [[nodiscard]] std::size_t links_not_kept() const { return links_not_kept_; }
   // Whether a link to a page of the site was left out because there were max_pages already.
   [[nodiscard]] bool met_limit() const { return met_limit_; }
 
@@ -60,6 +63,7 @@ class crawl {
   void coordinate(ulexite::task_group& group);
   void record(visit done);
   void discover(const std::string& url, const std::string& from);
+  void keep(std::set<std::string>& where, const std::string& link);
 
   const crawl_options& given_;
   std::string site_;  // "http://host:port", the beginning of its pages' URLs
@@ -74,5 +78,6 @@ class crawl {
   std::size_t under_way_ = 0;
   std::map<std::string, page> pages_;  // by URL
   std::set<std::string> elsewhere_;    // URLs of other sites
+  std::size_t links_ = 0, links_not_kept_ = 0;
   bool met_limit_ = false;
 };

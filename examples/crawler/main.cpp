@@ -47,6 +47,9 @@ void describe(CLI::App& app, arguments& given) {
   app.add_option("--max-pages", given.crawl.max_pages, "Pages at most; status 1 if there are more")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
+  app.add_option("--max-links", given.crawl.max_links, "Links that are kept at most; the others are only counted")
+      ->check(CLI::Range(0, 100'000'000))
+      ->capture_default_str();
   app.add_flag("--json", given.json, "Report as JSON");
 }
 

@@ -39,7 +39,9 @@ std::string report_as_text(const crawl& found, std::string_view ending) {
         text += "broken link: " + from + " -> " + url + " (" + outcome(page) + ")\n";
   text += std::string(ending) + ": " + std::to_string(visited_pages(found)) + " of " +
           std::to_string(found.pages().size()) + " pages visited, " + std::to_string(broken_pages(found)) +
-          " broken, " + std::to_string(found.elsewhere().size()) + " links to elsewhere\n";
+          " broken, " + std::to_string(found.elsewhere().size()) + " links to elsewhere";
+  if (found.links_not_kept() > 0) text += ", and " + std::to_string(found.links_not_kept()) + " links were not kept";
+  text += '\n';
   return text;
 }
 
@@ -54,6 +56,7 @@ std::string report_as_json(const crawl& found, std::string_view ending) {
   const json::object all{{"ending", json::string_view(ending.data(), ending.size())},
                          {"pages", std::move(pages)},
                          {"elsewhere", json::value_from(found.elsewhere())},
+                         {"links_not_kept", found.links_not_kept()},
                          {"visited", visited_pages(found)},
                          {"broken", broken_pages(found)}};
   return json::serialize(all) + '\n';

@@ -44,7 +44,10 @@ std::string content_range(const byte_range& part, std::uint64_t size) {
          std::to_string(size);
 }
 
+// The order of the conditions is that of RFC 9110, 13.2.2.
 answer with_file(const incoming& asked, lookup&& result) {
+  if (!preconditions_hold(asked, result.file))
+    return with_error(http::status::precondition_failed, asked.header(), "the file has another state");
   if (client_has(asked, result.file)) return not_modified(asked, result.file);
   const bool head_only = asked.header().method() == http::verb::head;
   const range_request wanted = head_only || !range_applies(asked, result.file)  // a HEAD has no ranges

@@ -13,6 +13,8 @@ namespace http_server {
 // Distinguishes this state of a file from other states: in quotes, as an ETag is sent.
 [[nodiscard]] std::string entity_tag(const open_file& file);
 
+// Whether the client wants an answer from this state (If-Match, or without that If-Unmodified-Since).
+[[nodiscard]] bool preconditions_hold(const incoming& asked, const open_file& file);
 // Whether the client has the file in this state (If-None-Match, or without that If-Modified-Since).
 [[nodiscard]] bool client_has(const incoming& asked, const open_file& file);
 // Whether a range of this state of the file is wanted (If-Range).
@@ -20,6 +22,7 @@ namespace http_server {
 
 // As in "Sun, 06 Nov 1994 08:49:37 GMT".
 [[nodiscard]] std::string http_date(std::time_t time);
+// Also reads "Sunday, 06-Nov-94 08:49:37 GMT" and "Sun Nov  6 08:49:37 1994".
 [[nodiscard]] std::optional<std::time_t> parse_http_date(std::string_view text);
 
 }  // namespace http_server

@@ -41,9 +41,9 @@ void incoming::read_header() {
 
 void incoming::check_header() const {
   if (const auto fault = examples::fault_of(header())) throw refusal(fault->status, fault->why);
-  const std::string_view expected = expectation();
-  if (!expected.empty() && !boost::beast::iequals({expected.data(), expected.size()}, "100-continue"))
-    throw refusal(http::status::expectation_failed, "cannot meet \"" + std::string(expected) + "\"");
+  const std::string expected = expectation();
+  if (!expected.empty() && !boost::beast::iequals(expected, "100-continue"))
+    throw refusal(http::status::expectation_failed, "cannot meet \"" + expected + "\"");
   if (header().method() == http::verb::unknown)
     throw refusal(http::status::not_implemented, "the method is \"" + std::string(header().method_string()) + "\"");
 }
@@ -55,16 +55,20 @@ std::string_view incoming::method() const {
 
 std::string_view incoming::target() const { return {header().target().data(), header().target().size()}; }
 
-std::string_view incoming::field(http::field name) const {
-  const auto found = header().find(name);
-  return found == header().end() ? std::string_view() : std::string_view(found->value().data(), found->value().size());
+std::string incoming::field(http::field name) const {
+  std::string joined;
+  for (auto [line, end] = header().equal_range(name); line != end; ++line) {
+    if (!joined.empty()) joined += ", ";
+    joined.append(line->value().data(), line->value().size());
+  }
+  return joined;
 }
 
 bool incoming::body_held_back() const { return block_.empty() && examples::waits_to_continue(parser_); }
 
 // HTTP/1.0 has none, and its client does not understand "100 Continue".
-std::string_view incoming::expectation() const {
-  return header().version() >= 11 ? field(http::field::expect) : std::string_view();
+std::string incoming::expectation() const {
+  return header().version() >= 11 ? field(http::field::expect) : std::string();
 }
 
 void incoming::begin_body() {

@@ -7,6 +7,7 @@
 #include <boost/beast/http.hpp>
 
 #include <chrono>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,7 +31,9 @@ class incoming {
   // Method and target as they were sent; empty if they were not read.
   [[nodiscard]] std::string_view method() const;
   [[nodiscard]] std::string_view target() const;
-  [[nodiscard]] std::string_view field(boost::beast::http::field name) const;  // empty if there is none
+  // The field's lines, joined by commas; empty if there is none. A field that may have one line only so becomes
+  // malformed if it has several.
+  [[nodiscard]] std::string field(boost::beast::http::field name) const;
 
   // Makes the answer say that no other request may follow.
   void make_last() { parser_.get().keep_alive(false); }
@@ -44,7 +47,7 @@ class incoming {
 
  private:
   void check_header() const;
-  [[nodiscard]] std::string_view expectation() const;
+  [[nodiscard]] std::string expectation() const;
   void begin_body();
   [[noreturn]] void fail(const boost::system::error_code& error, const char* part, std::chrono::nanoseconds time) const;
 

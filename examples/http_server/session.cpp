@@ -1,5 +1,6 @@
 #include "session.hpp"
 
+#include "../empty_lines.hpp"
 #include "incoming.hpp"
 #include "outgoing.hpp"
 #include "refusal.hpp"
@@ -80,18 +81,20 @@ bool end_idle_read(ulexite::net::tcp_stream& tcp) noexcept {
 
 // Waits, idle, for the first bytes of a request. They may have arrived with the last request.
 bool session::await_request() {
-  if (buffer_.size() > 0) return true;
+  if (examples::skip_empty_lines(buffer_)) return true;
   if (buffer_.capacity() >= incoming::block_size) buffer_.shrink_to_fit();  // a body has made it large
   bool ended = false;  // set by the callback; the destructor waits for its end
   boost::system::error_code error;
   {
     const std::stop_callback end_read(closing_, [&]() noexcept { ended = end_idle_read(tcp_); });
     tcp_.expires_after(shared_.bounds.idle_time);
-    buffer_.commit(wire_->read_some(buffer_.prepare(4096), error));
+    do {
+      buffer_.commit(wire_->read_some(buffer_.prepare(4096), error));
+    } while (!error && !examples::skip_empty_lines(buffer_) && !closing_.stop_requested());
   }
   if (error) ulexite::this_fiber::check();
   // A request that arrived at this moment is not begun, because its rest could not be read.
-  return buffer_.size() > 0 && !ended;
+  return examples::skip_empty_lines(buffer_) && !ended;
 }
 
 // True: another request may follow.

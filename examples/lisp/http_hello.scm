@@ -1,20 +1,23 @@
 ; An HTTP server: http_hello.scm [PORT]. Each connection is a fiber, on any core.
 (define port (if (< (length (command-line)) 2) 8080 (string->number (cadr (command-line)))))
 
-; The fields that decide whether another request follows, with their last words.
-(define (read-fields client found)
+; The fields that decide whether another request follows, with their last words; #f if the header has more than `left`
+; lines.
+(define (read-fields client found left)
   (let ((line (tcp-read-line client)))
-    (if (or (eof-object? line) (string-null? line))
-        found
-        (let ((name (string-downcase (car (string-split line #\:)))))
-          (read-fields client
-                       (if (member name '("connection" "content-length" "transfer-encoding"))
-                           (cons (cons name (car (reverse (string-split line #\space)))) found)
-                           found))))))
+    (cond ((or (eof-object? line) (string-null? line)) found)
+          ((= left 0) #f)
+          (else
+            (let ((name (string-downcase (car (string-split line #\:)))))
+              (read-fields client
+                           (if (member name '("connection" "content-length" "transfer-encoding"))
+                               (cons (cons name (car (reverse (string-split line #\space)))) found)
+                               found)
+                           (- left 1)))))))
 
 ; A close with unread input would reset the connection, so a small body is read.
 (define (skip-body client fields)
-  (let* ((field (assoc "content-length" fields))
+  (let* ((field (and fields (assoc "content-length" fields)))
          (size (and field (string->number (cdr field)))))
     (let loop ((left (if (and size (integer? size) (<= size 1000000)) size 0)))
       (when (> left 0)
@@ -42,10 +45,12 @@
       (let ((request (tcp-read-line client)))
         (unless (eof-object? request)
           (let* ((words (string-split request #\space))
-                 (fields (read-fields client '()))
+                 (fields (read-fields client '() 100))
                  (keeps (and (null? fields) (= (length words) 3) (string=? (list-ref words 2) "HTTP/1.1"))))
             (skip-body client fields)
-            (answer client words (if keeps "" "Connection: close\r\n"))
+            (if fields
+                (answer client words (if keeps "" "Connection: close\r\n"))
+                (respond client "431 Request Header Fields Too Large" "Connection: close\r\n" "too many fields\n"))
             (when keeps (loop)))))))
   (tcp-close client))
 

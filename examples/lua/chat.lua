@@ -19,11 +19,12 @@ go(function(lines)
 end, counted)
 
 -- Each socket has one writer, because the parts of two long writes at the same time would mix.
-local function write(socket, texts)
+local function write(socket, texts, done)
   for text in texts:values() do
     if not pcall(socket.write, socket, text .. "\n") then break end
   end
   socket:close()
+  done:close()
 end
 
 -- Waits for no client. One that does not read has a full channel at some time, and it is dropped. After many sends even
@@ -42,8 +43,8 @@ local function tell_others(from, text)
 end
 
 local function serve(socket)
-  local texts = channel(1024) -- room for a burst of all others
-  spawn(write, socket, texts)
+  local texts, done = channel(1024), channel() -- room for a burst of all others; closed by the writer
+  spawn(write, socket, texts, done)
   texts:send("your name?")
   local good, name = pcall(socket.line, socket)
   if good and name then
@@ -59,6 +60,7 @@ local function serve(socket)
     tell_others(socket, name .. " has gone")
   end
   texts:close()
+  select({done}, 5) -- the writer first says what is left, if the client reads it in this time
   socket:close()
 end
 

@@ -4,28 +4,32 @@
 //   reverse_proxy --listen 127.0.0.1:8000 --to 127.0.0.1:8080 --to 127.0.0.1:8081 --control /run/proxy.sock
 //
 // The same command again takes the listener over. The old process answers what it has, tells its clients to close, and
-// ends; so it does on SIGTERM and SIGINT.
+// ends; so it does on SIGTERM and SIGINT. If the old process dies meanwhile, the new one serves without it.
+//
+// Requests and answers pass in blocks, as they come, in both directions at once. So a connection holds at most 200 KiB,
+// and --max-connections bounds the memory.
 
+#include "../empty_lines.hpp"
 #include "../expect_continue.hpp"
 #include "../last_words.hpp"
 #include "../program.hpp"
 #include "../request_fault.hpp"
 #include "../write_answer.hpp"
+#include "hand_over.hpp"
+#include "relay.hpp"
 
 #include <ulexite.hpp>
-#include <ulexite/interop/asio.hpp>
 
 #include <CLI/CLI.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ux = ulexite;
@@ -34,180 +38,243 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using request = http::request<http::string_body>;
-using response = http::response<http::string_body>;
-constexpr std::uint64_t largest_body = 8 << 20;
+using request = http::request<http::buffer_body>;
+using response = http::response<http::buffer_body>;
+using text_response = http::response<http::string_body>;
+using relay::ending;
+
+constexpr std::uint64_t largest_request = 8 << 20;
+constexpr auto time_for_request = 60s, time_for_answer = 30s;  // of the client, and of the backend after that
 
 struct arguments {
   std::string listen = "127.0.0.1:8000";
   std::vector<std::string> to;
   std::string control;
   int drain_seconds = 10;
+  std::size_t max_connections = 500;
 };
 
+// Shared by all connections.
 class proxy {
  public:
   explicit proxy(const arguments& given) {
     for (const std::string& each : given.to) backends_.push_back(ux::net::address::parse(each));
   }
 
-  // Answers the requests of one client, one after the other.
-  void serve(ux::net::tcp_stream& client, const std::stop_token& draining) {
-    const std::string from = client.remote_endpoint().str();
-    ux::asio_stream stream(client);
-    boost::beast::flat_buffer buffer(largest_body);
-    backend upstream;
-    for (bool open = true; open;) {
-      arrival got = read(client, stream, buffer);
-      if (got.refused) send(client, stream, *got.refused, got.head_only);
-      if (!got.asked) break;
-      response answer = forward(std::move(*got.asked), from, upstream);
-      open = got.keeps && !draining.stop_requested();  // asked last: the client then opens the next at the new process
-      answer.keep_alive(open);
-      if (!send(client, stream, answer, got.head_only)) break;
-      ++answered_;
+  // Connects to the next backend that accepts.
+  bool connect(ux::net::tcp_stream& upstream) {
+    for (std::size_t i = 0; i < backends_.size(); ++i) {
+      std::error_code error;
+      upstream = ux::net::tcp_stream::connect(backends_[next_++ % backends_.size()], {.timeout = 5s}, error);
+      if (!error) return true;
     }
-    examples::deliver_last_words(client, 2s);
+    ux::this_fiber::check();
+    return false;
   }
 
+  void count_answer() { ++answered_; }
   [[nodiscard]] std::uint64_t answered() const { return answered_; }
 
  private:
-  // A connection to a backend, kept as long as that of the client.
-  struct backend {
-    ux::net::tcp_stream stream;
-    boost::beast::flat_buffer buffer;
-  };
+  std::vector<ux::net::address> backends_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<std::uint64_t> answered_{0};
+};
 
-  // What comes from a client. Without `asked` the connection has ended, or `refused` is the answer before its end.
-  struct arrival {
-    std::optional<request> asked;
-    std::optional<response> refused;
-    bool head_only = false;  // it is HEAD
-    bool keeps = false;      // another request may follow
-  };
+// What all requests of a client share. The connection to a backend is kept as long as that of the client.
+struct visit {
+  proxy& home;
+  ux::net::tcp_stream& client_tcp;
+  const std::stop_token& draining;
+  ux::net::tcp_stream upstream_tcp{};
+  relay::side client{client_tcp}, upstream{upstream_tcp};
+  const std::string peer = client_tcp.remote_endpoint().str();
 
-  static arrival read(ux::net::tcp_stream& client, ux::asio_stream& stream, boost::beast::flat_buffer& buffer) {
-    arrival got;
-    const auto refuse = [&got](std::optional<response> why) {
-      got.refused = std::move(why);
-      return std::move(got);
-    };
-    client.expires_after(60s);
-    http::request_parser<http::string_body> parser;
-    parser.body_limit(largest_body);
-    boost::system::error_code error;
-    http::read_header(stream, buffer, parser, error);
-    if (error) return refuse(refusal_of(error));
-    got.head_only = parser.get().method() == http::verb::head;
-    if (const auto fault = examples::fault_of(parser.get())) return refuse(refusal(fault->status, fault->why));
-    // A proxy must not keep a connection of HTTP/1.0: RFC 9112, 9.3. The parser sees all lines of Connection, and the
-    // request only the first.
-    got.keeps = parser.get().version() >= 11 && parser.keep_alive();
-    client.expires_after(60s);
-    if (examples::waits_to_continue(parser)) client.write(examples::continue_now);
-    http::request_header<> header = parser.get().base();  // before the trailers, which Beast adds
-    http::read(stream, buffer, parser, error);
-    if (error) return refuse(refusal_of(error));
-    got.asked.emplace(std::move(header), std::move(parser.get().body()));
-    if (got.asked->method() == http::verb::trace && !got.asked->body().empty()) {
-      got.asked.reset();
-      return refuse(refusal(http::status::bad_request, "TRACE has no body"));
-    }
-    return got;
+  void drop_upstream() {
+    upstream_tcp = {};
+    upstream.buffer.clear();
   }
+};
 
-  // Whether it was sent. The answer to HEAD is a header only.
-  static bool send(ux::net::tcp_stream& client, ux::asio_stream& stream, response& answer, bool head_only) {
-    client.expires_after(60s);
-    boost::system::error_code error;
-    examples::write_answer(stream, answer, head_only, error);
-    return !error;
-  }
+text_response refusal(http::status status, const std::string& why) {
+  text_response made(status, 11);
+  made.body() = why + "\n";
+  made.prepare_payload();
+  return made;
+}
 
-  // Erases what concerns only one connection: known fields, and those that `Connection` names.
-  static void erase_hop_fields(http::fields& header) {
-    std::vector<std::string> named;  // copies, because an erased line takes its names with it
-    for (auto [line, end] = header.equal_range(http::field::connection); line != end; ++line)
-      for (const auto name : http::token_list(line->value())) named.emplace_back(name.data(), name.size());
-    for (const std::string& name : named)
-      if (!boost::beast::iequals(name, "host")) header.erase(name);
-    for (const auto hop : {http::field::connection, http::field::keep_alive, http::field::te, http::field::trailer,
-                           http::field::upgrade, http::field::proxy_connection, http::field::expect})
-      header.erase(hop);
-  }
+// The answer to a request that cannot be read. Nullopt: the connection has failed or ended.
+std::optional<text_response> refusal_of(const boost::system::error_code& error) {
+  if (error.category() != make_error_code(http::error::bad_version).category()) return std::nullopt;
+  if (error == http::error::end_of_stream || error == http::error::partial_message) return std::nullopt;
+  if (error == http::error::body_limit) return refusal(http::status::payload_too_large, "the body is too large");
+  if (error == http::error::header_limit || error == http::error::buffer_overflow)
+    return refusal(http::status::request_header_fields_too_large, "the header is too large");
+  return refusal(http::status::bad_request, "the request is malformed");
+}
 
-  response forward(request asked, const std::string& from, backend& upstream) {
-    erase_hop_fields(asked);
-    asked.version(11);  // the proxy's own, as in each message that it sends
-    if (asked.count(http::field::host) == 0) asked.set(http::field::host, "");  // of HTTP/1.0; HTTP/1.1 needs one
-    asked.set("X-Forwarded-For", from.substr(0, from.rfind(':')));
-    asked.keep_alive(true);
-    asked.prepare_payload();
+// RFC 9112, 3.2.2: "http://host/path" replaces Host, and is "/path" to the backend. False if it names no host.
+bool take_host_of_target(request& asked) {
+  const std::string target(asked.target());
+  const auto slashes = target.find("://");
+  if (slashes == target.npos || !(boost::beast::iequals(target.substr(0, slashes), "http") ||
+                                  boost::beast::iequals(target.substr(0, slashes), "https")))
+    return true;
+  const auto host = slashes + 3, path = std::min(target.find_first_of("/?#", host), target.size());
+  const std::string name = target.substr(host, path - host);
+  if (name.empty() || !examples::is_host(name)) return false;
+  asked.set(http::field::host, name);
+  asked.target(path < target.size() && target[path] == '/' ? target.substr(path) : "/" + target.substr(path));
+  return true;
+}
+
+// One request and its answer.
+class exchange {
+ public:
+  explicit exchange(visit& of) : visit_(of) { asked_.body_limit(largest_request); }
+
+  // Whether another request may follow.
+  bool run() {
+    if (!read_header()) return false;
+    request header = outgoing();
+    if (!take_host_of_target(header)) return refuse(refusal(http::status::bad_request, "the target names no host"));
     // The backend may have closed a kept connection. Mostly that is seen here. Otherwise the backend may have received
     // the request, so only a request that changes nothing is sent again.
-    if (upstream.stream.is_open() && ux::net::wait_readable_for(upstream.stream.native_handle(), 0s)) drop(upstream);
-    const bool had_one = upstream.stream.is_open();
-    auto answer = attempt(asked, upstream);
-    if (!answer && had_one && changes_nothing(asked.method())) answer = attempt(asked, upstream);
-    if (answer) return std::move(*answer);
-    return refusal(http::status::bad_gateway, "no backend answers");
+    if (visit_.upstream_tcp.is_open() && ux::net::wait_readable_for(visit_.upstream_tcp.native_handle(), 0s))
+      visit_.drop_upstream();
+    const bool may_repeat = visit_.upstream_tcp.is_open() && asked_.is_done() && changes_nothing(header.method());
+    if (attempt(header) || (may_repeat && attempt(header))) return stays_open_;
+    if (client_error_) return refuse(refusal_of(client_error_));
+    return refuse(refusal(http::status::bad_gateway, why_none_));
   }
 
-  static response refusal(http::status status, const std::string& why) {
-    response made(status, 11);
-    made.body() = why + "\n";
-    made.prepare_payload();
-    made.keep_alive(false);
+ private:
+  // False: the connection has ended, or the request was refused.
+  bool read_header() {
+    relay::side& client = visit_.client;
+    client.tcp.expires_after(time_for_request);
+    boost::system::error_code error;
+    examples::await_request(client.stream, client.buffer, error);
+    if (!error) http::read_header(client.stream, client.buffer, asked_, error);
+    head_only_ = asked_.get().method() == http::verb::head;
+    if (error) return refuse(refusal_of(error));
+    if (const auto fault = examples::fault_of(asked_.get())) return refuse(refusal(fault->status, fault->why));
+    if (asked_.get().method() == http::verb::trace && !asked_.is_done())
+      return refuse(refusal(http::status::bad_request, "TRACE has no body"));
+    // A proxy must not keep a connection of HTTP/1.0: RFC 9112, 9.3. The parser sees all lines of Connection, and the
+    // request only the first.
+    knows_chunks_ = asked_.get().version() >= 11;
+    keeps_ = knows_chunks_ && asked_.keep_alive();
+    received_ = asked_.is_done();
+    client.tcp.expires_after(time_for_request);
+    if (examples::waits_to_continue(asked_)) client.tcp.write(examples::continue_now);
+    return true;
+  }
+
+  // The request's header as the backend gets it.
+  [[nodiscard]] request outgoing() const {
+    request made(asked_.get().base());
+    relay::erase_hop_fields(made);
+    made.version(11);  // the proxy's own, as in each message that it sends
+    if (made.count(http::field::host) == 0) made.set(http::field::host, "");  // of HTTP/1.0; HTTP/1.1 needs one
+    made.set("X-Forwarded-For", visit_.peer.substr(0, visit_.peer.rfind(':')));
+    made.keep_alive(true);
+    const bool may_have_a_body = made.method() == http::verb::post || made.method() == http::verb::put;
+    if (asked_.chunked())
+      made.chunked(true);
+    else if (asked_.content_length() || may_have_a_body)
+      made.content_length(asked_.content_length().value_or(0));
     return made;
   }
 
-  // The answer to a request that cannot be read. Nullopt: the connection has failed or ended.
-  static std::optional<response> refusal_of(const boost::system::error_code& error) {
-    if (error.category() != make_error_code(http::error::bad_version).category()) return std::nullopt;
-    if (error == http::error::end_of_stream || error == http::error::partial_message) return std::nullopt;
-    if (error == http::error::body_limit) return refusal(http::status::payload_too_large, "the body is too large");
-    if (error == http::error::header_limit || error == http::error::buffer_overflow)
-      return refusal(http::status::request_header_fields_too_large, "the header is too large");
-    return refusal(http::status::bad_request, "the request is malformed");
+  // Sends a refusal, if there is one. The next request can be read only if all of this one was.
+  bool refuse(std::optional<text_response> why) {
+    if (!why) return false;
+    const bool stays_open = keeps_ && asked_.is_done() && !visit_.draining.stop_requested();
+    why->keep_alive(stays_open);
+    visit_.client_tcp.writes_expire_after(relay::patience);
+    boost::system::error_code error;
+    examples::write_answer(visit_.client.stream, *why, head_only_, error);
+    return !error && stays_open;
   }
 
-  std::optional<response> attempt(const request& asked, backend& upstream) {
-    if (!upstream.stream.is_open() && !connect(upstream)) return std::nullopt;
-    upstream.stream.expires_after(30s);
-    ux::asio_stream stream(upstream.stream);
+  // Sends the request to a backend, and passes its answer on, which may begin before the request has ended. False:
+  // there was no answer.
+  bool attempt(const request& header) {
+    if (!visit_.upstream_tcp.is_open() && !visit_.home.connect(visit_.upstream_tcp)) return false;
+    visit_.upstream_tcp.reads_expire_after(asked_.is_done() ? time_for_answer : time_for_request + time_for_answer);
+    bool answered = false, sent = false;
+    reusable_ = false;
+    ux::scope([&](ux::task_group& upload) {
+      if (asked_.is_done())
+        sent = send(header);
+      else
+        upload.spawn([&] { sent = send(header); });
+      answered = pass_answer_on();
+      upload.request_stop();
+    });
+    // Bytes behind the answer belong to no request, and would pass for the next answer.
+    if (!sent || !reusable_ || visit_.upstream.buffer.size() > 0) visit_.drop_upstream();
+    return answered;
+  }
+
+  // Whether the backend got all of the request. Otherwise it may have answered nevertheless.
+  bool send(const request& header) {
+    const ending end = relay::pass_on(visit_.client, asked_, visit_.upstream, header, [this] { received_ = true; });
+    if (end.how == ending::source_failed && !ux::this_fiber::get_stop_token().stop_requested()) {
+      client_error_ = end.why;
+      visit_.upstream_tcp.shutdown_read();  // no answer is to be waited for
+    }
+    return end.how == ending::complete;
+  }
+
+  // False: nothing was sent to the client.
+  bool pass_answer_on() {
+    std::optional<http::response_parser<http::buffer_body>> parser;
     boost::system::error_code error;
-    http::write(stream, asked, error);
-    std::optional<http::response_parser<http::string_body>> parser;
-    http::response_header<> header;
     do {  // until the answer itself comes
       parser.emplace();
-      parser->body_limit(largest_body);
-      if (asked.method() == http::verb::head) parser->skip(true);
-      if (!error) http::read_header(stream, upstream.buffer, *parser, error);
-      header = parser->get().base();  // before the trailers
-      if (!error && !parser->is_done()) http::read(stream, upstream.buffer, *parser, error);
+      parser->body_limit(boost::none);
+      parser->skip(head_only_);
+      http::read_header(visit_.upstream.stream, visit_.upstream.buffer, *parser, error);
     } while (!error && parser->get().result_int() / 100 == 1);
     ux::this_fiber::check();
-    // Bytes behind the answer belong to no request, and would pass for the next answer.
-    if (error || !parser->keep_alive() || upstream.buffer.size() > 0) drop(upstream);
-    if (error == http::error::body_limit) return refusal(http::status::bad_gateway, "the answer is too large");
-    if (error) return std::nullopt;
-    response answer(std::move(header), std::move(parser->get().body()));
-    erase_hop_fields(answer);
-    answer.version(11);
-    if (answer.chunked()) answer.chunked(false);
-    const http::status status = answer.result();
-    if (status == http::status::no_content)
-      answer.erase(http::field::content_length);
-    else if (asked.method() != http::verb::head && status != http::status::not_modified)
-      answer.prepare_payload();
-    return answer;
+    if (error) return false;
+    if (examples::has_strange_encoding(parser->get())) {
+      why_none_ = "the answer's Transfer-Encoding is not \"chunked\"";
+      return false;
+    }
+    stays_open_ = keeps_ && received_ && !visit_.draining.stop_requested();  // else the client connects again
+    const ending end = relay::pass_on(visit_.upstream, *parser, visit_.client, incoming(*parser), [] {});
+    ux::this_fiber::check();
+    if (end.how == ending::source_failed) visit_.client_tcp.abort();  // a cut answer is not a whole one
+    if (end.how == ending::complete)
+      visit_.home.count_answer();
+    else
+      stays_open_ = false;
+    reusable_ = end.how == ending::complete && parser->keep_alive();
+    return true;
   }
 
-  static void drop(backend& upstream) {
-    upstream.stream = {};
-    upstream.buffer.clear();
+  // The answer's header as the client gets it. Its body ends as the backend's does, or by chunks, or with the
+  // connection, if the client does not know chunks.
+  response incoming(const http::response_parser<http::buffer_body>& parser) {
+    response made(parser.get().base());
+    relay::erase_hop_fields(made);
+    made.version(11);
+    made.erase(http::field::transfer_encoding);
+    const http::status status = made.result();
+    if (status == http::status::no_content) made.erase(http::field::content_length);
+    if (!head_only_ && status != http::status::no_content && status != http::status::not_modified) {
+      if (parser.content_length())
+        made.content_length(*parser.content_length());
+      else if (knows_chunks_)
+        made.chunked(true);
+      else
+        stays_open_ = false;
+    }
+    made.keep_alive(stays_open_);
+    return made;
   }
 
   static bool changes_nothing(http::verb method) {
@@ -215,62 +282,34 @@ class proxy {
            method == http::verb::trace;
   }
 
-  // To the next backend that accepts.
-  bool connect(backend& upstream) {
-    for (std::size_t i = 0; i < backends_.size(); ++i) {
-      std::error_code error;
-      upstream.stream = ux::net::tcp_stream::connect(backends_[next_++ % backends_.size()], {.timeout = 5s}, error);
-      if (!error) return true;
-    }
-    ux::this_fiber::check();
-    return false;
-  }
-
-  std::vector<ux::net::address> backends_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<std::uint64_t> answered_{0};
+  visit& visit_;
+  http::request_parser<http::buffer_body> asked_;  // of the fiber that sends the request, while there is one
+  bool head_only_ = false;                         // it is HEAD
+  bool knows_chunks_ = false;                      // the client does
+  bool keeps_ = false;                             // the client lets another request follow
+  bool stays_open_ = false;                        // and this was not denied
+  std::atomic<bool> received_{false};              // all of the request
+  boost::system::error_code client_error_;         // why it was not
+  bool reusable_ = false;                          // the backend's connection, after its answer
+  const char* why_none_ = "no backend answers";
 };
 
-// The listener of the process before, which then waits for a word; or a new one.
-ux::net::tcp_listener find_listener(const arguments& given, ux::net::unix_stream& before) {
-  const auto at = ux::net::address::parse(given.listen);
-  if (given.control.empty()) return ux::net::tcp_listener::listen(at);
-  std::error_code none;
-  before = ux::net::unix_stream::connect(ux::net::endpoint::local(given.control), none);
-  if (none) {
-    // Its process was killed. Otherwise it would have removed the path.
-    if (none == std::errc::connection_refused && std::filesystem::is_socket(given.control))
-      std::filesystem::remove(given.control);
-    return ux::net::tcp_listener::listen(at);
+// Answers the requests of one client, one after the other.
+void serve_client(proxy& home, ux::net::tcp_stream& client, const std::stop_token& draining) {
+  visit here{home, client, draining};
+  while (exchange(here).run()) {
   }
-  before.expires_after(10s);
-  char word;
-  std::vector<int> descriptors;
-  if (ux::net::receive_descriptors(before, &word, 1, descriptors) != 1 || descriptors.size() != 1)
-    throw std::runtime_error("the process at " + given.control + " gave no listener");
-  return ux::net::tcp_listener::adopt(descriptors.front());
-}
-
-// Gives the listener to the next process that asks. Returns when that serves.
-void hand_over(ux::net::unix_listener& control, const ux::net::tcp_listener& listener) {
-  for (;;) {
-    auto next = control.accept();
-    next.expires_after(10s);
-    const int fd = listener.native_handle();
-    std::error_code error;
-    ux::net::send_descriptors(next, "l", std::span(&fd, 1), error);
-    char word;
-    if (!error && next.read_some(&word, 1, error) == 1) {
-      control.close();  // before `next`: its end shows that the path is free
-      return;
-    }
-  }
+  if (client.is_open()) examples::deliver_last_words(client, 2s);
 }
 
 void serve(const arguments& given, examples::stop_signals& signals) {
-  proxy handler(given);
+  proxy home(given);
   ux::net::unix_stream before;
-  auto listener = find_listener(given, before);
+  std::optional<ux::net::tcp_listener> adopted;
+  if (!given.control.empty()) adopted = hand_over::ask_for_listener(given.control, before);
+  ux::net::tcp_listener listener = adopted ? std::move(*adopted) : hand_over::when_free([&] {
+    return ux::net::tcp_listener::listen(ux::net::address::parse(given.listen));
+  });
   std::fprintf(stderr, "%s %s\n", before.is_open() ? "took over" : "listening on",
                listener.local_endpoint().str().c_str());
   ux::scope([&](ux::task_group& group) {
@@ -278,31 +317,29 @@ void serve(const arguments& given, examples::stop_signals& signals) {
       ux::task_group connections;
       listener.serve(
           connections,
-          [&](ux::net::tcp_stream& client, const std::stop_token& draining) { handler.serve(client, draining); },
-          {.descriptors_per_connection = 2,  // its own and a backend's
+          [&](ux::net::tcp_stream& client, const std::stop_token& draining) { serve_client(home, client, draining); },
+          {.max_connections = given.max_connections,
+           .descriptors_per_connection = 2,  // its own and a backend's
            .drain_time = std::chrono::seconds(given.drain_seconds)});
     });
-    if (before.is_open()) {  // from now on both accept, and the old one may stop
-      before.write("o");
-      char word;
-      (void)before.read_some(&word, 1);
-    }
+    if (before.is_open()) hand_over::tell_that_this_serves(before);  // from now on both accept
     ux::net::unix_listener control;
-    if (!given.control.empty()) control = ux::net::unix_listener(ux::net::endpoint::local(given.control));
+    if (!given.control.empty()) control = hand_over::listen_for_next(given.control);
     const auto ending = ux::when_any([&] { return signals.wait(); },
                                      [&] {
                                        if (!control.is_open())
                                          ux::this_fiber::sleep_until(ux::steady_clock::time_point::max());
-                                       hand_over(control, listener);
+                                       hand_over::give(control, listener);
                                      });
     std::fprintf(stderr, "%s\n", ending.index == 0 ? "stopping" : "handed over");
+    if (ending.index == 1) signals.release();
     if (ending.index == 0) {
       listener.close();
     } else {
       ::close(listener.release());  // the connections in the backlog are the new process's
     }
   });
-  std::fprintf(stderr, "answered %ju requests\n", static_cast<std::uintmax_t>(handler.answered()));
+  std::fprintf(stderr, "answered %ju requests\n", static_cast<std::uintmax_t>(home.answered()));
 }
 
 }  // namespace
@@ -314,6 +351,9 @@ int main(int argc, char** argv) {
     app.add_option("--to", given.to, "A backend: HOST:PORT; may be given again")->required();
     app.add_option("--control", given.control, "Path of the socket over which a new process takes over");
     app.add_option("--drain", given.drain_seconds, "Seconds that the connections have at the end")
+        ->capture_default_str();
+    app.add_option("--max-connections", given.max_connections,
+                   "Most at a time, others wait; 0: what the limit of descriptors allows. Each takes two")
         ->capture_default_str();
   };
   return examples::run_program(argc, argv, "reverse_proxy", "Forwards HTTP requests to backends, in turn.", describe,

@@ -1,5 +1,6 @@
 #include "session.hpp"
 
+#include "../empty_lines.hpp"
 #include "../expect_continue.hpp"
 #include "../last_words.hpp"
 #include "../request_fault.hpp"
@@ -64,7 +65,8 @@ std::optional<request> session::read() {
   parser.body_limit(4 * 1024);
   tcp_.expires_after(patience);
   error_code error;
-  http::read_header(stream_, buffer_, parser, error);
+  examples::await_request(stream_, buffer_, error);
+  if (!error) http::read_header(stream_, buffer_, parser, error);
   head_only_ = parser.get().method() == http::verb::head;
   if (!error) {
     if (const auto fault = examples::fault_of(parser.get())) {

@@ -72,10 +72,10 @@ void serve(const arguments& given, const settings& settings, examples::stop_sign
   std::fflush(stdout);
   ux::task_group connections;
   const auto stop = [&] {
-    signals.wait();
+    signals.channel().receive();
     spdlog::info("stopping connections={} drain={}", connections.size(), given.drain_seconds);
     listener.close();
-    signals.wait();
+    signals.channel().receive();
     connections.request_stop();
   };
   ux::scope([&](ux::task_group& stopper) {

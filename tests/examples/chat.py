@@ -12,7 +12,7 @@ import urllib.parse
 here = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(here.parent / "support"))
 from example import BOUND, Server, run_all
-from websocket_peer import BINARY, PING, PONG, TEXT, Closed, WebSocket, connect, frame
+from websocket_peer import BINARY, CLOSE, PING, PONG, TEXT, Closed, WebSocket, connect, frame
 
 program = str(pathlib.Path(sys.argv[1]).resolve() / "chat")
 scratch = tempfile.mkdtemp()
@@ -201,8 +201,14 @@ def bad_upgrades_get_an_answer():
             ("GET / HTTP/1.1", "", 400, "the Host is missing"),
             ("HEAD / HTTP/1.1", "", 400, "Connection: close"),
             ("GET / HTTP/1.0", "", 200, page),
+            ("\r\n\r\nGET / HTTP/1.0", "", 200, page),
             ("GET /ws HTTP/1.1", upgrade + "Sec-WebSocket-Version: 13\r\n", 400, "Sec-WebSocket-Key"),
             ("GET /ws HTTP/1.1", upgrade + key, 400, "Sec-WebSocket-Version"),
+            *(("GET /ws HTTP/1.1", upgrade + f"Sec-WebSocket-Version: 13\r\n{bad}\r\n", 400, "16 bytes in Base64") for bad in (
+                "Sec-WebSocket-Key: abc", "Sec-WebSocket-Key: ", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZSE=",
+                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZ===", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZSBpcyBsb25n",
+                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25j?Q==", key + key.strip())),
+            ("GET / HTTP/1.1", "Host: a b\r\n", 400, "the Host is none"),
             ("GET /ws HTTP/1.1", upgrade + key + "Sec-WebSocket-Version: 12\r\n", 426, "Sec-WebSocket-Version: 13"),
             ("GET / HTTP/1.1", "X: " + "x" * 20_000 + "\r\n", 400, "header"),
             ("nonsense", "", 400, ""),
@@ -212,6 +218,15 @@ def bad_upgrades_get_an_answer():
         assert first.startswith("HEAD") <= answer.endswith("\r\n\r\n"), answer
     connect(server.port).close()
     arrive(server, "Ann")
+    end(server)
+
+
+def codes_of_close_frames_are_checked():
+    server = start()
+    for code, answer in ((1000, 1000), (3000, 3000), (4999, 4999), (5000, 1002), (65535, 1002), (1005, 1002), (999, 1002)):
+        member = arrive(server, "Ann", str(code))
+        member.send_raw(frame(CLOSE, code.to_bytes(2, "big")))
+        assert member.closing()[0] == answer, code
     end(server)
 
 
@@ -397,8 +412,8 @@ def talk_once_each(ann, bob):
 try:
     run_all([two_clients_talk, rooms_are_separate, a_name_may_be_there_twice, a_half_sent_frame_holds_up_nobody,
              what_is_wrong_ends_with_a_reason, bad_names_are_refused, bad_upgrades_get_an_answer,
-             a_slow_member_is_dropped, silent_members_are_pinged_and_dropped, members_that_answer_pings_stay,
-             connections_beyond_the_limit_wait,
-             a_stop_says_goodbye, bad_arguments_are_refused, several_processes_are_one_over_redis])
+             codes_of_close_frames_are_checked, a_slow_member_is_dropped, silent_members_are_pinged_and_dropped,
+             members_that_answer_pings_stay, connections_beyond_the_limit_wait, a_stop_says_goodbye,
+             bad_arguments_are_refused, several_processes_are_one_over_redis])
 finally:
     shutil.rmtree(scratch)

@@ -64,6 +64,13 @@ EXPECTED
 done
 crawl 1 "$url/sub/deep/c.html#part" --max-pages 2
 expect_text "--max-pages" out "page limit: 2 of 2 pages visited, 0 broken"
+echo '<a href="http://a/">a</a> <a href="http://b/">b</a> <a href="http://a/">a</a> <a href="http://c/">c</a>
+  <a href="http://d/">d</a> <a href="ten.txt">text</a>' >site/many.html
+crawl 0 "$url/many.html" --max-links 2
+expect_text "--max-links" out "complete: 2 of 2 pages visited, 0 broken, 2 links to elsewhere, and 3 links were not kept"
+crawl 0 "$url/many.html" --max-links 5 --json
+expect_text "--max-links --json" out '"elsewhere":["http://a/","http://b/","http://c/","http://d/"],"links_not_kept":0'
+rm site/many.html
 crawl 0 "http://localhost:${url##*:}/ten.txt"
 expect_text "a name" out "200  http://localhost:${url##*:}/ten.txt"
 crawl 1 --json "$url/"

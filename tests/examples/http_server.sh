@@ -101,6 +101,27 @@ check_conditions() {
   get 304 /ten.txt -I -H "If-None-Match: \"x\", W/$tag"
   get 304 /ten.txt -H "If-None-Match: *"
   get 200 /ten.txt -H 'If-None-Match: "x"' -H "If-Modified-Since: $since"
+  get 304 /ten.txt -H 'If-None-Match: "x"' -H "If-None-Match: $tag"
+  for form in '%A, %d-%b-%y %T GMT' '%a %b %e %T %Y'; do
+    old=$(LC_ALL=C date -u -d "$since" "+$form")
+    get 304 /ten.txt -H "If-Modified-Since: $old"
+    get 206 /ten.txt -H "Range: bytes=0-3" -H "If-Range: $old"
+  done
+  get 304 /ten.txt -H "If-Modified-Since: $(LC_ALL=C date -u -d '49 years' '+%A, %d-%b-%y %T GMT')"
+  get 200 /ten.txt -H "If-Modified-Since: $(LC_ALL=C date -u -d '49 years ago' '+%A, %d-%b-%y %T GMT')"
+  for range in '' 'Range: bytes=5-'; do
+    met=$([ -z "$range" ] && echo 200 || echo 206)
+    get $met /ten.txt -H "$range" -H "If-Match: \"x\", $tag" && has "ETag: $tag"
+    get $met /ten.txt -H "$range" -H 'If-Match: "x"' -H "If-Match: $tag"
+    get $met /ten.txt -H "$range" -H 'If-Match: *' -H "If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT"
+    get 412 /ten.txt -H "$range" -H 'If-Match: "x"' && expect_text "If-Match" body "412 Precondition Failed"
+    get 412 /ten.txt -H "$range" -H "If-Match: W/$tag"
+    get 412 /ten.txt -H "$range" -H 'If-Match: "x"' -H "If-None-Match: $tag"
+    get $met /ten.txt -H "$range" -H "If-Unmodified-Since: $since"
+    get $met /ten.txt -H "$range" -H "If-Unmodified-Since: tomorrow"
+    get 412 /ten.txt -H "$range" -H "If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT"
+  done
+  get 404 /missing.txt -H 'If-Match: *'
   get 206 /ten.txt -H "Range: bytes=0-3" -H "If-Range: $since"
   get 206 /ten.txt -H "Range: bytes=0-3" -H "If-Range: $tag"
   get 200 /ten.txt -H "Range: bytes=0-3" -H 'If-Range: "x"'
@@ -159,6 +180,14 @@ check_refusals() {
   get 431 / -H "X-Long: $(head -c 20000 /dev/zero | tr '\0' x)"
   raw 'complete garbage\r\n\r\n' && expect_text garbage raw "HTTP/1.1 400"
   raw 'GET / HTTP/1.1\r\n\r\n' && expect_text "no Host" raw "HTTP/1.1 400"
+  for host in 'a b' a/b 'a, b' a@b a:b '[::1' '[x]' '::1'; do
+    raw "GET / HTTP/1.1\r\nHost: $host\r\n\r\n" && expect_text "Host: $host" raw "HTTP/1.1 400"
+  done
+  for host in '' x: x.example:80 127.0.0.1 '[::1]' '[::1]:80' a_b%20c; do
+    raw "GET /hello HTTP/1.1\r\nHost: $host\r\nConnection: close\r\n\r\n" && expect_text "Host: $host" raw "HTTP/1.1 200"
+  done
+  raw '\r\nPOST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nfives\r\n\r\nGET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
+  [ "$(grep -c '^HTTP/1.1 200' raw)" = 2 ] || fail "empty lines before a request: $(cat raw)"
   raw 'HEAD / HTTP/1.1\r\n\r\n' && expect_text "HEAD without a Host" raw "HTTP/1.1 400"
   [ -z "$(tail -n 1 raw | tr -d '\r')" ] || fail "the refusal of HEAD has a body"
   raw 'GET /hello HTTP/1.1\r\nHost: x\r\nConnection: y\r\nConnection: close\r\n\r\n'

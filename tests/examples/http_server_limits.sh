@@ -41,9 +41,13 @@ PYTHON
 
   serve $scheme --idle-time 0.3
   python "idle clients" <<'PYTHON'
-import sys, time
+import select, sys, time
 from http_client import Client
 assert Client(sys.argv[1]).at_end()
+client = Client(sys.argv[1])
+while not select.select([client.socket], [], [], 0.02)[0]:  # empty lines begin no request
+    client.send("\r\n")
+assert client.at_end()
 in_time = False
 while not in_time:  # else it was too slow to tell anything
     begun = time.monotonic()

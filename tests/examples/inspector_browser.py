@@ -1,10 +1,13 @@
-"""The inspector's page of the servers, in Chromium: inspector_browser.py FOLDER_OF_THE_EXAMPLE_PROGRAMS
+"""The inspector's page in Chromium, of the servers and of a program that hangs (inspector_browser.cpp):
+inspector_browser.py FOLDER_OF_THE_EXAMPLE_PROGRAMS
 
 Leaves inspector.png, what the page looks like, in that folder.
 """
 
 import json
+import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -29,14 +32,13 @@ running = []
 
 
 class Inspected:
-    """A server with an inspector: `page` is its address."""
+    """A program with an inspector: `page` is its address."""
 
-    def __init__(self, name, *arguments, inspect="0"):
-        self.process = subprocess.Popen([programs / name, "--port", "0", "--inspect", inspect, *arguments],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def __init__(self, name, *arguments, **environment):
+        self.process = subprocess.Popen([programs / name, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True, env=os.environ | environment)
         running.append(self.process)
         self.page = self.line("inspector on ").strip()
-        self.port = int(self.line("listening on ").rpartition(":")[2])
 
     def line(self, begin):
         while True:
@@ -53,6 +55,12 @@ class Inspected:
         assert self.process.wait(timeout=BOUND) == 0, self.process.stderr.read()
 
 
+class Server(Inspected):
+    def __init__(self, name, *arguments, **environment):
+        super().__init__(name, "--port", "0", "--inspect", "0", *arguments, **environment)
+        self.port = int(self.line("listening on ").rpartition(":")[2])
+
+
 def refused(server, path, status, **headers):
     try:
         server.get(path, **headers)
@@ -62,44 +70,143 @@ def refused(server, path, status, **headers):
     raise AssertionError(f"{path} was answered")
 
 
+class Page:
+    """The page of a program in the browser. The page draws its rows again each second, so a row that was found may be
+    gone: a script reads them in one step."""
+
+    def __init__(self, inspected):
+        driver.get(inspected.page)
+
+    def read(self, script):
+        return driver.execute_script("return " + script)
+
+    def text(self, place):
+        return self.read(f"document.getElementById('{place}').innerText")
+
+    def all(self, selector, what="innerText"):
+        return self.read(f"Array.from(document.querySelectorAll('{selector}'), it => it.{what})")
+
+    def wait_until(self, condition):
+        WebDriverWait(driver, BOUND, poll_frequency=0.05).until(lambda _: condition())
+
+    def search(self, words):
+        box = driver.find_element(By.ID, "search")
+        box.clear()
+        box.send_keys(words)
+
+    def errors(self):
+        """Also of requests, so that of an icon."""
+        return [entry for entry in driver.get_log("browser") if "dump.json" not in entry["message"]]
+
+
 def the_page_shows_fibers_that_come_and_go():
-    server = Inspected("kv_server")
+    server = Server("kv_server")
     clients = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
-    driver = browser(profile, "1240,1000")
-    try:
-        driver.get(server.page)
-        # The page draws its rows again each second, so a row that was found may be gone: a script reads them in one
-        # step.
-        read = lambda script: driver.execute_script("return " + script)
-        text = lambda place: read(f"document.getElementById('{place}').innerText")
-        rows = lambda: read("Array.from(document.querySelectorAll('#groups tr'), row => row.innerText)")
-        wait = WebDriverWait(driver, BOUND)
-        wait.until(lambda _: "waits to read descriptor" in text("groups"))
-        wait.until(lambda _: any(row.split()[:1] == ["20"] for row in rows()))
-        assert text("state") == "live"
-        wait.until(lambda _: "sleeps" in text("workers") or "runs" in text("workers"))
-        assert "No fiber waits for another" in text("graph")
-        driver.find_element(By.ID, "search").send_keys(f"main.cpp:{place_of_serve}")
-        wait.until(lambda _: len(rows()) <= 2)
-        read("document.querySelector('#groups summary').click()")
-        wait.until(lambda _: "read" in text("groups"))
-        driver.save_screenshot(str(programs / "inspector.png"))
-        for client in clients:
-            client.close()
-        driver.find_element(By.ID, "search").clear()
-        driver.find_element(By.ID, "search").send_keys("descriptor")
-        wait.until(lambda _: not any(row.split()[:1] == ["20"] for row in rows()))
-        server.end()
-        wait.until(lambda _: text("state").startswith("no answer"))
-        errors = [entry for entry in driver.get_log("browser") if "favicon" not in entry["message"] and "dump.json" not in entry["message"]]
-        assert not errors, errors
-    finally:
-        driver.quit()
+    page = Page(server)
+    counts = lambda: page.all("#groups td.right")
+    page.wait_until(lambda: "to read descriptor" in page.text("groups"))
+    page.wait_until(lambda: "20" in counts())
+    assert page.text("state") == "live"
+    assert page.text("program") == "kv_server" and f"pid {server.process.pid}, " in page.text("process")
+    assert "Nothing found" in page.text("findings")
+    page.wait_until(lambda: "sleeps" in page.text("workers") or "runs" in page.text("workers"))
+    assert "No fiber waits for another" in page.text("graph")
+    assert page.read("document.getElementById('legend').hidden")
+    page.read("document.querySelector('#kinds button').click()")  # what most of them do
+    assert "wait to read descriptor" in page.all("#kinds button")[0] and "20" in counts()
+    assert all("to read descriptor" in row for row in page.all("#groups tr"))
+    page.search(f"main.cpp:{place_of_serve}")
+    page.wait_until(lambda: len(counts()) <= 2)
+    page.read("document.querySelector('#groups button').click()")
+    page.wait_until(lambda: "read" in page.text("groups"))
+    for client in clients:
+        client.close()
+    page.search("descriptor")
+    page.wait_until(lambda: "20" not in counts())
+    server.end()
+    page.wait_until(lambda: page.text("state").startswith("no answer"))
+    assert not page.errors()
+
+
+def without_times(text):
+    return re.sub(r"[\d.]+ (ms|s|min)\b", "TIME", text)
+
+
+def overlap(a, b):
+    return a["left"] < b["right"] and b["left"] < a["right"] and a["top"] < b["bottom"] and b["top"] < a["bottom"]
+
+
+def boxes_stand_apart(page):
+    boxes = page.all(".node", "getBoundingClientRect().toJSON()")
+    assert len(boxes) in range(8, 12), boxes
+    assert not any(overlap(a, b) for i, a in enumerate(boxes) for b in boxes[:i]), boxes
+    return boxes
+
+
+def the_page_of_a_program_that_hangs():
+    hung = Inspected("inspector_browser", "300", "3000", "3", "1")
+    page = Page(hung)
+    # The stuck worker comes first, with its backtrace; then the circle. The words are those of the text dump.
+    page.wait_until(lambda: "has not switched for" in page.all(".finding")[0] if page.all(".finding") else False)
+    frame = "no backtrace" if "TSAN_OPTIONS" in os.environ else "parse(std::atomic<unsigned int>&)"
+    page.wait_until(lambda: frame in page.all(".finding")[0])
+    page.wait_until(lambda: len(page.all(".finding")) == 4)
+    assert page.all(".finding", "className")[:2] == ["finding bad"] * 2
+    dump = hung.get("dump.txt").read().decode()
+    assert [without_times(text) for text in page.all(".finding > p")] == \
+        [without_times(line.removeprefix("found: ")) for line in dump.splitlines() if line.startswith("found: ")]
+    assert page.all(".finding > p")[1].startswith("circle: fiber #")
+    assert "TSAN_OPTIONS" in os.environ or frame in hung.get("dump.txt?stuck").read().decode()
+    assert frame not in dump
+
+    # All waiters of a place are one box with a list.
+    boxes_stand_apart(page)
+    group = "Array.from(document.querySelectorAll('details.node')).find(it => it.innerText.includes('client'))"
+    assert page.read(group + ".innerText").startswith('300 fibers "client"\n'), page.read(group + ".innerText")
+    page.read(group + ".firstChild.click()")
+    drawn = page.read("last.at")
+    page.wait_until(lambda: page.read("last.at") > drawn)  # it stays open when the page is drawn again
+    lines = page.read(group + ".querySelector('.list').innerText").splitlines()
+    assert len(lines) == 17 and lines[0].startswith('fiber #') and lines[-1] == "and 284 more alike", lines
+    page.read(group + ".firstChild.click()")
+
+    # The circle is red, and in the middle.
+    red = page.read("getComputedStyle(document.querySelector('.finding.bad b')).color")
+    assert page.all(".node.red", "querySelector(\"b\").innerText.replace(/[0-9]+/, \"N\")") == ['fiber #N "philosopher"'] * 3
+    assert page.read("Array.from(document.querySelectorAll('path.red[d]'), it => getComputedStyle(it).stroke)").count(red) == 3
+    ring = page.all(".node.red", "getBoundingClientRect().toJSON()")
+    middle = (min(box["left"] for box in ring) + max(box["right"] for box in ring)) / 2
+    assert abs(middle - page.read("document.getElementById('graph').getBoundingClientRect().toJSON()")["left"]
+               - page.read("document.getElementById('graph').clientWidth") / 2) < 5, ring
+    driver.save_screenshot(str(programs / "inspector.png"))
+
+    # In the dark, and on a phone.
+    light = page.read("getComputedStyle(document.body).backgroundColor")
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+    shine = lambda what: sum(map(int, re.findall(r"\d+", page.read(f"getComputedStyle(document.body).{what}"))[:3]))
+    assert light == "rgb(255, 255, 255)" and shine("backgroundColor") < 100 and shine("color") > 600
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                           {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True})
+    page.wait_until(lambda: page.read("document.getElementById('graph').clientWidth") < 400)
+    page.wait_until(lambda: max(box["right"] for box in page.all(".node", "getBoundingClientRect().toJSON()")) <= 400)
+    assert page.read("[innerWidth, document.documentElement.scrollWidth]") == [400, 400]
+    boxes_stand_apart(page)
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert not page.errors()
+
+    # However many fibers there are, the page gets groups.
+    edges = json.load(hung.get("dump.json"))["edges"]
+    assert [edge["count"] for edge in edges] == [1, 1, 1, 500, 300, 1, 1], edges
+    assert [edge["holder_count"] for edge in edges] == [1, 1, 1, 500, 1, 1, 1], edges
+    assert max(len(edge["waiters"]) for edge in edges) == 16
+    assert len(hung.get("dump.json").read()) < 30_000
+    hung.process.kill()  # its hog keeps a processor
 
 
 def what_programs_ask_for():
     with tempfile.TemporaryDirectory() as folder:
-        server = Inspected("http_server", folder)
+        server = Server("http_server", folder)
         dump = json.load(server.get("dump.json"))
         assert dump["fibers_live"] >= 1 and any("main" == group.get("name") for group in dump["groups"]), dump
         end = time.monotonic() + BOUND
@@ -113,14 +220,55 @@ def what_programs_ask_for():
 
 
 def what_is_refused():
-    server = Inspected("kv_server")
+    server = Server("kv_server")
     assert "no such page" in refused(server, "nothing", 404)
     assert "this host is not meant" in refused(server, "", 403, Host="evil.example")
     assert "from 1 to 10000" in refused(server, "trace?ms=0", 400)
-    assert "from 1 to 10000" in refused(server, "trace", 400)
     second = subprocess.run([programs / "kv_server", "--port", "0", "--inspect", server.page.split(":")[2].strip("/")],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=BOUND)
     assert second.returncode == 1 and "Address already in use" in second.stderr, second
+    server.end()
+
+
+def is_open(connection):
+    connection.setblocking(False)
+    try:
+        return connection.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        return False
+
+
+def idle_clients_shut_nobody_out():
+    server = Server("kv_server")
+    address = ("127.0.0.1", int(server.page.rsplit(":", 1)[1].strip("/")))
+    clients = [socket.create_connection(address) for _ in range(12)]
+    for slow in clients[::2]:
+        slow.sendall(b"GET /dump.json HTTP/1.1\r\n")
+    assert json.load(server.get("dump.json"))["program"] == "kv_server"
+    # The oldest made room, the fifth perhaps only after the answer. If the answer had waited until the inspector gives up
+    # its clients, eight would be closed.
+    assert not any(map(is_open, clients[:4])) and all(map(is_open, clients[5:]))
+    server.end()
+
+
+def the_running_trace_can_be_fetched():
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server("kv_server", ULEXITE_TRACE=folder + "/trace.json")
+        assert json.load(server.get("dump.json"))["tracing"]
+        assert "is being recorded already" in refused(server, "trace?ms=50", 409)
+        answer = server.get("trace")
+        assert "attachment" in answer.headers["Content-Disposition"]
+        fetched = json.load(answer)
+        assert any(event.get("name") == "thread_name" for event in fetched["traceEvents"]), fetched
+        page = Page(server)
+        page.wait_until(lambda: page.text("trace") == "the running trace")
+        assert page.read("document.getElementById('trace').href") == server.page + "trace"
+        server.end()
+        assert json.loads(pathlib.Path(folder, "trace.json").read_text())["traceEvents"]
+    server = Server("kv_server")
+    assert "nothing was recorded" in refused(server, "trace", 400)
     server.end()
 
 
@@ -131,7 +279,10 @@ def clean_up():
     shutil.rmtree(profile, ignore_errors=True)
 
 
+driver = browser(profile, "1240,1000")
 try:
-    run_all([the_page_shows_fibers_that_come_and_go, what_programs_ask_for, what_is_refused])
+    run_all([the_page_shows_fibers_that_come_and_go, the_page_of_a_program_that_hangs, what_programs_ask_for,
+             what_is_refused, idle_clients_shut_nobody_out, the_running_trace_can_be_fetched])
 finally:
+    driver.quit()
     clean_up()

@@ -272,6 +272,11 @@ def server():
                     last.sendall(request)
                     said = last.makefile("rb").read().decode()
                 assert said.count("HTTP/1.1 ") == 1 and fields in said and "Connection: close\r\n" in said, (request, said)
+            for count, status in ((100, b"200"), (101, b"431")):  # more lines than it keeps
+                with socket.create_connection(("127.0.0.1", port), timeout=10) as long:
+                    long.sendall(b"GET / HTTP/1.1\r\n" + b"Connection: abc\r\n" * count + (b"\r\n" if count == 100 else b""))
+                    said = long.makefile("rb").read()
+                assert said.startswith(b"HTTP/1.1 " + status) and b"Connection: close\r\n" in said, (count, said)
             with socket.create_connection(("127.0.0.1", port)) as rude:
                 rude.sendall(b"x" * 100000)  # a line that is too long: it is hung up on
                 try:

@@ -245,6 +245,15 @@ try:
     for _, lines in clients[1:]:
         assert lines.readline() == "client0 has gone\n"
 
+    # One that says all at once gets its answer nevertheless.
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as hasty:
+            hasty.sendall(b"hasty\nhi\n/quit\n")
+            assert hasty.makefile("r").read() == "your name?\n"
+    for _ in range(20):
+        for _, lines in clients[1:]:
+            assert [lines.readline() for _ in range(3)] == ["hasty has come\n", "hasty: hi\n", "hasty has gone\n"]
+
     # One that does not read is dropped, and its full socket delays no other.
     deaf = socket.socket()
     deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -78,11 +78,16 @@ assert first.startswith(b"200 ") and first.endswith(b"\r\n\r\n") and b"Content-L
 assert second.startswith(b"405 "), second
 # A refused request is the last.
 for wrong in (b"POST /counters/a HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-              b"GET /healthz HTTP/1.1\r\n\r\n", b"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"):
+              b"GET /healthz HTTP/1.1\r\n\r\n", b"GET /healthz HTTP/1.1\r\nHost: a/b\r\n\r\n",
+              b"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"):
     answers = ask(wrong + b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
     assert len(answers) == 1 and answers[0].startswith(b"400 "), answers
 answers = ask(b"HEAD /healthz HTTP/1.1\r\n\r\n")
 assert answers[0].startswith(b"400 ") and answers[0].endswith(b"\r\n\r\n"), answers
+# An empty line before a request is none.
+first, second = ask(b"\r\nHEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+                    b"\r\nGET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+assert first.startswith(b"200 ") and second.startswith(b"200 "), (first, second)
 # `close` counts in each line of Connection.
 assert ask(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: y\r\nConnection: close\r\n\r\n")[0].startswith(b"200 ")
 # A client that waits is told to send its body.

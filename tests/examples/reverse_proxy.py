@@ -8,13 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-program = pathlib.Path(sys.argv[1]).resolve() / "reverse_proxy"
-scratch = pathlib.Path(tempfile.mkdtemp())
-started = []
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from reverse_proxy_kit import Plain, await_said, check_before, get, program, raw, run, said, scratch, start, started
 
 
 class Backend(http.server.ThreadingHTTPServer):
@@ -47,38 +45,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *args):
         pass
-
-
-def start(*arguments):
-    log = open(scratch / f"log{len(started)}", "w+")
-    process = subprocess.Popen([program, *arguments], stderr=log)
-    started.append((process, log))
-    return process
-
-
-def said(index):
-    log = started[index][1]
-    log.seek(0)
-    return log.read()
-
-
-def await_said(index, words):
-    for _ in range(1200):
-        if words in said(index):
-            return said(index)
-        assert started[index][0].poll() is None, f"it has ended: {said(index)}"
-        time.sleep(0.05)
-    raise AssertionError(f"waited for {words}: {said(index)}")
-
-
-def get(port, path="/x", method="GET", body=None):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        connection.request(method, path, body)
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode(), answer
-    finally:
-        connection.close()
 
 
 class Rude(threading.Thread):
@@ -123,19 +89,6 @@ def check_repetition():
     assert started[index][0].wait(60) == 0
 
 
-def raw(port, *parts):
-    """Sends each part, the next when something was answered, and returns all that is answered up to the end."""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-        answered = b""
-        for part in parts:
-            connection.sendall(part)
-            if part is not parts[-1]:
-                answered += connection.recv(65536)
-        while got := connection.recv(65536):
-            answered += got
-        return answered
-
-
 def check_encodings(port):
     """What Beast ignores does not make a request of the body."""
     for encoding in (b"gzip", b"chunked, x", b"", b"\r\nTransfer-Encoding: gzip"):
@@ -148,9 +101,10 @@ def check_encodings(port):
 
 
 def check_continue(port):
-    """A client that waits before its body is told to send it, and gets one answer to each request."""
-    answered = raw(port, b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n",
-                   b"abcGET /next HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    """A client that waits before its body is told to send it, and gets one answer to each request, also after an empty
+    line."""
+    answered = raw(port, b"\r\nPOST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n",
+                   b"abc\r\nGET /next HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     first, one, two = answered.split(b"HTTP/1.1 ")[1:]
     assert first.startswith(b"100 ") and one.startswith(b"200 ") and b"POST /x abc" in one, answered
     assert two.startswith(b"200 ") and b"GET /next" in two, answered
@@ -178,69 +132,47 @@ def check_old_sides():
     check_before(backend, check)
 
 
-class Plain(threading.Thread):
-    """A backend that answers each request with the next of its answers, and keeps the requests' bytes up to `end`. It
-    takes a new connection when the one before has ended."""
-
-    def __init__(self, answers, end):
-        super().__init__(daemon=True)
-        self.listening = socket.create_server(("127.0.0.1", 0))
-        self.port, self.answers, self.end, self.asked = self.listening.getsockname()[1], answers, end, []
-
-    def run(self):
-        connection, _ = self.listening.accept()
-        for answer in self.answers:
-            text = b""
-            while not text.endswith(self.end):
-                got = connection.recv(65536)
-                if not got:
-                    connection.close()
-                    connection, _ = self.listening.accept()
-                text += got
-            self.asked.append(text)
-            connection.sendall(answer)
-        connection.close()
-
-
-def check_before(backend, check):
-    """check(PORT) of a proxy before that backend."""
-    backend.start()
-    index = len(started)
-    start("--listen", "127.0.0.1:0", "--to", f"127.0.0.1:{backend.port}")
-    check(int(await_said(index, "listening on").split("listening on ")[1].split()[0].rsplit(":", 1)[1]))
-    started[index][0].send_signal(signal.SIGTERM)
-    assert started[index][0].wait(60) == 0
-
-
-def check_surplus():
-    """Bytes behind an answer are not the next answer."""
+def check_target_with_host():
+    """The host of an absolute target replaces that of the field: RFC 9112, 3.2.2."""
     def check(port):
-        ask = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
-        answered = raw(port, ask, b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        assert b"\r\n\r\nhi" in answered and answered.endswith(b"own") and b"planted" not in answered, answered
+        targets = (b"http://other.example/ok?x=http://y", b"HTTPS://other.example?x", b"http://other.example:80", b"/http://z")
+        for target in targets:
+            raw(port, b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert raw(port, b"GET http://a@b/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+        seen = [(each.split()[1], each.split(b"Host: ")[1].split(b"\r\n")[0]) for each in backend.asked]
+        assert seen == [(b"/ok?x=http://y", b"other.example"), (b"/?x", b"other.example"), (b"/", b"other.example:80"),
+                        (b"/http://z", b"x")], seen
 
-    check_before(Plain([b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
-                        b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nplanted",
-                        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nown"], b"\r\n\r\n"), check)
-
-
-def check_large_answer():
-    """An answer over the limit is reported, and not fetched again."""
-    def check(port):
-        ask = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
-        answered = raw(port, ask, b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        assert b"HTTP/1.1 502 " in answered and b"the answer is too large" in answered, answered
-        assert len(backend.asked) == 2, backend.asked
-
-    backend = Plain([b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
-                     b"HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n"], b"\r\n\r\n")
+    backend = Plain([b"HTTP/1.1 204 No Content\r\n\r\n"] * 4, b"\r\n\r\n", each_on_its_own=True)
     check_before(backend, check)
+
+
+def check_lost_predecessor(control, targets):
+    """The new process serves on if the old one dies in the hand-over, before or after it gave its listener."""
+    for gives in (False, True):
+        with socket.socket(socket.AF_UNIX) as path, socket.create_server(("127.0.0.1", 0)) as old:
+            path.bind(control)
+            path.listen()
+            port = old.getsockname()[1]
+            index = len(started)
+            start("--listen", f"127.0.0.1:{port}", "--control", control, *targets)
+            asking, _ = path.accept()
+            if gives:
+                socket.send_fds(asking, [b"l"], [old.fileno()])
+            asking.close()
+        await_said(index, "took over" if gives else "listening on")
+        assert get(port)[0] == 502
+        await_control(index, control)
+        started[index][0].send_signal(signal.SIGTERM)
+        assert started[index][0].wait(60) == 0, said(index)
+        assert not os.path.exists(control)
 
 
 def check_refusals(port):
     """What cannot be forwarded is answered."""
     for request, status in ((b"GET /x HTTP/1.1\r\n\r\n", b"400"),
                             (b"GET /x HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", b"400"),
+                            (b"GET /x HTTP/1.1\r\nHost: a b\r\n\r\n", b"400"),
                             (b"nonsense\r\n\r\n", b"400"),
                             (b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n", b"413"),
                             (b"GET /x HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 9000 + b"\r\n\r\n", b"431")):
@@ -254,7 +186,7 @@ def check_fields():
     backend = Plain([b"HTTP/1.1 200 OK\r\nConnection: X-Own\r\nX-Own: 1\r\nX-Kept: 2\r\nTransfer-Encoding: chunked\r\n\r\n"
                      b"2\r\nhi\r\n0\r\nX-Late: 3\r\n\r\n",
                      b"HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n",
-                     b"HTTP/1.1 204 No Content\r\n\r\n"], b"body")
+                     b"HTTP/1.1 204 No Content\r\n\r\n"], (b"\r\n\r\nbody", b"\r\n0\r\n\r\n"))
     backend.start()
     index = len(started)
     start("--listen", "127.0.0.1:0", "--to", f"127.0.0.1:{backend.port}")
@@ -267,12 +199,13 @@ def check_fields():
     answered = raw(port, with_trailers, plain, plain, trace)
     parts = answered.split(b"HTTP/1.1 ")[1:]
     assert [part[:3] for part in parts] == [b"200", b"304", b"204", b"400"], answered
-    assert b"hi" in parts[0] and b"X-Kept: 2" in parts[0] and b"Content-Length: 2" in parts[0], parts[0]
+    assert b"hi" in parts[0] and b"X-Kept: 2" in parts[0] and b"Transfer-Encoding: chunked" in parts[0], parts[0]
     assert b"X-Own" not in parts[0] and b"X-Late" not in parts[0], parts[0]
     assert b"Content-Length: 7" in parts[1] and b"Content-Length" not in parts[2], parts
     assert len(backend.asked) == 3, backend.asked
     for each in backend.asked:
-        assert each.count(b"Host: x\r\n") == 1 and b"X-Kept: 2" in each and b"Content-Length: 4" in each, each
+        assert each.count(b"Host: x\r\n") == 1 and b"X-Kept: 2" in each and b"body" in each, each
+        assert each.count(b"Transfer-Encoding: chunked") + each.count(b"Content-Length: 4") == 1, each
         for not_passed in (b"X-Mine", b"X-More", b"X-Role", b"Host: b"):
             assert not_passed not in each, each
     started[index][0].send_signal(signal.SIGTERM)
@@ -393,10 +326,10 @@ def main():
 
     check_repetition()
     check_fields()
-    check_surplus()
-    check_large_answer()
+    check_target_with_host()
     check_old_sides()
     check_stale_control(control, targets)
+    check_lost_predecessor(control, targets)
 
     for arguments, words in ((["--to", "nonsense"], '"nonsense" is no address'), ([], "--to is required"),
                              (["--to", "127.0.0.1:1", "--listen", "192.0.2.1:1"], "listening at 192.0.2.1:1")):
@@ -405,10 +338,4 @@ def main():
     print(f"reverse_proxy: all checks passed, {asked} requests over three hand-overs, none lost")
 
 
-try:
-    main()
-finally:
-    for process, _ in started:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+run(main)

@@ -26,6 +26,7 @@ bool read_request(http_server::wire& from, boost::beast::flat_buffer& buffer) {
   std::string path;
   if (http_server::decode_target(asked.target(), path))
     fuzz::require(path.starts_with('/') && path.find('\0') == path.npos, "a path of a file");
+  (void)http_server::preconditions_hold(asked, {});
   (void)http_server::client_has(asked, {});
   (void)http_server::range_applies(asked, {});
   std::size_t size = 0;
