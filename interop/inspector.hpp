@@ -22,13 +22,18 @@
 #include <ulexite/sync/task_group.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
+#include <iterator>
+#include <list>
+#include <mutex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <arpa/inet.h>
@@ -42,14 +47,19 @@ struct inspector_options {
   // Whether the address may be other than loopback. The page has no password. Any client that reaches it sees the names
   // of fibers and functions, and can record traces.
   bool allow_remote = false;
-  std::size_t max_connections = 8;  // at a time
+  // The number of connections at a time, at least one. One more ends the connection whose client has neither asked nor
+  // read for the longest time.
+  std::size_t max_connections = 8;
 };
 
 // Serves the page of one runtime on its own thread. So the page answers when all workers of that runtime are stuck.
 // Because of this thread the runtime no longer detects that all its fibers wait for ever
 // (runtime_options::on_deadlock). It still detects circles of waits. The page shows both. GET /dump.txt, /dump.json and
-// /metrics (Prometheus) return the output of runtime::dump, dump_json and write_prometheus. GET /metrics?long_wait_ms=N
-// also counts the waits that are longer. GET /trace?ms=N records a trace for N milliseconds.
+// /metrics (Prometheus) return the output of runtime::dump, dump_json and write_prometheus. GET /dump.txt?stuck and
+// /dump.json?stuck have the backtraces of stuck workers too (dump_options::stuck_backtraces); the page asks for them
+// once for each time that a worker is stuck. GET /metrics?long_wait_ms=N also counts the waits that are longer. GET
+// /trace?ms=N records a trace for N milliseconds. GET /trace returns the present recording, such as that of
+// ULEXITE_TRACE, or the last one.
 class inspector {
  public:
   // Starts to serve the page of `watched`. The runtime must outlive the inspector, and must not be shut down earlier.
@@ -81,6 +91,7 @@ class inspector {
 
   static constexpr std::size_t most_header = 8 * 1024;
   static constexpr std::chrono::milliseconds longest_trace{10'000};
+  static constexpr std::string_view how_to_trace = "/trace?ms=N records N milliseconds, from 1 to 10000";
   static constexpr std::chrono::seconds longest_pause{30};  // of a client that asks or reads
 
   // "127.evil.example" begins as an address, but is a name.
@@ -99,26 +110,72 @@ class inspector {
   void serve() {
     task_group connections;
     net::serve_options limits;
-    limits.max_connections = options_.max_connections;
+    limits.max_connections = std::max<std::size_t>(options_.max_connections, 1) + 1;
     limits.drain_time = std::chrono::milliseconds(0);
     listener_.serve(connections, [this](net::tcp_stream& client) { talk(client); }, limits);
   }
 
-  void talk(net::tcp_stream& client) const {
+  struct connection {
+    net::tcp_stream& client;
+    bool answers = false;  // and does not wait for its client, to ask or to read
+  };
+
+  // A place in the list of connections. It has a lock because a worker of `own_` may pass to another thread.
+  class turn {
+   public:
+    turn(inspector& home, net::tcp_stream& client) : home_(home) {
+      const std::lock_guard lock(home_.guard_);
+      at_ = home_.connections_.insert(home_.connections_.end(), {client});
+      make_room();
+    }
+    ~turn() {
+      const std::lock_guard lock(home_.guard_);
+      home_.connections_.erase(at_);
+    }
+    turn(const turn&) = delete;
+    turn& operator=(const turn&) = delete;
+
+    void set_answers(bool answers) {
+      const std::lock_guard lock(home_.guard_);
+      at_->answers = answers;
+      home_.connections_.splice(home_.connections_.end(), home_.connections_, at_);
+      make_room();
+    }
+
+   private:
+    // Called with the lock held. Ends the oldest wait for a client, but not the caller's.
+    void make_room() {
+      auto& all = home_.connections_;
+      const auto last = std::prev(all.end());
+      const auto oldest = std::find_if(all.begin(), last, [](const connection& each) { return !each.answers; });
+      if (all.size() > std::max<std::size_t>(home_.options_.max_connections, 1) && oldest != last)
+        oldest->client.close();
+    }
+
+    inspector& home_;
+    std::list<connection>::iterator at_;
+  };
+
+  void talk(net::tcp_stream& client) {
     namespace http = boost::beast::http;
     asio_stream stream(client);
+    turn turn(*this, client);
     boost::beast::flat_buffer buffer(most_header);
     for (bool more = true; more;) {
-      request asked;
+      http::request_parser<http::empty_body> parser;
+      parser.body_limit(boost::none);  // because none is read
       boost::system::error_code error;
       client.expires_after(longest_pause);
-      http::read(stream, buffer, asked, error);
+      http::read_header(stream, buffer, parser, error);
       if (error) return;  // the client has closed the connection, or does not speak HTTP
+      const request& asked = parser.get();
+      turn.set_answers(true);
       response answer = answer_to(asked);
+      turn.set_answers(false);
       answer.version(asked.version());
       answer.set("X-Content-Type-Options", "nosniff");
       answer.set(http::field::cache_control, "no-store");
-      answer.keep_alive(asked.keep_alive());
+      answer.keep_alive(asked.keep_alive() && parser.is_done());  // no page needs a body, so none is read
       answer.prepare_payload();
       client.expires_after(longest_pause);
       http::response_serializer<http::string_body> serializer(answer);
@@ -127,6 +184,17 @@ class inspector {
       else
         http::write(stream, serializer, error);
       more = !error && answer.keep_alive();
+      if (!parser.is_done()) drop_input(client);
+    }
+  }
+
+  // Ends the connection in order. A close with unread input would reset it, and the client might lose the answer.
+  static void drop_input(net::tcp_stream& client) {
+    client.expires_after(std::chrono::seconds(2));
+    std::error_code error;
+    client.shutdown_write(error);
+    std::array<char, 4096> waste;
+    while (!error && client.read_some(waste.data(), waste.size(), error) > 0) {
     }
   }
 
@@ -152,9 +220,10 @@ class inspector {
     std::string_view path(asked.target().data(), asked.target().size());
     const std::string_view query = path.substr(std::min(path.find('?'), path.size()));
     path.remove_suffix(query.size());
-    if (path == "/") return give("text/html; charset=utf-8", std::string(detail::inspector_page));
-    if (path == "/dump.json") return write("application/json", [&](std::ostream& out) { watched_.dump_json(out); });
-    if (path == "/dump.txt") return write("text/plain; charset=utf-8", [&](std::ostream& out) { watched_.dump(out); });
+    if (path == "/") return give("text/html; charset=utf-8", detail::inspector_page());
+    const dump_options dump{.stuck_backtraces = query == "?stuck"};
+    if (path == "/dump.json") return write("application/json", [&](auto& out) { watched_.dump_json(out, dump); });
+    if (path == "/dump.txt") return write("text/plain; charset=utf-8", [&](auto& out) { watched_.dump(out, dump); });
     if (path == "/metrics") return metrics(query);
     if (path == "/trace") return trace(query);
     return refuse(status::not_found, "there is no such page");
@@ -178,19 +247,27 @@ class inspector {
   }
 
   [[nodiscard]] response trace(std::string_view query) const {
+    if (query.empty()) return recording();
     const std::int64_t time = number_in(query, "?ms=");
-    if (time == 0 || time > longest_trace.count())
-      return refuse(status::bad_request, "/trace?ms=N records N milliseconds, from 1 to 10000");
+    if (time == 0 || time > longest_trace.count()) return refuse(status::bad_request, how_to_trace);
     try {
       watched_.start_trace();
-    } catch (const usage_error& busy) {
-      return refuse(status::conflict, busy.what());
+    } catch (const usage_error&) {
+      return refuse(status::conflict, "a trace is being recorded already: /trace returns it");
     }
     const stop_at_end stop{watched_};
     this_fiber::sleep_for(std::chrono::milliseconds(time));
-    response answer = write("application/json", [&](std::ostream& out) { watched_.write_trace(out); });
-    answer.set(boost::beast::http::field::content_disposition, "attachment; filename=\"ulexite-trace.json\"");
-    return answer;
+    return recording();
+  }
+
+  [[nodiscard]] response recording() const {
+    try {
+      response answer = write("application/json", [&](std::ostream& out) { watched_.write_trace(out); });
+      answer.set(boost::beast::http::field::content_disposition, "attachment; filename=\"ulexite-trace.json\"");
+      return answer;
+    } catch (const usage_error&) {
+      return refuse(status::bad_request, "nothing was recorded: " + std::string(how_to_trace));
+    }
   }
 
   struct stop_at_end {
@@ -218,6 +295,8 @@ class inspector {
 
   runtime& watched_;
   const inspector_options options_;
+  std::mutex guard_;
+  std::list<connection> connections_;  // those that wait for their client since long ago come first
   runtime own_;
   net::tcp_listener listener_;
   join_handle<void> serving_;

@@ -1,202 +1,124 @@
 #pragma once
 
 #include <ulexite/base/standard.hpp>
+#include <ulexite/interop/inspector_graph.hpp>
+#include <ulexite/interop/inspector_script.hpp>
 
+#include <string>
 #include <string_view>
 
 namespace ulexite::detail {
 
-// The page of inspector.hpp, which asks /dump.json once a second and draws it.
-inline constexpr std::string_view inspector_page = R"html(<!doctype html>
+// The page of inspector.hpp without its script. It has no other files: the icon is in it, too.
+inline constexpr std::string_view inspector_html = R"html(<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>ulexite inspector</title>
+<link rel="icon" href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='7' fill='%231f3a8a'/%3E%3Cg stroke-width='3' stroke-linecap='round' stroke='%23a9c1ff'%3E%3Cpath d='M8 26V15M13.3 26V9M24 26V12'/%3E%3Cpath d='M18.6 26V6' stroke='%23fff'/%3E%3C/g%3E%3C/svg%3E">
 <style>
-  :root { --line: #d6d9de; --dim: #667; --bad: #b3261e; --ink: #1b1f24; --fill: #f6f7f9; --blue: #2457c5; }
-  body { font: 14px/1.45 system-ui, sans-serif; color: var(--ink); margin: 0 auto; padding: 16px 24px; max-width: 1200px; }
-  h1 { font-size: 18px; margin: 0 0 12px; } h2 { font-size: 15px; margin: 22px 0 8px; }
-  header { display: flex; justify-content: space-between; align-items: baseline; }
-  #state.lost { color: var(--bad); } #state { color: var(--dim); }
-  #numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 12px; }
-  .number { background: var(--fill); border: 1px solid var(--line); border-radius: 6px; padding: 8px 12px; }
-  .number b { font-size: 20px; font-weight: 600; display: block; font-variant-numeric: tabular-nums; }
-  .number span { color: var(--dim); } canvas { width: 100%; height: 36px; display: block; margin-top: 4px; }
-  table { border-collapse: collapse; width: 100%; } td, th { text-align: left; padding: 4px 10px 4px 0; vertical-align: top;
-    border-bottom: 1px solid var(--line); } th { color: var(--dim); font-weight: 500; }
-  .right.right { text-align: right; font-variant-numeric: tabular-nums; }
-  #findings li { color: var(--bad); margin: 2px 0; } input { font: inherit; padding: 4px 8px; width: 320px; }
-  button { font: inherit; padding: 4px 10px; } details summary { cursor: pointer; } pre { margin: 6px 0; color: var(--dim);
-    font-size: 12px; overflow-x: auto; max-width: 700px; } svg text { font: 12px system-ui, sans-serif; }
+  :root { --page: #fff; --panel: #f6f7f9; --line: #dde1e6; --ink: #1a1f26; --dim: #5b6470; --blue: #2457c5; --fill: #e8eefb;
+    --bad: #b3261e; --bad-fill: #fdeeec; --warn: #8a5a00; --warn-fill: #fdf5e2; --good: #1a7f4b;
+    --kind-0: #3b6fd4; --kind-1: #2a9d8f; --kind-2: #c98a1b; --kind-3: #9160c9; --kind-4: #c75b7a; --kind-5: #8a929d; }
+  @media (prefers-color-scheme: dark) {
+    :root { --page: #12151a; --panel: #1b2027; --line: #2e353f; --ink: #e4e8ee; --dim: #9aa4b2; --blue: #7ea6ff; --fill: #1d2a45;
+      --bad: #ff8a80; --bad-fill: #341b1c; --warn: #e6b84d; --warn-fill: #2c2412; --good: #56d08b;
+      --kind-0: #6f9bff; --kind-1: #4cc2b3; --kind-2: #e0a94a; --kind-3: #b58be6; --kind-4: #e58aa5; --kind-5: #7d8794; } }
+  * { box-sizing: border-box; } [hidden] { display: none !important; }
+  body { font: 14px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 0 auto; padding: 16px 24px 40px;
+    max-width: 1280px; overflow-wrap: anywhere; }
+  h1 { font-size: 20px; line-height: 1.2; margin: 0; } h2 { font-size: 15px; margin: 28px 0 10px; }
+  .dim, small { color: var(--dim); font-size: 12px; } .right { text-align: right; font-variant-numeric: tabular-nums; }
+  header { display: flex; flex-wrap: wrap; gap: 10px 14px; align-items: center; margin-bottom: 16px; }
+  header svg { width: 36px; height: 36px; flex: none; } #who { flex: 1 1 180px; }
+  nav { display: flex; flex-wrap: wrap; gap: 6px 14px; align-items: center; }
+  a { color: var(--blue); text-decoration: none; } a:hover { text-decoration: underline; }
+  button, a.button, input { font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--line); border-radius: 6px;
+    padding: 4px 12px; } button, summary { cursor: pointer; } button:hover, a.button:hover { border-color: var(--blue); text-decoration: none; }
+  :focus-visible { outline: 2px solid var(--blue); outline-offset: 1px; }
+  #state { color: var(--dim); } #state::before { content: "●"; margin-right: 5px; color: var(--dim); }
+  #state.live::before { color: var(--good); } #state.lost, #state.lost::before { color: var(--bad); }
+  .finding { border-left: 4px solid var(--warn); background: var(--warn-fill); border-radius: 6px; padding: 8px 14px; margin: 6px 0; }
+  .finding b { color: var(--warn); } .finding.bad { border-color: var(--bad); background: var(--bad-fill); } .finding.bad b { color: var(--bad); }
+  .finding p { margin: 0; max-height: 6em; overflow-y: auto; } .finding summary { font-size: 13px; color: var(--dim); margin-top: 4px; }
+  .calm { color: var(--dim); margin: 6px 0; } .calm::before { content: "✓"; color: var(--good); margin-right: 6px; }
+  #numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin-top: 14px; }
+  .number { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 8px 12px 0; overflow: hidden; }
+  .number b { font-size: 22px; line-height: 1.3; font-weight: 600; display: block; font-variant-numeric: tabular-nums; }
+  .number svg { width: calc(100% + 24px); height: 34px; display: block; margin: 2px -12px 0; }
+  .number polyline { fill: none; stroke: var(--blue); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+  .number polygon { fill: var(--blue); opacity: .13; }
+  #bar { display: flex; gap: 2px; height: 14px; border-radius: 7px; overflow: hidden; background: var(--line); } #bar i { min-width: 3px; }
+  #kinds { display: flex; flex-wrap: wrap; gap: 4px 6px; margin-top: 8px; } #kinds button { border-color: transparent; background: none;
+    padding: 2px 8px; text-align: left; } #kinds button:hover { background: var(--panel); } #kinds i { display: inline-block; width: 10px; height: 10px; border-radius: 3px; margin-right: 6px; }
+  #kinds b { font-variant-numeric: tabular-nums; }
+  #graph { display: flex; flex-wrap: wrap; gap: 26px 40px; justify-content: center; }
+  .part { position: relative; } .part.ring { margin: 0 auto; } .part > svg { position: absolute; left: 0; top: 0; overflow: visible; pointer-events: none; }
+  .part path { fill: none; stroke: var(--dim); stroke-width: 1.3; } .part path.red { stroke: var(--bad); stroke-width: 2.6; }
+  .node { position: absolute; height: 62px; border: 1px solid var(--line); border-radius: 8px; background: var(--panel); }
+  .face { list-style: none; padding: 3px 7px; height: 60px; } .node.red .face { padding: 2px 6px; } .node summary::-webkit-details-marker { display: none; }
+  .node span { display: block; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; line-height: 18px; } .node .dim { font-size: 11.5px; }
+  .node.many { box-shadow: 3px 3px 0 -1px var(--page), 3px 3px 0 0 var(--line), 6px 6px 0 -1px var(--page), 6px 6px 0 0 var(--line); }
+  .node[open] { z-index: 2; } .node.red { border: 2px solid var(--bad); background: var(--bad-fill); } .node.red b { color: var(--bad); }
+  .node em { font-style: normal; font-weight: 600; background: var(--blue); color: var(--page); border-radius: 9px; padding: 0 7px; margin-right: 2px; font-size: 12px; }
+  .list { position: absolute; left: -1px; top: 66px; min-width: 100%; max-height: 260px; overflow: auto; background: var(--page); border: 1px solid var(--blue);
+    border-radius: 8px; padding: 6px 10px; box-shadow: 0 6px 20px #0003; }
+  .middle { position: absolute; color: var(--bad); font-size: 12px; font-weight: 600; text-align: center; line-height: 1.3; }
+  #legend { display: flex; flex-wrap: wrap; gap: 4px 22px; margin-top: 18px; justify-content: center; } #legend span { display: inline-flex; align-items: center; gap: 7px; }
+  #legend i { width: 22px; height: 13px; border: 1px solid var(--dim); border-radius: 4px; background: var(--panel); } #legend i.many { box-shadow: 2px 2px 0 0 var(--page), 3px 3px 0 0 var(--dim); }
+  #legend i.red { border: 2px solid var(--bad); background: var(--bad-fill); } #legend svg { width: 26px; height: 9px; } #legend path:first-child { stroke: var(--dim); stroke-width: 1.3; fill: none; }
+  .arrow { fill: var(--dim); } .arrow.red { fill: var(--bad); }
+  #workers { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); gap: 8px; }
+  .worker { border: 1px solid var(--line); border-radius: 8px; padding: 6px 12px; display: flex; gap: 4px 12px; justify-content: space-between; align-items: baseline; }
+  .worker.rests { color: var(--dim); } .worker.bad { border-color: var(--bad); background: var(--bad-fill); } .worker > :last-child { flex: none; }
+  #find { display: flex; flex-wrap: wrap; gap: 6px 12px; align-items: baseline; margin-bottom: 8px; } #search { flex: 0 1 340px; min-width: 0; }
+  table { border-collapse: collapse; width: 100%; table-layout: fixed; } td, th { text-align: left; padding: 6px 12px 6px 0; vertical-align: top; border-bottom: 1px solid var(--line); }
+  th { color: var(--dim); font-weight: 500; font-size: 12px; } th:nth-child(1) { width: 84px; } th:nth-child(2) { width: 38%; } th:nth-child(4) { width: 124px; }
+  th.right, td.right { text-align: right; padding-right: 18px; } td small { display: block; }
+  td:last-child, th:last-child { text-align: right; padding-right: 0; } td button { padding: 1px 8px; font-size: 12px; white-space: nowrap; }
+  tr.open td { border-bottom: 0; } td.frames { text-align: left; padding: 0 0 10px; }
+  pre { margin: 6px 0; padding: 8px 12px; background: var(--panel); border-radius: 6px; font: 12px/1.5 ui-monospace, monospace; overflow-x: auto; overflow-wrap: normal; scrollbar-width: thin; }
+  .finding pre { background: var(--page); } .finding button { font-size: 12px; padding: 1px 8px; }
+  .dot { display: inline-block; width: 8px; height: 8px; border-radius: 4px; margin-right: 7px; background: var(--dim); } .dot.running { background: var(--good); } .dot.ready { background: var(--warn); } .dot.waiting { background: var(--blue); }
+  @media (max-width: 640px) {
+    body { padding: 12px 14px 32px; } #numbers { grid-template-columns: 1fr 1fr; } #search { flex: 1 1 100%; }
+    thead { display: none; } tbody, tr, td { display: block; } tr { position: relative; padding: 8px 0; border-bottom: 1px solid var(--line); } tr.open { border-bottom: 0; }
+    td { border: 0; padding: 1px 0; } td.right { text-align: left; font-weight: 600; padding: 0; } td.right::after { content: " alike"; font-weight: 400; color: var(--dim); }
+    td.right.one { display: none; } td:last-child:not(.frames) { position: absolute; right: 0; top: 8px; } td:nth-child(2) { padding-right: 90px; } }
 </style>
 </head>
 <body>
-<header><h1>ulexite inspector</h1><div><span id="state">asks</span> <button id="pause">pause</button>
-  <button id="trace">record a trace (1 s)</button></div></header>
+<header>
+  <svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" fill="#1f3a8a"/><g stroke-width="3" stroke-linecap="round" stroke="#a9c1ff"><path d="M8 26V15M13.3 26V9M24 26V12"/><path d="M18.6 26V6" stroke="#fff"/></g></svg>
+  <div id="who"><h1 id="program">ulexite</h1><div id="process" class="dim">inspector</div></div>
+  <nav><span id="state">asks</span><button id="pause">pause</button><a id="trace" class="button" href="trace?ms=1000">record a trace (1 s)</a>
+    <span><a href="dump.txt">dump</a> &nbsp;<a href="dump.json">as JSON</a> &nbsp;<a href="metrics">metrics</a></span></nav>
+</header>
+<main>
+<div id="findings" aria-live="polite"></div>
 <div id="numbers"></div>
-<ul id="findings"></ul>
+<h2>What the fibers do</h2><div id="bar"></div><div id="kinds"></div>
 <h2>Who waits for whom</h2><div id="graph"></div>
-<h2>Workers</h2>
-<table><thead><tr><th>worker<th>runs<th>for<th class="right">queued<th class="right">dispatches/s</thead><tbody id="workers"></tbody></table>
+<div id="legend" class="dim" hidden><span><i></i>a fiber</span><span><i class="many"></i>fibers alike; a click lists them</span>
+  <span><svg viewBox="0 0 26 9"><path d="M0 4.5H20"/><path class="arrow" d="M18 1L26 4.5L18 8z"/></svg>waits for</span><span><i class="red"></i>a circle: each waits for the next</span></div>
+<h2>Workers</h2><div id="workers"></div>
 <h2>Fibers</h2>
-<p><input id="search" placeholder="a name, mutex, a file, a function"> <span id="shown"></span></p>
-<table><thead><tr><th class="right">count<th>fiber<th>state<th class="right">since<th>spawned at<th>backtrace</thead><tbody id="groups"></tbody></table>
-<script>
-"use strict";
-const find = id => document.getElementById(id);
-const make = (name, text, className) => {
-  const made = document.createElement(name);
-  if (text !== undefined) made.textContent = text;
-  if (className) made.className = className;
-  return made;
-};
-const time = ms => ms < 1000 ? ms + " ms" : ms < 120000 ? (ms / 1000).toFixed(1) + " s" : Math.floor(ms / 60000) + " min";
-const fiberName = (id, name) => id === 0 ? "a plain thread, or a fiber of another runtime" : "#" + id + (name ? " " + name : "");
-const count = n => n.toLocaleString("en");
-
-const history = { fibers: [], dispatches: [], spawned: [], queued: [] };
-let last = null, latest = null, paused = false, open = new Set();
-
-function plot(canvas, values) {
-  const box = canvas.getContext("2d"), most = Math.max(1, ...values);
-  canvas.width = canvas.clientWidth * 2; canvas.height = 72;
-  box.strokeStyle = "#2457c5"; box.lineWidth = 3; box.beginPath();
-  values.forEach((value, i) => box.lineTo(i / 119 * canvas.width, 68 - value / most * 62));
-  box.stroke();
-}
-
-function drawNumbers(dump, seconds) {
-  const rate = name => last ? Math.max(0, (dump[name] - last[name]) / seconds) : 0;
-  const queued = dump.queued_outside + dump.workers.reduce((sum, worker) => sum + worker.queued, 0);
-  const rows = [["fibers", dump.fibers_live, "fibers"], ["dispatches", rate("dispatches"), "dispatches a second"],
-    ["spawned", rate("fibers_spawned"), "spawned a second"], ["queued", queued, "wait for a worker"]];
-  const place = find("numbers");
-  if (!place.children.length)
-    for (const [key, , label] of rows) {
-      const box = make("div", undefined, "number");
-      box.append(make("b"), make("span", label), make("canvas"));
-      box.id = "number-" + key;
-      place.append(box);
-    }
-  for (const [key, value] of rows) {
-    history[key].push(value);
-    if (history[key].length > 120) history[key].shift();
-    const box = find("number-" + key);
-    box.querySelector("b").textContent = count(Math.round(value));
-    plot(box.querySelector("canvas"), history[key]);
-  }
-}
-
-function drawWorkers(dump, seconds) {
-  find("workers").replaceChildren(...dump.workers.map((worker, i) => {
-    const row = make("tr"), runs = worker.runs;
-    const before = last && last.workers[i] ? last.workers[i].dispatches : worker.dispatches;
-    row.append(make("td", worker.index), make("td", runs ? fiberName(runs.id, runs.name) : worker.sleeps ? "sleeps" : "looks for work, or runs a job"),
-      make("td", worker.unswitched_ms ? time(worker.unswitched_ms) : ""), make("td", count(worker.queued), "right"),
-      make("td", count(Math.round((worker.dispatches - before) / seconds)), "right"));
-    return row;
-  }));
-}
-
-function drawGroups(dump) {
-  const wanted = find("search").value.toLowerCase();
-  const rows = dump.groups.filter(group => JSON.stringify(group).toLowerCase().includes(wanted));
-  find("shown").textContent = rows.reduce((sum, group) => sum + group.count, 0) + " of " + count(dump.fibers_live) +
-    " fibers in " + rows.length + " groups" + (dump.left_out ? ", " + dump.left_out + " more left out" : "");
-  find("groups").replaceChildren(...rows.map(group => {
-    const row = make("tr"), frames = make("details"), waits = group.state === "waiting";
-    frames.append(make("summary", group.frames.length + " frames"), make("pre", group.frames.join("\n")));
-    frames.open = open.has(group.id);
-    frames.ontoggle = () => frames.open ? open.add(group.id) : open.delete(group.id);
-    const trace = make("td");
-    if (group.frames.length) trace.append(frames);
-    row.append(make("td", count(group.count), "right"), make("td", fiberName(group.id, group.name)),
-      make("td", waits ? "waits " + group.waits : group.state),
-      make("td", waits ? time(group.waited_ms) : "", "right"), make("td", (group.spawned_at || "").split(" in ")[0]), trace);
-    return row;
-  }));
-}
-
-function drawGraph(dump) {
-  const names = new Map();
-  for (const edge of dump.edges) {
-    names.set(edge.waiter, fiberName(edge.waiter, edge.waiter_name));
-    names.set(edge.holder, fiberName(edge.holder, edge.holder_name));
-  }
-  const place = find("graph");
-  if (!names.size) return place.replaceChildren(make("span", "No fiber waits for another at a mutex or a join."));
-  const svgns = "http://www.w3.org/2000/svg", width = 900, height = Math.min(420, 140 + names.size * 22);
-  const svg = document.createElementNS(svgns, "svg");
-  const draw = (name, values, text) => {
-    const made = document.createElementNS(svgns, name);
-    for (const key in values) made.setAttribute(key, values[key]);
-    if (text) made.textContent = text;
-    svg.append(made);
-    return made;
-  };
-  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  svg.setAttribute("width", width);
-  const head = draw("marker", { id: "head", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto" });
-  head.append(Object.assign(document.createElementNS(svgns, "path")));
-  head.firstChild.setAttribute("d", "M0,0 L8,4 L0,8 z");
-  const at = new Map([...names.keys()].sort((a, b) => a - b).map((id, i) => {
-    const angle = 2 * Math.PI * i / names.size - Math.PI / 2;
-    return [id, [width / 2 + (width / 2 - 160) * Math.cos(angle), height / 2 + (height / 2 - 34) * Math.sin(angle)]];
-  }));
-  for (const edge of dump.edges) {
-    const [x1, y1] = at.get(edge.waiter), [x2, y2] = at.get(edge.holder), length = Math.hypot(x2 - x1, y2 - y1) || 1;
-    const dx = (x2 - x1) / length * 26, dy = (y2 - y1) / length * 18;
-    const line = draw("line", { x1: x1 + dx, y1: y1 + dy, x2: x2 - dx, y2: y2 - dy, stroke: "#667", "marker-end": "url(#head)" });
-    const hint = document.createElementNS(svgns, "title");
-    hint.textContent = names.get(edge.waiter) + " waits " + edge.waits;
-    line.append(hint);
-  }
-  for (const [id, [x, y]] of at) {
-    const text = names.get(id), half = 8 + text.length * 3.6;
-    draw("rect", { x: x - half, y: y - 13, width: 2 * half, height: 26, rx: 5, fill: "#f6f7f9", stroke: "#2457c5" });
-    draw("text", { x, y: y + 4, "text-anchor": "middle" }, text);
-  }
-  place.replaceChildren(svg);
-}
-
-function draw(dump) {
-  const now = performance.now(), seconds = last ? (now - last.at) / 1000 : 1;
-  latest = dump;
-  drawNumbers(dump, seconds);
-  find("findings").replaceChildren(...dump.findings.map(text => make("li", text)));
-  drawGraph(dump);
-  drawWorkers(dump, seconds);
-  drawGroups(dump);
-  last = Object.assign(dump, { at: now });
-}
-
-async function ask() {
-  if (!paused) {
-    try {
-      const answer = await fetch("dump.json");
-      if (!answer.ok) throw new Error(await answer.text());
-      draw(await answer.json());
-      find("state").textContent = "live";
-      find("state").className = "";
-    } catch (lost) {
-      find("state").textContent = "no answer: " + lost.message;
-      find("state").className = "lost";
-    }
-  }
-  setTimeout(ask, 1000);
-}
-
-find("search").oninput = () => latest && drawGroups(latest);
-find("pause").onclick = () => {
-  paused = !paused;
-  find("pause").textContent = paused ? "go on" : "pause";
-  find("state").textContent = paused ? "paused" : "asks";
-};
-find("trace").onclick = () => { location.href = "trace?ms=1000"; };
-ask();
-</script>
-</body>
-</html>
+<div id="find"><input id="search" type="search" aria-label="find fibers" placeholder="a name, mutex, a file, a function"><span id="shown" class="dim"></span></div>
+<table><thead><tr><th class="right">fibers<th>the oldest, and where it was spawned<th>what it does<th>backtrace</thead><tbody id="groups"></tbody></table>
+</main>
+<svg width="0" height="0" style="position:absolute" aria-hidden="true"><marker id="head" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto"><path class="arrow" d="M0,0 L8,4 L0,8 z"/></marker>
+  <marker id="red-head" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="12" markerHeight="12" markerUnits="userSpaceOnUse" orient="auto"><path class="arrow red" d="M0,0 L8,4 L0,8 z"/></marker></svg>
 )html";
+
+// The whole page.
+inline std::string inspector_page() {
+  std::string page(inspector_html);
+  page += "<script>\n\"use strict\";\n";
+  page += inspector_graph;
+  page += inspector_script;
+  return page += "</script>\n</body>\n</html>\n";
+}
 
 }  // namespace ulexite::detail

@@ -1,10 +1,12 @@
 #include <ulexite/fiber/unwind.hpp>
+#include <ulexite/runtime/inspect/interrupt.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/inspect/trace.hpp>
 #include <ulexite/runtime/inspect/wait_graph.hpp>
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -15,7 +17,9 @@ namespace {
 
 // The largest batch of an inspection, for which a worker may wait. A block of the pool counts 1, with a fiber in it 8.
 constexpr std::size_t most_at_a_time = 1024;
-constexpr std::size_t most_edges = 200;
+constexpr std::size_t most_edges = 100;
+constexpr std::size_t most_findings = 100;
+constexpr std::uint32_t stuck_for = 1000;  // milliseconds
 
 // Puts fibers into groups.
 class grouping {
@@ -119,11 +123,28 @@ void collect_fibers(runtime_state& home, const dump_options& options, std::uint3
   look.reset();
   std::move(groups).give(into);
   const std::vector<wait_graph::circle> circles = graph.circles();
-  into.findings = graph.findings(circles);
-  into.edges = graph.edges(most_edges);
+  std::ranges::move(graph.findings(circles), std::back_inserter(into.findings));
+  if (const std::size_t all = into.findings.size(); all > most_findings) {
+    into.findings.resize(most_findings);
+    into.findings.push_back("and " + std::to_string(all - most_findings) + " more");
+  }
+  into.edges = graph.edges(circles, most_edges);
   into.has_circle = std::ranges::any_of(circles, wait_graph::lasts);
   into.has_certain_circle = std::ranges::any_of(circles, wait_graph::is_certain);
 }
+
+void collect_workers(runtime_state& home, const dump_options& options, runtime_report& into) {
+  for (const auto& worker : home.schedulers) {
+    if (!worker->activity().busy() && worker->counters().parks.get() + worker->counters().dispatches.get() == 0)
+      continue;
+    worker_report& report = into.workers.emplace_back(look_at(*worker));
+    if (!report.stuck) continue;
+    into.findings.push_back(describe_stuck(report));
+    if (options.stuck_backtraces) report.frames = frames_of(*worker);
+  }
+}
+
+}  // namespace
 
 worker_report look_at(const scheduler& worker) {
   worker_report report;
@@ -134,17 +155,21 @@ worker_report look_at(const scheduler& worker) {
   report.queued = worker.queued();
   const std::int64_t since = worker.activity().unswitched_since();
   if (since != 0) report.unswitched = static_cast<std::uint32_t>((now_ns() - since) / 1'000'000);
+  report.stuck = report.busy && report.unswitched >= stuck_for;
   return report;
 }
 
-}  // namespace
+std::vector<void*> frames_of(const scheduler& worker) {
+  std::vector<void*> frames(most_frames);
+  frames.resize(without_entry(unwind_running(worker.activity().thread(), frames)));
+  return frames;
+}
 
 runtime_report collect(runtime_state& home, const dump_options& options, std::uint32_t long_wait) {
   runtime_report report;
   report.metrics = home.metrics();
-  for (const auto& worker : home.schedulers)
-    if (worker->activity().busy() || worker->counters().parks.get() + worker->counters().dispatches.get() > 0)
-      report.workers.push_back(look_at(*worker));
+  report.tracing = is_tracing(home);
+  collect_workers(home, options, report);
   if (inspection::possible()) {
     collect_fibers(home, options, long_wait, report);
   } else {

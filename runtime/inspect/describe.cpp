@@ -55,6 +55,25 @@ std::string describe(const fiber_record& fiber) {
   return text;
 }
 
+std::string describe_state(const fiber_record& fiber, std::uint32_t least_waited) {
+  switch (fiber.state) {
+    case fiber_record::status::fresh: return "not started yet";
+    case fiber_record::status::ready: return "could run";
+    case fiber_record::status::running: return "runs";
+    case fiber_record::status::waiting: break;
+  }
+  const std::string most = describe_time(fiber.waited), least = describe_time(least_waited);
+  return "waits " + most + (least == most ? " " : " (the least " + least + ") ") + describe_wait(fiber);
+}
+
+std::string describe_stuck(const worker_report& worker) {
+  std::string text = "worker " + std::to_string(worker.index) + " has not switched for " +
+                     describe_time(worker.unswitched) + ": it runs " +
+                     (worker.runs.id != 0 ? describe(worker.runs) : "a job");
+  if (const std::string where = describe(worker.runs.where); !where.empty()) text += ", spawned at " + where;
+  return text + "; " + std::to_string(worker.queued) + " queued behind it";
+}
+
 std::string describe(spawn_place where) {
   if (!where.known()) return {};
   if (!where.in_source()) return describe_frame(where.code());

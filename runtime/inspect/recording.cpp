@@ -124,6 +124,11 @@ spawner_map recorded_spawners(runtime_state& home) {
   return spawners;
 }
 
+bool is_tracing(runtime_state& home) noexcept {
+  const std::lock_guard lock(home.trace.turn);
+  return home.trace.on;
+}
+
 void stop_trace(runtime_state& home) noexcept {
   const std::lock_guard lock(home.trace.turn);
   if (std::exchange(home.trace.on, false)) home.trace.last_ticks = clock_ticks();

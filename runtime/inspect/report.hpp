@@ -30,6 +30,8 @@ struct worker_report {
   std::uint64_t dispatches = 0;  // since the start
   std::size_t queued = 0;        // runnable items in its queue
   std::uint32_t unswitched = 0;  // milliseconds since the monitor saw it switch; 0 below two ticks
+  bool stuck = false;            // for a second at least
+  std::vector<void*> frames{};   // of a stuck one, if they were wanted
 };
 
 // Fibers in the same state, spawned at the same place, that wait for the same kind of thing with the same backtrace.
@@ -52,16 +54,22 @@ struct runtime_report {
   std::vector<fiber_group> groups;                // groups that wait come first, the oldest first
   std::array<std::size_t, wait_kinds> waiting{};  // the number of waiting fibers of each kind
   std::size_t left_out = 0;                       // fibers in no group, because there were too many groups
-  std::vector<std::string> findings;
-  std::vector<wait_edge> edges;     // some of them
-  bool has_circle = false;          // some fibers wait for each other, and for nothing else
-  bool has_certain_circle = false;  // the same, and not even a request to stop ends one of these waits
-  bool fibers_unseen = false;       // the kernel has no membarrier
+  std::vector<std::string> findings;              // the stuck workers first, in their order
+  std::vector<wait_edge> edges;                   // some of them
+  bool tracing = false;                           // a trace is being recorded
+  bool has_circle = false;                        // some fibers wait for each other, and for nothing else
+  bool has_certain_circle = false;                // the same, and not even a request to stop ends one of these waits
+  bool fibers_unseen = false;                     // the kernel has no membarrier
 };
 
 // Inspects one fiber after the other. Any thread; a calling fiber does not switch here. `long_wait`: a wait of more
 // milliseconds counts as long. Throws std::bad_alloc.
 runtime_report collect(runtime_state& home, const dump_options& options, std::uint32_t long_wait = 0);
+
+// What a worker does now.
+worker_report look_at(const scheduler& worker);
+// The addresses of the functions that it is in, innermost first; none if its thread cannot take them.
+std::vector<void*> frames_of(const scheduler& worker);
 
 void write_text(std::ostream& out, const runtime_report& report);
 // Writes only the findings and the fibers of a report.
@@ -77,6 +85,10 @@ void write_frames(std::ostream& out, std::span<void* const> frames);
 
 // "fiber #7 "parser"".
 std::string describe(const fiber_record& fiber);
+// "waits 3 ms for mutex 0x7f...", "could run", "runs", "not started yet"; "(the least 1 ms)" too if that differs.
+std::string describe_state(const fiber_record& fiber, std::uint32_t least_waited);
+// "worker 0 has not switched for 2.0 s: it runs fiber #7; 0 queued behind it".
+std::string describe_stuck(const worker_report& worker);
 // "server.cpp:12 in main", or "parse(int) (module+0x1234)", or empty.
 std::string describe(spawn_place where);
 // "for mutex 0x7f...": the text after "waits".

@@ -1,11 +1,9 @@
 #include <ulexite/base/panic.hpp>
-#include <ulexite/runtime/inspect/interrupt.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/inspect/signal_dump.hpp>
 #include <ulexite/runtime/inspect/stuck.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <exception>
 #include <ostream>
@@ -18,16 +16,14 @@ namespace {
 constexpr std::chrono::milliseconds usual_limit{10'000};
 
 void tell_of_stuck(const scheduler& worker, std::uint32_t milliseconds) {
-  const fiber_record runs = running_on(worker);
-  std::array<void*, most_frames> frames;
-  const std::size_t depth = without_entry(unwind_running(worker.activity().thread(), frames));
+  worker_report seen = look_at(worker);
+  seen.unswitched = milliseconds;
+  seen.frames = frames_of(worker);
   report_plainly([&](std::ostream& text) {
-    text << "ulexite: worker " << worker.index() << " has not switched for " << describe_time(milliseconds)
-         << ": it runs " << (runs.id != 0 ? describe(runs) : "a job");
-    if (const std::string where = describe(runs.where); !where.empty()) text << ", spawned at " << where;
-    text << "; " << worker.queued() << " queued behind it\n";
-    write_frames(text, std::span(frames).first(depth));
-    if (depth == 0) text << "    no backtrace: its thread does not answer SIGURG, or the program handles that\n";
+    text << "ulexite: " << describe_stuck(seen) << '\n';
+    write_frames(text, seen.frames);
+    if (seen.frames.empty())
+      text << "    no backtrace: its thread does not answer SIGURG, or the program handles that\n";
   });
 }
 

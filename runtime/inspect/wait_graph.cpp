@@ -2,8 +2,10 @@
 #include <ulexite/runtime/inspect/wait_graph.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <tuple>
 #include <unordered_set>
 
 namespace ulexite::detail {
@@ -39,16 +41,94 @@ std::vector<wait_graph::circle> wait_graph::circles() const {
   return found;
 }
 
-std::vector<wait_edge> wait_graph::edges(std::size_t most) const {
-  std::vector<wait_edge> all;
-  for (const auto& [who, each] : nodes_) {
-    if (!each.holder) continue;
-    if (all.size() == most) break;
-    const node* const holder = find(each.holder);
-    all.push_back({each.fiber.id, holder ? holder->fiber.id : 0, each.fiber.name, holder ? holder->fiber.name : "",
-                   describe_wait(each.fiber)});
+// Puts the fibers of the graph into classes. A fiber of a circle, or for which several fibers wait, is like no other.
+class wait_graph::likeness {
+ public:
+  using members = std::vector<const node*>;  // null: not a fiber of this runtime
+
+  likeness(const wait_graph& graph, const std::vector<circle>& circles) : graph_(graph) {
+    std::unordered_set<const agent*> waited_for;
+    for (const auto& [who, each] : graph.nodes_)
+      if (each.holder && !waited_for.insert(each.holder).second) unlike_.insert(each.holder);
+    for (const circle& each : circles) in_circle_.insert(each.begin(), each.end());
+    for (const auto& [who, each] : graph.nodes_)
+      if (each.holder) add(who);
+    const auto rank = [](const node* of) { return std::pair(-std::int64_t{of->fiber.waited}, of->fiber.id); };
+    for (members& each : classes_)
+      if (each.front()) std::ranges::sort(each, {}, rank);
   }
-  return all;
+
+  [[nodiscard]] std::vector<wait_edge> edges(std::size_t most) const {
+    std::vector<const members*> waiters;
+    for (const members& each : classes_)
+      if (each.front() && each.front()->holder) waiters.push_back(&each);
+    std::ranges::sort(waiters, {}, [&](const members* each) {
+      return std::tuple(!in_circle_.contains(each->front()), -static_cast<std::int64_t>(each->size()),
+                        each->front()->fiber.id);
+    });
+    waiters.resize(std::min(most, waiters.size()));
+    std::vector<wait_edge> edges;
+    for (const members* each : waiters) edges.push_back(edge_of(*each, *each->front()));
+    return edges;
+  }
+
+ private:
+  using key = std::tuple<spawn_place, fiber_record::status, wait_kind, const void*, std::size_t>;
+  static constexpr std::size_t nobody = SIZE_MAX, foreign = SIZE_MAX - 1;  // in place of the holder's class
+
+  [[nodiscard]] bool is_unlike(const agent* who, const node* known) const {
+    return unlike_.contains(who) || in_circle_.contains(known);
+  }
+
+  // Without recursion, because a chain of waits may be as long as there are fibers. A class has its holders' in its
+  // key.
+  void add(const agent* who) {
+    std::vector<const agent*> path;
+    for (const agent* at = who; at && !class_of_.contains(at);) {
+      path.push_back(at);
+      const node* const known = graph_.find(at);
+      at = known && !in_circle_.contains(known) ? known->holder : nullptr;
+    }
+    for (; !path.empty(); path.pop_back()) put(path.back(), graph_.find(path.back()));
+  }
+  void put(const agent* who, const node* known) {
+    std::size_t of = classes_.size();
+    if (!is_unlike(who, known)) of = known_.try_emplace(key_of(known), of).first->second;
+    if (of == classes_.size()) classes_.emplace_back();
+    classes_[of].push_back(known);
+    class_of_[who] = of;
+  }
+  [[nodiscard]] key key_of(const node* known) const {
+    if (!known) return {{}, fiber_record::status::running, wait_kind::none, nullptr, foreign};
+    const auto& [fiber, holder] = *known;
+    if (!holder) return {fiber.where, fiber.state, fiber.kind, nullptr, nobody};
+    const bool one = is_unlike(holder, graph_.find(holder));
+    return {fiber.where, fiber.state, fiber.kind, one ? fiber.object : nullptr, class_of_.at(holder)};
+  }
+
+  [[nodiscard]] wait_edge edge_of(const members& waiters, const node& first) const {
+    wait_edge edge;
+    for (const node* each : waiters)
+      if (edge.waiters.size() < wait_edge::most_waiters) edge.waiters.push_back(each->fiber);
+    edge.count = waiters.size();
+    // Each of several holders has one of the waiters.
+    const node* const holder = graph_.find(first.holder);
+    if (holder) edge.holder = holder->fiber;
+    edge.holder_count = holder && !is_unlike(first.holder, holder) ? waiters.size() : 1;
+    edge.in_circle = in_circle_.contains(&first);
+    return edge;
+  }
+
+  const wait_graph& graph_;
+  std::unordered_set<const agent*> unlike_;
+  std::unordered_set<const node*> in_circle_;
+  std::map<key, std::size_t> known_;
+  std::vector<members> classes_;
+  std::unordered_map<const agent*, std::size_t> class_of_;
+};
+
+std::vector<wait_edge> wait_graph::edges(const std::vector<circle>& circles, std::size_t most) const {
+  return likeness(*this, circles).edges(most);
 }
 
 bool wait_graph::lasts(const circle& of) {
@@ -100,7 +180,10 @@ std::vector<std::string> wait_graph::findings(const std::vector<circle>& circles
   for (const auto& [who, each] : nodes_)
     if (each.holder && each.fiber.kind == wait_kind::mutex && !in_circle.contains(&each))
       by_mutex[each.fiber.object].push_back(&each);
-  for (const auto& [object, waiters] : by_mutex) text.push_back(describe_culprit(waiters.front()->holder, waiters));
+  std::vector<std::vector<const node*>> by_number;
+  for (auto& [object, waiters] : by_mutex) by_number.push_back(std::move(waiters));
+  std::ranges::stable_sort(by_number, std::greater(), &std::vector<const node*>::size);
+  for (const auto& waiters : by_number) text.push_back(describe_culprit(waiters.front()->holder, waiters));
   return text;
 }
 

@@ -13,10 +13,15 @@
 
 namespace ulexite::detail {
 
-// A waiting fiber, the object of its wait, and the fiber for which it waits: number 0 is a plain thread.
+// Waiting fibers that are alike, and the fiber for which they wait; or such fibers, one for each of them.
 struct wait_edge {
-  std::uint64_t waiter = 0, holder = 0;
-  std::string waiter_name, holder_name, what;
+  static constexpr std::size_t most_waiters = 16;
+
+  std::vector<fiber_record> waiters;  // some of them, the oldest wait first
+  std::size_t count = 0;              // of waiters
+  fiber_record holder;                // number 0: a plain thread, or a fiber of another runtime
+  std::size_t holder_count = 1;
+  bool in_circle = false;  // the holder waits for the waiter too
 };
 
 class wait_graph {
@@ -37,10 +42,12 @@ class wait_graph {
   [[nodiscard]] static bool is_certain(const circle& of);
   // Sentences about these circles, and about holders that keep others waiting and wait themselves for something else.
   [[nodiscard]] std::vector<std::string> findings(const std::vector<circle>& circles) const;
-  // At most `most` of the edges.
-  [[nodiscard]] std::vector<wait_edge> edges(std::size_t most) const;
+  // At most `most` of the edges: those of the circles, then those with the most waiters. Fibers are alike if they were
+  // spawned at one place, and wait for one fiber in one way, or for fibers that are alike.
+  [[nodiscard]] std::vector<wait_edge> edges(const std::vector<circle>& circles, std::size_t most) const;
 
  private:
+  class likeness;
   [[nodiscard]] const node* find(const agent* who) const;
   [[nodiscard]] static std::string describe_circle(const circle& of);
   [[nodiscard]] std::string describe_culprit(const agent* holder, const std::vector<const node*>& waiters) const;

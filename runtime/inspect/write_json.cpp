@@ -1,8 +1,16 @@
 #include <ulexite/runtime/inspect/json.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 
+#include <cerrno>
+#include <ctime>
+#include <fstream>
+#include <iterator>
 #include <ostream>
+#include <sstream>
+#include <string>
 #include <string_view>
+
+#include <unistd.h>
 
 namespace ulexite::detail {
 namespace {
@@ -23,6 +31,31 @@ void write_identity(json& object, const fiber_record& fiber) {
   if (const std::string where = describe(fiber.where); !where.empty()) object.string("spawned_at", where);
 }
 
+// The age of this process in milliseconds; 0 if /proc cannot be read.
+std::uint64_t age_of_process() {
+  std::ifstream file("/proc/self/stat");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::istringstream fields(text.erase(0, text.rfind(')') + 1));  // of which the first is the third of proc(5)
+  for (int i = 3; i < 22; ++i) fields >> text;
+  std::uint64_t start = 0;  // in ticks after the system's boot
+  timespec now{};
+  if (!(fields >> start) || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  const auto age = std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000 -
+                   static_cast<std::int64_t>(start) * 1000 / ::sysconf(_SC_CLK_TCK);
+  return age > 0 ? static_cast<std::uint64_t>(age) : 0;
+}
+
+void write_process(json& object) {
+  object.string("program", program_invocation_short_name);
+  object.number("pid", static_cast<std::uint64_t>(::getpid()));
+  object.number("age_ms", age_of_process());
+}
+
+void write_frames_as_array(json& object, std::span<void* const> addresses) {
+  json frames(object.key("frames"), '[', ']');
+  for (const void* const frame : addresses) json::text(frames.next(), describe_frame(frame));
+}
+
 void write_worker(std::ostream& out, const worker_report& worker) {
   json object(out, '{', '}');
   object.number("index", worker.index);
@@ -30,6 +63,8 @@ void write_worker(std::ostream& out, const worker_report& worker) {
   object.number("dispatches", worker.dispatches);
   object.number("queued", worker.queued);
   object.number("unswitched_ms", worker.unswitched);
+  object.flag("stuck", worker.stuck);
+  if (!worker.frames.empty()) write_frames_as_array(object, worker.frames);
   if (worker.runs.id == 0) return;
   json runs(object.key("runs"), '{', '}');
   write_identity(runs, worker.runs);
@@ -56,17 +91,32 @@ void write_group(std::ostream& out, const fiber_group& group) {
     json others(object.key("others"), '[', ']');
     for (const std::uint64_t id : group.others) others.next() << id;
   }
-  json frames(object.key("frames"), '[', ']');
-  for (const void* const frame : group.frames) json::text(frames.next(), describe_frame(frame));
+  write_frames_as_array(object, group.frames);
 }
 
+// Of the waiters the oldest, which the others are like.
 void write_edge(std::ostream& out, const wait_edge& edge) {
   json object(out, '{', '}');
-  object.number("waiter", edge.waiter);
-  object.number("holder", edge.holder);
-  if (!edge.waiter_name.empty()) object.string("waiter_name", edge.waiter_name);
-  if (!edge.holder_name.empty()) object.string("holder_name", edge.holder_name);
-  object.string("waits", edge.what);
+  const fiber_record& waiter = edge.waiters.front();
+  object.number("waiter", waiter.id);
+  object.number("holder", edge.holder.id);
+  if (!waiter.name.empty()) object.string("waiter_name", waiter.name);
+  if (!edge.holder.name.empty()) object.string("holder_name", edge.holder.name);
+  object.string("waits", describe_wait(waiter));
+  object.number("waited_ms", waiter.waited);
+  object.number("count", edge.count);
+  object.number("holder_count", edge.holder_count);
+  object.flag("in_circle", edge.in_circle);
+  object.string("waiter_spawned_at", describe(waiter.where));
+  object.string("holder_spawned_at", describe(edge.holder.where));
+  if (edge.holder.id != 0) object.string("holder_state", describe_state(edge.holder, edge.holder.waited));
+  json waiters(object.key("waiters"), '[', ']');
+  for (const fiber_record& each : edge.waiters) {
+    json one(waiters.next(), '{', '}');
+    one.number("id", each.id);
+    if (!each.name.empty()) one.string("name", each.name);
+    one.number("waited_ms", each.waited);
+  }
 }
 
 }  // namespace
@@ -75,12 +125,14 @@ void write_json(std::ostream& out, const runtime_report& report) {
   {
     json object(out, '{', '}');
     const runtime_metrics& m = report.metrics;
+    write_process(object);
     object.number("fibers_live", m.fibers_live);
     object.number("fibers_spawned", m.fibers_spawned);
     object.number("dispatches", m.dispatches);
     object.number("queued_outside", m.queued_outside);
     object.number("blocking_threads", m.blocking_threads);
     object.flag("fibers_unseen", report.fibers_unseen);
+    object.flag("tracing", report.tracing);
     {
       json workers(object.key("workers"), '[', ']');
       for (const worker_report& worker : report.workers) write_worker(workers.next(), worker);

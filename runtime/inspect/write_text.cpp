@@ -15,19 +15,7 @@ void print_worker(std::ostream& out, const worker_report& worker) {
     out << (worker.busy ? "looks for work, or runs a job" : "sleeps");
   }
   out << "; " << worker.queued << " queued, " << worker.dispatches << " dispatches\n";
-}
-
-void print_state(std::ostream& out, const fiber_group& group) {
-  const fiber_record& fiber = group.oldest;
-  switch (fiber.state) {
-    case fiber_record::status::fresh: out << "not started yet"; break;
-    case fiber_record::status::ready: out << "could run"; break;
-    case fiber_record::status::running: out << "runs"; break;
-    case fiber_record::status::waiting:
-      out << "waits " << describe_time(fiber.waited);
-      if (group.count > 1) out << " (the least " << describe_time(group.least_waited) << ')';
-      out << ' ' << describe_wait(fiber);
-  }
+  write_frames(out, worker.frames);
 }
 
 void print_group(std::ostream& out, const fiber_group& group) {
@@ -38,9 +26,7 @@ void print_group(std::ostream& out, const fiber_group& group) {
     for (std::size_t i = 0; i < group.others.size(); ++i) out << (i == 0 ? "#" : ", #") << group.others[i];
     out << (group.count - 1 > group.others.size() ? ", ...)" : ")");
   }
-  out << ": ";
-  print_state(out, group);
-  out << '\n';
+  out << ": " << describe_state(fiber, group.least_waited) << '\n';
   if (const std::string where = describe(fiber.where); !where.empty()) out << "  spawned at " << where << '\n';
   if (fiber.spawner != 0) out << "  spawned by fiber #" << fiber.spawner << '\n';
   if (fiber.held_locks != 0) out << "  holds " << fiber.held_locks << (fiber.held_locks == 1 ? " lock\n" : " locks\n");
