@@ -180,9 +180,12 @@ std::vector<std::string> wait_graph::findings(const std::vector<circle>& circles
   for (const auto& [who, each] : nodes_)
     if (each.holder && each.fiber.kind == wait_kind::mutex && !in_circle.contains(&each))
       by_mutex[each.fiber.object].push_back(&each);
+  const auto most_waiters_first = [](const std::vector<const node*>& a, const std::vector<const node*>& b) {
+    return std::tuple(b.size(), a.front()->fiber.object) < std::tuple(a.size(), b.front()->fiber.object);
+  };
   std::vector<std::vector<const node*>> by_number;
   for (auto& [object, waiters] : by_mutex) by_number.push_back(std::move(waiters));
-  std::ranges::stable_sort(by_number, std::greater(), &std::vector<const node*>::size);
+  std::ranges::sort(by_number, most_waiters_first);
   for (const auto& waiters : by_number) text.push_back(describe_culprit(waiters.front()->holder, waiters));
   return text;
 }
