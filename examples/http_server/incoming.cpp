@@ -49,8 +49,9 @@ void incoming::check_header() const {
 }
 
 std::string_view incoming::method() const {
-  // An unread one would read as <unknown>.
-  return target().empty() ? std::string_view() : std::string_view(header().method_string());
+  if (target().empty()) return {};  // an unread one would read as <unknown>
+  const auto text = header().method_string();
+  return {text.data(), text.size()};
 }
 
 std::string_view incoming::target() const { return {header().target().data(), header().target().size()}; }
