@@ -16,7 +16,8 @@ class stop_signals {
  public:
   stop_signals() : set_(std::in_place, std::vector{SIGINT, SIGTERM}) { std::signal(SIGPIPE, SIG_IGN); }
 
-  // Waits for the first of them and returns its number. The next one ends the process at once. A cancellation point.
+  // Waits for the first of them and returns its number. One that comes after that ends the process at once. A
+  // cancellation point.
   int wait() {
     const int first = set_->receive();
     release();

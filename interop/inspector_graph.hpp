@@ -32,7 +32,8 @@ const keepOpen = (key, details) => {
 
 const size = { width: 250, height: 62, gap: 44, row: 80, most: 8, mostInRing: 12 };
 
-// The holders that wait for nobody, and the circles, each with its waiters below it.
+// The holders that wait for nobody, and the circles, each with its waiters below it. A long circle is not all in the
+// dump. Its pieces are one box.
 function partsOf(edges) {
   const nodes = new Map();
   const node = (id, what, facts) => {
@@ -48,16 +49,20 @@ function partsOf(edges) {
     holder.waiters.push(waiter);
   }
   const parts = [], seen = new Set();
+  let incomplete = false;
   for (const each of nodes.values()) {
     each.waiters = fewOf(each.waiters.filter(waiter => !waiter.red), each.key);
-    if (!each.holder) parts.push({ roots: [each] });
+    if (!each.holder && each.waiters.length) parts.push({ roots: [each] });
     if (!each.red || seen.has(each)) continue;
     const ring = [];
-    for (let at = each; at && !seen.has(at); at = at.holder) ring.push(at), seen.add(at);
+    let at = each;
+    for (; at && !seen.has(at); at = at.holder) ring.push(at), seen.add(at);
+    if (at !== each) { incomplete = true; continue; }
     const left = ring.length - size.mostInRing;
     if (left > 0) ring.splice(size.mostInRing / 2, left + 1, { key: "ring " + each.key, waiters: [], red: true, count: 1, title: `${left + 1} more fibers`, state: "each waits for the next" });
     parts.push({ roots: ring, ring: true, size: ring.length + Math.max(left, 0) });
   }
+  if (incomplete) parts.unshift({ roots: [{ key: "incomplete", waiters: [], red: true, count: 1, title: "a circle, too long to draw", state: "the findings name its fibers" }] });
   return parts.sort((a, b) => !!b.ring - !!a.ring);
 }
 

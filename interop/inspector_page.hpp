@@ -65,6 +65,7 @@ inline constexpr std::string_view inspector_html = R"html(<!doctype html>
   .node em { font-style: normal; font-weight: 600; background: var(--blue); color: var(--page); border-radius: 9px; padding: 0 7px; margin-right: 2px; font-size: 12px; }
   .list { position: absolute; left: -1px; top: 66px; min-width: 100%; max-height: 260px; overflow: auto; background: var(--page); border: 1px solid var(--blue);
     border-radius: 8px; padding: 6px 10px; box-shadow: 0 6px 20px #0003; }
+  #told { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   .middle { position: absolute; color: var(--bad); font-size: 12px; font-weight: 600; text-align: center; line-height: 1.3; }
   #legend { display: flex; flex-wrap: wrap; gap: 4px 22px; margin-top: 18px; justify-content: center; } #legend span { display: inline-flex; align-items: center; gap: 7px; }
   #legend i { width: 22px; height: 13px; border: 1px solid var(--dim); border-radius: 4px; background: var(--panel); } #legend i.many { box-shadow: 2px 2px 0 0 var(--page), 3px 3px 0 0 var(--dim); }
@@ -97,7 +98,8 @@ inline constexpr std::string_view inspector_html = R"html(<!doctype html>
     <span><a href="dump.txt">dump</a> &nbsp;<a href="dump.json">as JSON</a> &nbsp;<a href="metrics">metrics</a></span></nav>
 </header>
 <main>
-<div id="findings" aria-live="polite"></div>
+<div id="told" aria-live="polite"></div>
+<div id="findings"></div>
 <div id="numbers"></div>
 <h2>What the fibers do</h2><div id="bar"></div><div id="kinds"></div>
 <h2>Who waits for whom</h2><div id="graph"></div>

@@ -56,6 +56,8 @@ function drawFindings(dump) {
     if (i < stuck.length) box.append(drawStuck(stuck[i]));
     return box;
   }));
+  const told = dump.findings.length + (dump.findings.length === 1 ? " finding" : " findings");
+  if (find("told").textContent !== told) find("told").textContent = told;  // read aloud: only if it is news
   if (!dump.findings.length) find("findings").append(make("p", "Nothing found: no stuck worker, no circle of waits, no mutex that others wait for.", "calm"));
 }
 
@@ -176,6 +178,8 @@ function drawGroups(dump) {
 function draw(dump) {
   const now = performance.now(), seconds = last ? (now - last.at) / 1000 : 1;
   latest = dump;
+  const stuck = new Set(dump.workers.filter(worker => worker.stuck).map(stuckKey));
+  for (const key of stuckFrames.keys()) if (!stuck.has(key)) stuckFrames.delete(key), open.delete("closed " + key);
   for (const worker of dump.workers) if (worker.stuck && asked) stuckFrames.set(stuckKey(worker), worker.frames || []);
   drawProcess(dump);
   drawFindings(dump);
@@ -192,12 +196,15 @@ const tell = (text, className) => {
   find("state").className = className || "";
 };
 const wantsFrames = () => latest && latest.workers.some(worker => worker.stuck && !stuckFrames.has(stuckKey(worker)));
-let timer = 0, asked = false;
+let timer = 0, asked = false, asking = false;
 
 // While text is selected nothing is drawn, because that would end the selection. A dump of many fibers takes a while,
 // and costs their program that while; so the page asks less often then.
 async function ask() {
+  if (asking) return;
+  asking = true;
   clearTimeout(timer);
+  let soon = false;
   const begin = performance.now(), selects = !getSelection().isCollapsed;
   if (!paused && !document.hidden && !selects) {
     try {
@@ -206,6 +213,7 @@ async function ask() {
       const dump = await answer.json();
       asked = stuck;
       draw(dump);
+      soon = wantsFrames();
       tell("live", "live");
     } catch (lost) {
       tell("no answer: " + lost.message, "lost");
@@ -213,8 +221,8 @@ async function ask() {
   } else if (selects && !paused) {
     tell("stands while text is selected");
   }
-  clearTimeout(timer);
-  timer = setTimeout(ask, wantsFrames() ? 0 : Math.max(1000, 4 * (performance.now() - begin)));
+  asking = false;
+  timer = setTimeout(ask, soon ? 0 : Math.max(1000, 4 * (performance.now() - begin)));
 }
 
 find("search").oninput = () => latest && drawGroups(latest);

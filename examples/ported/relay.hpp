@@ -37,11 +37,12 @@ struct ending {
   boost::system::error_code why{};
 };
 
-// Writes `header`, and then the body that `parser` has not read yet. Calls at_end() when all is read, before the last
-// block is written. The reads of a request keep their expiry; an answer may last for ever, so each block has its own.
-template <bool is_request, class AtEnd>
+// Writes `header`, and then the body that `parser` has not read yet. When all is read, is_whole() says whether the
+// last block is to be written. The reads of a request keep their expiry; an answer may last for ever, so each block has
+// its own.
+template <bool is_request, class IsWhole>
 ending pass_on(side& from, http::parser<is_request, http::buffer_body>& parser, side& to,
-               http::message<is_request, http::buffer_body> header, AtEnd&& at_end) {
+               http::message<is_request, http::buffer_body> header, IsWhole&& is_whole) {
   http::serializer<is_request, http::buffer_body> writer(header);
   std::vector<char> block(parser.is_done() ? 0 : block_size);
   if (!parser.is_done()) from.buffer.reserve(block_size);  // else Beast reads pieces as small as the header's rest
@@ -59,10 +60,13 @@ ending pass_on(side& from, http::parser<is_request, http::buffer_body>& parser, 
     const std::size_t got = block.size() - body.size;
     more = !parser.is_done();
     if (begun && more && got == 0) continue;  // a block without bytes would be the last chunk
-    if (!more) at_end();
+    if (!more && !is_whole()) return {ending::source_failed, http::error::partial_message};
     header.body() = {got > 0 ? block.data() : nullptr, got, more};
     to.tcp.writes_expire_after(patience);
-    http::write(to.stream, writer, error);
+    if (more && got == 0)
+      http::write_header(to.stream, writer, error);
+    else
+      http::write(to.stream, writer, error);
     if (error && error != http::error::need_buffer) return {ending::target_failed, error};
     begun = true;
   }

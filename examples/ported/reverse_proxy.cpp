@@ -6,8 +6,8 @@
 // The same command again takes the listener over. The old process answers what it has, tells its clients to close, and
 // ends; so it does on SIGTERM and SIGINT. If the old process dies meanwhile, the new one serves without it.
 //
-// Requests and answers pass in blocks, as they come, in both directions at once. So a connection holds at most 200 KiB,
-// and --max-connections bounds the memory.
+// Requests and answers pass in blocks, as they come, in both directions at once. So a connection holds some 300 KiB at
+// most, and --max-connections bounds the memory.
 
 #include "../empty_lines.hpp"
 #include "../expect_continue.hpp"
@@ -113,13 +113,15 @@ std::optional<text_response> refusal_of(const boost::system::error_code& error) 
   return refusal(http::status::bad_request, "the request is malformed");
 }
 
-// RFC 9112, 3.2.2: "http://host/path" replaces Host, and is "/path" to the backend. False if it names no host.
+// RFC 9112, 3.2.2: "http://host/path" replaces Host, and is "/path" to the backend. False if it is neither that nor a
+// path.
 bool take_host_of_target(request& asked) {
   const std::string target(asked.target());
+  if (target.starts_with('/') || target == "*") return true;
   const auto slashes = target.find("://");
   if (slashes == target.npos || !(boost::beast::iequals(target.substr(0, slashes), "http") ||
                                   boost::beast::iequals(target.substr(0, slashes), "https")))
-    return true;
+    return false;
   const auto host = slashes + 3, path = std::min(target.find_first_of("/?#", host), target.size());
   const std::string name = target.substr(host, path - host);
   if (name.empty() || !examples::is_host(name)) return false;
@@ -137,7 +139,8 @@ class exchange {
   bool run() {
     if (!read_header()) return false;
     request header = outgoing();
-    if (!take_host_of_target(header)) return refuse(refusal(http::status::bad_request, "the target names no host"));
+    if (!take_host_of_target(header))
+      return refuse(refusal(http::status::bad_request, "the target is no path, and names no host of HTTP"));
     // The backend may have closed a kept connection. Mostly that is seen here. Otherwise the backend may have received
     // the request, so only a request that changes nothing is sent again.
     if (visit_.upstream_tcp.is_open() && ux::net::wait_readable_for(visit_.upstream_tcp.native_handle(), 0s))
@@ -161,6 +164,8 @@ class exchange {
     if (const auto fault = examples::fault_of(asked_.get())) return refuse(refusal(fault->status, fault->why));
     if (asked_.get().method() == http::verb::trace && !asked_.is_done())
       return refuse(refusal(http::status::bad_request, "TRACE has no body"));
+    if (asked_.get().method() == http::verb::connect)  // what follows would be no HTTP
+      return refuse(refusal(http::status::not_implemented, "this proxy makes no tunnels"));
     // A proxy must not keep a connection of HTTP/1.0: RFC 9112, 9.3. The parser sees all lines of Connection, and the
     // request only the first.
     knows_chunks_ = asked_.get().version() >= 11;
@@ -178,6 +183,7 @@ class exchange {
     made.version(11);  // the proxy's own, as in each message that it sends
     if (made.count(http::field::host) == 0) made.set(http::field::host, "");  // of HTTP/1.0; HTTP/1.1 needs one
     made.set("X-Forwarded-For", visit_.peer.substr(0, visit_.peer.rfind(':')));
+    made.insert(http::field::via, knows_chunks_ ? "1.1 reverse_proxy" : "1.0 reverse_proxy");  // RFC 9110, 7.6.3
     made.keep_alive(true);
     const bool may_have_a_body = made.method() == http::verb::post || made.method() == http::verb::put;
     if (asked_.chunked())
@@ -220,9 +226,11 @@ class exchange {
 
   // Whether the backend got all of the request. Otherwise it may have answered nevertheless.
   bool send(const request& header) {
-    const ending end = relay::pass_on(visit_.client, asked_, visit_.upstream, header, [this] { received_ = true; });
+    const auto note = [this] { return received_ = true; };
+    const ending end = relay::pass_on(visit_.client, asked_, visit_.upstream, header, note);
     if (end.how == ending::source_failed && !ux::this_fiber::get_stop_token().stop_requested()) {
       client_error_ = end.why;
+      cut_ = true;                          // before it looks like the end of an answer
       visit_.upstream_tcp.shutdown_read();  // no answer is to be waited for
     }
     return end.how == ending::complete;
@@ -245,14 +253,16 @@ class exchange {
       return false;
     }
     stays_open_ = keeps_ && received_ && !visit_.draining.stop_requested();  // else the client connects again
-    const ending end = relay::pass_on(visit_.upstream, *parser, visit_.client, incoming(*parser), [] {});
+    const auto is_whole = [&] { return !(parser->need_eof() && cut_); };
+    const ending end = relay::pass_on(visit_.upstream, *parser, visit_.client, incoming(*parser), is_whole);
+    const bool whole = end.how == ending::complete;
+    if (!whole) visit_.client_tcp.abort();  // a cut answer must not look like a whole one
     ux::this_fiber::check();
-    if (end.how == ending::source_failed) visit_.client_tcp.abort();  // a cut answer is not a whole one
-    if (end.how == ending::complete)
+    if (whole)
       visit_.home.count_answer();
     else
       stays_open_ = false;
-    reusable_ = end.how == ending::complete && parser->keep_alive();
+    reusable_ = whole && parser->keep_alive();
     return true;
   }
 
@@ -290,6 +300,7 @@ class exchange {
   bool stays_open_ = false;                        // and this was not denied
   std::atomic<bool> received_{false};              // all of the request
   boost::system::error_code client_error_;         // why it was not
+  std::atomic<bool> cut_{false};                   // so the answer was not waited for
   bool reusable_ = false;                          // the backend's connection, after its answer
   const char* why_none_ = "no backend answers";
 };

@@ -80,6 +80,9 @@ class Page:
     def read(self, script):
         return driver.execute_script("return " + script)
 
+    def run(self, script):
+        driver.execute_script(script)
+
     def text(self, place):
         return self.read(f"document.getElementById('{place}').innerText")
 
@@ -143,12 +146,28 @@ def boxes_stand_apart(page):
     return boxes
 
 
+NO_BACKTRACE = "TSAN_OPTIONS" in os.environ
+
+
 def the_page_of_a_program_that_hangs():
     hung = Inspected("inspector_browser", "300", "3000", "3", "1")
     page = Page(hung)
-    # The stuck worker comes first, with its backtrace; then the circle. The words are those of the text dump.
+    it_says_what_the_dump_says(page, hung)
+    alike_waiters_are_one_box(page)
+    a_circle_is_red_and_in_the_middle(page)
+    driver.save_screenshot(str(programs / "inspector.png"))
+    it_is_dark_and_narrow_if_asked(page)
+    only_what_is_new_is_kept_and_told(page)
+    assert not page.errors()
+    the_dump_has_groups(hung)
+    it_asks_seldom_without_an_answer(page)
+    hung.process.kill()  # its hog keeps a processor
+
+
+def it_says_what_the_dump_says(page, hung):
+    """The stuck worker comes first, with its backtrace; then the circle. The words are those of the text dump."""
     page.wait_until(lambda: "has not switched for" in page.all(".finding")[0] if page.all(".finding") else False)
-    frame = "no backtrace" if "TSAN_OPTIONS" in os.environ else "parse(std::atomic<unsigned int>&)"
+    frame = "no backtrace" if NO_BACKTRACE else "parse(std::atomic<unsigned int>&)"
     page.wait_until(lambda: frame in page.all(".finding")[0])
     page.wait_until(lambda: len(page.all(".finding")) == 4)
     assert page.all(".finding", "className")[:2] == ["finding bad"] * 2
@@ -156,21 +175,27 @@ def the_page_of_a_program_that_hangs():
     assert [without_times(text) for text in page.all(".finding > p")] == \
         [without_times(line.removeprefix("found: ")) for line in dump.splitlines() if line.startswith("found: ")]
     assert page.all(".finding > p")[1].startswith("circle: fiber #")
-    assert "TSAN_OPTIONS" in os.environ or frame in hung.get("dump.txt?stuck").read().decode()
+    assert NO_BACKTRACE or frame in hung.get("dump.txt?stuck").read().decode()
     assert frame not in dump
 
-    # All waiters of a place are one box with a list.
+
+def await_drawing(page):
+    drawn = page.read("last.at")
+    page.wait_until(lambda: page.read("last.at") > drawn)
+
+
+def alike_waiters_are_one_box(page):
     boxes_stand_apart(page)
     group = "Array.from(document.querySelectorAll('details.node')).find(it => it.innerText.includes('client'))"
     assert page.read(group + ".innerText").startswith('300 fibers "client"\n'), page.read(group + ".innerText")
     page.read(group + ".firstChild.click()")
-    drawn = page.read("last.at")
-    page.wait_until(lambda: page.read("last.at") > drawn)  # it stays open when the page is drawn again
+    await_drawing(page)  # it stays open
     lines = page.read(group + ".querySelector('.list').innerText").splitlines()
     assert len(lines) == 17 and lines[0].startswith('fiber #') and lines[-1] == "and 284 more alike", lines
     page.read(group + ".firstChild.click()")
 
-    # The circle is red, and in the middle.
+
+def a_circle_is_red_and_in_the_middle(page):
     red = page.read("getComputedStyle(document.querySelector('.finding.bad b')).color")
     assert page.all(".node.red", "querySelector(\"b\").innerText.replace(/[0-9]+/, \"N\")") == ['fiber #N "philosopher"'] * 3
     assert page.read("Array.from(document.querySelectorAll('path.red[d]'), it => getComputedStyle(it).stroke)").count(red) == 3
@@ -178,9 +203,9 @@ def the_page_of_a_program_that_hangs():
     middle = (min(box["left"] for box in ring) + max(box["right"] for box in ring)) / 2
     assert abs(middle - page.read("document.getElementById('graph').getBoundingClientRect().toJSON()")["left"]
                - page.read("document.getElementById('graph').clientWidth") / 2) < 5, ring
-    driver.save_screenshot(str(programs / "inspector.png"))
 
-    # In the dark, and on a phone.
+
+def it_is_dark_and_narrow_if_asked(page):
     light = page.read("getComputedStyle(document.body).backgroundColor")
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
     shine = lambda what: sum(map(int, re.findall(r"\d+", page.read(f"getComputedStyle(document.body).{what}"))[:3]))
@@ -193,15 +218,48 @@ def the_page_of_a_program_that_hangs():
     boxes_stand_apart(page)
     driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    assert not page.errors()
 
-    # However many fibers there are, the page gets groups.
+
+def only_what_is_new_is_kept_and_told(page):
+    page.run("window.told = 0; new MutationObserver(() => ++told).observe("
+             "document.querySelector('[aria-live]'), { childList: true, subtree: true, characterData: true })")
+    page.run("stuckFrames.set('an episode before', []); open.add('closed an episode before')")
+    for _ in range(2):
+        await_drawing(page)
+    assert page.read("told") == 0 and page.read("document.querySelector('[aria-live]').innerText") == "4 findings"
+    assert page.read("[stuckFrames.size, open.has('closed an episode before')]") == [1, False]
+
+
+def the_dump_has_groups(hung):
+    """However many fibers there are."""
     edges = json.load(hung.get("dump.json"))["edges"]
     assert [edge["count"] for edge in edges] == [1, 1, 1, 500, 300, 1, 1], edges
     assert [edge["holder_count"] for edge in edges] == [1, 1, 1, 500, 1, 1, 1], edges
     assert max(len(edge["waiters"]) for edge in edges) == 16
     assert len(hung.get("dump.json").read()) < 30_000
-    hung.process.kill()  # its hog keeps a processor
+
+
+def it_asks_seldom_without_an_answer(page):
+    """Also if it has no backtrace of a stuck worker yet; and not again before the answer."""
+    page.run("window.asks = 0; window.fetch = () => { ++asks; return new Promise(() => {}); }")
+    page.wait_until(lambda: page.read("asks") == 1)
+    page.run("ask(); ask()")
+    assert page.read("asks") == 1
+    driver.refresh()
+    page.wait_until(lambda: page.text("state") == "live")
+    page.run("window.asks = 0; window.fetch = async () => { ++asks; stuckFrames.clear(); throw new Error('gone'); }")
+    page.wait_until(lambda: page.text("state") == "no answer: gone")
+    begin = page.read("(window.begin = performance.now(), asks)")
+    page.wait_until(lambda: page.read("performance.now() - begin > 1500"))
+    assert page.read("asks") - begin <= 2, page.read("asks")
+
+
+def a_long_circle_is_one_box():
+    hung = Inspected("inspector_browser", "0", "0", "150", "0")
+    page = Page(hung)
+    page.wait_until(lambda: page.text("findings").startswith("circle:"))
+    assert page.all(".node") == ["a circle, too long to draw\nthe findings name its fibers"], page.all(".node")
+    hung.process.kill()
 
 
 def what_programs_ask_for():
@@ -281,8 +339,8 @@ def clean_up():
 
 driver = browser(profile, "1240,1000")
 try:
-    run_all([the_page_shows_fibers_that_come_and_go, the_page_of_a_program_that_hangs, what_programs_ask_for,
-             what_is_refused, idle_clients_shut_nobody_out, the_running_trace_can_be_fetched])
+    run_all([the_page_shows_fibers_that_come_and_go, the_page_of_a_program_that_hangs, a_long_circle_is_one_box,
+             what_programs_ask_for, what_is_refused, idle_clients_shut_nobody_out, the_running_trace_can_be_fetched])
 finally:
     driver.quit()
     clean_up()

@@ -138,7 +138,9 @@ def check_target_with_host():
         targets = (b"http://other.example/ok?x=http://y", b"HTTPS://other.example?x", b"http://other.example:80", b"/http://z")
         for target in targets:
             raw(port, b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        assert raw(port, b"GET http://a@b/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+        for target in (b"http://a@b/", b"ftp://other.example/", b"other.example"):
+            answered = raw(port, b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert answered.startswith(b"HTTP/1.1 400 "), (target, answered)
         seen = [(each.split()[1], each.split(b"Host: ")[1].split(b"\r\n")[0]) for each in backend.asked]
         assert seen == [(b"/ok?x=http://y", b"other.example"), (b"/?x", b"other.example"), (b"/", b"other.example:80"),
                         (b"/http://z", b"x")], seen
@@ -174,6 +176,7 @@ def check_refusals(port):
                             (b"GET /x HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", b"400"),
                             (b"GET /x HTTP/1.1\r\nHost: a b\r\n\r\n", b"400"),
                             (b"nonsense\r\n\r\n", b"400"),
+                            (b"CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n", b"501"),
                             (b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n", b"413"),
                             (b"GET /x HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 9000 + b"\r\n\r\n", b"431")):
         answered = raw(port, request)
@@ -192,7 +195,7 @@ def check_fields():
     start("--listen", "127.0.0.1:0", "--to", f"127.0.0.1:{backend.port}")
     port = int(await_said(index, "listening on").split("listening on ")[1].split()[0].rsplit(":", 1)[1])
     head = (b"POST /x HTTP/1.1\r\nHost: x\r\nConnection: X-Mine, Host\r\nX-Mine: 1\r\nX-Kept: 2\r\n"
-            b"Connection: X-More\r\nX-More: 1\r\n")
+            b"Connection: X-More\r\nX-More: 1\r\nVia: 1.0 before\r\n")
     with_trailers = head + b"Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\nX-Role: admin\r\nHost: b\r\n\r\n"
     plain = head + b"Content-Length: 4\r\n\r\nbody"
     trace = b"TRACE /x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
@@ -206,6 +209,7 @@ def check_fields():
     for each in backend.asked:
         assert each.count(b"Host: x\r\n") == 1 and b"X-Kept: 2" in each and b"body" in each, each
         assert each.count(b"Transfer-Encoding: chunked") + each.count(b"Content-Length: 4") == 1, each
+        assert each.index(b"Via: 1.0 before\r\n") < each.index(b"Via: 1.1 reverse_proxy\r\n"), each
         for not_passed in (b"X-Mine", b"X-More", b"X-Role", b"Host: b"):
             assert not_passed not in each, each
     started[index][0].send_signal(signal.SIGTERM)

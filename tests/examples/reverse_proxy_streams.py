@@ -1,6 +1,7 @@
 """reverse_proxy_streams.py FOLDER: the proxy passes messages on as they come, and whole or not at all."""
 
 import pathlib
+import signal
 import socket
 import sys
 import threading
@@ -101,6 +102,65 @@ def check_streams():
     check_before(Talking(None), check)
 
 
+def read_until(connection, words):
+    got = b""
+    while not got.endswith(words):
+        assert (part := connection.recv(65536)), got
+        got += part
+
+
+def is_reset(connection):
+    try:
+        while got := connection.recv(65536):
+            assert b"0\r\n\r\n" not in got, got
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def check_headers():
+    """A header is passed on before its body has begun."""
+    def check(port):
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+            client.sendall(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
+            read_until(client, b"\r\n\r\n")
+            has_header.set()
+            read_until(client, b"event\r\n0\r\n\r\n")
+
+    def answer(connection, lines):
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        if has_header.wait(30):
+            connection.sendall(b"event")
+
+    has_header = threading.Event()
+    check_before(Scripted(answer), check)
+
+
+def check_cut_answers():
+    """An answer that ends with its connection is not whole if the proxy ended it: a client sees a reset."""
+    def check(port):
+        for version in (b"HTTP/1.1", b"HTTP/1.0"):
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+                client.sendall(b"POST /x " + version + b"\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
+                read_until(client, b"\r\n\r\npart" if version == b"HTTP/1.0" else b"part\r\n")
+                client.shutdown(socket.SHUT_WR)
+                assert is_reset(client), version
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+            client.sendall(b"GET /x HTTP/1.0\r\nHost: x\r\n\r\n")
+            read_until(client, b"\r\n\r\npart")
+            started[-1][0].send_signal(signal.SIGTERM)
+            assert is_reset(client), "at the end of the drain time"
+        done.set()
+        assert started[-1][0].wait(60) == 0
+
+    def answer(connection, lines):
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\npart")
+        done.wait(60)
+
+    done = threading.Event()
+    check_before(Scripted(answer), check, "--drain", "1")
+
+
 def check_limits():
     """It keeps blocks of a request that nobody takes, and not the whole. One connection more than allowed waits."""
     def check(port):
@@ -139,6 +199,8 @@ def main():
     check_strange_answers()
     check_early_answer()
     check_streams()
+    check_headers()
+    check_cut_answers()
     check_limits()
     print("reverse_proxy: all checks of streams passed")
 

@@ -30,7 +30,8 @@ def send_more_than_it_takes(client):
 
 def check(ask, first, second, *command):
     """ask(CLIENT) leaves the client in the middle of something that the first signal waits for."""
-    with tempfile.TemporaryFile("w+") as said:
+    # Appended, because seek() moves the place where the server writes.
+    with tempfile.TemporaryDirectory() as folder, open(folder + "/said", "a+") as said:
         server = subprocess.Popen([programs / command[0], *command[1:]], stdout=said, stderr=said)
         try:
             end = time.monotonic() + BOUND

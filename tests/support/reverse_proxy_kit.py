@@ -16,7 +16,7 @@ started = []
 
 
 def start(*arguments):
-    log = open(scratch / f"log{len(started)}", "w+")
+    log = open(scratch / f"log{len(started)}", "a+")  # "a", because said() moves the place where it writes
     process = subprocess.Popen([program, *arguments], stderr=log)
     started.append((process, log))
     return process
