@@ -112,7 +112,7 @@ def a_slow_member_is_dropped():
 
 
 def silent_members_are_pinged_and_dropped():
-    server = start("--idle", "6")  # so the server has 3 s to ping them
+    server = start("--idle", "6")  # so the server pings them twice
     silent, stuck = arrive(server, "silent"), arrive(server, "stuck")
     silent.answer_pings = stuck.answer_pings = False
     stuck.send_raw(b"\x81")  # half a frame, and then nothing
@@ -122,7 +122,7 @@ def silent_members_are_pinged_and_dropped():
 
 
 def members_that_answer_pings_stay():
-    server = start("--idle", "6")  # so they have 3 s to answer
+    server = start("--idle", "6")  # so they have more than 3 s to answer
     ann = arrive(server, "Ann")
     for _ in range(3):  # which takes longer than the time that a silent member has
         opcode, payload = ann.receive_frame()
