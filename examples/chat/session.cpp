@@ -148,7 +148,7 @@ bool session::allowed_now() {
 }
 
 void session::write_messages(member& self) {
-  // No ping begins at the moment at which a silent member is dropped: it could be cut short, and the close frame with it.
+  // No ping begins when a silent member is dropped: it could be cut short, and the close frame with it.
   const auto ping_every = std::chrono::milliseconds(limits_.idle) * 2 / 5;
   auto next_ping = ulexite::steady_clock::now() + ping_every;
   for (error_code error; !error;) {
