@@ -26,6 +26,9 @@ job* scheduler::next() noexcept {
   }
   if (pace_.visit_due())
     if (job* const due = housekeeping()) return due;
+  // Others may have come with the visit. If next_local left the slot to them now, and a thief took them, this worker
+  // would fall asleep with the fiber in its slot.
+  if (queues_.slot_had_its_share()) queues_.end_slot_streak();
   if (job* const mine = next_local()) return mine;
   if (has_pinned()) [[unlikely]]
     if (job* const pinned = take_pinned()) return pinned;
