@@ -27,6 +27,7 @@
 #include <chrono>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <list>
 #include <mutex>
 #include <sstream>
@@ -163,7 +164,8 @@ class inspector {
     boost::beast::flat_buffer buffer(most_header);
     for (bool more = true; more;) {
       http::request_parser<http::empty_body> parser;
-      parser.body_limit(boost::none);  // because none is read
+      parser.body_limit(
+          std::numeric_limits<std::uint64_t>::max());  // none is read; with no limit Boost 1.74 refuses all
       boost::system::error_code error;
       client.expires_after(longest_pause);
       http::read_header(stream, buffer, parser, error);

@@ -27,6 +27,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -242,7 +243,7 @@ class exchange {
     boost::system::error_code error;
     do {  // until the answer itself comes
       parser.emplace();
-      parser->body_limit(boost::none);
+      parser->body_limit(std::numeric_limits<std::uint64_t>::max());  // with none, Boost 1.74 refuses all
       parser->skip(head_only_);
       http::read_header(visit_.upstream.stream, visit_.upstream.buffer, *parser, error);
     } while (!error && parser->get().result_int() / 100 == 1);
