@@ -1,8 +1,6 @@
-#include <ulexite/runtime/inspect/interrupt.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/testing/watchdog.hpp>
 
-#include <array>
 #include <cstdio>
 #include <sstream>
 
@@ -39,12 +37,10 @@ void watchdog::watch() {
 void watchdog::tell() const {
   const std::lock_guard lock(driver_.guard());
   if (!driver_.in_run()) return;
-  std::array<void*, detail::most_frames> frames;
-  const std::size_t depth = detail::unwind_running(watched_, frames);
   std::ostringstream text;
   text << "ulexite: a run of ulexite::testing has made no step for "
        << detail::describe_time(static_cast<std::uint32_t>(limit_.count())) << '\n';
-  detail::write_frames(text, std::span(frames).first(detail::without_entry(depth)));
+  detail::write_frames(text, detail::frames_of(watched_));
   {
     const controlled_thread in_its_time(driver_);
     detail::write_fibers(text, detail::collect(home_, {}));

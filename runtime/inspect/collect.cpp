@@ -140,7 +140,7 @@ void collect_workers(runtime_state& home, const dump_options& options, runtime_r
     worker_report& report = into.workers.emplace_back(look_at(*worker));
     if (!report.stuck) continue;
     into.findings.push_back(describe_stuck(report));
-    if (options.stuck_backtraces) report.frames = frames_of(*worker);
+    if (options.stuck_backtraces) report.frames = frames_of(worker->activity().thread());
   }
 }
 
@@ -159,9 +159,9 @@ worker_report look_at(const scheduler& worker) {
   return report;
 }
 
-std::vector<void*> frames_of(const scheduler& worker) {
+std::vector<void*> frames_of(int thread) {
   std::vector<void*> frames(most_frames);
-  frames.resize(without_entry(unwind_running(worker.activity().thread(), frames)));
+  frames.resize(without_entry(unwind_running(thread, frames)));
   return frames;
 }
 

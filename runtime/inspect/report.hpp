@@ -68,8 +68,8 @@ runtime_report collect(runtime_state& home, const dump_options& options, std::ui
 
 // What a worker does now.
 worker_report look_at(const scheduler& worker);
-// The addresses of the functions that it is in, innermost first; none if its thread cannot take them.
-std::vector<void*> frames_of(const scheduler& worker);
+// The addresses of the functions that a thread is in, innermost first; none if it cannot take them.
+std::vector<void*> frames_of(int thread);
 
 void write_text(std::ostream& out, const runtime_report& report);
 // Writes only the findings and the fibers of a report.
