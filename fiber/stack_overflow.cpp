@@ -5,6 +5,7 @@
 //      complete identity. (Usually both are one thread, but any thread can hit the guard of a foreign stack.)
 
 #include <ulexite/base/panic.hpp>
+#include <ulexite/fiber/report_line.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
 
 #include <ulexite/fiber/stack_guard.hpp>
@@ -26,35 +27,6 @@
 
 namespace ulexite::detail {
 namespace {
-
-// A line that is built without printf, and cut if it becomes too long.
-class report_line {
- public:
-  report_line& text(const char* text) noexcept {
-    while (*text != '\0' && used_ < sizeof text_ - 1) text_[used_++] = *text++;
-    return *this;
-  }
-
-  report_line& number(std::uint64_t value, unsigned base = 10) noexcept {
-    char digits[24];
-    char* first = digits + sizeof digits - 1;
-    *first = '\0';
-    do {
-      *--first = "0123456789abcdef"[value % base];
-      value /= base;
-    } while (value != 0);
-    return text(first);
-  }
-
-  void write() noexcept {
-    text_[used_++] = '\n';
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text_, used_);
-  }
-
- private:
-  char text_[1024];
-  std::size_t used_ = 0;
-};
 
 // "in fiber #7 'name' (stack of 65536 bytes, spawned at file.cpp:12)"
 void describe(report_line& line, const stack& stack) noexcept {

@@ -1,15 +1,14 @@
 // The handlers make only async-signal-safe calls, because they may have interrupted any function.
 
+#include <ulexite/fiber/report_line.hpp>
 #include <ulexite/testing/driver.hpp>
 #include <ulexite/testing/last_words.hpp>
 
 #include <array>
-#include <charconv>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <string_view>
 
 #include <unistd.h>
 
@@ -27,46 +26,23 @@ constinit std::mutex guard;  // of the rest
 constinit std::size_t living = 0;
 constinit std::array<struct sigaction, deaths.size()> before{};
 
-class words {
- public:
-  words() = default;
-  words(const words&) = delete;
-  words& operator=(const words&) = delete;
-  ~words() { write(); }
-  words& text(std::string_view part) noexcept {
-    if (part.size() > sizeof text_ - used_) write();
-    used_ += part.copy(text_ + used_, sizeof text_ - used_);
-    return *this;
-  }
-  words& number(std::uint64_t value) noexcept {
-    char digits[24];
-    return text({digits, std::to_chars(digits, digits + sizeof digits, value).ptr});
-  }
-
- private:
-  void write() noexcept {
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text_, used_);
-    used_ = 0;
-  }
-  char text_[512];
-  std::size_t used_ = 0;
-};
-
 // An abort may follow a sanitizer's report. They are one death.
 void tell() noexcept {
   static constinit thread_local bool told = false;
   const auto* const run = static_cast<const driver*>(detail::this_controller());
   if (!run || told) return;
   told = true;
-  words line;
+  constexpr std::size_t longest_choice = 48;
+  detail::report_line line;
   line.text("ulexite: the process ends in a run of ulexite::testing\nto repeat it: ULEXITE_SCHEDULE=list:");
   const char* between = "";
   for (std::size_t i = 0; i < run->made().size(); ++i) {
     if (run->made()[i] == 0) continue;
+    if (line.room() < longest_choice) line.flush();
     line.text(between).number(i).text("=").number(run->made()[i]);
     between = ",";
   }
-  line.text("\n");
+  line.write();
 }
 
 // A fault happens again when the handler returns; what was sent is sent again.
