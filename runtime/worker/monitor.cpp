@@ -164,9 +164,9 @@ std::int64_t monitor::next_tick(thread_agent& self) noexcept {
   asleep_ = &self;
   const std::int64_t now = now_ns();
   const bool asks = calls_.when_quiet && activity_.ask_after > 0;
+  const std::int64_t asks_at = asks ? activity_.last_busy + activity_.ask_after : no_deadline;
   const std::int64_t trims = trimming_.left > 0 ? now + tuning::trim_interval : no_deadline;
-  return std::min(asks ? std::min(activity_.last_busy + activity_.ask_after, trims) : trims,
-                  std::max(now + tuning::tick_interval, idle_stacks.next_step(activity_.last_busy)));
+  return std::min({asks_at, trims, std::max(now + tuning::tick_interval, idle_stacks.next_step(activity_.last_busy))});
 }
 
 // The rescue comes first, because it may wake workers that then see to the rest. A tick is quiet if no worker woke up
