@@ -19,16 +19,15 @@ namespace ulexite::detail {
 // The main stack's first choice: own work, or the duties of a visit. It never blocks. It takes nothing from another
 // worker, except at a visit, from a stuck worker.
 job* scheduler::next() noexcept {
-  // next_local has left the slot to the others that wait. Its fiber goes behind them, and the streak begins again.
-  if (has_slot() && queues_.slot_had_its_share() && others_wait()) {
+  // next_local has left the slot to the others that wait. Its fiber goes behind them, and the streak begins again. It
+  // begins again also if they are gone: if next_local left the slot below, to fibers that came with the visit, and a
+  // thief took them, this worker would fall asleep with a fiber in its slot.
+  if (queues_.slot_had_its_share()) {
     queues_.end_slot_streak();
-    if (job* const patient = queues_.take_slot()) leave_slot(*patient);
+    if (job* const patient = has_slot() && others_wait() ? queues_.take_slot() : nullptr) leave_slot(*patient);
   }
   if (pace_.visit_due())
     if (job* const due = housekeeping()) return due;
-  // Others may have come with the visit. If next_local left the slot to them now, and a thief took them, this worker
-  // would fall asleep with the fiber in its slot.
-  if (queues_.slot_had_its_share()) queues_.end_slot_streak();
   if (job* const mine = next_local()) return mine;
   if (has_pinned()) [[unlikely]]
     if (job* const pinned = take_pinned()) return pinned;
