@@ -6,8 +6,10 @@
 #include <ulexite/sync/blocking.hpp>
 
 #include <linux/magic.h>
+#include <sys/types.h>
 #include <sys/vfs.h>
 
+#include <cerrno>
 #include <system_error>
 
 namespace ulexite::detail {
@@ -34,5 +36,9 @@ inline decltype(statfs::f_type) file_system_of(int fd) noexcept {
 constexpr bool is_in_memory(decltype(statfs::f_type) kind) noexcept {
   return kind == TMPFS_MAGIC || kind == RAMFS_MAGIC;
 }
+
+// Whether this result of a call with RWF_NOWAIT means that such calls are not to be had here: the file system does not
+// know them, or a sandbox refuses preadv2.
+constexpr bool refuses_nowait(ssize_t result) noexcept { return result == -EOPNOTSUPP || result == -EPERM; }
 
 }  // namespace ulexite::detail

@@ -46,8 +46,7 @@ enum class prospect { ready, waits_for_disk, unknown };
 prospect look(int file, off_t at, std::size_t size) noexcept {
   ssize_t got = peek(file, at + static_cast<off_t>(size) - 1);
   if (got == 0) got = peek(file, last_of(file, at, size));
-  if (got >= 0) return prospect::ready;
-  return got == -EOPNOTSUPP || got == -EPERM ? prospect::unknown : prospect::waits_for_disk;  // EPERM: of a sandbox
+  return got >= 0 ? prospect::ready : detail::refuses_nowait(got) ? prospect::unknown : prospect::waits_for_disk;
 }
 
 // sendfile waits for the disk, and would block the worker with all of its fibers. So the pool first reads a part that

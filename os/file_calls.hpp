@@ -71,7 +71,7 @@ ssize_t make_here(unwaiting_calls& calls, int fd, Call&& call) noexcept {
   switch (calls.known()) {
     case unwaiting_calls::taken:
       result = call(RWF_NOWAIT);
-      if (result != -EOPNOTSUPP && result != -EPERM) return result;  // EPERM: a sandbox refuses preadv2
+      if (!refuses_nowait(result)) return result;
       calls.learn(unwaiting_calls::unknown);
       return -EAGAIN;
     case unwaiting_calls::seldom: brief_call([&] { result = call(0); }); return result;
