@@ -7,12 +7,13 @@
 //   push         the owner only, at the bottom.
 //   pop_top      any thread, at the top: the oldest item.
 //   steal_half   any thread, the older half into the thief's own deque.
+//   take_newest  the owner only: some of the younger half.
 //   pop_bottom   the owner only: the youngest item.
 //   pop_oldest   the owner only: the oldest item.
 //   steal        any thread: the oldest item.
 //
-// One deque is consumed in one of two ways. Fibers and jobs: pop_top and steal_half, first in, first out. Forks:
-// pop_bottom, pop_oldest and steal, so the owner takes the youngest. pop_bottom and steal_half must not be used
+// One deque is consumed in one of two ways. Fibers and jobs: pop_top, steal_half and take_newest, first in, first out.
+// Forks: pop_bottom, pop_oldest and steal, so the owner takes the youngest. pop_bottom and steal_half must not be used
 // together. pop_bottom takes every item except the last one without an exchange, so a thief that claims several would
 // take one twice. The Order parameter makes that a compile error.
 //
@@ -37,8 +38,11 @@
 //   F  a pusher stores bottom_, then executes a full fence  ->  may_have_items loads it, seq_cst, after a seq_cst
 //      change of the idle word. This is half of idle.hpp's pairing A. An acquire load might be older than that change.
 //      (A fork has no such fence, see fork_queue::offer.)
+//   G  take_newest lowers bottom_, then exchanges top_ for the same value, release  ->  a thief loads a higher top_,
+//      acquire, from the exchanges that follow, so that it sees the lowered bottom_. A thief that has the same top_ may
+//      have the old bottom_. It takes the older half of what was there, and the owner only takes of the younger.
 //
-// Checked by tests/model/deque_model.cpp; its mutants weaken A, B, C and F.
+// Checked by tests/model/deque_model.cpp; its mutants weaken A, B, C, F and G.
 
 #include <ulexite/base/atomics.hpp>
 #include <ulexite/base/cache_line.hpp>
@@ -204,6 +208,27 @@ class deque {
     for (T* item : items) take(*item);
     return true;
   }
+
+  // Takes the `number` youngest items, and passes each to `take`, oldest first. False, and takes none, if there are fewer
+  // than twice as many. Meanwhile may_have_items may overlook them. Owner only.
+  template <class Take>
+  [[nodiscard]] bool take_newest(std::size_t number, Take&& take) noexcept
+    requires fifo
+  {
+    const auto count = static_cast<index>(number);
+    const auto bottom = bottom_.load(Atomics::relaxed);                  // owner-written
+    if (bottom - top_.load(Atomics::relaxed) < 2 * count) return false;  // hint: spares the exchange
+    bottom_.store(bottom - count, Atomics::release);                     // A, G
+    if (bottom - top_.fetch_add(0, Atomics::acq_rel) < 2 * count) {      // C, E, G
+      bottom_.store(bottom, Atomics::release);                           // A
+      return false;
+    }
+    for (index i = bottom - count; i < bottom; ++i) take(*slot(i).load(Atomics::relaxed));  // own push
+    return true;
+  }
+
+  // The number of items ever pushed, without those that take_newest took back. Owner only.
+  [[nodiscard]] std::int64_t pushed() const noexcept { return bottom_.load(Atomics::relaxed); }  // owner-written
 
   // The number of items. For the owner exact except for thefts in progress, for others a hint.
   [[nodiscard]] std::size_t size() const noexcept {

@@ -18,7 +18,9 @@
 #include <ulexite/runtime/task/task.hpp>
 #include <ulexite/runtime/worker/tuning.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 namespace ulexite::detail {
 
@@ -48,6 +50,18 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] bool evict_oldest(intrusive_queue<job>& into) noexcept {
     return ring_.evict<tuning::ring_overflow>([&](job& old) { into.push(old); });
   }
+  // If the ring has no room for as many `others` as wait elsewhere: moves a share of those that came into it since
+  // note_filled to `into`, oldest first, and returns how many. So all have turns equally often.
+  [[nodiscard]] std::size_t take_newest(std::size_t others, intrusive_queue<job>& into) noexcept {
+    const std::size_t all = ring_.size() + others;
+    if (all <= tuning::ring_size) return 0;
+    const auto came = std::min(static_cast<std::size_t>(ring_.pushed() - filled_), tuning::inject_batch);
+    const std::size_t count = (came * others + all - 1) / all;
+    const bool taken = count > 0 && ring_.take_newest(count, [&](job& young) { into.push(young); });
+    return taken ? count : 0;
+  }
+  // The worker has brought fibers to the ring from elsewhere.
+  void note_filled() noexcept { filled_ = ring_.pushed(); }
 
   // Fills the slot. Returns the fiber that was there, or null.
   job* put_into_slot(job& woken) noexcept {
@@ -169,6 +183,7 @@ class alignas(cache_line) run_queues {
   unsigned slot_streak_ = 0;     // dispatches in a row from the slot
   const job* holder_ = nullptr;  // only compared, because it may have run since, and ended
   unsigned woken_turn_ = 0;      // counts the turns: woken_ has three of four
+  std::int64_t filled_ = 0;      // ring_.pushed() at the last note_filled
   unsigned pins_ = 0;            // how many fibers are pinned to this worker
 
   // shared

@@ -217,6 +217,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   job* next() noexcept;
   job* housekeeping() noexcept;
   job* probe_stuck_victim() noexcept;
+  std::size_t share_of_visit() noexcept;
   job* take_injected(std::size_t most) noexcept;
   job* take_pinned() noexcept;
   job* search() noexcept;

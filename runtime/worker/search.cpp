@@ -61,13 +61,24 @@ job* scheduler::housekeeping() noexcept {
   const bool leave_forks = pace_.take_leave_forks();
   const bool forks_first = pace_.forks_first(leave_forks);
   job* due = forks_first ? forks_.start_next(true) : nullptr;
-  // While woken fibers are in the shared queue, those of later events collect behind them (distribute). So as many are
-  // taken as this worker runs until the next visit.
-  const std::size_t most = home_.injected.has_woken() ? pace_.dispatches_to_visit() : 0;
-  if (due || (due = take_injected(std::max(most, tuning::visit_batch))) ||
-      (!leave_forks && (due = forks_.start_next(true))))
-    return due;
+  if (due || (due = take_injected(share_of_visit())) || (!leave_forks && (due = forks_.start_next(true)))) return due;
   return probe_stuck_victim();
+}
+
+// How many a visit takes from the shared queue. While woken fibers are there, those of later events collect behind them
+// (distribute). So as many are taken as this worker runs until the next visit. If more fibers take turns than the rings
+// hold, as many as are taken go there from the ring, behind all others. The ring's oldest stay, because their turn is
+// near.
+std::size_t scheduler::share_of_visit() noexcept {
+  std::size_t exchanged = 0;
+  if (const std::size_t length = home_.injected.size(); length > 0) {
+    intrusive_queue<job> newest;
+    exchanged = queues_.take_newest(length / home_.parker.limit() + 1, newest);
+    if (exchanged > 0) home_.injected.push(newest);
+    home_.parker.notify();  // a searcher may have missed them
+  }
+  if (home_.injected.has_woken()) return std::max<std::size_t>(pace_.dispatches_to_visit(), tuning::visit_batch);
+  return exchanged > 0 ? exchanged : tuning::visit_batch;
 }
 
 // A worker that has dispatched nothing between two visits of this one is stuck in a long fiber. Half of the work behind
@@ -123,6 +134,7 @@ job* scheduler::take_injected(std::size_t most) noexcept {
         push_job(*other);
       }
     }
+    queues_.note_filled();
     home_.parker.notify();  // they were in no queue for a moment, and a searcher may have missed them
   }
   return first;

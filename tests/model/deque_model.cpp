@@ -8,6 +8,7 @@
 // MUTANT: b_no_light_fence   owner and thief both take the last fork
 // MUTANT: b_no_heavy_fence   the same
 // MUTANT: c_not_exchanged    two takers succeed
+// MUTANT: g_not_exchanged    a thief sees the items that the owner has taken back
 // MUTANT: f_not_fenced       the pusher of an item does not see the sleeper that does not see the item
 // MUTANT: f_not_seq_cst      the sleeper's read of the deque is not ordered after its announcement
 
@@ -22,6 +23,7 @@ enum class mutation {
   b_no_light_fence,
   b_no_heavy_fence,
   c_not_exchanged,
+  g_not_exchanged,
   f_not_fenced,
   f_not_seq_cst
 };
@@ -34,7 +36,8 @@ using atomics =
                                            model::by<mutation::a_not_acquired, model::acquire_is_relaxed>,
                                            model::by<mutation::b_no_light_fence, model::no_light_fence>,
                                            model::by<mutation::b_no_heavy_fence, model::no_heavy_fence>,
-                                           model::by<mutation::c_not_exchanged, model::exchange_is_load_and_store>>>;
+                                           model::by<mutation::c_not_exchanged, model::exchange_is_load_and_store>,
+                                           model::by<mutation::g_not_exchanged, model::addition_is_load>>>;
 
 using fencing_atomics =
     model::relacy_atomics<model::orders_of<mutant, model::by<mutation::f_not_fenced, model::no_fence>,
@@ -65,7 +68,7 @@ struct items {
   }
 };
 
-// Fibers. The owner pushes more than the ring holds, pops and evicts. One thief steals halves. The other thief steals
+// Fibers. The owner pushes more than the ring holds, pops, evicts and takes the newest back. One thief steals halves. The other thief steals
 // from the first one, and pops from the owner.
 template <std::size_t Capacity>
 struct fibers_are_taken_once : rl::test_suite<fibers_are_taken_once<Capacity>, 3> {
@@ -80,10 +83,11 @@ struct fibers_are_taken_once : rl::test_suite<fibers_are_taken_once<Capacity>, 3
       for (int i = 0; i < count; ++i) {
         item& next = made.make(i);
         while (!owners.push(next)) {
-          if (rl::rand(2)) {
-            made.take(owners.pop_top());
-          } else {
-            (void)owners.template evict<Capacity / 2>([&](item& evicted) { made.take(&evicted); });
+          const auto take = [&](item& taken) { made.take(&taken); };
+          switch (rl::rand(3)) {
+            case 0: made.take(owners.pop_top()); break;
+            case 1: (void)owners.template evict<Capacity / 2>(take); break;
+            default: (void)owners.take_newest(1 + rl::rand(Capacity / 2), take);
           }
         }
       }

@@ -36,6 +36,7 @@ struct orders {
   static constexpr auto acq_rel = rl::mo_acq_rel;
   static constexpr auto seq_cst = rl::mo_seq_cst;
   static constexpr bool exchanges_are_atomic = true;
+  static constexpr bool additions_are_exchanges = true;
   static constexpr bool fences = true;
   static constexpr bool light_fences = true;
   static constexpr bool heavy_fences = true;
@@ -57,6 +58,10 @@ struct seq_cst_is_acq_rel : orders {
 // Two threads may both succeed.
 struct exchange_is_load_and_store : orders {
   static constexpr bool exchanges_are_atomic = false;
+};
+// fetch_add of nothing is only a load.
+struct addition_is_load : orders {
+  static constexpr bool additions_are_exchanges = false;
 };
 // load_after_fence is only a load.
 struct no_fence : orders {
@@ -135,6 +140,7 @@ class relacy_atomic {
     return compare_exchange<true>(expected, desired, success, failure);
   }
   T fetch_add(T value, rl::memory_order order) {
+    if constexpr (!Orders::additions_are_exchanges) return load(rl::mo_acquire);
     begin(order);
     return static_cast<T>(cell_.fetch_add(value, order, $));
   }

@@ -1,0 +1,40 @@
+// More fibers take turns on a worker than its ring holds: all have them in about one order.
+
+#include "support/runtime_fixture.hpp"
+
+#include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/wait_group.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace {
+
+using namespace ulexite;
+
+// The longest wait of one of `fibers` that only yield, counted in turns of others, after two rounds of all.
+long longest_wait(long fibers) {
+  long turns = 0, longest = 0;
+  std::vector<long> last(static_cast<std::size_t>(fibers), 0);
+  runtime({.threads = 1}).run([&] {
+    wait_group all;
+    for (long& mine : last)
+      all.spawn([&] {
+        while (turns < 40 * fibers) {
+          ++turns;
+          if (mine > 2 * fibers) longest = std::max(longest, turns - mine);
+          mine = turns;
+          this_fiber::yield();
+        }
+      });
+    all.wait();
+  });
+  for (const long mine : last) longest = std::max(longest, turns - mine);
+  return longest;
+}
+
+TEST(Turns, ComeInThreeRoundsBeyondTheRing) {
+  for (const long fibers : {1000, 1100, 1500, 5000}) EXPECT_LE(longest_wait(fibers), 3 * fibers) << fibers << " fibers";
+}
+
+}  // namespace
