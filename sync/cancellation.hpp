@@ -42,16 +42,6 @@ class deadline_scope {
   [[nodiscard]] bool expired() const noexcept { return deadline_ <= detail::now_ns(); }
 
  private:
-  template <class Time, class F>
-    requires std::is_constructible_v<deadline_scope, Time>
-  friend auto try_for(Time time, F&& function);
-
-  // Whether the time of this scope has passed, and not that of an outer one.
-  [[nodiscard]] bool ended_alone() const noexcept {
-    const std::int64_t now = detail::now_ns();
-    return deadline_ <= now && now < outer_;
-  }
-
   explicit deadline_scope(std::int64_t deadline) noexcept
       : self_(detail::this_agent()), expired_(self_.expired), outer_(self_.deadline), deadline_(deadline) {
     self_.deadline = std::min(outer_, deadline_);
@@ -82,6 +72,7 @@ auto try_for(Time time, F&& function) {
   static_assert(!std::is_reference_v<result>,
                 "try_for gives an optional, which cannot hold a reference: use a pointer");
   using outcome = std::conditional_t<std::is_void_v<result>, bool, std::optional<result>>;
+  const std::int64_t outer = detail::this_agent().deadline;
   const deadline_scope scope(time);
   try {
     if constexpr (std::is_void_v<result>) {
@@ -91,7 +82,7 @@ auto try_for(Time time, F&& function) {
       return outcome(std::in_place, std::forward<F>(function)());
     }
   } catch (const deadline_exceeded&) {
-    if (!scope.ended_alone()) throw;
+    if (!scope.expired() || outer <= detail::now_ns()) throw;
     return outcome();
   }
 }

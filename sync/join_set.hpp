@@ -140,7 +140,7 @@ class join_set {
   void start(detail::spawn_place where, F&& function, A&&... arguments) {
     delivery mine(*this);
     auto bound = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...);
-    detail::group_spawn::at(where, children_, child<decltype(bound)>{std::move(mine), std::move(bound)});
+    detail::group_access::at(where, children_, child<decltype(bound)>{std::move(mine), std::move(bound)});
   }
   void deliver(ending& how) noexcept {
     {

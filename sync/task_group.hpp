@@ -23,7 +23,7 @@
 
 namespace ulexite {
 namespace detail {
-struct group_spawn;
+struct group_access;
 }
 
 // The effect of a child's failure on the other children of a task_group.
@@ -124,10 +124,7 @@ class task_group {
   [[nodiscard]] std::size_t failures() const noexcept;
 
  private:
-  friend struct detail::group_spawn;
-  template <class F>
-    requires std::is_invocable_v<F, task_group&>
-  friend auto scope(F&& body);
+  friend struct detail::group_access;
 
   // Cancels the calling fiber at the first failure of a child, until the group ends.
   void watch_body() noexcept;
@@ -261,11 +258,41 @@ inline void check_may_wait_for_children() {
 
 }  // namespace detail
 
-// For functions of the library that start children: the place of the spawn is that of their caller.
-struct detail::group_spawn {
+// What functions of the library do with a group. A friend, because clang 17 knows no constrained function as one.
+struct detail::group_access {
+  // Starts a child. The place of the spawn is that of the function's caller.
   template <class F>
   static auto at(spawn_place where, task_group& group, F&& function) {
     return group.start({.where = where}, std::forward<F>(function));
+  }
+
+  template <class F>
+  static auto run_scope(F&& body) {
+    detail::check_may_wait_for_children();
+    task_group group;
+    group.watch_body();
+    const auto call_body = [&]() -> decltype(auto) {
+      try {
+        return std::invoke(std::forward<F>(body), group);
+      } catch (const operation_cancelled&) {
+        group.cancel_and_wait();
+        throw;
+      } catch (const channel_closed&) {
+        group.end_by_consequence();
+        throw;
+      } catch (const std::logic_error& error) {
+        group.end_by(error);
+        throw;
+      }
+    };
+    if constexpr (std::is_void_v<std::invoke_result_t<F, task_group&>>) {
+      call_body();
+      group.wait();
+    } else {
+      auto result = call_body();
+      group.wait();
+      return result;
+    }
   }
 };
 
@@ -286,31 +313,7 @@ struct detail::group_spawn {
 template <class F>
   requires std::is_invocable_v<F, task_group&>
 auto scope(F&& body) {
-  detail::check_may_wait_for_children();
-  task_group group;
-  group.watch_body();
-  const auto call_body = [&]() -> decltype(auto) {
-    try {
-      return std::invoke(std::forward<F>(body), group);
-    } catch (const operation_cancelled&) {
-      group.cancel_and_wait();
-      throw;
-    } catch (const channel_closed&) {
-      group.end_by_consequence();
-      throw;
-    } catch (const std::logic_error& error) {
-      group.end_by(error);
-      throw;
-    }
-  };
-  if constexpr (std::is_void_v<std::invoke_result_t<F, task_group&>>) {
-    call_body();
-    group.wait();
-  } else {
-    auto result = call_body();
-    group.wait();
-    return result;
-  }
+  return detail::group_access::run_scope(std::forward<F>(body));
 }
 
 }  // namespace ulexite
