@@ -90,7 +90,10 @@ class Page:
         return self.read(f"Array.from(document.querySelectorAll('{selector}'), it => it.{what})")
 
     def wait_until(self, condition):
-        WebDriverWait(driver, BOUND, poll_frequency=0.05).until(lambda _: condition())
+        try:
+            WebDriverWait(driver, BOUND, poll_frequency=0.05).until(lambda _: condition())
+        except TimeoutError as late:
+            raise TimeoutError(f"{late}; the page said: {self.text('findings')}") from late
 
     def search(self, words):
         box = driver.find_element(By.ID, "search")
