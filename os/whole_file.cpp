@@ -76,22 +76,27 @@ void write_all(const std::filesystem::path& path, std::string_view data) {
 
 namespace {
 
-// A file that will replace another one at the rename. Its functions return -errno on an error.
+// How the new file is written. Without a name it goes with the process, if that is killed. Some file systems, and a
+// system without /proc, cannot do it.
+enum class way { unnamed, named };
+constexpr int needs_a_name = 1;  // a result: they cannot
+
+// A file that will replace another one. Its functions return -errno on an error.
 class replacement {
  public:
-  explicit replacement(const std::string& path) : path_(path) {}
+  replacement(const std::string& path, way made) : path_(path), made_(made) {}
   replacement(const replacement&) = delete;
   replacement& operator=(const replacement&) = delete;
   ~replacement() {
-    if (file_.is_open()) ::unlink(name_.c_str());
+    if (!name_.empty()) ::unlink(name_.c_str());
   }
 
   int write(std::string_view data) {
     if (detail::has_nul(path_)) return -EINVAL;
     struct stat old{};
     const bool replaces = ::lstat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode);
-    if (const int fd = make(replaces ? old.st_mode & 0700 : static_cast<mode_t>(default_permissions)); fd < 0)
-      return fd;
+    if (const int result = make(replaces ? old.st_mode & 0700 : static_cast<mode_t>(default_permissions)); result != 0)
+      return result;
     int result = write_from_start(file_.native_handle(), data);
     if (result == 0 && replaces) result = take_permissions(old);  // now, because a write takes set-user-ID away
     if (result == 0) result = until_not_interrupted([&] { return ::fsync(file_.native_handle()); });
@@ -111,37 +116,62 @@ class replacement {
     return detail::or_errno(::fchmod(file_.native_handle(), allowed));
   }
   int put_in_place() {
+    if (made_ == way::unnamed) {
+      const int linked = link_to(path_);
+      if (linked == 0) return sync_directory();
+      if (linked != -EEXIST || with_new_name([&] { return link_to(name_); }) != 0) return needs_a_name;
+    }
     const int result = or_errno(::rename(name_.c_str(), path_.c_str()));
     if (result < 0) return result;
-    file_ = file();
+    name_.clear();
     return sync_directory();
   }
 
  private:
-  // Makes a file with a new name, which is short, because the name of the file may be the longest. It does not use
-  // mkstemp, because the new file must have ordinary permissions. While it replaces another, no other user may open it.
+  // It does not use mkstemp, because the new file must have ordinary permissions. While it replaces another, no other
+  // user may open it.
   int make(mode_t permissions) {
+    const auto keep = [&](int fd) {
+      file_ = file::adopt(fd, {});
+      return std::min(fd, 0);
+    };
+    if (made_ == way::named)
+      return with_new_name([&] { return keep(open_now(name_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions)); });
+    const int result = keep(open_now(directory(), O_WRONLY | O_TMPFILE | O_CLOEXEC, permissions));
+    return result == 0 && ::access(by_descriptor().c_str(), F_OK) == 0 ? 0 : needs_a_name;
+  }
+  // Calls make() with a new name_, which is short, because the name of the file may be the longest.
+  template <class Make>
+  int with_new_name(Make&& make) {
     for (int attempt = 0;; ++attempt) {
       name_ = (parent() / (".ulexite." + std::to_string(detail::random_below(UINT32_MAX)))).native();
-      const int fd = open_now(name_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions);
-      if (fd == -EEXIST && attempt < 100) continue;
-      file_ = file::adopt(fd, {});
-      return fd;
+      const int result = make();
+      if (result == -EEXIST && attempt < 100) continue;
+      if (result != 0) name_.clear();
+      return result;
     }
   }
+  // Not through /proc/self, which has no descriptors once the main thread has ended.
+  [[nodiscard]] std::string by_descriptor() const {
+    return "/proc/thread-self/fd/" + std::to_string(file_.native_handle());
+  }
+  [[nodiscard]] int link_to(const std::string& name) const {
+    return or_errno(::linkat(AT_FDCWD, by_descriptor().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW));
+  }
   [[nodiscard]] std::filesystem::path parent() const { return std::filesystem::path(path_).parent_path(); }
+  [[nodiscard]] std::string directory() const { return parent().empty() ? "." : parent().native(); }
   [[nodiscard]] int sync_directory() const {
-    const auto of = parent();
-    const int fd = open_now(of.empty() ? "." : of.native(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    const int fd = open_now(directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd == -EACCES) return 0;  // a directory that may be written but not read
     if (fd < 0) return fd;
-    const file directory = file::adopt(fd, {});
+    const file opened = file::adopt(fd, {});
     const int result = until_not_interrupted([&] { return ::fsync(fd); });
     return result == -EINVAL ? 0 : result;  // some file systems do not support it
   }
 
   const std::string& path_;
-  std::string name_;
+  const way made_;
+  std::string name_;  // in the directory, until it has the name of path_
   file file_;
 };
 
@@ -149,9 +179,13 @@ class replacement {
 
 void replace_file(const std::filesystem::path& path, std::string_view data, std::error_code& error) {
   detail::on_pool(error, [&] {
-    replacement made(path.native());
-    const int result = made.write(data);
-    return result < 0 ? result : made.put_in_place();
+    const auto replace = [&](way by) {
+      replacement made(path.native(), by);
+      const int result = made.write(data);
+      return result == 0 ? made.put_in_place() : result;
+    };
+    const int result = replace(way::unnamed);
+    return result == needs_a_name ? replace(way::named) : result;
   });
 }
 
