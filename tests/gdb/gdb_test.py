@@ -32,7 +32,7 @@ def look(*arguments):
          "fiber apply all frame 1", "info fiber-events 1000", "fiber 999999", "fiber"], *arguments)
     expect(blocked, rf"1 of {FIBERS + 5} fibers")
     expect(where, rf"{FIBERS}  waits to receive from channel; spawned at")
-    expect(trace, r"#1 ", r"#5 ")
+    expect(trace, r"; spawned at .*\n#[1-9]\d* .*\n#\d+ ")
     expect(of_hog, r'"hog": runs', r"#0 ")
     for chain in (trace, of_hog, of_waiter):  # the entry frame ends the chain, also for perf
         assert "Backtrace stopped" not in chain, chain
@@ -46,7 +46,24 @@ def look(*arguments):
            r"this script is for version \d+ of ulexite's table, the program has version \d+")
 
 
+def look_at_frames(*arguments):
+    """With the names of all functions: the frames of a fiber are its own, and begin with the public call."""
+    reader = number_of("reader", gdb(["info fibers"], *arguments)[0])
+    trace, first, selected, every, of_thread = gdb(
+        [f"fiber {reader}", f"fiber {reader} bt 1", f"fiber {reader} frame", f"fiber {reader} bt -no-filters", "bt"],
+        *arguments)
+    for shown in trace, first, selected:
+        expect(shown, r'"reader": .*\n#[1-9]\d* .*channel<int>::')
+        own = shown.partition('"reader": ')[2]
+        assert "ulexite::detail::jump" not in own and "futex" not in own, shown
+    expect(trace, r"channel<int>::receive\(", r"waiting\.cpp", r"ulexite_context_entry")
+    expect(every, r"#0 ", "ulexite::detail::jump", r"channel<int>::receive")
+    expect(of_thread, r"^\n?#0 ")
+    assert "channel<int>" not in of_thread, of_thread
+
+
 with stripped_and_running(program) as (stripped, running):
+    look_at_frames(program, "-p", running.pid)
     look("-p", running.pid)
     look(stripped, core_of(stripped, running))
 expect(gdb(["info fibers"], "/bin/true")[0], "no ulexite in this program")

@@ -10,15 +10,18 @@ information.
   (gdb) fiber apply all COMMAND      for each fiber
   (gdb) info fiber-events [N]        the last N events (20) of each worker, if a trace was being recorded
 
-A fiber that waits runs on no thread. Its frames are shown as the callers of the current thread's frame 0, which is not
-the fiber's: its own begin at 1. Nothing is written to the process.
+A fiber that waits runs on no thread. Its frames are the callers of the current thread's innermost function, and have
+the numbers that follow. bt leaves out that function, and those by which the library waits; bt -no-filters shows all.
+Nothing is written to the process.
 """
 
+import itertools
 import os
 import re
 import sys
 
 import gdb
+import gdb.FrameIterator
 import gdb.unwinder
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -76,6 +79,7 @@ class FiberUnwinder(gdb.unwinder.Unwinder):
     def select(self, fiber):
         self.fiber = fiber
         self.sp = int(gdb.parse_and_eval("(unsigned long)$sp")) if fiber else 0
+        frames_of_fiber.enabled = fiber is not None  # otherwise bt is gdb's own
         gdb.invalidate_cached_frames()
 
     def __call__(self, pending):
@@ -98,13 +102,50 @@ unwinder = FiberUnwinder()
 gdb.unwinder.register_unwinder(None, unwinder, replace=True)
 
 
+class FiberFrames:
+    """The filter of bt: a chosen fiber's frames begin where the program, or the public part of the library, waits."""
+
+    name, priority = "ulexite", 100
+
+    def __init__(self):
+        self.enabled = False
+        gdb.frame_filters[self.name] = self
+
+    @staticmethod
+    def shown(frames, frame_of):
+        if not unwinder.fiber:  # the user has enabled it
+            return frames
+        low, high = unwinder.fiber.stack()
+
+        def is_left_out(item):
+            frame = frame_of(item)
+            foreign = not low <= int(frame.read_register("sp")) < high  # the thread's, with callers that are inlined
+            return foreign or (frame.name() or "").startswith("ulexite::detail::")
+
+        return itertools.dropwhile(is_left_out, frames)
+
+    def filter(self, frames):
+        return self.shown(frames, lambda decorated: decorated.inferior_frame())
+
+
+frames_of_fiber = FiberFrames()
+
+
+def select_first_frame():
+    frames = gdb.FrameIterator.FrameIterator(gdb.newest_frame())
+    first = next(frames_of_fiber.shown(frames, lambda frame: frame), None)
+    if not first:
+        raise gdb.GdbError("its stack cannot be read")
+    first.select()
+
+
 def run_in(fiber, command):
     print(fiber.line())
     before = gdb.selected_thread()
     try:
         if fiber.phase == RESUMABLE:
             unwinder.select(fiber)
-            gdb.execute("frame 1", to_string=True)
+            select_first_frame()
             gdb.execute(command)
         elif fiber.phase == RUNNING:
             if thread_of(fiber):
