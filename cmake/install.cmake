@@ -30,6 +30,7 @@ install(FILES
 install(PROGRAMS tools/tls_check DESTINATION ${package_dir} COMPONENT development)
 install(FILES tools/gdb/ulexite.py tools/gdb/ulexite_layout.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ulexite/gdb COMPONENT scripts)
 install(FILES tools/lldb/ulexite_lldb.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ulexite/lldb COMPONENT scripts)
+install(PROGRAMS tools/offcpu DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME ulexite-offcpu COMPONENT scripts)
 if(BUILD_SHARED_LIBS)  # gdb loads by itself what it finds here under the library's path
   set(auto_load ${CMAKE_INSTALL_DATADIR}/gdb/auto-load${CMAKE_INSTALL_FULL_LIBDIR})
   file(RELATIVE_PATH script /prefix/${auto_load} /prefix/${CMAKE_INSTALL_DATADIR}/ulexite/gdb/ulexite.py)

@@ -164,6 +164,32 @@ executable('consume', 'main.cpp', dependencies: ulexite,
     run(folder / "build" / "consume")
 
 
+@row("quick")
+def offcpu():
+    """The installed tool reads the dump of a program that uses the package."""
+    folder = scratch("offcpu")
+    (folder / "waiting.cpp").write_text("""#include <ulexite.hpp>
+#include <iostream>
+#include <sstream>
+int main() {
+  ulexite::runtime rt;
+  rt.run([&] {
+    ulexite::event end;
+    auto fiber = ulexite::spawn([&] { end.wait(); });
+    std::ostringstream dump;
+    for (; dump.str().find("for event") == std::string::npos; ulexite::this_fiber::yield()) dump.str(""), rt.dump_json(dump);
+    std::cout << dump.str();
+    end.set();
+    fiber.join();
+  });
+}
+""")
+    run(compiler, "-std=c++20", folder / "waiting.cpp", *pkg_config("--cflags", "--libs"), "-o", folder / "waiting")
+    (folder / "dump.json").write_text(run_with(folder / "waiting"))
+    folded = run(stage / "bin" / "ulexite-offcpu", "--count", folder / "dump.json")
+    expect(re.fullmatch(r"spawned at .*waiting\.cpp:8 in main.*;for event 1\n", folded), f"not folded: {folded}")
+
+
 # ---- what is refused ----
 @row("quick")
 def refused_at_link():
@@ -319,7 +345,7 @@ def installs_in_parts(built, folder, shared=cached.get("BUILD_SHARED_LIBS") == "
     expect(sum(map(len, parts)) == len(whole), "a file is in two components")
     expect(sorted(map(os.path.basename, parts[0])) == ([f"libulexite.so.{version.rpartition('.')[0]}", f"libulexite.so.{version}"]
                                                        if shared else []), f"component runtime: {parts[0]}")
-    expect(all(re.search("gdb|lldb", each) for each in parts[2]) and len(parts[2]) >= 3, f"component scripts: {parts[2]}")
+    expect(all(re.search("gdb|lldb|bin/ulexite-offcpu", each) for each in parts[2]) and len(parts[2]) >= 3, f"component scripts: {parts[2]}")
     # A link into the source tree would do until that is moved.
     links = [each for each in (folder / "whole").rglob("*") if each.is_symlink() and not each.resolve().is_relative_to(folder)]
     expect(not links, f"links that lead out: {links}")

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,12 @@ def offcpu(*arguments):
     done = subprocess.run([tool, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           timeout=BOUND)
     return done.returncode, done.stdout, done.stderr
+
+
+def refused(source, words):
+    """By one line that names the source."""
+    status, text, error = offcpu(source)
+    assert (status, text, error) == (1, "", f"offcpu: {source}: {words}\n"), (status, text, error)
 
 
 def stacks(text):
@@ -55,6 +62,9 @@ with tempfile.TemporaryDirectory() as folder:
             times.append(only(stacks(text), r";for mutex$"))
         assert stacks(text).keys() == counts.keys(), text
         assert offcpu(file)[1] == text  # the last dump counts
+        with file.open("a") as more:
+            more.write('{"report":"ulexite: worker 0 has not switched for 10.0 s"}\n')
+        assert offcpu(file)[1] == text  # a report is no dump
         bystander = subprocess.Popen(["sleep", "100"])
         try:
             assert "no handler of SIGQUIT" in offcpu("--pid", bystander.pid, file)[2]
@@ -68,6 +78,13 @@ with tempfile.TemporaryDirectory() as folder:
         running.kill()
         running.wait()
     assert "there is no dump in JSON" in offcpu("/dev/null")[2]
+    with socket.socket() as bound:  # nobody listens there
+        bound.bind(("127.0.0.1", 0))
+        refused("http://127.0.0.1:%d/dump.json" % bound.getsockname()[1], "Connection refused")
+    refused(pathlib.Path(folder) / "none.json", "No such file or directory")
+    for text in '{"groups":[{"state":"waiting"}]}', '{"groups":7}', '{"groups":[7]}', "{no JSON}", "{\xff}":
+        file.write_text(text + "\n", encoding="latin-1")
+        refused(file, "that is no dump in JSON")
 
     # A program with two runtimes answers with a dump of each.
     file.unlink()
