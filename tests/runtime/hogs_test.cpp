@@ -22,11 +22,14 @@ INSTANTIATE_TEST_SUITE_P(Workers, Hogs, testing::Values(2, 4, 8), testing::Print
 struct waiting_fiber {
   channel<int> values;
   std::atomic<bool> ready{false}, woken{false};
-  join_handle<> fiber = spawn([this] {
-    ready = true;
-    values.receive();
-    woken = true;
-  });
+  join_handle<> fiber;
+
+  waiting_fiber()
+      : fiber(spawn([this] {
+          ready = true;
+          values.receive();
+          woken = true;
+        })) {}
 
   // The calling fiber keeps its worker until this one runs.
   void wake_and_hog() {

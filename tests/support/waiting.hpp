@@ -76,7 +76,13 @@ auto expect_stop_spares(runtime& rt, F operation, End end) {
 // Takes the one thread of the pool until the end of its life.
 class busy_pool {
  public:
-  busy_pool() {
+  busy_pool()  // here, because clang 16 to 18 refuse a call of spawn that initializes a member at its declaration
+      : fiber_(spawn([this] {
+          blocking([this] {
+            begun_.release();
+            gate_.acquire();
+          });
+        })) {
     wait_until([&] { return begun_.try_acquire(); });
   }
   ~busy_pool() { end(); }
@@ -91,12 +97,7 @@ class busy_pool {
 
  private:
   std::binary_semaphore begun_{0}, gate_{0};
-  join_handle<> fiber_ = spawn([this] {
-    blocking([this] {
-      begun_.release();
-      gate_.acquire();
-    });
-  });
+  join_handle<> fiber_;
 };
 
 // Whether `handle`'s fiber waits for the pool. Lets time pass until it does or has ended.
