@@ -1,11 +1,10 @@
 #include <ulexite/base/panic.hpp>
+#include <ulexite/base/write_soon.hpp>
 
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-
-#include <unistd.h>
 
 namespace ulexite::detail {
 namespace {
@@ -18,7 +17,7 @@ void print_line(const char* prefix, const char* format, va_list arguments) noexc
   used += std::vsnprintf(line + used, sizeof line - static_cast<std::size_t>(used), format, arguments);
   used = std::min(used, room);
   line[used++] = '\n';
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, static_cast<std::size_t>(used));
+  write_to_stderr({line, static_cast<std::size_t>(used)});
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 #if defined(ULEXITE_CHAOS) && ULEXITE_CHAOS
 
 #include <ulexite/base/atomics.hpp>
+#include <ulexite/base/environment.hpp>
 #include <ulexite/base/random.hpp>
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -17,8 +17,7 @@ namespace {
 // Threads are numbered by their first call here, so one seed gives each thread the same decisions.
 std::uint64_t thread_seed() noexcept {
   static std::atomic<std::uint64_t> threads{0};
-  static const char* const given = std::getenv("ULEXITE_SEED");
-  const std::uint64_t base = given ? std::strtoull(given, nullptr, 10) : 1;
+  static const std::uint64_t base = number_of_environment("ULEXITE_SEED", 1);
   return base * 1000003 + threads.fetch_add(1, std::memory_order_relaxed);  // counter
 }
 

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <mutex>
+#include <system_error>
 
 namespace ulexite::detail {
 namespace {
@@ -24,11 +26,20 @@ std::int64_t now() noexcept {
   return time.tv_sec * nanoseconds_per_second + time.tv_nsec;
 }
 
+// Whether a sandbox has answered.
+bool is_refusal(int error) noexcept { return error == EPERM || error == EACCES || error == ENOSYS; }
+
 }  // namespace
 
 timers::timers(std::size_t shards)
     : shards_(std::max<std::size_t>(shards, 1)),
-      timerfd_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "ulexite: creating a timerfd") {}
+      timerfd_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "ulexite: creating a timerfd") {
+  // Tried here, because an armer has nobody to tell.
+  const int fd = timerfd_.get();
+  constexpr itimerspec none{};
+  if (timerfd_settime(fd, 0, &none, nullptr) < 0 && is_refusal(errno))
+    throw std::system_error(errno, std::system_category(), "ulexite: setting a timerfd");
+}
 
 void timers::provide(std::size_t count) {
   for (shard_state& shard : shards_) {
@@ -146,6 +157,10 @@ void timers::set_alarm(std::int64_t deadline) noexcept {
   alarm.it_value.tv_sec = deadline / nanoseconds_per_second;
   alarm.it_value.tv_nsec = deadline % nanoseconds_per_second;
   if (timerfd_settime(timerfd_.get(), TFD_TIMER_ABSTIME, &alarm, nullptr) < 0) {
+    if (is_refusal(errno)) {
+      warn("the system has begun to refuse timerfd_settime (error %d): no sleep and no time limit would end", errno);
+      std::abort();
+    }
     panic("timerfd_settime(%d, %lld) failed with errno %d", timerfd_.get(), static_cast<long long>(deadline), errno);
   }
 }

@@ -44,7 +44,7 @@ namespace ulexite::detail {
 
 class timers {
  public:
-  // Throws std::system_error if there is no timerfd.
+  // Throws std::system_error if there is no timerfd, or the system refuses to set one.
   explicit timers(std::size_t shards);
 
   // The descriptor that becomes readable (as an edge, it is never read) when a wait must end.

@@ -1,11 +1,10 @@
 #pragma once
 
 #include <ulexite/base/standard.hpp>
+#include <ulexite/base/write_soon.hpp>
 
 #include <cstddef>
 #include <cstdint>
-
-#include <unistd.h>
 
 namespace ulexite::detail {
 
@@ -33,7 +32,7 @@ class report_line {
 
   // Writes what is there to stderr; a longer line goes on.
   void flush() noexcept {
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text_, used_);
+    write_to_stderr({text_, used_});
     used_ = 0;
   }
   // Ends the line.

@@ -208,6 +208,7 @@ void panic(const char*, ...) noexcept {
   RL_ASSERT(false);
   std::abort();
 }
+void warn(const char*, ...) noexcept {}
 #if defined(ULEXITE_CHAOS) && ULEXITE_CHAOS
 void perturb() noexcept {}
 #endif

@@ -23,6 +23,5 @@ int event_base_get_features(const event_base*) { return 0; }
 void ulexite::detail::set_up_libevent() {}
 ulexite::detail::quiet_scope::quiet_scope(bool) noexcept {}
 ulexite::detail::quiet_scope::~quiet_scope() {}
-void ulexite::detail::warn(const char*, ...) noexcept {}
 ulexite::detail::standard_descriptors_taken::standard_descriptors_taken() {}
 ulexite::detail::standard_descriptors_taken::~standard_descriptors_taken() {}

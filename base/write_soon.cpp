@@ -1,0 +1,99 @@
+#include <ulexite/base/write_soon.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+#include <limits.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace ulexite::detail {
+namespace {
+
+constexpr std::int64_t ns_per_ms = 1'000'000;
+constexpr std::int64_t patience = 300 * ns_per_ms;
+
+std::int64_t time_now() noexcept {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * (1000 * ns_per_ms) + now.tv_nsec;
+}
+
+// Waits until the descriptor takes something, and subtracts the time from `left`. False: it will not.
+bool wait_for_room(int fd, std::int64_t& left) noexcept {
+  pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
+  for (;;) {
+    const std::int64_t start = time_now();
+    const int ready = ::poll(&room, 1, static_cast<int>(left / ns_per_ms));
+    left -= time_now() - start;
+    if (ready > 0)
+      return room.revents == POLLOUT;  // without readers there is an error too: a write would raise SIGPIPE
+    if (ready == 0 || errno != EINTR || left <= 0) return false;
+  }
+}
+
+// Writes what fits. Poll says of a pipe with room for PIPE_BUF bytes that it can be written.
+ssize_t write_some(int fd, std::string_view text) noexcept {
+  iovec part{.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
+  const ssize_t written = ::pwritev2(fd, &part, 1, -1, RWF_NOWAIT);
+  if (written >= 0 || errno == EAGAIN || errno == EINTR) return written;
+  return ::write(fd, text.data(), text.size());  // an old kernel, or a sandbox, refuses the flag
+}
+
+// False as soon as `left` is over.
+bool write_in_parts(int fd, std::string_view text, std::int64_t left) noexcept {
+  while (!text.empty()) {
+    if (!wait_for_room(fd, left)) return false;
+    const ssize_t written = write_some(fd, text.substr(0, PIPE_BUF));
+    if (written > 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (written < 0 && errno != EAGAIN && errno != EINTR) {
+      return false;
+    } else if ((left -= ns_per_ms) <= 0) {  // poll and write do not agree
+      return false;
+    }
+  }
+  return true;
+}
+
+// A file takes a text in one piece, so that the texts of several processes do not mix.
+bool write_to_file(int fd, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+bool write_within(int fd, std::string_view text, std::int64_t time) noexcept {
+  const int error = errno;
+  struct stat about{};
+  const bool is_file = ::fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+  const bool whole = is_file ? write_to_file(fd, text) : write_in_parts(fd, text, time);
+  errno = error;
+  return whole;
+}
+
+// State
+//   cut   stderr has not taken all of a text, and no mark says so yet. Written by any thread that writes to it. A hint:
+//         two threads may both write the mark.
+constinit std::atomic<bool> cut{false};
+
+}  // namespace
+
+bool write_soon(int fd, std::string_view text) noexcept { return write_within(fd, text, patience); }
+
+void write_to_stderr(std::string_view text) noexcept {
+  if (cut.load(std::memory_order_relaxed)) {  // hint
+    if (!write_within(STDERR_FILENO, "\nulexite: report cut\n", 0)) return;
+    cut.store(false, std::memory_order_relaxed);  // hint
+  }
+  if (!write_soon(STDERR_FILENO, text)) cut.store(true, std::memory_order_relaxed);  // hint
+}
+
+}  // namespace ulexite::detail
