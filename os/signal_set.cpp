@@ -6,6 +6,7 @@
 #include <ulexite/net/fd_wait.hpp>
 #include <ulexite/os/signal_set.hpp>
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace ulexite {
 namespace detail {
@@ -78,8 +80,8 @@ class signal_hub {
 
   void remove(signal_set& set) noexcept {
     const std::lock_guard lock(mutex_);
+    if (std::erase(sets_, &set) == 0) return;  // a set of the parent, in a forked child
     for (const int number : set.signals_) end(number);
-    std::erase(sets_, &set);
   }
 
  private:
@@ -88,7 +90,36 @@ class signal_hub {
     struct sigaction before{};
   };
 
-  signal_hub() { ::sem_init(&something_came, 0, 0); }
+  signal_hub() {
+    ::sem_init(&something_came, 0, 0);
+    const int refused =
+        ::pthread_atfork([] { get().before_fork(); }, [] { get().after_fork(); }, [] { get().after_fork_in_child(); });
+    if (refused != 0) throw std::system_error(refused, std::system_category(), "ulexite: handlers of fork");
+  }
+
+  // A forked child has no thread that sends. So it has no sets, and the actions that were before them; its own sets
+  // start anew. Until then all signals are blocked, because one that the handler takes would be lost.
+  void before_fork() noexcept {
+    mutex_.lock();
+    sigset_t every;
+    ::sigfillset(&every);
+    ::pthread_sigmask(SIG_SETMASK, &every, &mask_);
+  }
+  void after_fork() noexcept {
+    ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+    mutex_.unlock();
+  }
+  void after_fork_in_child() noexcept {
+    for (std::size_t number = 1; number < signal_numbers; ++number) {
+      came[number].store(false, std::memory_order_relaxed);  // no other thread
+      if (std::exchange(actions_[number].users, 0) > 0)
+        ::sigaction(static_cast<int>(number), &actions_[number].before, nullptr);
+    }
+    sets_.clear();
+    started_ = false;
+    ::sem_init(&something_came, 0, 0);  // the parent's thread counted as waiting
+    after_fork();
+  }
 
   // Mutex held. The thread blocks only the signals that the caller blocks. A send may start a worker, which inherits
   // this mask.
@@ -152,6 +183,7 @@ class signal_hub {
   bool started_ = false;
   std::vector<signal_set*> sets_;
   std::array<action, signal_numbers> actions_;
+  sigset_t mask_{};  // of the thread that forks
 };
 
 }  // namespace detail

@@ -31,6 +31,7 @@ class signal_hub;
 // then is dropped, even if the restored action would handle it. At least one thread must not block the signal,
 // otherwise it stays pending. Interrupted system calls continue (SA_RESTART), except calls that never do, such as poll
 // and nanosleep. A started program does not inherit the set.
+// After fork the child has the previous actions, and the set receives nothing there; sets that the child makes do.
 class signal_set {
  public:
   // Begins to receive these signals. Never waits. Throws usage_error for a number that is not a signal, and for signals

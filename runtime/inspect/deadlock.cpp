@@ -37,7 +37,7 @@ bool no_thread_can_help(runtime_state& home) {
 }
 
 void tell(const runtime_report& report, bool all) {
-  report_plainly([&](std::ostream& text) {
+  write_report([&](std::ostream& text) {
     text << "ulexite: "
          << (all ? "deadlock: every fiber waits, and nothing can end a wait\n"
                  : "deadlock: fibers wait for each other in a circle\n");

@@ -1,5 +1,7 @@
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/standard_descriptors.hpp>
+#include <ulexite/base/write_soon.hpp>
+#include <ulexite/runtime/inspect/json.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/inspect/signal_dump.hpp>
 
@@ -7,14 +9,20 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <locale>
+#include <memory>
 #include <mutex>
 #include <ostream>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -46,6 +54,7 @@ struct shared {
   std::atomic<std::size_t> threads{0};
   int signal = 0;
   struct sigaction before{};
+  sigset_t mask{};  // of the thread that forks
 };
 
 shared& all() noexcept {
@@ -53,21 +62,59 @@ shared& all() noexcept {
   return *one;
 }
 
-bool wants_json() noexcept {
+// The file of the environment; null if there is none.
+const char* report_file() noexcept {
   const char* const name = std::getenv("ULEXITE_DUMP");
-  return name && std::string_view(name).ends_with(".json");
+  return name && *name ? name : nullptr;
+}
+
+// Opens it without a wait. A FIFO without a reader is ENXIO.
+int open_report_file() noexcept {
+  const standard_descriptors_taken none_free;
+  return ::open(report_file(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+}
+
+// Where a report goes.
+class report_target {
+ public:
+  report_target() {
+    if (!report_file()) return;
+    fd_ = open_report_file();
+    if (fd_ < 0) warn("ULEXITE_DUMP: %s cannot be written (error %d): the report goes to stderr", report_file(), errno);
+  }
+  ~report_target() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  report_target(const report_target&) = delete;
+  report_target& operator=(const report_target&) = delete;
+
+  // Whether it is a file of which each line is JSON.
+  [[nodiscard]] bool is_json() const noexcept { return fd_ >= 0 && std::string_view(report_file()).ends_with(".json"); }
+  void write(std::string_view text) const noexcept {
+    if (fd_ < 0) return write_to_stderr(text);
+    if (!write_soon(fd_, text)) warn("ULEXITE_DUMP: %s does not take all of a report: report cut", report_file());
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// The text that write(stream) writes, with the numbers of the locale "C".
+template <class Write>
+std::string plain_text(Write&& write) {
+  std::ostringstream text;
+  text.imbue(std::locale::classic());
+  write(text);
+  return std::move(text).str();
 }
 
 void write_all_dumps() try {
   const std::lock_guard lock(all().list);
   for (runtime_state* const each : all().runtimes) {
-    report_plainly([&](std::ostream& text) {
-      if (wants_json()) {
-        write_json(text, collect(*each, {}));
-      } else {
-        write_text(text, collect(*each, {}));
-      }
-    });
+    const runtime_report report = collect(*each, {});
+    const report_target to;
+    to.write(
+        plain_text([&](std::ostream& text) { to.is_json() ? write_json(text, report) : write_text(text, report); }));
   }
 } catch (const std::exception& refused) {
   warn("no dump could be written: %s", refused.what());
@@ -101,7 +148,43 @@ int make_bell() {
   return ::eventfd(0, EFD_CLOEXEC);
 }
 
+// A forked child has no thread that waits for the signal. So it gets the action that was before, and a bell that does
+// not ring in its parent; a new runtime there starts anew. Until then all signals are blocked, because one that the
+// handler takes would be lost.
+void before_fork() noexcept {
+  all().turn.lock();
+  all().list.lock();
+  sigset_t every;
+  ::sigfillset(&every);
+  ::pthread_sigmask(SIG_SETMASK, &every, &all().mask);
+}
+
+void after_fork() noexcept {
+  ::pthread_sigmask(SIG_SETMASK, &all().mask, nullptr);
+  all().list.unlock();
+  all().turn.unlock();
+}
+
+void restore_action() noexcept {
+  struct sigaction now{};  // the program may have set a handler since then
+  if (::sigaction(all().signal, nullptr, &now) == 0 && now.sa_handler == ring)
+    ::sigaction(all().signal, &all().before, nullptr);
+}
+
+void after_fork_in_child() noexcept {
+  if (all().thread.joinable()) {
+    restore_action();
+    std::construct_at(&all().thread);  // the thread is the parent's: no join, and no end of the old object
+  }
+  all().runtimes.clear();
+  all().threads.store(0, std::memory_order_relaxed);      // hint
+  ::close(bell.exchange(-1, std::memory_order_relaxed));  // no other thread
+  after_fork();
+}
+
 void start(int signal) {
+  static const int refused = ::pthread_atfork(before_fork, after_fork, after_fork_in_child);
+  if (refused != 0) throw std::system_error(refused, std::system_category(), "ulexite: handlers of fork");
   // Never closed, because a handler may still write to it.
   const int made_before = bell.load(std::memory_order_relaxed);  // `turn` held
   const int fd = made_before >= 0 ? made_before : make_bell();
@@ -125,22 +208,11 @@ void start(int signal) {
 }
 
 void stop() noexcept {
-  struct sigaction now{};  // the program may have set a handler since then
-  if (::sigaction(all().signal, nullptr, &now) == 0 && now.sa_handler == ring)
-    ::sigaction(all().signal, &all().before, nullptr);
+  restore_action();
   all().over.store(true, std::memory_order_release);  // pairs with thread_main's load
   ring(0);
   all().thread.join();
   all().threads.store(0, std::memory_order_relaxed);  // hint
-}
-
-// Writes up to the first error.
-void write_whole(int fd, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno != EINTR) return;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
 }
 
 }  // namespace
@@ -164,22 +236,29 @@ signal_dump::~signal_dump() {
   {
     const std::lock_guard lock(all().list);
     std::erase(all().runtimes, &home_);
-    if (!all().runtimes.empty()) return;
+    if (!all().runtimes.empty() || !all().thread.joinable()) return;  // in a forked child there may be no thread
   }
   stop();
 }
 
-void write_report(std::string_view text) noexcept {
-  int fd = STDERR_FILENO;
-  if (const char* const name = std::getenv("ULEXITE_DUMP"); name && *name) {
-    fd = ::open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0) {
-      warn("ULEXITE_DUMP: %s cannot be written (error %d): the report goes to stderr", name, errno);
-      fd = STDERR_FILENO;
-    }
+void try_report_file() noexcept {
+  if (!report_file()) return;
+  const int fd = open_report_file();
+  if (fd >= 0) {
+    ::close(fd);
+  } else if (errno != ENXIO) {  // a FIFO may get its reader later
+    warn("ULEXITE_DUMP: %s cannot be written (error %d): reports go to stderr", report_file(), errno);
   }
-  write_whole(fd, text);
-  if (fd != STDERR_FILENO) ::close(fd);
+}
+
+void write_report(const report_writer& write) {
+  const report_target to;
+  const std::string words = plain_text(write);
+  if (!to.is_json()) return to.write(words);
+  to.write(plain_text([&](std::ostream& text) {
+    json(text, '{', '}').string("report", std::string_view(words).substr(0, words.find_last_not_of('\n') + 1));
+    text << '\n';
+  }));
 }
 
 }  // namespace ulexite::detail

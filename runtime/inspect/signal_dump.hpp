@@ -5,11 +5,8 @@
 // there and writes the dump. It exists as long as a runtime needs it.
 
 #include <cstddef>
-#include <locale>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <utility>
+#include <functional>
+#include <iosfwd>
 
 namespace ulexite::detail {
 
@@ -33,16 +30,14 @@ class signal_dump {
   runtime_state& home_;
 };
 
-// Appends `text` to the file that the environment variable ULEXITE_DUMP names. Writes it to stderr if there is none, or
-// it cannot be written.
-void write_report(std::string_view text) noexcept;
-// The same with what write(stream) writes, whose numbers are those of the locale "C".
-template <class Write>
-void report_plainly(Write&& write) {
-  std::ostringstream text;
-  text.imbue(std::locale::classic());
-  write(text);
-  write_report(std::move(text).str());
-}
+// Reports once on stderr if the file that the environment variable ULEXITE_DUMP names cannot be written; makes it if
+// there is none. Called at the start of a runtime.
+void try_report_file() noexcept;
+
+using report_writer = std::function<void(std::ostream&)>;
+// Appends what write(stream) writes, with the numbers of the locale "C", to that file. Writes it to stderr if there is
+// none, or it cannot be written. If the file's name ends in .json, it becomes a line {"report":"..."}. Never waits long
+// for a reader. Throws std::bad_alloc.
+void write_report(const report_writer& write);
 
 }  // namespace ulexite::detail

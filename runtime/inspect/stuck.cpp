@@ -19,7 +19,7 @@ void tell_of_stuck(const scheduler& worker, std::uint32_t milliseconds) {
   worker_report seen = look_at(worker);
   seen.unswitched = milliseconds;
   seen.frames = frames_of(worker.activity().thread());
-  report_plainly([&](std::ostream& text) {
+  write_report([&](std::ostream& text) {
     text << "ulexite: " << describe_stuck(seen) << '\n';
     write_frames(text, seen.frames);
     if (seen.frames.empty())

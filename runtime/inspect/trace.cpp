@@ -15,6 +15,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 namespace ulexite::detail {
 namespace {
 
@@ -227,7 +230,13 @@ std::unique_ptr<trace_file> trace_file::of_environment(runtime_state& home) {
   std::ofstream out;
   {
     const standard_descriptors_taken none_free;
-    out.open(name);
+    const int found = ::open(name, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    if (found < 0) {
+      out.setstate(std::ios::failbit);  // a FIFO without a reader, for which open() would wait, too
+    } else {
+      out.open(name);
+      ::close(found);
+    }
   }
   if (!out) {
     warn("ULEXITE_TRACE: %s cannot be written (error %d): no trace is recorded", name, errno);

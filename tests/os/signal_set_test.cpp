@@ -9,6 +9,8 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <optional>
@@ -216,6 +218,64 @@ TEST_P(SignalSet, WhatCannotBeReceivedIsNamed) {
     EXPECT_NE(message_of([] { signal_set{SIGKILL}; }).find("SIGKILL"), std::string::npos);
     EXPECT_EQ(action_of(SIGUSR1).sa_handler, before);  // all or none
   });
+}
+
+// Runs `body` in a forked child, which then exits with 0, and returns the child's status.
+template <class Body>
+int status_of_child(Body&& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    body();
+    ::_exit(0);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return status;
+}
+
+TEST(SignalSetFork, TheChildHasTheActionsThatWereBefore) {
+  signal_set stop{SIGTERM};
+  const int status = status_of_child([] {
+    if (action_of(SIGTERM).sa_handler != SIG_DFL) ::_exit(1);
+    ::raise(SIGTERM);
+  });
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+  ASSERT_EQ(::raise(SIGTERM), 0);
+  EXPECT_EQ(stop.receive(), SIGTERM);
+}
+
+TEST(SignalSetFork, TheChildReceivesInSetsOfItsOwn) {
+  if (ULEXITE_TSAN) GTEST_SKIP() << "ThreadSanitizer starts no thread in a forked child";
+  std::optional<signal_set> some(std::in_place, std::initializer_list<int>{SIGUSR1, SIGTERM});
+  const int status = status_of_child([&] {
+    signal_set own{SIGUSR1, SIGUSR2};
+    some.reset();  // is none of the child's sets
+    ::raise(SIGUSR2);
+    if (own.receive() != SIGUSR2) ::_exit(1);
+    ::raise(SIGUSR1);
+    if (own.receive() != SIGUSR1) ::_exit(2);
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(some->channel().size(), 0U);
+  ASSERT_EQ(::raise(SIGUSR1), 0);
+  EXPECT_EQ(some->receive(), SIGUSR1);
+}
+
+// The signal comes before, during or after the child's beginning.
+TEST(SignalSetFork, NoSignalToTheChildIsLost) {
+  const signal_set stop{SIGTERM};
+  for (int i = 0; i < times(200); ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      for (;;) ::pause();
+    }
+    ASSERT_EQ(::kill(child, SIGTERM), 0);
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+  }
 }
 
 }  // namespace

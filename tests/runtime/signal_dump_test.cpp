@@ -13,6 +13,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
@@ -132,6 +135,73 @@ TEST_F(SignalDump, GoesToStderrIfTheFileCannotBeWritten) {
   ::close(before);
   ::close(file);
   EXPECT_NE(written().find("/nonexistent/dump cannot be written (error 2)"), std::string::npos) << written();
+}
+
+// A FIFO with the name of the file, and stderr in a file.
+class DumpToFifo : public SignalDump {
+ protected:
+  DumpToFifo() {
+    if (::mkfifo(file_.c_str(), 0600) != 0) throw std::runtime_error("no FIFO");
+    ::dup2(errors_, STDERR_FILENO);
+  }
+  ~DumpToFifo() override { ::dup2(before_, STDERR_FILENO), ::close(before_), ::close(errors_); }
+
+  [[nodiscard]] std::string errors() const {
+    std::string text(static_cast<std::size_t>(::lseek(errors_, 0, SEEK_END)), ' ');
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(::pread(errors_, text.data(), text.size(), 0), 0)));
+    return text;
+  }
+  void ring_until_stderr_has(std::string_view words) const {
+    for (; errors().find(words) == std::string::npos; std::this_thread::sleep_for(5ms)) ::kill(::getpid(), SIGQUIT);
+  }
+
+  const int before_ = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  const int errors_ = ::memfd_create("errors", MFD_CLOEXEC);
+};
+
+TEST_F(DumpToFifo, GoesToStderrIfNobodyReads) {
+  const runtime only({.threads = 1});
+  EXPECT_EQ(errors(), "");  // a reader may come later
+  ring_until_stderr_has("ulexite runtime: 0 fibers");
+  EXPECT_NE(errors().find("cannot be written (error 6): the report goes to stderr"), std::string::npos) << errors();
+}
+
+TEST_F(DumpToFifo, IsCutIfTheReaderDoesNotRead) {
+  const int reader = ::open(file_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(::fcntl(reader, F_SETPIPE_SZ, 4096), 0);
+  {
+    const runtime only({.threads = 1});
+    ring_until_stderr_has("does not take all of a report: report cut");
+  }
+  ::close(reader);
+}
+
+TEST_F(SignalDump, OfAForkedChildIsItsOwn) {
+  if (ULEXITE_TSAN) GTEST_SKIP() << "ThreadSanitizer starts no thread in a forked child";
+  const std::string child_file = file_ + ".child";
+  const runtime only({.threads = 1, .dump_signal = SIGUSR2});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    if (handler_of(SIGUSR2) != SIG_DFL) ::_exit(1);
+    ::setenv("ULEXITE_DUMP", child_file.c_str(), 1);
+    {
+      const runtime own({.threads = 1, .dump_signal = SIGUSR2});
+      for (std::ostringstream text; text.str().find("ulexite runtime: 0 fibers") == std::string::npos;) {
+        ::kill(::getpid(), SIGUSR2);
+        std::this_thread::sleep_for(5ms);
+        text << std::ifstream(child_file).rdbuf();
+        text.clear();
+      }
+    }
+    ::_exit(handler_of(SIGUSR2) == SIG_DFL ? 0 : 2);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(written(), "");
+  ring_until(SIGUSR2, "ulexite runtime: 0 fibers");
+  std::filesystem::remove(child_file);
 }
 
 }  // namespace

@@ -93,4 +93,26 @@ TEST_F(StuckWorker, LeavesTheSignalAsItWas) {
   EXPECT_EQ(now.sa_handler, SIG_DFL);
 }
 
+TEST_F(StuckWorker, IsALineOfJsonInAFileOfJson) {
+  const std::string file = file_ + ".json";
+  ::setenv("ULEXITE_DUMP", file.c_str(), 1);
+  const auto reread = [&] {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    return text.str();
+  };
+  runtime& rt = make({.threads = 1, .stuck_after = 30ms});
+  rt.run([&] {
+    while (reread().find("\"main\\\", spawned at ") == std::string::npos) {
+    }
+  });
+  end(rt, shutdown_mode::drain);  // so that the report is over
+  std::istringstream lines(reread());
+  std::filesystem::remove(file);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_TRUE(line.starts_with("{\"report\":\"ulexite: worker 0 has not switched for ")) << line;
+    EXPECT_TRUE(line.ends_with("\"}")) << line;
+  }
+}
+
 }  // namespace

@@ -19,6 +19,7 @@
 #include <regex>
 #include <sstream>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace {
@@ -302,6 +303,17 @@ TEST_F(TraceFile, ThatHasNoRoomIsTold) {
   run([] {});
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_NE(text.find("ULEXITE_TRACE: the trace is incomplete"), std::string::npos) << text;
+}
+
+TEST_F(TraceFile, ThatIsAFifoWithoutAReaderIsTold) {
+  const auto file = std::filesystem::temp_directory_path() / ("ulexite_trace_" + std::to_string(::getpid()));
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  ::setenv("ULEXITE_TRACE", file.c_str(), 1);
+  testing::internal::CaptureStderr();
+  run([] {});
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("cannot be written (error 6): no trace is recorded"), std::string::npos) << text;
+  std::filesystem::remove(file);
 }
 
 }  // namespace
