@@ -1,5 +1,6 @@
 #include <ulexite/fiber/stack_guard.hpp>
 
+#include <ulexite/base/environment.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/fiber/memory_advice.hpp>
 
@@ -52,16 +53,10 @@ bool kernel_installs_guards() noexcept {
   return installed;
 }
 
-// NOLINTBEGIN(concurrency-mt-unsafe): safe if no thread calls setenv at the same time
 guard_policy make_policy() noexcept {
-  guard_policy policy{guard_kind::install, default_budget()};
-  if (const char* const budget = std::getenv("ULEXITE_STACK_GUARD_BUDGET")) {
-    char* end;
-    policy.budget = std::strtoull(budget, &end, 10);
-    if (end == budget || *end) warn("ULEXITE_STACK_GUARD_BUDGET=%s is not a number of guards", budget);
-  }
-  const char* const given = std::getenv("ULEXITE_STACK_GUARDS");
-  const std::string_view wish = given ? given : "install";
+  guard_policy policy{guard_kind::install, number_of_environment("ULEXITE_STACK_GUARD_BUDGET", default_budget())};
+  const char* const given = std::getenv("ULEXITE_STACK_GUARDS");  // NOLINT(concurrency-mt-unsafe): as the line above
+  const std::string_view wish = given && *given ? given : "install";
   if (wish != "install" && wish != "mprotect" && wish != "canary")
     warn("ULEXITE_STACK_GUARDS=%s is not install, mprotect or canary", given);
   if (wish == "canary") {
@@ -71,7 +66,6 @@ guard_policy make_policy() noexcept {
   }
   return policy;
 }
-// NOLINTEND(concurrency-mt-unsafe)
 
 const guard_policy& policy() noexcept {
   static const guard_policy once = make_policy();

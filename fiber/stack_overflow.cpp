@@ -57,12 +57,19 @@ void set_default(int signal) noexcept {
   ::sigaction(signal, &plain, nullptr);
 }
 
-// Reports the fiber in which `what` happened, if the stack pointer `top` is on a fiber's stack.
+// The stack of the fiber for which this thread makes a call. The handler of a fault reads it, so it is volatile, and in
+// the thread's own block, which needs no allocation.
+[[gnu::tls_model("initial-exec")]] constinit thread_local const stack* volatile calling = nullptr;
+
+// Reports the fiber in which `what` happened, if the stack pointer `top` is on a fiber's stack, or this thread makes a
+// call for a fiber.
 bool name_fiber(report_line& line, const char* what, const void* top) noexcept {
   const stack* const standing = stack_slab::holding(top);
-  if (!standing || !standing->owner.load(std::memory_order_acquire)) return false;  // A
+  const stack* const found = standing ? standing : calling;
+  if (!found || !found->owner.load(std::memory_order_acquire)) return false;  // A
   line.text("ulexite: ").text(what).text(" ");
-  describe(line, *standing);
+  describe(line, *found);
+  if (!standing) line.text(", in on_thread_stack");
   return true;
 }
 
@@ -146,6 +153,8 @@ void install_death_reports() {
     return true;
   }();
 }
+
+void note_call_for(const stack* caller) noexcept { calling = caller; }
 
 // A worker without a signal stack still runs fibers.
 signal_stack::signal_stack() noexcept {

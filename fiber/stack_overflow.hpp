@@ -17,7 +17,12 @@ namespace ulexite::detail {
 //
 // The handler of std::terminate writes "ulexite: std::terminate in fiber #7 ...", if a fiber called it, and calls the
 // handler that was installed before.
+//
+// Both also name the fiber for which the thread makes a call on its own stack: "..., in on_thread_stack".
 void install_death_reports();
+
+// For these reports: the calling thread makes a call for the fiber on this stack from now on, or for none if it is null.
+void note_call_for(const stack* caller) noexcept;
 
 // Gives the calling thread a signal stack while the object exists, because a fault on a full stack cannot be handled
 // there. A thread that already has a signal stack keeps it. If the system refuses, it prints one line, and an overflow

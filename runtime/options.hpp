@@ -61,7 +61,7 @@ struct runtime_options {
   // has ULEXITE_DUMP, 0 means ten seconds, and the report goes to that file.
   std::chrono::milliseconds stuck_after{0};
   // Measures how long fibers wait for a worker and then run: see runtime::times. It costs some 130 instructions per
-  // dispatch. The environment variable ULEXITE_MEASURE has the same effect.
+  // dispatch. ULEXITE_MEASURE=1 in the environment has the same effect.
   bool measure = false;
   // Called on each worker thread at its start and its end, with the worker's number. With block_in_place, and with a
   // write to a file that lasts, a thread passes its number to another thread. The start of the other thread may be

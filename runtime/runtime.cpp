@@ -13,11 +13,13 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace ulexite {
@@ -29,14 +31,43 @@ runtime::runtime(std::unique_ptr<detail::runtime_state> bare) noexcept : state_(
   state_->handle.object = this;
 }
 
+namespace {
+
+// Whether ULEXITE_MEASURE is 1.
+bool measure_is_wanted() noexcept {
+  const char* const given = std::getenv("ULEXITE_MEASURE");
+  const std::string_view wish = given ? given : "";
+  if (wish != "" && wish != "0" && wish != "1") detail::warn("ULEXITE_MEASURE=%s is not 0 or 1: it is ignored", given);
+  return wish == "1";
+}
+
+// The runtime that the calling thread belongs to; null on a thread outside.
+const detail::runtime_state* runtime_of_caller() noexcept {
+  const detail::runtime_state* const worker_of = detail::runtime_of_thread();
+  return worker_of ? worker_of : detail::spawn_home_of_thread();
+}
+
+// Whether the calling thread belongs to this runtime, or to a context within it, for which a fiber may wait.
+bool is_on_thread_of(const detail::runtime_state& home) noexcept {
+  const detail::runtime_state* const here = runtime_of_caller();
+  return here && (here == &home || here->handle.around == home.handle.number);
+}
+
+}  // namespace
+
 runtime::runtime(runtime_options options) : runtime(std::make_unique<detail::runtime_state>(std::move(options))) {
+  static std::atomic<std::uint64_t> made{0};
+  state_->handle.number = made.fetch_add(1, std::memory_order_relaxed) + 1;  // counter
+  if (const detail::runtime_state* const here = runtime_of_caller())
+    state_->handle.around = here->handle.around != 0 ? here->handle.around : here->handle.number;
   if (state_->options.on_deadlock != deadlock_action::ignore)
     state_->monitor.call_when_quiet(detail::look_for_deadlock);
   if (const auto limit = detail::stuck_after(state_->options); limit.count() != 0)
     state_->monitor.call_when_stuck(detail::report_stuck_worker, std::chrono::nanoseconds(limit).count());
   if (const int signal = detail::signal_dump::wanted(state_->options.dump_signal); signal != 0)
     signal_dump_ = std::make_unique<detail::signal_dump>(*state_, signal);
-  if (state_->options.measure || std::getenv("ULEXITE_MEASURE")) detail::measure_times(*state_);
+  detail::try_report_file();
+  if (state_->options.measure || measure_is_wanted()) detail::measure_times(*state_);
   if (detail::has_probes) {
     state_->monitor.call_at_tick(detail::follow_probes);
     detail::follow_probes(*state_);
@@ -45,7 +76,7 @@ runtime::runtime(runtime_options options) : runtime(std::make_unique<detail::run
 }
 
 runtime::~runtime() {
-  if (detail::runtime_of_thread() == state_.get()) {  // std::exit, most likely
+  if (is_on_thread_of(*state_)) {  // std::exit, most likely
     detail::warn("~runtime was called on a thread of that runtime: its fibers run on until the process ends");
     static_cast<void>(state_.release());
     static_cast<void>(signal_dump_.release());

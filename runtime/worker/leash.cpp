@@ -1,6 +1,7 @@
 // Fibers on a leash, except the switch itself (scheduler.cpp): which worker may run them, and how they get to it.
 
 #include <ulexite/base/perturb.hpp>
+#include <ulexite/fiber/stack_overflow.hpp>
 #include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
@@ -71,7 +72,9 @@ void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexce
 // stack the next time.
 switch_thread* scheduler::make_call(context& main) noexcept {
   switch_.left.what = departed::nothing;
+  note_call_for(running()->standing);
   switch_.call(switch_.call_data);
+  note_call_for(nullptr);
   return &switch_context(main, running()->saved, *this);
 }
 

@@ -52,6 +52,8 @@ class event_loop;
 //      loads running_main. All are seq_cst, so one of the two sees the other, and starts a monitor.
 struct runtime_handle {
   runtime* object = nullptr;  // null in tests without one
+  std::uint64_t number = 0;   // of all runtimes of the process, from 1
+  std::uint64_t around = 0;   // the outermost runtime in whose fibers and contexts this one was made; 0: none
   bool named_in_run = false;  // a fiber of a deterministic run has asked for the object, and may have changed it
   std::atomic<bool> running_main{false};
   std::atomic<bool> deadlocked{false};

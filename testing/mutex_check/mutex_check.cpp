@@ -15,6 +15,7 @@
 
 #include "in_a_run.hpp"
 
+#include <ulexite/base/panic.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
@@ -73,6 +74,15 @@ bool told_already(const void* caller) noexcept {
   return true;
 }
 
+std::string_view wish() noexcept {
+  const char* const given = std::getenv("ULEXITE_MUTEX_CHECK");
+  return given ? given : "";
+}
+
+[[gnu::constructor]] void check_wish() noexcept {
+  if (!wish().empty() && wish() != "abort") warn("ULEXITE_MUTEX_CHECK=%s is not abort: it is ignored", wish().data());
+}
+
 [[gnu::cold, gnu::noinline]] void report(const holding& h, const char* what, const void* caller) noexcept {
   if (told_already(h.caller.load(relaxed))) return;
   try {
@@ -84,8 +94,7 @@ bool told_already(const void* caller) noexcept {
   } catch (...) {
     std::fputs("ulexite: a mutex that belongs to a thread was held over a wait\n", stderr);
   }
-  const char* const wanted = std::getenv("ULEXITE_MUTEX_CHECK");
-  if (wanted && std::string_view(wanted) == "abort") std::abort();
+  if (wish() == "abort") std::abort();
 }
 
 // The worker of the calling fiber; null on a plain thread, or outside a fiber.

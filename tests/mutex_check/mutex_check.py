@@ -29,4 +29,7 @@ for _ in range(5):
 assert run("sleep", ULEXITE_MUTEX_CHECK="abort")[2] == -6
 for _ in range(5):
     assert run("well") == ("1000\n", "", 0), run("well")
+assert run("well", ULEXITE_MUTEX_CHECK="") == ("1000\n", "", 0)
+assert run("well", ULEXITE_MUTEX_CHECK="abort") == ("1000\n", "", 0)
+assert run("well", ULEXITE_MUTEX_CHECK="Abort") == ("1000\n", "ulexite: ULEXITE_MUTEX_CHECK=Abort is not abort: it is ignored\n", 0)
 print("as wanted")

@@ -3,11 +3,16 @@
 #include "support/runtime_fixture.hpp"
 
 #include <ulexite/runtime/block_in_place.hpp>
+#include <ulexite/runtime/on_thread_stack.hpp>
+#include <ulexite/runtime/parallel_context.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
+#include <ulexite/sync/blocking.hpp>
+#include <ulexite/sync/isolated_context.hpp>
 
 #include <csignal>
 #include <cstdlib>
+#include <memory>
 #include <string>
 
 #include <sys/resource.h>
@@ -118,17 +123,55 @@ TEST(RuntimeDeathTest, TerminateElsewhereNamesNoFiber) {
               "^ulexite: std::terminate in fiber #1 [^\n]*\n$");
 }
 
+void write_to_null() {
+  int* volatile nowhere = nullptr;
+  *const_cast<volatile int*>(nowhere) = 1;
+}
+
 TEST(RuntimeDeathTest, AFaultNamesTheFiber) {
   if (sanitized) GTEST_SKIP() << "the sanitizer reports it in its own way";
   use_threadsafe_death_tests();
   EXPECT_EXIT(run([] {
                 spawn({.name = "lost"}, [] {
                   this_fiber::yield();
-                  int* volatile nowhere = nullptr;
-                  *const_cast<volatile int*>(nowhere) = 1;
+                  write_to_null();
                 }).join();
               }),
               KilledBySignal(SIGSEGV), "^ulexite: SIGSEGV in fiber #[0-9]+ 'lost' \\(stack of 262144 bytes" + here);
+}
+
+TEST(RuntimeDeathTest, ACallOnTheThreadsStackNamesItsFiber) {
+  use_threadsafe_death_tests();
+  const auto call = [](void (*function)()) {
+    run([=] {
+      on_thread_stack([] {});
+      spawn({.name = "other"}, [] { on_thread_stack([] {}); }).join();
+      spawn({.name = "caller"}, [=] { on_thread_stack(function); }).join();
+    });
+  };
+  const std::string who =
+      " in fiber #[0-9]+ 'caller' \\(stack of 262144 bytes, spawned at [^\n]*\\), in on_thread_stack";
+  EXPECT_EXIT(call([] { std::terminate(); }), KilledBySignal(SIGABRT), "ulexite: std::terminate" + who + "\n");
+  if (sanitized) GTEST_SKIP() << "the sanitizer reports a fault in its own way";
+  const std::string fault = "^ulexite: SIGSEGV" + who + ": address 0x[0-9a-f]+\n$";
+  EXPECT_EXIT(call([] { write_to_null(); }), KilledBySignal(SIGSEGV), fault);
+  EXPECT_EXIT(call([] { recurse(1); }), KilledBySignal(SIGSEGV), fault);
+}
+
+// The fiber waits, and the worker has nothing to do.
+TEST(RuntimeDeathTest, AFaultAfterACallOnTheThreadsStackNamesNoFiber) {
+  if (sanitized) GTEST_SKIP() << "the sanitizer reports it in its own way";
+  use_threadsafe_death_tests();
+  static std::atomic<bool> called{false};
+  const auto fault_when_idle = [](void (*sleep)(void*), void* data) {
+    if (called) write_to_null();
+    sleep(data);
+  };
+  EXPECT_EXIT(runtime({.threads = 1, .on_thread_idle = fault_when_idle}).run([] {
+    on_thread_stack([] { called = true; });
+    this_fiber::sleep_for(1h);
+  }),
+              KilledBySignal(SIGSEGV), "^$");
 }
 
 TEST(RuntimeDeathTest, ResumingADeadFiberIsAReportedBug) {
@@ -184,6 +227,51 @@ TEST(RuntimeDeathTest, AFiberMayEndTheProcessOfAStaticRuntime) {
   use_threadsafe_death_tests();
   EXPECT_EXIT(exit_in_a_fiber(false), ExitedWithCode(3), runs_on);
   EXPECT_EXIT(exit_in_a_fiber(true), ExitedWithCode(3), runs_on);
+}
+
+// The main fiber waits for a context of its own, on whose thread the process ends.
+template <class Wait>
+void exit_in_a_context(Wait&& wait) {
+  const watchdog dog("ExitInAContext");
+  static runtime rt({.threads = 2});
+  rt.run(wait);
+}
+
+TEST(RuntimeDeathTest, AContextMayEndTheProcessOfAStaticRuntime) {
+  use_threadsafe_death_tests();
+  const auto in_parallel = [] {
+    parallel_context inner("inner", 1);
+    inner.spawn([] { std::exit(3); }).join();
+  };
+  const auto in_parallel_within = [] {
+    parallel_context outer("outer", 1);
+    outer
+        .spawn([] {
+          parallel_context inner("inner", 1);
+          inner.spawn([] { blocking([] { std::exit(3); }); }).join();
+        })
+        .join();
+  };
+  const auto in_isolated = [] { isolated_context("alone", [] { std::exit(3); }).join(); };
+  EXPECT_EXIT(exit_in_a_context(in_parallel), ExitedWithCode(3), runs_on);
+  EXPECT_EXIT(exit_in_a_context(in_parallel_within), ExitedWithCode(3), runs_on);
+  EXPECT_EXIT(exit_in_a_context(in_isolated), ExitedWithCode(3), runs_on);
+}
+
+TEST(RuntimeDeathTest, ARuntimeWithinAnotherEndsThereAsUsual) {
+  use_threadsafe_death_tests();
+  EXPECT_EXIT(
+      {
+        const watchdog dog("RuntimeWithin");
+        runtime outer({.threads = 1});
+        outer.run([] {
+          auto inner = std::make_unique<runtime>(runtime_options{.threads = 1});
+          inner->run([] { runtime({.threads = 1}).run([] {}); });
+          inner.reset();
+        });
+        std::_Exit(0);
+      },
+      ExitedWithCode(0), "^$");
 }
 
 // The machine gives one thread, and refuses the others.
