@@ -138,7 +138,7 @@ class pooled_lookup final : public detail::blocking_work {
     const std::lock_guard lock(mutex_);
     if (ended_) return;
     given_up_ = true;
-    pool_->give_up();
+    pool_->give_up(*this);
   }
 
   lookup question_;

@@ -202,7 +202,8 @@ class tcp_listener {
 
   // Waits for the next connection, and returns it with TCP_NODELAY on. One caller at a time. Also returns a connection
   // that its client has already ended; after a reset a read fails. Skips one that accept(2) reports as failed. While
-  // the process or the system lacks descriptors or memory, tries again every 10 ms.
+  // the process or the system lacks descriptors or memory, tries again every 10 ms; the first time it says so on stderr
+  // (runtime_metrics::accepts_refused counts the tries).
   [[nodiscard]] tcp_stream accept();
   [[nodiscard]] tcp_stream accept(std::error_code& error);
   // As above, and sets `peer` to the peer's endpoint, without a system call. It is known even after a reset of the
@@ -285,11 +286,13 @@ class tcp_listener {
   // Accepts without waiting. Fails with resource_unavailable_try_again if no connection waits. Any thread.
   tcp_stream accept_at_once(std::error_code& error);
   tcp_stream accepted(int fd, const sockaddr_storage& peer, socklen_t peer_size) const;
+  void note_scarcity(const std::error_code& error) noexcept;
 
   detail::socket_handle socket_;
   endpoint local_;
   std::stop_source closing_{std::nostopstate};
   bool adopted_ = false;
+  bool told_of_scarcity_ = false;
 };
 
 }  // namespace ulexite::net

@@ -1,7 +1,9 @@
 #include <ulexite/base/error.hpp>
+#include <ulexite/base/panic.hpp>
 #include <ulexite/net/socket.hpp>
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/net/tcp.hpp>
+#include <ulexite/runtime/worker/scheduler.hpp>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,6 +11,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -119,6 +122,7 @@ tcp_listener& tcp_listener::operator=(tcp_listener&& other) noexcept {
   local_ = other.local_;
   closing_ = std::move(other.closing_);
   adopted_ = other.adopted_;
+  told_of_scarcity_ = other.told_of_scarcity_;
   return *this;
 }
 
@@ -146,10 +150,24 @@ tcp_stream tcp_listener::accept(endpoint& from_whom, std::error_code& error) {
       from_whom = made.socket_.get()->peer();
       return made;
     }
-    if (!is_scarcity(error) && !is_of_one_connection(error.value())) return {};
+    if (is_scarcity(error)) {
+      note_scarcity(error);
+    } else if (!is_of_one_connection(error.value())) {
+      return {};
+    }
     error = detail::pause_until(detail::now_ns() + detail::scarcity_pause);
     if (error) return {};
   }
+}
+
+// A plain thread has no runtime whose counter could grow. If there is no memory for the line, the next time writes it.
+void tcp_listener::note_scarcity(const std::error_code& error) noexcept try {
+  if (detail::scheduler* const here = detail::this_scheduler()) here->counters().accepts_refused.add();
+  if (told_of_scarcity_) return;
+  detail::warn("accepting at %s: %s; clients wait, and it is tried again every 10 ms", local_.str().c_str(),
+               error.message().c_str());
+  told_of_scarcity_ = true;
+} catch (const std::bad_alloc&) {
 }
 
 tcp_stream tcp_listener::accept_at_once(std::error_code& error) {

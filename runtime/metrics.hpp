@@ -35,6 +35,7 @@ struct runtime_metrics {
   std::uint64_t thread_starts_refused = 0;  // times that the system refused a thread
   std::uint64_t stacks_refused = 0;       // times that memory for a stack was refused: the fiber waits 10 ms and tries
                                           // again
+  std::uint64_t accepts_refused = 0;      // times that a fiber's accept lacked descriptors or memory: it tries again
   std::uint64_t hogs_relieved = 0;        // times that the monitor moved a fiber away from a worker that did not switch
   std::uint64_t polls_rescued = 0;        // times that the monitor woke or started a worker to watch the event loop
   std::uint64_t stack_bytes_trimmed = 0;  // returned to the system from stacks of fibers that waited for long

@@ -38,6 +38,7 @@ constexpr metric all_metrics[] = {
     {"events", &runtime_metrics::events, "counter", "events that they brought"},
     {"thread_starts_refused", &runtime_metrics::thread_starts_refused, "counter", "threads that the machine refused"},
     {"stacks_refused", &runtime_metrics::stacks_refused, "counter", "stacks that the machine refused"},
+    {"accepts_refused", &runtime_metrics::accepts_refused, "counter", "accepts that lacked descriptors or memory"},
     {"hogs_relieved", &runtime_metrics::hogs_relieved, "counter",
      "fibers moved away from a worker that did not switch"},
     {"polls_rescued", &runtime_metrics::polls_rescued, "counter", "workers woken or started to watch the event loop"},

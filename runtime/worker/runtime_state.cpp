@@ -250,6 +250,7 @@ runtime_metrics runtime_state::metrics() const noexcept {
     m.polls += c.polls.get();
     m.events += c.events.get();
     m.stacks_refused += c.stacks_refused.get();
+    m.accepts_refused += c.accepts_refused.get();
   }
   for (const auto& s : schedulers) m.fibers_spawned += s->counters().spawned.get();
   m.fibers_live = m.fibers_spawned > m.fibers_ended ? m.fibers_spawned - m.fibers_ended : 0;

@@ -42,7 +42,8 @@ class counter {
 
 // Members that each dispatch writes come first, so that they share a cache line with running_.
 struct worker_counters {
-  counter dispatches, starts_in_place, steals, overflows, spawned, ended, parks, polls, events, stacks_refused;
+  counter dispatches, starts_in_place, steals, overflows, spawned, ended, parks, polls, events, stacks_refused,
+      accepts_refused;
 };
 
 class worker_activity {

@@ -2,6 +2,7 @@
 
 #include "abuse.hpp"
 
+#include <optional>
 #include <vector>
 
 namespace ulexite::test {
@@ -32,6 +33,33 @@ TEST_P(AbuseScarcity, ConnectListenAndARuntimeSayWhatIsMissingAndRecover) {
       EXPECT_EQ(c, 'x');
     }
   });
+}
+
+// One listener, twice without descriptors. With them there is no line.
+TEST_P(AbuseScarcity, AListenerSaysOnceThatItLacksDescriptors) {
+  testing::internal::CaptureStderr();
+  std::string where;
+  in_runtime([&] {
+    net::tcp_listener listener(loopback());
+    where = listener.local_endpoint().str();
+    const auto refused = [] { return current_runtime().metrics().accepts_refused; };
+    for (int i = 0; i < 3; ++i) {
+      auto client = net::tcp_stream::connect(listener.local_endpoint());
+      std::optional<hoard> everything;
+      if (i > 0) everything.emplace();
+      const std::uint64_t before = refused();
+      EXPECT_EQ(before > 0, i == 2);
+      auto acceptor = spawn([&] { EXPECT_TRUE(listener.accept().is_open()); });
+      if (everything) wait_until([&] { return refused() > before + 1; });
+      everything.reset();
+      acceptor.join();
+    }
+  });
+  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string line = "ulexite: accepting at " + where + ": Too many open files; ";
+  const std::size_t at = text.find(line);
+  EXPECT_NE(at, std::string::npos) << text;
+  EXPECT_EQ(text.find(line, at + 1), std::string::npos) << text;
 }
 
 // The backlog holds the clients during this time; each is served in the end.
