@@ -9,9 +9,9 @@
 //
 // Checked by tests/model/channel_model.cpp.
 
-#include <ulexite/base/biased_lock.hpp>
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/no_yield.hpp>
+#include <ulexite/runtime/wait/channel_head.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/sync/wait/ring_buffer.hpp>
@@ -57,7 +57,7 @@ class channel_case_base;
 //
 // A channel may be destroyed after every call on it has returned, if there will be no other.
 template <class T>
-class channel {
+class channel : private detail::channel_head {
   static_assert(std::is_object_v<T> && !std::is_array_v<T>,
                 "channel<T> carries objects: take std::monostate for void, a pointer or std::reference_wrapper for a "
                 "reference, std::array for an array");
@@ -67,7 +67,7 @@ class channel {
   // Makes a channel with a buffer for `capacity` values. 0: a send waits for its receive (rendezvous). `unbounded`: a
   // send never waits. The buffer's memory is allocated as values arrive; a value whose move may throw
   // has memory of its own. Never waits.
-  explicit channel(std::size_t capacity = 0) noexcept : capacity_(capacity) {
+  explicit channel(std::size_t capacity = 0) noexcept : channel_head{{}, capacity} {
     static_assert(std::is_move_constructible_v<T>, "channel<T> moves its values: T must be movable");
   }
   channel(const channel&) = delete;
@@ -310,7 +310,7 @@ class channel {
     detail::wait_node node(*self.agent, slot);
     queue.push(node);
     const auto kind = &queue == &senders_ ? detail::wait_kind::send : detail::wait_kind::receive;
-    const auto mode = detail::waiting_for(kind, this, detail::cancellable::yes);
+    const auto mode = detail::waiting_for(kind, static_cast<const channel_head*>(this), detail::cancellable::yes);
     const detail::wake_reason reason = detail::suspend(self, held, mode, deadline);
     if (reason == detail::wake_reason::notified) [[likely]] {
       switch (node.result) {
@@ -332,8 +332,7 @@ class channel {
     return std::unique_lock(lock_.lock(worker), std::adopt_lock);
   }
 
-  mutable detail::biased_lock lock_;  // guards the members below
-  const std::size_t capacity_;
+  // guarded by lock_
   bool closed_ = false;
   detail::ring_buffer<T> buffer_;
   detail::wait_queue senders_, receivers_;

@@ -3,14 +3,20 @@
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/inspect/trace.hpp>
 #include <ulexite/runtime/inspect/wait_graph.hpp>
+#include <ulexite/runtime/wait/blocked_thread.hpp>
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <tuple>
+
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace ulexite::detail {
 namespace {
@@ -144,6 +150,51 @@ void collect_workers(runtime_state& home, const dump_options& options, runtime_r
   }
 }
 
+std::uint32_t milliseconds_since(std::int64_t begin) noexcept {
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(now_ns() - begin, 0) / 1'000'000);
+}
+
+void add_frames(std::vector<thread_report>& threads, const dump_options& options) {
+  constexpr std::size_t most = 8;  // a thread that does not answer takes some tenths of a second
+  std::ranges::sort(threads, std::greater(), &thread_report::time);
+  for (thread_report& each : threads | std::views::take(options.stuck_backtraces ? most : 0))
+    if (each.time >= stuck_for) each.frames = frames_of(each.number);
+}
+
+void collect_calls(runtime_state& home, const dump_options& options, runtime_report& into) {
+  home.blocking->for_each_call([&](const blocking_pool::member& each) {
+    thread_report& report = into.calls.emplace_back();
+    report.number = each.thread;
+    report.time = milliseconds_since(each.since);
+    agent* const caller = each.work->caller;
+    if (!caller || caller->kind != agent_kind::fiber) return;
+    const task& fiber = caller->fiber();
+    report.fiber.id = fiber.id;
+    report.fiber.where = fiber.where;
+    report.fiber.name = name_of(fiber, fiber.id);
+  });
+  add_frames(into.calls, options);
+}
+
+// A timed join is that of a thread in run(), which joins until the next tick, again and again.
+void collect_waiting_threads(const dump_options& options, runtime_report& into) {
+  blocked_thread::for_each([&](const blocked_thread::record& each) {
+    const wait_kind kind = wait_mode::kind_of(each.mode.bits);
+    const bool timed = (each.mode.bits & wait_mode::timed_bit) != 0;
+    const bool exists = ::syscall(SYS_tgkill, ::getpid(), each.thread, 0) == 0;
+    if (!exists || (kind == wait_kind::join && timed)) return;
+    thread_report& report = into.waiting_threads.emplace_back();
+    report.number = each.thread;
+    report.time = milliseconds_since(each.since);
+    report.fiber.state = fiber_record::status::waiting;
+    report.fiber.kind = kind;
+    report.fiber.timed = timed;
+    report.fiber.object = each.mode.object;
+    report.fiber.waited = report.time;
+  });
+  add_frames(into.waiting_threads, options);
+}
+
 }  // namespace
 
 worker_report look_at(const scheduler& worker) {
@@ -170,6 +221,8 @@ runtime_report collect(runtime_state& home, const dump_options& options, std::ui
   report.metrics = home.metrics();
   report.tracing = is_tracing(home);
   collect_workers(home, options, report);
+  collect_calls(home, options, report);
+  collect_waiting_threads(options, report);
   if (inspection::possible()) {
     collect_fibers(home, options, long_wait, report);
   } else {

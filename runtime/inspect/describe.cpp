@@ -89,7 +89,13 @@ std::string describe_wait(const fiber_record& fiber) {
     case wait_kind::write:
       text += ' ' + std::to_string(object) + " (" + describe_descriptor(static_cast<int>(object)) + ')';
       break;
+    case wait_kind::send:
+      text += ' ' + hexadecimal(object);
+      if (fiber.capacity != 0)
+        text += ", full with " + std::to_string(fiber.capacity) + (fiber.capacity == 1 ? " value" : " values");
+      break;
     case wait_kind::join:
+      if (fiber.id == 0) break;  // a plain thread, which may have continued by now
       text += " #" + std::to_string(fiber.joined);
       if (!fiber.joined_name.empty()) text += " \"" + fiber.joined_name + '"';
       break;

@@ -34,6 +34,14 @@ struct worker_report {
   std::vector<void*> frames{};   // of a stuck one, if they were wanted
 };
 
+// A thread that runs a blocking call, or a plain thread that waits for an object of this library.
+struct thread_report {
+  int number = 0;               // the kernel's
+  fiber_record fiber;           // the caller, number 0: it has given up; or the plain thread's wait, as of a fiber
+  std::uint32_t time = 0;       // milliseconds since the call, or the wait, began
+  std::vector<void*> frames{};  // if it is longer than a second, and they were wanted
+};
+
 // Fibers in the same state, spawned at the same place, that wait for the same kind of thing with the same backtrace.
 struct fiber_group {
   static constexpr std::size_t most_others = 7;
@@ -51,6 +59,8 @@ struct fiber_group {
 struct runtime_report {
   runtime_metrics metrics;
   std::vector<worker_report> workers;
+  std::vector<thread_report> calls;               // that run on the pool, the oldest first
+  std::vector<thread_report> waiting_threads;     // the oldest first; those of the whole process
   std::vector<fiber_group> groups;                // groups that wait come first, the oldest first
   std::array<std::size_t, wait_kinds> waiting{};  // the number of waiting fibers of each kind
   std::size_t left_out = 0;                       // fibers in no group, because there were too many groups

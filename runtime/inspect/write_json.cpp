@@ -70,6 +70,22 @@ void write_worker(std::ostream& out, const worker_report& worker) {
   write_identity(runs, worker.runs);
 }
 
+void write_call(std::ostream& out, const thread_report& thread) {
+  json object(out, '{', '}');
+  object.number("thread", static_cast<std::uint64_t>(thread.number));
+  object.number("runs_ms", thread.time);
+  if (thread.fiber.id != 0) write_identity(object, thread.fiber);
+  if (!thread.frames.empty()) write_frames_as_array(object, thread.frames);
+}
+
+void write_waiting_thread(std::ostream& out, const thread_report& thread) {
+  json object(out, '{', '}');
+  object.number("thread", static_cast<std::uint64_t>(thread.number));
+  object.string("waits", describe_wait(thread.fiber));
+  object.number("waited_ms", thread.time);
+  if (!thread.frames.empty()) write_frames_as_array(object, thread.frames);
+}
+
 void write_group(std::ostream& out, const fiber_group& group) {
   const fiber_record& fiber = group.oldest;
   json object(out, '{', '}');
@@ -136,6 +152,14 @@ void write_json(std::ostream& out, const runtime_report& report) {
     {
       json workers(object.key("workers"), '[', ']');
       for (const worker_report& worker : report.workers) write_worker(workers.next(), worker);
+    }
+    {
+      json calls(object.key("blocking_calls"), '[', ']');
+      for (const thread_report& each : report.calls) write_call(calls.next(), each);
+    }
+    {
+      json threads(object.key("waiting_threads"), '[', ']');
+      for (const thread_report& each : report.waiting_threads) write_waiting_thread(threads.next(), each);
     }
     {
       json findings(object.key("findings"), '[', ']');

@@ -1,6 +1,7 @@
 #include <ulexite/runtime/inspect/report.hpp>
 
 #include <ostream>
+#include <ranges>
 
 namespace ulexite::detail {
 namespace {
@@ -16,6 +17,28 @@ void print_worker(std::ostream& out, const worker_report& worker) {
   }
   out << "; " << worker.queued << " queued, " << worker.dispatches << " dispatches\n";
   write_frames(out, worker.frames);
+}
+
+constexpr std::size_t most_threads = 16;
+
+template <class Describe>
+void print_threads(std::ostream& out, const std::vector<thread_report>& threads, const char* others,
+                   Describe&& describe) {
+  for (const thread_report& each : threads | std::views::take(most_threads)) {
+    out << "  " << describe(each) << '\n';
+    write_frames(out, each.frames);
+  }
+  if (threads.size() > most_threads) out << "  and " << threads.size() - most_threads << others << '\n';
+}
+
+std::string describe_call(const thread_report& thread) {
+  const std::string who = thread.fiber.id != 0 ? "of " + describe(thread.fiber) : "that its caller has given up,";
+  return "thread " + std::to_string(thread.number) + ": runs a blocking call " + who + " for " +
+         describe_time(thread.time);
+}
+
+std::string describe_thread_wait(const thread_report& thread) {
+  return "plain thread " + std::to_string(thread.number) + ": " + describe_state(thread.fiber, thread.time);
 }
 
 void print_group(std::ostream& out, const fiber_group& group) {
@@ -60,6 +83,8 @@ void write_text(std::ostream& out, const runtime_report& report) {
     out << " (" << m.blocking_queued << (m.blocking_queued == 1 ? " call waits for one)" : " calls wait for one)");
   out << '\n';
   for (const worker_report& worker : report.workers) print_worker(out, worker);
+  print_threads(out, report.calls, " more blocking calls", describe_call);
+  print_threads(out, report.waiting_threads, " more plain threads that wait", describe_thread_wait);
   write_fibers(out, report);
 }
 

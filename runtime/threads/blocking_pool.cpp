@@ -1,6 +1,9 @@
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/runtime/wait/time.hpp>
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -53,6 +56,7 @@ bool blocking_pool::assign(blocking_work& work, std::size_t limit) {
 
 void blocking_pool::submit(blocking_work& work) {
   const std::lock_guard lock(mutex_);
+  work.caller = &this_agent();
   queue_.push_back(work);
   assign(work, most_ + count_.lent);
 }
@@ -89,9 +93,13 @@ void blocking_pool::thread_main() noexcept {
   manners_.adopt();
   if (hooks_.start) hooks_.start();
   std::thread former;
+  member self;
+  self.thread = ::gettid();
   {
     std::unique_lock lock(mutex_);
-    serve(lock);
+    members_.push_back(self);
+    serve(lock, self);
+    members_.remove(self);
     former = leave();
     ended_.notify_all();
   }
@@ -99,18 +107,21 @@ void blocking_pool::thread_main() noexcept {
   if (hooks_.stop) hooks_.stop();
 }
 
-void blocking_pool::serve(std::unique_lock<std::mutex>& lock) noexcept {
+void blocking_pool::serve(std::unique_lock<std::mutex>& lock, member& self) noexcept {
   --count_.starting;
   for (;;) {
     blocking_work* const work = nothing_to_do() ? nullptr : &queue_.front();
     void* given = nullptr;
     if (work) {
       queue_.remove(*work);
+      self.work = work;
+      if (work->caller) self.since = now_ns();
       lock.unlock();
       perturb();
       manners_.adopt();  // the last call may have changed it
       given = work->run();
       lock.lock();
+      self.since = 0;
     }
     const bool free = nothing_to_do() && !is_surplus();
     if (free) ++count_.idle;
@@ -155,8 +166,9 @@ void blocking_pool::retire() noexcept {
   if (last.joinable()) last.join();
 }
 
-void blocking_pool::give_up() noexcept {
+void blocking_pool::give_up(blocking_work& work) noexcept {
   const std::lock_guard lock(mutex_);
+  work.caller = nullptr;
   ++count_.given_up;
   ended_.notify_all();
 }

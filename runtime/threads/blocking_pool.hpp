@@ -4,10 +4,12 @@
 
 #include <ulexite/base/intrusive_list.hpp>
 #include <ulexite/runtime/threads/inherited_thread_state.hpp>
+#include <ulexite/runtime/wait/agent.hpp>
 
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -24,6 +26,8 @@ class runtime_state;
 struct blocking_work : list_hook {
   virtual void* run() noexcept = 0;
   virtual void finish(void* what_run_gave) noexcept = 0;
+
+  agent* caller = nullptr;  // waits for this call. Null: a lent thread's work, or given up. The pool's
 
  protected:
   ~blocking_work() = default;
@@ -60,7 +64,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   // themselves. Drops work that has not begun.
   void retire() noexcept;
   // From now on retire does not wait for the running `work`. The caller must keep the objects that it uses alive.
-  void give_up() noexcept;
+  void give_up(blocking_work& work) noexcept;
   // Work that was given up has ended. Called by its thread.
   void given_up_ends() noexcept;
 
@@ -70,6 +74,22 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   };
   [[nodiscard]] counts now() const noexcept;
 
+  // A thread of the pool, and its call.
+  struct member : list_hook {
+    int thread = 0;                       // the kernel's number
+    std::int64_t since = 0;               // when the call began, steady clock; 0: it runs none
+    const blocking_work* work = nullptr;  // the call
+  };
+  // Calls visit(const member&) for each thread that runs a call. With the pool's mutex held, so that the caller of the
+  // call goes on waiting. Any thread.
+  template <class Visit>
+  void for_each_call(Visit&& visit) {
+    const std::lock_guard lock(mutex_);
+    members_.for_each([&](const member& each) {
+      if (each.since != 0) visit(each);
+    });
+  }
+
  private:
   // Work that is still queued when the runtime has ended belongs to abandoned fibers.
   [[nodiscard]] bool nothing_to_do() const noexcept { return queue_.empty() || retired_; }
@@ -78,7 +98,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   bool assign(blocking_work& work, std::size_t limit);
   void start_thread();
   void thread_main() noexcept;
-  void serve(std::unique_lock<std::mutex>& lock) noexcept;
+  void serve(std::unique_lock<std::mutex>& lock, member& self) noexcept;
   [[nodiscard]] std::thread leave() noexcept;
 
   // The calls that have not begun, oldest first.
@@ -125,6 +145,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
   work_queue queue_;
   headcount count_;
   std::vector<std::thread> threads_;
+  intrusive_list<member> members_;
   std::thread last_ended_;  // it has joined the thread that ended before it
   bool retired_ = false;    // the runtime ends: queued work is dropped
 };

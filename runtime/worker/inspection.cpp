@@ -3,6 +3,7 @@
 
 #include <ulexite/base/atomics.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
+#include <ulexite/runtime/wait/channel_head.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
 #include <ulexite/runtime/worker/raw_record.hpp>
 
@@ -79,6 +80,8 @@ void inspection::read_wait(const fiber& waiting, fiber_record& into) const {
   into.cancellable = (waiting.wait_bits & wait_mode::cancellable_bit) != 0;
   into.object = waiting.next;
   into.waited = waited_since(waiting.wait_since, now_);
+  // The fiber's call has not returned, and cannot during the inspection, so the channel is there.
+  if (into.kind == wait_kind::send) into.capacity = static_cast<const channel_head*>(into.object)->capacity_;
   if (into.kind != wait_kind::join) return;
   // The joiner holds the handle as long as it does not run, so the fiber that it joins is there.
   const auto& joined = *static_cast<const task*>(into.object);

@@ -37,6 +37,7 @@ struct fiber_record {
   bool timed = false;            // a timer ends the wait at the latest
   bool cancellable = false;      // a request to stop ends the wait
   const void* object = nullptr;  // of the wait
+  std::size_t capacity = 0;      // if that is a channel to which it sends: that many values are in it
   std::uint64_t joined = 0;      // if that is the end of a fiber: its number and name
   std::string joined_name;
   std::uint32_t waited = 0;  // milliseconds

@@ -11,6 +11,7 @@
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/task/waiting_event.hpp>
+#include <ulexite/runtime/wait/blocked_thread.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
@@ -34,12 +35,14 @@ std::string words_of_refusal(agent& self, wait_kind kind) {
 // A plain thread blocks on its own condition variable. Its wait is always prepared, because the thread itself may claim
 // it without the queue's lock: after its deadline, and when it is poked. Only a thread of an isolated_context is ever
 // asked to stop.
-wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, bool cancellable,
+wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, wait_mode mode,
                            std::int64_t deadline) noexcept {
   if (!prepared) self.word.prepare();
-  const bool waits = self.word.commit(true, cancellable);
+  const bool waits = self.word.commit(true, mode.is_cancellable());
   if (held) held->unlock();
-  if (waits && !self.block(deadline) && self.word.claim(wake_reason::timed_out) == claim_result::lost)
+  if (!waits) return self.word.reason();
+  const blocked_thread listed(deadline == no_deadline ? mode : mode.with_timer());
+  if (!self.block(deadline) && self.word.claim(wake_reason::timed_out) == claim_result::lost)
     while (!self.block(no_deadline)) {
     }  // claimed in time: the resume is on its way
   return self.word.reason();
@@ -81,7 +84,7 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, b
 // A fiber with a deadline needs a timer, and all others go straight to their worker.
 wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, wait_mode mode, std::int64_t deadline) noexcept {
   if (self.kind == agent_kind::thread) [[unlikely]]
-    return suspend_thread(static_cast<thread_agent&>(self), held, prepared, mode.is_cancellable(), deadline);
+    return suspend_thread(static_cast<thread_agent&>(self), held, prepared, mode, deadline);
   if (deadline != no_deadline) return suspend_with_timer(self.fiber(), held, prepared, mode, deadline);
   return this_scheduler()->suspend(held, prepared, mode);
 }

@@ -4,14 +4,20 @@
 #include "support/waiting.hpp"
 
 #include <ulexite/runtime/worker/inspection.hpp>
+#include <ulexite/sync/blocking.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/task_group.hpp>
 
 #include <atomic>
+#include <latch>
 #include <optional>
 #include <sstream>
 #include <thread>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace {
 
@@ -49,6 +55,65 @@ TEST_P(Dump, TellsWhatAFiberWaitsForAndWhereItCameFrom) {
     EXPECT_TRUE(has(text, "\"main\"")) << text;
     values.send(1);
     reader.join();
+  });
+}
+
+TEST_P(Dump, TellsHowManyValuesAFullChannelHolds) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    channel<std::string> two(2), one(1);
+    for (channel<std::string>* const each : {&one, &two, &two}) each->send("x");
+    task_group senders;
+    senders.spawn([&] { two.send("y"); });
+    senders.spawn([&] { one.send("y"); });
+    wait_until_others_wait();
+    const std::string text = dump(rt, {.backtraces = false}) + dump_json(rt);
+    EXPECT_TRUE(has(text, ", full with 2 values\n")) << text;
+    EXPECT_TRUE(has(text, ", full with 1 value\"")) << text;
+    for (channel<std::string>* const each : {&one, &two}) each->receive();
+    senders.wait();
+  });
+}
+
+TEST_P(Dump, TellsWhoseCallsThePoolRuns) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    std::latch begun(1), enough(1);
+    auto caller = spawn({.name = "caller"}, [&] {
+      blocking([&] {
+        begun.count_down();
+        enough.wait();
+      });
+    });
+    wait_until([&] { return begun.try_wait(); });
+    const std::string text = dump(rt), json = dump_json(rt), what = ": runs a blocking call ";
+    EXPECT_TRUE(has(text, what + "of fiber #")) << text;
+    EXPECT_TRUE(has(text, "\"caller\" for ")) << text;
+    EXPECT_TRUE(has(json, "\"blocking_calls\":[{\"thread\":")) << json;
+    enough.count_down();
+    caller.join();
+    EXPECT_FALSE(has(dump(rt), what));
+  });
+}
+
+// More of them than a dump lists, and than there are places in the table.
+TEST_P(Dump, TellsOfPlainThreadsThatWait) {
+  runtime& rt = this->rt();
+  rt.run([&] {
+    channel<int> values;
+    std::ostringstream words;
+    words << " to receive from channel " << &values;
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] { values.receive(); });
+    wait_until([&] { return has(dump(rt), words.str()); });
+    EXPECT_TRUE(has(dump(rt), "  plain thread ")) << dump(rt);
+    EXPECT_TRUE(has(dump_json(rt), "\"waiting_threads\":[{\"thread\":")) << dump_json(rt);
+    values.send(1);
+    for (int i = 0; i < 70; ++i) threads.emplace_back([&] { values.receive(); });
+    wait_until([&] { return has(dump(rt), " more plain threads that wait\n"); });
+    values.close();
+    for (std::thread& each : threads) each.join();
+    EXPECT_FALSE(has(dump(rt), words.str())) << dump(rt);
   });
 }
 
@@ -281,6 +346,43 @@ TEST_F(Inspections, LetAWorkerThroughBetweenThem) {
   EXPECT_TRUE(ran);
   over = true;
   busy.join();
+}
+
+[[gnu::noinline]] void block_here(std::latch& until) {
+  until.wait();
+  asm volatile("");
+}
+class LongBlockingCalls : public RuntimeTest {};
+
+TEST_F(LongBlockingCalls, HaveABacktraceIfItIsWanted) {
+  if (ULEXITE_TSAN) GTEST_SKIP() << "ThreadSanitizer puts signals off";
+  runtime& rt = make(1);
+  rt.run([&] {
+    std::latch enough(1);
+    auto caller = spawn([&] { blocking([&] { block_here(enough); }); });
+    const auto text = [&](bool stuck) { return dump(rt, {.backtraces = false, .stuck_backtraces = stuck}); };
+    wait_until([&] { return has(text(false), " for 1."); });  // seconds
+    EXPECT_FALSE(has(text(false), "block_here("));
+    EXPECT_TRUE(has(text(true), "block_here(")) << text(true);
+    enough.count_down();
+    caller.join();
+  });
+}
+
+// A child of fork() has the table of its parent's threads, but not the threads.
+TEST(DumpInAChild, LeavesOutTheThreadsOfItsParent) {
+  if (ULEXITE_TSAN) GTEST_SKIP() << "ThreadSanitizer starts no thread in a forked child";
+  const auto tells = [] { return has(dump(runtime({.threads = 1})), "  plain thread "); };
+  channel<int> values;
+  std::thread waiting([&] { values.receive(); });
+  while (!tells()) std::this_thread::yield();
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(tells() ? 1 : 0);
+  int status = 1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  values.close();
+  waiting.join();
 }
 
 TEST(DumpOfAnEndedRuntime, IsRefused) {

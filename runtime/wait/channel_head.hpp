@@ -1,0 +1,16 @@
+#pragma once
+
+#include <ulexite/base/biased_lock.hpp>
+
+#include <cstddef>
+
+namespace ulexite::detail {
+
+// The first members of every channel, whatever its values are. A report about a fiber that waits to send reads the
+// capacity. The fiber's call has not returned, so the channel is there.
+struct channel_head {
+  mutable biased_lock lock_;  // guards the channel's other members
+  const std::size_t capacity_;
+};
+
+}  // namespace ulexite::detail
