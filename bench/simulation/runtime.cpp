@@ -125,6 +125,7 @@ process runtime::push_ring(worker& here, fiber runnable) {
   here.debt += here.queues.write_own(cost, here.index, clock.now() + here.debt);
   if (here.ring.size() < ring_size) {
     here.ring.push_back(runnable);
+    ++here.came;
     co_return 0;
   }
   std::vector<fiber> evicted(here.ring.begin(), here.ring.begin() + ring_overflow);

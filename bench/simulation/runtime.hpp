@@ -40,9 +40,10 @@ struct worker {
   std::size_t index;
   std::deque<fiber> ring, forks;
   fiber slot = none;
-  line queues;      // of ring and forks
-  ns debt = 0;      // time that has passed for it since the engine's now
-  ns arriving = 0;  // the way of what it took from others, to be paid when that runs
+  std::size_t came = 0;  // into the ring since it was filled from the shared queue
+  line queues;           // of ring and forks
+  ns debt = 0;           // time that has passed for it since the engine's now
+  ns arriving = 0;       // the way of what it took from others, to be paid when that runs
   unsigned until_housekeeping = 1, quanta_per_visit = 1, slot_streak = 0;
   ns last_visit = 0, last_poll = 0;
   ns idle = 0;  // since the last visit
@@ -122,6 +123,7 @@ class runtime {
   fiber next_local(worker& here);
   process housekeeping(worker& here);
   process probe_stuck_victim(worker& here);
+  process share_of_visit(worker& here);
   process take_injected(worker& here, std::size_t most);
   process take_from_others(worker& here, bool slots_too);
   process steal(worker& here, bool slots_too);

@@ -46,9 +46,26 @@ process runtime::housekeeping(worker& here) {
     here.polled = false;
     if (here.eager && nobody_polls()) co_await wake_one(here);
   }
-  const fiber injected = co_await take_injected(here, visit_batch);
+  const auto share = static_cast<std::size_t>(co_await share_of_visit(here));
+  const fiber injected = co_await take_injected(here, share);
   if (injected != none) co_return injected;
   co_return co_await probe_stuck_victim(here);
+}
+
+process runtime::share_of_visit(worker& here) {
+  const std::size_t others = injected_.size() / size() + 1, all = here.ring.size() + others;
+  const std::size_t count = (std::min(here.came, inject_batch) * others + all - 1) / all;
+  if (injected_.empty() || all <= ring_size || count == 0 || here.ring.size() < 2 * count) co_return visit_batch;
+  const auto newest = here.ring.end() - static_cast<std::ptrdiff_t>(count);
+  const std::vector<fiber> moved(newest, here.ring.end());
+  here.ring.erase(newest, here.ring.end());
+  co_await settle(here);
+  co_await injected_lock_.lock(here.index);
+  co_await clock.delay(cost.queued);
+  for (const fiber f : moved) injected_.push_back({f, here.index});
+  injected_lock_.unlock();
+  co_await notify(here);
+  co_return static_cast<fiber>(count);
 }
 
 process runtime::probe_stuck_victim(worker& here) {
@@ -79,6 +96,7 @@ process runtime::take_injected(worker& here, std::size_t most) {
   injected_lock_.unlock();
   if (taken.empty()) co_return none;
   for (std::size_t i = 1; i < taken.size(); ++i) co_await push_ring(here, taken[i]);
+  here.came = 0;
   if (taken.size() > 1) co_await notify(here);
   co_return taken.front();
 }

@@ -23,9 +23,10 @@
 //   slots_     item i is in slots_[i % Capacity] while top_ <= i < bottom_.
 //
 // Pairings
-//   A  push, steal_half (into its own deque) and pop_bottom store bottom_, release  ->  a taker at the top loads it,
-//      acquire. A thief that sees bottom_ > i sees item i and its pusher's earlier writes. pop_bottom's stores count
-//      too: a thief may read the value that pop_bottom wrote, and C++20 release sequences do not reach over it.
+//   A  push, steal_half (into its own deque), pop_bottom and take_newest store bottom_, release  ->  a taker at the top
+//      loads it, acquire. A thief that sees bottom_ > i sees item i and its pusher's earlier writes. The stores of
+//      pop_bottom and take_newest count too: a thief may read the value that they wrote, and C++20 release sequences do
+//      not reach over it.
 //   B  pop_bottom lowers bottom_, then loads top_; steal loads top_, then bottom_, then raises top_. Between its two
 //      steps the owner has a light fence and the thief a heavy one (fences.hpp). The owner forks for every few
 //      instructions of work, so its fence costs nothing. The thief has found something to steal, and pays for both. If
@@ -40,7 +41,8 @@
 //      (A fork has no such fence, see fork_queue::offer.)
 //   G  take_newest lowers bottom_, then exchanges top_ for the same value, release  ->  a thief loads a higher top_,
 //      acquire, from the exchanges that follow, so that it sees the lowered bottom_. A thief that has the same top_ may
-//      have the old bottom_. It takes the older half of what was there, and the owner only takes of the younger.
+//      have the old bottom_. It takes the older half of what was there, and the owner only takes of the younger. So the
+//      owner does that once for each value of top_: a thief that was slow could not tell the second time from the first.
 //
 // Checked by tests/model/deque_model.cpp; its mutants weaken A, B, C, F and G.
 
@@ -209,18 +211,21 @@ class deque {
     return true;
   }
 
-  // Takes the `number` youngest items, and passes each to `take`, oldest first. False, and takes none, if there are fewer
-  // than twice as many. Meanwhile may_have_items may overlook them. Owner only.
+  // Takes the `number` youngest items, and passes each to `take`, oldest first. False, and takes none, if there are
+  // fewer than twice as many, or nothing was taken at the top since the last time. Meanwhile may_have_items may
+  // overlook them. Owner only.
   template <class Take>
   [[nodiscard]] bool take_newest(std::size_t number, Take&& take) noexcept
     requires fifo
   {
     const auto count = static_cast<index>(number);
-    const auto bottom = bottom_.load(Atomics::relaxed);                  // owner-written
-    if (bottom - top_.load(Atomics::relaxed) < 2 * count) return false;  // hint: spares the exchange
-    bottom_.store(bottom - count, Atomics::release);                     // A, G
-    if (bottom - top_.fetch_add(0, Atomics::acq_rel) < 2 * count) {      // C, E, G
-      bottom_.store(bottom, Atomics::release);                           // A
+    const auto bottom = bottom_.load(Atomics::relaxed);                     // owner-written
+    const auto before = top_.load(Atomics::relaxed);                        // not below shrunk_at_, which was read
+    if (before == shrunk_at_ || bottom - before < 2 * count) return false;  // G
+    bottom_.store(bottom - count, Atomics::release);                        // A, G
+    shrunk_at_ = top_.fetch_add(0, Atomics::acq_rel);                       // C, E, G
+    if (bottom - shrunk_at_ < 2 * count) {
+      bottom_.store(bottom, Atomics::release);  // A
       return false;
     }
     for (index i = bottom - count; i < bottom; ++i) take(*slot(i).load(Atomics::relaxed));  // own push
@@ -236,7 +241,8 @@ class deque {
     const auto bottom = bottom_.load(Atomics::seq_cst);  // A, F
     return bottom > top ? static_cast<std::size_t>(bottom - top) : 0;
   }
-  // Whether there may be an item. Never false for an item that was pushed before the call and is still there.
+  // Whether there may be an item. Never false for an item that was pushed before the call and is still there, except
+  // during take_newest.
   [[nodiscard]] bool may_have_items() const noexcept { return size() != 0; }
 
  private:
@@ -270,6 +276,7 @@ class deque {
   alignas(cache_line) atomic<T*> slots_[Capacity]{};  // first, because its offset is added to the index otherwise
   alignas(cache_line) atomic<index> top_{0};
   alignas(cache_line) atomic<index> bottom_{0};
+  index shrunk_at_ = -1;  // owner only: top_ at the last take_newest
 };
 
 }  // namespace ulexite::detail

@@ -50,11 +50,13 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] bool evict_oldest(intrusive_queue<job>& into) noexcept {
     return ring_.evict<tuning::ring_overflow>([&](job& old) { into.push(old); });
   }
-  // If the ring has no room for as many `others` as wait elsewhere: moves a share of those that came into it since
-  // note_filled to `into`, oldest first, and returns how many. So all have turns equally often.
+  [[nodiscard]] bool has_room_for(std::size_t others) const noexcept {
+    return ring_.size() + others <= tuning::ring_size;
+  }
+  // Moves those that came into the ring since note_filled, at most a batch, to `into`, oldest first: of these the share
+  // by which all in the ring and as many `others` as wait elsewhere have turns equally often. Returns how many.
   [[nodiscard]] std::size_t take_newest(std::size_t others, intrusive_queue<job>& into) noexcept {
     const std::size_t all = ring_.size() + others;
-    if (all <= tuning::ring_size) return 0;
     const auto came = std::min(static_cast<std::size_t>(ring_.pushed() - filled_), tuning::inject_batch);
     const std::size_t count = (came * others + all - 1) / all;
     const bool taken = count > 0 && ring_.take_newest(count, [&](job& young) { into.push(young); });
@@ -141,7 +143,7 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] bool has_slot() const noexcept { return slot_.filled(); }
   // Takes the fiber in the slot. Any thread but the owner; it costs a heavy fence.
   [[nodiscard]] job* raid_slot() noexcept { return slot_.raid(); }
-  // Whether there may be something in the deques. Never false after an earlier push.
+  // Whether there may be something in the deques. Never false after an earlier push, except during take_newest.
   [[nodiscard]] bool may_have_items() const noexcept {
     return ring_.may_have_items() || woken_.may_have_items() || jobs_.may_have_items();
   }

@@ -66,14 +66,15 @@ job* scheduler::housekeeping() noexcept {
 }
 
 // How many a visit takes from the shared queue. While woken fibers are there, those of later events collect behind them
-// (distribute). So as many are taken as this worker runs until the next visit. If more fibers take turns than the rings
-// hold, as many as are taken go there from the ring, behind all others. The ring's oldest stay, because their turn is
-// near.
+// (distribute). So as many are taken as this worker runs until the next visit. Otherwise, if more fibers take turns than
+// the rings hold, as many are taken as go there from the ring, behind all others. The ring's oldest stay, because their
+// turn is near.
 std::size_t scheduler::share_of_visit() noexcept {
   std::size_t exchanged = 0;
-  if (const std::size_t length = home_.injected.size(); length > 0) {
+  const std::size_t length = home_.injected.size(), share = length / home_.parker.limit() + 1;
+  if (length > 0 && !queues_.has_room_for(share)) {
     intrusive_queue<job> newest;
-    exchanged = queues_.take_newest(length / home_.parker.limit() + 1, newest);
+    exchanged = queues_.take_newest(share, newest);
     if (exchanged > 0) home_.injected.push(newest);
     home_.parker.notify();  // a searcher may have missed them
   }

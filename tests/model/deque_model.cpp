@@ -68,8 +68,8 @@ struct items {
   }
 };
 
-// Fibers. The owner pushes more than the ring holds, pops, evicts and takes the newest back. One thief steals halves. The other thief steals
-// from the first one, and pops from the owner.
+// Fibers. The owner pushes more than the ring holds, pops, evicts, and takes the newest back, also twice in a row. One
+// thief steals halves. The other thief steals from the first one, and pops from the owner.
 template <std::size_t Capacity>
 struct fibers_are_taken_once : rl::test_suite<fibers_are_taken_once<Capacity>, 3> {
   static constexpr int count = 6;
@@ -87,7 +87,9 @@ struct fibers_are_taken_once : rl::test_suite<fibers_are_taken_once<Capacity>, 3
           switch (rl::rand(3)) {
             case 0: made.take(owners.pop_top()); break;
             case 1: (void)owners.template evict<Capacity / 2>(take); break;
-            default: (void)owners.take_newest(1 + rl::rand(Capacity / 2), take);
+            default:
+              for (unsigned times = 1 + rl::rand(2); times > 0; --times)
+                (void)owners.take_newest(1 + rl::rand(Capacity / 2), take);
           }
         }
       }
