@@ -151,7 +151,7 @@ void collect_workers(runtime_state& home, const dump_options& options, runtime_r
 }
 
 std::uint32_t milliseconds_since(std::int64_t begin) noexcept {
-  return static_cast<std::uint32_t>(std::max<std::int64_t>(now_ns() - begin, 0) / 1'000'000);
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>((now_ns() - begin) / 1'000'000, 0, UINT32_MAX));
 }
 
 void add_frames(std::vector<thread_report>& threads, const dump_options& options) {
@@ -176,13 +176,12 @@ void collect_calls(runtime_state& home, const dump_options& options, runtime_rep
   add_frames(into.calls, options);
 }
 
-// A timed join is that of a thread in run(), which joins until the next tick, again and again.
 void collect_waiting_threads(const dump_options& options, runtime_report& into) {
   blocked_thread::for_each([&](const blocked_thread::record& each) {
     const wait_kind kind = wait_mode::kind_of(each.mode.bits);
     const bool timed = (each.mode.bits & wait_mode::timed_bit) != 0;
     const bool exists = ::syscall(SYS_tgkill, ::getpid(), each.thread, 0) == 0;
-    if (!exists || (kind == wait_kind::join && timed)) return;
+    if (!exists) return;
     thread_report& report = into.waiting_threads.emplace_back();
     report.number = each.thread;
     report.time = milliseconds_since(each.since);

@@ -58,6 +58,7 @@ class thread_agent : public agent {
 
  public:
   const task* handed_off_fiber = nullptr;  // the fiber that is in block_in_place on this thread
+  bool is_listed = true;                   // dumps show its waits
 
   local_values locals;  // the last member, because the destructors of its values may wait
 };

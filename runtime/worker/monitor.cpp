@@ -37,7 +37,9 @@ void monitor::watch_until_done(task& task) noexcept {
     const turn turn(*this);
     if (turn.mine()) {
       auto& self = static_cast<thread_agent&>(this_agent());
+      self.is_listed = false;  // it waits until the next tick, again and again
       while (!task.join(next_tick(self))) tick();
+      self.is_listed = true;
       forget(self);
     } else {
       task.join();

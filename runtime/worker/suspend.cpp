@@ -16,6 +16,7 @@
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
+#include <optional>
 #include <string>
 
 namespace ulexite::detail {
@@ -41,7 +42,8 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, w
   const bool waits = self.word.commit(true, mode.is_cancellable());
   if (held) held->unlock();
   if (!waits) return self.word.reason();
-  const blocked_thread listed(deadline == no_deadline ? mode : mode.with_timer());
+  std::optional<blocked_thread> listed;
+  if (self.is_listed) listed.emplace(deadline == no_deadline ? mode : mode.with_timer());
   if (!self.block(deadline) && self.word.claim(wake_reason::timed_out) == claim_result::lost)
     while (!self.block(no_deadline)) {
     }  // claimed in time: the resume is on its way
