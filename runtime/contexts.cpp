@@ -140,7 +140,7 @@ parallel_context::parallel_context(std::string_view name, std::size_t threads, s
                 .on_thread_start = detail::name_threads(name_)}) {}
 
 parallel_context::~parallel_context() {
-  if (detail::runtime_of_thread() == &detail::state_of(runtime_)) return;  // ~runtime reports it
+  if (detail::is_on_thread_within(detail::state_of(runtime_))) return;  // ~runtime reports it
   if (!runtime_.ended()) block_in_place([this] { runtime_.shutdown(shutdown_mode::cancel); });
 }
 

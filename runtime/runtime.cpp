@@ -37,20 +37,10 @@ namespace {
 bool measure_is_wanted() noexcept {
   const char* const given = std::getenv("ULEXITE_MEASURE");
   const std::string_view wish = given ? given : "";
-  if (wish != "" && wish != "0" && wish != "1") detail::warn("ULEXITE_MEASURE=%s is not 0 or 1: it is ignored", given);
+  static std::atomic<bool> told{false};
+  if (wish != "" && wish != "0" && wish != "1" && !told.exchange(true, std::memory_order_relaxed))  // once is enough
+    detail::warn("ULEXITE_MEASURE=%s is not 0 or 1: it is ignored", given);
   return wish == "1";
-}
-
-// The runtime that the calling thread belongs to; null on a thread outside.
-const detail::runtime_state* runtime_of_caller() noexcept {
-  const detail::runtime_state* const worker_of = detail::runtime_of_thread();
-  return worker_of ? worker_of : detail::spawn_home_of_thread();
-}
-
-// Whether the calling thread belongs to this runtime, or to a context within it, for which a fiber may wait.
-bool is_on_thread_of(const detail::runtime_state& home) noexcept {
-  const detail::runtime_state* const here = runtime_of_caller();
-  return here && (here == &home || here->handle.around == home.handle.number);
 }
 
 }  // namespace
@@ -58,7 +48,7 @@ bool is_on_thread_of(const detail::runtime_state& home) noexcept {
 runtime::runtime(runtime_options options) : runtime(std::make_unique<detail::runtime_state>(std::move(options))) {
   static std::atomic<std::uint64_t> made{0};
   state_->handle.number = made.fetch_add(1, std::memory_order_relaxed) + 1;  // counter
-  if (const detail::runtime_state* const here = runtime_of_caller())
+  if (const detail::runtime_state* const here = detail::runtime_of_caller())
     state_->handle.around = here->handle.around != 0 ? here->handle.around : here->handle.number;
   if (state_->options.on_deadlock != deadlock_action::ignore)
     state_->monitor.call_when_quiet(detail::look_for_deadlock);
@@ -76,7 +66,7 @@ runtime::runtime(runtime_options options) : runtime(std::make_unique<detail::run
 }
 
 runtime::~runtime() {
-  if (is_on_thread_of(*state_)) {  // std::exit, most likely
+  if (detail::is_on_thread_within(*state_)) {  // std::exit, most likely
     detail::warn("~runtime was called on a thread of that runtime: its fibers run on until the process ends");
     static_cast<void>(state_.release());
     static_cast<void>(signal_dump_.release());

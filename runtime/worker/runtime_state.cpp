@@ -141,7 +141,10 @@ void runtime_state::request_stop() noexcept {
   std_atomics::heavy_fence();  // wait_word.hpp C
   intrusive_queue<job> cancelled;
   tasks->for_each([&](agent& agent) {
-    if (agent.word.cancel()) cancelled.push(agent.fiber());
+    if (!agent.word.cancel()) return;
+    std::atomic_thread_fence(
+        std::memory_order_release);  // a dump's copy sees the cancel before the push (raw_record.cpp)
+    cancelled.push(agent.fiber());
   });
   inject(cancelled, turn::woken);
 }
@@ -262,6 +265,16 @@ runtime_metrics runtime_state::metrics() const noexcept {
   m.rescued_wakeups = seen.rescued.load(std::memory_order_relaxed);  // counter
   m.thread_starts_refused = threads.refused();
   return m;
+}
+
+const runtime_state* runtime_of_caller() noexcept {
+  const runtime_state* const worker_of = runtime_of_thread();
+  return worker_of ? worker_of : spawn_home_of_thread();
+}
+
+bool is_on_thread_within(const runtime_state& home) noexcept {
+  const runtime_state* const here = runtime_of_caller();
+  return here && (here == &home || (home.handle.number != 0 && here->handle.around == home.handle.number));
 }
 
 }  // namespace ulexite::detail

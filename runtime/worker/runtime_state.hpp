@@ -150,4 +150,10 @@ class runtime_state {
   [[nodiscard]] std::vector<late_fiber> those_running(const scheduler* but);
 };
 
+// The runtime that the calling thread belongs to; null on a thread outside.
+const runtime_state* runtime_of_caller() noexcept;
+// Whether the calling thread belongs to this runtime, or to a context that a fiber made within it, directly or not, if
+// it is in no other. Then a fiber may wait for the caller.
+bool is_on_thread_within(const runtime_state& home) noexcept;
+
 }  // namespace ulexite::detail
