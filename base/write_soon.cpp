@@ -1,9 +1,13 @@
 #include <ulexite/base/write_soon.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -28,13 +32,38 @@ bool wait_for_room(int fd, std::int64_t& left) noexcept {
   pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
   for (;;) {
     const std::int64_t start = time_now();
-    const int ready = ::poll(&room, 1, static_cast<int>(left / ns_per_ms));
+    const int ready = ::poll(&room, 1, static_cast<int>(std::max<std::int64_t>(left, 0) / ns_per_ms));
     left -= time_now() - start;
     if (ready > 0)
       return room.revents == POLLOUT;  // without readers there is an error too: a write would raise SIGPIPE
     if (ready == 0 || errno != EINTR || left <= 0) return false;
   }
 }
+
+// A terminal, which knows no RWF_NOWAIT, opened again so that writes to it do not wait. Otherwise `fd` itself.
+class no_wait_descriptor {
+ public:
+  explicit no_wait_descriptor(int fd) noexcept : fd_(fd) {
+    if (::isatty(fd) != 1) return;
+    char name[] = "/proc/self/fd/0123456789";
+    char* end = std::begin(name) + sizeof "/proc/self/fd/" - 1;
+    for (int scale = 1'000'000'000; scale > 0; scale /= 10)
+      if (fd >= scale || scale == 1) *end++ = static_cast<char>('0' + fd / scale % 10);
+    *end = '\0';
+    own_ = ::open(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  }
+  ~no_wait_descriptor() {
+    if (own_ >= 0) ::close(own_);
+  }
+  no_wait_descriptor(const no_wait_descriptor&) = delete;
+  no_wait_descriptor& operator=(const no_wait_descriptor&) = delete;
+
+  [[nodiscard]] int get() const noexcept { return own_ >= 0 ? own_ : fd_; }
+
+ private:
+  const int fd_;
+  int own_ = -1;
+};
 
 // Writes what fits. Poll says of a pipe with room for PIPE_BUF bytes that it can be written.
 ssize_t write_some(int fd, std::string_view text) noexcept {
@@ -74,7 +103,7 @@ bool write_within(int fd, std::string_view text, std::int64_t time) noexcept {
   const int error = errno;
   struct stat about{};
   const bool is_file = ::fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
-  const bool whole = is_file ? write_to_file(fd, text) : write_in_parts(fd, text, time);
+  const bool whole = is_file ? write_to_file(fd, text) : write_in_parts(no_wait_descriptor(fd).get(), text, time);
   errno = error;
   return whole;
 }

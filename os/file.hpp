@@ -144,12 +144,12 @@ void write_all(const std::filesystem::path& path, std::string_view data);
 
 // Makes a file with this content, or replaces a file as a whole. Readers see the old content or the new one, also after
 // a crash. It writes another file in the same directory, syncs it and renames it. Then it syncs the directory, if that
-// may be read. The other file has no name while it is written, so a killed process leaves none, if the file system has
-// O_TMPFILE and /proc is mounted; otherwise its name is .ulexite.NUMBER. The new file gets the permissions of the old
-// one, and its group if the system allows it. Otherwise the group and all others get only what both had. Set-user-ID
-// stays only with the same owner, set-group-ID only with the same group. Owner, ACLs and extended attributes are not
-// kept. A symbolic link is replaced itself, not its target. On an error before the rename the old file stays. One call
-// on the pool, which lasts until the disk has the data.
+// may be read. The other file has no name while it is written, so a killed process hardly ever leaves one, if the file
+// system has O_TMPFILE and /proc is mounted; otherwise its name is .ulexite.NUMBER. The new file gets the permissions
+// of the old one, and its group if the system allows it. Otherwise the group and all others get only what both had.
+// Set-user-ID stays only with the same owner, set-group-ID only with the same group. Owner, ACLs and extended
+// attributes are not kept. A symbolic link is replaced itself, not its target. On an error before the rename the old
+// file stays. One call on the pool, which lasts until the disk has the data.
 void replace_file(const std::filesystem::path& path, std::string_view data, std::error_code& error);
 void replace_file(const std::filesystem::path& path, std::string_view data);
 

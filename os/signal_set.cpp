@@ -112,7 +112,9 @@ class signal_hub {
   void after_fork_in_child() noexcept {
     for (std::size_t number = 1; number < signal_numbers; ++number) {
       came[number].store(false, std::memory_order_relaxed);  // no other thread
-      if (std::exchange(actions_[number].users, 0) > 0)
+      struct sigaction now{};                                // the program may have set a handler since then
+      if (std::exchange(actions_[number].users, 0) > 0 && ::sigaction(static_cast<int>(number), nullptr, &now) == 0 &&
+          now.sa_handler == ulexite_note_signal)
         ::sigaction(static_cast<int>(number), &actions_[number].before, nullptr);
     }
     sets_.clear();

@@ -116,11 +116,7 @@ class replacement {
     return detail::or_errno(::fchmod(file_.native_handle(), allowed));
   }
   int put_in_place() {
-    if (made_ == way::unnamed) {
-      const int linked = link_to(path_);
-      if (linked == 0) return sync_directory();
-      if (linked != -EEXIST || with_new_name([&] { return link_to(name_); }) != 0) return needs_a_name;
-    }
+    if (made_ == way::unnamed && with_new_name([&] { return link_to(name_); }) != 0) return needs_a_name;
     const int result = or_errno(::rename(name_.c_str(), path_.c_str()));
     if (result < 0) return result;
     name_.clear();

@@ -25,6 +25,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace ulexite::detail {
@@ -33,10 +34,17 @@ namespace {
 // Async-signal-safe: lock-free.
 std::atomic<int> bell{-1};
 
-void ring(int) noexcept {
+void pass_on(int signal) noexcept;
+
+void ring(int signal) noexcept {
   const int error = errno;
   const std::uint64_t one = 1;
-  static_cast<void>(!::write(bell.load(std::memory_order_relaxed), &one, sizeof one));  // set before the handler was
+  const int fd = bell.load(std::memory_order_relaxed);  // set before the handler was
+  if (fd >= 0) {
+    static_cast<void>(!::write(fd, &one, sizeof one));
+  } else {
+    pass_on(signal);  // in a forked child a signal_set may have put this handler back
+  }
   errno = error;
 }
 
@@ -60,6 +68,11 @@ struct shared {
 shared& all() noexcept {
   static shared* const one = new shared;  // outlives static runtimes
   return *one;
+}
+
+void pass_on(int signal) noexcept {
+  ::sigaction(signal, &all().before, nullptr);
+  ::raise(signal);
 }
 
 // The file of the environment; null if there is none.
@@ -242,11 +255,14 @@ signal_dump::~signal_dump() {
 }
 
 void try_report_file() noexcept {
-  if (!report_file()) return;
+  static std::atomic<bool> tried{false};
+  if (!report_file() || tried.exchange(true, std::memory_order_relaxed)) return;  // once is enough
+  struct stat found{};
+  if (::stat(report_file(), &found) == 0 && !S_ISREG(found.st_mode)) return;  // a FIFO's reader would see its end
   const int fd = open_report_file();
   if (fd >= 0) {
     ::close(fd);
-  } else if (errno != ENXIO) {  // a FIFO may get its reader later
+  } else {
     warn("ULEXITE_DUMP: %s cannot be written (error %d): reports go to stderr", report_file(), errno);
   }
 }

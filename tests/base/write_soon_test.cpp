@@ -9,13 +9,16 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/socket.h>
+#include <termios.h>
 #include <unistd.h>
 
 namespace {
@@ -24,12 +27,29 @@ using namespace ulexite;
 using detail::write_soon;
 using detail::write_to_stderr;
 
-class WriteSoon : public testing::TestWithParam<bool> {
+bool make_pipe(int (&both)[2]) { return ::pipe2(both, O_CLOEXEC) == 0; }
+bool make_sockets(int (&both)[2]) { return ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both) == 0; }
+// Its master side reads; it changes no text.
+bool make_terminal(int (&both)[2]) {
+  both[0] = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (both[0] < 0 || ::grantpt(both[0]) != 0 || ::unlockpt(both[0]) != 0) return false;
+  both[1] = ::open(::ptsname(both[0]), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+  termios raw{};
+  if (both[1] < 0 || ::tcgetattr(both[1], &raw) != 0) return false;
+  ::cfmakeraw(&raw);
+  return ::tcsetattr(both[1], TCSANOW, &raw) == 0;
+}
+
+struct way {
+  const char* name;
+  bool (*make)(int (&both)[2]);
+};
+
+class WriteSoon : public testing::TestWithParam<way> {
  protected:
   WriteSoon() {
     int both[2];
-    const int made = GetParam() ? ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both) : ::pipe2(both, O_CLOEXEC);
-    if (made != 0) throw std::runtime_error("neither a pipe nor a socket");
+    if (!GetParam().make(both)) throw std::runtime_error("there is none");
     in_ = both[0], out_ = both[1];
   }
   ~WriteSoon() override {
@@ -64,7 +84,10 @@ class WriteSoon : public testing::TestWithParam<bool> {
   const test::watchdog watchdog_{"WriteSoon"};
   int in_ = -1, out_ = -1;
 };
-INSTANTIATE_TEST_SUITE_P(ToASocket, WriteSoon, testing::Bool(), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(To, WriteSoon,
+                         testing::Values(way{"Pipe", make_pipe}, way{"Socket", make_sockets},
+                                         way{"Terminal", make_terminal}),
+                         [](const auto& each) { return each.param.name; });
 
 TEST_P(WriteSoon, WritesAllToOneWhoReads) {
   std::string text(1 << 20, ' ');
@@ -77,6 +100,16 @@ TEST_P(WriteSoon, WritesAllToOneWhoReads) {
 TEST_P(WriteSoon, LeavesOffWhereNobodyReads) {
   EXPECT_FALSE(write_soon(out_, std::string(1 << 20, 'x')));
   EXPECT_FALSE(write_soon(out_, std::string(1 << 20, 'x')));
+}
+
+// A poll that has lasted for longer than all of the time must not be the last with a limit.
+TEST_P(WriteSoon, LeavesOffWhereOneReadsLate) {
+  std::thread reader([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(299));
+    static_cast<void>(read(4096));
+  });
+  EXPECT_FALSE(write_soon(out_, std::string(1 << 20, 'x')));
+  reader.join();
 }
 
 TEST_P(WriteSoon, RaisesNoSignalWhereTheReaderHasGone) {
