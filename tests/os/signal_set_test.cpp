@@ -262,6 +262,22 @@ TEST(SignalSetFork, TheChildReceivesInSetsOfItsOwn) {
   EXPECT_EQ(some->receive(), SIGUSR1);
 }
 
+TEST(SignalSetFork, TheChildKeepsAnActionThatTheProgramHasSetSince) {
+  const signal_set some{SIGUSR1};
+  ::signal(SIGUSR1, SIG_IGN);
+  EXPECT_EQ(status_of_child([] {
+              if (action_of(SIGUSR1).sa_handler != SIG_IGN) ::_exit(1);
+            }),
+            0);
+}
+
+TEST(SignalSetFork, ASignalThatWasForDumpsTooIsNotLost) {
+  const runtime dumping({.threads = 1, .dump_signal = SIGUSR2});
+  const signal_set some{SIGUSR2};
+  const int status = status_of_child([] { ::raise(SIGUSR2); });
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR2) << status;
+}
+
 // The signal comes before, during or after the child's beginning.
 TEST(SignalSetFork, NoSignalToTheChildIsLost) {
   const signal_set stop{SIGTERM};
