@@ -16,7 +16,7 @@ namespace {
 
 using namespace bench;
 
-const std::map<std::string, std::function<void(int)>> workloads{
+std::map<std::string, std::function<void(int)>> workloads{
     {"spawn_join", spawn_join},
     {"spawn_waves", spawn_waves},
     {"spawn_wait", spawn_wait},
@@ -43,6 +43,15 @@ const std::map<std::string, std::function<void(int)>> workloads{
     {"wake", wake},
 };
 
+// mix2x10 to mix16x5000: so many fibers that compute, and for so many microseconds.
+void add_mixes() {
+  for (const int hogs : {2, 16})
+    for (const int us : {10, 100, 1000, 5000})
+      workloads["mix" + std::to_string(hogs) + "x" + std::to_string(us)] = [hogs, us](int n) {
+        mix(hogs, us * 1000, n);
+      };
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -55,6 +64,7 @@ int main(int argc, char** argv) {
     name.resize(name.size() - 3);
     with_float_work = true;
   }
+  add_mixes();
   const auto workload = workloads.find(name);
   if (workload == workloads.end()) return 3;
   try {

@@ -37,6 +37,7 @@ void parked(int n);
 void timers(int n);
 void sleep1ms(int n);
 void wake(int n);
+void mix(int hogs, std::int64_t quantum, int n);
 // forkjoin.cpp
 void fib(int n);
 void skynet_fj(int n);
@@ -44,6 +45,12 @@ void nqueens(int n);
 void matmul(int n);
 
 inline std::int64_t now_ns() { return ux::steady_clock::now().time_since_epoch().count(); }
+
+// Computes for so long, on the clock.
+inline void compute(std::int64_t ns) {
+  for (const std::int64_t end = now_ns() + ns; now_ns() < end;) {
+  }
+}
 
 void put(const std::string& metric, double value);
 void put_percentiles(const std::string& name, std::vector<std::int64_t>& samples);  // samples in nanoseconds

@@ -8,14 +8,6 @@
 #include <vector>
 
 namespace bench {
-namespace {
-
-void compute(std::int64_t ns) {
-  for (const std::int64_t end = now_ns() + ns; now_ns() < end;) {
-  }
-}
-
-}  // namespace
 
 void locks(int fibers, int n) {
   const stopwatch watch;

@@ -2,6 +2,7 @@
 
 #include "common.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -57,6 +58,62 @@ void wake(int n) {
   }
   outside.join();
   put_percentiles("wake", latencies);
+}
+
+// How late a timer, an echo over loopback and a wake from outside are while `hogs` fibers compute for `quantum` ns and
+// yield, again and again. Each of the three happens n times, a millisecond apart.
+void mix(int hogs, std::int64_t quantum, int n) {
+  std::atomic<bool> over{false};
+  ux::wait_group busy, measured;
+  for (int i = 0; i < hogs; ++i)
+    busy.spawn([&] {
+      while (!over) {
+        compute(quantum);
+        ux::this_fiber::yield();
+      }
+    });
+  std::vector<std::int64_t> ticks, echoes, wakes;
+  measured.spawn([&] {
+    for (int i = 0; i < n; ++i) {
+      const std::int64_t start = now_ns();
+      ux::this_fiber::sleep_for(1ms);
+      ticks.push_back(now_ns() - start - 1'000'000);
+    }
+  });
+  ux::net::tcp_listener listener(ux::net::endpoint::ip("127.0.0.1", 0));
+  measured.spawn([&] {
+    ux::net::tcp_stream peer = listener.accept();
+    for (char byte; peer.read_some(&byte, 1) == 1;) peer.write(&byte, 1);
+  });
+  measured.spawn([&] {
+    ux::net::tcp_stream stream = ux::net::tcp_stream::connect(listener.local_endpoint());
+    for (int i = 0; i < n; ++i) {
+      ux::this_fiber::sleep_for(1ms);
+      const std::int64_t start = now_ns();
+      char byte = 'x';
+      stream.write(&byte, 1);
+      require(stream.read_some(&byte, 1) == 1, "mix: no echo");
+      echoes.push_back(now_ns() - start);
+    }
+  });
+  ux::channel<std::int64_t> sent(1);
+  measured.spawn([&] {
+    for (std::int64_t time : sent) wakes.push_back(now_ns() - time);
+  });
+  std::thread outside([&] {
+    for (int i = 0; i < n; ++i) {
+      std::this_thread::sleep_for(1ms);
+      sent.send(now_ns());
+    }
+    sent.close();
+  });
+  measured.wait();
+  outside.join();
+  over = true;
+  busy.wait();
+  put_percentiles("tick", ticks);
+  put_percentiles("echo", echoes);
+  put_percentiles("wake", wakes);
 }
 
 }  // namespace bench

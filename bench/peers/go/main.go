@@ -3,10 +3,14 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"runtime"
+	"sort"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -58,6 +62,119 @@ func lock(n int) {
 	}
 }
 
+func compute(length time.Duration) {
+	for end := time.Now().Add(length); time.Now().Before(end); {
+	}
+}
+
+func putPercentiles(name string, samples []time.Duration) {
+	sort.Slice(samples, func(i, j int) bool { return samples[i] < samples[j] })
+	at := func(quantile float64) float64 {
+		i := int(quantile * float64(len(samples)))
+		if i >= len(samples) {
+			i = len(samples) - 1
+		}
+		return float64(samples[i].Nanoseconds()) / 1000
+	}
+	fmt.Printf("%s_p50_us %.2f\n%s_p99_us %.2f\n%s_max_us %.2f\n", name, at(.5), name, at(.99), name, at(1))
+}
+
+// 200 goroutines take a mutex for a microsecond each time, and 1,000 others only take turns.
+func convoy(n int) {
+	var mutex sync.Mutex
+	var waits []time.Duration
+	var ended atomic.Bool
+	var group sync.WaitGroup
+	start := time.Now()
+	for role := 0; role < 1200; role++ {
+		group.Add(1)
+		go func(role int) {
+			for ; !ended.Load(); runtime.Gosched() {
+				compute(20 * time.Microsecond)
+				if role >= 200 {
+					continue
+				}
+				start := time.Now()
+				mutex.Lock()
+				waits = append(waits, time.Since(start))
+				compute(time.Microsecond)
+				if len(waits) >= n {
+					ended.Store(true)
+				}
+				mutex.Unlock()
+			}
+			group.Done()
+		}(role)
+	}
+	group.Wait()
+	fmt.Printf("ns_per_lock %.2f\n", float64(time.Since(start).Nanoseconds())/float64(n))
+	putPercentiles("waited", waits)
+}
+
+// How late a timer and an echo over loopback are while `hogs` goroutines compute for `quantum` and yield.
+func mix(hogs int, quantum time.Duration, n int) {
+	var over atomic.Bool
+	var busy, measured sync.WaitGroup
+	for i := 0; i < hogs; i++ {
+		busy.Add(1)
+		go func() {
+			for !over.Load() {
+				compute(quantum)
+				runtime.Gosched()
+			}
+			busy.Done()
+		}()
+	}
+	var ticks, echoes []time.Duration
+	measured.Add(2)
+	go func() {
+		for i := 0; i < n; i++ {
+			start := time.Now()
+			time.Sleep(time.Millisecond)
+			ticks = append(ticks, time.Since(start)-time.Millisecond)
+		}
+		measured.Done()
+	}()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		peer, err := listener.Accept()
+		if err != nil {
+			panic(err)
+		}
+		for octet := make([]byte, 1); ; {
+			if got, _ := peer.Read(octet); got != 1 {
+				return
+			}
+			peer.Write(octet)
+		}
+	}()
+	go func() {
+		stream, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			panic(err)
+		}
+		octet := make([]byte, 1)
+		for i := 0; i < n; i++ {
+			time.Sleep(time.Millisecond)
+			start := time.Now()
+			stream.Write(octet)
+			if got, _ := stream.Read(octet); got != 1 {
+				panic("mix: no echo")
+			}
+			echoes = append(echoes, time.Since(start))
+		}
+		measured.Done()
+	}()
+	measured.Wait()
+	over.Store(true)
+	busy.Wait()
+	putPercentiles("tick", ticks)
+	putPercentiles("echo", echoes)
+}
+
 func main() {
 	if len(os.Args) != 4 {
 		fmt.Fprintln(os.Stderr, "usage: bench WORKLOAD THREADS N")
@@ -68,7 +185,16 @@ func main() {
 	runtime.GOMAXPROCS(threads)
 	start := time.Now()
 	metric := ""
+	if hogs, us, found := strings.Cut(strings.TrimPrefix(os.Args[1], "mix"), "x"); found && strings.HasPrefix(os.Args[1], "mix") {
+		number, _ := strconv.Atoi(hogs)
+		quantum, _ := strconv.Atoi(us)
+		mix(number, time.Duration(quantum)*time.Microsecond, n)
+		return
+	}
 	switch os.Args[1] {
+	case "convoy":
+		convoy(n)
+		return
 	case "when_all10":
 		whenAll10(n)
 		metric = "ns_per_op"

@@ -1,6 +1,10 @@
 // The workloads of structured concurrency on tokio: bench WORKLOAD THREADS N
-use std::time::Instant;
-use tokio::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, Mutex};
 use tokio::task::JoinSet;
 
 // Ten results, each from a task of its own, waited for together.
@@ -34,6 +38,124 @@ async fn lock(n: usize) {
     assert_eq!(*mutex.lock().await, n);
 }
 
+fn compute(time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {}
+}
+
+fn put_percentiles(name: &str, samples: &mut Vec<Duration>) {
+    samples.sort();
+    let at = |quantile: f64| {
+        let i = (quantile * samples.len() as f64) as usize;
+        samples[i.min(samples.len() - 1)].as_nanos() as f64 / 1000.0
+    };
+    for (what, quantile) in [("p50", 0.5), ("p99", 0.99), ("max", 1.0)] {
+        println!("{}_{}_us {:.2}", name, what, at(quantile));
+    }
+}
+
+// 200 tasks take a mutex for a microsecond each time, and 1,000 others only take turns.
+async fn convoy(n: usize) {
+    let waits = Arc::new(Mutex::new(Vec::new()));
+    let ended = Arc::new(AtomicBool::new(false));
+    let mut group = JoinSet::new();
+    let start = Instant::now();
+    for role in 0..1200 {
+        let (waits, ended) = (waits.clone(), ended.clone());
+        group.spawn(async move {
+            while !ended.load(Ordering::Relaxed) {
+                compute(Duration::from_micros(20));
+                if role < 200 {
+                    let start = Instant::now();
+                    let mut held = waits.lock().await;
+                    held.push(start.elapsed());
+                    compute(Duration::from_micros(1));
+                    if held.len() >= n {
+                        ended.store(true, Ordering::Relaxed);
+                    }
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    while group.join_next().await.is_some() {}
+    println!("ns_per_lock {:.2}", start.elapsed().as_nanos() as f64 / n as f64);
+    put_percentiles("waited", &mut *waits.lock().await);
+}
+
+// How late a timer, an echo over loopback and a wake from outside are while `hogs` tasks compute for `quantum` and
+// yield.
+async fn mix(hogs: usize, quantum: Duration, n: usize) {
+    let over = Arc::new(AtomicBool::new(false));
+    let mut busy = JoinSet::new();
+    for _ in 0..hogs {
+        let over = over.clone();
+        busy.spawn(async move {
+            while !over.load(Ordering::Relaxed) {
+                compute(quantum);
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    let ticker = tokio::spawn(async move {
+        let mut ticks = Vec::new();
+        for _ in 0..n {
+            let start = Instant::now();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            ticks.push(start.elapsed().saturating_sub(Duration::from_millis(1)));
+        }
+        ticks
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut peer, _) = listener.accept().await.unwrap();
+        let mut octet = [0; 1];
+        while peer.read_exact(&mut octet).await.is_ok() {
+            peer.write_all(&octet).await.unwrap();
+        }
+    });
+    let client = tokio::spawn(async move {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let (mut octet, mut echoes) = ([0; 1], Vec::new());
+        for _ in 0..n {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let start = Instant::now();
+            stream.write_all(&octet).await.unwrap();
+            stream.read_exact(&mut octet).await.unwrap();
+            echoes.push(start.elapsed());
+        }
+        echoes
+    });
+    let (sender, mut sent) = mpsc::channel(1);
+    let outside = std::thread::spawn(move || {
+        for _ in 0..n {
+            std::thread::sleep(Duration::from_millis(1));
+            sender.blocking_send(Instant::now()).unwrap();
+        }
+    });
+    let receiver = tokio::spawn(async move {
+        let mut wakes = Vec::new();
+        while let Some(time) = sent.recv().await {
+            wakes.push(Instant::now() - time);
+        }
+        wakes
+    });
+    let (mut ticks, mut echoes, mut wakes) = (ticker.await.unwrap(), client.await.unwrap(), receiver.await.unwrap());
+    outside.join().unwrap();
+    over.store(true, Ordering::Relaxed);
+    while busy.join_next().await.is_some() {}
+    put_percentiles("tick", &mut ticks);
+    put_percentiles("echo", &mut echoes);
+    put_percentiles("wake", &mut wakes);
+}
+
+// "mix16x100": 16 tasks, 100 us.
+fn mix_of(workload: &str) -> Option<(usize, Duration)> {
+    let (hogs, us) = workload.strip_prefix("mix")?.split_once('x')?;
+    Some((hogs.parse().ok()?, Duration::from_micros(us.parse().ok()?)))
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     if args.len() != 4 {
@@ -42,13 +164,23 @@ fn main() {
     }
     let threads = args[2].parse().unwrap();
     let n: usize = args[3].parse().unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap();
     let workload = args[1].clone();
     let metric = match workload.as_str() {
         "when_all10" => "ns_per_op",
         "wait_group1k" => "ns_per_fiber",
         "lock" => "ns_per_lock",
-        _ => std::process::exit(3),
+        "convoy" => {
+            runtime.block_on(async move { tokio::spawn(convoy(n)).await.unwrap() });
+            return;
+        }
+        _ => match mix_of(&workload) {
+            Some((hogs, quantum)) => {
+                runtime.block_on(async move { tokio::spawn(mix(hogs, quantum, n)).await.unwrap() });
+                return;
+            }
+            None => std::process::exit(3),
+        },
     };
     let start = Instant::now();
     runtime.block_on(async move {
