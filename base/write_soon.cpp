@@ -19,7 +19,6 @@ namespace ulexite::detail {
 namespace {
 
 constexpr std::int64_t ns_per_ms = 1'000'000;
-constexpr std::int64_t patience = 300 * ns_per_ms;
 
 std::int64_t time_now() noexcept {
   timespec now;
@@ -73,13 +72,14 @@ ssize_t write_some(int fd, std::string_view text) noexcept {
   return ::write(fd, text.data(), text.size());  // an old kernel, or a sandbox, refuses the flag
 }
 
-// False as soon as `left` is over.
-bool write_in_parts(int fd, std::string_view text, std::int64_t left) noexcept {
-  while (!text.empty()) {
+// False as soon as nothing was taken for `patience`, in nanoseconds.
+bool write_in_parts(int fd, std::string_view text, std::int64_t patience) noexcept {
+  for (std::int64_t left = patience; !text.empty();) {
     if (!wait_for_room(fd, left)) return false;
     const ssize_t written = write_some(fd, text.substr(0, PIPE_BUF));
     if (written > 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
+      left = patience;
     } else if (written < 0 && errno != EAGAIN && errno != EINTR) {
       return false;
     } else if ((left -= ns_per_ms) <= 0) {  // poll and write do not agree
@@ -99,15 +99,6 @@ bool write_to_file(int fd, std::string_view text) noexcept {
   return true;
 }
 
-bool write_within(int fd, std::string_view text, std::int64_t time) noexcept {
-  const int error = errno;
-  struct stat about{};
-  const bool is_file = ::fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
-  const bool whole = is_file ? write_to_file(fd, text) : write_in_parts(no_wait_descriptor(fd).get(), text, time);
-  errno = error;
-  return whole;
-}
-
 // State
 //   cut   stderr has not taken all of a text, and no mark says so yet. Written by any thread that writes to it. A hint:
 //         two threads may both write the mark.
@@ -115,11 +106,19 @@ constinit std::atomic<bool> cut{false};
 
 }  // namespace
 
-bool write_soon(int fd, std::string_view text) noexcept { return write_within(fd, text, patience); }
+bool write_soon(int fd, std::string_view text, int patience) noexcept {
+  const int error = errno;
+  struct stat about{};
+  const bool is_file = ::fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+  const bool whole =
+      is_file ? write_to_file(fd, text) : write_in_parts(no_wait_descriptor(fd).get(), text, patience * ns_per_ms);
+  errno = error;
+  return whole;
+}
 
 void write_to_stderr(std::string_view text) noexcept {
   if (cut.load(std::memory_order_relaxed)) {  // hint
-    if (!write_within(STDERR_FILENO, "\nulexite: report cut\n", 0)) return;
+    if (!write_soon(STDERR_FILENO, "\nulexite: report cut\n", 0)) return;
     cut.store(false, std::memory_order_relaxed);  // hint
   }
   if (!write_soon(STDERR_FILENO, text)) cut.store(true, std::memory_order_relaxed);  // hint

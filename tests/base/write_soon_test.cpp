@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(To, WriteSoon,
 TEST_P(WriteSoon, WritesAllToOneWhoReads) {
   std::string text(1 << 20, ' ');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i * i % 23);
-  std::thread writer([&] { EXPECT_TRUE(write_soon(out_, text)); });
+  std::thread writer([&] { EXPECT_TRUE(write_soon(out_, text, 60'000)); });
   EXPECT_TRUE(read(text.size()) == text);
   writer.join();
 }
@@ -102,7 +102,7 @@ TEST_P(WriteSoon, LeavesOffWhereNobodyReads) {
   EXPECT_FALSE(write_soon(out_, std::string(1 << 20, 'x')));
 }
 
-// A poll that has lasted for longer than all of the time must not be the last with a limit.
+// A poll that has lasted for longer than the patience must not be the last with a limit.
 TEST_P(WriteSoon, LeavesOffWhereOneReadsLate) {
   std::thread reader([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(299));
