@@ -153,7 +153,7 @@ TEST_P(IsolatedContext, TheValuesOfItsThreadAreDestroyedBeforeTheEnd) {
   struct sends {
     channel<int>* to = nullptr;
     ~sends() {
-      if (to) spawn([to = to] { to->send(7); }).join();
+      if (to) spawn([target = to] { target->send(7); }).join();
     }
   };
   static fiber_local<sends> value;
