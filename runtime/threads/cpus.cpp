@@ -1,7 +1,6 @@
 #include <ulexite/runtime/threads/cpus.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -83,7 +82,7 @@ std::size_t quota_processors(const std::string& process) {
     if (version_1 || type == "cgroup2")
       least = std::min(least, least_quota(point, mounted, group_path(process, version_1 ? "cpu" : "")));
   }
-  return least >= most_processors ? most_processors : static_cast<std::size_t>(std::max(std::ceil(least - 0.001), 1.0));
+  return least >= most_processors ? most_processors : std::max(static_cast<std::size_t>(least + 0.999), std::size_t{1});
 }
 
 std::size_t worker_limit(std::size_t wanted) {
