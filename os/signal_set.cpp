@@ -3,6 +3,7 @@
 //      later sets the flag again. The semaphore orders the rest.
 
 #include <ulexite/base/error.hpp>
+#include <ulexite/base/signals.hpp>
 #include <ulexite/net/fd_wait.hpp>
 #include <ulexite/os/signal_set.hpp>
 
@@ -101,21 +102,17 @@ class signal_hub {
   // start anew. Until then all signals are blocked, because one that the handler takes would be lost.
   void before_fork() noexcept {
     mutex_.lock();
-    sigset_t every;
-    ::sigfillset(&every);
-    ::pthread_sigmask(SIG_SETMASK, &every, &mask_);
+    mask_ = block_all_signals();
   }
   void after_fork() noexcept {
-    ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+    set_blocked_signals(mask_);
     mutex_.unlock();
   }
   void after_fork_in_child() noexcept {
     for (std::size_t number = 1; number < signal_numbers; ++number) {
       came[number].store(false, std::memory_order_relaxed);  // no other thread
-      struct sigaction now{};                                // the program may have set a handler since then
-      if (std::exchange(actions_[number].users, 0) > 0 && ::sigaction(static_cast<int>(number), nullptr, &now) == 0 &&
-          now.sa_handler == ulexite_note_signal)
-        ::sigaction(static_cast<int>(number), &actions_[number].before, nullptr);
+      if (std::exchange(actions_[number].users, 0) > 0)
+        restore_action(static_cast<int>(number), ulexite_note_signal, actions_[number].before);
     }
     sets_.clear();
     started_ = false;

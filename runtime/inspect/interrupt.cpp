@@ -10,6 +10,7 @@
 //   B  the handler stores taken, release  ->  the asker loads it, acquire: it sees the addresses.
 
 #include <ulexite/base/atomics.hpp>
+#include <ulexite/base/signals.hpp>
 #include <ulexite/runtime/inspect/interrupt.hpp>
 #include <ulexite/runtime/inspect/report.hpp>
 
@@ -110,8 +111,7 @@ std::size_t unwind_running(int thread, std::span<void*> addresses) noexcept {
   if (::sigaction(SIGURG, &ours, nullptr) != 0) return 0;
   const std::size_t taken = interrupt(thread) ? std::min(interrupted.count, addresses.size()) : 0;
   std::copy_n(interrupted.frames.begin(), taken, addresses.begin());
-  struct sigaction now{};  // the program may have set a handler since then
-  if (::sigaction(SIGURG, nullptr, &now) == 0 && now.sa_handler == take_frames) ::sigaction(SIGURG, &before, nullptr);
+  restore_action(SIGURG, take_frames, before);
   return taken;
 }
 

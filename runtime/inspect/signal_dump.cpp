@@ -1,4 +1,5 @@
 #include <ulexite/base/panic.hpp>
+#include <ulexite/base/signals.hpp>
 #include <ulexite/base/standard_descriptors.hpp>
 #include <ulexite/base/write_soon.hpp>
 #include <ulexite/runtime/inspect/json.hpp>
@@ -143,15 +144,13 @@ void thread_main() noexcept {
 
 // The new thread must not handle any signal of the process.
 std::thread start_thread() {
-  sigset_t every, before;
-  ::sigfillset(&every);
-  ::pthread_sigmask(SIG_SETMASK, &every, &before);
+  const sigset_t before = block_all_signals();
   try {
     std::thread made(thread_main);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    set_blocked_signals(before);
     return made;
   } catch (...) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    set_blocked_signals(before);
     throw;
   }
 }
@@ -167,26 +166,18 @@ int make_bell() {
 void before_fork() noexcept {
   all().turn.lock();
   all().list.lock();
-  sigset_t every;
-  ::sigfillset(&every);
-  ::pthread_sigmask(SIG_SETMASK, &every, &all().mask);
+  all().mask = block_all_signals();
 }
 
 void after_fork() noexcept {
-  ::pthread_sigmask(SIG_SETMASK, &all().mask, nullptr);
+  set_blocked_signals(all().mask);
   all().list.unlock();
   all().turn.unlock();
 }
 
-void restore_action() noexcept {
-  struct sigaction now{};  // the program may have set a handler since then
-  if (::sigaction(all().signal, nullptr, &now) == 0 && now.sa_handler == ring)
-    ::sigaction(all().signal, &all().before, nullptr);
-}
-
 void after_fork_in_child() noexcept {
   if (all().thread.joinable()) {
-    restore_action();
+    restore_action(all().signal, ring, all().before);
     std::construct_at(&all().thread);  // the thread is the parent's: no join, and no end of the old object
   }
   all().runtimes.clear();
@@ -221,7 +212,7 @@ void start(int signal) {
 }
 
 void stop() noexcept {
-  restore_action();
+  restore_action(all().signal, ring, all().before);
   all().over.store(true, std::memory_order_release);  // pairs with thread_main's load
   ring(0);
   all().thread.join();
