@@ -1,18 +1,14 @@
 // A sandbox that refuses timerfd_settime.
 
 #include "probes.hpp"
+#include "support/seccomp.hpp"
 
 #include <ulexite/evloop/timers.hpp>
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <csignal>
-#include <cstddef>
 #include <cstdlib>
-#include <iterator>
 #include <string_view>
 #include <system_error>
 
@@ -23,15 +19,7 @@ constexpr int no_sandbox = 77;
 
 // For the calling process, from now on.
 void refuse_to_set() {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_timerfd_settime, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{static_cast<unsigned short>(std::size(filter)), filter};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-    std::_Exit(no_sandbox);
+  if (!refuse_system_call(SYS_timerfd_settime, EPERM)) std::_Exit(no_sandbox);
 }
 
 [[noreturn]] void make_timers() {

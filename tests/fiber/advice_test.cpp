@@ -1,5 +1,7 @@
 #include <ulexite/fiber/memory_advice.hpp>
 
+#include "support/seccomp.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -7,9 +9,6 @@
 #include <cstdlib>
 #include <vector>
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -60,15 +59,7 @@ TEST(Advice, StopsAtTheFirstRangeThatIsRefused) {
 }
 
 void forbid_process_madvise() {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_madvise, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{4, program};
-  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) != 0) std::exit(77);
+  if (!ulexite::test::refuse_system_call(SYS_process_madvise, EPERM)) std::exit(77);
 }
 
 TEST(Advice, GoesRangeByRangeWhereManyAtOnceAreForbidden) {

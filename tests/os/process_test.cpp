@@ -1,6 +1,7 @@
 // Programs that are started.
 
 #include "os/os_fixture.hpp"
+#include "support/seccomp.hpp"
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/os/file.hpp>
@@ -11,10 +12,7 @@
 #include <ulexite/sync/task_group.hpp>
 
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <cstddef>
@@ -327,14 +325,7 @@ TEST(ProcessOutside, IsWaitedForOnAPlainThread) {
 
 // Makes pidfd_open fail as on an old system, in this process until its end.
 void forget_pidfd_open() {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{std::size(program), program};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+  if (!refuse_system_call(SYS_pidfd_open, ENOSYS))
     throw std::system_error(errno, std::system_category(), "setting a seccomp filter");
 }
 

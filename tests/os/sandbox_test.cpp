@@ -1,16 +1,14 @@
 // Files in a sandbox that refuses the newer system calls with EPERM.
 
 #include "os/os_fixture.hpp"
+#include "support/seccomp.hpp"
 
 #include <ulexite/os/file.hpp>
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include <cerrno>
 #include <cstdlib>
-#include <iterator>
 
 namespace {
 
@@ -19,21 +17,8 @@ using namespace ulexite::test;
 
 constexpr int sandbox_refused = 77;
 
-// For the calling process, from now on. False if the system does not allow it.
-bool refuse_preadv2() {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_preadv2, 1, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pwritev2, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{static_cast<unsigned short>(std::size(filter)), filter};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 [[noreturn]] void read_and_write(const std::filesystem::path& path) {
-  if (!refuse_preadv2()) std::_Exit(sandbox_refused);
+  if (!refuse_system_call(SYS_preadv2, EPERM) || !refuse_system_call(SYS_pwritev2, EPERM)) std::_Exit(sandbox_refused);
   std::string text(5, ' ');
   runtime({.threads = 2}).run([&] {
     using enum open_mode;
