@@ -197,9 +197,10 @@ void start(int signal) {
   struct sigaction handler{};
   handler.sa_handler = ring;
   handler.sa_flags = SA_RESTART | SA_ONSTACK;  // a fiber's stack may be near its end
-  if (::sigaction(signal, &handler, &all().before) != 0) {
+  struct sigaction found{};
+  if (::sigaction(signal, &handler, &found) != 0)
     throw std::system_error(errno, std::system_category(), "ulexite: dump_signal " + std::to_string(signal));
-  }
+  if (found.sa_handler != ring) all().before = found;  // a forked child's signal_set may have put ours back
   all().signal = signal;
   all().over.store(false, std::memory_order_relaxed);  // published by the thread's start
   try {
