@@ -21,7 +21,7 @@ namespace ulexite::detail {
 // Both also name the fiber for which the thread makes a call on its own stack: "..., in on_thread_stack".
 void install_death_reports();
 
-// For these reports: the calling thread makes a call for the fiber on this stack from now on, or for none if it is null.
+// For these reports: from now on the calling thread makes a call for the fiber on this stack, for none if it is null.
 void note_call_for(const stack* caller) noexcept;
 
 // Gives the calling thread a signal stack while the object exists, because a fault on a full stack cannot be handled

@@ -30,8 +30,8 @@ class signal_dump {
   runtime_state& home_;
 };
 
-// Reports on stderr if the file that the environment variable ULEXITE_DUMP names cannot be written; makes it if there is
-// none. Called at the start of a runtime, and does nothing the second time. A FIFO or a device is not tried.
+// Reports on stderr if the file that the environment variable ULEXITE_DUMP names cannot be written; makes it if it is
+// not there. Called at the start of a runtime, and does nothing the second time. A FIFO or a device is not tried.
 void try_report_file() noexcept;
 
 using report_writer = std::function<void(std::ostream&)>;

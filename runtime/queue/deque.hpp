@@ -42,7 +42,7 @@
 //   G  take_newest lowers bottom_, then exchanges top_ for the same value, release  ->  a thief loads a higher top_,
 //      acquire, from the exchanges that follow, so that it sees the lowered bottom_. A thief that has the same top_ may
 //      have the old bottom_. It takes the older half of what was there, and the owner only takes of the younger. So the
-//      owner does that once for each value of top_: a thief that was slow could not tell the second time from the first.
+//      owner does that once for each value of top_: a slow thief could not tell the second time from the first.
 //
 // Checked by tests/model/deque_model.cpp; its mutants weaken A, B, C, F and G.
 

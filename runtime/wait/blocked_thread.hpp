@@ -15,8 +15,8 @@
 //   A  the thread stores since, release  ->  a reader loads it, acquire: it sees the wait.
 //   B  the next thread stores object and bits, release  ->  a reader loads them, acquire: then its second load of since
 //      sees that the former wait has ended.
-//   C  a thread frees the place, release  ->  the next one takes it, acquire, and a reader loads its number, acquire: then
-//      its second load of since sees that the former wait has ended.
+//   C  a thread frees the place, release  ->  the next one takes it, acquire, and a reader loads its number, acquire:
+//      then its second load of since sees that the former wait has ended.
 
 #include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>

@@ -66,9 +66,9 @@ job* scheduler::housekeeping() noexcept {
 }
 
 // How many a visit takes from the shared queue. While woken fibers are there, those of later events collect behind them
-// (distribute). So as many are taken as this worker runs until the next visit. Otherwise, if more fibers take turns than
-// the rings hold, as many are taken as go there from the ring, behind all others. The ring's oldest stay, because their
-// turn is near.
+// (distribute). So as many are taken as this worker runs until the next visit. Otherwise, if more fibers take turns
+// than the rings hold, as many are taken as go there from the ring, behind all others. The ring's oldest stay, because
+// their turn is near.
 std::size_t scheduler::share_of_visit() noexcept {
   std::size_t exchanged = 0;
   const std::size_t length = home_.injected.size(), share = length / home_.parker.limit() + 1;
