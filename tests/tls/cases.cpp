@@ -77,6 +77,17 @@ CASE int cured_errno(int (*call)()) {
   return call();
 }
 
+// A worker's loop stays on its thread, so it may do so.
+namespace ulexite::detail {
+struct worker_threads {
+  static __attribute__((noinline, used)) int be_worker(std::size_t index) {
+    errno = 0;
+    ulexite_test_suspend();
+    return index == 0 ? errno : 0;
+  }
+};
+}  // namespace ulexite::detail
+
 // 4. jemalloc 2890: an allocator's cache, inlined by link-time optimization into what waits.
 CASE void broken_allocator_cache(int* given) {
   cache& own = thread_cache;

@@ -9,7 +9,7 @@ for flags in (["-O2", "-no-pie"], ["-O3", "-fPIC", "-shared"], ["-O1"]):
     built = f"{folder}/tls_cases{''.join(flags)}.so"
     subprocess.run([compiler, *flags, "-g1", "-std=c++20", "-o", built, source], check=True)
     done = subprocess.run([sys.executable, tool, built], capture_output=True, text=True)
-    found = set(re.findall(r"^  (\w+)(?:\(.*?\))?: an address", done.stdout, re.M))
+    found = set(re.findall(r"^  ([\w:]+)(?:\(.*?\))?: an address", done.stdout, re.M))
     cases = set(re.findall(r"CASE \S+ \*?(broken_\w+|cured_\w+)\(", open(source).read()))
     wrong = {case for case in found if not case.startswith("broken_")}
     # In a program the thread's register is part of each access, so some of these are right there. In a library none is.
