@@ -26,6 +26,7 @@
 #include <ulexite/runtime/migration_guard.hpp>
 #include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/runtime/no_yield.hpp>
+#include <ulexite/runtime/object_name.hpp>
 #include <ulexite/runtime/on_thread_stack.hpp>
 #include <ulexite/runtime/parallel_context.hpp>
 #include <ulexite/runtime/runtime.hpp>

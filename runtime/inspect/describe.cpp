@@ -1,5 +1,6 @@
 #include <ulexite/runtime/inspect/report.hpp>
 #include <ulexite/runtime/inspect/symbols.hpp>
+#include <ulexite/runtime/object_name.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +20,9 @@ std::string hexadecimal(std::uintptr_t number) {
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
   return text;
 }
+
+// " "sessions" 0x7f...".
+std::string name_and_address(std::uintptr_t object) { return quoted_name_of(object) + ' ' + hexadecimal(object); }
 
 std::string demangle(const char* name) {
   struct deleter {
@@ -90,7 +94,7 @@ std::string describe_wait(const fiber_record& fiber) {
       text += ' ' + std::to_string(object) + " (" + describe_descriptor(static_cast<int>(object)) + ')';
       break;
     case wait_kind::send:
-      text += ' ' + hexadecimal(object);
+      text += name_and_address(object);
       if (fiber.capacity != 0)
         text += ", full with " + std::to_string(fiber.capacity) + (fiber.capacity == 1 ? " value" : " values");
       break;
@@ -100,7 +104,7 @@ std::string describe_wait(const fiber_record& fiber) {
       if (!fiber.joined_name.empty()) text += " \"" + fiber.joined_name + '"';
       break;
     default:
-      if (object != 0) text += ' ' + hexadecimal(object);
+      if (object != 0) text += name_and_address(object);
   }
   if (fiber.timed && fiber.kind != wait_kind::sleep) text += ", at most until its time is over";
   return text;

@@ -101,7 +101,7 @@ std::string describe_state(const fiber_record& fiber, std::uint32_t least_waited
 std::string describe_stuck(const worker_report& worker);
 // "server.cpp:12 in main", or "parse(int) (module+0x1234)", or empty.
 std::string describe(spawn_place where);
-// "for mutex 0x7f...": the text after "waits".
+// "for mutex "sessions" 0x7f...": the text after "waits".
 std::string describe_wait(const fiber_record& fiber);
 // "TCP, here 127.0.0.1:80, peer 127.0.0.1:41412", or what else has that number now.
 std::string describe_descriptor(int fd);
