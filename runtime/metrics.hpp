@@ -21,6 +21,7 @@ struct runtime_metrics {
 
   std::size_t blocking_threads = 0;  // of the pool behind blocking(), idle ones too
   std::size_t blocking_queued = 0;   // calls that wait for one of them
+  std::size_t channel_bytes = 0;     // in blocks of more than 64 KiB, of all channels of the process
 
   std::uint64_t fibers_spawned = 0;         // since the start
   std::uint64_t fibers_ended = 0;           // since the start

@@ -26,6 +26,8 @@ constexpr metric all_metrics[] = {
     {"queued_outside", &runtime_metrics::queued_outside, "gauge", "runnables in the shared queue"},
     {"blocking_threads", &runtime_metrics::blocking_threads, "gauge", "threads for blocking calls, idle ones too"},
     {"blocking_queued", &runtime_metrics::blocking_queued, "gauge", "blocking calls that wait for a thread"},
+    {"channel_bytes", &runtime_metrics::channel_bytes, "gauge",
+     "bytes in blocks of more than 64 KiB of the process's channels"},
     {"fibers_spawned", &runtime_metrics::fibers_spawned, "counter", "fibers spawned"},
     {"fibers_ended", &runtime_metrics::fibers_ended, "counter", "fibers ended"},
     {"dispatches", &runtime_metrics::dispatches, "counter", "times that a fiber or job was given a worker"},

@@ -1,5 +1,6 @@
 #include <ulexite/base/controller.hpp>
 #include <ulexite/base/random.hpp>
+#include <ulexite/runtime/wait/channel_head.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
 
@@ -17,6 +18,8 @@ namespace ulexite::detail {
 #else
 [[gnu::tls_model("initial-exec")]] static constinit thread_local current_execution own_execution;
 #endif
+
+constinit std::atomic<std::size_t> large_channel_bytes{0};
 
 namespace {
 

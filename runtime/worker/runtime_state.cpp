@@ -8,6 +8,7 @@
 #include <ulexite/fiber/stack_overflow.hpp>
 #include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/threads/cpus.hpp>
+#include <ulexite/runtime/wait/channel_head.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
@@ -240,6 +241,7 @@ runtime_metrics runtime_state::metrics() const noexcept {
   const blocking_pool::counts calls = blocking->now();
   m.blocking_threads = calls.threads - std::min(calls.lent, calls.threads);  // a lent thread may be yet to start
   m.blocking_queued = calls.queued;
+  m.channel_bytes = large_channel_bytes.load(std::memory_order_relaxed);  // counter
   m.fibers_ended = fibers.left_outside();
   m.fibers_spawned = fibers.entered_outside();
   for (const auto& s : schedulers) {

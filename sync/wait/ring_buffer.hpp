@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ulexite/base/standard.hpp>
+#include <ulexite/runtime/wait/channel_head.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -78,11 +78,12 @@ class ring_buffer {
  private:
   static constexpr std::size_t smallest_room = 4, largest_kept = 64 * 1024;  // slots; bytes
   static constexpr bool stands_alone() noexcept { return !std::is_same_v<ring_slot<T>, T>; }
+  static constexpr std::size_t bytes(std::size_t slots) noexcept { return slots * sizeof(ring_slot<T>); }
   auto at(std::size_t i) noexcept { return static_cast<ring_slot<T>*>(memory_) + ((first_ + i) & (room_ - 1)); }
 
   void rewind() noexcept {
     first_ = 0;
-    if (room_ <= smallest_room || room_ * sizeof(ring_slot<T>) <= largest_kept) [[likely]]
+    if (room_ <= smallest_room || bytes(room_) <= largest_kept) [[likely]]
       return;
     release();
     memory_ = nullptr;
@@ -93,6 +94,8 @@ class ring_buffer {
     ring_buffer larger;
     larger.room_ = std::max(room_ * 2, smallest_room);
     larger.memory_ = ring_memory<T>::allocate(larger.room_);
+    if (bytes(larger.room_) > largest_kept)
+      large_channel_bytes.fetch_add(bytes(larger.room_), std::memory_order_relaxed);  // counter
     for (; larger.size_ < size_; ++larger.size_)
       std::construct_at(larger.at(larger.size_), std::move(*at(larger.size_)));
     std::swap(memory_, larger.memory_);
@@ -104,7 +107,9 @@ class ring_buffer {
     for (std::size_t i = 0; i < size_; ++i) std::destroy_at(at(i));
   }
   [[gnu::noinline]] void release() noexcept {
-    if (memory_) ring_memory<T>::release(memory_, room_);
+    if (!memory_) return;
+    if (bytes(room_) > largest_kept) large_channel_bytes.fetch_sub(bytes(room_), std::memory_order_relaxed);  // counter
+    ring_memory<T>::release(memory_, room_);
   }
 
   void* memory_ = nullptr;  // for room_ slots

@@ -5,6 +5,9 @@
 //
 // EDIT: a bias after two locks in a row, so that a few operations come by it
 //   base/biased_lock.hpp: perturbed ? 2 : 1024 => 1
+// EDIT: a counter that is compiled elsewhere
+//   sync/wait/ring_buffer.hpp: large_channel_bytes.fetch_add(bytes(larger.room_), std::memory_order_relaxed); => ;
+//   sync/wait/ring_buffer.hpp: large_channel_bytes.fetch_sub(bytes(room_), std::memory_order_relaxed); => ;
 // EDIT: what the lock of a channel guards
 //   sync/channel.hpp: bool closed_ = false; => model::checked<bool> closed_ = false;
 //   sync/wait/ring_buffer.hpp: std::size_t first_ = 0; => model::checked<std::size_t> first_ = 0;

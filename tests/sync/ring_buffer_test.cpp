@@ -1,7 +1,9 @@
-#include <ulexite/sync/wait/ring_buffer.hpp>
+#include <ulexite/runtime/runtime.hpp>
+#include <ulexite/sync/channel.hpp>
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <stdexcept>
@@ -9,6 +11,7 @@
 
 namespace {
 
+using namespace ulexite;
 using ulexite::detail::ring_buffer;
 
 TEST(RingBuffer, IsFirstInFirstOutAsItGrowsAndWraps) {
@@ -117,6 +120,26 @@ TEST(RingBuffer, GivesALargeBlockBackWhenItIsEmpty) {
   for (int i = 0; i < 16; ++i) ring.push(page{});
   for (int i = 0; i < 16; ++i) ring.pop();
   EXPECT_FALSE(ring.full()) << "a block of 64 KiB stays";
+}
+
+TEST(RingBuffer, CountsItsLargeBlock) {
+  runtime rt({.threads = 1});
+  const auto bytes = [&rt] { return rt.metrics().channel_bytes; };
+  const std::size_t before = bytes();
+  {
+    channel<std::uint64_t> few(unbounded), many(unbounded);
+    for (int i = 0; i < 1000; ++i) few.send(1);
+    EXPECT_EQ(bytes(), before) << "a small block is not counted";
+    for (int i = 0; i < 1'000'000; ++i) many.send(1);
+    EXPECT_EQ(bytes() - before, (std::size_t{8} << 20));
+    for (int i = 0; i < 999'999; ++i) many.receive();
+    EXPECT_EQ(bytes() - before, (std::size_t{8} << 20)) << "the block stays until the channel is empty";
+    many.receive();
+    EXPECT_EQ(bytes(), before);
+    for (int i = 0; i < 100'000; ++i) many.send(1);
+    EXPECT_EQ(bytes() - before, (std::size_t{1} << 20));
+  }
+  EXPECT_EQ(bytes(), before) << "the end of a channel releases its block";
 }
 
 }  // namespace
