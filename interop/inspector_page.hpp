@@ -71,7 +71,7 @@ inline constexpr std::string_view inspector_html = R"html(<!doctype html>
   #legend i { width: 22px; height: 13px; border: 1px solid var(--dim); border-radius: 4px; background: var(--panel); } #legend i.many { box-shadow: 2px 2px 0 0 var(--page), 3px 3px 0 0 var(--dim); }
   #legend i.red { border: 2px solid var(--bad); background: var(--bad-fill); } #legend svg { width: 26px; height: 9px; } #legend path:first-child { stroke: var(--dim); stroke-width: 1.3; fill: none; }
   .arrow { fill: var(--dim); } .arrow.red { fill: var(--bad); }
-  #workers { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); gap: 8px; }
+  #workers, #threads { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); gap: 8px; }
   .worker { border: 1px solid var(--line); border-radius: 8px; padding: 6px 12px; display: flex; gap: 4px 12px; justify-content: space-between; align-items: baseline; }
   .worker.rests { color: var(--dim); } .worker.bad { border-color: var(--bad); background: var(--bad-fill); } .worker > :last-child { flex: none; }
   #find { display: flex; flex-wrap: wrap; gap: 6px 12px; align-items: baseline; margin-bottom: 8px; } #search { flex: 0 1 340px; min-width: 0; }
@@ -106,6 +106,7 @@ inline constexpr std::string_view inspector_html = R"html(<!doctype html>
 <div id="legend" class="dim" hidden><span><i></i>a fiber</span><span><i class="many"></i>fibers alike; a click lists them</span>
   <span><svg viewBox="0 0 26 9"><path d="M0 4.5H20"/><path class="arrow" d="M18 1L26 4.5L18 8z"/></svg>waits for</span><span><i class="red"></i>a circle: each waits for the next</span></div>
 <h2>Workers</h2><div id="workers"></div>
+<h2 id="threads-head" hidden>Other threads</h2><div id="threads" hidden></div>
 <h2>Fibers</h2>
 <div id="find"><input id="search" type="search" aria-label="find fibers" placeholder="a name, mutex, a file, a function"><span id="shown" class="dim"></span></div>
 <table><thead><tr><th class="right">fibers<th>the oldest, and where it was spawned<th>what it does<th>backtrace</thead><tbody id="groups"></tbody></table>

@@ -49,7 +49,7 @@ function drawFindings(dump) {
   if (dump.fibers_unseen) dump.findings.push("The fibers cannot be looked at: this kernel refuses membarrier(2).");
   find("findings").replaceChildren(...dump.findings.map((text, i) => {
     const bad = i < stuck.length || text.startsWith("circle:"), box = make("div", undefined, "finding" + (bad ? " bad" : ""));
-    const head = text.match(/^(worker \d+ has not switched for [\d.]+ \w+|circle:|fiber #\d+( "[^"]*")? holds \S+ \S+|)/)[0].replace(/,$/, "");
+    const head = text.match(/^(worker \d+ has not switched for [\d.]+ \w+|circle:|fiber #\d+( "[^"]*")? holds \S+ ("[^"]*"|\S+)|)/)[0].replace(/,$/, "");
     const sentence = make("p");
     sentence.append(make("b", head), text.slice(head.length));
     box.append(sentence);
@@ -135,6 +135,24 @@ function drawWorkers(dump, seconds) {
   }));
 }
 
+// Threads in blocking calls, and plain threads that wait.
+function drawThreads(dump) {
+  const row = (thread, does, where) => {
+    const box = make("div", undefined, "worker"), line = make("div");
+    line.append(make("b", thread), ": " + does);
+    if (where) box.title = "spawned at " + where;
+    box.append(line);
+    return box;
+  };
+  const rows = [...dump.blocking_calls.map(call => row("thread " + call.thread,
+      `runs a blocking call${call.id ? " of " + fiber(call.id, call.name) : ""} for ${time(call.runs_ms)}`, call.spawned_at)),
+    ...dump.waiting_threads.map(each => row("plain thread " + each.thread, `waits ${time(each.waited_ms)} ${each.waits}`))];
+  const most = 60;
+  if (rows.length > most) rows.splice(most, rows.length, make("div", count(rows.length - most) + " more are in the dump", "dim"));
+  find("threads").hidden = find("threads-head").hidden = !rows.length;
+  find("threads").replaceChildren(...rows);
+}
+
 function stateOf(group) {
   if (group.state !== "waiting") return words[group.state];
   const [most, least] = [group.waited_ms, group.least_waited_ms].map(time);
@@ -187,6 +205,7 @@ function draw(dump) {
   drawKinds(dump);
   drawGraph(dump);
   drawWorkers(dump, seconds);
+  drawThreads(dump);
   drawGroups(dump);
   last = Object.assign(dump, { at: now });
 }

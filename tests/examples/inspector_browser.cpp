@@ -4,7 +4,7 @@
 //   inspector_browser WAITERS OTHERS CIRCLE HOGS
 //
 // WAITERS clients wait for a mutex, whose holder waits to send. OTHERS wait for a channel or an event, or each for the
-// end of one more fiber. CIRCLE fibers wait for each other's mutexes. HOGS fibers never leave their workers.
+// end of one more fiber; one of them makes a blocking call, and a plain thread waits for the event. CIRCLE fibers wait for each other's mutexes. HOGS fibers never leave their workers.
 
 #include <ulexite.hpp>
 #include <ulexite/interop/inspector.hpp>
@@ -16,6 +16,7 @@
 #include <iostream>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace ux = ulexite;
@@ -42,6 +43,9 @@ class program {
   }
 
   void start_others(int others) {
+    if (others == 0) return;
+    std::thread([this] { configured_.wait(); }).detach();
+    all_.spawn({.name = "loader"}, [] { ux::blocking([] { std::this_thread::sleep_for(1h); }); });
     for (int i = 0; i < others; ++i) {
       if (i % 6 < 3) {
         all_.spawn([this] { requests_.receive(); });
@@ -87,6 +91,7 @@ class program {
   };
 
   ux::mutex table_;
+  const ux::object_name table_name_{table_, "the table"};
   ux::channel<int> results_, requests_;
   ux::event written_, configured_;
   std::vector<ux::mutex> forks_;

@@ -117,7 +117,7 @@ def the_page_shows_fibers_that_come_and_go():
     assert "Nothing found" in page.text("findings")
     page.wait_until(lambda: "sleeps" in page.text("workers") or "runs" in page.text("workers"))
     assert "No fiber waits for another" in page.text("graph")
-    assert page.read("document.getElementById('legend').hidden")
+    assert page.read("[document.getElementById('legend').hidden, document.getElementById('threads-head').hidden]") == [True, True]
     page.read("document.querySelector('#kinds button').click()")  # what most of them do
     assert "wait to read descriptor" in page.all("#kinds button")[0] and "20" in counts()
     assert all("to read descriptor" in row for row in page.all("#groups tr"))
@@ -182,6 +182,9 @@ def it_says_what_the_dump_says(page, hung):
     assert [without_times(text) for text in page.all(".finding > p")] == \
         [without_times(line.removeprefix("found: ")) for line in dump.splitlines() if line.startswith("found: ")]
     assert page.all(".finding > p")[1].startswith("circle: fiber #")
+    assert any('holds mutex "the table"' in text for text in page.all(".finding b")), page.all(".finding b")
+    assert [re.sub(r"0x[0-9a-f]+|\d+", "N", without_times(text)) for text in page.all("#threads > div")] == \
+        ['thread N: runs a blocking call of fiber #N "loader" for TIME', "plain thread N: waits TIME for event N"], page.text("threads")
     assert frame in hung.get("dump.txt?stuck").read().decode()
     assert frame not in dump
 
