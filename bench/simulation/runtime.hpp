@@ -65,8 +65,7 @@ struct worker {
   } last_slot_wake;
   bool slot_due = false;
   std::int64_t forks_taken = 0;
-  std::size_t watched_victim = 0;
-  std::int64_t watched_dispatches = 0, dispatches = 0;
+  std::int64_t dispatches = 0;
   std::uint64_t random;
   std::coroutine_handle<> asleep;
 };
@@ -122,7 +121,6 @@ class runtime {
   process next(worker& here);
   fiber next_local(worker& here);
   process housekeeping(worker& here);
-  process probe_stuck_victim(worker& here);
   process share_of_visit(worker& here);
   process take_injected(worker& here, std::size_t most);
   process take_from_others(worker& here, bool slots_too);

@@ -47,9 +47,7 @@ process runtime::housekeeping(worker& here) {
     if (here.eager && nobody_polls()) co_await wake_one(here);
   }
   const auto share = static_cast<std::size_t>(co_await share_of_visit(here));
-  const fiber injected = co_await take_injected(here, share);
-  if (injected != none) co_return injected;
-  co_return co_await probe_stuck_victim(here);
+  co_return co_await take_injected(here, share);
 }
 
 process runtime::share_of_visit(worker& here) {
@@ -66,20 +64,6 @@ process runtime::share_of_visit(worker& here) {
   injected_lock_.unlock();
   co_await notify(here);
   co_return static_cast<fiber>(count);
-}
-
-process runtime::probe_stuck_victim(worker& here) {
-  if (size() == 1) co_return none;
-  worker& victim = *workers_[here.watched_victim];
-  fiber stolen = none;
-  here.debt += cost.line;  // its count of dispatches
-  if (&victim != &here && victim.dispatches == here.watched_dispatches && !victim.ring.empty()) {
-    stolen = co_await steal_from(here, victim);
-    if (stolen != none) co_await notify(here);
-  }
-  here.watched_victim = (here.index + 1 + below(here, size() - 1)) % size();
-  here.watched_dispatches = workers_[here.watched_victim]->dispatches;
-  co_return stolen;
 }
 
 process runtime::take_injected(worker& here, std::size_t most) {

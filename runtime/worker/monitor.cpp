@@ -214,9 +214,9 @@ void monitor::trim_stacks(std::int64_t now, bool all_sleep) noexcept {
 }
 
 // A worker that has dispatched nothing since the last tick runs a long fiber. It is asked to yield at its next chance.
-// The fiber in its slot goes where others can take it, and for what is in its other queues another worker is woken. One
-// is also woken for pushes that a worker has kept to itself (wake_hold.hpp). If the fiber is in a system call, another
-// thread takes the worker over.
+// The fiber in its slot, and half of each queue, go to the shared queue, because the other workers may be too busy to
+// steal. For its branches another worker is woken. One is also woken for pushes that a worker has kept to itself
+// (wake_hold.hpp). If the fiber is in a system call, another thread takes the worker over.
 void monitor::relieve_hogs() noexcept {
   for (std::size_t i = 0; i < home_.schedulers.size(); ++i) {
     scheduler& s = *home_.schedulers[i];
@@ -230,14 +230,12 @@ void monitor::relieve_hogs() noexcept {
     if (s.activity().unswitched_since() == 0) s.activity().set_unswitched_since(now_ns());
     s.relieve_call();
     s.ask(request::yield);
-    job* const waiting = home_.schedulers.size() > 1 && s.has_slot() ? s.raid_slot() : nullptr;
-    // The slot's fiber would wait for as long as the running one computes. The rest of the queues is open to thieves.
-    if (waiting) {
-      counts.hogs_relieved.fetch_add(1, std::memory_order_relaxed);  // counter
-      home_.inject(*waiting, detail::turn::woken);
-    } else if (s.may_have_work()) {
-      home_.parker.notify();
-    }
+    intrusive_queue<job> woken, others;
+    if (home_.schedulers.size() > 1) s.take_half(woken, others);
+    if (!woken.empty() || !others.empty()) counts.hogs_relieved.fetch_add(1, std::memory_order_relaxed);  // counter
+    if (!woken.empty()) home_.inject(woken, detail::turn::woken);
+    if (!others.empty()) home_.inject(others);
+    if (s.may_have_work()) home_.parker.notify();
   }
 }
 

@@ -166,6 +166,9 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] static bool stands_still(const scheduler& victim) noexcept;
   // Any thread but the owner; it costs a heavy fence.
   [[nodiscard]] job* raid_slot() noexcept { return queues_.raid_slot(); }
+  void take_half(intrusive_queue<job>& woken, intrusive_queue<job>& others) noexcept {
+    queues_.take_half(woken, others);
+  }
   [[nodiscard]] std::size_t queued() const noexcept { return queues_.size() + has_slot(); }  // hint
   [[nodiscard]] const worker_activity& activity() const noexcept { return activity_; }
   [[nodiscard]] worker_activity& activity() noexcept { return activity_; }
@@ -216,7 +219,6 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // The main stack's choice, in search.cpp.
   job* next() noexcept;
   job* housekeeping() noexcept;
-  job* probe_stuck_victim() noexcept;
   std::size_t share_of_visit() noexcept;
   job* take_injected(std::size_t most) noexcept;
   job* take_pinned() noexcept;

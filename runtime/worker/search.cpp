@@ -16,8 +16,8 @@
 #include <utility>
 
 namespace ulexite::detail {
-// The main stack's first choice: own work, or the duties of a visit. It never blocks. It takes nothing from another
-// worker, except at a visit, from a stuck worker.
+// The main stack's first choice: own work, or the duties of a visit. It never blocks, and takes nothing from another
+// worker.
 job* scheduler::next() noexcept {
   // next_local has left the slot to the others that wait. Its fiber goes behind them, and the streak begins again. It
   // begins again also if they are gone: if next_local left the slot below, to fibers that came with the visit, and a
@@ -39,7 +39,7 @@ job* scheduler::next() noexcept {
 }
 
 // A visit. A worker with endless own work polls the event loop here, takes a few from the shared queue, and starts a
-// fork. So none of these starves. It also helps a worker that is stuck. Returns what to run first, or null.
+// fork. So none of these starves. Returns what to run first, or null.
 job* scheduler::housekeeping() noexcept {
   const std::int64_t now = now_ns();
   pace_.begin_visit(now);
@@ -59,10 +59,9 @@ job* scheduler::housekeeping() noexcept {
     if (queues_.pinned_is_next()) return take_pinned();
   }
   const bool leave_forks = pace_.take_leave_forks();
-  const bool forks_first = pace_.forks_first(leave_forks);
-  job* due = forks_first ? forks_.start_next(true) : nullptr;
-  if (due || (due = take_injected(share_of_visit())) || (!leave_forks && (due = forks_.start_next(true)))) return due;
-  return probe_stuck_victim();
+  job* const forked = pace_.forks_first(leave_forks) ? forks_.start_next(true) : nullptr;
+  job* const due = forked ? forked : take_injected(share_of_visit());
+  return due || leave_forks ? due : forks_.start_next(true);
 }
 
 // How many a visit takes from the shared queue. While woken fibers are there, those of later events collect behind them
@@ -80,25 +79,6 @@ std::size_t scheduler::share_of_visit() noexcept {
   }
   if (home_.injected.has_woken()) return std::max<std::size_t>(pace_.dispatches_to_visit(), tuning::visit_batch);
   return exchanged > 0 ? exchanged : tuning::visit_batch;
-}
-
-// A worker that has dispatched nothing between two visits of this one is stuck in a long fiber. Half of the work behind
-// that fiber is moved here. A worker that makes progress is left alone. Each visit watches one other worker.
-job* scheduler::probe_stuck_victim() noexcept {
-  const std::size_t workers = home_.schedulers.size();
-  if (workers == 1) return nullptr;
-  scheduler& victim = *home_.schedulers[thefts_.watched()];
-  job* stolen = nullptr;
-  if (&victim != this && victim.counters().dispatches.get() == thefts_.watched_dispatches()) {
-    stolen = queues_.steal_fibers(victim.queues_);
-    if (stolen) {
-      counters().steals.add();
-      home_.parker.notify();
-    }
-  }
-  const scheduler& watched = *home_.schedulers[thefts_.watch_another(index_, workers)];
-  thefts_.note_watched(watched.counters().dispatches.get());
-  return stolen;
 }
 
 // Takes this worker's share of the shared queue, but at most `most`, because the lock is held during this. The first is

@@ -70,15 +70,6 @@ class theft_policy {
     return random_.below(static_cast<std::uint32_t>(workers));
   }
 
-  // The worker that is watched from one visit to the next. It is stuck if its dispatches are the same then.
-  [[nodiscard]] std::size_t watched() const noexcept { return watched_victim_; }
-  [[nodiscard]] std::uint64_t watched_dispatches() const noexcept { return watched_dispatches_; }
-  // Another than `self` of the `workers`, to be watched next.
-  [[nodiscard]] std::size_t watch_another(std::size_t self, std::size_t workers) noexcept {
-    return watched_victim_ = (self + 1 + random_.below(static_cast<std::uint32_t>(workers - 1))) % workers;
-  }
-  void note_watched(std::uint64_t dispatches) noexcept { watched_dispatches_ = dispatches; }
-
  private:
   random random_;
   std::int64_t time_ = 0;      // of the last theft
@@ -87,8 +78,6 @@ class theft_policy {
   std::int64_t hold_ = 0;      // ns, from the judgement of the last theft to the next one; 0: it has paid
   std::int64_t resume_ = 0;    // when that time is over
   wake_hold* victim_ = nullptr;
-  std::size_t watched_victim_ = 0;
-  std::uint64_t watched_dispatches_ = 0;  // of that worker, at the last visit
 };
 
 }  // namespace ulexite::detail

@@ -6,6 +6,7 @@
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/isolated_context.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <optional>
@@ -43,6 +44,24 @@ TEST_P(Hogs, WorkBehindAHogRunsElsewhere) {
     std::atomic<int> ran{0};
     for (int i = 0; i < 10; ++i) spawn([&] { ++ran; }).detach();
     EXPECT_TRUE(hog_until([&] { return ran == 10; }));
+  });
+}
+
+// All other workers have work without end, so none steals.
+TEST_P(Hogs, WorkBehindAHogRunsBesideBusyWorkers) {
+  run([] {
+    std::atomic<bool> over{false};
+    task_group busy;
+    for (std::size_t i = 0; i < 4 * GetParam(); ++i)
+      busy.spawn([&] {
+        while (!over) this_fiber::yield();
+      });
+    this_fiber::sleep_for(5ms);  // until all workers have some of them
+    std::atomic<int> ran{0};
+    for (int i = 0; i < 100; ++i) spawn([&] { ++ran; }).detach();
+    EXPECT_TRUE(hog_until([&] { return ran == 100; }));
+    over = true;
+    busy.wait();
   });
 }
 
