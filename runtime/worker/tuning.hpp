@@ -56,11 +56,8 @@ inline constexpr std::size_t retries_per_tick = 1024;
 inline constexpr ns idle_stacks_portion = 1'000'000;
 inline constexpr std::size_t blocks_per_look = 1024;
 
-// A brief call that took longer than this is long. If it was judged to have waited, a pause of so many times its length
-// follows. Calls that begin in the pause, or within the next time after it, are judged.
-inline constexpr ns brief = 1'000'000;
-inline constexpr ns pause_after_long_call = 16;
-inline constexpr ns judged_after_long_call = 1'000'000'000;
+// The pause after a brief call that lasted: 16 times as long as its worker stood still, some two ticks of the monitor.
+inline constexpr ns pause_after_lasting_call = 16 * 2 * tick_interval;
 
 // After the machine has refused a thread, none is asked for during this time.
 inline constexpr ns start_pause = 100'000'000;

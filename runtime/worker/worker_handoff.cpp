@@ -6,13 +6,10 @@
 #include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
-#include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/runtime/worker/brief_call.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/runtime/worker/worker_handoff.hpp>
-
-#include <sys/resource.h>
 
 namespace ulexite::detail {
 namespace {
@@ -24,13 +21,6 @@ scheduler* worker_to_give() noexcept {
   scheduler* const here = this_scheduler();
   const bool may = here && this_agent().kind == agent_kind::fiber && here->may_hand_off() && !here->is_controlled();
   return may ? here : nullptr;
-}
-
-// How often the calling thread has waited in the kernel. A switch that the system forced on it is not counted.
-long waits_of_thread() noexcept {
-  rusage used{};
-  ::getrusage(RUSAGE_THREAD, &used);
-  return used.ru_nvcsw;
 }
 
 }  // namespace
@@ -54,33 +44,16 @@ worker_handoff::~worker_handoff() {
 // If the worker is gone, this thread learns of it only at the end: the call does not ask whose thread it is.
 call_length brief_call(void (*call)(const void*), const void* data) noexcept {
   scheduler* const here = worker_to_give();
-  const std::int64_t begin = now_ns();
-  if (!here || !here->home().brief_calls.may_begin(begin)) return call_length::not_made;
-  brief_calls& all = here->home().brief_calls;
+  if (!here || !here->home().brief_calls.may_begin()) return call_length::not_made;
   kept_thread kept = here->keep_thread();
-  kept.counted_by = &all;
+  kept.counted_by = &here->home().brief_calls;
   here->offer_handoff(kept);
   perturb();
-  const long waits = all.waits_before(begin);
   call(data);
-  all.note(begin, now_ns(), waits);  // by the same thread
   perturb();
   const bool still_here = here->withdraw_offer(kept);
   if (!still_here) scheduler::end_handoff(kept);
   return still_here ? call_length::brief : call_length::lasting;
-}
-
-long brief_calls::waits_before(std::int64_t now) const noexcept {
-  return now < judged_till_.load(std::memory_order_relaxed) ? waits_of_thread() : unjudged;  // hint
-}
-
-void brief_calls::note(std::int64_t begin, std::int64_t end, long waits_before) noexcept {
-  const std::int64_t time = end - begin;
-  if (time <= tuning::brief) return;
-  const std::int64_t after_pause = end + tuning::pause_after_long_call * time;
-  judged_till_.store(after_pause + tuning::judged_after_long_call, std::memory_order_relaxed);  // hint
-  if (waits_before != unjudged && waits_of_thread() > waits_before)
-    not_before_.store(after_pause, std::memory_order_relaxed);  // hint
 }
 
 kept_thread scheduler::keep_thread() noexcept { return {*this, running(), switch_.main}; }

@@ -278,25 +278,22 @@ TEST_P(BriefCall, WhenItLastsOthersGetTheWorker) {
   });
 }
 
-TEST_P(BriefCall, AfterOnesThatWaitedNoneIsMade) {
+TEST_P(BriefCall, AfterOneThatLastedNoneIsMadeForAWhile) {
   run([] {
-    wait_until([] {
-      const auto call = [] { std::this_thread::sleep_for(20ms); };
-      return brief_call(call) == call_length::not_made;
-    });
+    wait_until([] { return brief_call([] { std::this_thread::sleep_for(60ms); }) == call_length::lasting; });
+    EXPECT_FALSE(any_lasts());
+    EXPECT_EQ(brief_call([] { ADD_FAILURE(); }), call_length::not_made);
+    wait_until([] { return brief_call([] {}) == call_length::brief; });
   });
 }
 
-// As a call that the system interrupts: it is long, but the worker has not waited. A busy machine may make some wait.
-TEST_P(BriefCall, AfterOnesThatOnlyTookTimeOthersAreMade) {
+// As calls that the system interrupts: they are long, but no other thread was needed.
+TEST_P(BriefCall, AfterOnesThatTookTimeOthersAreMade) {
   run([] {
     int made = 0;
     wait_until([&] {
-      const call_length length = brief_call([] {
-        for (const auto end = std::chrono::steady_clock::now() + 2ms; std::chrono::steady_clock::now() < end;) {
-        }
-      });
-      made = length == call_length::not_made ? 0 : made + 1;
+      const call_length length = brief_call([] { std::this_thread::sleep_for(2ms); });
+      made = length == call_length::brief ? made + 1 : 0;
       return made == 10;
     });
   });
