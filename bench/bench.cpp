@@ -25,6 +25,7 @@ std::map<std::string, std::function<void(int)>> workloads{
     {"yield2", [](int n) { yields(2, n); }},
     {"yield1k", [](int n) { yields(1000, n); }},
     {"pingpong", pingpong},
+    {"pairs8", pairs8},
     {"pipe128", [](int n) { pipe(1, 1, n); }},
     {"mpmc", [](int n) { pipe(4, 4, n); }},
     {"select4", select4},

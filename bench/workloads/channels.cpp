@@ -7,8 +7,9 @@
 
 namespace bench {
 
-void pingpong(int n) {
-  const stopwatch watch;
+namespace {
+
+void roundtrips(int n) {
   ux::channel<int> there, back;
   auto echo = ux::spawn([&] {
     for (int value : there) {
@@ -23,6 +24,19 @@ void pingpong(int n) {
   }
   there.close();
   echo.join();
+}
+
+}  // namespace
+
+void pingpong(int n) {
+  const stopwatch watch;
+  roundtrips(n);
+  watch.per("ns_per_roundtrip", n);
+}
+
+void pairs8(int n) {
+  const stopwatch watch;
+  team(8, [&](int) { roundtrips(n / 8); });
   watch.per("ns_per_roundtrip", n);
 }
 

@@ -25,6 +25,7 @@ void when_all10(int n);
 void yields(int fibers, int n);
 // channels.cpp
 void pingpong(int n);
+void pairs8(int n);
 void pipe(int producers, int consumers, int n);
 void select4(int n);
 void skynet(int n);

@@ -49,6 +49,32 @@ func waitGroup1k(n int) {
 	}
 }
 
+// Eight pairs that play ping-pong.
+func pairs8(n int) {
+	var group sync.WaitGroup
+	for pair := 0; pair < 8; pair++ {
+		there, back := make(chan int), make(chan int)
+		group.Add(2)
+		go func() {
+			defer group.Done()
+			for value := range there {
+				back <- value
+			}
+		}()
+		go func() {
+			defer group.Done()
+			for i := 0; i < n/8; i++ {
+				there <- i
+				if <-back != i {
+					panic("pairs8: a wrong answer")
+				}
+			}
+			close(there)
+		}()
+	}
+	group.Wait()
+}
+
 func lock(n int) {
 	var mutex sync.Mutex
 	counter := 0
@@ -201,6 +227,9 @@ func main() {
 	case "wait_group1k":
 		waitGroup1k(n)
 		metric = "ns_per_fiber"
+	case "pairs8":
+		pairs8(n)
+		metric = "ns_per_roundtrip"
 	case "lock":
 		lock(n)
 		metric = "ns_per_lock"

@@ -30,6 +30,29 @@ async fn wait_group1k(n: usize) {
     }
 }
 
+// Eight pairs that play ping-pong. tokio has no channel without a buffer.
+async fn pairs8(n: usize) {
+    let mut group = JoinSet::new();
+    for _ in 0..8 {
+        let (there, mut come) = mpsc::channel(1);
+        let (back, mut answers) = mpsc::channel(1);
+        group.spawn(async move {
+            while let Some(value) = come.recv().await {
+                back.send(value).await.unwrap();
+            }
+        });
+        group.spawn(async move {
+            for i in 0..n / 8 {
+                there.send(i).await.unwrap();
+                assert_eq!(answers.recv().await, Some(i));
+            }
+        });
+    }
+    while let Some(done) = group.join_next().await {
+        done.unwrap();
+    }
+}
+
 async fn lock(n: usize) {
     let mutex = Mutex::new(0);
     for _ in 0..n {
@@ -169,6 +192,7 @@ fn main() {
     let metric = match workload.as_str() {
         "when_all10" => "ns_per_op",
         "wait_group1k" => "ns_per_fiber",
+        "pairs8" => "ns_per_roundtrip",
         "lock" => "ns_per_lock",
         "convoy" => {
             runtime.block_on(async move { tokio::spawn(convoy(n)).await.unwrap() });
@@ -188,6 +212,7 @@ fn main() {
             match workload.as_str() {
                 "when_all10" => when_all10(n).await,
                 "wait_group1k" => wait_group1k(n).await,
+                "pairs8" => pairs8(n).await,
                 _ => lock(n).await,
             }
         })
