@@ -86,13 +86,6 @@ class fork_queue {
   task* steal(runtime_state& home) noexcept;
 
  private:
-  // The last wake of another worker for forks, to judge whether it was useful.
-  struct notification {
-    std::int64_t time = 0;
-    std::int64_t taken = 0;  // the number of forks taken until then
-    std::int64_t pause = 0;  // ns until the next wake
-  };
-
   void notify_others() noexcept;
   void let_thief_take() noexcept;
   bool take_back_below(branch& youngest, branch& forked) noexcept;
@@ -100,7 +93,6 @@ class fork_queue {
 
   scheduler& owner_;           // this is a part of that worker
   const std::size_t workers_;  // the runtime's largest number
-  notification last_notification_;
   deque<branch, 1024, deque_order::last_in_first_out> forks_;
   alignas(cache_line) std::atomic<std::uint8_t> requests_{0};
   std::atomic<bool> robbed_{false};

@@ -78,10 +78,13 @@ class parker {
 
   // Call it after every publication of work. Any thread.
   void notify() noexcept {
+    if (wants_wake()) wake_one();
+  }
+  // The same without the wake. True: wake_one must follow, or the caller stays awake until its work is taken.
+  [[nodiscard]] bool wants_wake() noexcept {
     const idle_counts now = idle_.counts_after_publishing();  // A
-    if (now.searching > 0) return;                            // a searcher, or the next one, will see the work
-    if (now.sleeping == 0 && now.started >= limit()) return;
-    wake_one();
+    // A searcher, or the next one, will see the work.
+    return now.searching == 0 && (now.sleeping > 0 || now.started < limit());
   }
 
   // Wakes one sleeper, or starts another worker, unless a worker searches already. Any thread.

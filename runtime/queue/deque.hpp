@@ -159,8 +159,6 @@ class deque {
     return item;
   }
 
-  // The number of items ever taken at the top. For the owner it is a hint of the thieves' activity.
-  [[nodiscard]] std::int64_t taken() const noexcept { return top_.load(Atomics::relaxed); }  // hint
   // Whether there is no item. A hint. Any thread.
   [[nodiscard]] bool seems_empty() const noexcept {
     return bottom_.load(Atomics::relaxed) - top_.load(Atomics::relaxed) <= 0;  // hint

@@ -31,21 +31,11 @@ bool fork_queue::take_back_below(branch& youngest, branch& forked) noexcept {
   return false;
 }
 
-// Called when the queue was empty before this fork. If no thief has taken the last forks, the owner will probably take
-// this one back too. A wake-up costs as much as a thousand forks. So there is a pause before the next wake-up, longer
-// each time.
+// Called when the queue was empty before this fork.
 void fork_queue::notify_others() noexcept {
   if (owner_.is_controlled()) [[unlikely]]
     return let_thief_take();
-  if (!owner_.others_may_be_woken()) return;
-  auto& last = last_notification_;
-  const std::int64_t time = now_ns();
-  if (time - last.time < last.pause) return;
-  const std::int64_t taken = forks_.taken();
-  last.pause = tuning::next_pause(taken != last.taken, last.pause, tuning::shortest_pause, tuning::longest_fork_pause);
-  last.time = time;
-  last.taken = taken;
-  owner_.home().parker.wake_one();
+  if (owner_.others_may_be_woken()) owner_.home().parker.wake_one();
 }
 
 // In a deterministic run there is no other worker, but one could have taken it.

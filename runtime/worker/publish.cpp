@@ -15,14 +15,12 @@
 namespace ulexite::detail {
 
 // A full ring moves its oldest, and the newcomer behind them, to the queue that all share. So the ring keeps room for
-// the next pushes, and the lock is taken once for many. A worker with that much work is no longer a thief of tiny
-// fibers.
+// the next pushes, and the lock is taken once for many.
 [[gnu::cold, gnu::noinline]] void scheduler::overflow(job& runnable) noexcept {
   while (!queues_.push(runnable)) {
     intrusive_queue<job> evicted;
     if (!queues_.evict_oldest(evicted)) continue;
     evicted.push(runnable);
-    thefts_.forget();
     counters().overflows.add();
     home_.injected.push(evicted);
     return;
@@ -37,13 +35,19 @@ bool scheduler::others_may_be_woken() const noexcept {
 
 // Out of line, because add() is inlined into every spawn, and a lone worker never comes here.
 void scheduler::notify_others() noexcept {
-  if (!notice_.pushes.keeps_push()) home_.parker.notify();
+  if (!notice_.keeps_push()) announce_pushes();
+}
+
+void scheduler::announce_pushes() noexcept {
+  const bool wanted = home_.parker.wants_wake();
+  notice_.pushes.note_wake(now_ns(), thefts());  // a worker that searches, or is busy, is as good as a woken one
+  if (wanted) home_.parker.wake_one();
 }
 
 // At a visit, and after a sleep. Pushes that were kept, and are still there, are announced when the hold is over.
 void scheduler::judge_wakes(std::int64_t now) noexcept {
-  notice_.judge_slot_wake(now, queues_.alone());
-  if (notice_.pushes.announce_due(now, eager()) && queues_.may_have_items()) home_.parker.notify();
+  notice_.set_slot_due(!queues_.alone() && notice_.slot.over(now));
+  if (notice_.announce_due(now, eager()) && queues_.may_have_items()) announce_pushes();
 }
 
 // The ring is full. Or, for tests, every fiber goes to a queue of which any worker takes.
@@ -67,7 +71,6 @@ void scheduler::add(intrusive_queue<job>& fibers) noexcept {
     surplus.push(*next);
     surplus.splice(fibers);
     fibers.splice(surplus);
-    thefts_.forget();
     counters().overflows.add();
     break;
   }
@@ -134,16 +137,12 @@ void scheduler::wake_holder(task& woken) noexcept {
   notify_others_after_publishing();
 }
 
-// Wakes another worker for the fiber in the slot, if that may pay (wake_notice.hpp). The next dispatch makes a visit,
-// which judges this wake.
+// Wakes another worker for the fiber in the slot, if that may pay (wake_policy.hpp).
 void scheduler::announce_slot() noexcept {
-  if (notice_.too_soon()) return;
-  const bool useful = others_may_be_woken();
-  notice_.set_slot_due(useful);
-  if (!useful) return;
+  notice_.set_slot_due(false);  // until the next visit
+  if (!others_may_be_woken()) return;
+  notice_.slot.note_wake(now_ns(), thefts());
   home_.parker.wake_one();
-  notice_.note_slot_wake();
-  pace_.visit_early();
 }
 
 }  // namespace ulexite::detail

@@ -23,7 +23,7 @@ scheduler::scheduler(runtime_state& home, std::size_t index) noexcept
     : home_(home),
       index_(index),
       stacks_(home.stacks),
-      thefts_(reinterpret_cast<std::uintptr_t>(this) + index),
+      victims_(reinterpret_cast<std::uintptr_t>(this) + index, home.threads.most()),
       queues_(home.threads.most() == 1),
       forks_(*this, home.threads.most()) {}
 

@@ -6,7 +6,8 @@
 //
 // State shared with other threads, each part with its State block
 //   queues_        run_queues.hpp.
-//   notice_        its part wake_hold.hpp.
+//   notice_        wake_policy.hpp.
+//   thefts_        the number of thefts from this worker. Counted by thieves, a hint for the owner.
 //   handoff_work_  its part handoff_offer.hpp.
 //   forks_         fork_queue.hpp.
 //   activity_      worker_activity.hpp.
@@ -29,11 +30,12 @@
 #include <ulexite/runtime/worker/run_queues.hpp>
 #include <ulexite/runtime/worker/stack_cache.hpp>
 #include <ulexite/runtime/worker/switch_state.hpp>
-#include <ulexite/runtime/worker/theft_policy.hpp>
+#include <ulexite/runtime/worker/victims.hpp>
 #include <ulexite/runtime/worker/visit_pace.hpp>
-#include <ulexite/runtime/worker/wake_notice.hpp>
+#include <ulexite/runtime/worker/wake_policy.hpp>
 #include <ulexite/runtime/worker/worker_activity.hpp>
 
+#include <atomic>
 #include <cstdint>
 
 namespace ulexite::detail {
@@ -161,7 +163,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool may_have_work() const noexcept { return queues_.may_have_items() || forks_.may_have_items(); }
   [[nodiscard]] bool has_slot() const noexcept { return queues_.has_slot(); }
   // Whether it has not announced some of its pushes, which others may be needed for by now. A hint.
-  [[nodiscard]] bool keeps_pushes() const noexcept { return notice_.pushes.any_kept() && may_have_work(); }
+  [[nodiscard]] bool keeps_pushes() const noexcept { return notice_.any_kept() && may_have_work(); }
   // Whether the fiber in the slot of `victim` is worth a raid. Any thread but its owner.
   [[nodiscard]] static bool stands_still(const scheduler& victim) noexcept;
   // Any thread but the owner; it costs a heavy fence.
@@ -223,9 +225,11 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   job* take_injected(std::size_t most) noexcept;
   job* take_pinned() noexcept;
   job* search() noexcept;
-  job* take_from_others(bool slots_too) noexcept;
-  job* steal(bool slots_too, wake_hold*& from) noexcept;
-  [[nodiscard]] bool few_injected() const noexcept;
+  job* take_from_others(bool slots_too, std::int64_t now) noexcept;
+  job* steal(bool slots_too, std::int64_t now) noexcept;
+  [[nodiscard]] bool serves_slowly(const scheduler& victim, std::int64_t now) noexcept;
+  void note_theft() noexcept { thefts_.fetch_add(1, std::memory_order_relaxed); }                          // hint
+  [[nodiscard]] std::uint32_t thefts() const noexcept { return thefts_.load(std::memory_order_relaxed); }  // hint
   job* poll_events(bool run_first) noexcept;
   using outcome = parker<runtime_state>::outcome;
   outcome sleep();
@@ -254,6 +258,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     if (!queues_.alone()) notify_others();
   }
   void notify_others() noexcept;
+  void announce_pushes() noexcept;
   void judge_wakes(std::int64_t now) noexcept;
 
   // Recording, in tracing.cpp.
@@ -270,17 +275,18 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   occupant occupant_;
   switch_state switch_;
   visit_pace pace_;
-  wake_notice notice_;
+  wake_policy notice_;
   stack_cache stacks_;
   spawn_supply supply_;
   controlled_run* controlled_ = nullptr;  // in a deterministic run
-  theft_policy thefts_;
+  victims victims_;
   intrusive_queue<event>* ready_ = nullptr;  // where a sleep in the event loop puts its events
   handoff_work handoff_work_{*this};
 
   // shared
   run_queues queues_;
   fork_queue forks_;
+  std::atomic<std::uint32_t> thefts_{0};
   alignas(cache_line) worker_activity activity_;
 
   friend class controlled_run;

@@ -33,9 +33,8 @@ job* scheduler::next() noexcept {
     if (job* const pinned = take_pinned()) return pinned;
   // Forks come last: if the forking fiber resumes soon, it takes them back more cheaply.
   if (job* const forked = forks_.start_next(false)) return forked;
-  // Without a search, which would make this worker a searcher. A thief that has become patient does not take a batch of
-  // tiny fibers by this way either.
-  return thefts_.may_take() || few_injected() ? take_injected(tuning::inject_batch) : nullptr;
+  // Without a search, which would make this worker a searcher.
+  return take_injected(tuning::inject_batch);
 }
 
 // A visit. A worker with endless own work polls the event loop here, takes a few from the shared queue, and starts a
@@ -126,25 +125,38 @@ job* scheduler::take_injected(std::size_t most) noexcept {
 // One round over all workers, from a random one on, so that thieves do not meet at the same victim. The kinds are in
 // the order of their worth: fibers, then jobs, then the oldest fork, which is the largest part of its computation. One
 // slot is tried in a round, and only in the last round of a search, because it costs a heavy fence.
-job* scheduler::steal(bool slots_too, wake_hold*& from) noexcept {
+job* scheduler::steal(bool slots_too, std::int64_t now) noexcept {
   const std::size_t n = home_.schedulers.size();
-  const std::size_t start = thefts_.first_victim(n);
+  const std::size_t start = victims_.first(n);
   for (std::size_t i = 0; i < n; ++i) {
     scheduler& victim = *home_.schedulers[(start + i) % n];
     if (&victim == this) continue;
-    from = &victim.notice_.pushes;
-    job* stolen = queues_.steal_fibers(victim.queues_);
-    if (!stolen) stolen = queues_.steal_jobs(victim.queues_);
-    if (!stolen && (stolen = victim.forks_.steal(home_))) from = nullptr;
-    if (!stolen && slots_too && victim.has_slot()) {
+    job* stolen = nullptr;
+    const bool pays = serves_slowly(victim, now);
+    if (pays) {
+      stolen = queues_.steal_fibers(victim.queues_);
+      if (!stolen) stolen = queues_.steal_jobs(victim.queues_);
+    }
+    if (!stolen) stolen = victim.forks_.steal(home_);
+    if (!stolen && pays && slots_too && victim.has_slot()) {
       slots_too = false;
       if (stands_still(victim)) stolen = victim.raid_slot();
     }
     if (!stolen) continue;
     counters().steals.add();
+    victim.note_theft();
     return stolen;
   }
   return nullptr;
+}
+
+// Whether the victim has done so little since the last round that fibers would wait for longer there than on the way
+// to this worker.
+bool scheduler::serves_slowly(const scheduler& victim, std::int64_t now) noexcept {
+  // Without a processor of its own a victim may stand still for a while.
+  if (!victims_.may_look(victim.index_, now, home_.threads.crowded() ? tuning::search_time : 0)) return false;
+  const worker_counters& done = victim.counters();
+  return victims_.pays(victim.index_, done.dispatches.get(), done.spawned.get(), victim.queues_.size(), now);
 }
 
 // Whether the victim dispatches nothing for about 3 us, as in Go. The fiber in its slot and its waker are likely to
@@ -159,46 +171,27 @@ bool scheduler::stands_still(const scheduler& victim) noexcept {
   return victim.counters().dispatches.get() == before;
 }
 
-// Whether the shared queue holds only a few. Then they are no batch of tiny fibers, for which patience would pay, and
-// the thread that has put them there waits for a worker.
-bool scheduler::few_injected() const noexcept { return home_.injected.size() < tuning::smallest_batch; }
-
-// The shared queue or a theft. How much it brought, and when, is noted for the judgement of the next search.
-job* scheduler::take_from_others(bool slots_too) noexcept {
-  const std::size_t before = queues_.size();
-  job* const taken = take_injected(tuning::inject_batch);
-  wake_hold* victim = nullptr;
-  if (job* const first = taken ? taken : steal(slots_too, victim)) {
-    const std::int64_t now = now_ns();
-    if (traced()) record(trace_kind::steal);
-    thefts_.note(queues_.size() - before + 1, now, taken ? nullptr : victim);
-    return first;
-  }
-  return nullptr;
+// The shared queue or a theft.
+job* scheduler::take_from_others(bool slots_too, std::int64_t now) noexcept {
+  job* const injected = take_injected(tuning::inject_batch);
+  job* const first = injected ? injected : steal(slots_too, now);
+  if (first && traced()) record(trace_kind::steal);
+  return first;
 }
 
 // Looks for work for about as long as a sleep and a wake take, and then returns null. The number of searching workers
 // is limited (begin_search); the others go to sleep directly. A publisher wakes no worker while one searches. So a
-// searcher must not stop without a last check, which the parker makes. A patient thief searches on without taking, and
-// so keeps others from being woken for fibers that are not worth a theft.
+// searcher must not stop without a last check, which the parker makes.
 job* scheduler::search() noexcept {
   if (home_.parker.counts().awake() <= 1) return take_injected(tuning::inject_batch);  // no victim is awake
   if (!home_.parker.begin_search(*this)) return nullptr;
   const std::int64_t start = now_ns();
   pace_.note_time(start);
-  // The time until it is out of work again shows whether the last theft was worth its cost.
-  thefts_.judge(start);
+  victims_.judge_try(start);
   for (std::int64_t now = start;;) {
     perturb();
-    const bool last = now - start >= thefts_.search_time();
-    if (thefts_.may_steal(start, now)) {
-      if (job* const taken = take_from_others(last)) return taken;
-    } else if (few_injected()) {
-      if (job* const injected = take_injected(tuning::inject_batch)) {
-        thefts_.note(1, now, nullptr);
-        return injected;
-      }
-    }
+    const bool last = now - start >= tuning::search_time;
+    if (job* const taken = take_from_others(last, now)) return taken;
     if (job* const ready = poll_events(true)) return ready;
     if (last || home_.parker.counts().awake() <= 1) return nullptr;
     // A victim may need this processor to make progress.
@@ -284,7 +277,6 @@ job* scheduler::park(bool& stopping) noexcept {
   const std::int64_t now = now_ns();
   pace_.note_time(now);
   pace_.note_idle(now - asleep);
-  thefts_.note_sleep(now - asleep);
   judge_wakes(now);
   stopping = ended == outcome::stopping;
   job* first = nullptr;

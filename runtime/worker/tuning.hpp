@@ -25,17 +25,14 @@ inline constexpr unsigned dispatches_per_visit = 61;
 inline constexpr ns poll_interval = 100'000;
 inline constexpr unsigned eager_dispatches = 5;  // as many or fewer in a poll interval: others should poll
 
-// Searching. Theft of fibers that end sooner than they travel is a loss: after one the thief waits.
-inline constexpr ns search_time = 30'000;         // about the cost of a sleep and a wake
-inline constexpr ns transfer_cost = 1000;         // of one fiber to another core and its memory back
-inline constexpr ns wake_cost = 5000;             // to the worker that wakes another
-inline constexpr std::size_t smallest_batch = 8;  // a smaller theft that did not pay says little
-inline constexpr ns shortest_patience = 64 * transfer_cost, longest_patience = 400'000;
+// Searching. Theft of fibers that end sooner than they travel is a loss.
+inline constexpr ns search_time = 30'000;   // about the cost of a sleep and a wake
+inline constexpr ns transfer_cost = 1000;   // of one fiber to another core and its memory back
+inline constexpr ns worth_a_try = 100'000;  // the time for which a theft from a fast worker kept its thief busy
+inline constexpr ns longest_look_away = 64 * transfer_cost;  // from a worker that serves its own queue fast
 
-// Waking others for forks, or for the fiber in the slot.
-inline constexpr ns shortest_pause = 50'000, longest_fork_pause = 400'000, longest_slot_pause = 10'000'000;
-inline constexpr ns longest_hold = 400'000;
-inline constexpr ns worthwhile = 30'000;  // of computing: about what another worker takes to arrive for the slot
+// Waking others: the pause after a wake for which nothing was taken.
+inline constexpr ns shortest_pause = 50'000, longest_pause = 10'000'000;
 
 // A fiber that never waits: after so many operations it yields.
 inline constexpr unsigned operations_per_round = 16, rounds_per_quantum = 8;
@@ -72,15 +69,6 @@ constexpr bool is_eager(ns busy, unsigned dispatches) noexcept {
 constexpr ns next_pause(bool paid, ns last, ns shortest, ns longest) noexcept {
   if (paid) return 0;
   return 2 * last < shortest ? shortest : 2 * last > longest ? longest : 2 * last;
-}
-
-// Whether a theft of `count` was worth its cost, if the thief was out of work again after `ran`.
-constexpr bool theft_paid(ns ran, std::size_t count) noexcept {
-  return ran >= std::max(static_cast<ns>(count) * transfer_cost, wake_cost);
-}
-// A thief's patience after that theft. A few that end soon say little.
-constexpr ns next_patience(bool paid, std::size_t count, ns last) noexcept {
-  return paid || count >= smallest_batch ? next_pause(paid, last, shortest_patience, longest_patience) : last;
 }
 
 }  // namespace ulexite::detail::tuning

@@ -25,11 +25,6 @@ class visit_pace {
   // The next dispatch makes a visit.
   void visit_soon() noexcept { until_visit_ = 0; }
   void visit_after_next() noexcept { until_visit_ = std::min(until_visit_, 1u); }
-  // As visit_soon. The pace is measured by the dispatches so far, because the others do not happen.
-  void visit_early() noexcept {
-    quanta_per_visit_ = std::max(quanta_per_visit_ - until_visit_, 1u);
-    until_visit_ = 0;
-  }
   // While a fiber is on a leash each switch makes a visit. suspend_count returns the count at which resume_count
   // continues.
   [[nodiscard]] unsigned suspend_count() noexcept { return std::exchange(until_visit_, 0); }

@@ -11,7 +11,8 @@
  *   EAGER     a worker that ends its search, or polled, wakes a sleeper if nobody watches the loop: 0 never, 1 always,
  *             2 now and then
  *   MONITOR   a monitor does that
- *   KEPT      a worker may publish without notify: for a push to its own queue (wake_hold.hpp)
+ *   KEPT      a worker may publish without notify: for a push to its own queue (wake_policy.hpp)
+ *   DECLINE   a searcher may leave another's queue alone (victims.hpp)
  *   STALE     the counts by which a worker decides whether to search may be old ones
  * and the safeguards, each of which can be taken away:
  *   FENCE     between publishing and reading the counts
@@ -41,6 +42,8 @@
 /* RUN: -DN=2 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=2 -DKEPT=1 -DMONITOR=1 */
 /* RUN: -DN=2 -DOUTSIDE=0 -DPUSHES=1 -DEVENTS=2 -DKEPT=1 -DEAGER=2 -DMONITOR=1 */
 /* RUN: -DN=2 -DSTARTED=1 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=1 -DKEPT=1 -DMONITOR=1 */
+/* RUN: -DN=2 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=2 -DDECLINE=1 */
+/* RUN: -DN=2 -DOUTSIDE=0 -DPUSHES=1 -DEVENTS=2 -DKEPT=1 -DEAGER=2 -DMONITOR=1 -DDECLINE=1 */
 /* MUTANT: -DFENCE=0 */
 /* MUTANT: -DRECHECK=0 */
 /* MUTANT: -DLAST=0 -DOUTSIDE=2 -DJOBS=1 */
@@ -52,6 +55,7 @@
 /* MUTANT: -DOUTSIDE=0 -DEVENTS=2 -DPUSHES=0 -DEAGER=1 -DMONITOR=0 */
 /* MUTANT: -DSTARTS=0 -DSTARTED=1 -DEVENTS=1 -DPUSHES=0 -DEAGER=2 -DMONITOR=1 */
 /* MUTANT: -DOUTSIDE=1 -DJOBS=1 -DPUSHES=1 -DKEPT=1 -DMONITOR=1 -DRELIEF=0 */
+/* MUTANT: -DOUTSIDE=1 -DJOBS=1 -DPUSHES=1 -DDECLINE=1 -DRECHECK=0 */
 
 #ifndef N
 #define N 2
@@ -82,6 +86,9 @@
 #endif
 #ifndef KEPT
 #define KEPT 0
+#endif
+#ifndef DECLINE
+#define DECLINE 0
 #endif
 #ifndef RELIEF
 #define RELIEF 1
@@ -304,12 +311,12 @@ take_injected:
   fi;
   if
   :: atomic { ring[(me + 1) % N] > 0 -> ring[(me + 1) % N]-- }; goto run_it
-  :: ring[(me + 1) % N] == 0
+  :: ring[(me + 1) % N] == 0 || DECLINE
   fi;
 #if N > 2
   if
   :: atomic { ring[(me + 2) % N] > 0 -> ring[(me + 2) % N]-- }; goto run_it
-  :: ring[(me + 2) % N] == 0
+  :: ring[(me + 2) % N] == 0 || DECLINE
   fi;
 #endif
 #if EVENTS

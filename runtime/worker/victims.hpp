@@ -1,0 +1,78 @@
+#pragma once
+
+// What a thief has seen of the other workers. It leaves a worker alone that serves its queue faster than fibers move
+// to another core. But such a queue may last, because its fibers come back. So one theft is tried now and then: the
+// next one soon, if this one keeps the thief busy for long, and otherwise later each time. Owner only.
+
+#include <ulexite/base/random.hpp>
+#include <ulexite/runtime/worker/tuning.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ulexite::detail {
+
+class victims {
+ public:
+  victims(std::uint64_t seed, std::size_t workers) : random_(seed), seen_(workers) {}
+
+  // Whether to look at that worker now. It is left alone for twice as long each time that it was found to be fast,
+  // because each look takes a cache line from it.
+  // `least`: nor sooner than so long after the last look.
+  [[nodiscard]] bool may_look(std::size_t victim, std::int64_t now, std::int64_t least) const noexcept {
+    return now >= seen_[victim].next && now - seen_[victim].time >= least;
+  }
+  // Whether to steal from that worker: it has done little since the last look, or a theft is tried. `dispatches`,
+  // `spawned`: by it so far; `queued`: now. The fibers that it spawns count, because a spawner dispatches nothing.
+  [[nodiscard]] bool pays(std::size_t victim, std::uint64_t dispatches, std::uint64_t spawned, std::size_t queued,
+                          std::int64_t now) noexcept {
+    sight& last = seen_[victim];
+    const std::int64_t passed = now - last.time;
+    const auto few = [&](std::uint64_t number) {
+      return passed >= static_cast<std::int64_t>(number) * tuning::transfer_cost;
+    };
+    const bool spawns = !few(spawned - last.spawned);
+    const bool stale = passed > 2 * tuning::longest_look_away;  // looks again in the next round
+    const bool slow = !spawns && few(spawned - last.spawned + dispatches - last.dispatches);
+    const bool pays = !stale && (slow || (!spawns && queued > 0 && may_try(now)));
+    const bool again = pays || stale;
+    last = {dispatches, spawned, now, again ? now : now + std::min(2 * passed, tuning::longest_look_away)};
+    return pays;
+  }
+
+  // The thief is out of work. It was busy with what it took for the time since then.
+  void judge_try(std::int64_t now) noexcept {
+    if (tried_ == 0) return;
+    const bool paid = now - tried_ >= tuning::worth_a_try;
+    try_pause_ = tuning::next_pause(paid, try_pause_, tuning::shortest_pause, tuning::longest_pause);
+    next_try_ = now + try_pause_;
+    tried_ = 0;
+  }
+
+  // The number of the worker that a search tries first, of `workers`.
+  [[nodiscard]] std::size_t first(std::size_t workers) noexcept {
+    return random_.below(static_cast<std::uint32_t>(workers));
+  }
+
+ private:
+  struct sight {
+    std::uint64_t dispatches = 0, spawned = 0;
+    std::int64_t time = 0;
+    std::int64_t next = 0;
+  };
+
+  [[nodiscard]] bool may_try(std::int64_t now) noexcept {
+    if (now < next_try_) return false;
+    tried_ = now;
+    return true;
+  }
+
+  random random_;
+  std::vector<sight> seen_;
+  std::int64_t tried_ = 0;  // when a theft was tried; 0: it is judged
+  std::int64_t try_pause_ = 0, next_try_ = 0;
+};
+
+}  // namespace ulexite::detail

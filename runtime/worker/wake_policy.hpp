@@ -1,0 +1,80 @@
+#pragma once
+
+// When this worker wakes another for what it makes runnable. One rule for pushes and the slot: if nothing was taken from
+// this worker since it last woke another, it waits before the next wake, twice as long each time. Owner only, except
+// any_kept.
+//
+// State
+//   kept_   the number of pushes since the last announcement. Owner-written; a hint for the monitor.
+
+#include <ulexite/runtime/wait/time.hpp>
+#include <ulexite/runtime/worker/tuning.hpp>
+
+#include <atomic>
+#include <cstdint>
+
+namespace ulexite::detail {
+
+class wake_pause {
+ public:
+  [[nodiscard]] bool over(std::int64_t now) const noexcept { return now - last_ >= pause_; }
+  [[nodiscard]] bool any() const noexcept { return pause_ > 0; }
+  void end() noexcept { pause_ = 0; }
+  // Another worker is woken. `taken`: the number of thefts from this worker so far.
+  void note_wake(std::int64_t now, std::uint32_t taken) noexcept {
+    pause_ = tuning::next_pause(taken != taken_, pause_, tuning::shortest_pause, tuning::longest_pause);
+    last_ = now;
+    taken_ = taken;
+  }
+
+ private:
+  std::int64_t last_ = 0;    // wake
+  std::int64_t pause_ = 0;   // ns from then to the next one
+  std::uint32_t taken_ = 0;  // until then
+};
+
+class wake_policy {
+ public:
+  wake_pause pushes, slot;
+
+  // Whether a wake of a fiber has an additional duty, with one load for all.
+  [[nodiscard]] bool any() const noexcept { return bits_ != 0; }
+  [[nodiscard]] bool traced() const noexcept { return (bits_ & traced_bit) != 0; }
+  void set_traced(bool traced) noexcept { set(traced_bit, traced); }
+  // Whether another worker is to be woken for a filled slot.
+  [[nodiscard]] bool slot_due() const noexcept { return (bits_ & slot_bit) != 0; }
+  void set_slot_due(bool due) noexcept { set(slot_bit, due); }
+
+  // Whether the push just made is not to be announced. A fiber that pushes much without a switch reads the clock now
+  // and then.
+  [[nodiscard]] bool keeps_push() noexcept {
+    if (!pushes.any()) return false;
+    set_kept(kept() + 1);
+    if (kept() % pushes_per_time != 0 || !pushes.over(now_ns())) return true;
+    set_kept(0);
+    return false;
+  }
+  // A visit or the end of a sleep. Whether pushes were kept that are to be announced now. `eager`: fibers run so long
+  // that others must not wait for this worker.
+  [[nodiscard]] bool announce_due(std::int64_t now, bool eager) noexcept {
+    if (eager) pushes.end();
+    if (!any_kept() || !pushes.over(now)) return false;
+    set_kept(0);
+    return true;
+  }
+  // Any thread.
+  [[nodiscard]] bool any_kept() const noexcept { return kept() != 0; }
+
+ private:
+  static constexpr unsigned pushes_per_time = 16;
+  static constexpr std::uint8_t slot_bit = 1, traced_bit = 2;
+
+  void set(std::uint8_t bit, bool on) noexcept { bits_ = static_cast<std::uint8_t>((bits_ & ~bit) | (on ? bit : 0)); }
+  [[nodiscard]] unsigned kept() const noexcept { return kept_.load(std::memory_order_relaxed); }  // hint
+  void set_kept(unsigned number) noexcept { kept_.store(number, std::memory_order_relaxed); }     // hint
+
+  std::uint8_t bits_ = 0;
+  std::atomic<unsigned> kept_{0};
+};
+
+}  // namespace ulexite::detail
