@@ -8,14 +8,11 @@ namespace simulation {
 runtime::runtime(std::size_t workers, const costs& machine, workload& load, std::uint64_t seed)
     : cost(machine),
       load_(load),
-      outside_(workers, workers + 1),
+      outside_(workers, workers + 1, seed),
       injected_lock_(clock, cost),
       parker_(clock, cost),
       idle_(workers + 1) {
-  for (std::size_t i = 0; i < workers; ++i) {
-    workers_.push_back(std::make_unique<worker>(i, workers + 1));
-    workers_.back()->random += seed * 1'000'003;
-  }
+  for (std::size_t i = 0; i < workers; ++i) workers_.push_back(std::make_unique<worker>(i, workers + 1, seed));
 }
 
 void runtime::run() {
@@ -43,11 +40,6 @@ runtime::shares runtime::utilisation() const {
           share(source_busy)};
 }
 
-std::size_t runtime::below(worker& here, std::size_t limit) const noexcept {
-  here.random = here.random * 6364136223846793005u + 1442695040888963407u;
-  return (here.random >> 33) % limit;
-}
-
 // ---- what fibers do ----
 
 process runtime::compute(worker& here, ns time) {
@@ -56,41 +48,41 @@ process runtime::compute(worker& here, ns time) {
   co_return 0;
 }
 
-process runtime::add(worker& here, fiber runnable) {
+process runtime::add(worker& here, fiber spawned) {
+  ++here.spawned;
+  co_await push(here, spawned);
+  co_return 0;
+}
+
+// Without the pause of 16 pushes between two looks at the clock.
+process runtime::push(worker& here, fiber runnable) {
   co_await push_ring(here, runnable);
-  co_await notify(here);
+  here.keeps_pushes = !here.push_wakes.over(clock.now() + here.debt);
+  if (!here.keeps_pushes) co_await announce_pushes(here);
+  co_return 0;
+}
+
+process runtime::announce_pushes(worker& here) {
+  here.debt += cost.locked + idle_.read(here.index, clock.now() + here.debt, cost.line, 0);
+  here.push_wakes.note_wake(clock.now() + here.debt, here.thefts);
+  if (searching_ == 0 && sleeping_ > 0) co_await wake_one(here);
   co_return 0;
 }
 
 process runtime::wake(worker& here, fiber woken) {
   const fiber displaced = std::exchange(here.slot, woken);
-  if (displaced != none) co_await add(here, displaced);
+  if (displaced != none) co_await push(here, displaced);
   if (displaced == none && here.slot_due) co_await announce_slot(here);
   co_return 0;
 }
 
 process runtime::announce_slot(worker& here) {
-  auto& last = here.last_slot_wake;
-  if (last.to_be_judged && clock.now() + here.debt - last.computed < worthwhile) co_return 0;
+  here.slot_due = false;
   here.debt += idle_.read(here.index, clock.now() + here.debt, cost.line, 0);
-  here.slot_due = searching_ == 0 && sleeping_ > 0;
-  if (!here.slot_due) co_return 0;
+  if (searching_ > 0 || sleeping_ == 0) co_return 0;
+  here.slot_wakes.note_wake(clock.now() + here.debt, here.thefts);
   co_await wake_one(here);
-  last.to_be_judged = true;
-  last.computed = clock.now();  // no other thread takes its processor
-  here.quanta_per_visit = std::max(here.quanta_per_visit - here.until_housekeeping, 1U);
-  here.until_housekeeping = 0;
   co_return 0;
-}
-
-void runtime::judge_last_slot_wake(worker& here) {
-  auto& last = here.last_slot_wake;
-  if (std::exchange(last.to_be_judged, false)) {
-    const bool was_worth_it = clock.now() - last.computed >= worthwhile;
-    last.pause = next_pause(was_worth_it, last.pause, shortest_pause, longest_slot_pause);
-    last.judged = clock.now();
-  }
-  here.slot_due = size() > 1 && clock.now() - last.judged >= last.pause;
 }
 
 process runtime::offer(worker& here, fiber forked) {
@@ -131,7 +123,6 @@ process runtime::push_ring(worker& here, fiber runnable) {
   std::vector<fiber> evicted(here.ring.begin(), here.ring.begin() + ring_overflow);
   here.ring.erase(here.ring.begin(), here.ring.begin() + ring_overflow);
   evicted.push_back(runnable);
-  here.last_theft = {};
   ++counted.overflows;
   co_await settle(here);
   co_await injected_lock_.lock(here.index);  // the whole list is moved together
@@ -190,12 +181,6 @@ process runtime::notify(worker& here) {
 process runtime::announce_forks(worker& here) {
   here.debt += idle_.read(here.index, clock.now() + here.debt, cost.line, 0);
   if (searching_ > 0 || sleeping_ == 0) co_return 0;
-  auto& last = here.last_fork_wake;
-  const ns time = clock.now() + here.debt;
-  if (time - last.time < last.pause) co_return 0;
-  last.pause = next_pause(here.forks_taken != last.taken, last.pause, shortest_pause, longest_fork_pause);
-  last.time = time;
-  last.taken = here.forks_taken;
   co_await wake_one(here);
   co_return 0;
 }
@@ -268,7 +253,7 @@ process runtime::park(worker& here) {
     co_await parker_.unlock();
     const ns asleep = clock.now();
     if (!here.notified) co_await leave_handle_in{here.asleep};
-    here.note_sleep(clock.now() - asleep);
+    here.idle += clock.now() - asleep;
     co_await parker_.lock();
     here.notified = false;
     here.searching = true;
@@ -279,7 +264,7 @@ process runtime::park(worker& here) {
   co_await parker_.unlock();
   const ns asleep = clock.now();
   if (ready_.empty() && !loop_woken_) co_await leave_handle_in{here.asleep};
-  here.note_sleep(clock.now() - asleep);
+  here.idle += clock.now() - asleep;
   here.asleep = {};
   loop_woken_ = false;
   std::vector<fiber> ready = take_ready();

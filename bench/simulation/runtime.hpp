@@ -1,10 +1,13 @@
 #pragma once
 
 // The steal and wake protocol, as runtime/worker/search.cpp, parker.hpp, idle.hpp, scheduler.cpp and inject_queue.hpp
-// have it: the functions have the names they have there. Each worker has a core of its own (the runtime's crowded is
+// have it: the functions have the names they have there, and the policies are the library's. Each worker has a core of its own (the runtime's crowded is
 // false). Left out: the monitor, and what no workload here uses: stacks, cancellation, timers.
 
 #include "machine.hpp"
+
+#include <ulexite/runtime/worker/victims.hpp>
+#include <ulexite/runtime/worker/wake_policy.hpp>
 
 #include <cstdint>
 #include <deque>
@@ -25,17 +28,10 @@ struct counts {
 };
 
 struct worker {
-  worker(std::size_t number, std::size_t users) : index(number), queues(users), random(number * 977 + 1) {}
+  worker(std::size_t number, std::size_t users, std::uint64_t seed)
+      : index(number), queues(users), seen(number * 977 + 1 + seed * 1'000'003, users) {}
 
   [[nodiscard]] bool may_have_work() const noexcept { return !ring.empty() || !forks.empty(); }
-  void note_theft(std::size_t count, ns now) noexcept {
-    last_theft.time = now;
-    last_theft.count = count;
-  }
-  void note_sleep(ns time) noexcept {
-    idle += time;
-    if (time >= longest_patience) last_theft.patience = 0;
-  }
 
   std::size_t index;
   std::deque<fiber> ring, forks;
@@ -49,24 +45,11 @@ struct worker {
   ns idle = 0;  // since the last visit
   bool eager = true;
   bool polled = false, searching = false, notified = false, ran = false;
-  struct {
-    ns time = 0;
-    std::size_t count = 0;
-    ns patience = 0;
-  } last_theft;
-  struct {
-    ns time = 0;
-    std::int64_t taken = 0;
-    ns pause = 0;
-  } last_fork_wake;
-  struct {
-    bool to_be_judged = false;
-    ns computed = 0, judged = 0, pause = 0;
-  } last_slot_wake;
-  bool slot_due = false;
-  std::int64_t forks_taken = 0;
-  std::int64_t dispatches = 0;
-  std::uint64_t random;
+  ulexite::detail::victims seen;
+  ulexite::detail::wake_pause push_wakes, slot_wakes;
+  bool slot_due = false, keeps_pushes = false;
+  std::uint32_t thefts = 0;  // from it
+  std::uint64_t dispatches = 0, spawned = 0;
   std::coroutine_handle<> asleep;
 };
 
@@ -94,7 +77,7 @@ class runtime {
 
   // For fibers, on the worker that runs them.
   process compute(worker& here, ns time);
-  process add(worker& here, fiber runnable);  // to the ring, and notify
+  process add(worker& here, fiber spawned);   // to the ring, and notify
   process wake(worker& here, fiber woken);    // to the slot
   process offer(worker& here, fiber forked);  // to the forks
   process take_back(worker& here);            // the youngest of them, or none
@@ -125,29 +108,28 @@ class runtime {
   process take_injected(worker& here, std::size_t most);
   process take_from_others(worker& here, bool slots_too);
   process steal(worker& here, bool slots_too);
-  process steal_from(worker& thief, worker& victim);
+  process steal_from(worker& thief, worker& victim, bool fibers);
   process raid_slot(worker& thief, worker& victim);
   process heavy_fence(worker& here);
   process search(worker& here);
   process poll_events(worker& here, bool run_first);
   process distribute(worker& here, std::vector<fiber> ready, bool run_first);
   process push_ring(worker& here, fiber runnable);
+  process push(worker& here, fiber runnable);
+  process announce_pushes(worker& here);
   process notify(worker& here);
   process announce_forks(worker& here);
   process announce_slot(worker& here);
-  void judge_last_slot_wake(worker& here);
   process wake_one(worker& here);
   process end_search(worker& here, bool eager);
   process park(worker& here);
   auto settle(worker& here) { return clock.delay(std::exchange(here.debt, 0)); }  // lets the debt pass
-  void judge_last_theft(worker& here);
   void write_idle(worker& here);
   [[nodiscard]] ns look_at(worker& here, worker& victim);
   [[nodiscard]] bool any_work(worker& here);
   [[nodiscard]] bool nobody_polls() const noexcept { return sleeping_ > 0 && searching_ == 0 && !poller_; }
-  [[nodiscard]] bool few_injected() const noexcept { return injected_.size() < 8; }
   [[nodiscard]] std::size_t awake() const noexcept { return workers_.size() - sleeping_; }
-  [[nodiscard]] std::size_t below(worker& here, std::size_t limit) const noexcept;
+  [[nodiscard]] bool serves_slowly(worker& here, worker& victim);
   [[nodiscard]] std::vector<fiber> take_ready();
   void wake_loop();
 

@@ -19,12 +19,10 @@ process runtime::next(worker& here) {
   }
   if (here.slot != none && here.slot_streak >= slot_streak_limit && here.may_have_work()) {
     here.slot_streak = 0;
-    co_await add(here, std::exchange(here.slot, none));
+    co_await push(here, std::exchange(here.slot, none));
   }
   const fiber mine = next_local(here);
   if (mine != none) co_return mine;
-  const bool may_take = here.last_theft.patience == 0 && here.last_theft.count < smallest_batch;
-  if (!may_take && !few_injected()) co_return none;
   co_return co_await take_injected(here, inject_batch);
 }
 
@@ -38,7 +36,12 @@ process runtime::housekeeping(worker& here) {
   here.quanta_per_visit = static_cast<unsigned>(std::clamp<ns>(fitting, 1, most));
   here.until_housekeeping = here.quanta_per_visit;
   here.last_visit = now;
-  judge_last_slot_wake(here);
+  here.slot_due = size() > 1 && here.slot_wakes.over(now);
+  if (here.eager) here.push_wakes.end();
+  if (here.keeps_pushes && here.push_wakes.over(now)) {
+    here.keeps_pushes = false;
+    if (here.may_have_work()) co_await announce_pushes(here);
+  }
   const bool polled = std::exchange(here.polled, false);
   if (!polled && now - here.last_poll >= poll_interval) {
     here.last_poll = now;
@@ -92,33 +95,42 @@ ns runtime::look_at(worker& here, worker& victim) {
 }
 
 process runtime::steal(worker& here, bool slots_too) {
-  const std::size_t start = below(here, size());
+  const std::size_t start = here.seen.first(size());
   for (std::size_t i = 0; i < size(); ++i) {
     worker& victim = *workers_[(start + i) % size()];
     if (&victim == &here) continue;
     here.debt += look_at(here, victim);
-    fiber stolen = victim.may_have_work() ? co_await steal_from(here, victim) : none;
-    if (stolen == none && slots_too && victim.slot != none) {
+    const bool pays = serves_slowly(here, victim);
+    const bool some = !victim.forks.empty() || (pays && !victim.ring.empty());
+    fiber stolen = some ? co_await steal_from(here, victim, pays) : none;
+    if (stolen == none && pays && slots_too && victim.slot != none) {
       slots_too = false;
       stolen = co_await raid_slot(here, victim);
     }
     if (stolen == none) continue;
     ++counted.steals;
+    ++victim.thefts;
     here.debt += cost.steal;
     co_return stolen;
   }
   co_return none;
 }
 
-// Half of the ring, or one branch of a fork. A thread that arrives while another takes waits for the line.
-process runtime::steal_from(worker& thief, worker& victim) {
+bool runtime::serves_slowly(worker& here, worker& victim) {
+  const ns now = clock.now() + here.debt;
+  return here.seen.may_look(victim.index, now, 0) &&
+         here.seen.pays(victim.index, victim.dispatches, victim.spawned, victim.ring.size(), now);
+}
+
+// Half of the ring, if fibers are wanted, or one branch of a fork. A thread that arrives while another takes waits for the line.
+process runtime::steal_from(worker& thief, worker& victim, bool fibers) {
   co_await settle(thief);  // or the victim would wait for a line that is taken after a long search only
-  if (!victim.may_have_work()) co_return none;
-  if (victim.ring.empty()) co_await heavy_fence(thief);
+  if (victim.forks.empty() && !(fibers && !victim.ring.empty())) co_return none;
+  if (!fibers || victim.ring.empty()) co_await heavy_fence(thief);
   thief.debt += victim.queues.write(cost, thief.index, clock.now() + thief.debt);
   co_await settle(thief);
   fiber stolen = none;
-  if (!victim.ring.empty()) {
+  if (fibers && !victim.ring.empty()) {
     const std::size_t wanted = victim.ring.size() - victim.ring.size() / 2;
     const std::size_t count = std::min(wanted, ring_size - thief.ring.size() + 1);
     stolen = victim.ring.front();
@@ -130,7 +142,6 @@ process runtime::steal_from(worker& thief, worker& victim) {
   } else if (!victim.forks.empty()) {
     stolen = victim.forks.front();
     victim.forks.pop_front();
-    ++victim.forks_taken;
     thief.arriving += cost.transfer + cost.spawn;  // it becomes a fiber
     ++counted.stolen;
   }
@@ -141,7 +152,7 @@ process runtime::steal_from(worker& thief, worker& victim) {
 process runtime::raid_slot(worker& thief, worker& victim) {
   thief.debt += cost.line;
   co_await settle(thief);
-  const std::int64_t before = victim.dispatches;
+  const std::uint64_t before = victim.dispatches;
   co_await clock.delay(cost.spin_pause);
   if (victim.slot == none || victim.dispatches != before) co_return none;
   co_await heavy_fence(thief);
@@ -163,20 +174,10 @@ process runtime::heavy_fence(worker& here) {
   co_return 0;
 }
 
-void runtime::judge_last_theft(worker& here) {
-  auto& last = here.last_theft;
-  if (last.count == 0) return;
-  last.patience = next_patience(theft_paid(clock.now() - last.time, last.count), last.count, last.patience);
-  last.count = 0;
-}
-
 process runtime::take_from_others(worker& here, bool slots_too) {
-  const std::size_t before = here.ring.size();
-  fiber first = co_await take_injected(here, inject_batch);
-  if (first == none) first = co_await steal(here, slots_too);
-  if (first == none) co_return none;
-  here.note_theft(here.ring.size() - before + 1, clock.now());
-  co_return first;
+  const fiber injected = co_await take_injected(here, inject_batch);
+  if (injected != none) co_return injected;
+  co_return co_await steal(here, slots_too);
 }
 
 process runtime::search(worker& here) {
@@ -190,17 +191,11 @@ process runtime::search(worker& here) {
   }
   co_await settle(here);
   const ns start = clock.now();
-  judge_last_theft(here);
+  here.seen.judge_try(start);
   for (;;) {
-    const ns patience = here.last_theft.patience, passed = clock.now() - start;
-    const bool last = passed >= std::max(cost.search_time, patience);
-    fiber found = none;
-    if (passed >= patience) {
-      found = co_await take_from_others(here, last);
-    } else if (few_injected()) {
-      found = co_await take_injected(here, inject_batch);
-      if (found != none) here.note_theft(1, clock.now());
-    }
+    const ns passed = clock.now() - start;
+    const bool last = passed >= cost.search_time;
+    fiber found = co_await take_from_others(here, last);
     if (found == none) found = co_await poll_events(here, true);
     if (found != none) co_return found;
     if (last || awake() <= 1) co_return none;
