@@ -9,9 +9,9 @@
  *   - A time is a number of nanoseconds; a deadline is a time of ulx_now(). ULX_FOREVER is no limit. With a deadline in
  *     the past a call does as much as it can without waiting.
  *   - "Waits" means that a fiber leaves its worker to other fibers; a plain thread blocks. Hooks, visits and jobs must
- *     not wait. A fiber's wait in a hook of memory or of fibers, or in a stopped world, returns ULX_EUSAGE. One in a job
- *     or in thread_idle ends the process, with a message. A plain thread that waits in a stopped world may do so for
- *     ever.
+ *     not wait. A fiber's wait in a hook of memory or of fibers, or in a stopped world, returns ULX_EUSAGE. One in a
+ *     job or in thread_idle ends the process, with a message. A plain thread that waits in a stopped world may do so
+ *     for ever.
  *   - A callback must not leave by longjmp or an exception. setjmp and longjmp within one fiber's own calls are fine.
  *   - A fiber that was asked to stop gets ULX_ECANCELED from each wait that lists it, and no stack is unwound.
  *   - Every function may be called by any thread, unless it says otherwise. None may be called in a signal handler but
@@ -77,17 +77,18 @@ typedef struct ulx_mutex ulx_mutex;
 typedef struct ulx_condition ulx_condition; /* a condition variable */
 typedef struct ulx_group ulx_group;         /* counts work under way */
 
-/* ---------------------------------------------------------------------------------------------------------------- hooks
- * For collectors and the like. All are NULL by default, and then cost nothing. Each is called on the thread concerned. */
+/* --------------------------------------------------------------------------------------------------------------- hooks
+ * For collectors and the like. All are NULL by default, and then cost nothing. Each is called on the thread concerned.
+ * */
 typedef struct {
   size_t size;
   void* user; /* the first argument of each */
 
   /* Memory that may hold the embedder's pointers: for channels, handles, results, fibers' values of keys. NULL: malloc
    * and free. A collector should return memory that it scans and does not collect. They hold for the whole process: the
-   * first runtime that has them sets them; make it before other threads use this interface. EINVAL refuses a runtime that
-   * has others, has only one of them, or has the first while objects with memory of malloc exist. `allocate` aligns as
-   * malloc, and may return NULL. Any thread may call `release`. */
+   * first runtime that has them sets them; make it before other threads use this interface. EINVAL refuses a runtime
+   * that has others, has only one of them, or has the first while objects with memory of malloc exist. `allocate`
+   * aligns as malloc, and may return NULL. Any thread may call `release`. */
   void* (*allocate)(void* user, size_t bytes);
   void (*release)(void* user, void* memory);
 
@@ -105,7 +106,7 @@ typedef struct {
   void (*fiber_end)(void* user, uint64_t id, void* data);
 } ulx_hooks;
 
-/* -------------------------------------------------------------------------------------------------------------- runtime */
+/* ---------------------------------------------------------------------------------------------------------- runtime */
 enum { ULX_DEADLOCK_REPORT = 0, ULX_DEADLOCK_FAIL, ULX_DEADLOCK_IGNORE };
 
 typedef struct {
@@ -143,7 +144,7 @@ ULX_API int ulx_runtime_destroy(ulx_runtime* runtime, int how, size_t* abandoned
 /* The runtime of the calling fiber; NULL on a plain thread, and in a runtime that C++ has made. */
 ULX_API ulx_runtime* ulx_runtime_here(void) ULX_NOEXCEPT;
 
-/* --------------------------------------------------------------------------------------------------------------- fibers */
+/* ----------------------------------------------------------------------------------------------------------- fibers */
 typedef struct {
   size_t size;
   const char* name;     /* copied; NULL: none */
@@ -226,7 +227,7 @@ ULX_API ulx_key ulx_key_new(void (*destroy)(void* value)) ULX_NOEXCEPT;
 ULX_API void* ulx_get(ulx_key key) ULX_NOEXCEPT;
 ULX_API int ulx_set(ulx_key key, void* value) ULX_NOEXCEPT;
 
-/* ------------------------------------------------------------------------------------------------------------- contexts */
+/* --------------------------------------------------------------------------------------------------------- contexts */
 /* Makes a strand over a runtime, or the caller's if NULL. Its fibers never run at the same time, so data that only they
  * share needs no lock. One interpreter with a global lock is a strand. Fibers that its fibers spawn belong to it. */
 ULX_API ulx_strand* ulx_strand_new(ulx_runtime* runtime, const char* name) ULX_NOEXCEPT;
@@ -247,7 +248,7 @@ ULX_API int ulx_allow_waiting(void) ULX_NOEXCEPT;
 /* Calls function(argument) on the stack of the worker's thread, for deep recursion. It must not wait. */
 ULX_API int ulx_on_thread_stack(void (*function)(void* argument), void* argument) ULX_NOEXCEPT;
 
-/* ------------------------------------------------------------------------------------------------------------- channels */
+/* --------------------------------------------------------------------------------------------------------- channels */
 #define ULX_UNBOUNDED SIZE_MAX
 /* Makes a channel of elements of element_size bytes, which are copied. Its buffer has room for `capacity` elements; 0:
  * a send waits for its receive. */
@@ -278,7 +279,7 @@ typedef struct {
  * ULX_EUSAGE for no case and no deadline. */
 ULX_API int ulx_select(ulx_case* cases, size_t count, int64_t deadline, size_t* chosen) ULX_NOEXCEPT;
 
-/* ---------------------------------------------------------------------------------------------------------------- locks */
+/* ------------------------------------------------------------------------------------------------------------ locks */
 ULX_API ulx_mutex* ulx_mutex_new(void) ULX_NOEXCEPT;
 ULX_API void ulx_mutex_destroy(ulx_mutex* mutex) ULX_NOEXCEPT;
 /* Waits for the mutex. Not a cancellation point. ULX_EUSAGE if the caller holds it already. */
@@ -304,7 +305,7 @@ ULX_API int ulx_group_done(ulx_group* group) ULX_NOEXCEPT;
 /* Waits until the count is 0. ULX_ETIMEDOUT, ULX_ECANCELED. */
 ULX_API int ulx_group_wait(ulx_group* group, int64_t deadline) ULX_NOEXCEPT;
 
-/* ---------------------------------------------------------------------------------------------------- the world outside */
+/* ------------------------------------------------------------------------------------------------ the world outside */
 enum { ULX_READ = 1, ULX_WRITE = 2 };
 typedef struct {
   int fd;
@@ -338,7 +339,7 @@ typedef struct ulx_job {
 /* Makes a job runnable in a runtime, or the caller's if NULL. ULX_EUSAGE on a plain thread, or without a run. */
 ULX_API int ulx_schedule(ulx_runtime* runtime, ulx_job* job) ULX_NOEXCEPT;
 
-/* -------------------------------------------------------------------------------------------------------- seeing inside */
+/* ---------------------------------------------------------------------------------------------------- seeing inside */
 enum { ULX_FRESH = 0, ULX_RUNNABLE, ULX_RUNNING, ULX_WAITING };
 typedef struct {
   size_t size;

@@ -15,11 +15,11 @@ namespace detail {
 std::string quoted_name_of(std::uintptr_t address);
 }
 
-// A name for an object at which fibers wait, such as a mutex, a channel or an event: dumps, reports of deadlocks and the
-// inspector's page then write `for mutex "sessions" 0x7f03c997dda0`. The object has the name as long as this value
+// A name for an object at which fibers wait, such as a mutex, a channel or an event: dumps, reports of deadlocks and
+// the inspector's page then write `for mutex "sessions" 0x7f03c997dda0`. The object has the name as long as this value
 // exists, so the value is declared after the object. An object that contains such objects can be named too; of several
-// names the one of the smallest object counts, and of equal ones the newest. A wait costs nothing for it. A join has the
-// name of its fiber.
+// names the one of the smallest object counts, and of equal ones the newest. A wait costs nothing for it. A join has
+// the name of its fiber.
 //
 // Its constructor and destructor take a lock of the process for a short time, and wait for no fiber. Any thread.
 class [[nodiscard]] object_name : private detail::list_hook {

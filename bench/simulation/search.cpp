@@ -122,7 +122,8 @@ bool runtime::serves_slowly(worker& here, worker& victim) {
          here.seen.pays(victim.index, victim.dispatches, victim.spawned, victim.ring.size(), now);
 }
 
-// Half of the ring, if fibers are wanted, or one branch of a fork. A thread that arrives while another takes waits for the line.
+// Half of the ring, if fibers are wanted, or one branch of a fork. A thread that arrives while another takes waits for
+// the line.
 process runtime::steal_from(worker& thief, worker& victim, bool fibers) {
   co_await settle(thief);  // or the victim would wait for a line that is taken after a long search only
   if (victim.forks.empty() && !(fibers && !victim.ring.empty())) co_return none;

@@ -27,18 +27,19 @@ int tcp_connect(const char* host, int port, tcp_socket* made);
 /* Waits for a connection, and for a free descriptor or memory. */
 int tcp_accept(tcp_socket* listener, tcp_socket* made);
 
-/* What stands at the beginning of the buffer: all that is there, or after a wait at least a byte. *length is 0 at the end.
- * tcp_take gives it back. */
+/* What stands at the beginning of the buffer: all that is there, or after a wait at least a byte. *length is 0 at the
+ * end. tcp_take gives it back. */
 int tcp_read(tcp_socket* from, size_t* length);
-/* The same for a line without its end. *taken is what to give to tcp_take; 0 at the end. EMSGSIZE: longer than the buffer. */
+/* The same for a line without its end. *taken is what to give to tcp_take; 0 at the end. EMSGSIZE: longer than the
+ * buffer. */
 int tcp_read_line(tcp_socket* from, size_t* length, size_t* taken);
 void tcp_take(tcp_socket* from, size_t taken);
 /* All of it. */
 int tcp_write(tcp_socket* to, const char* bytes, size_t length);
 /* Wakes the fibers that wait for it: reads come to their end, and writes fail. */
 void tcp_shut(const tcp_socket* ended);
-/* Gives back the descriptor, not while another thread uses it. Fibers of the caller's strand that wait for it get EBADF,
- * and the memory must stay until they have it. Any number of times. */
+/* Gives back the descriptor, not while another thread uses it. Fibers of the caller's strand that wait for it get
+ * EBADF, and the memory must stay until they have it. Any number of times. */
 void tcp_close(tcp_socket* closed);
 
 #endif

@@ -1,10 +1,10 @@
 /* A small Scheme on fibers and Boehm's collector. Its fibers run in parallel on all cores and share one heap.
  *
- * Of the library only <ulexite/interop/ulexite.h> and <ulexite/interop/boehm.h> are used. docs/embedding-lisp.md tells how the
- * parts stand to each other.
+ * Of the library only <ulexite/interop/ulexite.h> and <ulexite/interop/boehm.h> are used. docs/embedding-lisp.md tells
+ * how the parts stand to each other.
  *
- * A value is a pointer to an object, or a small integer or a character in the pointer's low bits. What several fibers share
- * is read and written whole. So a race between two gives one of their values, and never harms the interpreter. */
+ * A value is a pointer to an object, or a small integer or a character in the pointer's low bits. What several fibers
+ * share is read and written whole. So a race between two gives one of their values, and never harms the interpreter. */
 #ifndef LISP_H
 #define LISP_H
 
@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* --------------------------------------------------------------------------------------------------------------- values */
+/* ----------------------------------------------------------------------------------------------------------- values */
 typedef enum {
   t_constant, /* the empty list, true, false and the like */
   t_pair,
@@ -152,8 +152,8 @@ bool same(value a, value b);
 bool equal(fiber* by, value a, value b); /* two circles are equal if what they unroll to is */
 uintptr_t hash_of(value v);
 
-/* reader.c: one datum of [*at, end). Null: there is none; `*error` tells why, if it is not just the end. `*unfinished`: more
- * text would help. */
+/* reader.c: one datum of [*at, end). Null: there is none; `*error` tells why, if it is not just the end. `*unfinished`:
+ * more text would help. */
 value read_datum(const char** at, const char* end, const char** error, bool* unfinished);
 /* Null: the word is not a number. */
 value number_of(const char* word, size_t length);
@@ -167,7 +167,7 @@ typedef struct {
 void append(text* to, const char* bytes, size_t length);
 void append_value(text* to, value v, bool written);
 
-/* ------------------------------------------------------------------------------------------------------------ evaluation */
+/* ------------------------------------------------------------------------------------------------------- evaluation */
 typedef struct frame {
   struct frame* outer;
   value slots[];
@@ -267,7 +267,7 @@ intptr_t index_argument(fiber* by, const primitive* self, value v, intptr_t most
 bool run_protected(fiber* by, value (*body)(fiber* by, void* argument), void* argument, value* result);
 fiber* make_fiber(value parameters);
 
-/* -------------------------------------------------------------------------------------------------------------- built in */
+/* --------------------------------------------------------------------------------------------------------- built in */
 #define UNUSED __attribute__((unused))
 #define PRIMITIVE(name) \
   static value name(UNUSED fiber* by, UNUSED const primitive* self, UNUSED int count, UNUSED value* arguments)

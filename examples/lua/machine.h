@@ -1,6 +1,6 @@
-/* Lua 5.4 on fibers. A machine is one Lua state with the strand that its fibers run in. go() makes a new machine, which runs
- * in parallel to all others and shares nothing. spawn() starts a fiber in the machine of its caller. Such fibers share their
- * variables and never run at the same time. Values go from machine to machine over channels, as copies.
+/* Lua 5.4 on fibers. A machine is one Lua state with the strand that its fibers run in. go() makes a new machine, which
+ * runs in parallel to all others and shares nothing. spawn() starts a fiber in the machine of its caller. Such fibers
+ * share their variables and never run at the same time. Values go from machine to machine over channels, as copies.
  *
  * Only <ulexite/interop/ulexite.h> is used of the library. */
 #ifndef MACHINE_H

@@ -1,8 +1,8 @@
 #pragma once
 
-// When this worker wakes another for what it makes runnable. One rule for pushes and the slot: if nothing was taken from
-// this worker since it last woke another, it waits before the next wake, twice as long each time. Owner only, except
-// any_kept.
+// When this worker wakes another for what it makes runnable. One rule for pushes and the slot: if nothing was taken
+// from this worker since it last woke another, it waits before the next wake, twice as long each time. Owner only,
+// except any_kept.
 //
 // State
 //   kept_   the number of pushes since the last announcement. Owner-written; a hint for the monitor.

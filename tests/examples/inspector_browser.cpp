@@ -4,7 +4,8 @@
 //   inspector_browser WAITERS OTHERS CIRCLE HOGS
 //
 // WAITERS clients wait for a mutex, whose holder waits to send. OTHERS wait for a channel or an event, or each for the
-// end of one more fiber; one of them makes a blocking call, and a plain thread waits for the event. CIRCLE fibers wait for each other's mutexes. HOGS fibers never leave their workers.
+// end of one more fiber; one of them makes a blocking call, and a plain thread waits for the event. CIRCLE fibers wait
+// for each other's mutexes. HOGS fibers never leave their workers.
 
 #include <ulexite.hpp>
 #include <ulexite/interop/inspector.hpp>

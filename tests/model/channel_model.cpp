@@ -1,5 +1,5 @@
-// The channel under Relacy, with the biased lock of its fast path: the text that ships. A value is in exactly one place,
-// values arrive in their order, and no waiter sleeps for ever.
+// The channel under Relacy, with the biased lock of its fast path: the text that ships. A value is in exactly one
+// place, values arrive in their order, and no waiter sleeps for ever.
 //
 // MUTANT: taken_unclaimed   a receive takes the value of a sender whose wait is over
 //   sync/channel.hpp: if (const detail::claimed_wait sender = senders_.claim_oldest()) => if (const detail::claimed_wait sender = model::claim_anyhow(senders_))
@@ -76,8 +76,8 @@ using detail_orders = model::orders_of<mutant, model::by<mutation::a_not_release
 
 using model::parcel, model::status;
 
-// A close between a sender, which may have a time limit or be asked to stop, and a receiver. The buffer may be full. The
-// receiver may be missing, and the close, if the receive must let the sender go on.
+// A close between a sender, which may have a time limit or be asked to stop, and a receiver. The buffer may be full.
+// The receiver may be missing, and the close, if the receive must let the sender go on.
 struct close_meets_both : rl::test_suite<close_meets_both, 4> {
   static constexpr int number = 5, before_it = 9;
 
@@ -136,7 +136,8 @@ struct close_meets_both : rl::test_suite<close_meets_both, 4> {
   }
 };
 
-// One sends numbers and closes, another receives them, a third may take one of them. At last the sender is asked to stop.
+// One sends numbers and closes, another receives them, a third may take one of them. At last the sender is asked to
+// stop.
 struct values_in_order : rl::test_suite<values_in_order, 3> {
   static constexpr int count = 3;
 
@@ -180,8 +181,8 @@ struct values_in_order : rl::test_suite<values_in_order, 3> {
   void after() { RL_ASSERT(received[0] + received[1] == count); }
 };
 
-// Values whose moves fail now and then: then the caller has the exception and tries again, and a partner that waits does
-// so by itself.
+// Values whose moves fail now and then: then the caller has the exception and tries again, and a partner that waits
+// does so by itself.
 struct moves_fail : rl::test_suite<moves_fail, 3> {
   model::workers workers;
   model::fiber fibers[3];

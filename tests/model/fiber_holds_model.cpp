@@ -1,5 +1,5 @@
-// Fibers that the monitor holds, under Relacy: no fiber runs while the monitor uses its stack, and the monitor uses none
-// whose fiber runs.
+// Fibers that the monitor holds, under Relacy: no fiber runs while the monitor uses its stack, and the monitor uses
+// none whose fiber runs.
 //
 // MUTANT: no_light_fence       the worker does not see that the fiber is held
 // MUTANT: no_heavy_fence       the monitor does not see that the fiber runs

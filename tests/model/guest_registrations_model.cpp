@@ -1,6 +1,6 @@
 // A descriptor with two sources under Relacy: the text that ships, without the kernel, on a libevent that registers the
-// descriptor once. The owner reads nothing, registers, and waits. Meanwhile a guest registers and removes its source, and
-// the descriptor becomes ready. The owner learns of this, although the guest may have had the edge.
+// descriptor once. The owner reads nothing, registers, and waits. Meanwhile a guest registers and removes its source,
+// and the descriptor becomes ready. The owner learns of this, although the guest may have had the edge.
 //
 // MUTANT: not_counted       an owner does not ask whether it was alone
 //   evloop/event_loop.cpp: if (!state_->guests.was_alone(guests)) => if (source.is_guest)

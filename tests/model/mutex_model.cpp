@@ -79,8 +79,8 @@ struct guarded {
   }
 };
 
-// Three threads lock, sometimes with a time limit, until a request to stop, or only if they do not have to wait. The last
-// thread destroys it.
+// Three threads lock, sometimes with a time limit, until a request to stop, or only if they do not have to wait. The
+// last thread destroys it.
 struct one_owner_at_a_time : rl::test_suite<one_owner_at_a_time, 4> {
   std::optional<ulexite::timed_mutex> m;
   model::fiber fibers[3];

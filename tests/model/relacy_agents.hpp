@@ -61,8 +61,8 @@ inline void pause_by_chance() {
 inline std::int64_t time_by_chance() { return 1'000'000'000 + 2'000'000 * std::int64_t(rl::rand(2)); }
 inline std::int64_t (*clock)() = time_by_chance;
 
-// Some workers, by chance up to three, for texts that tell them apart. A fiber has one of them while it runs, and after a
-// wait another, or the same. The next to have a worker sees what the last one wrote.
+// Some workers, by chance up to three, for texts that tell them apart. A fiber has one of them while it runs, and after
+// a wait another, or the same. The next to have a worker sees what the last one wrote.
 class workers {
  public:
   using name = ulexite::detail::scheduler*;

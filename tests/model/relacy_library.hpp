@@ -11,8 +11,8 @@
 //   #include "relacy_agents.hpp"
 //   #include <ulexite/sync/event.cpp>
 //
-// In a class of namespace ulexite, std::atomic is then one of Relacy's with class_orders; in one of ulexite::detail, with
-// detail_orders. A mutant that changes a step has a line for each change of the text, see edit_text.py:
+// In a class of namespace ulexite, std::atomic is then one of Relacy's with class_orders; in one of ulexite::detail,
+// with detail_orders. A mutant that changes a step has a line for each change of the text, see edit_text.py:
 //
 //   // MUTANT: silent_set  set wakes no waiter
 //   //   sync/event.cpp: queue_.claim_all(woken); =>

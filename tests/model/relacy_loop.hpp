@@ -1,7 +1,8 @@
 #pragma once
 
-// The event loop's text under Relacy, without libevent and the kernel. A model defines model::write_eventfd, and includes
-// "relacy_agents.hpp" and then this header. It defines event_assign, event_add, event_del and event_base_loop after it.
+// The event loop's text under Relacy, without libevent and the kernel. A model defines model::write_eventfd, and
+// includes "relacy_agents.hpp" and then this header. It defines event_assign, event_add, event_del and event_base_loop
+// after it.
 //
 // EDIT: the kernel
 //   evloop/event_loop.cpp: ::write( => model::write_eventfd(
