@@ -27,7 +27,7 @@ constexpr metric all_metrics[] = {
     {"blocking_threads", &runtime_metrics::blocking_threads, "gauge", "threads for blocking calls, idle ones too"},
     {"blocking_queued", &runtime_metrics::blocking_queued, "gauge", "blocking calls that wait for a thread"},
     {"channel_bytes", &runtime_metrics::channel_bytes, "gauge",
-     "bytes in blocks of more than 64 KiB of the process's channels"},
+     "bytes in blocks of more than 64 KiB of all channels of the process"},
     {"fibers_spawned", &runtime_metrics::fibers_spawned, "counter", "fibers spawned"},
     {"fibers_ended", &runtime_metrics::fibers_ended, "counter", "fibers ended"},
     {"dispatches", &runtime_metrics::dispatches, "counter", "times that a fiber or job was given a worker"},
