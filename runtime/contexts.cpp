@@ -113,7 +113,7 @@ void migrate(concurrent_context& into) {
   into.strand_.adopt(self);
   if (const std::stop_source own = self.stop_source(); own.stop_possible())
     rare.strand_stop.emplace(into.strand_.stop_token(), detail::rare_task_state::relay{own});
-  here.renew_leash();
+  here.rebind();
 }
 
 void this_fiber::migrate_to(concurrent_context& context) { migrate(context); }
@@ -125,7 +125,7 @@ void this_fiber::migrate_to(runtime& runtime) {
   detail::strand* const former = here.running()->change_strand(nullptr);
   rare->strand_stop.reset();
   former->part_from(*rare);
-  here.renew_leash();
+  here.rebind();
 }
 
 // ---- parallel_context ----

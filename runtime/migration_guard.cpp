@@ -10,7 +10,7 @@ using detail::agent_kind;
 using detail::this_agent;
 using detail::this_scheduler;
 
-// A leash brings a fiber back to its worker. A fiber that is on a leash already, as a member of a strand, stays on it.
+// A bound fiber comes back to its worker. A fiber that is bound already, as a member of a strand, stays so.
 migration_guard::migration_guard() {
   detail::scheduler* const here = this_scheduler();
   const detail::agent& self = this_agent();
@@ -20,11 +20,11 @@ migration_guard::migration_guard() {
     throw usage_error("migration_guard under no_suspend: to pin a fiber takes a switch");
   pinned_ = &rare;
   if (pinned_->pins++ > 0) return;
-  if (here->leashed()) {
+  if (here->is_bound()) {
     pinned_->pinned_to = here;
     here->pin();
   } else {
-    here->renew_leash();
+    here->rebind();
   }
 }
 
@@ -35,7 +35,7 @@ migration_guard::~migration_guard() {
   detail::scheduler* const here = this_scheduler();
   if (!here || !here->running() || &here->running()->agent() != &pinned_->who) return;
   here->unpin();
-  if (!pinned_->member_of && this_agent().kind == agent_kind::fiber) here->renew_leash();  // which ends it
+  if (!pinned_->member_of && this_agent().kind == agent_kind::fiber) here->rebind();  // which ends it
 }
 
 }  // namespace ulexite

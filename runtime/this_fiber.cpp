@@ -53,7 +53,7 @@ void make_room() noexcept {
   if (here.forks) {
     here.forks->yield_if_requested();
   } else {
-    here.scheduler->yield_on_leash_if_requested();
+    here.scheduler->yield_bound_if_requested();
   }
 }
 

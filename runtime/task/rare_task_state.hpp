@@ -41,9 +41,9 @@ struct rare_task_state : list_hook {
   void* c_handle = nullptr;                               // of the C interface
   void (*end_c_handle)(void*) noexcept = nullptr;         // called with it if the fiber is abandoned
 
-  // Whether the fiber is on a leash (scheduler.hpp). The fiber changes the members below, while it runs or before it is
+  // Whether the fiber is bound (scheduler.hpp). The fiber changes the members below, while it runs or before it is
   // published.
-  [[nodiscard]] bool leashed() const noexcept { return member_of || pins > 0; }
+  [[nodiscard]] bool is_bound() const noexcept { return member_of || pins > 0; }
   agent& who;
   strand* member_of = nullptr;     // also linked in its list of members
   unsigned pins = 0;               // migration_guards

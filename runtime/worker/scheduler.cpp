@@ -130,7 +130,7 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
   } else {
     if (next) {  // the system refuses memory for a stack: the fiber waits until another returns one
       counters().stacks_refused.add();
-      if (leashed()) next->run = run_leashed;
+      if (is_bound()) next->run = dispatch_bound;
       home_.monitor.retry_later(*next);
       // On the main stack there is nothing to switch to: the loop chooses again.
       if (&from == switch_.main) return this;
@@ -283,35 +283,35 @@ void scheduler::make_fiber_of_job() {
 }
 
 // The job's frame takes the place of the main stack. When the member leaves its stack, for any reason, the switch
-// returns here. It is still this worker, because a fiber on a leash is not handed off. During this time each dispatch
+// returns here. It is still this worker, because a bound fiber is not handed off. During this time each dispatch
 // asks for a visit, so next_local returns null and no other fiber runs in between. Before the member is published, its
-// `run` is set again, so that a queue gives it to run_leashed. If it has left the strand, it is an ordinary fiber.
-void scheduler::run_on_leash(task& member) noexcept {
+// `run` is set again, so that a queue gives it to dispatch_bound. If it has left the strand, it is an ordinary fiber.
+void scheduler::run_bound(task& member) noexcept {
   context mine;
   context* const main = std::exchange(switch_.main, &mine);
   const unsigned dispatches_left = pace_.suspend_count();
   occupant_.execution().forks = nullptr;
-  switch_.leashed = true;
+  switch_.is_bound = true;
   forget_ids();
   member.run = nullptr;
   static_cast<void>(leave(mine, &member, departure::returns));
-  switch_.leashed = false;
+  switch_.is_bound = false;
   occupant_.execution().forks = &forks_;
   pace_.resume_count(dispatches_left);
   switch_.main = main;
   if (switch_.left.what != departed::nothing && switch_.left.what != departed::ended) {
     task& left = *switch_.left.who;
     const rare_task_state* const rare = left.rare_state_if_made();
-    left.run = rare && rare->leashed() ? run_leashed : nullptr;  // before others may see it
+    left.run = rare && rare->is_bound() ? dispatch_bound : nullptr;  // before others may see it
   }
   complete_switch();
 }
 
-void scheduler::renew_leash() noexcept {
-  // If the fiber is on a leash already, the main stack is its job's, and the switch goes there. Otherwise the switch
-  // goes to the worker's loop. The loop then takes the fiber from a queue, as a fiber on a leash.
+void scheduler::rebind() noexcept {
+  // If the fiber is bound already, the main stack is its job's, and the switch goes there. Otherwise the switch
+  // goes to the worker's loop. The loop then takes the fiber from a queue, as a bound fiber.
   task& self = *running();
-  if (!leashed()) self.run = run_leashed;
+  if (!is_bound()) self.run = dispatch_bound;
   switch_.left.yields(self);
   arrive(leave(self.saved, nullptr, departure::returns));
 }

@@ -129,21 +129,21 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void offer_handoff(kept_thread& kept) noexcept { handoff_work_.offer.make(kept); }
   [[nodiscard]] bool withdraw_offer(kept_thread& kept) noexcept { return handoff_work_.offer.withdraw(kept); }
 
-  // A fiber on a leash is a member of a strand, or pinned to its worker. A job runs it, and gets back control each time
+  // A bound fiber is a member of a strand, or pinned to its worker. A job runs it, and gets back control each time
   // the fiber leaves its stack. While it is runnable its `run` is set, so the queues treat it as that job. The paths of
   // other fibers do not test for it. While it runs, this worker's main stack is the job's, and each switch goes there.
   // Such a fiber offers no forks, and its worker is not handed to another thread.
-  void run_on_leash(task& member) noexcept;
+  void run_bound(task& member) noexcept;
   // The `run` of such a fiber while it is runnable.
-  static void run_leashed(job* member) noexcept;
-  [[nodiscard]] bool leashed() const noexcept { return switch_.leashed; }
-  // Puts the running fiber on a leash, perhaps in place of another. Returns on the worker that then has the fiber.
-  void renew_leash() noexcept;
-  void yield_on_leash_if_requested() noexcept {
+  static void dispatch_bound(job* member) noexcept;
+  [[nodiscard]] bool is_bound() const noexcept { return switch_.is_bound; }
+  // Makes the running fiber a bound one, or renews what it is bound to. Returns on the worker that then has the fiber.
+  void rebind() noexcept;
+  void yield_bound_if_requested() noexcept {
     if (forks_.yield_requested()) yield();
   }
   // Whether the running fiber may leave this worker to another thread.
-  [[nodiscard]] bool may_hand_off() const noexcept { return !leashed() && !has_pins(); }
+  [[nodiscard]] bool may_hand_off() const noexcept { return !is_bound() && !has_pins(); }
   // The running fiber is pinned here from now on, or no longer.
   void pin() noexcept { queues_.pin(); }
   void unpin() noexcept { queues_.unpin(); }

@@ -18,14 +18,14 @@ constexpr unsigned members_per_run = 32;
 
 }  // namespace
 
-// If the fiber has not started, it gets the leashed `run` here. The running fiber gets it when it leaves its stack
-// (scheduler::renew_leash). The request to stop is checked under the lock: either request_stop finds the new member in
+// If the fiber has not started, it gets the `run` of a bound fiber here. The running fiber gets it when it leaves its
+// stack (scheduler::rebind). The request to stop is checked under the lock: either request_stop finds the new member in
 // the list, or the request is found here.
 void strand::adopt(task& fresh) {
   rare_task_state& member = fresh.rare_state();
   fresh.change_strand(this);
   retain();
-  if (fresh.state.phase() == fiber_phase::fresh) fresh.run = scheduler::run_leashed;
+  if (fresh.state.phase() == fiber_phase::fresh) fresh.run = scheduler::dispatch_bound;
   const std::lock_guard lock(lock_);
   members_.push_back(member);
   if (stop_requested_) member.who.word.request_stop();
@@ -89,11 +89,11 @@ void strand::request_stop() noexcept {
   home_.inject(cancelled, turn::woken);
 }
 
-// While a fiber on a leash runs, its worker has no numbers at hand, so each spawn comes here by publish's slow way.
+// While a bound fiber runs, its worker has no numbers at hand, so each spawn comes here by publish's slow way.
 void join_strand(task& task, scheduler* here) {
-  if (!here || !here->leashed()) return;
+  if (!here || !here->is_bound()) return;
   here->forget_ids();
-  // The running fiber is on a leash, so it has rare state. It may be pinned and in no strand.
+  // The running fiber is bound, so it has rare state. It may be pinned and in no strand.
   const rare_task_state* const spawner = here->running()->rare_state_if_made();
   const rare_task_state* const own = task.rare_state_if_made();
   if (!spawner->member_of || (own && own->member_of)) return;
@@ -144,10 +144,10 @@ void strand::hand_on(task& member) noexcept {
 void strand::run(task& first) noexcept {
   if (!turn_.enter(first)) return;
   retain();
-  scheduler& here = *this_scheduler();  // which a leash does not leave
+  scheduler& here = *this_scheduler();  // which a bound fiber does not leave
   task* member = &first;
   for (unsigned turns = 1;; ++turns) {
-    here.run_on_leash(*member);
+    here.run_bound(*member);
     member = static_cast<task*>(turn_.leave());
     if (!member) break;
     // Other fibers of this worker get a turn.

@@ -3,7 +3,7 @@
 // Fibers that never run at the same time, on any worker of a runtime, without their own thread: the members of a
 // concurrent_context. Named after Kohlhoff's strands in Boost.Asio.
 //
-// A member is on a leash (scheduler::run_on_leash). So each time it leaves its stack the worker returns here, and gives
+// A member is bound (scheduler::run_bound). So each time it leaves its stack the worker returns here, and gives
 // the strand to the next member. A member that is dispatched while another runs waits (strand_turn.hpp).
 //
 // State

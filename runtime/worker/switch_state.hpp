@@ -56,13 +56,13 @@ struct switch_state {
   job* launching = nullptr;  // the first job of the stack that is being started
   // Set before a switch to a new stack, and read by the first function on it (scheduler::stack_main).
   stack* launch_stack = nullptr;  // that stack; also the stack of the running job
-  context* main = nullptr;        // the thread's main stack, or that of the job that has a fiber on a leash
-  // Both are equal unless a fiber is on a leash. The loop of the worker and calls on the thread's stack need the
+  context* main = nullptr;        // the thread's main stack, or that of the job that runs a bound fiber
+  // Both are equal unless a bound fiber runs. The loop of the worker and calls on the thread's stack need the
   // second.
   context* thread_main = nullptr;  // the thread's main stack
   void (*call)(void*) = nullptr;   // departed::calling: the function
   void* call_data = nullptr;
-  bool leashed = false;  // the running fiber is on a leash, see scheduler::run_on_leash
+  bool is_bound = false;  // the running fiber is bound, see scheduler::run_bound
 };
 
 }  // namespace ulexite::detail

@@ -59,7 +59,7 @@ void inherit(task& task, const runtime_state& home, std::int64_t deadline) noexc
     task.agent().word.request_stop();
 }
 
-// Spawns by a thread outside, by a fiber on a leash, and every 128th spawn, for which new numbers are needed.
+// Spawns by a thread outside, by a bound fiber, and every 128th spawn, for which new numbers are needed.
 [[gnu::noinline]] void publish_slow(task& task) {
   const yield_point at_exit;
   scheduler* const here = initialise(task);

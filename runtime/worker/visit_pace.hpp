@@ -25,7 +25,7 @@ class visit_pace {
   // The next dispatch makes a visit.
   void visit_soon() noexcept { until_visit_ = 0; }
   void visit_after_next() noexcept { until_visit_ = std::min(until_visit_, 1u); }
-  // While a fiber is on a leash each switch makes a visit. suspend_count returns the count at which resume_count
+  // While a bound fiber runs each switch makes a visit. suspend_count returns the count at which resume_count
   // continues.
   [[nodiscard]] unsigned suspend_count() noexcept { return std::exchange(until_visit_, 0); }
   void resume_count(unsigned left) noexcept { until_visit_ = left == 0 || asked_ ? 0 : left - 1; }

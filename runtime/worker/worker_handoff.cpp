@@ -15,7 +15,7 @@ namespace ulexite::detail {
 namespace {
 
 // The worker of the calling fiber, if it may go to another thread. A plain thread and a job have none: there the call
-// blocks the thread. A worker with a fiber on a leash, or with pinned fibers, must keep its thread. A deterministic run
+// blocks the thread. A worker with a bound fiber, or with pinned fibers, must keep its thread. A deterministic run
 // has only one.
 scheduler* worker_to_give() noexcept {
   scheduler* const here = this_scheduler();

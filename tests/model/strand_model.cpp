@@ -51,7 +51,7 @@ struct strand_of_three_workers : rl::test_suite<strand_of_three_workers, workers
     changed.notify_one();
   }
 
-  void run_on_leash(member& one) {
+  void run_bound(member& one) {
     inside($) = inside($) + 1;
     ++one.turns;
   }
@@ -67,7 +67,7 @@ struct strand_of_three_workers : rl::test_suite<strand_of_three_workers, workers
     if (!turn.enter(first)) return;
     member* one = &first;
     for (int turns = 1;; ++turns) {
-      run_on_leash(*one);
+      run_bound(*one);
       member& ran = *one;
       // It is made runnable before the strand goes to the next member, as by complete_switch.
       finish(ran);

@@ -1,4 +1,4 @@
-// Fibers on a leash, except the switch itself (scheduler.cpp): which worker may run them, and how they get to it.
+// Bound fibers, except the switch itself (scheduler.cpp): which worker may run them, and how they get to it.
 
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
@@ -11,7 +11,7 @@
 namespace ulexite::detail {
 
 // The job that represents such a fiber in the queues. A fiber that was just pinned has no worker yet: it is this one.
-void scheduler::run_leashed(job* dispatched) noexcept {
+void scheduler::dispatch_bound(job* dispatched) noexcept {
   task& member = *static_cast<task*>(dispatched);
   rare_task_state& rare = *member.rare_state_if_made();
   scheduler& here = *this_scheduler();
@@ -24,7 +24,7 @@ void scheduler::run_leashed(job* dispatched) noexcept {
   if (rare.member_of) {
     rare.member_of->run(member);
   } else {
-    here.run_on_leash(member);
+    here.run_bound(member);
   }
 }
 
@@ -59,7 +59,7 @@ job* scheduler::take_pinned() noexcept {
 // ---- the thread's own stack ----
 
 // The fiber leaves its stack, but stays the running one: it is not made resumable, so no other worker can have it. The
-// switch goes to thread_main, because `main` may be the frame of a job that has the fiber on a leash.
+// switch goes to thread_main, because `main` may be the frame of the job that runs the bound fiber.
 void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexcept {
   switch_.call = function;
   switch_.call_data = data;
