@@ -133,8 +133,8 @@ process runtime::push_ring(worker& here, fiber runnable) {
 }
 
 fiber runtime::next_local(worker& here) {
-  if (here.until_housekeeping == 0) return none;
-  --here.until_housekeeping;
+  if (here.until_maintenance == 0) return none;
+  --here.until_maintenance;
   if (here.slot != none) {
     if (here.slot_streak >= slot_streak_limit && here.may_have_work()) return none;
     ++here.slot_streak;

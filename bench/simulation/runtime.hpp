@@ -41,9 +41,9 @@ struct worker {
   line queues;           // of ring and forks
   ns debt = 0;           // time that has passed for it since the engine's now
   ns arriving = 0;       // the way of what it took from others, to be paid when that runs
-  unsigned until_housekeeping = 1, quanta_per_visit = 1, slot_streak = 0;
-  ns last_visit = 0, last_poll = 0;
-  ns idle = 0;  // since the last visit
+  unsigned until_maintenance = 1, dispatches_per_maintenance = 1, slot_streak = 0;
+  ns last_maintenance = 0, last_poll = 0;
+  ns idle = 0;  // since the last maintenance
   bool eager = true;
   bool polled = false, searching = false, notified = false, ran = false;
   ulexite::detail::victims seen;
@@ -104,8 +104,8 @@ class runtime {
   process loop(worker& here);
   process next(worker& here);
   fiber next_local(worker& here);
-  process housekeeping(worker& here);
-  process share_of_visit(worker& here);
+  process maintenance(worker& here);
+  process maintenance_share(worker& here);
   process take_injected(worker& here, std::size_t most);
   process take_from_others(worker& here, bool slots_too);
   process steal(worker& here, bool slots_too);

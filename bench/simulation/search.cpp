@@ -1,4 +1,4 @@
-// The simulated runtime/worker/search.cpp: the steps of a worker when its own queues are empty, and at a visit.
+// The simulated runtime/worker/search.cpp: the steps of a worker when its own queues are empty, and at maintenance.
 
 #include "runtime.hpp"
 
@@ -13,8 +13,8 @@ constexpr std::size_t events_per_turn = 4096;  // libevent's most
 }  // namespace
 
 process runtime::next(worker& here) {
-  if (here.until_housekeeping == 0) {
-    const fiber due = co_await housekeeping(here);
+  if (here.until_maintenance == 0) {
+    const fiber due = co_await maintenance(here);
     if (due != none) co_return due;
   }
   if (here.slot != none && here.slot_streak >= slot_streak_limit && here.may_have_work()) {
@@ -26,16 +26,16 @@ process runtime::next(worker& here) {
   co_return co_await take_injected(here, inject_batch);
 }
 
-process runtime::housekeeping(worker& here) {
+process runtime::maintenance(worker& here) {
   co_await settle(here);
   const ns now = clock.now();
-  here.eager = is_eager(now - here.last_visit - here.idle, here.quanta_per_visit);
+  here.eager = is_eager(now - here.last_maintenance - here.idle, here.dispatches_per_maintenance);
   here.idle = 0;
-  const ns fitting = poll_interval * here.quanta_per_visit / std::max<ns>(now - here.last_visit, 1);
-  const ns most = std::min(2 * here.quanta_per_visit, dispatches_per_visit);
-  here.quanta_per_visit = static_cast<unsigned>(std::clamp<ns>(fitting, 1, most));
-  here.until_housekeeping = here.quanta_per_visit;
-  here.last_visit = now;
+  const ns fitting = poll_interval * here.dispatches_per_maintenance / std::max<ns>(now - here.last_maintenance, 1);
+  const ns most = std::min(2 * here.dispatches_per_maintenance, most_dispatches_per_maintenance);
+  here.dispatches_per_maintenance = static_cast<unsigned>(std::clamp<ns>(fitting, 1, most));
+  here.until_maintenance = here.dispatches_per_maintenance;
+  here.last_maintenance = now;
   here.slot_due = size() > 1 && here.slot_wakes.over(now);
   if (here.eager) here.push_wakes.end();
   if (here.keeps_pushes && here.push_wakes.over(now)) {
@@ -49,14 +49,14 @@ process runtime::housekeeping(worker& here) {
     here.polled = false;
     if (here.eager && nobody_polls()) co_await wake_one(here);
   }
-  const auto share = static_cast<std::size_t>(co_await share_of_visit(here));
+  const auto share = static_cast<std::size_t>(co_await maintenance_share(here));
   co_return co_await take_injected(here, share);
 }
 
-process runtime::share_of_visit(worker& here) {
+process runtime::maintenance_share(worker& here) {
   const std::size_t others = injected_.size() / size() + 1, all = here.ring.size() + others;
   const std::size_t count = (std::min(here.came, inject_batch) * others + all - 1) / all;
-  if (injected_.empty() || all <= ring_size || count == 0 || here.ring.size() < 2 * count) co_return visit_batch;
+  if (injected_.empty() || all <= ring_size || count == 0 || here.ring.size() < 2 * count) co_return maintenance_batch;
   const auto newest = here.ring.end() - static_cast<std::ptrdiff_t>(count);
   const std::vector<fiber> moved(newest, here.ring.end());
   here.ring.erase(newest, here.ring.end());

@@ -8,11 +8,11 @@
 //   robbed_           a thief is at forks_. Written by thieves, read by thieves as a hint.
 //   requests_         requests to the owner. yield: the running fiber should yield at its next chance; set by the
 //                     monitor, cleared by the owner at the next dispatch; a hint. inspected: set and cleared by
-//                     inspection (runtime/worker/inspection.hpp). traced: each dispatch is recorded; a hint. visit: the
-//                     owner must go to its main stack; cleared by the owner, which finds the reason there. controlled:
-//                     after every operation the owner asks which fiber continues; set by the owner. held: before each
-//                     switch to a fiber the owner waits while the monitor holds it; set and cleared by idle_stacks
-//                     (runtime/worker/fiber_holds.hpp).
+//                     inspection (runtime/worker/inspection.hpp). traced: each dispatch is recorded; a hint.
+//                     maintenance: the owner must go to its main stack; cleared by the owner, which finds the reason
+//                     there. controlled: after every operation the owner asks which fiber continues; set by the owner.
+//                     held: before each switch to a fiber the owner waits while the monitor holds it; set and cleared
+//                     by idle_stacks (runtime/worker/fiber_holds.hpp).
 //
 // Pairings
 //   A  inspection.hpp A, fiber_holds.hpp A and B.
@@ -32,7 +32,7 @@ class scheduler;
 class task;
 
 // The requests to a worker, as bits.
-enum class request : std::uint8_t { yield = 1, inspected = 2, traced = 4, visit = 8, controlled = 16, held = 32 };
+enum class request : std::uint8_t { yield = 1, inspected = 2, traced = 4, maintenance = 8, controlled = 16, held = 32 };
 
 class fork_queue {
  public:

@@ -50,12 +50,12 @@ job* scheduler::attend(job* chosen, bool& stopping) noexcept {
 
 // ---- the number of workers ----
 
-// Workers that are too many retire when they have nothing to run, or at a visit, which they are asked for. If more are
-// allowed now, one is woken or started for work that is published already; each wakes the next.
+// Workers that are too many retire when they have nothing to run, or at maintenance, which they are asked for. If more
+// are allowed now, one is woken or started for work that is published already; each wakes the next.
 void runtime_state::resize(std::size_t to) noexcept {
   parker.set_limit(static_cast<std::uint32_t>(to));
   if (attention.wants(attention::surplus)) {
-    for (const auto& s : schedulers) s->ask(request::visit);
+    for (const auto& s : schedulers) s->ask(request::maintenance);
   } else if (any_work()) {
     parker.notify();
   }
@@ -85,7 +85,7 @@ void runtime_state::stand_still(scheduler& worker) noexcept {
   world.stands[worker.index()] = false;
 }
 
-// Sets the flag, and asks each worker to visit its main stack, and its fiber to yield, until all have stopped. A
+// Sets the flag, and asks each worker for maintenance, and its fiber to yield, until all have stopped. A
 // request may be lost between a worker's check and its switch, so requests are repeated. A worker that sleeps takes the
 // parker's mutex before it continues, and then sees the flag. So workers that sleep or have stopped, counted with both
 // mutexes held, do not run before the world is started. The caller may be a fiber: then its own worker counts too. A
@@ -122,7 +122,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
     }
     for (const auto& s : schedulers) {
       if (s.get() == here) continue;
-      s->ask(request::visit);
+      s->ask(request::maintenance);
       s->ask(request::yield);
     }
     std::unique_lock lock(world.mutex);

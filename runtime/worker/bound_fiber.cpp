@@ -41,12 +41,12 @@ bool scheduler::forward_if_pinned_elsewhere(task& member) noexcept {
   return true;
 }
 
-// The worker sees it when it visits its main stack next, or looks for work once more before it sleeps.
+// The worker sees it at its next maintenance, or looks for work once more before it sleeps.
 void scheduler::give_pinned(task& member) noexcept {
   // In a queue of its own, because thieves take from all others.
   queues_.push_pinned(member);
   perturb();
-  ask(request::visit);
+  ask(request::maintenance);
   home_.parker.wake(*this);
 }
 

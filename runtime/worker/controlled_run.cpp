@@ -74,7 +74,7 @@ job* controlled_run::take(std::size_t which) noexcept {
 // The main stack's choice. If the controller has picked another fiber at an operation, the running one has yielded for
 // it, and it comes first. Branches that were offered become fibers here, so the controller may start them in any order.
 job* controlled_run::next() noexcept {
-  worker_.pace_.visit_done();
+  worker_.pace_.maintenance_done();
   if (job* const picked = std::exchange(picked_, nullptr)) return picked;
   gather();
   while (job* const forked = worker_.forks_.start_next(true)) runnable_.push_back(forked);
@@ -95,7 +95,7 @@ bool controlled_run::another_goes_first() noexcept {
   const std::size_t which = ask(controller::moment::operation);
   if (which == 0) return by_.over;
   picked_ = take(which - 1);
-  worker_.pace_.ask_visit();  // otherwise a strand would run its next member first
+  worker_.pace_.request_maintenance();  // otherwise a strand would run its next member first
   return true;
 }
 
@@ -120,7 +120,7 @@ void scheduler::run_controlled(controller& by) noexcept {
   const current_execution outside = std::exchange(occupant_.execution(), {this, &occupant_.job_agent(), &forks_});
   const bool perturbed_outside = set_perturbed(false);  // there is no other thread to interleave with
   forks_.ask(request::controlled);
-  pace_.visit_soon();
+  pace_.maintain_soon();
   forget_ids();
   pace_.note_time(by.now);
   while (job* const next = by.over ? nullptr : run.next()) {

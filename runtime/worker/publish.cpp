@@ -44,7 +44,7 @@ void scheduler::announce_pushes() noexcept {
   if (wanted) home_.parker.wake_one();
 }
 
-// At a visit, and after a sleep. Pushes that were kept, and are still there, are announced when the hold is over.
+// At maintenance, and after a sleep. Pushes that were kept, and are still there, are announced when the hold is over.
 void scheduler::judge_wakes(std::int64_t now) noexcept {
   notice_.set_slot_due(!queues_.alone() && notice_.slot.over(now));
   if (notice_.announce_due(now, eager()) && queues_.may_have_items()) announce_pushes();
@@ -139,7 +139,7 @@ void scheduler::wake_holder(task& woken) noexcept {
 
 // Wakes another worker for the fiber in the slot, if that may pay (wake_policy.hpp).
 void scheduler::announce_slot() noexcept {
-  notice_.set_slot_due(false);  // until the next visit
+  notice_.set_slot_due(false);  // until the next maintenance
   if (!others_may_be_woken()) return;
   notice_.slot.note_wake(now_ns(), thefts());
   home_.parker.wake_one();

@@ -14,7 +14,7 @@ namespace ulexite::detail {
   jobs_turn_ = !jobs_turn_;
   job* mine = jobs_turn_ ? pop(jobs_) : nullptr;
   if (!mine && !(mine = pop_ring()) && !(mine = pop(jobs_))) mine = pop_woken();
-  // Exact for the deques, because only the owner adds to them. For what is pinned later, a visit is asked.
+  // Exact for the deques, because only the owner adds to them. For what is pinned later, maintenance is asked for.
   sides_empty_ = woken_.seems_empty() && jobs_.seems_empty() && !has_pinned();
   return mine;
 }

@@ -46,8 +46,8 @@ void scheduler::begin_quantum(task* next) noexcept {
 }
 
 // Rare. The fiber is marked as running, so an inspection that begins now leaves it alone. An inspection that began
-// before may read it at this moment, so the worker waits for its end. A visit is only noted here, and made at the next
-// switch.
+// before may read it at this moment, so the worker waits for its end. Maintenance is only noted here, and done at the
+// next switch.
 [[gnu::noinline]] void scheduler::answer_requests() noexcept {
   if (forks_.asked_for(request::yield)) forks_.withdraw(request::yield);
   if (forks_.asked_for(request::inspected))
@@ -55,10 +55,10 @@ void scheduler::begin_quantum(task* next) noexcept {
       turn.wait(seen, std::memory_order_relaxed);  // then wait_for_end loads it
     });
   if (const task* const next = running()) home_.monitor.idle_stacks.wait_while_held(*next);
-  if (forks_.asked_for(request::visit)) {
-    forks_.withdraw(request::visit);
-    pace_.visit_soon();
-    pace_.ask_visit();
+  if (forks_.asked_for(request::maintenance)) {
+    forks_.withdraw(request::maintenance);
+    pace_.maintain_soon();
+    pace_.request_maintenance();
   }
   // A deterministic run asks its controller after each operation.
   if (controlled_ && running()) occupant_.end_round_at_next_operation();
@@ -82,10 +82,10 @@ bool scheduler::budget_is_spent() noexcept {
   return false;
 }
 
-// A fiber that computes for long keeps the worker from the event loop too. So the switch after this one makes a visit.
-// That visit starts no forks, because the fiber that made them continues soon.
+// A fiber that computes for long keeps the worker from the event loop too. So the switch after this one does
+// maintenance. That maintenance starts no forks, because the fiber that made them continues soon.
 void scheduler::yield_after_request() noexcept {
-  pace_.visit_after_next();
+  pace_.maintain_after_next();
   pace_.leave_forks();
   yield_to_woken();
 }
@@ -198,12 +198,12 @@ wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) n
   return self.agent().word.reason();
 }
 
-// A fiber that is alone continues without a switch, unless the pace requires a visit. It still begins a new quantum, so
-// that requests are seen.
+// A fiber that is alone continues without a switch, unless the pace requires maintenance. It still begins a new
+// quantum, so that requests are seen.
 void scheduler::yield() noexcept {
   if (running()->agent().kind == agent_kind::job) return;  // in a stop callback
   job* const next = next_local();
-  if (!migrating && !next && !pace_.visit_due() && !has_slot() && !has_pinned()) {  // alone
+  if (!migrating && !next && !pace_.maintenance_due() && !has_slot() && !has_pinned()) {  // alone
     begin_quantum(running());
     return;
   }
@@ -283,8 +283,8 @@ void scheduler::make_fiber_of_job() {
 }
 
 // The job's frame takes the place of the main stack. When the member leaves its stack, for any reason, the switch
-// returns here. It is still this worker, because a bound fiber is not handed off. During this time each dispatch
-// asks for a visit, so next_local returns null and no other fiber runs in between. Before the member is published, its
+// returns here. It is still this worker, because a bound fiber is not handed off. During this time each dispatch asks
+// for maintenance, so next_local returns null and no other fiber runs in between. Before the member is published, its
 // `run` is set again, so that a queue gives it to dispatch_bound. If it has left the strand, it is an ordinary fiber.
 void scheduler::run_bound(task& member) noexcept {
   context mine;
@@ -318,9 +318,9 @@ void scheduler::rebind() noexcept {
 
 // ---- what to run next: this worker's own ----
 
-// The next of this worker's own queues. Null when the main stack must choose: the queues are empty, it is time for a
-// visit, the slot was taken too often, or a pinned fiber has its turn. Called by a fiber that is about to wait, with
-// its queue's lock held, so it takes no lock and makes no system call.
+// The next of this worker's own queues. Null when the main stack must choose: the queues are empty, it is time for
+// maintenance, the slot was taken too often, or a pinned fiber has its turn. Called by a fiber that is about to wait,
+// with its queue's lock held, so it takes no lock and makes no system call.
 job* scheduler::next_local() noexcept {
   if (!pace_.count_dispatch()) return nullptr;
   // The slot comes first, because its fiber was woken last and its data is in the cache. But after some dispatches in a
@@ -335,9 +335,9 @@ job* scheduler::next_local() noexcept {
 // ---- the worker's thread ----
 
 // The loop of a worker: choose, then leave the main stack for what was chosen. Fibers switch to each other directly. So
-// a turn of this loop is a visit, the start of work after a search, or the end of a sleep. The steps: next() takes own
-// work, search() takes others', park() sleeps. Each may return null; then the loop begins again, because the sleep has
-// made this worker a searcher, or the runtime ends.
+// a turn of this loop is maintenance, the start of work after a search, or the end of a sleep. The steps: next() takes
+// own work, search() takes others', park() sleeps. Each may return null; then the loop begins again, because the sleep
+// has made this worker a searcher, or the runtime ends.
 task* scheduler::run() noexcept {
   context main;
   switch_.main = switch_.thread_main = &main;

@@ -25,13 +25,13 @@
 #include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
 #include <ulexite/runtime/worker/handoff_offer.hpp>
+#include <ulexite/runtime/worker/maintenance_pace.hpp>
 #include <ulexite/runtime/worker/occupant.hpp>
 #include <ulexite/runtime/worker/recorder.hpp>
 #include <ulexite/runtime/worker/run_queues.hpp>
 #include <ulexite/runtime/worker/stack_cache.hpp>
 #include <ulexite/runtime/worker/switch_state.hpp>
 #include <ulexite/runtime/worker/victims.hpp>
-#include <ulexite/runtime/worker/visit_pace.hpp>
 #include <ulexite/runtime/worker/wake_policy.hpp>
 #include <ulexite/runtime/worker/worker_activity.hpp>
 
@@ -150,8 +150,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool has_pins() const noexcept { return queues_.has_pins(); }
   [[nodiscard]] bool may_run(const task& member) const noexcept;
   [[nodiscard]] bool forward_if_pinned_elsewhere(task& member) noexcept;
-  // Whether another thread has asked for a visit of the main stack.
-  [[nodiscard]] bool must_visit() const noexcept { return pace_.visit_asked(); }
+  // Whether another thread has asked for maintenance.
+  [[nodiscard]] bool maintenance_requested() const noexcept { return pace_.maintenance_requested(); }
   // Calls function(data) on the thread's own stack. It must not wait.
   void call_on_thread_stack(void (*function)(void*), void* data) noexcept;
 
@@ -220,8 +220,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
 
   // The main stack's choice, in search.cpp.
   job* next() noexcept;
-  job* housekeeping() noexcept;
-  std::size_t share_of_visit() noexcept;
+  job* maintenance() noexcept;
+  std::size_t maintenance_share() noexcept;
   job* take_injected(std::size_t most) noexcept;
   job* take_pinned() noexcept;
   job* search() noexcept;
@@ -274,7 +274,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   const std::size_t index_;
   occupant occupant_;
   switch_state switch_;
-  visit_pace pace_;
+  maintenance_pace pace_;
   wake_policy notice_;
   stack_cache stacks_;
   spawn_supply supply_;

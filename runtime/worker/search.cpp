@@ -1,5 +1,5 @@
-// The worker's steps on its thread's own stack: when its queues are empty, and at visits. They take locks or time: the
-// shared queue, the event loop, other workers' queues, sleep. Owner only, except the thief's half of a theft.
+// The worker's steps on its thread's own stack: when its queues are empty, and at maintenance. They take locks or time:
+// the shared queue, the event loop, other workers' queues, sleep. Owner only, except the thief's half of a theft.
 //
 // The order of the sources is a compromise. Own work is in this processor's caches. The shared queue costs a lock. A
 // theft costs the transfer of the fibers' memory, and a poll is a system call.
@@ -16,18 +16,18 @@
 #include <utility>
 
 namespace ulexite::detail {
-// The main stack's first choice: own work, or the duties of a visit. It never blocks, and takes nothing from another
+// The main stack's first choice: own work, or maintenance. It never blocks, and takes nothing from another
 // worker.
 job* scheduler::next() noexcept {
   // next_local has left the slot to the others that wait. Its fiber goes behind them, and the streak begins again. It
-  // begins again also if they are gone: if next_local left the slot below, to fibers that came with the visit, and a
+  // begins again also if they are gone: if next_local left the slot below, to fibers that came with maintenance, and a
   // thief took them, this worker would fall asleep with a fiber in its slot.
   if (queues_.slot_had_its_share()) {
     queues_.end_slot_streak();
     if (job* const patient = has_slot() && others_wait() ? queues_.take_slot() : nullptr) leave_slot(*patient);
   }
-  if (pace_.visit_due())
-    if (job* const due = housekeeping()) return due;
+  if (pace_.maintenance_due())
+    if (job* const due = maintenance()) return due;
   if (job* const mine = next_local()) return mine;
   if (has_pinned()) [[unlikely]]
     if (job* const pinned = take_pinned()) return pinned;
@@ -37,37 +37,37 @@ job* scheduler::next() noexcept {
   return take_injected(tuning::inject_batch);
 }
 
-// A visit. A worker with endless own work polls the event loop here, takes a few from the shared queue, and starts a
-// fork. So none of these starves. Returns what to run first, or null.
-job* scheduler::housekeeping() noexcept {
+// Maintenance. A worker with endless own work polls the event loop here, takes a few from the shared queue, and starts
+// a fork. So none of these starves. Returns what to run first, or null.
+job* scheduler::maintenance() noexcept {
   const std::int64_t now = now_ns();
-  pace_.begin_visit(now);
+  pace_.begin_maintenance(now);
   if (traced()) record(trace_kind::queue, queued());
   judge_wakes(now);
   // The first of the fired fibers waits like the others: this worker has own work.
   if (pace_.poll_due(now)) {
     poll_events(false);
     pace_.forget_poll();
-    // A worker that visits rarely is a bad poller: if none watches the loop now, another worker should.
+    // A worker that rarely does maintenance is a bad poller: if none watches the loop now, another worker should.
     if (eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
   }
-  pace_.visit_done();
-  // Where fibers run long, each dispatch is a visit, and next_local has left this turn to the main stack.
+  pace_.maintenance_done();
+  // Where fibers run long, each dispatch does maintenance, and next_local has left this turn to the main stack.
   if (has_pinned()) {
     queues_.note_pinned();
     if (queues_.pinned_is_next()) return take_pinned();
   }
   const bool leave_forks = pace_.take_leave_forks();
   job* const forked = pace_.forks_first(leave_forks) ? forks_.start_next(true) : nullptr;
-  job* const due = forked ? forked : take_injected(share_of_visit());
+  job* const due = forked ? forked : take_injected(maintenance_share());
   return due || leave_forks ? due : forks_.start_next(true);
 }
 
-// How many a visit takes from the shared queue. While woken fibers are there, those of later events collect behind them
-// (distribute). So as many are taken as this worker runs until the next visit. Otherwise, if more fibers take turns
-// than the rings hold, as many are taken as go there from the ring, behind all others. The ring's oldest stay, because
-// their turn is near.
-std::size_t scheduler::share_of_visit() noexcept {
+// How many maintenance takes from the shared queue. While woken fibers are there, those of later events collect behind
+// them (distribute). So as many are taken as this worker runs until the next maintenance. Otherwise, if more fibers
+// take turns than the rings hold, as many are taken as go there from the ring, behind all others. The ring's oldest
+// stay, because their turn is near.
+std::size_t scheduler::maintenance_share() noexcept {
   std::size_t exchanged = 0;
   const std::size_t length = home_.injected.size(), share = length / home_.parker.limit() + 1;
   if (length > 0 && !queues_.has_room_for(share)) {
@@ -76,8 +76,9 @@ std::size_t scheduler::share_of_visit() noexcept {
     if (exchanged > 0) home_.injected.push(newest);
     home_.parker.notify();  // a searcher may have missed them
   }
-  if (home_.injected.has_woken()) return std::max<std::size_t>(pace_.dispatches_to_visit(), tuning::visit_batch);
-  return exchanged > 0 ? exchanged : tuning::visit_batch;
+  if (home_.injected.has_woken())
+    return std::max<std::size_t>(pace_.dispatches_to_maintenance(), tuning::maintenance_batch);
+  return exchanged > 0 ? exchanged : tuning::maintenance_batch;
 }
 
 // Takes this worker's share of the shared queue, but at most `most`, because the lock is held during this. The first is

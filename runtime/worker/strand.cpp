@@ -139,8 +139,8 @@ void strand::hand_on(task& member) noexcept {
 }
 
 // The strand stays on this worker until no member waits. It moves on earlier after a number of turns, at a request for
-// a visit, or if the next member is pinned to another worker. Each member returns here when it leaves its stack. The
-// reference keeps the strand alive while its last member ends.
+// maintenance, or if the next member is pinned to another worker. Each member returns here when it leaves its stack.
+// The reference keeps the strand alive while its last member ends.
 void strand::run(task& first) noexcept {
   if (!turn_.enter(first)) return;
   retain();
@@ -151,7 +151,7 @@ void strand::run(task& first) noexcept {
     member = static_cast<task*>(turn_.leave());
     if (!member) break;
     // Other fibers of this worker get a turn.
-    if (turns == members_per_run || here.must_visit() || !here.may_run(*member)) {
+    if (turns == members_per_run || here.maintenance_requested() || !here.may_run(*member)) {
       hand_on(*member);
       break;
     }

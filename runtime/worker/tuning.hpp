@@ -12,16 +12,16 @@ namespace ulexite::detail::tuning {
 using ns = std::int64_t;
 
 // Queues.
-inline constexpr std::size_t ring_size = 1024;     // places in a worker's ring
-inline constexpr std::size_t ring_overflow = 128;  // the oldest that a full ring moves to the shared queue
-inline constexpr std::size_t inject_batch = 128;   // the most that a worker takes from the shared queue at a time
-inline constexpr std::size_t visit_batch = 8;      // the same at a visit, when it has its own work
+inline constexpr std::size_t ring_size = 1024;       // places in a worker's ring
+inline constexpr std::size_t ring_overflow = 128;    // the oldest that a full ring moves to the shared queue
+inline constexpr std::size_t inject_batch = 128;     // the most that a worker takes from the shared queue at a time
+inline constexpr std::size_t maintenance_batch = 8;  // the same at maintenance, when it has its own work
 
 // The fiber in the slot runs next, but so often in a row only while others wait.
 inline constexpr unsigned slot_streak_limit = 3;
 
-// Visits: every so often a worker polls and checks the shared queue, although it has work.
-inline constexpr unsigned dispatches_per_visit = 61;
+// Maintenance: every so often a worker polls and checks the shared queue, although it has work.
+inline constexpr unsigned most_dispatches_per_maintenance = 61;
 inline constexpr ns poll_interval = 100'000;
 inline constexpr unsigned eager_dispatches = 5;  // as many or fewer in a poll interval: others should poll
 

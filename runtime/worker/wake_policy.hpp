@@ -54,8 +54,8 @@ class wake_policy {
     set_kept(0);
     return false;
   }
-  // A visit or the end of a sleep. Whether pushes were kept that are to be announced now. `eager`: fibers run so long
-  // that others must not wait for this worker.
+  // Maintenance or the end of a sleep. Whether pushes were kept that are to be announced now. `eager`: fibers run so
+  // long that others must not wait for this worker.
   [[nodiscard]] bool announce_due(std::int64_t now, bool eager) noexcept {
     if (eager) pushes.end();
     if (!any_kept() || !pushes.over(now)) return false;

@@ -161,8 +161,8 @@ void wait_until_one_is_refused(runtime& rt) {
   wait_until([&] { return rt.metrics().stacks_refused > 0; });
 }
 
-// It is looked at by the tick, not at each visit: 61 dispatches were a refusal. However slow the machine is, there are
-// no more ticks than the time has room for.
+// It is looked at by the tick, not at each maintenance: 61 dispatches were a refusal. However slow the machine is,
+// there are no more ticks than the time has room for.
 TEST_F(Refusal, OfAStackLeavesTheOthersTheirWorker) {
   EXPECT_EXIT(
       {

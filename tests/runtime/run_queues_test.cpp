@@ -55,7 +55,7 @@ TEST(RunQueues, PinnedFibersTakeTurnsWithTheWoken) {
   EXPECT_EQ(take(*queues), nullptr);
 }
 
-// While the ring alone has work, it costs no look at the pinned until the visit that is asked for them.
+// While the ring alone has work, it costs no look at the pinned until the maintenance that is asked for them.
 TEST(RunQueues, PinnedFibersTakeTurnsWithTheRingAfterAVisit) {
   const auto queues = std::make_unique<run_queues>(true);
   std::array<fake_task, 40> ring;

@@ -54,7 +54,7 @@ TEST_P(ParallelBranches, WhatWasNotTakenStaysACall) {
     const auto before = rt().metrics().fibers_spawned;
     const auto start = ulexite::steady_clock::now();
     EXPECT_EQ(wait_at_the_end_of(100), 100);
-    // Between dispatches that take more than 50 us each the worker does its housekeeping, and takes the oldest then.
+    // Between dispatches that take more than 50 us each the worker does its maintenance, and takes the oldest then.
     const auto slow = static_cast<std::uint64_t>((ulexite::steady_clock::now() - start) / 50us);
     EXPECT_LT(rt().metrics().fibers_spawned - before, 10u + slow);
   });
