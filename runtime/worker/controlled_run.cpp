@@ -88,7 +88,7 @@ job* controlled_run::next() noexcept {
 // Called at each operation of the running fiber. If the controller picks another, this fiber must yield, and next()
 // returns the picked one.
 bool controlled_run::another_goes_first() noexcept {
-  worker_.occupant_.end_round_at_next_operation();  // the next operation asks too
+  worker_.current_.end_round_at_next_operation();  // the next operation asks too
   if (job* const passed_over = std::exchange(picked_, nullptr)) runnable_.push_back(passed_over);
   gather();
   if (by_.over) return true;
@@ -116,8 +116,8 @@ void scheduler::run_controlled(controller& by) noexcept {
   context main;
   switch_.main = switch_.thread_main = &main;
   static_cast<switch_thread&>(*this) = switch_thread{};
-  occupant_.move_to_this_thread();
-  const current_execution outside = std::exchange(occupant_.execution(), {this, &occupant_.job_agent(), &forks_});
+  current_.move_to_this_thread();
+  const current_execution outside = std::exchange(current_.execution(), {this, &current_.job_agent(), &forks_});
   const bool perturbed_outside = set_perturbed(false);  // there is no other thread to interleave with
   forks_.ask(request::controlled);
   pace_.maintain_soon();
@@ -134,7 +134,7 @@ void scheduler::run_controlled(controller& by) noexcept {
   }
   forks_.withdraw(request::controlled);
   set_perturbed(perturbed_outside);
-  occupant_.execution() = outside;
+  current_.execution() = outside;
   controlled_ = nullptr;
 }
 

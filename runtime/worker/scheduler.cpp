@@ -34,7 +34,7 @@ scheduler::scheduler(runtime_state& home, std::size_t index) noexcept
 // worker is not stuck.
 void scheduler::begin_quantum(task* next) noexcept {
   set_running(next);
-  occupant_.begin_budget(next);
+  current_.begin_budget(next);
 #ifdef ULEXITE_DEBUG_MIGRATE
   if (next) next->last_worker = index_;
 #endif
@@ -61,7 +61,7 @@ void scheduler::begin_quantum(task* next) noexcept {
     pace_.request_maintenance();
   }
   // A deterministic run asks its controller after each operation.
-  if (controlled_ && running()) occupant_.end_round_at_next_operation();
+  if (controlled_ && running()) current_.end_round_at_next_operation();
   notice_.set_traced(forks_.asked_for(request::traced));
   if (traced()) {
     forget_ids();
@@ -74,11 +74,11 @@ void scheduler::begin_quantum(task* next) noexcept {
 bool scheduler::budget_is_spent() noexcept {
   if (controlled_) [[unlikely]]
     return controlled_->another_goes_first();
-  const bool last = occupant_.next_round();
+  const bool last = current_.next_round();
   const bool wanted = last || forks_.yield_requested();
   if (!wanted || running()->agent().held_locks == 0) return wanted;
   // Others would wait for its lock, or it is in a no_yield scope. So it yields at its first operation without one.
-  occupant_.end_round_at_next_operation();
+  current_.end_round_at_next_operation();
   return false;
 }
 
@@ -290,13 +290,13 @@ void scheduler::run_bound(task& member) noexcept {
   context mine;
   context* const main = std::exchange(switch_.main, &mine);
   const unsigned dispatches_left = pace_.suspend_count();
-  occupant_.execution().forks = nullptr;
+  current_.execution().forks = nullptr;
   switch_.is_bound = true;
   forget_ids();
   member.run = nullptr;
   static_cast<void>(leave(mine, &member, departure::returns));
   switch_.is_bound = false;
-  occupant_.execution().forks = &forks_;
+  current_.execution().forks = &forks_;
   pace_.resume_count(dispatches_left);
   switch_.main = main;
   if (switch_.left.what != departed::nothing && switch_.left.what != departed::ended) {
@@ -342,8 +342,8 @@ task* scheduler::run() noexcept {
   context main;
   switch_.main = switch_.thread_main = &main;
   static_cast<switch_thread&>(*this) = switch_thread{};
-  occupant_.move_to_this_thread();
-  occupant_.execution() = {this, nullptr, &forks_};
+  current_.move_to_this_thread();
+  current_.execution() = {this, nullptr, &forks_};
   set_running(nullptr);
   activity_.set_thread(::gettid());
   activity_.set_busy(true);
@@ -371,7 +371,7 @@ task* scheduler::run() noexcept {
     complete_switch();
   }
   activity_.set_busy(false);
-  occupant_.execution() = {};
+  current_.execution() = {};
   return nullptr;
 }
 

@@ -24,9 +24,9 @@
 #include <ulexite/runtime/task/task_pool.hpp>
 #include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
+#include <ulexite/runtime/worker/current_task.hpp>
 #include <ulexite/runtime/worker/handoff_offer.hpp>
 #include <ulexite/runtime/worker/maintenance_pace.hpp>
-#include <ulexite/runtime/worker/occupant.hpp>
 #include <ulexite/runtime/worker/recorder.hpp>
 #include <ulexite/runtime/worker/run_queues.hpp>
 #include <ulexite/runtime/worker/stack_cache.hpp>
@@ -75,9 +75,9 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
 
   // Owner only, below.
 
-  [[nodiscard]] task* running() const noexcept { return occupant_.fiber(); }
+  [[nodiscard]] task* running() const noexcept { return current_.fiber(); }
   // The agent of the running fiber, or that of a job or of the loop.
-  [[nodiscard]] const agent& running_agent() noexcept { return *occupant_.execution().agent; }
+  [[nodiscard]] const agent& running_agent() noexcept { return *current_.execution().agent; }
   runtime_state& home() noexcept { return home_; }
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   task_pool::cache& blocks() noexcept { return supply_.blocks; }
@@ -205,7 +205,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   static inline void arrive(switch_thread* thread) noexcept;
   void complete_switch() noexcept;
   inline void complete_wait(task& who, spin_lock* held) noexcept;
-  void set_running(task* next) noexcept { activity_.set_running(&occupant_.set(next)); }
+  void set_running(task* next) noexcept { activity_.set_running(&current_.set(next)); }
   void begin_quantum(task* next) noexcept;
   void answer_requests() noexcept;
   [[nodiscard]] static bool start_in_place(job& next, std::uint8_t stack_bits) noexcept;
@@ -272,7 +272,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // The members in the order of use: the members that each dispatch uses come first.
   runtime_state& home_;
   const std::size_t index_;
-  occupant occupant_;
+  current_task current_;
   switch_state switch_;
   maintenance_pace pace_;
   wake_policy notice_;

@@ -60,7 +60,7 @@ kept_thread scheduler::keep_thread() noexcept { return {*this, running(), switch
 
 // All of this worker is left as between two fibers before the other thread may touch it; nothing is touched after.
 bool scheduler::begin_handoff(kept_thread& kept) noexcept {
-  current_execution& thread = occupant_.execution();
+  current_execution& thread = current_.execution();
   set_running(nullptr);
   thread = {};
   perturb();
@@ -86,7 +86,7 @@ void* scheduler::handoff_work::run() noexcept {
   task* handed_off_fiber = nullptr;
   if (offer.accept()) {
     if (whose.running()) home.brief_calls.lasts();  // in block_in_place there is none
-    whose.activity_.set_running(&whose.occupant_.job_agent());
+    whose.activity_.set_running(&whose.current_.job_agent());
     handed_off_fiber = home.threads.be_worker(whose.index_);
   }
   home.blocking->thread_returns();

@@ -1,6 +1,6 @@
 #pragma once
 
-// The present occupant of a worker: a fiber, a job, or the worker's own loop. Owner only.
+// What runs on a worker now: a fiber; without one a job, or the worker's own loop. Owner only.
 
 #include <ulexite/runtime/task/task.hpp>
 #include <ulexite/runtime/wait/agent.hpp>
@@ -9,11 +9,11 @@
 
 namespace ulexite::detail {
 
-class occupant {
+class current_task {
  public:
-  occupant() noexcept { job_agent_.kind = agent_kind::job; }
-  occupant(const occupant&) = delete;
-  occupant& operator=(const occupant&) = delete;
+  current_task() noexcept { job_agent_.kind = agent_kind::job; }
+  current_task(const current_task&) = delete;
+  current_task& operator=(const current_task&) = delete;
 
   // The running fiber; null while a job or the loop runs.
   [[nodiscard]] task* fiber() const noexcept { return fiber_; }
