@@ -156,7 +156,7 @@ void monitor::wake_quiet_waiter() noexcept {
 // wakes are compared with the mutex held, and note_wake runs with it held. So a worker that wakes up later finds
 // asleep_ set.
 std::int64_t monitor::next_tick(thread_agent& self) noexcept {
-  if (activity_.quiet_ticks < tuning::quiet_ticks_before_sleep || home_.attention.wants(attention::halt))
+  if (activity_.quiet_ticks < tuning::quiet_ticks_before_sleep || home_.safepoint.requested(safepoint_request::halt))
     return now_ns() + tuning::tick_interval;
   const std::lock_guard lock(home_.parker.mutex());
   const idle_counts idle = home_.parker.counts();
@@ -175,7 +175,7 @@ std::int64_t monitor::next_tick(thread_agent& self) noexcept {
 // since the last one and all sleep. When enough time was quiet, the check for deadlocks is called. It is called again
 // after four times that time, and so on, because a thread outside may have ended meanwhile.
 void monitor::tick() noexcept {
-  if (home_.attention.wants(attention::halt)) return;  // it may run code of fibers that never started
+  if (home_.safepoint.requested(safepoint_request::halt)) return;  // it may run code of fibers that never started
   const idle_counts idle = home_.parker.counts();
   const std::uint64_t wakes = counts.wakes.load(std::memory_order_relaxed);  // counter
   // A quiet tick needs both, because a worker may have woken and fallen asleep again between two ticks.

@@ -90,7 +90,7 @@ void runtime_state::resume_from_outside(task& fiber) noexcept {
 //
 // After the end no worker would take the fiber.
 void runtime_state::count_spawn(scheduler* here) {
-  if (!here && attention.ending() && runtime_of_thread() != this)
+  if (!here && safepoint.ending() && runtime_of_thread() != this)
     throw usage_error("a fiber was spawned after the shutdown of its runtime");
   if (fibers.limited()) fibers.enter_limited();
   if (here) {
@@ -221,9 +221,9 @@ void runtime_state::wake_loop() noexcept { loop->wake(); }
 // Busy workers then see that there are too many of them; idle workers see it when they park.
 void runtime_state::surplus_changed(bool some) noexcept {
   if (some) {
-    attention.call_for(attention::surplus);
+    safepoint.request(safepoint_request::surplus);
   } else {
-    attention.call_off(attention::surplus);
+    safepoint.withdraw(safepoint_request::surplus);
   }
 }
 

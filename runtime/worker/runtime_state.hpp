@@ -6,7 +6,7 @@
 //   injected     the queue that all workers share, see inject_queue.hpp.
 //   parker       which workers sleep, see parker.hpp.
 //   threads      worker_threads.hpp.        fibers      population.hpp.
-//   monitor      monitor.hpp.               attention   attention.hpp.
+//   monitor      monitor.hpp.               safepoint   safepoint.hpp.
 //   world        world_stop.hpp.            trace       recorder.hpp.
 //   schedulers   made at the start, and never changed; scheduler.hpp.
 
@@ -18,11 +18,11 @@
 #include <ulexite/runtime/task/task_pool.hpp>
 #include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
-#include <ulexite/runtime/worker/attention.hpp>
 #include <ulexite/runtime/worker/brief_call.hpp>
 #include <ulexite/runtime/worker/monitor.hpp>
 #include <ulexite/runtime/worker/population.hpp>
 #include <ulexite/runtime/worker/recorder.hpp>
+#include <ulexite/runtime/worker/safepoint.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/runtime/worker/worker_threads.hpp>
 #include <ulexite/runtime/worker/world_stop.hpp>
@@ -140,7 +140,7 @@ class runtime_state {
   std::vector<std::unique_ptr<scheduler>> schedulers;
   population fibers;
   detail::monitor monitor;
-  attention_flags attention;
+  safepoint_flags safepoint;
   trace_state trace;
   world_stop world;
   detail::brief_calls brief_calls;

@@ -356,8 +356,8 @@ task* scheduler::run() noexcept {
     if (!chosen) chosen = search();
     if (!chosen) chosen = park(stopping);
     // After park, so that a worker that was woken for a request answers it before it runs anything.
-    if (home_.attention.any()) [[unlikely]]
-      chosen = attend(chosen, stopping);
+    if (home_.safepoint.any()) [[unlikely]]
+      chosen = handle_safepoint(chosen, stopping);
     if (!chosen) continue;
     // A searcher that has found work wakes the next one, so that searchers follow the work.
     home_.parker.end_search(*this, eager());

@@ -237,8 +237,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   job* distribute(intrusive_queue<event>& ready, bool run_first) noexcept;
   [[nodiscard]] bool eager() const noexcept { return pace_.eager(); }
 
-  // Requests of others between two fibers, in attention.cpp.
-  [[nodiscard]] job* attend(job* chosen, bool& stopping) noexcept;
+  // Requests of others between two fibers, in safepoint.cpp.
+  [[nodiscard]] job* handle_safepoint(job* chosen, bool& stopping) noexcept;
   void empty_queues() noexcept;
 
   // Publishing, in publish.cpp.

@@ -31,7 +31,7 @@ worker_threads::worker_threads(runtime_state& home, const runtime_options& optio
 // The first worker is started only here, so that a refusal reaches the caller as an exception.
 void worker_threads::ensure_worker() {
   if (first_.done.load(std::memory_order_acquire)) return;  // A
-  if (home_.attention.ending()) return;                     // count_spawn refuses the fiber
+  if (home_.safepoint.ending()) return;                     // count_spawn refuses the fiber
   // One thread tries, and the others wait for its result. A stack is provided first, so that a refusal of memory is
   // thrown too.
   const std::lock_guard lock(first_.mutex);
@@ -53,7 +53,7 @@ bool worker_threads::starts_suspended() const noexcept {
 bool worker_threads::start() noexcept {
   const std::lock_guard lock(home_.parker.mutex());
   // Checked under the mutex, under which end_all has set it.
-  if (home_.attention.ending()) return false;  // no thread would join it
+  if (home_.safepoint.ending()) return false;  // no thread would join it
   if (!bench_.empty()) {
     recall();
     return true;
@@ -119,7 +119,7 @@ void worker_threads::end_all() noexcept {
   std::vector<std::thread> ended;
   {
     const std::lock_guard lock(home_.parker.mutex());
-    home_.attention.call_for(attention::end);  // for start, ordered by the mutex
+    home_.safepoint.request(safepoint_request::end);  // for start, ordered by the mutex
     ended.swap(threads_);
     for (worker_slot* const surplus : bench_) surplus->wake.notify_one();
   }
@@ -130,11 +130,11 @@ void worker_threads::end_all() noexcept {
 // It returns as a searcher, as any worker that is started.
 bool worker_threads::wait_on_bench(worker_slot& surplus) noexcept {
   std::unique_lock lock(home_.parker.mutex());
-  surplus.wake.wait(lock, [&] { return surplus.notified || home_.attention.ending(); });
+  surplus.wake.wait(lock, [&] { return surplus.notified || home_.safepoint.ending(); });
   if (!surplus.notified) return false;
   surplus.notified = false;
   surplus.searching = true;
-  return !home_.attention.ending();
+  return !home_.safepoint.ending();
 }
 
 // A quota can only lower the limit. A larger quota than at the start raises it again, but not above the first limit.

@@ -8,7 +8,7 @@
 //
 // Pairings
 //   A  start_world stores taken, release  ->  the next stop_world exchanges it, acquire: it sees the world started.
-//      Both are in attention.cpp.
+//      Both are in safepoint.cpp.
 
 #include <ulexite/base/job.hpp>
 #include <ulexite/fiber/fiber.hpp>

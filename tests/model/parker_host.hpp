@@ -187,7 +187,7 @@ struct runtime_model {
     }
   }
 
-  // As scheduler::attend.
+  // As scheduler::handle_safepoint.
   job* retire(worker& self, job* chosen, bool& stopping) {
     end_search(self);
     if (!parker.retire_if_surplus(self)) return chosen;

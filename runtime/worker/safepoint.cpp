@@ -24,14 +24,14 @@ constexpr std::chrono::microseconds time_to_next_look{200};
 // runs next. Null: there was none, it was given to other workers, or the worker ends. The worker leaves the search
 // first, because it may wait here, and others would rely on a searcher. A surplus worker gives all its work away, and
 // waits on the bench until it is recalled.
-job* scheduler::attend(job* chosen, bool& stopping) noexcept {
+job* scheduler::handle_safepoint(job* chosen, bool& stopping) noexcept {
   home_.parker.end_search(*this, eager());
-  if (home_.attention.wants(attention::halt)) home_.stand_still(*this);
-  if (home_.attention.ending()) {
+  if (home_.safepoint.requested(safepoint_request::halt)) home_.stand_still(*this);
+  if (home_.safepoint.ending()) {
     stopping = true;
     return nullptr;
   }
-  if (!home_.attention.wants(attention::surplus) || has_pins()) return chosen;
+  if (!home_.safepoint.requested(safepoint_request::surplus) || has_pins()) return chosen;
   {
     // A worker that retires no longer counts. The gate shows meanwhile that it still has work.
     const publication of_all(home_.tasks->gate);
@@ -54,7 +54,7 @@ job* scheduler::attend(job* chosen, bool& stopping) noexcept {
 // are allowed now, one is woken or started for work that is published already; each wakes the next.
 void runtime_state::resize(std::size_t to) noexcept {
   parker.set_limit(static_cast<std::uint32_t>(to));
-  if (attention.wants(attention::surplus)) {
+  if (safepoint.requested(safepoint_request::surplus)) {
     for (const auto& s : schedulers) s->ask(request::maintenance);
   } else if (any_work()) {
     parker.notify();
@@ -101,7 +101,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
     const std::lock_guard lock(world.mutex);
     world.halting = true;
   }
-  attention.call_for(attention::halt);
+  safepoint.request(safepoint_request::halt);
   const auto all_stand = [&] {
     const std::lock_guard idle_lock(parker.mutex());
     const std::lock_guard lock(world.mutex);
@@ -149,7 +149,7 @@ std::vector<late_fiber> runtime_state::those_running(const scheduler* but) {
 // The flag is cleared first, so that a worker that continues does not come here again.
 void runtime_state::start_world() noexcept {
   world.stopped.store(false, std::memory_order_relaxed);  // a hint for other threads
-  attention.call_off(attention::halt);
+  safepoint.withdraw(safepoint_request::halt);
   {
     const std::lock_guard lock(world.mutex);
     world.halting = false;
