@@ -50,7 +50,7 @@ runtime_state::runtime_state(runtime_options given)
   // Before the first fiber, because it takes the process's handlers for faults and std::terminate.
   install_death_reports();
   for (std::size_t i = 0; i < threads.most(); ++i) schedulers.push_back(std::make_unique<scheduler>(*this, i));
-  world.stands.resize(threads.most());
+  world.halted.resize(threads.most());
 }
 
 // ---- publishing ----

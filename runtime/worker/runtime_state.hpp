@@ -91,7 +91,7 @@ class runtime_state {
   [[nodiscard]] bool stop_world(std::int64_t deadline, std::vector<late_fiber>& late);
   void start_world() noexcept;
   // Called by each worker; it waits while the world is stopped.
-  void stand_still(scheduler& worker) noexcept;
+  void wait_while_stopped(scheduler& worker) noexcept;
 
   // Ends all workers at their next scheduling point, and joins them. Returns the number of unfinished fibers. These are
   // never resumed, and objects on their stacks are never destroyed. Called last, by a plain thread.
@@ -147,7 +147,7 @@ class runtime_state {
   runtime_handle handle;
 
  private:
-  [[nodiscard]] std::vector<late_fiber> those_running(const scheduler* but);
+  [[nodiscard]] std::vector<late_fiber> find_late_fibers(const scheduler* except);
 };
 
 // The runtime that the calling thread belongs to; null on a thread outside.

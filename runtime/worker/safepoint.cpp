@@ -26,7 +26,7 @@ constexpr std::chrono::microseconds time_to_next_look{200};
 // waits on the bench until it is recalled.
 job* scheduler::handle_safepoint(job* chosen, bool& stopping) noexcept {
   home_.parker.end_search(*this, eager());
-  if (home_.safepoint.requested(safepoint_request::halt)) home_.stand_still(*this);
+  if (home_.safepoint.requested(safepoint_request::halt)) home_.wait_while_stopped(*this);
   if (home_.safepoint.ending()) {
     stopping = true;
     return nullptr;
@@ -74,15 +74,15 @@ void scheduler::empty_queues() noexcept {
 // ---- the stop of the world ----
 
 // The flag may be old: whether the world is being stopped is asked again with the mutex held.
-void runtime_state::stand_still(scheduler& worker) noexcept {
+void runtime_state::wait_while_stopped(scheduler& worker) noexcept {
   std::unique_lock lock(world.mutex);
   if (!world.halting) return;
-  world.stands[worker.index()] = true;
-  ++world.standing;
+  world.halted[worker.index()] = true;
+  ++world.halted_count;
   world.changed.notify_one();
   world.over.wait(lock, [this] { return !world.halting; });
-  --world.standing;
-  world.stands[worker.index()] = false;
+  --world.halted_count;
+  world.halted[worker.index()] = false;
 }
 
 // Sets the flag, and asks each worker for maintenance, and its fiber to yield, until all have stopped. A
@@ -102,17 +102,17 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
     world.halting = true;
   }
   safepoint.request(safepoint_request::halt);
-  const auto all_stand = [&] {
+  const auto all_halted = [&] {
     const std::lock_guard idle_lock(parker.mutex());
     const std::lock_guard lock(world.mutex);
     const idle_counts idle = parker.counts();
-    return idle.sleeping + world.standing + own == idle.started && !brief_calls.any_lasts();
+    return idle.sleeping + world.halted_count + own == idle.started && !brief_calls.any_lasts();
   };
-  while (!all_stand()) {
+  while (!all_halted()) {
     if (now_ns() >= deadline) {
       // The time is over: the world starts again, and the report names the fibers that were too slow.
       try {
-        late = those_running(here);
+        late = find_late_fibers(here);
       } catch (...) {
         start_world();
         throw;
@@ -133,12 +133,12 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
 }
 
 // For the report, after the time is over: the workers that still run, with their fibers. A hint.
-std::vector<late_fiber> runtime_state::those_running(const scheduler* but) {
+std::vector<late_fiber> runtime_state::find_late_fibers(const scheduler* except) {
   std::vector<late_fiber> found;
   for (const auto& s : schedulers) {
     {
       const std::lock_guard lock(world.mutex);
-      if (s.get() == but || !s->activity().busy() || world.stands[s->index()]) continue;
+      if (s.get() == except || !s->activity().busy() || world.halted[s->index()]) continue;
     }
     fiber_record runs = running_on(*s);
     found.push_back({.id = runs.id, .name = std::move(runs.name), .where = runs.where, .worker = s->index()});

@@ -39,8 +39,8 @@ struct world_stop {
   bool halting = false;             // workers stay at their next scheduling point
   std::condition_variable changed;  // one more worker has stopped
   std::condition_variable over;     // the world was started
-  std::vector<bool> stands;         // by worker
-  std::size_t standing = 0;         // the number of stopped workers
+  std::vector<bool> halted;         // by worker
+  std::size_t halted_count = 0;     // the number of stopped workers
   std::mutex inspecting;            // held while fibers are read, see inspection.hpp
   inspection_turn inspections;      // for workers that wait until then
 };
