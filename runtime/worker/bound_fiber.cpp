@@ -63,7 +63,7 @@ job* scheduler::take_pinned() noexcept {
 void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexcept {
   switch_.call = function;
   switch_.call_data = data;
-  switch_.left.what = departed::calling;
+  switch_.action.what = post_switch::calling;
   static_cast<scheduler&>(switch_context(running()->saved, *switch_.thread_main, *this)).complete_switch();
 }
 
@@ -71,7 +71,7 @@ void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexce
 // On the thread's own stack, in run(): makes the call and switches back to the fiber. Returns when the fiber leaves its
 // stack the next time.
 switch_thread* scheduler::make_call(context& main) noexcept {
-  switch_.left.what = departed::nothing;
+  switch_.action.what = post_switch::nothing;
   note_call_for(running()->standing);
   switch_.call(switch_.call_data);
   note_call_for(nullptr);

@@ -124,11 +124,11 @@ void scheduler::run_controlled(controller& by) noexcept {
   forget_ids();
   pace_.note_time(by.now);
   while (job* const next = by.over ? nullptr : run.next()) {
-    switch_thread* here = leave_main(main, *next);
+    switch_thread* here = switch_out_of_main(main, *next);
     // A fiber may ask for several calls on this stack (on_thread_stack) before it leaves.
-    while (here == this && switch_.left.what == departed::calling) here = make_call(main);
+    while (here == this && switch_.action.what == post_switch::calling) here = make_call(main);
     // The strategy must know of a yield before it is asked again: otherwise it could pick the yielding fiber for ever.
-    if (switch_.left.what == departed::yielding) run.note_yield(switch_.left.who->id);
+    if (switch_.action.what == post_switch::yielding) run.note_yield(switch_.action.who->id);
     complete_switch();
     if (home_.monitor.any_starved()) panic("no memory for the stack of a fiber in a deterministic run");
   }

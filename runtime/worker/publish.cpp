@@ -109,7 +109,7 @@ void scheduler::wake(task& woken) noexcept {
   if (notice_.any()) [[unlikely]]
     return wake_with_notice(woken);
   if (migrating) return add(woken);
-  if (job* const displaced = queues_.put_into_slot(woken)) leave_slot(*displaced);
+  if (job* const displaced = queues_.put_into_slot(woken)) enqueue_displaced(*displaced);
 }
 
 // Rare: the wake is recorded, or the slot is announced. The record comes first, because another worker may take the
@@ -120,7 +120,7 @@ void scheduler::wake(task& woken) noexcept {
     note_runnable(woken);
   }
   if (migrating) return add(woken);
-  if (job* const displaced = queues_.put_into_slot(woken)) return leave_slot(*displaced);
+  if (job* const displaced = queues_.put_into_slot(woken)) return enqueue_displaced(*displaced);
   if (notice_.slot_due()) announce_slot();
 }
 
@@ -132,7 +132,7 @@ void scheduler::wake_holder(task& woken) noexcept {
 
 // A fiber that has left the slot waits at the end of the ring. But one that was given a lock takes its turn among the
 // woken fibers, because others wait until it unlocks.
-[[gnu::noinline]] void scheduler::leave_slot(job& waits) noexcept {
+[[gnu::noinline]] void scheduler::enqueue_displaced(job& waits) noexcept {
   if (!queues_.unmark_holder(waits) || !queues_.push_woken(waits)) return add(waits);
   notify_others_after_publishing();
 }

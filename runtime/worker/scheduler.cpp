@@ -1,6 +1,6 @@
 // The switch from one fiber to the next, and the loop of a worker. Everything here runs on the worker itself. A
-// computation leaves its stack with leave(). Its successor, on another stack, first completes the switch, because only
-// then are the registers of the computation that left saved.
+// computation leaves its stack with switch_out(). Its successor, on another stack, first completes the switch, because
+// only then are the registers of the computation that left saved.
 
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/perturb.hpp>
@@ -111,12 +111,13 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
   return bits == 0 ? stacks_.take() : stack_pool::of_size(std::size_t{1} << bits).take();
 }
 
-// Leaves `from` for `next`, or for the main stack if that is null. The caller has put into switch_.left what the
+// Leaves `from` for `next`, or for the main stack if that is null. The caller has put into switch_.action what the
 // successor must do about `from`. Inlined into each caller, because the switch saves only the registers that the caller
 // uses. There are three ways: resume a fiber on its own stack; start `next` on a stack from the cache; go to the main
 // stack. A fiber that is neither resumable nor fresh is found by stack_main, where its start fails. Returns the thread
 // on which `from` continues: a worker, but on a main stack perhaps a thread that has left its worker.
-[[gnu::always_inline]] inline switch_thread* scheduler::leave(context& from, job* next, departure departure) noexcept {
+[[gnu::always_inline]] inline switch_thread* scheduler::switch_out(context& from, job* next,
+                                                                   departure departure) noexcept {
   perturb();
   switch_thread* arrived = nullptr;
   if (next && fiber::is_fiber(*next) && static_cast<task*>(next)->state.resume()) {
@@ -124,8 +125,8 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
     begin_quantum(&resumed);
     arrived = &switch_context(from, resumed.saved, *this, departure);
   } else if (stack* fresh = nullptr; next && (fresh = take_stack(*next))) {
-    switch_.launching = next;
-    switch_.launch_stack = fresh;
+    switch_.starting_job = next;
+    switch_.starting_stack = fresh;
     arrived = &start_context(from, *fresh, stacks_.next_colour(), stack_main, *this, departure);
   } else {
     if (next) {  // the system refuses memory for a stack: the fiber waits until another returns one
@@ -142,13 +143,13 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
 }
 
 // For the main stack of a deterministic run.
-// Out of line, because leave() is large and speed does not matter in a deterministic run.
-[[gnu::noinline]] switch_thread* scheduler::leave_main(context& main, job& next) noexcept {
-  return leave(main, &next, departure::returns);
+// Out of line, because switch_out() is large and speed does not matter in a deterministic run.
+[[gnu::noinline]] switch_thread* scheduler::switch_out_of_main(context& main, job& next) noexcept {
+  return switch_out(main, &next, departure::returns);
 }
 
 // A fiber that continues is always on a worker, perhaps another than before: it completes the switch of what ran there.
-[[gnu::always_inline]] inline void scheduler::arrive(switch_thread* thread) noexcept {
+[[gnu::always_inline]] inline void scheduler::switch_in(switch_thread* thread) noexcept {
   static_cast<scheduler*>(thread)->complete_switch();
 }
 
@@ -156,7 +157,7 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
 // resumable first. The lock is released last, because others may find the fiber's node under it.
 [[gnu::always_inline]] inline void scheduler::complete_wait(task& who, spin_lock* held) noexcept {
   who.state.saved();
-  const bool waits = who.agent().word.commit(switch_.left.prepared, switch_.left.cancellable);
+  const bool waits = who.agent().word.commit(switch_.action.prepared, switch_.action.cancellable);
   // From here on the fiber may run, and end, elsewhere, unless its wait is over already.
   if (held) held->unlock();
   if (!waits) [[unlikely]]
@@ -167,23 +168,23 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
 // fiber: it becomes resumable, and then visible by its wait, the ring, or the slot.
 void scheduler::complete_switch() noexcept {
   perturb();
-  departed& left = switch_.left;
-  switch (std::exchange(left.what, departed::nothing)) {
-    case departed::nothing: return;
-    case departed::waiting: return complete_wait(*left.who, left.held);
-    case departed::yielding:
-      left.who->state.saved();
-      add(*left.who);
+  post_switch& action = switch_.action;
+  switch (std::exchange(action.what, post_switch::nothing)) {
+    case post_switch::nothing: return;
+    case post_switch::waiting: return complete_wait(*action.who, action.held);
+    case post_switch::yielding:
+      action.who->state.saved();
+      add(*action.who);
       return;
-    case departed::yielding_to_woken:
-      left.who->state.saved();
-      wake(*left.who);
+    case post_switch::yielding_to_woken:
+      action.who->state.saved();
+      wake(*action.who);
       return;
-    case departed::ended:
-      forget_context(*left.stood_on);
-      stacks_.recycle(*left.stood_on);
+    case post_switch::ended:
+      forget_context(*action.ended_stack);
+      stacks_.recycle(*action.ended_stack);
       return;
-    case departed::calling: return;  // seen by run only
+    case post_switch::calling: return;  // seen by run only
   }
 }
 
@@ -193,8 +194,8 @@ void scheduler::complete_switch() noexcept {
 wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) noexcept {
   task& self = *running();
   self.note_wait(mode.object, mode.bits, pace_.coarse_time());
-  switch_.left.waits(self, held, prepared, mode.is_cancellable());
-  arrive(leave(self.saved, next_local(), departure::returns));
+  switch_.action.waits(self, held, prepared, mode.is_cancellable());
+  switch_in(switch_out(self.saved, next_local(), departure::returns));
   return self.agent().word.reason();
 }
 
@@ -208,8 +209,8 @@ void scheduler::yield() noexcept {
     return;
   }
   task& self = *running();
-  switch_.left.yields(self);
-  arrive(leave(self.saved, next, departure::returns));
+  switch_.action.yields(self);
+  switch_in(switch_out(self.saved, next, departure::returns));
 }
 
 // The two fibers are likely to be at the ends of one channel. If one of them waited in the ring, a thief would take it
@@ -219,8 +220,8 @@ void scheduler::yield_to_woken() noexcept {
   job* const next = woke_one ? next_local() : nullptr;
   if (!next) return yield();
   task& self = *running();
-  switch_.left.yields_to_woken(self);
-  arrive(leave(self.saved, next, departure::returns));
+  switch_.action.yields_to_woken(self);
+  switch_in(switch_out(self.saved, next, departure::returns));
 }
 
 // The bottom of every stack except the threads' own: runs one fresh fiber or job after the other. So a fiber that never
@@ -229,8 +230,8 @@ void scheduler::yield_to_woken() noexcept {
 // on another worker, the loop continues there: `here` is read again after each call.
 void scheduler::stack_main(switch_thread& thread) {
   auto* here = static_cast<scheduler*>(&thread);
-  stack& standing = *here->switch_.launch_stack;
-  job* next = here->switch_.launching;
+  stack& standing = *here->switch_.starting_stack;
+  job* next = here->switch_.starting_job;
   if (here->traced()) [[unlikely]]
     here->record_left();
   here->complete_switch();
@@ -252,7 +253,7 @@ void scheduler::stack_main(switch_thread& thread) {
       here = started.run_here();
     } else {
       here->begin_quantum(nullptr);
-      here->switch_.launch_stack = &standing;
+      here->switch_.starting_stack = &standing;
       next->run(next);
       here = this_scheduler();
       // The job may have become a fiber, and may have changed its worker since.
@@ -265,10 +266,10 @@ void scheduler::stack_main(switch_thread& thread) {
     here->counters().starts_in_place.add();
   }
   here->set_running(nullptr);
-  here->switch_.left.ends(standing);
+  here->switch_.action.ends(standing);
   // The successor recycles this stack, so nothing here runs again.
   context unneeded;
-  here->leave(unneeded, next, departure::final);
+  here->switch_out(unneeded, next, departure::final);
 }
 
 // The fiber's own function does nothing: it is called when the job has returned (stack_main), and ends the fiber.
@@ -277,7 +278,7 @@ void scheduler::make_fiber_of_job() {
   made.detach_at_birth();
   initialise(made);
   static_cast<void>(made.state.start());  // fresh
-  made.standing = switch_.launch_stack;
+  made.standing = switch_.starting_stack;
   made.standing->owner.store(&made, std::memory_order_release);  // pairs with the overflow handler's load
   begin_quantum(&made);
 }
@@ -294,13 +295,13 @@ void scheduler::run_bound(task& member) noexcept {
   switch_.is_bound = true;
   forget_ids();
   member.run = nullptr;
-  static_cast<void>(leave(mine, &member, departure::returns));
+  static_cast<void>(switch_out(mine, &member, departure::returns));
   switch_.is_bound = false;
   current_.execution().forks = &forks_;
   pace_.resume_count(dispatches_left);
   switch_.main = main;
-  if (switch_.left.what != departed::nothing && switch_.left.what != departed::ended) {
-    task& left = *switch_.left.who;
+  if (switch_.action.what != post_switch::nothing && switch_.action.what != post_switch::ended) {
+    task& left = *switch_.action.who;
     const rare_task_state* const rare = left.rare_state_if_made();
     left.run = rare && rare->is_bound() ? dispatch_bound : nullptr;  // before others may see it
   }
@@ -312,8 +313,8 @@ void scheduler::rebind() noexcept {
   // goes to the worker's loop. The loop then takes the fiber from a queue, as a bound fiber.
   task& self = *running();
   if (!is_bound()) self.run = dispatch_bound;
-  switch_.left.yields(self);
-  arrive(leave(self.saved, nullptr, departure::returns));
+  switch_.action.yields(self);
+  switch_in(switch_out(self.saved, nullptr, departure::returns));
 }
 
 // ---- what to run next: this worker's own ----
@@ -363,8 +364,8 @@ task* scheduler::run() noexcept {
     home_.parker.end_search(*this, eager());
     // During this call the worker may be given to another thread (begin_handoff). Then this thread returns as another
     // switch_thread, and must not touch the worker.
-    switch_thread* here = leave(main, chosen, departure::returns);
-    while (here == this && switch_.left.what == departed::calling) [[unlikely]]
+    switch_thread* here = switch_out(main, chosen, departure::returns);
+    while (here == this && switch_.action.what == post_switch::calling) [[unlikely]]
       here = make_call(main);
     if (here != this) return fiber_of(*here);
     if (traced()) record_left();

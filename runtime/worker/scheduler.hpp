@@ -201,8 +201,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
 
   // Switching, in scheduler.cpp.
   static void stack_main(switch_thread& thread);
-  inline switch_thread* leave(context& from, job* next, departure departure) noexcept;
-  static inline void arrive(switch_thread* thread) noexcept;
+  inline switch_thread* switch_out(context& from, job* next, departure departure) noexcept;
+  static inline void switch_in(switch_thread* thread) noexcept;
   void complete_switch() noexcept;
   inline void complete_wait(task& who, spin_lock* held) noexcept;
   void set_running(task* next) noexcept { activity_.set_running(&current_.set(next)); }
@@ -211,7 +211,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] static bool start_in_place(job& next, std::uint8_t stack_bits) noexcept;
   inline stack* take_stack(const job& first) noexcept;
   stack* take_stack_slow(std::uint8_t bits) noexcept;
-  switch_thread* leave_main(context& main, job& next) noexcept;
+  switch_thread* switch_out_of_main(context& main, job& next) noexcept;
   static task* fiber_of(switch_thread& on_leave) noexcept;
   switch_thread* make_call(context& main) noexcept;
   job* next_local() noexcept;
@@ -247,7 +247,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
       overflow(fiber);
   }
   void overflow(job& fiber) noexcept;
-  void leave_slot(job& waits) noexcept;
+  void enqueue_displaced(job& waits) noexcept;
   void enqueue_slow(job& runnable) noexcept;
   void push_job(job& job) noexcept;
   void wake_with_notice(task& woken) noexcept;

@@ -24,7 +24,7 @@ job* scheduler::next() noexcept {
   // thief took them, this worker would fall asleep with a fiber in its slot.
   if (queues_.slot_had_its_share()) {
     queues_.end_slot_streak();
-    if (job* const patient = has_slot() && others_wait() ? queues_.take_slot() : nullptr) leave_slot(*patient);
+    if (job* const patient = has_slot() && others_wait() ? queues_.take_slot() : nullptr) enqueue_displaced(*patient);
   }
   if (pace_.maintenance_due())
     if (job* const due = maintenance()) return due;

@@ -10,9 +10,9 @@ namespace ulexite::detail {
 
 class task;
 
-// How the last computation has left, and the duty of its successor. The successor makes it visible to other
-// threads, because only then are its registers saved.
-struct departed {
+// How the last computation has left its stack, and so the action that its successor owes it after the switch. The
+// successor makes it visible to other threads, because only then are its registers saved.
+struct post_switch {
   enum {
     nothing,            // the successor has no duty
     waiting,            // a fiber waits: commit its wait, release the lock that its queue was filled under
@@ -21,11 +21,11 @@ struct departed {
     ended,              // the loop of a stack has nothing to run: the stack can be used again
     calling,            // a fiber wants a function called on the main stack, and continues then
   } what = nothing;
-  task* who = nullptr;        // the fiber that has left
-  spin_lock* held = nullptr;  // waiting: to be released, or null
-  bool prepared = false;      // waiting: see wait_word::commit
-  bool cancellable = false;   // waiting: the same
-  stack* stood_on = nullptr;  // ended: the stack
+  task* who = nullptr;           // the fiber that has left
+  spin_lock* held = nullptr;     // waiting: to be released, or null
+  bool prepared = false;         // waiting: see wait_word::commit
+  bool cancellable = false;      // waiting: the same
+  stack* ended_stack = nullptr;  // ended: the stack
 
   // Each of these is called on the stack that is about to be left, just before the switch.
   void waits(task& fiber, spin_lock* lock, bool is_prepared, bool is_cancellable) noexcept {
@@ -45,22 +45,22 @@ struct departed {
   }
   void ends(stack& left) noexcept {
     what = ended;
-    stood_on = &left;
+    ended_stack = &left;
   }
 };
 
-// Of one worker. `left` is written by the computation that leaves, just before the switch, and cleared by its
+// Of one worker. `action` is written by the computation that leaves, just before the switch, and cleared by its
 // successor. No other thread reads any of this.
 struct switch_state {
-  departed left;
-  job* launching = nullptr;  // the first job of the stack that is being started
+  post_switch action;
+  job* starting_job = nullptr;  // the first job of the stack that is being started
   // Set before a switch to a new stack, and read by the first function on it (scheduler::stack_main).
-  stack* launch_stack = nullptr;  // that stack; also the stack of the running job
-  context* main = nullptr;        // the thread's main stack, or that of the job that runs a bound fiber
+  stack* starting_stack = nullptr;  // that stack; also the stack of the running job
+  context* main = nullptr;          // the thread's main stack, or that of the job that runs a bound fiber
   // Both are equal unless a bound fiber runs. The loop of the worker and calls on the thread's stack need the
   // second.
   context* thread_main = nullptr;  // the thread's main stack
-  void (*call)(void*) = nullptr;   // departed::calling: the function
+  void (*call)(void*) = nullptr;   // post_switch::calling: the function
   void* call_data = nullptr;
   bool is_bound = false;  // the running fiber is bound, see scheduler::run_bound
 };

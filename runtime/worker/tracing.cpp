@@ -50,18 +50,19 @@ void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail
 
 // The fiber that yielded waits for a worker again; `next` no longer does.
 void scheduler::note_waits(run_times& into, std::uint32_t now, task* next) const noexcept {
-  const departed& left = switch_.left;
-  if (left.what == departed::yielding || left.what == departed::yielding_to_woken) left.who->note_runnable(now);
+  const post_switch& action = switch_.action;
+  if (action.what == post_switch::yielding || action.what == post_switch::yielding_to_woken)
+    action.who->note_runnable(now);
   if (std::uint32_t since; next && next->take_runnable(since)) into.waited(nanoseconds_between(since, now));
 }
 
 // Called before the worker completes the switch of the fiber that has left.
 std::uint8_t scheduler::how_it_left() const noexcept {
-  switch (switch_.left.what) {
-    case departed::nothing: return departure_note::nothing;
-    case departed::waiting:
-      return departure_note::waits | static_cast<std::uint8_t>(wait_mode::kind_of(switch_.left.who->wait_bits));
-    case departed::ended: return departure_note::ended;
+  switch (switch_.action.what) {
+    case post_switch::nothing: return departure_note::nothing;
+    case post_switch::waiting:
+      return departure_note::waits | static_cast<std::uint8_t>(wait_mode::kind_of(switch_.action.who->wait_bits));
+    case post_switch::ended: return departure_note::ended;
     default: return departure_note::yields;
   }
 }

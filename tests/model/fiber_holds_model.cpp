@@ -52,7 +52,7 @@ struct run_and_trim : rl::test_suite<run_and_trim, 2> {
     for (int turn = 1; turn <= 2; ++turn) id == 0 ? run(turn) : trim();
   }
 
-  // As scheduler::leave, begin_quantum and complete_switch.
+  // As scheduler::switch_out, begin_quantum and complete_switch.
   void run(int turn) {
     RL_ASSERT(state.resume());
     atomics::light_fence();

@@ -51,7 +51,7 @@ struct run_and_read : rl::test_suite<run_and_read, 2> {
     for (int round = 1; round <= 2; ++round) id == 0 ? run(round) : inspect();
   }
 
-  // As scheduler::leave, begin_quantum, answer_requests and complete_switch.
+  // As scheduler::switch_out, begin_quantum, answer_requests and complete_switch.
   void run(int round) {
     RL_ASSERT(state.resume());
     atomics::light_fence();
