@@ -110,7 +110,7 @@ class runtime {
   process take_from_others(worker& here, bool slots_too);
   process steal(worker& here, bool slots_too);
   process steal_from(worker& thief, worker& victim, bool fibers);
-  process raid_slot(worker& thief, worker& victim);
+  process steal_slot(worker& thief, worker& victim);
   process heavy_fence(worker& here);
   process search(worker& here);
   process poll_events(worker& here, bool run_first);

@@ -105,7 +105,7 @@ process runtime::steal(worker& here, bool slots_too) {
     fiber stolen = some ? co_await steal_from(here, victim, pays) : none;
     if (stolen == none && pays && slots_too && victim.slot != none) {
       slots_too = false;
-      stolen = co_await raid_slot(here, victim);
+      stolen = co_await steal_slot(here, victim);
     }
     if (stolen == none) continue;
     ++counted.steals;
@@ -150,7 +150,7 @@ process runtime::steal_from(worker& thief, worker& victim, bool fibers) {
 }
 
 // Only if the victim dispatches nothing for 128 pauses.
-process runtime::raid_slot(worker& thief, worker& victim) {
+process runtime::steal_slot(worker& thief, worker& victim) {
   thief.debt += cost.line;
   co_await settle(thief);
   const std::uint64_t before = victim.dispatches;

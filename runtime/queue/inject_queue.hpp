@@ -23,7 +23,7 @@
 namespace ulexite::detail {
 
 // The origin of a runnable item: woken; or ordinary, which is new or has yielded.
-enum class turn : bool { ordinary, woken };
+enum class priority : bool { ordinary, woken };
 
 class inject_queue {
  public:
@@ -33,9 +33,9 @@ class inject_queue {
     publish_length();
   }
   // Moves all `items` into the queue.
-  void push(intrusive_queue<job>& items, turn which = turn::ordinary) noexcept {
+  void push(intrusive_queue<job>& items, priority which = priority::ordinary) noexcept {
     const std::lock_guard lock(lock_);
-    (which == turn::woken ? woken_ : ordinary_).splice(items);
+    (which == priority::woken ? woken_ : ordinary_).splice(items);
     publish_length();
   }
 

@@ -1,19 +1,20 @@
 #pragma once
 
-// A place for one item. Its owner fills and empties it without an exchange, and others may raid it now and then. The
-// owner's take and a raid exclude each other: the take has a light fence, and the raid a heavy one (fences.hpp).
+// A place for one item. Its owner fills and empties it without an exchange, and others may steal from it now and then.
+// The owner's take and a theft exclude each other: the take has a light fence, and the theft a heavy one (fences.hpp).
 //
 // State
-//   item_     the item, or null. Filled by the owner only, when it is empty; emptied by the owner and by raiders.
-//   taking_   the owner is about to empty it. Written by the owner.
-//   raided_   a raider is about to empty it. Written by the raider that found it false.
+//   item_      the item, or null. Filled by the owner only, when it is empty; emptied by the owner and by thieves.
+//   taking_    the owner is about to empty it. Written by the owner.
+//   stealing_  a thief is about to empty it. Written by the thief that found it false.
 //
 // Pairings
-//   A  put stores item_, release  ->  raid exchanges it out, acquire: the raider sees the item.
-//   B  take sets taking_, then loads raided_; raid sets raided_, then loads taking_. The fences are in between. Either
-//      the owner sees the raid and takes by exchange, as the raider does; or the raider waits until the owner is done.
-//   C  take clears taking_, release  ->  raid loads it, acquire: it sees that the item was taken.
-//   D  raid clears raided_, release  ->  take and the next raid read it, acquire: they see that the item was taken.
+//   A  put stores item_, release  ->  steal exchanges it out, acquire: the thief sees the item.
+//   B  take sets taking_, then loads stealing_; steal sets stealing_, then loads taking_. The fences are in between.
+//      Either the owner sees the theft and takes by exchange, as the thief does; or the thief waits until the owner is
+//      done.
+//   C  take clears taking_, release  ->  steal loads it, acquire: it sees that the item was taken.
+//   D  steal clears stealing_, release  ->  take and the next steal read it, acquire: they see that the item was taken.
 //
 // Checked by tests/model/next_slot_model.cpp.
 
@@ -35,8 +36,8 @@ class basic_next_slot {
     taking_.store(true, Atomics::relaxed);  // ordered by the fence
     Atomics::light_fence();                 // B
     T* item;
-    if (raided_.load(Atomics::acquire)) [[unlikely]] {   // D, ordered by the fence
-      item = item_.exchange(nullptr, Atomics::relaxed);  // own put
+    if (stealing_.load(Atomics::acquire)) [[unlikely]] {  // D, ordered by the fence
+      item = item_.exchange(nullptr, Atomics::relaxed);   // own put
     } else {
       item = item_.load(Atomics::relaxed);     // own put
       item_.store(nullptr, Atomics::relaxed);  // published by C
@@ -45,21 +46,21 @@ class basic_next_slot {
     return item;
   }
 
-  // Empties the slot from another thread, at the cost of a heavy fence. Also null if another thread raids it at this
-  // moment.
-  [[nodiscard]] T* raid() noexcept {
-    if (raided_.exchange(true, Atomics::acquire)) return nullptr;                          // D
+  // Empties the slot from another thread, at the cost of a heavy fence. Also null if another thread steals from it at
+  // this moment.
+  [[nodiscard]] T* steal() noexcept {
+    if (stealing_.exchange(true, Atomics::acquire)) return nullptr;                        // D
     Atomics::heavy_fence();                                                                // B
     for (unsigned turn = 0; taking_.load(Atomics::acquire); ++turn) Atomics::pause(turn);  // C
     T* const item = item_.exchange(nullptr, Atomics::acquire);                             // A
-    raided_.store(false, Atomics::release);                                                // D
+    stealing_.store(false, Atomics::release);                                              // D
     return item;
   }
 
  private:
   typename Atomics::template atomic<T*> item_{nullptr};
   typename Atomics::template atomic<bool> taking_{false};
-  typename Atomics::template atomic<bool> raided_{false};
+  typename Atomics::template atomic<bool> stealing_{false};
 };
 
 template <class T>

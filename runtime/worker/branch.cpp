@@ -29,7 +29,7 @@ task* branch::start(runtime_state& home) noexcept {
 // queue, because a searching worker checks that queue, but not its own.
 void branch::publish_fate(runtime_state& home, std::uintptr_t fate) noexcept {
   perturb();
-  if (agent* const waiter = fate_.publish(fate)) home.inject(waiter->fiber(), turn::woken);
+  if (agent* const waiter = fate_.publish(fate)) home.inject(waiter->fiber(), priority::woken);
 }
 
 // The fate is unknown only between the theft of the branch and the making of its fiber. This wait cannot be cancelled,

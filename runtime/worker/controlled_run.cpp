@@ -19,7 +19,7 @@ namespace ulexite::detail {
 // All contents of the worker's queues. Only its own pushes, because no thief steals from it.
 void controlled_run::gather() noexcept {
   // The worker's own queues, then the shared queue, then the queue of pinned fibers.
-  worker_.queues_.drain([this](job& next, turn) { runnable_.push_back(&next); });
+  worker_.queues_.drain([this](job& next, priority) { runnable_.push_back(&next); });
   intrusive_queue<job> outside;
   worker_.home_.injected.take(SIZE_MAX, outside);
   worker_.queues_.take_pinned(SIZE_MAX, outside);

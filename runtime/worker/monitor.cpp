@@ -233,7 +233,7 @@ void monitor::relieve_hogs() noexcept {
     intrusive_queue<job> woken, others;
     if (home_.schedulers.size() > 1) s.take_half(woken, others);
     if (!woken.empty() || !others.empty()) counts.hogs_relieved.fetch_add(1, std::memory_order_relaxed);  // counter
-    if (!woken.empty()) home_.inject(woken, detail::turn::woken);
+    if (!woken.empty()) home_.inject(woken, priority::woken);
     if (!others.empty()) home_.inject(others);
     if (s.may_have_work()) home_.parker.notify();
   }

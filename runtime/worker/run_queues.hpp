@@ -6,7 +6,7 @@
 //   ring_    a deque, see deque.hpp: fibers that were spawned, have yielded, or were displaced from the slot.
 //   woken_   a deque: fibers that the event loop or another thread has woken. Fibers only, as ring_.
 //   jobs_    a deque: jobs.
-//   slot_    the fiber that this worker runs next, because it woke that one last. Raided by a thief on its last try and
+//   slot_    the fiber that this worker runs next, because it woke that one last. Stolen by a thief on its last try and
 //            by the monitor, see next_slot.hpp.
 //   pinned_  fibers that only this worker may run, brought by any thread. It has a lock, see inject_queue.hpp.
 
@@ -38,12 +38,12 @@ class alignas(cache_line) run_queues {
   // Puts it behind the others of its kind. False if there is no room.
   [[nodiscard]] bool push(job& fiber) noexcept { return ring_.push(fiber); }
   [[nodiscard]] bool push_woken(job& fiber) noexcept {
-    sides_empty_ = false;
+    only_ring_filled_ = false;
     return woken_.push(fiber);
   }
   [[nodiscard]] std::size_t room_for_woken() const noexcept { return tuning::ring_size - woken_.size(); }
   [[nodiscard]] bool push_job(job& job) noexcept {
-    sides_empty_ = false;
+    only_ring_filled_ = false;
     return jobs_.push(job);
   }
   // Moves the oldest of a full ring to `into`. False: a thief was faster, so there is room now.
@@ -80,8 +80,8 @@ class alignas(cache_line) run_queues {
     return woken;
   }
   // Whether others that wait must come first now.
-  [[nodiscard]] bool slot_had_its_share() const noexcept { return slot_streak_ >= tuning::slot_streak_limit; }
-  void end_slot_streak() noexcept { slot_streak_ = 0; }
+  [[nodiscard]] bool slot_streak_exceeded() const noexcept { return slot_streak_ >= tuning::slot_streak_limit; }
+  void reset_slot_streak() noexcept { slot_streak_ = 0; }
 
   // The fiber that was put there last was given a lock.
   void mark_holder(const job& woken) noexcept { holder_ = &woken; }
@@ -95,30 +95,30 @@ class alignas(cache_line) run_queues {
   // The next of the deques. Null if they are empty, or a pinned fiber has its turn.
   [[nodiscard, gnu::always_inline]] job* next_in_line() noexcept {
     slot_streak_ = 0;
-    return sides_empty_ ? pop_ring() : next_by_turns();
+    return only_ring_filled_ ? pop_ring() : next_round_robin();
   }
 
-  // Empties slot and deques: calls take(job&, turn) for each, in the order slot, ring, woken, jobs.
+  // Empties slot and deques: calls take(job&, priority) for each, in the order slot, ring, woken, jobs.
   template <class Take>
   void drain(Take&& take) noexcept {
-    if (job* const next = has_slot() ? slot_.take() : nullptr) take(*next, turn::woken);
-    while (job* const next = ring_.pop_top()) take(*next, turn::ordinary);
-    while (job* const next = woken_.pop_top()) take(*next, turn::woken);
-    while (job* const next = jobs_.pop_top()) take(*next, turn::ordinary);
-    sides_empty_ = true;
+    if (job* const next = has_slot() ? slot_.take() : nullptr) take(*next, priority::woken);
+    while (job* const next = ring_.pop_top()) take(*next, priority::ordinary);
+    while (job* const next = woken_.pop_top()) take(*next, priority::woken);
+    while (job* const next = jobs_.pop_top()) take(*next, priority::ordinary);
+    only_ring_filled_ = true;
   }
 
   // Takes half of the woken fibers of `victim`, or else half of its ring, and returns the first of them; or null.
   [[nodiscard]] job* steal_fibers(run_queues& victim) noexcept {
     job* const woken = victim.woken_.steal_half(woken_);
     if (!woken) return victim.ring_.steal_half(ring_);
-    sides_empty_ = false;
+    only_ring_filled_ = false;
     return woken;
   }
   // The same with its jobs.
   [[nodiscard]] job* steal_jobs(run_queues& victim) noexcept {
     job* const stolen = victim.jobs_.steal_half(jobs_);
-    if (stolen) sides_empty_ = false;
+    if (stolen) only_ring_filled_ = false;
     return stolen;
   }
 
@@ -130,7 +130,7 @@ class alignas(cache_line) run_queues {
   // Whether one of them has its turn.
   [[nodiscard]] bool pinned_is_next() const noexcept { return pinned_turn_ && has_pinned(); }
   // From now on the pinned fibers have turns.
-  void note_pinned() noexcept { sides_empty_ = false; }
+  void note_pinned() noexcept { only_ring_filled_ = false; }
   // The running fiber is pinned here from now on, or no longer.
   void pin() noexcept { ++pins_; }
   void unpin() noexcept { --pins_; }
@@ -142,10 +142,10 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] bool has_pinned() const noexcept { return !pinned_.empty(); }
   [[nodiscard]] bool has_slot() const noexcept { return slot_.filled(); }
   // Takes the fiber in the slot. Any thread but the owner; it costs a heavy fence.
-  [[nodiscard]] job* raid_slot() noexcept { return slot_.raid(); }
+  [[nodiscard]] job* steal_slot() noexcept { return slot_.steal(); }
   // The same; also takes half of each deque.
   void take_half(intrusive_queue<job>& woken, intrusive_queue<job>& others) noexcept {
-    if (job* const next = has_slot() ? raid_slot() : nullptr) woken.push(*next);
+    if (job* const next = has_slot() ? steal_slot() : nullptr) woken.push(*next);
     const auto halve = [](run_deque& from, intrusive_queue<job>& into) {
       for (std::size_t left = (from.size() + 1) / 2; left > 0; --left)
         if (job* const oldest = from.pop_top()) into.push(*oldest);
@@ -164,7 +164,7 @@ class alignas(cache_line) run_queues {
  private:
   using run_deque = deque<job, tuning::ring_size, deque_order::first_in_first_out>;
 
-  job* next_by_turns() noexcept;
+  job* next_round_robin() noexcept;
   // Of a deque that holds fibers only.
   [[nodiscard, gnu::always_inline]] job* pop_ring() noexcept { return pop(ring_, prefetch<8>); }
   [[nodiscard, gnu::always_inline]] job* pop_woken() noexcept { return pop(woken_, prefetch<2>); }
@@ -190,14 +190,14 @@ class alignas(cache_line) run_queues {
 
   // owner only
   const bool alone_;
-  bool sides_empty_ = true;      // nothing was pushed to jobs_ or woken_, nor noted in pinned_, since all were empty
-  bool pinned_turn_ = false;     // a pinned fiber is next, if there is one
-  bool jobs_turn_ = false;       // jobs came before the ring the last time
-  unsigned slot_streak_ = 0;     // dispatches in a row from the slot
-  const job* holder_ = nullptr;  // only compared, because it may have run since, and ended
-  unsigned woken_turn_ = 0;      // counts the turns: woken_ has three of four
-  std::int64_t filled_ = 0;      // ring_.pushed() at the last note_filled
-  unsigned pins_ = 0;            // how many fibers are pinned to this worker
+  bool only_ring_filled_ = true;  // nothing was pushed to jobs_ or woken_, nor noted in pinned_, since all were empty
+  bool pinned_turn_ = false;      // a pinned fiber is next, if there is one
+  bool jobs_turn_ = false;        // jobs came before the ring the last time
+  unsigned slot_streak_ = 0;      // dispatches in a row from the slot
+  const job* holder_ = nullptr;   // only compared, because it may have run since, and ended
+  unsigned woken_turn_ = 0;       // counts the turns: woken_ has three of four
+  std::int64_t filled_ = 0;       // ring_.pushed() at the last note_filled
+  unsigned pins_ = 0;             // how many fibers are pinned to this worker
 
   // shared
   run_deque ring_;

@@ -55,7 +55,7 @@ runtime_state::runtime_state(runtime_options given)
 
 // ---- publishing ----
 
-void runtime_state::inject(job& runnable, turn which) noexcept {
+void runtime_state::inject(job& runnable, priority which) noexcept {
   intrusive_queue<job> one;
   one.push(runnable);
   inject(one, which);
@@ -63,7 +63,7 @@ void runtime_state::inject(job& runnable, turn which) noexcept {
 
 // The gate shows that a publisher is between its push and its notify. It is read by the check for lost work, and by the
 // runtime's end.
-void runtime_state::inject(intrusive_queue<job>& runnables, turn which) noexcept {
+void runtime_state::inject(intrusive_queue<job>& runnables, priority which) noexcept {
   if (runnables.empty()) return;
   const publication of_these(tasks->gate);
   injected.push(runnables, which);
@@ -76,7 +76,7 @@ void runtime_state::resume_from_outside(task& fiber) noexcept {
   outside_gate& gate = task_pool::of(&fiber).gate;
   if (gate.enter()) {
     if (fiber.home().trace.is_recording()) note_runnable(fiber);
-    fiber.home().inject(fiber, turn::woken);
+    fiber.home().inject(fiber, priority::woken);
   }
   gate.leave();
 }
@@ -147,7 +147,7 @@ void runtime_state::request_stop() noexcept {
         std::memory_order_release);  // a dump's copy sees the cancel before the push (raw_record.cpp)
     cancelled.push(agent.fiber());
   });
-  inject(cancelled, turn::woken);
+  inject(cancelled, priority::woken);
 }
 
 // In this order: the monitor first, because it may wake or start workers; then the workers. Then the gate is shut, so

@@ -66,8 +66,8 @@ class runtime_state {
   runtime_state& operator=(const runtime_state&) = delete;
 
   // Publishing runnables. Any thread.
-  void inject(job& runnable, turn which = turn::ordinary) noexcept;
-  void inject(intrusive_queue<job>& runnables, turn which = turn::ordinary) noexcept;
+  void inject(job& runnable, priority which = priority::ordinary) noexcept;
+  void inject(intrusive_queue<job>& runnables, priority which = priority::ordinary) noexcept;
   // Makes a fiber runnable after the caller has claimed its wait. The fiber may have been abandoned, and its runtime
   // destroyed, since then.
   static void resume_from_outside(task& fiber) noexcept;

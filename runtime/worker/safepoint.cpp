@@ -37,7 +37,7 @@ job* scheduler::handle_safepoint(job* chosen, bool& stopping) noexcept {
     const publication of_all(home_.tasks->gate);
     if (!home_.parker.retire_if_surplus(*this)) return chosen;
     // It keeps no work. Only fibers count as woken (run_queues.hpp).
-    if (chosen) home_.inject(*chosen, fiber::is_fiber(*chosen) ? turn::woken : turn::ordinary);
+    if (chosen) home_.inject(*chosen, fiber::is_fiber(*chosen) ? priority::woken : priority::ordinary);
     empty_queues();
   }
   give_stacks_back();
@@ -64,10 +64,10 @@ void runtime_state::resize(std::size_t to) noexcept {
 // Moves all work to the shared queue, where others take it. For this the offered forks become fibers.
 void scheduler::empty_queues() noexcept {
   intrusive_queue<job> woken, others;
-  queues_.drain([&](job& mine, turn which) { (which == turn::woken ? woken : others).push(mine); });
+  queues_.drain([&](job& mine, priority which) { (which == priority::woken ? woken : others).push(mine); });
   // A branch is in the frame of its fork, and only as a fiber it can be in the shared queue.
   while (job* const forked = forks_.start_next(true)) others.push(*forked);
-  home_.inject(woken, turn::woken);
+  home_.inject(woken, priority::woken);
   home_.inject(others);
 }
 

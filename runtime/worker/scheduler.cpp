@@ -327,7 +327,7 @@ job* scheduler::next_local() noexcept {
   // The slot comes first, because its fiber was woken last and its data is in the cache. But after some dispatches in a
   // row the fibers in the ring have a turn.
   if (has_slot()) {
-    if (queues_.slot_had_its_share() && others_wait()) return nullptr;
+    if (queues_.slot_streak_exceeded() && others_wait()) return nullptr;
     if (job* const woken = queues_.next_from_slot()) return woken;
   }
   return queues_.next_in_line();

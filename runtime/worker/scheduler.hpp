@@ -164,10 +164,10 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool has_slot() const noexcept { return queues_.has_slot(); }
   // Whether it has not announced some of its pushes, which others may be needed for by now. A hint.
   [[nodiscard]] bool keeps_pushes() const noexcept { return notice_.any_kept() && may_have_work(); }
-  // Whether the fiber in the slot of `victim` is worth a raid. Any thread but its owner.
-  [[nodiscard]] static bool stands_still(const scheduler& victim) noexcept;
+  // Whether the fiber in the slot of `victim` is worth a theft. Any thread but its owner.
+  [[nodiscard]] static bool is_stalled(const scheduler& victim) noexcept;
   // Any thread but the owner; it costs a heavy fence.
-  [[nodiscard]] job* raid_slot() noexcept { return queues_.raid_slot(); }
+  [[nodiscard]] job* steal_slot() noexcept { return queues_.steal_slot(); }
   void take_half(intrusive_queue<job>& woken, intrusive_queue<job>& others) noexcept {
     queues_.take_half(woken, others);
   }

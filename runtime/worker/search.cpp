@@ -22,9 +22,10 @@ job* scheduler::next() noexcept {
   // next_local has left the slot to the others that wait. Its fiber goes behind them, and the streak begins again. It
   // begins again also if they are gone: if next_local left the slot below, to fibers that came with maintenance, and a
   // thief took them, this worker would fall asleep with a fiber in its slot.
-  if (queues_.slot_had_its_share()) {
-    queues_.end_slot_streak();
-    if (job* const patient = has_slot() && others_wait() ? queues_.take_slot() : nullptr) enqueue_displaced(*patient);
+  if (queues_.slot_streak_exceeded()) {
+    queues_.reset_slot_streak();
+    if (job* const displaced = has_slot() && others_wait() ? queues_.take_slot() : nullptr)
+      enqueue_displaced(*displaced);
   }
   if (pace_.maintenance_due())
     if (job* const due = maintenance()) return due;
@@ -92,7 +93,7 @@ job* scheduler::take_injected(std::size_t most) noexcept {
   for (int attempt = 0; attempt < 8; ++attempt) {
     intrusive_queue<job> one, woken_one;
     home_.injected.take(1, 1, one, woken_one);
-    const turn which = one.empty() ? turn::woken : turn::ordinary;
+    const priority which = one.empty() ? priority::woken : priority::ordinary;
     job* const only = one.empty() ? woken_one.pop() : one.pop();
     if (!only || queues_.alone() || !fiber::is_fiber(*only) || static_cast<task*>(only)->last_worker != index_)
       return only;
@@ -141,7 +142,7 @@ job* scheduler::steal(bool slots_too, std::int64_t now) noexcept {
     if (!stolen) stolen = victim.forks_.steal(home_);
     if (!stolen && pays && slots_too && victim.has_slot()) {
       slots_too = false;
-      if (stands_still(victim)) stolen = victim.raid_slot();
+      if (is_stalled(victim)) stolen = victim.steal_slot();
     }
     if (!stolen) continue;
     counters().steals.add();
@@ -163,7 +164,7 @@ bool scheduler::serves_slowly(const scheduler& victim, std::int64_t now) noexcep
 // Whether the victim dispatches nothing for about 3 us, as in Go. The fiber in its slot and its waker are likely to
 // wake each other again. On two workers they would contend for the channel between them for each item. So the victim
 // keeps its slot, unless the fiber there waits for longer than its migration would take.
-bool scheduler::stands_still(const scheduler& victim) noexcept {
+bool scheduler::is_stalled(const scheduler& victim) noexcept {
   const auto before = victim.counters().dispatches.get();
   for (int i = 0; i < 128; ++i) {
     if (!victim.has_slot()) return false;  // its owner runs that fiber now, before it counts the dispatch
@@ -239,7 +240,7 @@ job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
     behind = behind || !queues_.push_woken(woken);
     if (behind) surplus.push(woken);
   }
-  if (!surplus.empty()) home_.injected.push(surplus, turn::woken);
+  if (!surplus.empty()) home_.injected.push(surplus, priority::woken);
   home_.parker.notify();
   return first;
 }

@@ -86,7 +86,7 @@ void strand::request_stop() noexcept {
       if (member.who.word.cancel()) cancelled.push(member.who.fiber());
     });
   }
-  home_.inject(cancelled, turn::woken);
+  home_.inject(cancelled, priority::woken);
 }
 
 // While a bound fiber runs, its worker has no numbers at hand, so each spawn comes here by publish's slow way.

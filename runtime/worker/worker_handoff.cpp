@@ -95,7 +95,7 @@ void* scheduler::handoff_work::run() noexcept {
 
 // The thread is free for the next such call before the fiber can make one. Any thread may have the worker by now.
 void scheduler::handoff_work::finish(void* handed_off_fiber) noexcept {
-  if (handed_off_fiber) whose.home_.inject(*static_cast<task*>(handed_off_fiber), turn::woken);
+  if (handed_off_fiber) whose.home_.inject(*static_cast<task*>(handed_off_fiber), priority::woken);
 }
 
 // To the main stack of the thread, which has the fiber made runnable. It continues here, on some worker.

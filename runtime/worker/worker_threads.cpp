@@ -64,7 +64,7 @@ bool worker_threads::start() noexcept {
       // The worker takes over the floating-point mode and the signal mask that the maker of the runtime had.
       inherited_.adopt();
       home_.schedulers[index]->searching = true;  // who starts a worker makes it a searcher
-      if (task* const on_leave = be_worker(index)) home_.inject(*on_leave, turn::woken);
+      if (task* const on_leave = be_worker(index)) home_.inject(*on_leave, priority::woken);
     });
     ++started_;
     home_.monitor.wake();

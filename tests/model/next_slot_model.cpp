@@ -1,10 +1,10 @@
 // The slot under Relacy: each item that was put there is taken exactly once, by a thread that sees it.
 //
-// MUTANT: a_not_released     a raider does not see the item
-// MUTANT: b_no_light_fence   the owner does not see the raid
-// MUTANT: b_no_heavy_fence   the raider does not see the owner's taking
+// MUTANT: a_not_released     a thief does not see the item
+// MUTANT: b_no_light_fence   the owner does not see the steal
+// MUTANT: b_no_heavy_fence   the thief does not see the owner's taking
 // MUTANT: not_acquired
-// MUTANT: not_exchanged      two raid at once
+// MUTANT: not_exchanged      two steal at once
 
 #include <ulexite/runtime/queue/next_slot.hpp>
 
@@ -36,7 +36,7 @@ struct one_taker_each : rl::test_suite<one_taker_each, 3> {
   void thread(unsigned id) {
     if (id != 0) {
       for (int i = 0; i < 2; ++i)
-        if (slot.filled()) take(slot.raid());
+        if (slot.filled()) take(slot.steal());
       return;
     }
     for (item& each : all) {

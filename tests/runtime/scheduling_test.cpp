@@ -365,7 +365,7 @@ double processor_seconds() {
 TEST_F(RuntimeTest, AnEmptySlotIsNotWorthARaid) {
   make(2).run([] {
     for (const auto& worker : detail::this_scheduler()->home().schedulers)
-      EXPECT_FALSE(detail::scheduler::stands_still(*worker));
+      EXPECT_FALSE(detail::scheduler::is_stalled(*worker));
   });
 }
 
