@@ -57,8 +57,8 @@ process runtime::add(worker& here, fiber spawned) {
 // Without the pause of 16 pushes between two looks at the clock.
 process runtime::push(worker& here, fiber runnable) {
   co_await push_ring(here, runnable);
-  here.keeps_pushes = !here.push_wakes.over(clock.now() + here.debt);
-  if (!here.keeps_pushes) co_await announce_pushes(here);
+  here.has_suppressed_pushes = !here.push_wakes.over(clock.now() + here.debt);
+  if (!here.has_suppressed_pushes) co_await announce_pushes(here);
   co_return 0;
 }
 

@@ -48,7 +48,7 @@ struct worker {
   bool polled = false, searching = false, notified = false, ran = false;
   ulexite::detail::victims seen;
   ulexite::detail::wake_pause push_wakes, slot_wakes;
-  bool slot_due = false, keeps_pushes = false;
+  bool slot_due = false, has_suppressed_pushes = false;
   std::uint32_t thefts = 0;  // from it
   std::uint64_t dispatches = 0, spawned = 0;
   std::coroutine_handle<> asleep;

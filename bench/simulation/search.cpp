@@ -38,8 +38,8 @@ process runtime::maintenance(worker& here) {
   here.last_maintenance = now;
   here.slot_due = size() > 1 && here.slot_wakes.over(now);
   if (here.eager) here.push_wakes.end();
-  if (here.keeps_pushes && here.push_wakes.over(now)) {
-    here.keeps_pushes = false;
+  if (here.has_suppressed_pushes && here.push_wakes.over(now)) {
+    here.has_suppressed_pushes = false;
     if (here.may_have_work()) co_await announce_pushes(here);
   }
   const bool polled = std::exchange(here.polled, false);

@@ -215,12 +215,12 @@ void monitor::trim_stacks(std::int64_t now, bool all_sleep) noexcept {
 
 // A worker that has dispatched nothing since the last tick runs a long fiber. It is asked to yield at its next chance.
 // The fiber in its slot, and half of each queue, go to the shared queue, because the other workers may be too busy to
-// steal. For its branches another worker is woken. One is also woken for pushes that a worker has kept to itself
+// steal. For its branches another worker is woken. One is also woken for pushes that a worker has suppressed
 // (wake_policy.hpp). If the fiber is in a system call, another thread takes the worker over.
 void monitor::relieve_hogs() noexcept {
   for (std::size_t i = 0; i < home_.schedulers.size(); ++i) {
     scheduler& s = *home_.schedulers[i];
-    if (s.keeps_pushes()) home_.parker.notify();
+    if (s.has_suppressed_pushes()) home_.parker.notify();
     const std::uint64_t dispatches = s.counters().dispatches.get();
     // It has dispatched, or sleeps: it is not stuck.
     if (std::exchange(seen_dispatches_[i], dispatches) != dispatches || !s.activity().busy()) {

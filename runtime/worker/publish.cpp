@@ -35,19 +35,19 @@ bool scheduler::others_may_be_woken() const noexcept {
 
 // Out of line, because add() is inlined into every spawn, and a lone worker never comes here.
 void scheduler::notify_others() noexcept {
-  if (!notice_.keeps_push()) announce_pushes();
+  if (!wake_policy_.suppresses_push()) announce_pushes();
 }
 
 void scheduler::announce_pushes() noexcept {
   const bool wanted = home_.parker.wants_wake();
-  notice_.pushes.note_wake(now_ns(), thefts());  // a worker that searches, or is busy, is as good as a woken one
+  wake_policy_.pushes.note_wake(now_ns(), thefts());  // a worker that searches, or is busy, is as good as a woken one
   if (wanted) home_.parker.wake_one();
 }
 
-// At maintenance, and after a sleep. Pushes that were kept, and are still there, are announced when the hold is over.
+// At maintenance, and after a sleep. Suppressed pushes that are still there are announced when that time is over.
 void scheduler::judge_wakes(std::int64_t now) noexcept {
-  notice_.set_slot_due(!queues_.alone() && notice_.slot.over(now));
-  if (notice_.announce_due(now, eager()) && queues_.may_have_items()) announce_pushes();
+  wake_policy_.set_slot_due(!queues_.alone() && wake_policy_.slot.over(now));
+  if (wake_policy_.announce_due(now, eager()) && queues_.may_have_items()) announce_pushes();
 }
 
 // The ring is full. Or, for tests, every fiber goes to a queue of which any worker takes.
@@ -106,22 +106,22 @@ void scheduler::enqueue_jobs(intrusive_queue<job>& jobs) noexcept {
 // will probably run it next.
 void scheduler::wake(task& woken) noexcept {
   perturb();
-  if (notice_.any()) [[unlikely]]
-    return wake_with_notice(woken);
+  if (wake_policy_.any()) [[unlikely]]
+    return wake_slow(woken);
   if (migrating) return add(woken);
   if (job* const displaced = queues_.put_into_slot(woken)) enqueue_displaced(*displaced);
 }
 
 // Rare: the wake is recorded, or the slot is announced. The record comes first, because another worker may take the
 // fiber as soon as it is in the slot.
-[[gnu::noinline]] void scheduler::wake_with_notice(task& woken) noexcept {
+[[gnu::noinline]] void scheduler::wake_slow(task& woken) noexcept {
   if (traced()) {
     record(trace_kind::wake, woken.id);
     note_runnable(woken);
   }
   if (migrating) return add(woken);
   if (job* const displaced = queues_.put_into_slot(woken)) return enqueue_displaced(*displaced);
-  if (notice_.slot_due()) announce_slot();
+  if (wake_policy_.slot_due()) announce_slot();
 }
 
 // The mark comes after the wake, which asks whether the fiber that it displaces was marked.
@@ -139,9 +139,9 @@ void scheduler::wake_holder(task& woken) noexcept {
 
 // Wakes another worker for the fiber in the slot, if that may pay (wake_policy.hpp).
 void scheduler::announce_slot() noexcept {
-  notice_.set_slot_due(false);  // until the next maintenance
+  wake_policy_.set_slot_due(false);  // until the next maintenance
   if (!others_may_be_woken()) return;
-  notice_.slot.note_wake(now_ns(), thefts());
+  wake_policy_.slot.note_wake(now_ns(), thefts());
   home_.parker.wake_one();
 }
 

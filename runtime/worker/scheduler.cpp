@@ -62,7 +62,7 @@ void scheduler::begin_quantum(task* next) noexcept {
   }
   // A deterministic run asks its controller after each operation.
   if (controlled_ && running()) current_.end_round_at_next_operation();
-  notice_.set_traced(forks_.asked_for(request::traced));
+  wake_policy_.set_traced(forks_.asked_for(request::traced));
   if (traced()) {
     forget_ids();
     record_dispatch();

@@ -6,7 +6,7 @@
 //
 // State shared with other threads, each part with its State block
 //   queues_        run_queues.hpp.
-//   notice_        wake_policy.hpp.
+//   wake_policy_   wake_policy.hpp.
 //   thefts_        the number of thefts from this worker. Counted by thieves, a hint for the owner.
 //   handoff_work_  its part handoff_offer.hpp.
 //   forks_         fork_queue.hpp.
@@ -102,7 +102,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void wake_holder(task& woken) noexcept;
 
   // Whether the events here are being recorded.
-  [[nodiscard]] bool traced() const noexcept { return notice_.traced(); }
+  [[nodiscard]] bool traced() const noexcept { return wake_policy_.traced(); }
   void record(trace_kind kind, std::uint64_t value = 0, std::uint8_t detail = 0) noexcept;
 
   // The running job continues as a fiber. Throws errc::limit_reached, std::bad_alloc.
@@ -163,7 +163,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool may_have_work() const noexcept { return queues_.may_have_items() || forks_.may_have_items(); }
   [[nodiscard]] bool has_slot() const noexcept { return queues_.has_slot(); }
   // Whether it has not announced some of its pushes, which others may be needed for by now. A hint.
-  [[nodiscard]] bool keeps_pushes() const noexcept { return notice_.any_kept() && may_have_work(); }
+  [[nodiscard]] bool has_suppressed_pushes() const noexcept { return wake_policy_.any_suppressed() && may_have_work(); }
   // Whether the fiber in the slot of `victim` is worth a theft. Any thread but its owner.
   [[nodiscard]] static bool is_stalled(const scheduler& victim) noexcept;
   // Any thread but the owner; it costs a heavy fence.
@@ -250,7 +250,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void enqueue_displaced(job& waits) noexcept;
   void enqueue_slow(job& runnable) noexcept;
   void push_job(job& job) noexcept;
-  void wake_with_notice(task& woken) noexcept;
+  void wake_slow(task& woken) noexcept;
   void announce_slot() noexcept;
   [[nodiscard]] bool others_may_be_woken() const noexcept;
   // To be called after each publication. A lone worker is awake, and there is no other to wake.
@@ -275,7 +275,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   current_task current_;
   switch_state switch_;
   maintenance_pace pace_;
-  wake_policy notice_;
+  wake_policy wake_policy_;
   stack_cache stacks_;
   spawn_supply supply_;
   controlled_run* controlled_ = nullptr;  // in a deterministic run

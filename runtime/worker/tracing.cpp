@@ -1,5 +1,5 @@
 // The recording of a worker's events. It costs nothing while it is off. A dispatch tests it together with all other
-// requests to the worker. A wake tests it together with the check for the notice of the slot.
+// requests to the worker. A wake tests it together with the check whether the slot is to be announced.
 
 #include <ulexite/runtime/trace.hpp>
 #include <ulexite/runtime/worker/probes.hpp>
@@ -35,7 +35,7 @@ void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail
   recorder& into = *activity_.recorder_now();
   if (!forks_.asked_for(request::traced)) {
     into.times.stop();
-    return notice_.set_traced(false);
+    return wake_policy_.set_traced(false);
   }
   const task* const current = running();
   const std::uint64_t now = clock_ticks();

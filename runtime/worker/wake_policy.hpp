@@ -2,10 +2,10 @@
 
 // When this worker wakes another for what it makes runnable. One rule for pushes and the slot: if nothing was taken
 // from this worker since it last woke another, it waits before the next wake, twice as long each time. Owner only,
-// except any_kept.
+// except any_suppressed.
 //
 // State
-//   kept_   the number of pushes since the last announcement. Owner-written; a hint for the monitor.
+//   suppressed_  the number of pushes since the last announcement. Owner-written; a hint for the monitor.
 
 #include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/runtime/worker/tuning.hpp>
@@ -47,34 +47,34 @@ class wake_policy {
 
   // Whether the push just made is not to be announced. A fiber that pushes much without a switch reads the clock now
   // and then.
-  [[nodiscard]] bool keeps_push() noexcept {
+  [[nodiscard]] bool suppresses_push() noexcept {
     if (!pushes.any()) return false;
-    set_kept(kept() + 1);
-    if (kept() % pushes_per_time != 0 || !pushes.over(now_ns())) return true;
-    set_kept(0);
+    set_suppressed(suppressed() + 1);
+    if (suppressed() % pushes_per_time != 0 || !pushes.over(now_ns())) return true;
+    set_suppressed(0);
     return false;
   }
-  // Maintenance or the end of a sleep. Whether pushes were kept that are to be announced now. `eager`: fibers run so
-  // long that others must not wait for this worker.
+  // Maintenance or the end of a sleep. Whether there are suppressed pushes that are to be announced now. `eager`:
+  // fibers run so long that others must not wait for this worker.
   [[nodiscard]] bool announce_due(std::int64_t now, bool eager) noexcept {
     if (eager) pushes.end();
-    if (!any_kept() || !pushes.over(now)) return false;
-    set_kept(0);
+    if (!any_suppressed() || !pushes.over(now)) return false;
+    set_suppressed(0);
     return true;
   }
   // Any thread.
-  [[nodiscard]] bool any_kept() const noexcept { return kept() != 0; }
+  [[nodiscard]] bool any_suppressed() const noexcept { return suppressed() != 0; }
 
  private:
   static constexpr unsigned pushes_per_time = 16;
   static constexpr std::uint8_t slot_bit = 1, traced_bit = 2;
 
   void set(std::uint8_t bit, bool on) noexcept { bits_ = static_cast<std::uint8_t>((bits_ & ~bit) | (on ? bit : 0)); }
-  [[nodiscard]] unsigned kept() const noexcept { return kept_.load(std::memory_order_relaxed); }  // hint
-  void set_kept(unsigned number) noexcept { kept_.store(number, std::memory_order_relaxed); }     // hint
+  [[nodiscard]] unsigned suppressed() const noexcept { return suppressed_.load(std::memory_order_relaxed); }  // hint
+  void set_suppressed(unsigned number) noexcept { suppressed_.store(number, std::memory_order_relaxed); }     // hint
 
   std::uint8_t bits_ = 0;
-  std::atomic<unsigned> kept_{0};
+  std::atomic<unsigned> suppressed_{0};
 };
 
 }  // namespace ulexite::detail

@@ -128,31 +128,31 @@ TEST(WakePolicy, PausesAreLongerEachTimeThatNothingWasTaken) {
 
 TEST(WakePolicy, PushesAreKeptDuringAPauseAndAnnouncedAfterIt) {
   wake_policy wakes;
-  EXPECT_FALSE(wakes.keeps_push());
+  EXPECT_FALSE(wakes.suppresses_push());
   const std::int64_t now = now_ns() + 3600 * std::int64_t{1'000'000'000};  // so that it is not over meanwhile
   wakes.pushes.note_wake(now, 0);
   EXPECT_FALSE(wakes.announce_due(now + tuning::shortest_pause, false)) << "none was kept";
-  EXPECT_TRUE(wakes.keeps_push());
-  EXPECT_TRUE(wakes.any_kept());
+  EXPECT_TRUE(wakes.suppresses_push());
+  EXPECT_TRUE(wakes.any_suppressed());
   EXPECT_FALSE(wakes.announce_due(now + tuning::shortest_pause - 1, false));
   EXPECT_TRUE(wakes.announce_due(now + tuning::shortest_pause, false));
-  EXPECT_FALSE(wakes.any_kept());
+  EXPECT_FALSE(wakes.any_suppressed());
 }
 
 TEST(WakePolicy, AWorkerWithLongFibersKeepsNone) {
   wake_policy wakes;
   wakes.pushes.note_wake(start, 0);
-  EXPECT_TRUE(wakes.keeps_push());
+  EXPECT_TRUE(wakes.suppresses_push());
   EXPECT_TRUE(wakes.announce_due(start, true));
-  EXPECT_FALSE(wakes.keeps_push());
+  EXPECT_FALSE(wakes.suppresses_push());
 }
 
 TEST(WakePolicy, AFiberThatPushesWithoutASwitchSeesTheEnd) {
   wake_policy wakes;
   wakes.pushes.note_wake(now_ns() - tuning::shortest_pause, 0);  // over, but the worker has read no clock since
-  int kept = 0;
-  while (wakes.keeps_push()) ASSERT_LT(++kept, 100);
-  EXPECT_GT(kept, 0);
+  int suppressed = 0;
+  while (wakes.suppresses_push()) ASSERT_LT(++suppressed, 100);
+  EXPECT_GT(suppressed, 0);
 }
 
 }  // namespace
