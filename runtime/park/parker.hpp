@@ -51,10 +51,10 @@ struct basic_worker_slot : list_hook {
 //   bool has_work_for(worker_slot&)   whether there is work that only this worker can do. Mutex held.
 //   void sleep_in_loop(worker_slot&)  blocks in the event loop until an event, a timer or wake_loop
 //   void wake_loop()           ends the present or the next sleep_in_loop
-//   bool start_worker()        starts another thread, or recalls one from the bench; false: refused
+//   bool start_worker()        starts another thread, or recalls a spare; false: refused
 //   bool may_retire(worker_slot&)     whether this worker is not needed. It then retires instead of sleeping
 //   void surplus_changed(bool some)   there are now more workers than the limit, or no longer; mutex held
-//   void put_on_bench(worker_slot&)   this worker no longer counts, until it is recalled; mutex held
+//   void add_spare(worker_slot&)      this worker no longer counts, until it is recalled; mutex held
 //   bool starts_suspended()    a start was refused just now: do not try again yet; mutex held
 //   void all_asleep()          every started worker sleeps; mutex held
 //   void some_awake()          a worker leaves its sleep; mutex held
@@ -240,7 +240,7 @@ class parker {
     std::unique_lock lock(mutex_);
     if (stopping_ || !is_surplus()) return false;
     idle_.retire();
-    host_.put_on_bench(worker_slot);
+    host_.add_spare(worker_slot);
     const idle_counts left = idle_.counts();
     if (!is_surplus()) host_.surplus_changed(false);
     if (left.sleeping == left.started) host_.all_asleep();

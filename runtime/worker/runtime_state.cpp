@@ -193,7 +193,7 @@ std::size_t runtime_state::threads_if_quiet() noexcept {
   // counts as the worker.
   const std::size_t callers = calls.threads - calls.lent;
   if (!quiet || calls.idle != callers || calls.queued != 0) return 0;
-  return idle.started + threads.benched() + callers + (monitor.has_other_thread() ? 2 : 1);
+  return idle.started + threads.spare_count() + callers + (monitor.has_other_thread() ? 2 : 1);
 }
 
 // ---- the parker's host ----

@@ -116,7 +116,7 @@ class runtime_state {
   [[nodiscard]] static bool may_retire(const worker_slot& worker_slot) noexcept {
     return !static_cast<const scheduler&>(worker_slot).has_pins();
   }
-  void put_on_bench(worker_slot& surplus) noexcept { threads.put_on_bench(surplus); }
+  void add_spare(worker_slot& surplus) noexcept { threads.add_spare(surplus); }
   void surplus_changed(bool some) noexcept;
   void sleep_in_loop(worker_slot& worker_slot) noexcept;
   void wake_loop() noexcept;

@@ -23,7 +23,7 @@ constexpr std::chrono::microseconds time_to_next_look{200};
 // Called in each turn of the loop in which a flag is set, with the work that was chosen. If it returns that work, it
 // runs next. Null: there was none, it was given to other workers, or the worker ends. The worker leaves the search
 // first, because it may wait here, and others would rely on a searcher. A surplus worker gives all its work away, and
-// waits on the bench until it is recalled.
+// waits as a spare until it is recalled.
 job* scheduler::handle_safepoint(job* chosen, bool& stopping) noexcept {
   home_.parker.end_search(*this, eager());
   if (home_.safepoint.requested(safepoint_request::halt)) home_.wait_while_stopped(*this);
@@ -41,9 +41,9 @@ job* scheduler::handle_safepoint(job* chosen, bool& stopping) noexcept {
     empty_queues();
   }
   give_stacks_back();
-  // For the monitor and for reports, a worker on the bench is like a parked one.
+  // For the monitor and for reports, a spare is like a parked worker.
   activity_.set_busy(false);
-  stopping = !home_.threads.wait_on_bench(*this);
+  stopping = !home_.threads.wait_as_spare(*this);
   activity_.set_busy(!stopping);
   return nullptr;
 }

@@ -1,5 +1,5 @@
 // The threads of the workers: started one by one when there is work, kept until the runtime ends. A surplus worker
-// waits on the bench, and is recalled before a new thread is started.
+// waits as a spare, and is recalled before a new thread is started.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
@@ -16,7 +16,7 @@
 
 namespace ulexite::detail {
 
-// Room for all workers is reserved now, because put_on_bench must not fail. More workers than processors make waits in
+// Room for all workers is reserved now, because add_spare must not fail. More workers than processors make waits in
 // loops yield the processor (scheduler::search).
 worker_threads::worker_threads(runtime_state& home, const runtime_options& options)
     : home_(home),
@@ -25,7 +25,7 @@ worker_threads::worker_threads(runtime_state& home, const runtime_options& optio
       crowded_(most_ > processors()),
       quota_{.counts = options.threads == 0 && !std::getenv("ULEXITE_THREADS"), .last = now_ns()} {
   threads_.reserve(most_);
-  bench_.reserve(most_);
+  spares_.reserve(most_);
 }
 
 // The first worker is started only here, so that a refusal reaches the caller as an exception.
@@ -54,8 +54,8 @@ bool worker_threads::start() noexcept {
   const std::lock_guard lock(home_.parker.mutex());
   // Checked under the mutex, under which end_all has set it.
   if (home_.safepoint.ending()) return false;  // no thread would join it
-  if (!bench_.empty()) {
-    recall();
+  if (!spares_.empty()) {
+    recall_spare();
     return true;
   }
   try {
@@ -76,9 +76,9 @@ bool worker_threads::start() noexcept {
 }
 
 // Called with the parker's mutex held. The recalled worker is a searcher, and the monitor sees it as woken.
-void worker_threads::recall() noexcept {
-  worker_slot& recalled = *bench_.back();
-  bench_.pop_back();
+void worker_threads::recall_spare() noexcept {
+  worker_slot& recalled = *spares_.back();
+  spares_.pop_back();
   recalled.notified = true;
   recalled.wake.notify_one();
   home_.some_awake();
@@ -113,7 +113,7 @@ task* worker_threads::be_worker(std::size_t index) noexcept {
   return on_leave;
 }
 
-// First no thread can be started or leave the bench to work; then the sleeping workers are woken to end. The threads
+// First no thread can be started or be recalled to work; then the sleeping workers are woken to end. The threads
 // are joined without the mutex, because each takes it on its way out of its sleep.
 void worker_threads::end_all() noexcept {
   std::vector<std::thread> ended;
@@ -121,14 +121,14 @@ void worker_threads::end_all() noexcept {
     const std::lock_guard lock(home_.parker.mutex());
     home_.safepoint.request(safepoint_request::end);  // for start, ordered by the mutex
     ended.swap(threads_);
-    for (worker_slot* const surplus : bench_) surplus->wake.notify_one();
+    for (worker_slot* const surplus : spares_) surplus->wake.notify_one();
   }
   home_.parker.stop();
   for (std::thread& thread : ended) thread.join();
 }
 
 // It returns as a searcher, as any worker that is started.
-bool worker_threads::wait_on_bench(worker_slot& surplus) noexcept {
+bool worker_threads::wait_as_spare(worker_slot& surplus) noexcept {
   std::unique_lock lock(home_.parker.mutex());
   surplus.wake.wait(lock, [&] { return surplus.notified || home_.safepoint.ending(); });
   if (!surplus.notified) return false;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The threads that run the workers of a runtime: how they are started, put on a bench when there are too many, and
+// The threads that run the workers of a runtime: how they are started, set aside as spares when there are too many, and
 // ended.
 //
 // State
@@ -11,7 +11,7 @@
 //   refused_until_   before that time none is asked for. Written by the thread that was refused; a hint.
 //   quota_.ignored   guarded by quota_.guard, which is taken before the parker's mutex. The monitor owns quota_.last.
 //   first_           guarded by its mutex, which is taken before the parker's.
-//   threads_, bench_, started_   guarded by the parker's mutex.
+//   threads_, spares_, started_   guarded by the parker's mutex.
 //
 // Pairings
 //   A  ensure_worker stores first_.done, release  ->  it loads first_.done, acquire: sees the first worker started.
@@ -53,7 +53,7 @@ class worker_threads {
   // outside, before it publishes.
   void ensure_worker();
 
-  // Starts one more worker, as a searcher, or recalls one from the bench. False: refused, or the runtime ends. Any
+  // Starts one more worker, as a searcher, or recalls a spare. False: refused, or the runtime ends. Any
   // thread.
   [[nodiscard]] bool start() noexcept;
   [[nodiscard]] bool starts_suspended() const noexcept;
@@ -64,10 +64,10 @@ class worker_threads {
   void end_all() noexcept;
 
   // Retires a surplus worker, which is no longer counted. Called with the parker's mutex held.
-  void put_on_bench(worker_slot& surplus) noexcept { bench_.push_back(&surplus); }
-  [[nodiscard]] std::size_t benched() const noexcept { return bench_.size(); }
-  // Waits on the bench until it is recalled. False: it must end. Its own thread.
-  [[nodiscard]] bool wait_on_bench(worker_slot& surplus) noexcept;
+  void add_spare(worker_slot& surplus) noexcept { spares_.push_back(&surplus); }
+  [[nodiscard]] std::size_t spare_count() const noexcept { return spares_.size(); }
+  // Waits as a spare until it is recalled. False: it must end. Its own thread.
+  [[nodiscard]] bool wait_as_spare(worker_slot& surplus) noexcept;
 
   // Sets the limit to the quota of a process's control groups, but at most to the limit at the start. Throws as
   // quota_processors.
@@ -96,7 +96,7 @@ class worker_threads {
   };
 
   void call_start_hook(std::size_t index);
-  void recall() noexcept;
+  void recall_spare() noexcept;
   void note_refusal(const std::exception& why) noexcept;
 
   runtime_state& home_;
@@ -110,8 +110,8 @@ class worker_threads {
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::int64_t> refused_until_{0};  // ns of the steady clock
   std::vector<std::thread> threads_;
-  std::vector<worker_slot*> bench_;  // surplus workers; room for all is reserved
-  std::size_t started_ = 0;          // the number of the next worker
+  std::vector<worker_slot*> spares_;  // surplus workers; room for all is reserved
+  std::size_t started_ = 0;           // the number of the next worker
   quota quota_;
 };
 

@@ -31,7 +31,7 @@ struct worker : ulexite::detail::basic_worker_slot<policy> {
   using ring_policy = std::conditional_t<mutant == mutation::ring_not_seq_cst, model::relacy_atomics<>, policy>;
   ulexite::detail::deque<job, 4, ulexite::detail::deque_order::first_in_first_out, ring_policy> ring;
   bool started = false;
-  bool recalled = false;              // from the bench
+  bool recalled = false;              // as a spare
   job* ready = nullptr;               // from the event loop
   policy::atomic<job*> own{nullptr};  // work that only it can do
 };
@@ -48,7 +48,7 @@ struct runtime_model {
   int refusals = 0;         // starts that the machine will refuse once one worker runs; guarded by the parker's mutex
   policy::atomic<bool> suspended{false};
   policy::atomic<bool> surplus{false};
-  worker* bench = nullptr;  // guarded by the parker's mutex
+  worker* spare = nullptr;  // guarded by the parker's mutex
 
   // the queue of all
   model::relacy_mutex inject_mutex;
@@ -90,9 +90,9 @@ struct runtime_model {
   }
   bool may_retire(worker_slot&) { return retires_before_sleep; }
   void surplus_changed(bool some) { surplus.store(some, policy::relaxed); }
-  void put_on_bench(worker_slot& retired) {
-    RL_ASSERT(!bench);
-    bench = &static_cast<worker&>(retired);
+  void add_spare(worker_slot& retired) {
+    RL_ASSERT(!spare);
+    spare = &static_cast<worker&>(retired);
   }
   void sleep_in_loop(worker_slot& sleeper) {
     locked lock(loop_mutex);
@@ -115,7 +115,7 @@ struct runtime_model {
       return false;
     }
     locked start(done_mutex);
-    if (worker* const recalled = std::exchange(bench, nullptr)) {
+    if (worker* const recalled = std::exchange(spare, nullptr)) {
       recalled->recalled = true;
     } else {
       RL_ASSERT(threads_started < workers);
