@@ -56,8 +56,8 @@ struct basic_worker_slot : list_hook {
 //   void surplus_changed(bool some)   there are now more workers than the limit, or no longer; mutex held
 //   void add_spare(worker_slot&)      this worker no longer counts, until it is recalled; mutex held
 //   bool starts_suspended()    a start was refused just now: do not try again yet; mutex held
-//   void all_asleep()          every started worker sleeps; mutex held
-//   void some_awake()          a worker leaves its sleep; mutex held
+//   void on_all_asleep()       every started worker sleeps; mutex held
+//   void on_worker_awake()     a worker leaves its sleep; mutex held
 template <class Host, class Policy = std_parking>
 class parker {
  public:
@@ -97,7 +97,7 @@ class parker {
         const idle_counts now = idle_.counts();
         if (now.searching > 0 || stopping_) return;
         if (worker_slot* const chosen = sleepers_.empty() ? in_loop_ : &sleepers_.back()) {
-          loop = rouse(*chosen);
+          loop = wake_locked(*chosen);
         } else if (now.started < limit() && !host_.starts_suspended()) {
           idle_.start_into_search();
           start = true;
@@ -112,7 +112,7 @@ class parker {
         last = idle_.start_failed();
         const idle_counts left = idle_.counts();
         if (!is_surplus()) host_.surplus_changed(false);
-        if (left.sleeping == left.started) host_.all_asleep();
+        if (left.sleeping == left.started) host_.on_all_asleep();
       }
       if (!last || !host_.any_work()) return;
     }
@@ -124,7 +124,7 @@ class parker {
     bool loop = false;
     {
       std::unique_lock lock(mutex_);
-      loop = rouse(chosen);
+      loop = wake_locked(chosen);
     }
     if (loop) host_.wake_loop();
   }
@@ -184,11 +184,11 @@ class parker {
       return outcome::work_seen;
     }
     const idle_counts now = idle_.counts();
-    if (now.sleeping == now.started) host_.all_asleep();
+    if (now.sleeping == now.started) host_.on_all_asleep();
     if (try_acquire_poller(worker_slot)) return sleep_in_loop(worker_slot, lock);
     sleepers_.push_back(worker_slot);
     while (!worker_slot.notified) worker_slot.wake.wait(lock);
-    host_.some_awake();
+    host_.on_worker_awake();
     worker_slot.notified = false;
     worker_slot.searching = true;
     return stopping_ ? outcome::stopping : outcome::work_seen;
@@ -224,7 +224,7 @@ class parker {
       limit_.store(limit, Policy::relaxed);  // published by the mutex
       const bool surplus = is_surplus();
       host_.surplus_changed(surplus);
-      loop = surplus && rouse_all();
+      loop = surplus && wake_all_locked();
     }
     if (loop) host_.wake_loop();
   }
@@ -243,7 +243,7 @@ class parker {
     host_.add_spare(worker_slot);
     const idle_counts left = idle_.counts();
     if (!is_surplus()) host_.surplus_changed(false);
-    if (left.sleeping == left.started) host_.all_asleep();
+    if (left.sleeping == left.started) host_.on_all_asleep();
     return true;
   }
 
@@ -259,33 +259,33 @@ class parker {
   [[nodiscard]] bool is_surplus() const noexcept { return idle_.counts().started > limit(); }
 
   // Passes the searcher's role to a sleeper. The role is passed on, and no second one is created. Mutex held.
-  void hand_over_search(worker_slot& sleeper) noexcept {
+  void pass_search_role(worker_slot& sleeper) noexcept {
     idle_.wake_into_search();
     sleeper.notified = true;
   }
 
   // Ends the sleep of a sleeping worker. True: it is in the loop, and the caller must wake the loop. Mutex held.
-  [[nodiscard]] bool rouse(worker_slot& sleeper) noexcept {
+  [[nodiscard]] bool wake_locked(worker_slot& sleeper) noexcept {
     if (in_loop_ == &sleeper) {
-      hand_over_search(sleeper);
+      pass_search_role(sleeper);
       in_loop_ = nullptr;
       return true;
     }
     if (!sleeper.linked()) return false;
     sleepers_.remove(sleeper);
-    hand_over_search(sleeper);
+    pass_search_role(sleeper);
     sleeper.wake.notify_one();  // under the lock: after it the worker_slot may be destroyed
     return false;
   }
 
-  [[nodiscard]] bool rouse_all() noexcept {
-    while (!sleepers_.empty()) static_cast<void>(rouse(sleepers_.front()));
-    return in_loop_ && rouse(*in_loop_);
+  [[nodiscard]] bool wake_all_locked() noexcept {
+    while (!sleepers_.empty()) static_cast<void>(wake_locked(sleepers_.front()));
+    return in_loop_ && wake_locked(*in_loop_);
   }
 
   bool stop_locked() noexcept {
     stopping_ = true;
-    return rouse_all();
+    return wake_all_locked();
   }
 
   // Mutex held by `lock`, and again at the return. The caller has the poller's token.
@@ -294,7 +294,7 @@ class parker {
     lock.unlock();
     host_.sleep_in_loop(worker_slot);
     lock.lock();
-    host_.some_awake();
+    host_.on_worker_awake();
     release_poller();
     if (worker_slot.notified) {
       worker_slot.notified = false;

@@ -139,7 +139,7 @@ void monitor::wake() noexcept {
   if (asleep_) std::exchange(asleep_, nullptr)->poke();
 }
 
-void monitor::note_wake() noexcept {
+void monitor::on_wake() noexcept {
   counts.wakes.fetch_add(1, std::memory_order_relaxed);  // counter
   wake();
 }
@@ -153,7 +153,7 @@ void monitor::wake_quiet_waiter() noexcept {
 
 // The time of the next tick. In a stopped world a tick does nothing, and what it would do stays due. After some quiet
 // ticks only the stacks remain to be trimmed, and then nothing: the next worker that wakes up wakes the monitor. The
-// wakes are compared with the mutex held, and note_wake runs with it held. So a worker that wakes up later finds
+// wakes are compared with the mutex held, and on_wake runs with it held. So a worker that wakes up later finds
 // asleep_ set.
 std::int64_t monitor::next_tick(thread_agent& self) noexcept {
   if (activity_.quiet_ticks < tuning::quiet_ticks_before_sleep || home_.safepoint.requested(safepoint_request::halt))

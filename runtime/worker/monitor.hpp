@@ -68,7 +68,7 @@ class monitor {
   // A worker was started.
   void wake() noexcept;
   // A worker leaves its sleep.
-  void note_wake() noexcept;
+  void on_wake() noexcept;
   // The last worker fell asleep, or a fiber ended outside of all workers: the thread that waits for that checks again.
   void wake_quiet_waiter() noexcept;
   // Whether the monitor has a thread of its own that is not the calling one.

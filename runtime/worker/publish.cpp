@@ -40,7 +40,7 @@ void scheduler::notify_others() noexcept {
 
 void scheduler::announce_pushes() noexcept {
   const bool wanted = home_.parker.wants_wake();
-  wake_policy_.pushes.note_wake(now_ns(), thefts());  // a worker that searches, or is busy, is as good as a woken one
+  wake_policy_.pushes.on_wake(now_ns(), thefts());  // a worker that searches, or is busy, is as good as a woken one
   if (wanted) home_.parker.wake_one();
 }
 
@@ -141,7 +141,7 @@ void scheduler::wake_holder(task& woken) noexcept {
 void scheduler::announce_slot() noexcept {
   wake_policy_.set_slot_due(false);  // until the next maintenance
   if (!others_may_be_woken()) return;
-  wake_policy_.slot.note_wake(now_ns(), thefts());
+  wake_policy_.slot.on_wake(now_ns(), thefts());
   home_.parker.wake_one();
 }
 

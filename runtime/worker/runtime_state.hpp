@@ -122,8 +122,8 @@ class runtime_state {
   void wake_loop() noexcept;
   [[nodiscard]] bool start_worker() noexcept { return threads.start(); }
   [[nodiscard]] bool starts_suspended() const noexcept { return threads.starts_suspended(); }
-  void all_asleep() noexcept { monitor.wake_quiet_waiter(); }
-  void some_awake() noexcept { monitor.note_wake(); }
+  void on_all_asleep() noexcept { monitor.wake_quiet_waiter(); }
+  void on_worker_awake() noexcept { monitor.on_wake(); }
 
   struct retirement {
     void operator()(task_pool* pool) const noexcept { pool->retire(); }

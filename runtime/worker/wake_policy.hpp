@@ -21,7 +21,7 @@ class wake_pause {
   [[nodiscard]] bool any() const noexcept { return pause_ > 0; }
   void end() noexcept { pause_ = 0; }
   // Another worker is woken. `taken`: the number of thefts from this worker so far.
-  void note_wake(std::int64_t now, std::uint32_t taken) noexcept {
+  void on_wake(std::int64_t now, std::uint32_t taken) noexcept {
     pause_ = tuning::next_pause(taken != taken_, pause_, tuning::shortest_pause, tuning::longest_pause);
     last_ = now;
     taken_ = taken;

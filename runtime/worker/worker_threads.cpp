@@ -81,7 +81,7 @@ void worker_threads::recall_spare() noexcept {
   spares_.pop_back();
   recalled.notified = true;
   recalled.wake.notify_one();
-  home_.some_awake();
+  home_.on_worker_awake();
 }
 
 // Of the first worker it is kept why, because ensure_worker throws that.

@@ -125,12 +125,12 @@ struct runtime_model {
     return true;
   }
   bool starts_suspended() { return suspended.load(policy::relaxed); }
-  void all_asleep() {
+  void on_all_asleep() {
     const auto counts = parker.counts();
     RL_ASSERT(counts.started > 0 && counts.sleeping == counts.started);
     RL_ASSERT(counts.started <= parker.limit());
   }
-  void some_awake() { RL_ASSERT(parker.counts().started > 0); }
+  void on_worker_awake() { RL_ASSERT(parker.counts().started > 0); }
 
   // ---- publishing ----
 

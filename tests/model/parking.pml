@@ -167,7 +167,7 @@ inline drain() { ring[me] = ring[me] + buffered[me]; buffered[me] = 0 }
 inline lock() { atomic { !mutex -> mutex = 1; drain() } }
 inline unlock() { atomic { drain(); mutex = 0 } }
 
-inline hand_over_search(who) { sleeping--; searching++; notified[who] = 1 }
+inline pass_search_role(who) { sleeping--; searching++; notified[who] = 1 }
 
 inline wake_one() {
   do
@@ -176,13 +176,13 @@ inline wake_one() {
        loop = 0; start = 0;
        if
        :: searching > 0
-       :: searching == 0 && on_condition[0] -> on_condition[0] = 0; hand_over_search(0)
-       :: searching == 0 && on_condition[1] -> on_condition[1] = 0; hand_over_search(1)
+       :: searching == 0 && on_condition[0] -> on_condition[0] = 0; pass_search_role(0)
+       :: searching == 0 && on_condition[1] -> on_condition[1] = 0; pass_search_role(1)
 #if N > 2
-       :: searching == 0 && on_condition[2] -> on_condition[2] = 0; hand_over_search(2)
+       :: searching == 0 && on_condition[2] -> on_condition[2] = 0; pass_search_role(2)
 #endif
        :: searching == 0 && !somebody_on_condition && in_loop != NOBODY ->
-          hand_over_search(in_loop); in_loop = NOBODY; loop = 1
+          pass_search_role(in_loop); in_loop = NOBODY; loop = 1
        :: searching == 0 && !somebody_on_condition && in_loop == NOBODY && startable ->
           started++; searching++; start = 1
        :: searching == 0 && !somebody_on_condition && in_loop == NOBODY && !startable

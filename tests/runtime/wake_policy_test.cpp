@@ -115,14 +115,14 @@ TEST(WakePolicy, PausesAreLongerEachTimeThatNothingWasTaken) {
   EXPECT_TRUE(pause.over(start));
   std::int64_t now = start;
   for (std::int64_t length = tuning::shortest_pause; length <= tuning::longest_pause; length *= 2) {
-    pause.note_wake(now, 0);
+    pause.on_wake(now, 0);
     EXPECT_FALSE(pause.over(now + length - 1));
     now += length;
     EXPECT_TRUE(pause.over(now));
   }
-  pause.note_wake(now, 0);
+  pause.on_wake(now, 0);
   EXPECT_TRUE(pause.over(now + tuning::longest_pause));
-  pause.note_wake(now, 1);  // taken
+  pause.on_wake(now, 1);  // taken
   EXPECT_TRUE(pause.over(now));
 }
 
@@ -130,7 +130,7 @@ TEST(WakePolicy, PushesAreKeptDuringAPauseAndAnnouncedAfterIt) {
   wake_policy wakes;
   EXPECT_FALSE(wakes.suppresses_push());
   const std::int64_t now = now_ns() + 3600 * std::int64_t{1'000'000'000};  // so that it is not over meanwhile
-  wakes.pushes.note_wake(now, 0);
+  wakes.pushes.on_wake(now, 0);
   EXPECT_FALSE(wakes.announce_due(now + tuning::shortest_pause, false)) << "none was kept";
   EXPECT_TRUE(wakes.suppresses_push());
   EXPECT_TRUE(wakes.any_suppressed());
@@ -141,7 +141,7 @@ TEST(WakePolicy, PushesAreKeptDuringAPauseAndAnnouncedAfterIt) {
 
 TEST(WakePolicy, AWorkerWithLongFibersKeepsNone) {
   wake_policy wakes;
-  wakes.pushes.note_wake(start, 0);
+  wakes.pushes.on_wake(start, 0);
   EXPECT_TRUE(wakes.suppresses_push());
   EXPECT_TRUE(wakes.announce_due(start, true));
   EXPECT_FALSE(wakes.suppresses_push());
@@ -149,7 +149,7 @@ TEST(WakePolicy, AWorkerWithLongFibersKeepsNone) {
 
 TEST(WakePolicy, AFiberThatPushesWithoutASwitchSeesTheEnd) {
   wake_policy wakes;
-  wakes.pushes.note_wake(now_ns() - tuning::shortest_pause, 0);  // over, but the worker has read no clock since
+  wakes.pushes.on_wake(now_ns() - tuning::shortest_pause, 0);  // over, but the worker has read no clock since
   int suppressed = 0;
   while (wakes.suppresses_push()) ASSERT_LT(++suppressed, 100);
   EXPECT_GT(suppressed, 0);
