@@ -120,7 +120,7 @@ std::size_t runtime_state::live() const noexcept {
   // Ends first: with the spawns first, a fiber that is spawned and ends in between would count as ended only.
   std::uint64_t ended = fibers.left_outside();
   for (const auto& s : schedulers) ended += s->counters().ended.get();
-  std::uint64_t spawned = fibers.entered_outside();  // after the ends, population.hpp B
+  std::uint64_t spawned = fibers.entered_outside();  // after the ends, fiber_counts.hpp B
   for (const auto& s : schedulers) spawned += s->counters().spawned.get();
   return spawned > ended ? spawned - ended : 0;
 }
@@ -134,7 +134,7 @@ std::size_t runtime_state::live() const noexcept {
 // the memory of an earlier burst of fibers.
 void runtime_state::request_stop() noexcept {
   fibers.set_stop_requested();
-  std_atomics::heavy_fence();  // population.hpp A
+  std_atomics::heavy_fence();  // fiber_counts.hpp A
   const bool any = live() != 0;
   if (any) tasks->for_each([](agent& agent) { agent.word.request_stop(); });
   run_stop_callbacks(fibers.stop_source());

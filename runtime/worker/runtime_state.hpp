@@ -5,7 +5,7 @@
 // State, each part with its State block
 //   injected     the queue that all workers share, see inject_queue.hpp.
 //   parker       which workers sleep, see parker.hpp.
-//   threads      worker_threads.hpp.        fibers      population.hpp.
+//   threads      worker_threads.hpp.        fibers      fiber_counts.hpp.
 //   monitor      monitor.hpp.               safepoint   safepoint.hpp.
 //   world        world_stop.hpp.            trace       recorder.hpp.
 //   schedulers   made at the start, and never changed; scheduler.hpp.
@@ -19,8 +19,8 @@
 #include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/brief_call.hpp>
+#include <ulexite/runtime/worker/fiber_counts.hpp>
 #include <ulexite/runtime/worker/monitor.hpp>
-#include <ulexite/runtime/worker/population.hpp>
 #include <ulexite/runtime/worker/recorder.hpp>
 #include <ulexite/runtime/worker/safepoint.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
@@ -138,7 +138,7 @@ class runtime_state {
   inject_queue injected;
   detail::parker<runtime_state> parker;
   std::vector<std::unique_ptr<scheduler>> schedulers;
-  population fibers;
+  fiber_counts fibers;
   detail::monitor monitor;
   safepoint_flags safepoint;
   trace_state trace;

@@ -54,7 +54,7 @@ task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blo
 // request_stop: either this fiber sees the request, or request_stop sees its block and asks it.
 void inherit(task& task, const runtime_state& home, std::int64_t deadline) noexcept {
   task.agent().deadline = deadline;
-  std_atomics::light_fence();  // population.hpp A
+  std_atomics::light_fence();  // fiber_counts.hpp A
   if (home.fibers.stop_requested()) [[unlikely]]
     task.agent().word.request_stop();
 }

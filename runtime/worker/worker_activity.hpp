@@ -28,7 +28,7 @@ class counter {
   void add(std::uint64_t n = 1) noexcept {
     value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // counter, owner-written
   }
-  // For the ends of fibers: a thread that gets it sees their spawns counted (population.hpp, B).
+  // For the ends of fibers: a thread that gets it sees their spawns counted (fiber_counts.hpp, B).
   void add_after_others(std::uint64_t n = 1) noexcept {
     value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_release);  // pairs with get's load
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The fibers of a runtime as a whole: the counts that no worker keeps for itself, and the request to stop all of them.
+// The counts of a runtime's fibers that no worker keeps for itself, and the request to stop all of them.
 //
 // State
 //   live_             fibers that live, counted only if their number is limited. Any thread.
@@ -26,12 +26,12 @@
 
 namespace ulexite::detail {
 
-class population {
+class fiber_counts {
  public:
   // `most`: how many may live at a time; 0: any number.
-  explicit population(std::size_t most) noexcept : most_(most) {}
-  population(const population&) = delete;
-  population& operator=(const population&) = delete;
+  explicit fiber_counts(std::size_t most) noexcept : most_(most) {}
+  fiber_counts(const fiber_counts&) = delete;
+  fiber_counts& operator=(const fiber_counts&) = delete;
 
   // Whether live fibers are counted, because there is a limit.
   [[nodiscard]] bool limited() const noexcept { return most_ != 0; }
