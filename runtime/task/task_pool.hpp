@@ -12,7 +12,7 @@
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/context.hpp>
 #include <ulexite/fiber/stack.hpp>
-#include <ulexite/runtime/task/outside_gate.hpp>
+#include <ulexite/runtime/task/shutdown_gate.hpp>
 #include <ulexite/runtime/task/unhandled.hpp>
 #include <ulexite/runtime/wait/agent.hpp>
 
@@ -106,7 +106,7 @@ class task_pool {
   static runtime_state& home_of(const void* room) noexcept { return slab_of(room).home; }
 
   // Counts threads outside the runtime that are about to publish something in it.
-  outside_gate gate;
+  shutdown_gate gate;
 
   // Calls visit(agent&) for every block that was ever used, whatever it holds now. It may miss blocks that are added
   // during the call. It takes no lock and allocates nothing, so a collector may call it while threads are stopped at

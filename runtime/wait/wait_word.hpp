@@ -25,7 +25,7 @@
 //              because then no canceller acts for it.
 //
 // The thread that abandons a fiber stores phase_ without regard to its value. A claimer that does not see this store
-// yet may win, and its resume then has no effect (task_pool.hpp, outside_gate). Every later claimer loses.
+// yet may win, and its resume then has no effect (task_pool.hpp, shutdown_gate). Every later claimer loses.
 //
 // Pairings
 //   A  a claimer changes phase_, acq_rel  ->  the resumed waiter, or a failing commit, reads it, acquire: it sees the

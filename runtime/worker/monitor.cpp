@@ -259,7 +259,7 @@ void monitor::retry_starved() noexcept {
   if (!any_starved()) return;
   intrusive_queue<job> waiting, again;
   // They go back through the shared queue, as fresh fibers, and may come here again.
-  const publication of_these(home_.tasks->gate);
+  const gate_guard of_these(home_.tasks->gate);
   starved_.take(tuning::retries_per_tick, waiting);
   while (job* const next = waiting.pop()) {
     task* const fresh = fiber::is_fiber(*next) ? static_cast<task*>(next) : nullptr;

@@ -65,7 +65,7 @@ void runtime_state::inject(job& runnable, priority which) noexcept {
 // runtime's end.
 void runtime_state::inject(intrusive_queue<job>& runnables, priority which) noexcept {
   if (runnables.empty()) return;
-  const publication of_these(tasks->gate);
+  const gate_guard of_these(tasks->gate);
   injected.push(runnables, which);
   parker.notify();
 }
@@ -73,7 +73,7 @@ void runtime_state::inject(intrusive_queue<job>& runnables, priority which) noex
 // The fiber's block, and with it the pool and its gate, outlive the runtime. If the gate is shut, the fiber was
 // abandoned, and there is nothing to do.
 void runtime_state::resume_from_outside(task& fiber) noexcept {
-  outside_gate& gate = task_pool::of(&fiber).gate;
+  shutdown_gate& gate = task_pool::of(&fiber).gate;
   if (gate.enter()) {
     if (fiber.home().trace.is_recording()) note_runnable(fiber);
     fiber.home().inject(fiber, priority::woken);

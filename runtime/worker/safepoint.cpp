@@ -34,7 +34,7 @@ job* scheduler::handle_safepoint(job* chosen, bool& stopping) noexcept {
   if (!home_.safepoint.requested(safepoint_request::surplus) || has_pins()) return chosen;
   {
     // A worker that retires no longer counts. The gate shows meanwhile that it still has work.
-    const publication of_all(home_.tasks->gate);
+    const gate_guard of_all(home_.tasks->gate);
     if (!home_.parker.retire_if_surplus(*this)) return chosen;
     // It keeps no work. Only fibers count as woken (run_queues.hpp).
     if (chosen) home_.inject(*chosen, fiber::is_fiber(*chosen) ? priority::woken : priority::ordinary);

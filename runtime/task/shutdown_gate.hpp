@@ -20,7 +20,7 @@
 namespace ulexite::detail {
 
 template <class Atomics = std_atomics>
-class basic_outside_gate {
+class basic_shutdown_gate {
  public:
   // Any thread that publishes. The thread must call leave after any result. False: the runtime may be destroyed.
   [[nodiscard]] bool enter() noexcept {
@@ -43,18 +43,18 @@ class basic_outside_gate {
   typename Atomics::template atomic<bool> shut_{false};
 };
 
-using outside_gate = basic_outside_gate<>;
+using shutdown_gate = basic_shutdown_gate<>;
 
 // A thread inside, as a scope: for threads that know that the runtime exists.
-class publication {
+class gate_guard {
  public:
-  explicit publication(outside_gate& gate) noexcept : gate_(gate) { static_cast<void>(gate_.enter()); }
-  ~publication() { gate_.leave(); }
-  publication(const publication&) = delete;
-  publication& operator=(const publication&) = delete;
+  explicit gate_guard(shutdown_gate& gate) noexcept : gate_(gate) { static_cast<void>(gate_.enter()); }
+  ~gate_guard() { gate_.leave(); }
+  gate_guard(const gate_guard&) = delete;
+  gate_guard& operator=(const gate_guard&) = delete;
 
  private:
-  outside_gate& gate_;
+  shutdown_gate& gate_;
 };
 
 }  // namespace ulexite::detail

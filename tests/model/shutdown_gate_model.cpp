@@ -4,7 +4,7 @@
 // MUTANT: seq_cst_is_acq_rel  a thread does not see the gate shut, and is not seen inside
 // MUTANT: release_is_relaxed  the runtime ends without seeing all that was published
 
-#include <ulexite/runtime/task/outside_gate.hpp>
+#include <ulexite/runtime/task/shutdown_gate.hpp>
 
 #include "relacy_atomics.hpp"
 
@@ -16,7 +16,7 @@ using atomics =
                                            model::by<mutation::release_is_relaxed, model::release_is_relaxed>>>;
 
 struct publish_and_end : rl::test_suite<publish_and_end, 3> {
-  ulexite::detail::basic_outside_gate<atomics> gate;
+  ulexite::detail::basic_shutdown_gate<atomics> gate;
   rl::var<int> published[2];  // destroyed with the runtime
   bool gone = false;
 
