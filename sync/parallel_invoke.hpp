@@ -30,7 +30,7 @@ void parallel_invoke(F&& first, G&&... others) {
   } else {
     const auto rest = [&] { parallel_invoke(others...); };
     detail::forked branch(rest);
-    branch.meanwhile(first);
+    branch.run_while_offered(first);
     branch.finish();
   }
 }

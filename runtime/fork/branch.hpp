@@ -7,7 +7,7 @@
 // and its worker runs no other branches on top of its stack. A taken branch becomes a fiber, which may wait for
 // anything.
 
-#include <ulexite/runtime/fork/branch_fate.hpp>
+#include <ulexite/runtime/fork/branch_outcome.hpp>
 #include <ulexite/runtime/fork/fork_queue.hpp>
 #include <ulexite/runtime/task/closure_task.hpp>
 #include <ulexite/runtime/wait/current.hpp>
@@ -27,8 +27,8 @@ class branch {
   // fiber; then the forking fiber calls the function itself.
   task* start(runtime_state& home) noexcept;
 
-  // Whether the fate of the branch is known. Called by the forking fiber, or on its thread.
-  [[nodiscard]] bool fate_known() const noexcept { return fate_.known() != 0; }
+  // Whether the outcome of the branch is known. Called by the forking fiber, or on its thread.
+  [[nodiscard]] bool outcome_known() const noexcept { return outcome_.known() != 0; }
 
  protected:
   using maker = result_task<void>& (*)(runtime_state& home, branch& taken);
@@ -42,25 +42,25 @@ class branch {
   ~branch() = default;
 
   // The forking fiber's side, once another worker has taken the branch. Waits for the end of the branch's fiber, and
-  // returns this fiber, for release; null if the branch was given back. Asks it to stop immediately if `stop`,
+  // returns this fiber, for release; null if the taker has declined the branch. Asks it to stop immediately if `stop`,
   // otherwise when the caller is asked to stop.
   result_task<void>* wait(bool stop) noexcept;
 
  private:
-  static constexpr std::uintptr_t given_back = 1;
+  static constexpr std::uintptr_t declined = 1;
 
-  [[nodiscard]] std::uintptr_t wait_for_fate() noexcept;
-  void publish_fate(runtime_state& home, std::uintptr_t fate) noexcept;
+  [[nodiscard]] std::uintptr_t wait_for_outcome() noexcept;
+  void publish_outcome(runtime_state& home, std::uintptr_t outcome) noexcept;
 
   const maker make_;             // makes the fiber of a taken branch
   agent* const forking_;         // null on a plain thread, where the branch is not offered
   const std::int64_t deadline_;  // a copy of the forking fiber's, which the taker must not read
   const bool shielded_;          // as above
-  branch_fate<agent> fate_;
+  branch_outcome<agent> outcome_;
 };
 
 // A branch that calls a function. The branches of one fiber end in the reverse order of their construction. Each ends
-// by a finish, a take_back that succeeds, or a meanwhile that throws.
+// by a finish, a take_back that succeeds, or a run_while_offered that throws.
 template <class F>
 class forked final : public branch {
  public:
@@ -69,7 +69,7 @@ class forked final : public branch {
 
   // Calls `first` while others may take the branch. If `first` throws, the branch is dropped.
   template <class First>
-  void meanwhile(First&& first) {
+  void run_while_offered(First&& first) {
     try {
       std::invoke(first);
     } catch (...) {

@@ -5,7 +5,7 @@
 //
 // State
 //   forks_            the deque of branches, see deque.hpp.
-//   robbed_           a thief is at forks_. Written by thieves, read by thieves as a hint.
+//   stealing_         a thief is at forks_. Written by thieves, read by thieves as a hint.
 //   requests_         requests to the owner. yield: the running fiber should yield at its next chance; set by the
 //                     monitor, cleared by the owner at the next dispatch; a hint. inspected: set and cleared by
 //                     inspection (runtime/worker/inspection.hpp). traced: each dispatch is recorded; a hint.
@@ -87,7 +87,7 @@ class fork_queue {
 
  private:
   void notify_others() noexcept;
-  void let_thief_take() noexcept;
+  void simulate_thief() noexcept;
   bool take_back_below(branch& youngest, branch& forked) noexcept;
   void yield_slow() noexcept;
 
@@ -95,7 +95,7 @@ class fork_queue {
   const std::size_t workers_;  // the runtime's largest number
   deque<branch, 1024, deque_order::last_in_first_out> forks_;
   alignas(cache_line) std::atomic<std::uint8_t> requests_{0};
-  std::atomic<bool> robbed_{false};
+  std::atomic<bool> stealing_{false};
 };
 
 }  // namespace ulexite::detail

@@ -19,7 +19,7 @@ task* fork_queue::start_next(bool oldest) noexcept {
 // Either `forked` was taken, or above it are branches of fibers that ran here while the fiber that forked it was away.
 // These branches then wait as fibers.
 bool fork_queue::take_back_below(branch& youngest, branch& forked) noexcept {
-  if (forked.fate_known()) {
+  if (forked.outcome_known()) {
     static_cast<void>(forks_.push(youngest));  // there is room: it was there
     return false;
   }
@@ -34,12 +34,12 @@ bool fork_queue::take_back_below(branch& youngest, branch& forked) noexcept {
 // Called when the queue was empty before this fork.
 void fork_queue::notify_others() noexcept {
   if (owner_.is_controlled()) [[unlikely]]
-    return let_thief_take();
+    return simulate_thief();
   if (owner_.others_may_be_woken()) owner_.home().parker.wake_one();
 }
 
 // In a deterministic run there is no other worker, but one could have taken it.
-void fork_queue::let_thief_take() noexcept {
+void fork_queue::simulate_thief() noexcept {
   if (random_below(2) == 0) return;
   if (task* const started = start_next(true)) owner_.add(*started);
 }
@@ -50,9 +50,9 @@ void fork_queue::yield_slow() noexcept { owner_.yield_after_request(); }
 // One thief at a time: each pays a heavy fence, most of them without a result, and the kernel makes them wait for each
 // other.
 task* fork_queue::steal(runtime_state& home) noexcept {
-  if (forks_.seems_empty() || robbed_.exchange(true, std::memory_order_relaxed)) return nullptr;  // hint
+  if (forks_.seems_empty() || stealing_.exchange(true, std::memory_order_relaxed)) return nullptr;  // hint
   branch* const oldest = forks_.steal();
-  robbed_.store(false, std::memory_order_relaxed);  // hint
+  stealing_.store(false, std::memory_order_relaxed);  // hint
   return oldest ? oldest->start(home) : nullptr;
 }
 

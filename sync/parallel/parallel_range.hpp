@@ -115,7 +115,7 @@ bool run_split(Work& work, std::size_t begin, std::size_t middle, std::size_t en
     loop.active.fetch_sub(1, std::memory_order_relaxed);  // counter
   };
   forked branch(rest);
-  branch.meanwhile([&] { run_range(work, begin, middle, loop); });
+  branch.run_while_offered([&] { run_range(work, begin, middle, loop); });
   if (branch.take_back()) return false;
   loop.active.fetch_sub(1, std::memory_order_relaxed);  // counter
   branch.finish_taken();

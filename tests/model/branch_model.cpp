@@ -1,14 +1,14 @@
 // A fork under Relacy. Its function is called exactly once, by a thread that sees the earlier writes of the forking
-// fiber. The forking fiber continues only after the call. Then no thread reads the branch. The deque, the branch's fate
-// and the wait word are the shipped ones.
+// fiber. The forking fiber continues only after the call. Then no thread reads the branch. The deque, the branch's
+// outcome and the wait word are the shipped ones.
 //
 // MUTANT: a_not_released       the forking fiber does not see the new fiber
 // MUTANT: a_not_acquired       the same from the other end
 // MUTANT: not_exchanged        taker and waiter miss each other
 // MUTANT: no_light_fence       owner and thief both take the branch
 // MUTANT: no_heavy_fence       the same
-// MUTANT: told_too_early       the fate is published before the new fiber is made
-// MUTANT: looked_at_afterwards the taker reads the branch after it has published the fate
+// MUTANT: told_too_early       the outcome is published before the new fiber is made
+// MUTANT: looked_at_afterwards the taker reads the branch after it has published the outcome
 // MUTANT: not_prepared         the waiter is stored before its word is prepared
 
 #include "relacy_library.hpp"
@@ -31,7 +31,7 @@ using detail_orders = model::orders;
 
 #include "relacy_agents.hpp"
 
-#include <ulexite/runtime/fork/branch_fate.hpp>
+#include <ulexite/runtime/fork/branch_outcome.hpp>
 #include <ulexite/runtime/queue/deque.hpp>
 
 using atomics = model::relacy_atomics<>;
@@ -47,12 +47,12 @@ using deque_atomics =
 
 using ulexite::detail::deque_order;
 
-constexpr std::uintptr_t given_back = 1, as_fiber = 3;
+constexpr std::uintptr_t declined = 1, as_fiber = 3;
 
 struct branch {
   rl::var<int> frame;  // of the forking fiber: read by a taker, written after the branch has ended
   rl::var<int> fiber;  // made by the taker
-  ulexite::detail::branch_fate<model::fiber, news_atomics> fate;
+  ulexite::detail::branch_outcome<model::fiber, news_atomics> outcome;
   int calls = 0;
 
   void call() { RL_ASSERT(++calls == 1); }
@@ -61,25 +61,25 @@ struct branch {
   void start() {
     RL_ASSERT(int(frame($)) == 1);
     const bool room = rl::rand(3) != 0;
-    if (mutant == mutation::told_too_early) publish(room ? as_fiber : given_back);
+    if (mutant == mutation::told_too_early) publish(room ? as_fiber : declined);
     if (room) {
       fiber($) = 1;
       if (mutant != mutation::told_too_early) call();
     }
-    if (mutant != mutation::told_too_early) publish(room ? as_fiber : given_back);
+    if (mutant != mutation::told_too_early) publish(room ? as_fiber : declined);
     if (mutant == mutation::looked_at_afterwards) RL_ASSERT(int(frame($)) != 7);
   }
   void publish(std::uintptr_t what) {
-    if (model::fiber* const waiter = fate.publish(what)) waiter->resume();
+    if (model::fiber* const waiter = outcome.publish(what)) waiter->resume();
   }
 
   // The forking fiber, when it could not take the branch back.
   void wait(model::fiber& self) {
-    const bool waits = fate.known() == 0 && fate.wait_for(self);
+    const bool waits = outcome.known() == 0 && outcome.wait_for(self);
     if (waits && mutant == mutation::not_prepared) self.word.prepare();
     if (waits) self.suspend(nullptr, true, false, false);
-    const std::uintptr_t told = fate.known();
-    RL_ASSERT(told == given_back || told == as_fiber);
+    const std::uintptr_t told = outcome.known();
+    RL_ASSERT(told == declined || told == as_fiber);
     if (told == as_fiber) {
       RL_ASSERT(int(fiber($)) == 1);
     } else {
@@ -137,7 +137,7 @@ struct each_is_called_once : rl::test_suite<each_is_called_once, 3> {
   bool take_back(branch& forked) {
     branch* const youngest = forks.pop_bottom();
     if (!youngest || youngest == &forked) return youngest;
-    if (forked.fate.known() != 0) {
+    if (forked.outcome.known() != 0) {
       RL_ASSERT(forks.push(*youngest));
       return false;
     }

@@ -1,10 +1,10 @@
 #pragma once
 
-// The fate of a branch of a fork. The taker publishes it to the forking fiber. The forking fiber may have to wait for
-// it, because between its theft and its start a branch has no fiber to join.
+// The outcome of a branch of a fork. The taker publishes it to the forking fiber. The forking fiber may have to wait
+// for it, because between its theft and its start a branch has no fiber to join.
 //
 // State
-//   state_   0, nothing yet; the agent that waits; or the fate. The taker writes it once, and the forking fiber only
+//   state_   0, nothing yet; the agent that waits; or the outcome. The taker writes it once, and the forking fiber only
 //            over 0. There is no third writer.
 //
 // Pairings
@@ -23,20 +23,20 @@
 namespace ulexite::detail {
 
 template <class Agent, class Atomics = std_atomics>
-class branch_fate {
+class branch_outcome {
  public:
-  // Publishes `fate`, which is not 0. Returns the waiter that the caller must resume, or null. Called by the taker,
+  // Publishes `outcome`, which is not 0. Returns the waiter that the caller must resume, or null. Called by the taker,
   // once. The object may be destroyed when this returns.
-  [[nodiscard]] Agent* publish(std::uintptr_t fate) noexcept {
-    const auto waiter = reinterpret_cast<Agent*>(state_.exchange(fate, Atomics::acq_rel));  // A, B
+  [[nodiscard]] Agent* publish(std::uintptr_t outcome) noexcept {
+    const auto waiter = reinterpret_cast<Agent*>(state_.exchange(outcome, Atomics::acq_rel));  // A, B
     return waiter && waiter->word.claim(wake_reason::notified) == claim_result::won ? waiter : nullptr;
   }
 
-  // The fate, or 0. Called by the forking fiber, while it does not wait.
+  // The outcome, or 0. Called by the forking fiber, while it does not wait.
   [[nodiscard]] std::uintptr_t known() const noexcept { return state_.load(Atomics::acquire); }  // A
 
-  // Makes `self`, the forking fiber, wait for the fate. True: its word is prepared, and the caller must suspend it now,
-  // not cancellable. False: the fate is known already.
+  // Makes `self`, the forking fiber, wait for the outcome. True: its word is prepared, and the caller must suspend it
+  // now, not cancellable. False: the outcome is known already.
   [[nodiscard]] bool wait_for(Agent& self) noexcept {
     self.word.prepare();
     std::uintptr_t none = 0;
