@@ -37,10 +37,10 @@ struct resumable_job : job {
 
   context saved;  // while it is resumable
   fiber_state state;
-  std::uint8_t wait_bits = 0;    // the last wait, in this padding and in `next`: see note_wait
-  std::uint16_t trimmed_in = 0;  // the mark of the wait in which idle_stacks trimmed its stack
-  std::uint32_t wait_since = 0;  // milliseconds of the steady clock, when its worker last read the clock
-  stack* standing = nullptr;     // its stack, while it is started
+  std::uint8_t wait_bits = 0;      // the last wait, in this padding and in `next`: see note_wait
+  std::uint16_t trimmed_in = 0;    // the mark of the wait in which idle_stacks trimmed its stack
+  std::uint32_t wait_since = 0;    // milliseconds of the steady clock, when its worker last read the clock
+  stack* current_stack = nullptr;  // its stack, while it is started
 };
 
 // A computation that can be suspended and resumed. It has no stack until it first runs, and returns the stack when it

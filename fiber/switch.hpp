@@ -98,12 +98,12 @@ inline switch_thread& arrive(arrival arrival, floating_controls own, [[maybe_unu
 }
 
 // Saves the running computation in `from`, and starts entry(thread) on `stack`. Stacks with equal tops would use the
-// same cache lines, so the top is shifted by `stack_colour`. `entry` must end in a final switch. Otherwise as
+// same cache lines, so the top is shifted by `stack_offset`. `entry` must end in a final switch. Otherwise as
 // switch_context.
-[[gnu::always_inline]] inline switch_thread& start_context(context& from, stack& stack, unsigned stack_colour,
+[[gnu::always_inline]] inline switch_thread& start_context(context& from, stack& stack, unsigned stack_offset,
                                                            void (*entry)(switch_thread&), switch_thread& thread,
                                                            departure departure = departure::returns) noexcept {
-  char* const top = stack.high - (stack_colour % 16) * 128;
+  char* const top = stack.high - (stack_offset % 16) * 128;
 #if ULEXITE_ASAN
   __asan_unpoison_memory_region(stack.low, stack.size());  // of frames of its last user that never returned
 #endif

@@ -68,7 +68,7 @@ void check() { detail::check_cancelled(detail::this_agent()); }
 stack_info stack() noexcept {
   const detail::task* const self = detail::this_task();
   if (!self) return {};
-  const detail::stack& stack = *self->standing;
+  const detail::stack& stack = *self->current_stack;
   auto top = static_cast<const char*>(__builtin_frame_address(0));
   const auto is_inside = [&] { return top >= stack.low && top < stack.high; };
   if (!is_inside()) top = static_cast<const char*>(self->saved.frame);  // in on_thread_stack

@@ -183,7 +183,7 @@ class task_group {
       const member here(place.group());
       return std::move(function)();
     }
-    void tell_failure(detail::task& whose) noexcept { place.group().note_failure(whose); }
+    void on_exception(detail::task& whose) noexcept { place.group().note_failure(whose); }
   };
 
   static std::ptrdiff_t checked(std::size_t limit);

@@ -246,8 +246,8 @@ int ulx_set_name(const char* name) noexcept {
 bool ulx_stack_bounds(const void** low, const void** high) noexcept {
   const detail::task* const task = detail::this_task();
   if (!task) return false;
-  *low = task->standing->low;
-  *high = task->standing->high;
+  *low = task->current_stack->low;
+  *high = task->current_stack->high;
   return true;
 }
 

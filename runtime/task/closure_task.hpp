@@ -69,7 +69,7 @@ class result_task : public task {
   static constexpr bool drops_nothing = std::is_void_v<R> || std::is_trivially_destructible_v<result_place<value_type>>;
   void drop_value() noexcept { value_.reset(); }
 
-  // A closure may have a function tell_failure(task&) noexcept. It is called in the catch block of an exception from
+  // A closure may have a function on_exception(task&) noexcept. It is called in the catch block of an exception from
   // the closure or from the move of its result.
   template <class F>
   void run_and_keep(F& closure) noexcept {
@@ -80,7 +80,7 @@ class result_task : public task {
         value_.emplace(std::move(closure)());
       }
     } catch (...) {
-      if constexpr (requires { closure.tell_failure(*this); }) closure.tell_failure(*this);
+      if constexpr (requires { closure.on_exception(*this); }) closure.on_exception(*this);
       keep_failure();
     }
   }
@@ -105,7 +105,7 @@ class closure_task final : public result_task<R> {
   static scheduler* run(task& base) noexcept {
     auto& self = static_cast<closure_task&>(base);
     self.run_and_keep(self.closure_);
-    self.closure_returned();
+    self.begin_completion();
     self.closure_.~F();
     return self.finish();
   }
@@ -123,10 +123,10 @@ template <class F>
 struct boxed_closure {
   std::unique_ptr<F> closure;
   decltype(auto) operator()() { return std::move(*closure)(); }
-  void tell_failure(task& whose) noexcept
-    requires requires(F& of) { of.tell_failure(whose); }
+  void on_exception(task& failing) noexcept
+    requires requires(F& of) { of.on_exception(failing); }
   {
-    closure->tell_failure(whose);
+    closure->on_exception(failing);
   }
 };
 

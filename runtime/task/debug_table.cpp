@@ -53,7 +53,7 @@ struct debug_table {
   std::uint32_t task_state = offsetof(task, state);
   std::uint32_t task_wait_bits = offsetof(task, wait_bits);
   std::uint32_t task_wait_since = offsetof(task, wait_since);
-  std::uint32_t task_standing = offsetof(task, standing);
+  std::uint32_t task_stack = offsetof(task, current_stack);
   std::uint32_t task_id = offsetof(task, id);
   std::uint32_t task_name = offsetof(task, name);
   std::uint32_t task_where = offsetof(task, where);

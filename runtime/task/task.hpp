@@ -11,7 +11,7 @@
 // State
 //   rare_state_   null, or state that few fibers need. Set once with lock_ held, by a holder of the handle or by the
 //                 fiber.
-//   something_left_   destroy must do more than return the block: drop the result, or destroy a failure, a name or a
+//   needs_cleanup_    destroy must do more than return the block: drop the result, or destroy a failure, a name or a
 //                     rare state. Set before ownership_ is `released`, by a holder of the handle, or by the fiber.
 //   ownership_    the owner, which refers to the task in addition to the runtime. Chosen before the task is published;
 //                 set to `released` once, by the owner, with lock_ held.
@@ -64,7 +64,7 @@ class task : public fiber {
     void (*drop)(task&) noexcept;       // destroys the result; null: nothing to do
   };
 
-  explicit task(const operations& how) noexcept : operations_(how), something_left_(how.drop != nullptr) {}
+  explicit task(const operations& how) noexcept : operations_(how), needs_cleanup_(how.drop != nullptr) {}
 
   detail::agent& agent() noexcept { return *(reinterpret_cast<detail::agent*>(this) - 1); }
 
@@ -112,7 +112,7 @@ class task : public fiber {
   [[nodiscard]] bool is_branch() const noexcept { return ownership_ == task_ownership::fork; }
   // Sets the stack size in bytes; 0: the runtime's default. Called before the task is published. Throws
   // std::invalid_argument, and std::system_error if the system refuses the first stack of this size.
-  void want_stack(std::size_t size);
+  void reserve_stack(std::size_t size);
   // The wanted size as a power of two; 0: the runtime's default.
   [[nodiscard]] std::uint8_t stack_bits() const noexcept { return stack_bits_; }
   [[nodiscard]] runtime_state& home() const noexcept { return task_pool::home_of(this); }
@@ -120,7 +120,7 @@ class task : public fiber {
   scheduler* run_here() noexcept { return operations_.run(*this); }
   // The closure has returned, and is destroyed next. Destroys the fiber's locals. From here on no request cancels the
   // fiber, because destructors may wait, and an exception must not leave them.
-  void closure_returned() noexcept {
+  void begin_completion() noexcept {
     detail::agent& self = agent();
     self.shielded = true;
     self.expired = false;
@@ -186,7 +186,7 @@ class task : public fiber {
   void release_slow() noexcept;
   scheduler* finish_slow() noexcept;
   [[nodiscard]] bool is_detached() noexcept;
-  void note_something_left() noexcept { something_left_.store(true, std::memory_order_relaxed); }  // published by B
+  void mark_needs_cleanup() noexcept { needs_cleanup_.store(true, std::memory_order_relaxed); }  // published by B
   [[nodiscard]] bool holds_locks() noexcept { return agent().held_locks != 0; }
   void fail_for_locks() noexcept;
   void leave_stack() noexcept;
@@ -198,7 +198,7 @@ class task : public fiber {
   std::atomic<rare_task_state*> rare_state_{nullptr};
   std::uint8_t stack_bits_ = 0;  // the wanted stack's size as a power of two; 0: the runtime's default
   task_ownership ownership_ = task_ownership::handle;
-  std::atomic<bool> something_left_;
+  std::atomic<bool> needs_cleanup_;
   bool expired_ = false;  // the fiber's deadline had passed when `failure` was kept
   spin_lock lock_;        // guards the rest, and rare_state_ and ownership_ as they are set
   std::atomic<bool> done_{false};

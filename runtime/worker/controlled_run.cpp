@@ -103,8 +103,8 @@ bool controlled_run::another_goes_first() noexcept {
 std::uint64_t scheduler::next_id_slow() noexcept {
   if (controlled_) return controlled_->next_id();
   if (traced()) return fiber_ids::reserve(1);  // one at a time, because each spawn is recorded
-  supply_.ids.refill();
-  return supply_.ids.take();
+  spawn_cache_.ids.refill();
+  return spawn_cache_.ids.take();
 }
 
 // As run(), without search and sleep: one thread, and the controller's choice. The calling thread keeps its own record

@@ -66,8 +66,8 @@ bool inspection::read(agent& block, fiber_record& into) const {
   // inspection.
   if (phase == fiber_phase::resumable) {
     into.frame = content.saved.frame;
-    into.stack_size = content.standing->size();
-    into.stack_depth = static_cast<std::size_t>(content.standing->high - static_cast<const char*>(into.frame));
+    into.stack_size = content.current_stack->size();
+    into.stack_depth = static_cast<std::size_t>(content.current_stack->high - static_cast<const char*>(into.frame));
   }
   if (waits) read_wait(content, into);
   return true;
@@ -95,10 +95,10 @@ namespace {
 
 // Of a stack that another thread may just have made: without an order between the two, the bounds may still be null. So
 // ThreadSanitizer, which would report that, does not check it.
-__attribute__((noinline, no_sanitize("thread"))) void copy_bounds(const volatile stack& standing,
+__attribute__((noinline, no_sanitize("thread"))) void copy_bounds(const volatile stack& current_stack,
                                                                   fiber_view& into) noexcept {
-  into.low = standing.low;
-  into.high = standing.high;
+  into.low = current_stack.low;
+  into.high = current_stack.high;
 }
 
 // As inspection::read, but of a fiber that may continue. The copy alone tells whether it waits: a later look at the
@@ -126,7 +126,7 @@ bool view(agent& block, bool stopped, fiber_view& into) noexcept {
     return true;
   }
   // A started fiber has a stack until its end, also while it runs. So a collector can scan it conservatively.
-  if (content.standing) copy_bounds(*content.standing, into);
+  if (content.current_stack) copy_bounds(*content.current_stack, into);
   if (phase != fiber_phase::resumable) return true;
   into.sp = content.saved.frame;
   into.state = raw.owner().word.waits() ? fiber_view::status::waiting : fiber_view::status::ready;

@@ -72,8 +72,8 @@ void task::set_name(std::string_view text) {
   text.copy(copy, text.size());
   copy[text.size()] = '\0';
   replace_name(copy);
-  note_something_left();
-  if (standing) name_context(*standing, *this);
+  mark_needs_cleanup();
+  if (current_stack) name_context(*current_stack, *this);
 }
 
 // ---- requests to stop, and their token ----
@@ -139,7 +139,7 @@ rare_task_state& task::rare_state() {
   auto fresh = std::make_unique<rare_task_state>(agent());
   const std::lock_guard lock(lock_);
   if (rare_task_state* const made = rare_state_.load(std::memory_order_relaxed)) return *made;  // lock_ held
-  note_something_left();
+  mark_needs_cleanup();
   rare_state_.store(fresh.get(), std::memory_order_release);  // A
   return *fresh.release();
 }

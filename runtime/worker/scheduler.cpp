@@ -127,7 +127,7 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
   } else if (stack* fresh = nullptr; next && (fresh = take_stack(*next))) {
     switch_.starting_job = next;
     switch_.starting_stack = fresh;
-    arrived = &start_context(from, *fresh, stacks_.next_colour(), stack_main, *this, departure);
+    arrived = &start_context(from, *fresh, stacks_.next_stack_offset(), stack_main, *this, departure);
   } else {
     if (next) {  // the system refuses memory for a stack: the fiber waits until another returns one
       counters().stacks_refused.add();
@@ -230,7 +230,7 @@ void scheduler::yield_to_woken() noexcept {
 // on another worker, the loop continues there: `here` is read again after each call.
 void scheduler::stack_main(switch_thread& thread) {
   auto* here = static_cast<scheduler*>(&thread);
-  stack& standing = *here->switch_.starting_stack;
+  stack& current_stack = *here->switch_.starting_stack;
   job* next = here->switch_.starting_job;
   if (here->traced()) [[unlikely]]
     here->record_left();
@@ -246,14 +246,14 @@ void scheduler::stack_main(switch_thread& thread) {
   for (;;) {
     if (fiber::is_fiber(*next)) {
       task& started = *static_cast<task*>(next);
-      started.standing = &standing;
-      standing.owner.store(&started, std::memory_order_release);  // pairs with the overflow handler's load
-      name_context(standing, started);
+      started.current_stack = &current_stack;
+      current_stack.owner.store(&started, std::memory_order_release);  // pairs with the overflow handler's load
+      name_context(current_stack, started);
       here->begin_quantum(&started);
       here = started.run_here();
     } else {
       here->begin_quantum(nullptr);
-      here->switch_.starting_stack = &standing;
+      here->switch_.starting_stack = &current_stack;
       next->run(next);
       here = this_scheduler();
       // The job may have become a fiber, and may have changed its worker since.
@@ -266,7 +266,7 @@ void scheduler::stack_main(switch_thread& thread) {
     here->counters().starts_in_place.add();
   }
   here->set_running(nullptr);
-  here->switch_.action.ends(standing);
+  here->switch_.action.ends(current_stack);
   // The successor recycles this stack, so nothing here runs again.
   context unneeded;
   here->switch_out(unneeded, next, departure::final);
@@ -278,8 +278,8 @@ void scheduler::make_fiber_of_job() {
   made.detach_at_birth();
   initialise(made);
   static_cast<void>(made.state.start());  // fresh
-  made.standing = switch_.starting_stack;
-  made.standing->owner.store(&made, std::memory_order_release);  // pairs with the overflow handler's load
+  made.current_stack = switch_.starting_stack;
+  made.current_stack->owner.store(&made, std::memory_order_release);  // pairs with the overflow handler's load
   begin_quantum(&made);
 }
 

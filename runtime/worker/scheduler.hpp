@@ -80,12 +80,12 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] const agent& running_agent() noexcept { return *current_.execution().agent; }
   runtime_state& home() noexcept { return home_; }
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
-  task_pool::cache& blocks() noexcept { return supply_.blocks; }
+  task_pool::cache& blocks() noexcept { return spawn_cache_.blocks; }
   // A number for a new fiber, unique in the process.
-  [[nodiscard]] bool has_ids() const noexcept { return supply_.ids.any(); }
-  std::uint64_t next_id() noexcept { return has_ids() ? supply_.ids.take() : next_id_slow(); }
+  [[nodiscard]] bool has_ids() const noexcept { return spawn_cache_.ids.any(); }
+  std::uint64_t next_id() noexcept { return has_ids() ? spawn_cache_.ids.take() : next_id_slow(); }
   // The next spawn takes the slow path, which handles inheritance.
-  void forget_ids() noexcept { supply_.ids.forget(); }
+  void forget_ids() noexcept { spawn_cache_.ids.forget(); }
 
   // Makes new runnables wait their turn in this worker's queue, or a fiber that was woken run next.
   void add(job& runnable) noexcept {
@@ -194,7 +194,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   };
 
   // State for the next spawns on this worker.
-  struct spawn_supply {
+  struct spawn_cache {
     task_pool::cache blocks;
     fiber_ids ids;
   };
@@ -277,7 +277,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   maintenance_pace pace_;
   wake_policy wake_policy_;
   stack_cache stacks_;
-  spawn_supply supply_;
+  spawn_cache spawn_cache_;
   controlled_run* controlled_ = nullptr;  // in a deterministic run
   victims victims_;
   intrusive_queue<event>* ready_ = nullptr;  // where a sleep in the event loop puts its events

@@ -11,7 +11,7 @@ namespace ulexite::detail {
 
 // Memcheck reports accesses below the last frame on a stack, until something is pushed there.
 stack_cache::stack_cache(stack_pool& pool) noexcept
-    : pool_(pool), size_(pool.stack_size()), colour_step_(under_valgrind() ? 0 : 1) {}
+    : pool_(pool), size_(pool.stack_size()), offset_step_(under_valgrind() ? 0 : 1) {}
 
 stack* stack_cache::take() noexcept { return stacks_ || refill() ? take_kept() : nullptr; }
 

@@ -39,7 +39,7 @@ class stack_cache {
 
   // Where on its stack the next fiber starts, in steps of 128 bytes. Each start differs from the last one, so that the
   // tops of many stacks do not fall into the same sets of a cache.
-  [[nodiscard]] unsigned next_colour() noexcept { return colour_ += colour_step_; }
+  [[nodiscard]] unsigned next_stack_offset() noexcept { return offset_ += offset_step_; }
 
  private:
   bool refill() noexcept;
@@ -52,8 +52,8 @@ class stack_cache {
   stack* stacks_ = nullptr;  // a list
   unsigned count_ = 0;
   unsigned wanted_ = tuning::stacks_kept / 2;  // at the next refill; doubled by each refill, reset by give_half_back
-  unsigned colour_ = 0;
-  const unsigned colour_step_;  // 0: every fiber starts at the same place of its stack
+  unsigned offset_ = 0;
+  const unsigned offset_step_;  // 0: every fiber starts at the same place of its stack
 };
 
 }  // namespace ulexite::detail

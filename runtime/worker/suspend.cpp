@@ -23,7 +23,7 @@ namespace ulexite::detail {
 namespace {
 
 // For the exception or the report: which fiber waits for what, and where that was forbidden.
-std::string words_of_refusal(agent& self, wait_kind kind) {
+std::string describe_refusal(agent& self, wait_kind kind) {
   const rare_task_state* const rare = self.fiber().rare_state_if_made();
   const char* const what = kind == wait_kind::select ? "in a select" : to_string(kind);  // no object follows
   const std::string wait = "fiber #" + std::to_string(self.fiber().id) + " waits " + what + " under ";
@@ -59,7 +59,7 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, w
     panic(
         "a job or a stop callback waits for something: only fibers and plain threads may (a job can become_fiber() "
         "first)");
-  if (!mode.is_cancellable()) panic("%s", words_of_refusal(self, wait_mode::kind_of(mode.bits)).c_str());
+  if (!mode.is_cancellable()) panic("%s", describe_refusal(self, wait_mode::kind_of(mode.bits)).c_str());
   self.fiber().rare_state().refused = wait_mode::kind_of(mode.bits);
   if (!prepared) self.word.prepare();
   static_cast<void>(self.word.claim(wake_reason::cancelled));
@@ -192,7 +192,7 @@ void throw_cancelled(std::error_code cause) {
   throw operation_cancelled();
 }
 
-void throw_wait_forbidden(agent& self, wait_kind kind) { throw usage_error(words_of_refusal(self, kind)); }
+void throw_wait_forbidden(agent& self, wait_kind kind) { throw usage_error(describe_refusal(self, kind)); }
 
 void throw_cancelled() { throw_cancelled(stop_cause(this_agent())); }
 

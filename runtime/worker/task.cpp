@@ -123,7 +123,7 @@ void deallocate_task(void* room) noexcept {
 void apply_options(task& task, task_options options) {
   try {
     if (!options.name.empty()) task.set_name(options.name);
-    if (options.stack_size != 0) task.want_stack(options.stack_size);
+    if (options.stack_size != 0) task.reserve_stack(options.stack_size);
     if (options.with_rare_state) task.rare_state();
   } catch (...) {
     task.detach_at_birth();
@@ -161,7 +161,7 @@ task::~task() {
 }
 
 // Makes the pool of that size provide one stack now, so that the spawn throws, not the start of the fiber.
-void task::want_stack(std::size_t size) {
+void task::reserve_stack(std::size_t size) {
   stack_pool& pool = stack_pool::of_size(size);
   pool.provide();
   stack_bits_ = static_cast<std::uint8_t>(std::countr_zero(pool.stack_size()));
@@ -171,14 +171,14 @@ void task::want_stack(std::size_t size) {
 
 // From here on it is no longer a fiber, and must not wait. It has run, so it has a stack.
 [[gnu::always_inline]] inline void task::leave_stack() noexcept {
-  standing->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
+  current_stack->owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
   state.finish();
 }
 // The same, and the runtime counts it no longer. `here`: the calling worker, if it is one of the task's runtime.
 void task::leave_runtime(scheduler* here) noexcept {
   // Before the stack may be used again: an overflow must be reported as this fiber's.
-  if (standing) {
-    check_stack_canary(*standing);
+  if (current_stack) {
+    check_stack_canary(*current_stack);
     leave_stack();
   } else {  // it has never run
     state.finish();
@@ -202,8 +202,8 @@ scheduler* task::finish() noexcept {
   scheduler* const here = inlined_execution().scheduler;
   // Check in this order: the owner's writes can be seen only after its release was seen.
   // With a limit on the number of fibers their exact count is needed, so that case is slow too.
-  const bool simple = is_detached() && !something_left_.load(std::memory_order_relaxed) &&  // ordered by B
-                      !holds_locks() && !standing->canary && !here->home().fibers.limited();
+  const bool simple = is_detached() && !needs_cleanup_.load(std::memory_order_relaxed) &&  // ordered by B
+                      !holds_locks() && !current_stack->canary && !here->home().fibers.limited();
   task_pool::cache::free_list* const place = simple ? task_pool::place_for(this, here->blocks()) : nullptr;
   if (!place) return finish_slow();
   leave_stack();
@@ -243,7 +243,7 @@ scheduler* task::finish_slow() noexcept {
 
 // The fast path: the fiber has ended, and leaves only its block, which a worker of its runtime keeps.
 void task::release() noexcept {
-  if (has_ended() && !something_left_.load(std::memory_order_relaxed) && lock_.is_free()) [[likely]] {  // ordered by C
+  if (has_ended() && !needs_cleanup_.load(std::memory_order_relaxed) && lock_.is_free()) [[likely]] {  // ordered by C
     scheduler* const here = worker_of_pool(this);
     if (task_pool::cache::free_list* const place = here ? task_pool::place_for(this, here->blocks()) : nullptr)
       return task_pool::keep(this, *place);  // its destructor has nothing to do
@@ -283,7 +283,7 @@ scheduler* task::destroy() noexcept {
 // by its address.
 [[gnu::cold]] void task::fail_for_locks() noexcept {
   if (failure) return;
-  note_something_left();
+  mark_needs_cleanup();
   try {
     throw usage_error("a fiber ended while it held " + std::to_string(agent().held_locks) +
                       " lock(s) of mutex or shared_mutex, which stay locked");
@@ -301,15 +301,15 @@ void task::abandon() noexcept {
     operations_.abandon(*this);
   } else {
     agent().kept = true;
-    stack_pool::keep(*standing, saved);
+    stack_pool::keep(*current_stack, saved);
     if (detail::rare_task_state* const rare = rare_state_if_made(); rare && rare->c_handle)
       rare->end_c_handle(std::exchange(rare->c_handle, nullptr));
   }
   failure = std::make_exception_ptr(operation_cancelled());
-  note_something_left();
+  mark_needs_cleanup();
   // So that the failure counts as a cancellation, and is not reported.
   agent().word.request_stop();
-  closure_returned();
+  begin_completion();
   forget_stop_callbacks();
   finish_slow();
 }
@@ -355,7 +355,7 @@ void task::keep_failure() noexcept {
   expired_ = agent().expired;
   if (failure_taken_ && is_detached()) return;
   failure = std::current_exception();
-  note_something_left();
+  mark_needs_cleanup();
 }
 
 // Called when no other refers to the task: an exception that was not taken goes to the runtime's handler.

@@ -22,8 +22,8 @@ using namespace ulexite::detail;
 // A computation on a stack of its own that is resumed by hand, from any thread.
 class coroutine {
  public:
-  explicit coroutine(std::function<void(coroutine&)> body, unsigned stack_colour = 0)
-      : body_(std::move(body)), colour_(stack_colour), stack_(stack_pool::of_size(64 * 1024).take()) {}
+  explicit coroutine(std::function<void(coroutine&)> body, unsigned stack_offset = 0)
+      : body_(std::move(body)), offset_(stack_offset), stack_(stack_pool::of_size(64 * 1024).take()) {}
   ~coroutine() {
     EXPECT_TRUE(ended_);
     stack_pool::of_size(64 * 1024).give(stack_);
@@ -37,7 +37,7 @@ class coroutine {
     if (!started_) {
       started_ = true;
       starting = this;
-      start_context(resumer_, *stack_, colour_, &coroutine::main, thread);
+      start_context(resumer_, *stack_, offset_, &coroutine::main, thread);
     } else {
       switch_context(resumer_, self_, thread);
     }
@@ -58,7 +58,7 @@ class coroutine {
   static inline coroutine* starting = nullptr;
 
   std::function<void(coroutine&)> body_;
-  const unsigned colour_;
+  const unsigned offset_;
   stack* const stack_;
   context resumer_, self_;
   switch_thread* thread_ = nullptr;
@@ -87,7 +87,7 @@ TEST(Context, GoesToAndFro) {
 }
 
 TEST(Context, HasAUsableAlignedStackWhateverItsColour) {
-  for (unsigned stack_colour = 0; stack_colour < 40; ++stack_colour) {
+  for (unsigned stack_offset = 0; stack_offset < 40; ++stack_offset) {
     coroutine one(
         [](coroutine& self) {
           alignas(16) volatile char local[16];
@@ -97,7 +97,7 @@ TEST(Context, HasAUsableAlignedStackWhateverItsColour) {
           self.suspend();
           EXPECT_EQ(large[0], 1);
         },
-        stack_colour);
+        stack_offset);
     one.resume();
     one.resume();
   }

@@ -34,7 +34,7 @@ template <class F>
 }
 
 std::size_t touched_by_this_fiber() {
-  return detail::stack_high_water(*static_cast<detail::task&>(detail::this_agent().fiber()).standing);
+  return detail::stack_high_water(*static_cast<detail::task&>(detail::this_agent().fiber()).current_stack);
 }
 
 class IdleStacks : public WorkersTest {

@@ -11,7 +11,7 @@ import struct
 VERSION = 2
 KINDS, POOLS, RINGS = 32, 256, 256
 NUMBERS = """version slab_size pool_slabs slab_next slab_block_size slab_carved first_block agent_size agent_phase
-agent_in_use task_object task_frame task_state task_wait_bits task_wait_since task_standing task_id task_name task_where
+agent_in_use task_object task_frame task_state task_wait_bits task_wait_since task_stack task_id task_name task_where
 stack_low stack_high saved_pc saved_fp resumed_sp ring_words ring_mask ring_next ring_worker ring_scale""".split()
 # recorder.hpp: trace_kind
 DISPATCH, LEFT, PLACE, NAME, WAKE, PARK, UNPARK, STEAL, QUEUE, SPAN_BEGIN, SPAN_END, SPAWN = range(12)
@@ -115,7 +115,7 @@ class Fiber:
         self.kind = table.kinds[min(block[task + table.task_wait_bits] >> 2, KINDS - 1)]
         self.object = word_at(block, task + table.task_object)
         self.frame = word_at(block, task + table.task_frame)
-        self.standing = word_at(block, task + table.task_standing)
+        self.stack_descriptor = word_at(block, task + table.task_stack)
         self.id = word_at(block, task + table.task_id)
         self.name_address = word_at(block, task + table.task_name)
         self.where = word_at(block, task + table.task_where)
@@ -144,7 +144,7 @@ class Fiber:
         return "0x%x" % self.object if self.object > 0xffff else "%d" % self.object  # a descriptor
 
     def stack(self):
-        descriptor = self.table.process.read(self.standing, 64)
+        descriptor = self.table.process.read(self.stack_descriptor, 64)
         return word_at(descriptor, self.table.stack_low), word_at(descriptor, self.table.stack_high)
 
 
