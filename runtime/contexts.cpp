@@ -49,7 +49,7 @@ std::function<void(std::size_t)> name_threads(std::string name) {
 
 void enter_strand(task& fresh, strand& into) {
   try {
-    into.adopt(fresh);
+    into.add_member(fresh);
   } catch (...) {
     fresh.detach_at_birth();
     fresh.abandon();
@@ -109,8 +109,8 @@ void migrate(concurrent_context& into) {
   if (rare.member_of == &into.strand_) return;
   detail::strand* const former = self.change_strand(nullptr);
   rare.strand_stop.reset();  // without the lock, because it waits for a call that is under way
-  if (former) former->part_from(rare);
-  into.strand_.adopt(self);
+  if (former) former->remove_member(rare);
+  into.strand_.add_member(self);
   if (const std::stop_source own = self.stop_source(); own.stop_possible())
     rare.strand_stop.emplace(into.strand_.stop_token(), detail::rare_task_state::relay{own});
   here.rebind();
@@ -124,7 +124,7 @@ void this_fiber::migrate_to(runtime& runtime) {
   if (!rare || !rare->member_of) return;
   detail::strand* const former = here.running()->change_strand(nullptr);
   rare->strand_stop.reset();
-  former->part_from(*rare);
+  former->remove_member(*rare);
   here.rebind();
 }
 

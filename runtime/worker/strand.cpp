@@ -21,7 +21,7 @@ constexpr unsigned members_per_run = 32;
 // If the fiber has not started, it gets the `run` of a bound fiber here. The running fiber gets it when it leaves its
 // stack (scheduler::rebind). The request to stop is checked under the lock: either request_stop finds the new member in
 // the list, or the request is found here.
-void strand::adopt(task& fresh) {
+void strand::add_member(task& fresh) {
   rare_task_state& member = fresh.rare_state();
   fresh.change_strand(this);
   retain();
@@ -32,7 +32,7 @@ void strand::adopt(task& fresh) {
 }
 
 // The last member to leave ends the wait of wait_until_empty. release() comes last, because it may delete the strand.
-void strand::part_from(rare_task_state& member) noexcept {
+void strand::remove_member(rare_task_state& member) noexcept {
   // The waiter is resumed after the lock is released, because it may then run on another worker and use the lock.
   agent* waiter = nullptr;
   {
@@ -69,7 +69,7 @@ bool strand::wait_until_empty() noexcept {
 
 // As in runtime_state::request_stop: requests, then a heavy fence, then the ends of waits.
 // The list may change between the two critical sections. A member that has left needs no wake; a new member has got the
-// request from adopt.
+// request from add_member.
 void strand::request_stop() noexcept {
   {
     const std::lock_guard lock(lock_);
@@ -98,7 +98,7 @@ void join_strand(task& task, scheduler* here) {
   const rare_task_state* const own = task.rare_state_if_made();
   if (!spawner->member_of || (own && own->member_of)) return;
   try {
-    spawner->member_of->adopt(task);
+    spawner->member_of->add_member(task);
   } catch (...) {
     task.detach_at_birth();
     task.abandon();
@@ -110,7 +110,7 @@ void join_strand(task& task, scheduler* here) {
 // there is no handle.
 void task::leave_strand() noexcept {
   rare_task_state& rare = *rare_state_.load(std::memory_order_acquire);  // pairs with rare_state
-  if (strand* const former = std::exchange(rare.member_of, nullptr)) former->part_from(rare);
+  if (strand* const former = std::exchange(rare.member_of, nullptr)) former->remove_member(rare);
 }
 
 // Under the lock, because the holder of the handle may ask for a token at the same time, which follows the strand. The
@@ -131,8 +131,8 @@ void task::relay_stops(rare_task_state& mine, const std::stop_source& source) {
 
 // It runs later, or elsewhere.
 // The strand is taken for the member first, so that no other member can begin before it.
-void strand::hand_on(task& member) noexcept {
-  turn_.hand_on(member);
+void strand::pass_to(task& member) noexcept {
+  turn_.pass_to(member);
   perturb();
   scheduler& here = *this_scheduler();
   if (!here.forward_if_pinned_elsewhere(member)) here.add(member);
@@ -142,17 +142,17 @@ void strand::hand_on(task& member) noexcept {
 // maintenance, or if the next member is pinned to another worker. Each member returns here when it leaves its stack.
 // The reference keeps the strand alive while its last member ends.
 void strand::run(task& first) noexcept {
-  if (!turn_.enter(first)) return;
+  if (!turn_.try_acquire(first)) return;
   retain();
   scheduler& here = *this_scheduler();  // which a bound fiber does not leave
   task* member = &first;
   for (unsigned turns = 1;; ++turns) {
     here.run_bound(*member);
-    member = static_cast<task*>(turn_.leave());
+    member = static_cast<task*>(turn_.release());
     if (!member) break;
     // Other fibers of this worker get a turn.
     if (turns == members_per_run || here.maintenance_requested() || !here.may_run(*member)) {
-      hand_on(*member);
+      pass_to(*member);
       break;
     }
   }

@@ -49,9 +49,9 @@ class strand {
 
   // Makes it a member: a task that is not published, or the calling fiber, which then leaves its worker. Throws
   // std::bad_alloc.
-  void adopt(task& fresh);
+  void add_member(task& fresh);
   // The member leaves: it has ended, or goes elsewhere.
-  void part_from(rare_task_state& member) noexcept;
+  void remove_member(rare_task_state& member) noexcept;
 
   // A dispatch of a member, on the calling worker: runs it and the members that wait behind it, or makes it wait.
   void run(task& first) noexcept;
@@ -70,7 +70,7 @@ class strand {
  private:
   ~strand() = default;
 
-  void hand_on(task& member) noexcept;
+  void pass_to(task& member) noexcept;
   // Lock held. An abandoned waiter never runs again, so its place is free.
   [[nodiscard]] bool another_waits() const noexcept;
 

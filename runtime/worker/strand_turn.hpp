@@ -18,7 +18,7 @@ template <class Member, class Atomics = std_atomics>
 class strand_turn {
  public:
   // A member was dispatched. Returns whether it may run; if not, it waits here.
-  [[nodiscard]] bool enter(Member& member) noexcept {
+  [[nodiscard]] bool try_acquire(Member& member) noexcept {
     const std::lock_guard lock(lock_);
     if (busy_ && taken_for_ != &member) {
       waiting_.push(member);
@@ -30,16 +30,16 @@ class strand_turn {
   }
 
   // The running member has left its stack. Returns the next to run, or null, and then the strand is free.
-  [[nodiscard]] Member* leave() noexcept {
+  [[nodiscard]] Member* release() noexcept {
     const std::lock_guard lock(lock_);
     Member* const next = waiting_.pop();
     busy_ = next != nullptr;
     return next;
   }
 
-  // The member that leave has returned runs later, or elsewhere: the caller makes it runnable after this. The strand
+  // The member that release has returned runs later, or elsewhere: the caller makes it runnable after this. The strand
   // stays taken for it.
-  void hand_on(Member& member) noexcept {
+  void pass_to(Member& member) noexcept {
     const std::lock_guard lock(lock_);
     taken_for_ = &member;
   }

@@ -64,21 +64,21 @@ struct strand_of_three_workers : rl::test_suite<strand_of_three_workers, workers
 
   // As strand::run.
   void dispatch(member& first) {
-    if (!turn.enter(first)) return;
+    if (!turn.try_acquire(first)) return;
     member* one = &first;
     for (int turns = 1;; ++turns) {
       run_bound(*one);
       member& ran = *one;
       // It is made runnable before the strand goes to the next member, as by complete_switch.
       finish(ran);
-      one = turn.leave();
+      one = turn.release();
       if (one && mutant == mutation::freed_too_early) {
-        static_cast<void>(turn.leave());
-        static_cast<void>(turn.enter(*one));
+        static_cast<void>(turn.release());
+        static_cast<void>(turn.try_acquire(*one));
       }
       if (!one) return;
       if (turns == 2 || rl::rand(2)) {
-        if (mutant != mutation::not_taken) turn.hand_on(*one);
+        if (mutant != mutation::not_taken) turn.pass_to(*one);
         add(*one);
         return;
       }
