@@ -39,7 +39,7 @@ void provide_times(trace_state& trace, std::size_t workers) {
   trace.measurers = std::move(fresh);
 }
 
-// Called with `turn` held.
+// Called with the trace's mutex held.
 void follow_wishes(runtime_state& home) noexcept {
   trace_state& trace = home.trace;
   const bool times_only = !trace.on && (trace.measured || trace.probed);
@@ -58,7 +58,7 @@ void follow_wishes(runtime_state& home) noexcept {
 }  // namespace
 
 void measure_times(runtime_state& home) {
-  const std::lock_guard lock(home.trace.turn);
+  const std::lock_guard lock(home.trace.mutex);
   provide_times(home.trace, home.threads.most());
   home.trace.measured = true;
   follow_wishes(home);
@@ -66,7 +66,7 @@ void measure_times(runtime_state& home) {
 
 runtime_times times_of(runtime_state& home) noexcept {
   runtime_times total;
-  const std::lock_guard lock(home.trace.turn);
+  const std::lock_guard lock(home.trace.mutex);
   for (const auto& each : home.trace.times) each->add_to(total);
   return total;
 }
@@ -75,7 +75,7 @@ void follow_probes(runtime_state& home) noexcept try {
   trace_state& trace = home.trace;
   const bool wanted = probes_wanted();
   if (wanted == trace.probed) return;  // this thread's
-  const std::lock_guard lock(trace.turn);
+  const std::lock_guard lock(trace.mutex);
   provide_times(trace, home.threads.most());
   trace.probed = wanted;
   follow_wishes(home);
@@ -88,7 +88,7 @@ bool start_trace(runtime_state& home, const trace_options& options) {
     throw std::invalid_argument("trace_options::events_per_worker is " + std::to_string(options.events_per_worker) +
                                 "; the most is " + std::to_string(trace_options::most_events));
   trace_state& trace = home.trace;
-  const std::lock_guard lock(trace.turn);
+  const std::lock_guard lock(trace.mutex);
   if (trace.on) return false;
   provide_times(trace, home.threads.most());
   provide_recorders(trace, home.threads.most(), std::max<std::size_t>(options.events_per_worker, 2));
@@ -118,19 +118,19 @@ void add_spawners(const std::vector<trace_event>& of_worker, spawner_map& spawne
 
 spawner_map recorded_spawners(runtime_state& home) {
   spawner_map spawners;
-  const std::lock_guard lock(home.trace.turn);
+  const std::lock_guard lock(home.trace.mutex);
   if (!home.trace.on) return spawners;
   for (std::size_t i = 0; i < home.threads.most(); ++i) add_spawners(recorded_events(home, i), spawners);
   return spawners;
 }
 
 bool is_tracing(runtime_state& home) noexcept {
-  const std::lock_guard lock(home.trace.turn);
+  const std::lock_guard lock(home.trace.mutex);
   return home.trace.on;
 }
 
 void stop_trace(runtime_state& home) noexcept {
-  const std::lock_guard lock(home.trace.turn);
+  const std::lock_guard lock(home.trace.mutex);
   if (std::exchange(home.trace.on, false)) home.trace.last_ticks = clock_ticks();
   follow_wishes(home);
 }

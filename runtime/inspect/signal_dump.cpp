@@ -52,11 +52,11 @@ void ring(int signal) noexcept {
 // The state of the process for signal dumps.
 //
 // State
-//   over     the thread must end. Written with `turn` held, read by that thread.
+//   over     the thread must end. Written with `registering` held, read by that thread.
 //   threads  how many threads there are for this: one or none. A hint.
 struct shared {
-  std::mutex turn;  // one runtime registers or leaves at a time
-  std::mutex list;  // guards the runtimes; held over a dump
+  std::mutex registering;  // one runtime registers or leaves at a time
+  std::mutex list;         // guards the runtimes; held over a dump
   std::vector<runtime_state*> runtimes;
   std::thread thread;
   std::atomic<bool> over{false};
@@ -164,7 +164,7 @@ int make_bell() {
 // not ring in its parent; a new runtime there starts anew. Until then all signals are blocked, because one that the
 // handler takes would be lost.
 void before_fork() noexcept {
-  all().turn.lock();
+  all().registering.lock();
   all().list.lock();
   all().mask = block_all_signals();
 }
@@ -172,7 +172,7 @@ void before_fork() noexcept {
 void after_fork() noexcept {
   set_blocked_signals(all().mask);
   all().list.unlock();
-  all().turn.unlock();
+  all().registering.unlock();
 }
 
 void after_fork_in_child() noexcept {
@@ -190,7 +190,7 @@ void start(int signal) {
   static const int refused = ::pthread_atfork(before_fork, after_fork, after_fork_in_child);
   if (refused != 0) throw std::system_error(refused, std::system_category(), "ulexite: handlers of fork");
   // Never closed, because a handler may still write to it.
-  const int made_before = bell.load(std::memory_order_relaxed);  // `turn` held
+  const int made_before = bell.load(std::memory_order_relaxed);  // `registering` held
   const int fd = made_before >= 0 ? made_before : make_bell();
   if (fd < 0) throw std::system_error(errno, std::system_category(), "ulexite: an eventfd for dump_signal");
   bell.store(fd, std::memory_order_relaxed);  // published by the thread's start and by sigaction
@@ -230,14 +230,14 @@ int signal_dump::wanted(int option) noexcept {
 std::size_t signal_dump::threads() noexcept { return all().threads.load(std::memory_order_relaxed); }  // hint
 
 signal_dump::signal_dump(runtime_state& home, int signal) : home_(home) {
-  const std::lock_guard turn(all().turn);
+  const std::lock_guard registering(all().registering);
   if (!all().thread.joinable()) start(signal);
   const std::lock_guard lock(all().list);
   all().runtimes.push_back(&home_);
 }
 
 signal_dump::~signal_dump() {
-  const std::lock_guard turn(all().turn);
+  const std::lock_guard registering(all().registering);
   {
     const std::lock_guard lock(all().list);
     std::erase(all().runtimes, &home_);

@@ -200,7 +200,7 @@ class trace_writer {
 bool write_trace(std::ostream& out, runtime_state& home) {
   const std::size_t workers = home.threads.most();
   std::vector<std::vector<trace_event>> recorded(workers);
-  std::unique_lock lock(home.trace.turn);
+  std::unique_lock lock(home.trace.mutex);
   if (home.trace.recorders.empty()) return false;
   for (std::size_t i = 0; i < workers; ++i) recorded[i] = recorded_events(home, i);
   const std::uint64_t first_ticks = home.trace.first_ticks;

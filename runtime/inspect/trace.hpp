@@ -28,7 +28,7 @@ runtime_times times_of(runtime_state& home) noexcept;
 bool start_trace(runtime_state& home, const trace_options& options);
 void stop_trace(runtime_state& home) noexcept;
 bool is_tracing(runtime_state& home) noexcept;
-// The events of a worker in the last trace. Called with `turn` held. Throws std::bad_alloc.
+// The events of a worker in the last trace. Called with the trace's mutex held. Throws std::bad_alloc.
 std::vector<trace_event> recorded_events(const runtime_state& home, std::size_t worker);
 // By the number of a fiber: the number of the fiber that spawned it.
 using spawner_map = std::unordered_map<std::uint64_t, std::uint64_t>;

@@ -17,7 +17,7 @@ namespace ulexite::detail {
 bool inspection::possible() noexcept { return ULEXITE_TSAN || fences_are_asymmetric; }
 
 // One inspection of a runtime at a time: it holds the mutex until its destructor. A worker that sees the request waits
-// for the turn's end before its next fiber runs (scheduler::answer_requests).
+// for the epoch's end before its next fiber runs (scheduler::answer_requests).
 inspection::inspection(runtime_state& home) noexcept : home_(home) {
   home_.world.inspecting.lock();
   home_.world.inspections.begin();
@@ -26,7 +26,7 @@ inspection::inspection(runtime_state& home) noexcept : home_(home) {
   now_ = static_cast<std::uint32_t>(now_ns() / 1'000'000);  // late, because waits begin until the fence
 }
 
-// The requests are withdrawn first, so that workers that come now do not look at the turn.
+// The requests are withdrawn first, so that workers that come now do not look at the epoch.
 inspection::~inspection() {
   for (const auto& s : home_.schedulers) s->withdraw(request::inspected);
   home_.world.inspections.end();

@@ -2,7 +2,7 @@
 
 // Reads the fibers of a runtime from outside. While an inspection exists, no suspended or fresh fiber begins to run:
 // its record and its stack do not change. Running fibers continue. A worker that wants to resume a fiber waits for the
-// inspection's end, but for no later inspection (inspection_turn.hpp). So it must be short: a few hundred fibers at a
+// inspection's end, but for no later inspection (inspection_epoch.hpp). So it must be short: a few hundred fibers at a
 // time.
 //
 // Pairings

@@ -1,4 +1,4 @@
-// The monitor's two halves: which thread has the turn, and the work of a tick. Only the thread with the turn calls
+// The monitor's two halves: which thread has the lease, and the work of a tick. Only the thread with the lease calls
 // tick(), so its own members need no lock.
 
 #include <ulexite/evloop/event_loop.hpp>
@@ -12,14 +12,14 @@
 namespace ulexite::detail {
 
 // While it lives, the calling thread is the monitor, unless another thread is.
-class monitor::turn {
+class monitor::lease {
  public:
-  explicit turn(monitor& of) noexcept : of_(of), mine_(!of.taken_.exchange(true, std::memory_order_acquire)) {}  // A
-  ~turn() {
+  explicit lease(monitor& of) noexcept : of_(of), mine_(!of.taken_.exchange(true, std::memory_order_acquire)) {}  // A
+  ~lease() {
     if (mine_) of_.taken_.store(false, std::memory_order_release);  // A
   }
-  turn(const turn&) = delete;
-  turn& operator=(const turn&) = delete;
+  lease(const lease&) = delete;
+  lease& operator=(const lease&) = delete;
 
   [[nodiscard]] bool mine() const noexcept { return mine_; }
 
@@ -28,14 +28,14 @@ class monitor::turn {
   const bool mine_;
 };
 
-// ---- whose turn it is ----
+// ---- which thread is the monitor ----
 
 // The caller is a plain thread that waits in run(): it joins the task with the time of the next tick as its limit. If
 // another thread is the monitor, it only joins.
 void monitor::watch_until_done(task& task) noexcept {
   if (this_agent().kind == agent_kind::thread) {
-    const turn turn(*this);
-    if (turn.mine()) {
+    const lease lease(*this);
+    if (lease.mine()) {
       auto& self = static_cast<thread_agent&>(this_agent());
       self.is_listed = false;  // it waits until the next tick, again and again
       while (!task.join(next_tick(self))) tick();
@@ -54,7 +54,7 @@ void monitor::watch_until_done(task& task) noexcept {
 // fall asleep. The last of them wakes this thread, because quiet_waiter_ was set under it too. What is being published
 // is in no queue, and its publisher does not wake this thread. So this thread looks again soon.
 void monitor::watch_until_quiet() noexcept {
-  const turn turn(*this);
+  const lease lease(*this);
   thread_agent self;  // really blocks the caller, a fiber of another runtime too
   for (;;) {
     std::int64_t next_look = no_deadline;
@@ -70,19 +70,19 @@ void monitor::watch_until_quiet() noexcept {
       quiet_waiter_ = quiet ? nullptr : &self;
       if (quiet) break;
     }
-    self.block(turn.mine() ? std::min(next_tick(self), next_look) : next_look);
-    if (turn.mine()) tick();
+    self.block(lease.mine() ? std::min(next_tick(self), next_look) : next_look);
+    if (lease.mine()) tick();
   }
-  if (turn.mine()) forget(self);
+  if (lease.mine()) forget(self);
 }
 
-// A thread that exists may wait, because another thread had the turn: it is woken to take it over.
+// A thread that exists may wait, because another thread had the lease: it is woken to take it over.
 void monitor::ensure() noexcept {
   if (taken_.load(std::memory_order_relaxed)) return;  // hint
   const std::lock_guard lock(home_.parker.mutex());
   if (ending_) return;
   if (thread_.joinable()) {
-    if (agent_) agent_->poke();  // it may take its turn now
+    if (agent_) agent_->poke();  // it may take the lease now
     return;
   }
   try {
@@ -104,8 +104,8 @@ void monitor::end() noexcept {
   if (own.joinable()) own.join();
 }
 
-// The monitor's own thread. While another thread has the turn it checks only now and then. So it takes over a turn that
-// ends, at the latest after that time.
+// The monitor's own thread. While another thread has the lease it checks only now and then. So it takes over a lease
+// that ends, at the latest after that time.
 void monitor::thread_main() noexcept {
   auto& self = static_cast<thread_agent&>(this_agent());
   // Under the mutex, so that ensure() and end() find the agent of this thread, or the thread sees that it must end.
@@ -115,9 +115,9 @@ void monitor::thread_main() noexcept {
     return ending_;
   };
   while (!ended()) {
-    const turn turn(*this);
-    self.block(turn.mine() ? next_tick(self) : now_ns() + tuning::trim_interval);
-    if (turn.mine()) tick();
+    const lease lease(*this);
+    self.block(lease.mine() ? next_tick(self) : now_ns() + tuning::trim_interval);
+    if (lease.mine()) tick();
   }
   forget(self);
 }

@@ -14,7 +14,7 @@
 // All else is the monitor's own.
 //
 // Pairings
-//   A  ~turn stores taken_, release  ->  the next turn exchanges it, acquire: it sees the writes of the last monitor.
+//   A  ~lease stores taken_, release  ->  the next lease exchanges it, acquire: it sees the writes of the last monitor.
 
 #include <ulexite/runtime/queue/inject_queue.hpp>
 #include <ulexite/runtime/worker/idle_stacks.hpp>
@@ -82,7 +82,7 @@ class monitor {
   detail::idle_stacks idle_stacks;
 
  private:
-  class turn;
+  class lease;
 
   // The observations of the last ticks, from which the monitor sees that nothing happens.
   struct activity {

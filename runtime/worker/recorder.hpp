@@ -121,9 +121,9 @@ class recorder {
 // The recording of all workers of a runtime.
 //
 // State
-//   recording   a trace, or only times. Written with the turn held; a hint for threads that make fibers runnable.
+//   recording   a trace, or only times. Written with the mutex held; a hint for threads that make fibers runnable.
 struct trace_state {
-  std::mutex turn;  // guards the rest
+  std::mutex mutex;  // guards the rest
   bool on = false;
   bool measured = false;  // the program wants the times, always
   bool probed = false;    // a tool uses the probes; written by the monitor only

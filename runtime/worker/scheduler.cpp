@@ -51,8 +51,8 @@ void scheduler::begin_quantum(task* next) noexcept {
 [[gnu::noinline]] void scheduler::answer_requests() noexcept {
   if (forks_.asked_for(request::yield)) forks_.withdraw(request::yield);
   if (forks_.asked_for(request::inspected))
-    home_.world.inspections.wait_for_end([](const auto& turn, unsigned seen) {
-      turn.wait(seen, std::memory_order_relaxed);  // then wait_for_end loads it
+    home_.world.inspections.wait_for_end([](const auto& epoch, unsigned seen) {
+      epoch.wait(seen, std::memory_order_relaxed);  // then wait_for_end loads it
     });
   if (const task* const next = running()) home_.monitor.idle_stacks.wait_while_held(*next);
   if (forks_.asked_for(request::maintenance)) {

@@ -12,7 +12,7 @@
 
 #include <ulexite/base/job.hpp>
 #include <ulexite/fiber/fiber.hpp>
-#include <ulexite/runtime/worker/inspection_turn.hpp>
+#include <ulexite/runtime/worker/inspection_epoch.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -42,7 +42,7 @@ struct world_stop {
   std::vector<bool> halted;         // by worker
   std::size_t halted_count = 0;     // the number of stopped workers
   std::mutex inspecting;            // held while fibers are read, see inspection.hpp
-  inspection_turn inspections;      // for workers that wait until then
+  inspection_epoch inspections;     // for workers that wait until then
 };
 
 }  // namespace ulexite::detail

@@ -161,7 +161,7 @@ TEST_F(TraceOfOneWorker, ShowsTheSleepThatIsUnderWay) {
   auto& trace = detail::state_of(rt).trace;
   std::size_t sleeps = 0;
   const auto sleeps_now = [&] {
-    const std::lock_guard lock(trace.turn);
+    const std::lock_guard lock(trace.mutex);
     const auto events = detail::recorded_events(detail::state_of(rt), 0);
     sleeps = static_cast<std::size_t>(std::ranges::count(events, detail::trace_kind::park, &detail::trace_event::kind));
     return !events.empty() && events.back().kind == detail::trace_kind::park;
