@@ -13,14 +13,14 @@ namespace ulexite::detail {
 struct resumable_job : job {
   // Called by the fiber before the switch. The fiber is in no queue until its wait is claimed, so `next` may hold the
   // object.
-  void note_wait(const void* object, std::uint8_t bits, std::uint32_t since) noexcept {
+  void set_wait(const void* object, std::uint8_t bits, std::uint32_t since) noexcept {
     next = static_cast<job*>(const_cast<void*>(object));
     wait_bits = bits;
     wait_since = since;
   }
   // While times are measured: it is runnable since `stamp`, a time of the measurer's. The note of its last wait is
   // dropped, because that wait is over.
-  void note_runnable(std::uint32_t stamp) noexcept {
+  void stamp_runnable(std::uint32_t stamp) noexcept {
     wait_bits = wait_bits == 0 || wait_bits == fresh_runnable ? fresh_runnable : runnable;
     wait_since = stamp;
   }
@@ -37,7 +37,7 @@ struct resumable_job : job {
 
   context saved;  // while it is resumable
   fiber_state state;
-  std::uint8_t wait_bits = 0;      // the last wait, in this padding and in `next`: see note_wait
+  std::uint8_t wait_bits = 0;      // the last wait, in this padding and in `next`: see set_wait
   std::uint16_t trimmed_in = 0;    // the mark of the wait in which idle_stacks trimmed its stack
   std::uint32_t wait_since = 0;    // milliseconds of the steady clock, when its worker last read the clock
   stack* current_stack = nullptr;  // its stack, while it is started

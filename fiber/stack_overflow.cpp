@@ -154,7 +154,7 @@ void install_death_reports() {
   }();
 }
 
-void note_call_for(const stack* caller) noexcept { calling = caller; }
+void set_call_for(const stack* caller) noexcept { calling = caller; }
 
 // A worker without a signal stack still runs fibers.
 signal_stack::signal_stack() noexcept {

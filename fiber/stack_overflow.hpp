@@ -22,7 +22,7 @@ namespace ulexite::detail {
 void install_death_reports();
 
 // For these reports: from now on the calling thread makes a call for the fiber on this stack, for none if it is null.
-void note_call_for(const stack* caller) noexcept;
+void set_call_for(const stack* caller) noexcept;
 
 // Gives the calling thread a signal stack while the object exists, because a fault on a full stack cannot be handled
 // there. A thread that already has a signal stack keeps it. If the system refuses, it prints one line, and an overflow

@@ -50,8 +50,7 @@ runtime::runtime(runtime_options options) : runtime(std::make_unique<detail::run
   state_->handle.number = made.fetch_add(1, std::memory_order_relaxed) + 1;  // counter
   if (const detail::runtime_state* const here = detail::runtime_of_caller())
     state_->handle.around = here->handle.around != 0 ? here->handle.around : here->handle.number;
-  if (state_->options.on_deadlock != deadlock_action::ignore)
-    state_->monitor.call_when_quiet(detail::look_for_deadlock);
+  if (state_->options.on_deadlock != deadlock_action::ignore) state_->monitor.call_when_quiet(detail::detect_deadlock);
   if (const auto limit = detail::stuck_after(state_->options); limit.count() != 0)
     state_->monitor.call_when_stuck(detail::report_stuck_worker, std::chrono::nanoseconds(limit).count());
   if (const int signal = detail::signal_dump::wanted(state_->options.dump_signal); signal != 0)
@@ -59,8 +58,8 @@ runtime::runtime(runtime_options options) : runtime(std::make_unique<detail::run
   detail::try_report_file();
   if (state_->options.measure || measure_is_wanted()) detail::measure_times(*state_);
   if (detail::has_probes) {
-    state_->monitor.call_at_tick(detail::follow_probes);
-    detail::follow_probes(*state_);
+    state_->monitor.call_at_tick(detail::poll_probes);
+    detail::poll_probes(*state_);
   }
   trace_file_ = detail::trace_file::of_environment(*state_);
 }

@@ -47,7 +47,7 @@ void tell(const runtime_report& report, bool all) {
 
 }  // namespace
 
-bool look_for_deadlock(runtime_state& home) try {
+bool detect_deadlock(runtime_state& home) try {
   if (home.threads_if_quiet() == 0) return false;
   const std::uint64_t before = home.metrics().dispatches;
   const runtime_report report = collect(home, {.backtraces = false});

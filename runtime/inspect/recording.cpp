@@ -40,7 +40,7 @@ void provide_times(trace_state& trace, std::size_t workers) {
 }
 
 // Called with the trace's mutex held.
-void follow_wishes(runtime_state& home) noexcept {
+void update_recording(runtime_state& home) noexcept {
   trace_state& trace = home.trace;
   const bool times_only = !trace.on && (trace.measured || trace.probed);
   trace.recording.store(trace.on || times_only, std::memory_order_release);  // pairs with is_recording
@@ -61,7 +61,7 @@ void measure_times(runtime_state& home) {
   const std::lock_guard lock(home.trace.mutex);
   provide_times(home.trace, home.threads.most());
   home.trace.measured = true;
-  follow_wishes(home);
+  update_recording(home);
 }
 
 runtime_times times_of(runtime_state& home) noexcept {
@@ -71,14 +71,14 @@ runtime_times times_of(runtime_state& home) noexcept {
   return total;
 }
 
-void follow_probes(runtime_state& home) noexcept try {
+void poll_probes(runtime_state& home) noexcept try {
   trace_state& trace = home.trace;
   const bool wanted = probes_wanted();
   if (wanted == trace.probed) return;  // this thread's
   const std::lock_guard lock(trace.mutex);
   provide_times(trace, home.threads.most());
   trace.probed = wanted;
-  follow_wishes(home);
+  update_recording(home);
 } catch (const std::bad_alloc&) {
   // At the next tick.
 }
@@ -95,7 +95,7 @@ bool start_trace(runtime_state& home, const trace_options& options) {
   trace.first_time = now_ns();
   trace.first_ticks = clock_ticks();
   trace.on = true;
-  follow_wishes(home);
+  update_recording(home);
   return true;
 }
 
@@ -132,7 +132,7 @@ bool is_tracing(runtime_state& home) noexcept {
 void stop_trace(runtime_state& home) noexcept {
   const std::lock_guard lock(home.trace.mutex);
   if (std::exchange(home.trace.on, false)) home.trace.last_ticks = clock_ticks();
-  follow_wishes(home);
+  update_recording(home);
 }
 
 }  // namespace ulexite::detail

@@ -20,7 +20,7 @@ struct trace_event;
 // std::bad_alloc.
 void measure_times(runtime_state& home);
 // The same while a tool uses the probes. Called by the monitor, or before it starts.
-void follow_probes(runtime_state& home) noexcept;
+void poll_probes(runtime_state& home) noexcept;
 // Returns the counts so far.
 runtime_times times_of(runtime_state& home) noexcept;
 

@@ -72,9 +72,9 @@ void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexce
 // stack the next time.
 switch_thread* scheduler::make_call(context& main) noexcept {
   switch_.action.what = post_switch::nothing;
-  note_call_for(running()->current_stack);
+  set_call_for(running()->current_stack);
   switch_.call(switch_.call_data);
-  note_call_for(nullptr);
+  set_call_for(nullptr);
   return &switch_context(main, running()->saved, *this);
 }
 

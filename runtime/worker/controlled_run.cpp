@@ -29,19 +29,19 @@ void controlled_run::gather() noexcept {
 // The next timer, or the next event of the simulated network.
 std::int64_t controlled_run::next_event() const noexcept {
   const std::int64_t timer = worker_.home_.loop->next_deadline();
-  return by_.network ? std::min(timer, by_.network->next_arrival()) : timer;
+  return controller_.network ? std::min(timer, controller_.network->next_arrival()) : timer;
 }
 
 // Moves the time to the next event. The timers of that time fire, data of the simulated network arrives, and the fibers
 // that wait for these become runnable. False: there is no event, or the controller ends the run.
 bool controlled_run::let_time_pass() noexcept {
   // The controller has set its clock to that event.
-  if (!by_.idle(next_event())) return false;
-  worker_.pace_.note_time(by_.now);
+  if (!controller_.idle(next_event())) return false;
+  worker_.pace_.set_time(controller_.now);
   event_list ready;
   worker_.home_.loop->fire_timers(ready);
   while (event* const fired = ready.pop()) runnable_.push_back(&task_of(*fired));
-  if (by_.network) by_.network->arrive(by_.now);
+  if (controller_.network) controller_.network->arrive(controller_.now);
   gather();
   return true;
 }
@@ -56,9 +56,9 @@ std::size_t controlled_run::ask(controller::moment moment) noexcept {
     for (const job* const each : runnable_)
       candidates_.push_back(fiber::is_fiber(*each) ? static_cast<const task*>(each)->id : 0);
     // The simulated machine may be so slow that the event comes before the runnable fibers.
-    if (next_event() <= by_.overtake_until) candidates_.push_back(controller::passing_time);
-    const std::size_t picked = by_.pick(candidates_, moment);
-    if (by_.over || candidates_[picked] != controller::passing_time) return picked;
+    if (next_event() <= controller_.overtake_until) candidates_.push_back(controller::passing_time);
+    const std::size_t picked = controller_.pick(candidates_, moment);
+    if (controller_.over || candidates_[picked] != controller::passing_time) return picked;
     let_time_pass();
   }
 }
@@ -82,7 +82,7 @@ job* controlled_run::next() noexcept {
   while (runnable_.empty())
     if (!let_time_pass()) return nullptr;
   const std::size_t which = ask(controller::moment::left);
-  return by_.over ? nullptr : take(which);
+  return controller_.over ? nullptr : take(which);
 }
 
 // Called at each operation of the running fiber. If the controller picks another, this fiber must yield, and next()
@@ -91,9 +91,9 @@ bool controlled_run::another_goes_first() noexcept {
   worker_.current_.end_round_at_next_operation();  // the next operation asks too
   if (job* const passed_over = std::exchange(picked_, nullptr)) runnable_.push_back(passed_over);
   gather();
-  if (by_.over) return true;
+  if (controller_.over) return true;
   const std::size_t which = ask(controller::moment::operation);
-  if (which == 0) return by_.over;
+  if (which == 0) return controller_.over;
   picked_ = take(which - 1);
   worker_.pace_.request_maintenance();  // otherwise a strand would run its next member first
   return true;
@@ -122,13 +122,13 @@ void scheduler::run_controlled(controller& by) noexcept {
   forks_.ask(request::controlled);
   pace_.maintain_soon();
   forget_ids();
-  pace_.note_time(by.now);
+  pace_.set_time(by.now);
   while (job* const next = by.over ? nullptr : run.next()) {
     switch_thread* here = switch_out_of_main(main, *next);
     // A fiber may ask for several calls on this stack (on_thread_stack) before it leaves.
     while (here == this && switch_.action.what == post_switch::calling) here = make_call(main);
     // The strategy must know of a yield before it is asked again: otherwise it could pick the yielding fiber for ever.
-    if (switch_.action.what == post_switch::yielding) run.note_yield(switch_.action.who->id);
+    if (switch_.action.what == post_switch::yielding) run.on_yield(switch_.action.who->id);
     complete_switch();
     if (home_.monitor.any_starved()) panic("no memory for the stack of a fiber in a deterministic run");
   }

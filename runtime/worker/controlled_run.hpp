@@ -19,7 +19,7 @@ class scheduler;
 
 class controlled_run {
  public:
-  controlled_run(scheduler& worker, controller& by) noexcept : worker_(worker), by_(by) {}
+  controlled_run(scheduler& worker, controller& by) noexcept : worker_(worker), controller_(by) {}
   controlled_run(const controlled_run&) = delete;
   controlled_run& operator=(const controlled_run&) = delete;
 
@@ -28,10 +28,10 @@ class controlled_run {
   // The running fiber has done something: true if it must let another go first, which is then the next.
   [[nodiscard]] bool another_goes_first() noexcept;
   // The fiber that has left its stack has only let others go first.
-  void note_yield(std::uint64_t fiber) noexcept {
-    if (!picked_) by_.yielded(fiber);
+  void on_yield(std::uint64_t fiber) noexcept {
+    if (!picked_) controller_.yielded(fiber);
   }
-  std::uint64_t next_id() noexcept { return ++by_.fibers; }
+  std::uint64_t next_id() noexcept { return ++controller_.fibers; }
 
  private:
   void gather() noexcept;
@@ -41,7 +41,7 @@ class controlled_run {
   job* take(std::size_t which) noexcept;
 
   scheduler& worker_;
-  controller& by_;
+  controller& controller_;
   std::vector<job*> runnable_;  // in the order in which they became so
   std::vector<std::uint64_t> candidates_;
   job* picked_ = nullptr;  // picked at an operation of another fiber, to continue now

@@ -73,7 +73,7 @@ bool inspection::read(agent& block, fiber_record& into) const {
   return true;
 }
 
-// A waiting fiber is in no run queue, so its link there has the object of the wait (resumable_job::note_wait).
+// A waiting fiber is in no run queue, so its link there has the object of the wait (resumable_job::set_wait).
 void inspection::read_wait(const fiber& waiting, fiber_record& into) const {
   into.kind = wait_mode::kind_of(waiting.wait_bits);
   into.timed = (waiting.wait_bits & wait_mode::timed_bit) != 0;

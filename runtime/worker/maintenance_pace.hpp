@@ -47,13 +47,13 @@ class maintenance_pace {
     dispatches_per_maintenance_ = static_cast<unsigned>(std::clamp<std::int64_t>(fitting, 1, most));
     until_maintenance_ = dispatches_per_maintenance_;
     last_maintenance_ = now;
-    note_time(now);
+    set_time(now);
   }
   // Whether fibers run so long that the event loop must not wait for this worker.
   [[nodiscard]] bool eager() const noexcept { return eager_; }
   // The worker has slept or searched for so long since the last maintenance. Fibers that wait for events do not run
   // long.
-  void note_idle(std::int64_t time) noexcept { idle_ += time; }
+  void add_idle_time(std::int64_t time) noexcept { idle_ += time; }
 
   // Whether this maintenance should poll. Not if the worker has polled since the last maintenance, as a worker does
   // that mostly serves events.
@@ -62,7 +62,7 @@ class maintenance_pace {
     last_poll_ = now;
     return true;
   }
-  void note_poll() noexcept { polled_ = true; }
+  void on_poll() noexcept { polled_ = true; }
   void forget_poll() noexcept { polled_ = false; }
 
   // The running fiber only lets others go first, so the next maintenance leaves it the forks that it has made.
@@ -73,7 +73,7 @@ class maintenance_pace {
   [[nodiscard]] bool forks_first(bool leave_forks) noexcept { return forks_turn_ = !forks_turn_ && !leave_forks; }
 
   // The clock was read. A wait notes the last time that was read, so that no switch needs to read the clock.
-  void note_time(std::int64_t now) noexcept { coarse_time_ = static_cast<std::uint32_t>(now / 1'000'000); }
+  void set_time(std::int64_t now) noexcept { coarse_time_ = static_cast<std::uint32_t>(now / 1'000'000); }
   // Milliseconds of the steady clock, modulo 2^32.
   [[nodiscard]] std::uint32_t coarse_time() const noexcept { return coarse_time_; }
 

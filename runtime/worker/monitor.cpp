@@ -189,7 +189,7 @@ void monitor::tick() noexcept {
   report_stuck_workers();
   activity_.quiet_ticks = quiet && lost_ticks_ == 0 ? activity_.quiet_ticks + 1 : 0;
   // Reads a file, so not while nothing happens.
-  if (!quiet) home_.threads.look_at_quota(now_ns());
+  if (!quiet) home_.threads.check_quota(now_ns());
   if (!quiet) trimming_.left = 2;
   const std::int64_t now = now_ns();
   trim_stacks(now, all_sleep);

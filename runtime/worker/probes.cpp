@@ -19,7 +19,7 @@ ULEXITE_SEMAPHORE ulexite_steal_semaphore = 0;
 
 namespace ulexite::detail {
 
-// The monitor asks at each tick (follow_probes). If a tool uses a probe, the workers record their events, and each
+// The monitor asks at each tick (poll_probes). If a tool uses a probe, the workers record their events, and each
 // record fires its probe.
 bool probes_wanted() noexcept {
   return (ulexite_spawn_semaphore | ulexite_switch_semaphore | ulexite_park_semaphore | ulexite_wake_semaphore |

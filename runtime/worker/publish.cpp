@@ -117,7 +117,7 @@ void scheduler::wake(task& woken) noexcept {
 [[gnu::noinline]] void scheduler::wake_slow(task& woken) noexcept {
   if (traced()) {
     record(trace_kind::wake, woken.id);
-    note_runnable(woken);
+    stamp_runnable(woken);
   }
   if (migrating) return add(woken);
   if (job* const displaced = queues_.put_into_slot(woken)) return enqueue_displaced(*displaced);

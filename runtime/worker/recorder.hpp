@@ -137,7 +137,7 @@ struct trace_state {
 
   // Whether a thread that makes a fiber runnable notes the time. Any thread.
   [[nodiscard]] bool is_recording() const noexcept {
-    return recording.load(std::memory_order_acquire);  // pairs with follow_wishes: it sees the clock measured
+    return recording.load(std::memory_order_acquire);  // pairs with update_recording: it sees the clock measured
   }
 };
 

@@ -53,7 +53,7 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] bool has_room_for(std::size_t others) const noexcept {
     return ring_.size() + others <= tuning::ring_size;
   }
-  // Moves those that came into the ring since note_filled, at most a batch, to `into`, oldest first: of these the share
+  // Moves those that came into the ring since mark_filled, at most a batch, to `into`, oldest first: of these the share
   // by which all in the ring and as many `others` as wait elsewhere have turns equally often. Returns how many.
   [[nodiscard]] std::size_t take_newest(std::size_t others, intrusive_queue<job>& into) noexcept {
     const std::size_t all = ring_.size() + others;
@@ -63,7 +63,7 @@ class alignas(cache_line) run_queues {
     return taken ? count : 0;
   }
   // The worker has brought fibers to the ring from elsewhere.
-  void note_filled() noexcept { filled_ = ring_.pushed(); }
+  void mark_filled() noexcept { filled_ = ring_.pushed(); }
 
   // Fills the slot. Returns the fiber that was there, or null.
   job* put_into_slot(job& woken) noexcept {
@@ -130,7 +130,7 @@ class alignas(cache_line) run_queues {
   // Whether one of them has its turn.
   [[nodiscard]] bool pinned_is_next() const noexcept { return pinned_turn_ && has_pinned(); }
   // From now on the pinned fibers have turns.
-  void note_pinned() noexcept { only_ring_filled_ = false; }
+  void on_pinned() noexcept { only_ring_filled_ = false; }
   // The running fiber is pinned here from now on, or no longer.
   void pin() noexcept { ++pins_; }
   void unpin() noexcept { --pins_; }
@@ -196,7 +196,7 @@ class alignas(cache_line) run_queues {
   unsigned slot_streak_ = 0;      // dispatches in a row from the slot
   const job* holder_ = nullptr;   // only compared, because it may have run since, and ended
   unsigned woken_turn_ = 0;       // counts the turns: woken_ has three of four
-  std::int64_t filled_ = 0;       // ring_.pushed() at the last note_filled
+  std::int64_t filled_ = 0;       // ring_.pushed() at the last mark_filled
   unsigned pins_ = 0;             // how many fibers are pinned to this worker
 
   // shared

@@ -42,7 +42,7 @@ inline std::uint64_t nanoseconds_between(std::uint32_t earlier, std::uint32_t la
   return steps <= INT32_MAX ? std::uint64_t{steps} << 4 : 0;  // the clocks of two processors may differ a little
 }
 
-inline void note_runnable(resumable_job& fiber) noexcept { fiber.note_runnable(time_stamp(clock_ticks())); }
+inline void stamp_runnable(resumable_job& fiber) noexcept { fiber.stamp_runnable(time_stamp(clock_ticks())); }
 
 class time_counter {
  public:

@@ -75,7 +75,7 @@ void runtime_state::inject(intrusive_queue<job>& runnables, priority which) noex
 void runtime_state::resume_from_outside(task& fiber) noexcept {
   shutdown_gate& gate = task_pool::of(&fiber).gate;
   if (gate.enter()) {
-    if (fiber.home().trace.is_recording()) note_runnable(fiber);
+    if (fiber.home().trace.is_recording()) stamp_runnable(fiber);
     fiber.home().inject(fiber, priority::woken);
   }
   gate.leave();

@@ -193,7 +193,7 @@ void scheduler::complete_switch() noexcept {
 // switch.
 wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) noexcept {
   task& self = *running();
-  self.note_wait(mode.object, mode.bits, pace_.coarse_time());
+  self.set_wait(mode.object, mode.bits, pace_.coarse_time());
   switch_.action.waits(self, held, prepared, mode.is_cancellable());
   switch_in(switch_out(self.saved, next_local(), departure::returns));
   return self.agent().word.reason();
@@ -348,7 +348,7 @@ task* scheduler::run() noexcept {
   set_running(nullptr);
   activity_.set_thread(::gettid());
   activity_.set_busy(true);
-  pace_.note_time(now_ns());
+  pace_.set_time(now_ns());
   if (traced()) record_left();  // on the previous thread of this worker
   bool stopping = false;
   while (!stopping) {

@@ -186,10 +186,10 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
  private:
   // Called on the thread that takes this worker over.
   struct handoff_work final : blocking_work {
-    explicit handoff_work(scheduler& s) noexcept : whose(s) {}
+    explicit handoff_work(scheduler& s) noexcept : worker(s) {}
     void* run() noexcept override;
     void finish(void* handed_off_fiber) noexcept override;
-    scheduler& whose;
+    scheduler& worker;
     handoff_offer<kept_thread> offer;
   };
 
@@ -264,7 +264,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // Recording, in tracing.cpp.
   void record_dispatch() noexcept;
   void record_left() noexcept;
-  void note_waits(run_times& into, std::uint32_t now, task* next) const noexcept;
+  void record_waits(run_times& into, std::uint32_t now, task* next) const noexcept;
   [[nodiscard]] std::uint8_t how_it_left() const noexcept;
 
   std::uint64_t next_id_slow() noexcept;

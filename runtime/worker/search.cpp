@@ -55,7 +55,7 @@ job* scheduler::maintenance() noexcept {
   pace_.maintenance_done();
   // Where fibers run long, each dispatch does maintenance, and next_local has left this turn to the main stack.
   if (has_pinned()) {
-    queues_.note_pinned();
+    queues_.on_pinned();
     if (queues_.pinned_is_next()) return take_pinned();
   }
   const bool leave_forks = pace_.take_leave_forks();
@@ -116,7 +116,7 @@ job* scheduler::take_injected(std::size_t most) noexcept {
         push_job(*other);
       }
     }
-    queues_.note_filled();
+    queues_.mark_filled();
     home_.parker.notify();  // they were in no queue for a moment, and a searcher may have missed them
   }
   return first;
@@ -188,7 +188,7 @@ job* scheduler::search() noexcept {
   if (home_.parker.counts().awake() <= 1) return take_injected(tuning::inject_batch);  // no victim is awake
   if (!home_.parker.begin_search(*this)) return nullptr;
   const std::int64_t start = now_ns();
-  pace_.note_time(start);
+  pace_.set_time(start);
   victims_.judge_try(start);
   for (std::int64_t now = start;;) {
     perturb();
@@ -203,7 +203,7 @@ job* scheduler::search() noexcept {
       for (int i = 0; i < 64; ++i) cpu_relax();
     }
     const std::int64_t before = std::exchange(now, now_ns());
-    pace_.note_idle(now - before);
+    pace_.add_idle_time(now - before);
   }
 }
 
@@ -214,7 +214,7 @@ job* scheduler::poll_events(bool run_first) noexcept {
   home_.loop->poll(ready);
   home_.parker.release_poller();
   counters().polls.add();
-  pace_.note_poll();
+  pace_.on_poll();
   return distribute(ready, run_first);
 }
 
@@ -227,7 +227,7 @@ job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
   counters().events.add(ready.size());
   const auto next = [&]() -> task& {
     task& woken = task_of(*ready.pop());
-    if (home_.trace.is_recording()) note_runnable(woken);
+    if (home_.trace.is_recording()) stamp_runnable(woken);
     return woken;
   };
   job* first = nullptr;
@@ -277,8 +277,8 @@ job* scheduler::park(bool& stopping) noexcept {
   counters().parks.add();
   activity_.set_busy(true);
   const std::int64_t now = now_ns();
-  pace_.note_time(now);
-  pace_.note_idle(now - asleep);
+  pace_.set_time(now);
+  pace_.add_idle_time(now - asleep);
   judge_wakes(now);
   stopping = ended == outcome::stopping;
   job* first = nullptr;
@@ -297,7 +297,7 @@ void runtime_state::sleep_in_loop(worker_slot& worker_slot) noexcept {
   auto& sleeper = static_cast<scheduler&>(worker_slot);
   loop->wait(*sleeper.ready_);
   sleeper.counters().polls.add();
-  sleeper.pace_.note_poll();
+  sleeper.pace_.on_poll();
 }
 
 }  // namespace ulexite::detail

@@ -140,10 +140,10 @@ scheduler* initialise(task& task) noexcept {
   const agent* const spawner = inlined_execution().agent;
   inherit(task, task.home(), spawner ? spawner->deadline : no_deadline);  // null: a plain thread that never waited
   // Notes the time, for runtime::times. A worker does so only while it records; another thread asks the runtime.
-  if (!here && task.home().trace.is_recording()) note_runnable(task);
+  if (!here && task.home().trace.is_recording()) stamp_runnable(task);
   if (here && here->traced()) {
     here->record(trace_kind::spawn, task.id);
-    note_runnable(task);
+    stamp_runnable(task);
     here->forget_ids();
   }
   return here;

@@ -42,17 +42,17 @@ void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail
   // Both kinds end the run of the last fiber; a dispatch also begins a run.
   if (kind == trace_kind::dispatch || kind == trace_kind::left) {
     into.times.switched(now, kind == trace_kind::dispatch);
-    note_waits(into.times, time_stamp(now), kind == trace_kind::dispatch ? running() : nullptr);
+    record_waits(into.times, time_stamp(now), kind == trace_kind::dispatch ? running() : nullptr);
   }
   into.add(now, kind, value, detail);
   fire_probe(kind, index_, current ? current->id : 0, value, detail);
 }
 
 // The fiber that yielded waits for a worker again; `next` no longer does.
-void scheduler::note_waits(run_times& into, std::uint32_t now, task* next) const noexcept {
+void scheduler::record_waits(run_times& into, std::uint32_t now, task* next) const noexcept {
   const post_switch& action = switch_.action;
   if (action.what == post_switch::yielding || action.what == post_switch::yielding_to_woken)
-    action.who->note_runnable(now);
+    action.who->stamp_runnable(now);
   if (std::uint32_t since; next && next->take_runnable(since)) into.waited(nanoseconds_between(since, now));
 }
 

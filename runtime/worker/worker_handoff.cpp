@@ -82,12 +82,12 @@ void scheduler::relieve_call() noexcept {
 // thread hands the worker off in its turn. Then be_worker returns the fiber of that second call, which finish() makes
 // runnable.
 void* scheduler::handoff_work::run() noexcept {
-  runtime_state& home = whose.home_;
+  runtime_state& home = worker.home_;
   task* handed_off_fiber = nullptr;
   if (offer.accept()) {
-    if (whose.running()) home.brief_calls.lasts();  // in block_in_place there is none
-    whose.activity_.set_running(&whose.current_.job_agent());
-    handed_off_fiber = home.threads.be_worker(whose.index_);
+    if (worker.running()) home.brief_calls.lasts();  // in block_in_place there is none
+    worker.activity_.set_running(&worker.current_.job_agent());
+    handed_off_fiber = home.threads.be_worker(worker.index_);
   }
   home.blocking->thread_returns();
   return handed_off_fiber;
@@ -95,7 +95,7 @@ void* scheduler::handoff_work::run() noexcept {
 
 // The thread is free for the next such call before the fiber can make one. Any thread may have the worker by now.
 void scheduler::handoff_work::finish(void* handed_off_fiber) noexcept {
-  if (handed_off_fiber) whose.home_.inject(*static_cast<task*>(handed_off_fiber), priority::woken);
+  if (handed_off_fiber) worker.home_.inject(*static_cast<task*>(handed_off_fiber), priority::woken);
 }
 
 // To the main stack of the thread, which has the fiber made runnable. It continues here, on some worker.

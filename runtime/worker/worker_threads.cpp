@@ -70,7 +70,7 @@ bool worker_threads::start() noexcept {
     home_.monitor.wake();
     return true;
   } catch (const std::exception& why) {
-    note_refusal(why);
+    on_refusal(why);
     return false;
   }
 }
@@ -85,7 +85,7 @@ void worker_threads::recall_spare() noexcept {
 }
 
 // Of the first worker it is kept why, because ensure_worker throws that.
-void worker_threads::note_refusal(const std::exception& why) noexcept {
+void worker_threads::on_refusal(const std::exception& why) noexcept {
   const auto* const told = dynamic_cast<const std::system_error*>(&why);  // else std::bad_alloc
   if (started_ == 0) first_.refused = told ? told->code() : make_error_code(std::errc::not_enough_memory);
   refused_.fetch_add(1, std::memory_order_relaxed);                                 // counter
@@ -138,7 +138,7 @@ bool worker_threads::wait_as_spare(worker_slot& surplus) noexcept {
 }
 
 // A quota can only lower the limit. A larger quota than at the start raises it again, but not above the first limit.
-void worker_threads::follow_quota(const std::string& process) {
+void worker_threads::apply_quota(const std::string& process) {
   const std::size_t granted = std::min(first_limit_, quota_processors(process));
   const std::lock_guard lock(quota_.guard);
   if (!quota_.ignored && granted != home_.parker.limit()) home_.resize(granted);
@@ -151,11 +151,11 @@ void worker_threads::resize(std::size_t to) noexcept {
 }
 
 // Go 1.25 does so too, each second.
-void worker_threads::look_at_quota(std::int64_t now) noexcept try {
+void worker_threads::check_quota(std::int64_t now) noexcept try {
   if (!quota_.counts || now - quota_.last < tuning::quota_interval) return;
   // Set before the read, so that a failed read is not repeated at each tick.
   quota_.last = now;
-  follow_quota("/proc/self");
+  apply_quota("/proc/self");
 } catch (const std::bad_alloc&) {
   // The next time.
 }

@@ -71,9 +71,9 @@ class worker_threads {
 
   // Sets the limit to the quota of a process's control groups, but at most to the limit at the start. Throws as
   // quota_processors.
-  void follow_quota(const std::string& process);
+  void apply_quota(const std::string& process);
   // The same for this process, each minute, unless the user gave a number. Called by the monitor.
-  void look_at_quota(std::int64_t now) noexcept;
+  void check_quota(std::int64_t now) noexcept;
   // The user's decision: sets the limit, and the quota counts no longer.
   void resize(std::size_t to) noexcept;
 
@@ -97,7 +97,7 @@ class worker_threads {
 
   void call_start_hook(std::size_t index);
   void recall_spare() noexcept;
-  void note_refusal(const std::exception& why) noexcept;
+  void on_refusal(const std::exception& why) noexcept;
 
   runtime_state& home_;
   const std::size_t first_limit_;  // before any resize

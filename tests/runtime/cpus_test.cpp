@@ -76,12 +76,12 @@ TEST_F(Quota, IsFollowed) {
   occupy();
   EXPECT_GT(rt.metrics().workers, 1u);
   change("/a", "cpu.max", "100000 100000");
-  state.threads.follow_quota(process());
+  state.threads.apply_quota(process());
   wait_until([&] { return rt.metrics().workers == 1; });
   occupy();
   EXPECT_EQ(rt.metrics().workers, 1u);
   change("/a", "cpu.max", "900000 100000");
-  state.threads.follow_quota(process());
+  state.threads.apply_quota(process());
   EXPECT_EQ(state.parker.limit(), 4u) << "no more than at the start";
   occupy();
   EXPECT_GT(rt.metrics().workers, 1u);

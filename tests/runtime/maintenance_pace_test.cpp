@@ -10,7 +10,7 @@ class worker {
   worker() { pace_.begin_maintenance(now_); }
   bool becomes_eager(int number, std::int64_t work, std::int64_t idle) {
     for (int i = 0; i < number; ++i) {
-      pace_.note_idle(idle);
+      pace_.add_idle_time(idle);
       now_ += idle;
       maintains_before(work);
     }

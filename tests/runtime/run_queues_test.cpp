@@ -63,7 +63,7 @@ TEST(RunQueues, PinnedFibersTakeTurnsWithTheRingAfterAVisit) {
   for (auto& one : ring) ASSERT_TRUE(queues->push(one.item()));
   for (auto& one : pinned) queues->push_pinned(one.item());
   EXPECT_EQ(take(*queues), &ring[0].item());
-  queues->note_pinned();
+  queues->on_pinned();
   int turns = 0;
   for (; queues->has_pinned(); ++turns) ASSERT_NE(take(*queues), nullptr);
   EXPECT_LE(turns, 5);
