@@ -19,12 +19,12 @@ namespace {
 
 using detail::flags_of;
 using detail::in_parts;
+using detail::nowait_support;
 using detail::on_pool;
 using detail::open_now;
 using detail::or_errno;
 using detail::throw_if;
 using detail::until_not_interrupted;
-using detail::unwaiting_calls;
 
 constexpr auto any_offset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
 
@@ -42,7 +42,7 @@ std::size_t refuse(int why, std::error_code& error) noexcept {
 
 // Makes call(part, offset, flags) until all is done, as make_here_or_on_pool. Returns the number of bytes.
 template <class Call>
-std::size_t transfer(unwaiting_calls& calls, int fd, const void* data, std::size_t size, std::uint64_t offset,
+std::size_t transfer(nowait_support& calls, int fd, const void* data, std::size_t size, std::uint64_t offset,
                      std::error_code& error, Call&& call) {
   if (fd < 0) return refuse(EBADF, error);  // also if there is nothing to transfer
   std::size_t done = 0;
@@ -199,7 +199,7 @@ void file::close(std::error_code& error) {
     result = or_errno(::close(fd));
     return 0;
   };
-  if (writes_.known() == unwaiting_calls::seldom) detail::brief_call(close);
+  if (writes_.known() == nowait_support::rarely_blocks) detail::brief_call(close);
   if (!closed && !detail::this_agent().waits_forbidden) on_pool(error, close);
   if (!closed) close();
   error.assign(result == -EINTR ? 0 : -result, std::system_category());

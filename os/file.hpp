@@ -19,7 +19,7 @@
 // Any number of fibers and threads may use one file at the same time, except for close, release and a move.
 
 #include <ulexite/base/standard.hpp>
-#include <ulexite/os/unwaiting_calls.hpp>
+#include <ulexite/os/nowait_support.hpp>
 
 #include <sys/types.h>
 
@@ -128,7 +128,7 @@ class file {
   void check(std::error_code error, const char* what) const;
 
   int fd_ = -1;
-  detail::unwaiting_calls reads_{detail::access::read}, writes_{detail::access::write};
+  detail::nowait_support reads_{detail::access::read}, writes_{detail::access::write};
   std::string name_;
 };
 

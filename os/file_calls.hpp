@@ -7,7 +7,7 @@
 #include <ulexite/net/pool_call.hpp>
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/os/file.hpp>
-#include <ulexite/os/unwaiting_calls.hpp>
+#include <ulexite/os/nowait_support.hpp>
 #include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/runtime/worker/brief_call.hpp>
 
@@ -65,17 +65,17 @@ inline constexpr std::size_t largest_part = 256 * 1024;
 // Makes call(flags) on this worker, if `calls` says that this needs no wait; the flags are those of preadv2. Returns
 // its result or -errno. -EAGAIN: it must be made on the pool, which calls `find_out` first. It may have done a part.
 template <class Call>
-ssize_t make_here(unwaiting_calls& calls, int fd, Call&& call) noexcept {
-  if (calls.known() == unwaiting_calls::unasked) calls.ask(fd);
+ssize_t make_here(nowait_support& calls, int fd, Call&& call) noexcept {
+  if (calls.known() == nowait_support::unasked) calls.ask(fd);
   ssize_t result = -EAGAIN;
   switch (calls.known()) {
-    case unwaiting_calls::taken:
+    case nowait_support::nowait:
       result = call(RWF_NOWAIT);
       if (!refuses_nowait(result)) return result;
-      calls.learn(unwaiting_calls::unknown);
+      calls.learn(nowait_support::unknown);
       return -EAGAIN;
-    case unwaiting_calls::seldom: brief_call([&] { result = call(0); }); return result;
-    case unwaiting_calls::needless: return call(0);
+    case nowait_support::rarely_blocks: brief_call([&] { result = call(0); }); return result;
+    case nowait_support::never_blocks: return call(0);
     default: return result;
   }
 }
@@ -83,7 +83,7 @@ ssize_t make_here(unwaiting_calls& calls, int fd, Call&& call) noexcept {
 // Makes call(flags) for up to `size` bytes: on this worker as far as that needs no wait, and otherwise on the pool.
 // Returns the call's result. Sets `error` if it fails or is not made; then the result is negative.
 template <class Call>
-ssize_t make_here_or_on_pool(unwaiting_calls& calls, int fd, std::size_t size, std::error_code& error, Call&& call) {
+ssize_t make_here_or_on_pool(nowait_support& calls, int fd, std::size_t size, std::error_code& error, Call&& call) {
   error = stop_cause(this_agent());
   if (error) return -1;
   const ssize_t here = size <= largest_part ? make_here(calls, fd, call) : -EAGAIN;

@@ -43,7 +43,7 @@ byte_stream::byte_stream(int fd, std::string name, detail::access how) : fd_(fd)
   const bool on_disk = S_ISREG(about.st_mode) || S_ISBLK(about.st_mode);
   const kind others = S_ISSOCK(about.st_mode) ? kind::socket : S_ISFIFO(about.st_mode) ? kind::pipe : kind::other;
   kind_ = on_disk ? kind::on_disk : others;
-  if (S_ISBLK(about.st_mode)) calls_.learn(detail::unwaiting_calls::refused);
+  if (S_ISBLK(about.st_mode)) calls_.learn(detail::nowait_support::refused);
 }
 
 // If all writers of a named pipe left before it was opened again, the new description becomes readable only after

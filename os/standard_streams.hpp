@@ -11,7 +11,7 @@
 // is used as in os/file.hpp: on the worker if that needs no wait, and otherwise on the pool.
 
 #include <ulexite/base/standard.hpp>
-#include <ulexite/os/unwaiting_calls.hpp>
+#include <ulexite/os/nowait_support.hpp>
 #include <ulexite/sync/mutex.hpp>
 
 #include <cstddef>
@@ -58,8 +58,8 @@ class byte_stream {
 
   int fd_;
   kind kind_ = kind::other;
-  bool reads_first_ = false;       // before it waits
-  detail::unwaiting_calls calls_;  // on a regular file
+  bool reads_first_ = false;      // before it waits
+  detail::nowait_support calls_;  // on a regular file
   std::string name_;
 };
 

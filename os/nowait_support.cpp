@@ -1,6 +1,6 @@
 #include <ulexite/net/pool_call.hpp>
 #include <ulexite/os/file_calls.hpp>
-#include <ulexite/os/unwaiting_calls.hpp>
+#include <ulexite/os/nowait_support.hpp>
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -37,19 +37,19 @@ bool reads_end_right() noexcept {
 
 }  // namespace
 
-void unwaiting_calls::ask(int fd) noexcept {
+void nowait_support::ask(int fd) noexcept {
   const bool writes = how_ == access::write;
   if (!is_cached(fd, how_) || (!writes && !reads_end_right())) return learn(refused);
   // XFS takes writes that must not wait, but refuses many, because they change the time of the last write.
-  learn(writes && is_on_local_disk(fd) ? seldom : taken);
+  learn(writes && is_on_local_disk(fd) ? rarely_blocks : nowait);
 }
 
 // A file system without RWF_NOWAIT may read from its disk each time.
-void unwaiting_calls::find_out(int fd) noexcept {
+void nowait_support::find_out(int fd) noexcept {
   if (known() != unknown) return;
   const auto kind = file_system_of(fd);
   const bool cached = how_ == access::write && kind == OVERLAYFS_SUPER_MAGIC;
-  learn(is_in_memory(kind) ? needless : cached ? seldom : refused);
+  learn(is_in_memory(kind) ? never_blocks : cached ? rarely_blocks : refused);
 }
 
 }  // namespace ulexite::detail

@@ -12,20 +12,20 @@ namespace ulexite::detail {
 enum class access : bool { read, write };
 
 // What is known about the reads or the writes of one file. Any thread.
-class unwaiting_calls {
+class nowait_support {
  public:
   enum answer : std::uint8_t {
-    unasked,   // no call was made yet
-    taken,     // the file system takes calls that must not wait, by RWF_NOWAIT; or it was not asked yet
-    unknown,   // it knows no RWF_NOWAIT; the pool finds out more
-    refused,   // each call may wait
-    seldom,    // a call waits seldom, because it writes to memory
-    needless,  // no call waits, because it keeps its files in memory
+    unasked,        // no call was made yet
+    nowait,         // the file system takes calls that must not wait, by RWF_NOWAIT; or it was not asked yet
+    unknown,        // it knows no RWF_NOWAIT; the pool finds out more
+    refused,        // each call may wait
+    rarely_blocks,  // a call waits seldom, because it writes to memory
+    never_blocks,   // no call waits, because it keeps its files in memory
   };
 
-  constexpr explicit unwaiting_calls(access how) noexcept : how_(how) {}
-  unwaiting_calls(const unwaiting_calls& other) noexcept : how_(other.how_), answer_(other.known()) {}
-  unwaiting_calls& operator=(const unwaiting_calls& other) noexcept {
+  constexpr explicit nowait_support(access how) noexcept : how_(how) {}
+  nowait_support(const nowait_support& other) noexcept : how_(other.how_), answer_(other.known()) {}
+  nowait_support& operator=(const nowait_support& other) noexcept {
     learn(other.known());
     return *this;
   }
