@@ -80,7 +80,7 @@ std::error_code block_in_poll(poll_query& kernel, std::int64_t limit) noexcept {
   agent& self = this_agent();
   constexpr std::int64_t time_to_next_look = 50'000'000;
   const std::int64_t deadline = std::min(limit, self.deadline);
-  const bool may_be_asked = spawn_home_of_thread() != nullptr;
+  const bool may_be_asked = spawn_runtime_of_thread() != nullptr;
   for (;;) {
     if (const auto cause = stop_cause(self)) return cause;
     timespec left{};
@@ -214,7 +214,7 @@ wait_mode waiting_for_fd(int fd, direction towards) noexcept {
 
 runtime_state* calling_runtime() noexcept {
   scheduler* const here = this_scheduler();
-  return here ? &here->home() : nullptr;
+  return here ? &here->runtime() : nullptr;
 }
 
 // The order is: prepare the word, arm, suspend. From the prepare on, the edge may claim the wait, even before the fiber

@@ -14,11 +14,11 @@ class strand;
 
 // Puts a task that is not published yet into a strand. Throws std::bad_alloc, and then frees the task.
 void enter_strand(task& fresh, strand& into);
-runtime_state& home_of(const strand& strand) noexcept;
+runtime_state& runtime_of(const strand& strand) noexcept;
 
 template <class F, class... A>
 auto spawn_in_strand(strand& into, const task_options& options, F&& function, A&&... arguments) {
-  auto& made = make_task(home_of(into), bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
+  auto& made = make_task(runtime_of(into), bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
   if (options.must_be_applied()) apply_options(made, options);
   made.where = options.where;
   enter_strand(made, into);

@@ -26,12 +26,12 @@ const strand* strand_of_caller() noexcept {
   return rare ? rare->member_of : nullptr;
 }
 
-// Checks that the calling fiber may migrate to a context of `home`, and returns its worker.
-scheduler& migrating_in(const runtime_state& home) {
+// Checks that the calling fiber may migrate to a context of `rt`, and returns its worker.
+scheduler& migrating_in(const runtime_state& rt) {
   scheduler* const here = this_scheduler();
   if (!here || this_agent().kind != agent_kind::fiber)
     throw usage_error("this_fiber::migrate_to was called outside of a fiber, or where a wait is not allowed");
-  if (&here->home() != &home)
+  if (&here->runtime() != &rt)
     throw usage_error("this_fiber::migrate_to: the context is of another runtime; run_in calls a function there");
   return *here;
 }
@@ -57,7 +57,7 @@ void enter_strand(task& fresh, strand& into) {
   }
 }
 
-runtime_state& home_of(const strand& strand) noexcept { return strand.home(); }
+runtime_state& runtime_of(const strand& strand) noexcept { return strand.runtime(); }
 
 }  // namespace detail
 
@@ -80,8 +80,8 @@ concurrent_context::~concurrent_context() {
 }
 
 detail::strand& concurrent_context::strand_for_spawn() {
-  detail::runtime_state& home = strand_.home();
-  home.threads.ensure_worker();
+  detail::runtime_state& rt = strand_.runtime();
+  rt.threads.ensure_worker();
   return strand_;
 }
 
@@ -103,7 +103,7 @@ std::string_view concurrent_context::name() const noexcept { return strand_.name
 
 // From now on the fiber's tokens follow the requests to stop of its new context.
 void migrate(concurrent_context& into) {
-  detail::scheduler& here = detail::migrating_in(into.strand_.home());
+  detail::scheduler& here = detail::migrating_in(into.strand_.runtime());
   detail::task& self = *here.running();
   detail::rare_task_state& rare = self.rare_state();
   if (rare.member_of == &into.strand_) return;

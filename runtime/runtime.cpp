@@ -77,28 +77,28 @@ runtime::~runtime() {
 
 void runtime::check_outside(const char* operation) const {
   scheduler* const here = this_scheduler();
-  if (here && &here->home() == state_.get())
+  if (here && &here->runtime() == state_.get())
     throw usage_error(std::string(operation) + " was called by a fiber of that runtime");
   if (ended()) throw usage_error(std::string(operation) + " was called after shutdown");
 }
 
-runtime::main_turn::main_turn(runtime& runtime) : home(*runtime.state_) {
+runtime::main_turn::main_turn(runtime& runtime) : rt(*runtime.state_) {
   runtime.check_outside("runtime::run");
   detail::check_may_wait(detail::this_agent(), detail::wait_kind::join);
-  home.threads.ensure_worker();
-  if (home.handle.running_main.exchange(true, std::memory_order_acquire))  // pairs with ~main_turn
+  rt.threads.ensure_worker();
+  if (rt.handle.running_main.exchange(true, std::memory_order_acquire))  // pairs with ~main_turn
     throw usage_error("runtime::run was called while another run is under way");
 }
 
 // Fibers may be left without a thread that waits for them.
 runtime::main_turn::~main_turn() {
-  home.handle.running_main.store(false, std::memory_order_seq_cst);  // pairs with main_turn and count_spawn
-  if (home.live() > 0) home.monitor.ensure();
+  rt.handle.running_main.store(false, std::memory_order_seq_cst);  // pairs with main_turn and count_spawn
+  if (rt.live() > 0) rt.monitor.ensure();
 }
 
 void runtime::main_turn::wait_for(detail::task& task) const {
-  home.monitor.watch_until_done(task);
-  if (home.handle.deadlocked.load(std::memory_order_relaxed)) {  // written before the end of the task was made possible
+  rt.monitor.watch_until_done(task);
+  if (rt.handle.deadlocked.load(std::memory_order_relaxed)) {  // written before the end of the task was made possible
     task.take_failure();
     throw std::system_error(make_error_code(errc::deadlock), "ulexite::runtime::run");
   }
@@ -107,7 +107,7 @@ void runtime::main_turn::wait_for(detail::task& task) const {
 // During a shutdown the fibers that are left may still use their runtime.
 detail::runtime_state& runtime::state_for_outside_call(const char* operation) {
   scheduler* const here = this_scheduler();
-  if (ended() && !(here && &here->home() == state_.get()))
+  if (ended() && !(here && &here->runtime() == state_.get()))
     throw usage_error(std::string("runtime::") + operation + " was called after shutdown");
   state_->threads.ensure_worker();
   if (!state_->schedulers.front()->is_controlled()) state_->monitor.ensure();  // a run has no other thread

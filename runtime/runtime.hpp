@@ -157,13 +157,13 @@ class runtime {
 
     void wait_for(detail::task& task) const;
 
-    detail::runtime_state& home;  // stays when a fiber ends the process, and so destroys the runtime
+    detail::runtime_state& rt;  // stays when a fiber ends the process, and so destroys the runtime
   };
 
   template <class F, class... A>
   auto run_at(detail::spawn_place where, F&& function, A&&... arguments) {
     const main_turn turn(*this);
-    auto& task = detail::spawn_task(turn.home, {.name = "main", .where = where},
+    auto& task = detail::spawn_task(turn.rt, {.name = "main", .where = where},
                                     detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
     join_handle handle(task);
     turn.wait_for(task);

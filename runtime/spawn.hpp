@@ -55,9 +55,9 @@ inline task_options to_task_options(const fiber_options& options) noexcept {
   return {.name = options.name, .stack_size = options.stack_size, .where = options.where};
 }
 
-template <class Home, class F, class... A>
-auto spawn_in(Home&& home, const task_options& options, F&& function, A&&... arguments) {
-  auto& task = spawn_task(home, options, bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
+template <class Runtime, class F, class... A>
+auto spawn_in(Runtime&& rt, const task_options& options, F&& function, A&&... arguments) {
+  auto& task = spawn_task(rt, options, bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
   return join_handle(task);
 }
 

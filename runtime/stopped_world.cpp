@@ -21,9 +21,9 @@ std::string words_for(const detail::late_fiber& late) {
 
 }  // namespace
 
-stopped_world::stopped_world(runtime& of, std::chrono::nanoseconds patience) : home_(detail::state_of(of)) {
+stopped_world::stopped_world(runtime& of, std::chrono::nanoseconds patience) : runtime_(detail::state_of(of)) {
   std::vector<detail::late_fiber> late;
-  if (home_.stop_world(relative_timeout(patience).deadline(), late)) return;
+  if (runtime_.stop_world(relative_timeout(patience).deadline(), late)) return;
   std::string message = "ulexite::stopped_world: did not come: ";
   for (std::size_t i = 0; i < late.size(); ++i) message += (i == 0 ? "" : ", ") + words_for(late[i]);
   if (late.empty()) message += "a worker that is being started, or a write to a file";
@@ -32,7 +32,7 @@ stopped_world::stopped_world(runtime& of, std::chrono::nanoseconds patience) : h
   throw late_fibers(std::move(ids), message);
 }
 
-stopped_world::~stopped_world() { home_.start_world(); }
+stopped_world::~stopped_world() { runtime_.start_world(); }
 
 std::optional<stack_bounds> stack_around(const void* address) noexcept {
   const detail::stack* const found = detail::stack_slab::holding(address);

@@ -18,7 +18,7 @@
 namespace ulexite {
 
 namespace detail {
-void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const fiber_view& fiber), void* data) noexcept;
+void for_each_fiber(const runtime_state& rt, void (*visit)(void* data, const fiber_view& fiber), void* data) noexcept;
 }
 
 // Calls visit(const fiber_view&) for every fiber of the runtime that has not ended. Takes no lock, allocates nothing
@@ -77,7 +77,7 @@ class [[nodiscard]] stopped_world {
 
  private:
   const no_suspend stays_{"a stopped_world"};
-  detail::runtime_state& home_;
+  detail::runtime_state& runtime_;
 };
 
 }  // namespace ulexite

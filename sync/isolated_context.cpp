@@ -24,7 +24,7 @@ isolated_context::~isolated_context() {
   if (!failure_ || failure_known_.load(std::memory_order_relaxed)) return;  // ordered by done_
   detail::fiber_identity who;
   who.name = name_.c_str();
-  detail::report_unhandled(*home_.tasks->handler(), who, failure_);
+  detail::report_unhandled(*runtime_.tasks->handler(), who, failure_);
 }
 
 void isolated_context::join() {
@@ -49,14 +49,14 @@ void isolated_context::request_stop() noexcept {
 
 void isolated_context::enter() {
   ::pthread_setname_np(::pthread_self(), name_.substr(0, 15).c_str());
-  detail::set_spawn_home_of_thread(&home_);
+  detail::set_spawn_runtime_of_thread(&runtime_);
   const std::lock_guard lock(guard_);
   who_ = &detail::this_agent();
   if (stop_.stop_requested()) who_->word.request_stop();
 }
 
 void isolated_context::leave() noexcept {
-  detail::set_spawn_home_of_thread(nullptr);
+  detail::set_spawn_runtime_of_thread(nullptr);
   {
     const std::lock_guard lock(guard_);
     who_ = nullptr;

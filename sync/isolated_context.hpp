@@ -31,7 +31,7 @@ class isolated_context {
   template <class F, class... A>
     requires detail::spawnable<F, A...>
   explicit isolated_context(std::string_view name, F&& body, A&&... arguments)
-      : home_(detail::this_runtime_state()), name_(name) {
+      : runtime_(detail::this_runtime_state()), name_(name) {
     if constexpr (std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<A>...>) {
       start(detail::bind_arguments(
           [body = std::decay_t<F>(std::forward<F>(body)), this](auto&&... values) mutable {
@@ -93,7 +93,7 @@ class isolated_context {
   void leave() noexcept;
   [[nodiscard]] bool is_on_its_thread() noexcept;
 
-  detail::runtime_state& home_;
+  detail::runtime_state& runtime_;
   const std::string name_;
   std::stop_source stop_;         // for bodies that take a token
   std::mutex guard_;              // guards who_

@@ -125,16 +125,16 @@ class wait_group {
   // Starts detached fibers that call the closures make(completion, i), for i from 0 up to `count`.
   template <class Make>
   void start_all(std::size_t count, std::source_location where, Make&& make) {
-    detail::runtime_state& home = detail::this_runtime_state();
+    detail::runtime_state& rt = detail::this_runtime_state();
     if (count == 0) return;
     const std::int64_t all = checked(count);
     change(all * (one + one_spawned));
     share unmade{*this, all};
-    detail::task_batch batch(home, where);
+    detail::task_batch batch(rt, where);
     for (std::size_t i = 0; i < count; ++i) {
       completion end(this);
       --unmade.left;
-      batch.add(detail::make_task(home, make(std::move(end), i)));
+      batch.add(detail::make_task(rt, make(std::move(end), i)));
     }
     batch.publish();
   }

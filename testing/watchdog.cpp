@@ -8,8 +8,8 @@
 
 namespace ulexite::testing {
 
-watchdog::watchdog(driver& of, detail::runtime_state& home, std::chrono::milliseconds limit)
-    : driver_(of), home_(home), limit_(limit), watched_(::gettid()), thread_([this] { watch(); }) {}
+watchdog::watchdog(driver& of, detail::runtime_state& rt, std::chrono::milliseconds limit)
+    : driver_(of), runtime_(rt), limit_(limit), watched_(::gettid()), thread_([this] { watch(); }) {}
 
 watchdog::~watchdog() {
   {
@@ -43,7 +43,7 @@ void watchdog::tell() const {
   detail::write_frames(text, detail::frames_of(watched_));
   {
     const controlled_thread in_its_time(driver_);
-    detail::write_fibers(text, detail::collect(home_, {}));
+    detail::write_fibers(text, detail::collect(runtime_, {}));
   }
   text << "to repeat it: ULEXITE_SCHEDULE=" << to_string(driver_.choices()) << '\n';
   std::fputs(std::move(text).str().c_str(), stderr);

@@ -16,7 +16,7 @@ namespace ulexite::testing {
 // the fibers, and the line that repeats the run: once for each time that a run stands still.
 class watchdog {
  public:
-  watchdog(driver& of, detail::runtime_state& home, std::chrono::milliseconds limit);
+  watchdog(driver& of, detail::runtime_state& rt, std::chrono::milliseconds limit);
   watchdog(const watchdog&) = delete;
   watchdog& operator=(const watchdog&) = delete;
   ~watchdog();
@@ -26,7 +26,7 @@ class watchdog {
   void tell() const;
 
   driver& driver_;
-  detail::runtime_state& home_;
+  detail::runtime_state& runtime_;
   const std::chrono::milliseconds limit_;
   const int watched_;  // thread
   std::mutex mutex_;   // guards over_

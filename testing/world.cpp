@@ -46,22 +46,22 @@ std::string count(std::size_t fibers, const char* one, const char* many) {
 }  // namespace
 
 void world::begin() {
-  if (home_) return;
+  if (runtime_) return;
   runtime_options options = options_.runtime;
   options.threads = 1;
   options.max_threads = 2;  // the second never starts, but with two workers ranges are split
   options.on_unhandled_exception = [this](std::string_view, std::exception_ptr thrown) {
     driver_.fail("an exception that no fiber took: " + words_of(thrown));
   };
-  home_.reset(detail::runtime_of_runs::make(std::move(options)));
-  home().parker.expect_own_worker();
-  if (options_.stuck_after.count() > 0) watchdog_.emplace(driver_, home(), options_.stuck_after);
+  runtime_.reset(detail::runtime_of_runs::make(std::move(options)));
+  rt().parker.expect_own_worker();
+  if (options_.stuck_after.count() > 0) watchdog_.emplace(driver_, rt(), options_.stuck_after);
 }
 
 void world::end() noexcept {
   watchdog_.reset();
-  if (home_) detail::runtime_of_runs::end(*home_);
-  home_.reset();
+  if (runtime_) detail::runtime_of_runs::end(*runtime_);
+  runtime_.reset();
 }
 
 outcome world::run(strategy& how, const std::function<void()>& body) {
@@ -73,7 +73,7 @@ outcome world::run(strategy& how, const std::function<void()>& body) {
   bool clean = false;
   {
     const controlled_thread here(driver_);
-    auto& main = detail::make_task(home(), [&] {
+    auto& main = detail::make_task(rt(), [&] {
       try {
         body();
       } catch (...) {
@@ -83,17 +83,17 @@ outcome world::run(strategy& how, const std::function<void()>& body) {
     });
     main.detach_at_birth();
     detail::apply_options(main, {.name = "main"});
-    home().threads.ensure_worker();
+    rt().threads.ensure_worker();
     detail::publish(main);
     main.id = ++driver_.fibers;
-    home().schedulers.front()->run_controlled(driver_);
+    rt().schedulers.front()->run_controlled(driver_);
     driver_.end();
     if (also) {
       if (const std::string failed = also->end(); !failed.empty()) driver_.fail(failed);
     }
     judge();
     // A request to stop and a trace would outlast the run.
-    clean = home().live() == 0 && !home().handle.named_in_run;
+    clean = rt().live() == 0 && !rt().handle.named_in_run;
     result.reason = driver_.reason();
     if (!result.reason.empty()) result.fibers = describe_fibers();
   }
@@ -102,7 +102,7 @@ outcome world::run(strategy& how, const std::function<void()>& body) {
 }
 
 void world::judge() {
-  const std::size_t left = home().live();
+  const std::size_t left = rt().live();
   if (driver_.over) {
     driver_.fail("no end after " + std::to_string(options_.most_steps) + " steps");
   } else if (left != 0 && !driver_.has_body_returned()) {
@@ -116,7 +116,7 @@ void world::judge() {
 
 std::string world::describe_fibers() {
   std::ostringstream text;
-  detail::write_fibers(text, detail::collect(home(), {}));
+  detail::write_fibers(text, detail::collect(rt(), {}));
   return std::move(text).str();
 }
 

@@ -38,12 +38,12 @@ class world {
   void end() noexcept;
   void judge();
   [[nodiscard]] std::string describe_fibers();
-  [[nodiscard]] detail::runtime_state& home() const noexcept { return detail::state_of(*home_); }
+  [[nodiscard]] detail::runtime_state& rt() const noexcept { return detail::state_of(*runtime_); }
 
   const explore_options& options_;
   driver driver_;
-  std::unique_ptr<runtime> home_;
-  std::optional<watchdog> watchdog_;  // of home_
+  std::unique_ptr<runtime> runtime_;
+  std::optional<watchdog> watchdog_;  // of runtime_
 };
 
 }  // namespace ulexite::testing

@@ -25,13 +25,13 @@ class branch {
 
   // The taker's side. Makes the branch's fiber, which the taker must run next. Null if there is no room for another
   // fiber; then the forking fiber calls the function itself.
-  task* start(runtime_state& home) noexcept;
+  task* start(runtime_state& rt) noexcept;
 
   // Whether the outcome of the branch is known. Called by the forking fiber, or on its thread.
   [[nodiscard]] bool outcome_known() const noexcept { return outcome_.known() != 0; }
 
  protected:
-  using maker = result_task<void>& (*)(runtime_state& home, branch& taken);
+  using maker = result_task<void>& (*)(runtime_state& rt, branch& taken);
 
   // The branch's fiber inherits from `forking` its deadline, its shield and its stack size.
   branch(maker make, agent* forking) noexcept
@@ -50,7 +50,7 @@ class branch {
   static constexpr std::uintptr_t declined = 1;
 
   [[nodiscard]] std::uintptr_t wait_for_outcome() noexcept;
-  void publish_outcome(runtime_state& home, std::uintptr_t outcome) noexcept;
+  void publish_outcome(runtime_state& rt, std::uintptr_t outcome) noexcept;
 
   const maker make_;             // makes the fiber of a taken branch
   agent* const forking_;         // null on a plain thread, where the branch is not offered
@@ -126,8 +126,8 @@ class forked final : public branch {
     if (here.forks && here.agent->kind == agent_kind::fiber && here.forks->offer(*this)) offered_ = here.forks;
   }
 
-  static result_task<void>& make(runtime_state& home, branch& taken) {
-    return make_task(home, [&function = static_cast<forked&>(taken).function_] { std::invoke(function); });
+  static result_task<void>& make(runtime_state& rt, branch& taken) {
+    return make_task(rt, [&function = static_cast<forked&>(taken).function_] { std::invoke(function); });
   }
 
   F& function_;

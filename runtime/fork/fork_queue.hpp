@@ -82,8 +82,8 @@ class fork_queue {
   void withdraw(request what) noexcept {
     requests_.fetch_and(static_cast<std::uint8_t>(~static_cast<unsigned>(what)), std::memory_order_release);  // A
   }
-  // Takes the oldest branch for a worker of `home`. Returns the branch's fiber, or null.
-  task* steal(runtime_state& home) noexcept;
+  // Takes the oldest branch for a worker of `rt`. Returns the branch's fiber, or null.
+  task* steal(runtime_state& rt) noexcept;
 
  private:
   void notify_others() noexcept;

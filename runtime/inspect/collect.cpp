@@ -107,15 +107,15 @@ class grouping {
 };
 
 // Holds the fibers back in small batches, so that no worker waits for long.
-void collect_fibers(runtime_state& home, const dump_options& options, std::uint32_t long_wait, runtime_report& into) {
+void collect_fibers(runtime_state& rt, const dump_options& options, std::uint32_t long_wait, runtime_report& into) {
   grouping groups(options, long_wait);
   wait_graph graph;
   std::optional<inspection> look;
   std::size_t seen = 0;
-  home.tasks->for_each_unlocked([&](agent& block) {
+  rt.tasks->for_each_unlocked([&](agent& block) {
     if (!look || seen >= most_at_a_time) {
       look.reset();
-      look.emplace(home);
+      look.emplace(rt);
       seen = 0;
     }
     ++seen;
@@ -139,8 +139,8 @@ void collect_fibers(runtime_state& home, const dump_options& options, std::uint3
   into.has_certain_circle = std::ranges::any_of(circles, wait_graph::is_certain);
 }
 
-void collect_workers(runtime_state& home, const dump_options& options, runtime_report& into) {
-  for (const auto& worker : home.schedulers) {
+void collect_workers(runtime_state& rt, const dump_options& options, runtime_report& into) {
+  for (const auto& worker : rt.schedulers) {
     if (!worker->activity().busy() && worker->counters().parks.get() + worker->counters().dispatches.get() == 0)
       continue;
     worker_report& report = into.workers.emplace_back(look_at(*worker));
@@ -161,8 +161,8 @@ void add_frames(std::vector<thread_report>& threads, const dump_options& options
     if (each.time >= stuck_for) each.frames = frames_of(each.number);
 }
 
-void collect_calls(runtime_state& home, const dump_options& options, runtime_report& into) {
-  home.blocking->for_each_call([&](const blocking_pool::member& each) {
+void collect_calls(runtime_state& rt, const dump_options& options, runtime_report& into) {
+  rt.blocking->for_each_call([&](const blocking_pool::member& each) {
     thread_report& report = into.calls.emplace_back();
     report.number = each.thread;
     report.time = milliseconds_since(each.since);
@@ -215,19 +215,19 @@ std::vector<void*> frames_of(int thread) {
   return frames;
 }
 
-runtime_report collect(runtime_state& home, const dump_options& options, std::uint32_t long_wait) {
+runtime_report collect(runtime_state& rt, const dump_options& options, std::uint32_t long_wait) {
   runtime_report report;
-  report.metrics = home.metrics();
-  report.tracing = is_tracing(home);
-  collect_workers(home, options, report);
-  collect_calls(home, options, report);
+  report.metrics = rt.metrics();
+  report.tracing = is_tracing(rt);
+  collect_workers(rt, options, report);
+  collect_calls(rt, options, report);
   collect_waiting_threads(options, report);
   if (inspection::possible()) {
-    collect_fibers(home, options, long_wait, report);
+    collect_fibers(rt, options, long_wait, report);
   } else {
     report.fibers_unseen = true;
   }
-  const auto spawners = recorded_spawners(home);
+  const auto spawners = recorded_spawners(rt);
   for (fiber_group& group : report.groups)
     if (const auto known = spawners.find(group.oldest.id); known != spawners.end())
       group.oldest.spawner = known->second;

@@ -31,8 +31,8 @@ bool all_wait_for_fibers(const runtime_report& report) {
 }
 
 // Whether all threads of the process belong to this runtime, or wait for a fiber.
-bool no_thread_can_help(runtime_state& home) {
-  const std::size_t own = home.threads_if_quiet();
+bool no_thread_can_help(runtime_state& rt) {
+  const std::size_t own = rt.threads_if_quiet();
   return own != 0 && count_threads() == own + signal_dump::threads() + thread_agent::count_blocked();
 }
 
@@ -47,20 +47,20 @@ void tell(const runtime_report& report, bool all) {
 
 }  // namespace
 
-bool detect_deadlock(runtime_state& home) try {
-  if (home.threads_if_quiet() == 0) return false;
-  const std::uint64_t before = home.metrics().dispatches;
-  const runtime_report report = collect(home, {.backtraces = false});
+bool detect_deadlock(runtime_state& rt) try {
+  if (rt.threads_if_quiet() == 0) return false;
+  const std::uint64_t before = rt.metrics().dispatches;
+  const runtime_report report = collect(rt, {.backtraces = false});
   if (report.metrics.fibers_live == 0 || report.fibers_unseen) return false;
   const bool alone = report.left_out == 0 && all_wait_for_fibers(report);
-  const bool all = alone && no_thread_can_help(home);
-  if ((!all && !report.has_circle) || home.metrics().dispatches != before) return false;
-  tell(collect(home, {}), all);
-  if (home.options.on_deadlock != deadlock_action::fail) return true;
+  const bool all = alone && no_thread_can_help(rt);
+  if ((!all && !report.has_circle) || rt.metrics().dispatches != before) return false;
+  tell(collect(rt, {}), all);
+  if (rt.options.on_deadlock != deadlock_action::fail) return true;
   // Another fiber may ask one of the circle to stop.
   if (!alone && !report.has_certain_circle) return true;
-  home.handle.deadlocked.store(true, std::memory_order_relaxed);  // published by the stop
-  home.request_stop();
+  rt.handle.deadlocked.store(true, std::memory_order_relaxed);  // published by the stop
+  rt.request_stop();
   return true;
 } catch (const std::exception& refused) {
   warn("the search for a deadlock failed: %s", refused.what());

@@ -40,68 +40,68 @@ void provide_times(trace_state& trace, std::size_t workers) {
 }
 
 // Called with the trace's mutex held.
-void update_recording(runtime_state& home) noexcept {
-  trace_state& trace = home.trace;
+void update_recording(runtime_state& rt) noexcept {
+  trace_state& trace = rt.trace;
   const bool times_only = !trace.on && (trace.measured || trace.probed);
   trace.recording.store(trace.on || times_only, std::memory_order_release);  // pairs with is_recording
-  for (std::size_t i = 0; i < home.threads.most(); ++i) {
+  for (std::size_t i = 0; i < rt.threads.most(); ++i) {
     if (trace.on) {
-      home.schedulers[i]->start_recording(*trace.recorders[trace.recorders.size() - home.threads.most() + i]);
+      rt.schedulers[i]->start_recording(*trace.recorders[trace.recorders.size() - rt.threads.most() + i]);
     } else if (times_only) {
-      home.schedulers[i]->start_recording(*trace.measurers[i]);
+      rt.schedulers[i]->start_recording(*trace.measurers[i]);
     } else {
-      home.schedulers[i]->withdraw(request::traced);
+      rt.schedulers[i]->withdraw(request::traced);
     }
   }
 }
 
 }  // namespace
 
-void measure_times(runtime_state& home) {
-  const std::lock_guard lock(home.trace.mutex);
-  provide_times(home.trace, home.threads.most());
-  home.trace.measured = true;
-  update_recording(home);
+void measure_times(runtime_state& rt) {
+  const std::lock_guard lock(rt.trace.mutex);
+  provide_times(rt.trace, rt.threads.most());
+  rt.trace.measured = true;
+  update_recording(rt);
 }
 
-runtime_times times_of(runtime_state& home) noexcept {
+runtime_times times_of(runtime_state& rt) noexcept {
   runtime_times total;
-  const std::lock_guard lock(home.trace.mutex);
-  for (const auto& each : home.trace.times) each->add_to(total);
+  const std::lock_guard lock(rt.trace.mutex);
+  for (const auto& each : rt.trace.times) each->add_to(total);
   return total;
 }
 
-void poll_probes(runtime_state& home) noexcept try {
-  trace_state& trace = home.trace;
+void poll_probes(runtime_state& rt) noexcept try {
+  trace_state& trace = rt.trace;
   const bool wanted = probes_wanted();
   if (wanted == trace.probed) return;  // this thread's
   const std::lock_guard lock(trace.mutex);
-  provide_times(trace, home.threads.most());
+  provide_times(trace, rt.threads.most());
   trace.probed = wanted;
-  update_recording(home);
+  update_recording(rt);
 } catch (const std::bad_alloc&) {
   // At the next tick.
 }
 
-bool start_trace(runtime_state& home, const trace_options& options) {
+bool start_trace(runtime_state& rt, const trace_options& options) {
   if (options.events_per_worker > trace_options::most_events)
     throw std::invalid_argument("trace_options::events_per_worker is " + std::to_string(options.events_per_worker) +
                                 "; the most is " + std::to_string(trace_options::most_events));
-  trace_state& trace = home.trace;
+  trace_state& trace = rt.trace;
   const std::lock_guard lock(trace.mutex);
   if (trace.on) return false;
-  provide_times(trace, home.threads.most());
-  provide_recorders(trace, home.threads.most(), std::max<std::size_t>(options.events_per_worker, 2));
+  provide_times(trace, rt.threads.most());
+  provide_recorders(trace, rt.threads.most(), std::max<std::size_t>(options.events_per_worker, 2));
   trace.first_time = now_ns();
   trace.first_ticks = clock_ticks();
   trace.on = true;
-  update_recording(home);
+  update_recording(rt);
   return true;
 }
 
-std::vector<trace_event> recorded_events(const runtime_state& home, std::size_t worker) {
-  const trace_state& trace = home.trace;
-  const std::size_t first = trace.recorders.size() - home.threads.most();
+std::vector<trace_event> recorded_events(const runtime_state& rt, std::size_t worker) {
+  const trace_state& trace = rt.trace;
+  const std::size_t first = trace.recorders.size() - rt.threads.most();
   std::vector<trace_event> events = trace.recorders[first + worker]->read();
   std::erase_if(events, [&](const trace_event& each) { return each.ticks < trace.first_ticks; });
   return events;
@@ -116,23 +116,23 @@ void add_spawners(const std::vector<trace_event>& of_worker, spawner_map& spawne
   }
 }
 
-spawner_map recorded_spawners(runtime_state& home) {
+spawner_map recorded_spawners(runtime_state& rt) {
   spawner_map spawners;
-  const std::lock_guard lock(home.trace.mutex);
-  if (!home.trace.on) return spawners;
-  for (std::size_t i = 0; i < home.threads.most(); ++i) add_spawners(recorded_events(home, i), spawners);
+  const std::lock_guard lock(rt.trace.mutex);
+  if (!rt.trace.on) return spawners;
+  for (std::size_t i = 0; i < rt.threads.most(); ++i) add_spawners(recorded_events(rt, i), spawners);
   return spawners;
 }
 
-bool is_tracing(runtime_state& home) noexcept {
-  const std::lock_guard lock(home.trace.mutex);
-  return home.trace.on;
+bool is_tracing(runtime_state& rt) noexcept {
+  const std::lock_guard lock(rt.trace.mutex);
+  return rt.trace.on;
 }
 
-void stop_trace(runtime_state& home) noexcept {
-  const std::lock_guard lock(home.trace.mutex);
-  if (std::exchange(home.trace.on, false)) home.trace.last_ticks = clock_ticks();
-  update_recording(home);
+void stop_trace(runtime_state& rt) noexcept {
+  const std::lock_guard lock(rt.trace.mutex);
+  if (std::exchange(rt.trace.on, false)) rt.trace.last_ticks = clock_ticks();
+  update_recording(rt);
 }
 
 }  // namespace ulexite::detail

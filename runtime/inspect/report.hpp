@@ -74,7 +74,7 @@ struct runtime_report {
 
 // Inspects one fiber after the other. Any thread; a calling fiber does not switch here. `long_wait`: a wait of more
 // milliseconds counts as long. Throws std::bad_alloc.
-runtime_report collect(runtime_state& home, const dump_options& options, std::uint32_t long_wait = 0);
+runtime_report collect(runtime_state& rt, const dump_options& options, std::uint32_t long_wait = 0);
 
 // What a worker does now.
 worker_report look_at(const scheduler& worker);

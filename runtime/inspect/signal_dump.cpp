@@ -229,18 +229,18 @@ int signal_dump::wanted(int option) noexcept {
 
 std::size_t signal_dump::threads() noexcept { return all().threads.load(std::memory_order_relaxed); }  // hint
 
-signal_dump::signal_dump(runtime_state& home, int signal) : home_(home) {
+signal_dump::signal_dump(runtime_state& rt, int signal) : runtime_(rt) {
   const std::lock_guard registering(all().registering);
   if (!all().thread.joinable()) start(signal);
   const std::lock_guard lock(all().list);
-  all().runtimes.push_back(&home_);
+  all().runtimes.push_back(&runtime_);
 }
 
 signal_dump::~signal_dump() {
   const std::lock_guard registering(all().registering);
   {
     const std::lock_guard lock(all().list);
-    std::erase(all().runtimes, &home_);
+    std::erase(all().runtimes, &runtime_);
     if (!all().runtimes.empty() || !all().thread.joinable()) return;  // in a forked child there may be no thread
   }
   stop();

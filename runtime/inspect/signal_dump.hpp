@@ -16,7 +16,7 @@ class runtime_state;
 // Throws std::system_error if the system refuses a thread or a descriptor.
 class signal_dump {
  public:
-  signal_dump(runtime_state& home, int signal);
+  signal_dump(runtime_state& rt, int signal);
   ~signal_dump();
   signal_dump(const signal_dump&) = delete;
   signal_dump& operator=(const signal_dump&) = delete;
@@ -27,7 +27,7 @@ class signal_dump {
   static std::size_t threads() noexcept;
 
  private:
-  runtime_state& home_;
+  runtime_state& runtime_;
 };
 
 // Reports on stderr if the file that the environment variable ULEXITE_DUMP names cannot be written; makes it if it is

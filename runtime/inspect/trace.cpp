@@ -197,15 +197,15 @@ class trace_writer {
 }  // namespace
 
 // Writes without the mutex, because a stream may wait.
-bool write_trace(std::ostream& out, runtime_state& home) {
-  const std::size_t workers = home.threads.most();
+bool write_trace(std::ostream& out, runtime_state& rt) {
+  const std::size_t workers = rt.threads.most();
   std::vector<std::vector<trace_event>> recorded(workers);
-  std::unique_lock lock(home.trace.mutex);
-  if (home.trace.recorders.empty()) return false;
-  for (std::size_t i = 0; i < workers; ++i) recorded[i] = recorded_events(home, i);
-  const std::uint64_t first_ticks = home.trace.first_ticks;
-  const std::int64_t first_time = home.trace.first_time;
-  const std::uint64_t last_ticks = home.trace.on ? clock_ticks() : home.trace.last_ticks;
+  std::unique_lock lock(rt.trace.mutex);
+  if (rt.trace.recorders.empty()) return false;
+  for (std::size_t i = 0; i < workers; ++i) recorded[i] = recorded_events(rt, i);
+  const std::uint64_t first_ticks = rt.trace.first_ticks;
+  const std::int64_t first_time = rt.trace.first_time;
+  const std::uint64_t last_ticks = rt.trace.on ? clock_ticks() : rt.trace.last_ticks;
   lock.unlock();
 
   out << std::fixed << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":";
@@ -224,7 +224,7 @@ bool write_trace(std::ostream& out, runtime_state& home) {
   return true;
 }
 
-std::unique_ptr<trace_file> trace_file::of_environment(runtime_state& home) {
+std::unique_ptr<trace_file> trace_file::of_environment(runtime_state& rt) {
   const char* const name = std::getenv("ULEXITE_TRACE");
   if (!name || !*name || taken.exchange(true, std::memory_order_acquire)) return nullptr;  // pairs with ~trace_file
   std::ofstream out;
@@ -243,15 +243,15 @@ std::unique_ptr<trace_file> trace_file::of_environment(runtime_state& home) {
     taken.store(false, std::memory_order_relaxed);  // nothing was written
     return nullptr;
   }
-  std::unique_ptr<trace_file> made(new trace_file(home, std::move(out)));
-  start_trace(home, {});
+  std::unique_ptr<trace_file> made(new trace_file(rt, std::move(out)));
+  start_trace(rt, {});
   return made;
 }
 
 trace_file::~trace_file() {
-  stop_trace(home_);
+  stop_trace(runtime_);
   try {
-    write_plainly(out_, [&](std::ostream& plain) { write_trace(plain, home_); });
+    write_plainly(out_, [&](std::ostream& plain) { write_trace(plain, runtime_); });
     out_.close();
     if (!out_) warn("ULEXITE_TRACE: the trace is incomplete (error %d)", errno);
   } catch (const std::exception& refused) {

@@ -130,16 +130,16 @@ struct boxed_closure {
   }
 };
 
-// Makes a task in `home` that calls `closure`; the caller publishes it. Throws as allocate_task, and exceptions of the
-// closure's move. Home is runtime_state or callers_runtime.
-template <class Home, class F>
-auto& make_task(Home&& home, F&& closure) {
+// Makes a task in `rt` that calls `closure`; the caller publishes it. Throws as allocate_task, and exceptions of the
+// closure's move. Runtime is runtime_state or callers_runtime.
+template <class Runtime, class F>
+auto& make_task(Runtime&& rt, F&& closure) {
   using closure_type = std::remove_cvref_t<F>;
   using made_type = closure_task<std::invoke_result_t<closure_type>, closure_type>;
   if constexpr (sizeof(made_type) > 496 || alignof(made_type) > 16) {
-    return make_task(home, boxed_closure<closure_type>{std::make_unique<closure_type>(std::forward<F>(closure))});
+    return make_task(rt, boxed_closure<closure_type>{std::make_unique<closure_type>(std::forward<F>(closure))});
   } else {
-    void* const room = allocate_task(home, task_pool::class_of(sizeof(made_type)));
+    void* const room = allocate_task(rt, task_pool::class_of(sizeof(made_type)));
     try {
       auto& made = *new (room) made_type(std::forward<F>(closure));
       made.agent().in_use = true;  // set last: the closure's constructor may wait, and be abandoned
@@ -151,14 +151,14 @@ auto& make_task(Home&& home, F&& closure) {
   }
 }
 
-// Makes a fiber in `home` that calls `closure`, and makes it runnable. Home is as above.
-template <class Home, class F>
-auto& spawn_task(Home&& home, const task_options& options, F&& closure) {
-  auto& made = make_task(home, std::forward<F>(closure));
+// Makes a fiber in `rt` that calls `closure`, and makes it runnable. Runtime is as above.
+template <class Runtime, class F>
+auto& spawn_task(Runtime&& rt, const task_options& options, F&& closure) {
+  auto& made = make_task(rt, std::forward<F>(closure));
   if (options.must_be_applied()) apply_options(made, options);
   made.where = options.where;
   made.detach_at_birth(options.detached);
-  publish(home, made);
+  publish(rt, made);
   return static_cast<result_task<std::invoke_result_t<std::remove_cvref_t<F>>>&>(made);
 }
 

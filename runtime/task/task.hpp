@@ -115,7 +115,7 @@ class task : public fiber {
   void reserve_stack(std::size_t size);
   // The wanted size as a power of two; 0: the runtime's default.
   [[nodiscard]] std::uint8_t stack_bits() const noexcept { return stack_bits_; }
-  [[nodiscard]] runtime_state& home() const noexcept { return task_pool::home_of(this); }
+  [[nodiscard]] runtime_state& runtime() const noexcept { return task_pool::runtime_of(this); }
   // Runs the task on the caller's stack. At the return it may be freed. Returns the caller's present worker.
   scheduler* run_here() noexcept { return operations_.run(*this); }
   // The closure has returned, and is destroyed next. Destroys the fiber's locals. From here on no request cancels the
@@ -219,9 +219,9 @@ struct task_options {
 // In place of a runtime: the one of the calling fiber. Then no step has to compare runtimes.
 struct callers_runtime {};
 
-// Returns room for a task, in a block of `size_class` of the pool of `home`. Throws errc::limit_reached or
+// Returns room for a task, in a block of `size_class` of the pool of `rt`. Throws errc::limit_reached or
 // std::bad_alloc. The second form throws errc::no_runtime outside a fiber.
-void* allocate_task(runtime_state& home, unsigned size_class);
+void* allocate_task(runtime_state& rt, unsigned size_class);
 void* allocate_task(callers_runtime, unsigned size_class);
 // Returns room in which no task was made.
 void deallocate_task(void* room) noexcept;

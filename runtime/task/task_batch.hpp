@@ -11,7 +11,7 @@ namespace ulexite::detail {
 // Detached fibers that are made one by one and start together, or not at all.
 class task_batch {
  public:
-  task_batch(runtime_state& home, spawn_place where) noexcept : home_(home), where_(where) {}
+  task_batch(runtime_state& rt, spawn_place where) noexcept : runtime_(rt), where_(where) {}
   task_batch(const task_batch&) = delete;
   task_batch& operator=(const task_batch&) = delete;
   // Ends fibers that were not published, without running them.
@@ -20,7 +20,7 @@ class task_batch {
       abandon();
   }
 
-  // Adds a task of `home` that has no handle. Throws as publish.
+  // Adds a task of `rt` that has no handle. Throws as publish.
   void add(task& made) {
     made.where = where_;
     made.detach_at_birth();
@@ -33,7 +33,7 @@ class task_batch {
  private:
   void abandon() noexcept;
 
-  runtime_state& home_;
+  runtime_state& runtime_;
   const spawn_place where_;
   intrusive_queue<job> made_;  // linked by their hooks for run queues, which are free until then
 };

@@ -98,7 +98,7 @@ task_pool::slab& task_pool::make_slab(std::size_t block_size) {
     left_in_chunk_ = size;
   }
   auto* const before = slabs_.load(std::memory_order_relaxed);  // lock_ held
-  auto* const made = new (next_slab_) slab{this, home_, before, block_size, 0, begins_chunk};
+  auto* const made = new (next_slab_) slab{this, runtime_, before, block_size, 0, begins_chunk};
   slabs_.store(made, std::memory_order_release);  // B
   ++slab_count_;
   places_ += places;
@@ -161,8 +161,8 @@ void task_pool::keep_for_ever() noexcept {
 }
 
 // No slab is made before the first spawn.
-task_pool::task_pool(runtime_state& home, event_loop& loop, unhandled_handler handler)
-    : home_(home), loop_(loop), handler_(std::make_shared<const unhandled_handler>(std::move(handler))) {
+task_pool::task_pool(runtime_state& rt, event_loop& loop, unhandled_handler handler)
+    : runtime_(rt), loop_(loop), handler_(std::make_shared<const unhandled_handler>(std::move(handler))) {
   enter_in_debug_table(*this);
 }
 

@@ -50,10 +50,10 @@ class task_pool {
     } free_lists[classes];
   };
 
-  // The pool of the runtime `home`. Each of its fibers may have a timer in `loop`. `handler` is kept here, because a
+  // The pool of the runtime `rt`. Each of its fibers may have a timer in `loop`. `handler` is kept here, because a
   // handle may be dropped after the runtime's end.
-  static task_pool* make(runtime_state& home, event_loop& loop, unhandled_handler handler) {
-    return new task_pool(home, loop, std::move(handler));
+  static task_pool* make(runtime_state& rt, event_loop& loop, unhandled_handler handler) {
+    return new task_pool(rt, loop, std::move(handler));
   }
 
   [[nodiscard]] const std::shared_ptr<const unhandled_handler>& handler() const noexcept { return handler_; }
@@ -103,7 +103,7 @@ class task_pool {
   }
   // The pool of `room`, and its runtime, if that still exists.
   static task_pool& of(const void* room) noexcept { return *slab_of(room).pool; }
-  static runtime_state& home_of(const void* room) noexcept { return slab_of(room).home; }
+  static runtime_state& runtime_of(const void* room) noexcept { return slab_of(room).rt; }
 
   // Counts threads outside the runtime that are about to publish something in it.
   shutdown_gate gate;
@@ -149,11 +149,11 @@ class task_pool {
   static constexpr unsigned batch = 32, most_kept = 2 * batch;  // blocks of a class; the second in one worker's cache
   static constexpr std::size_t least_timers = 8000;             // the first room for timers: enough for the first slabs
 
-  // The head of a slab; its blocks begin one granule behind it. `home` may refer to a runtime that has ended: only
+  // The head of a slab; its blocks begin one granule behind it. `rt` may refer to a runtime that has ended: only
   // callers in the runtime use it.
   struct slab {
     task_pool* pool;
-    runtime_state& home;
+    runtime_state& rt;
     slab* next;
     std::size_t block_size;
     std::atomic<std::size_t> carved;  // written under the lock. B
@@ -164,7 +164,7 @@ class task_pool {
     }
   };
 
-  task_pool(runtime_state& home, event_loop& loop, unhandled_handler handler);
+  task_pool(runtime_state& rt, event_loop& loop, unhandled_handler handler);
   ~task_pool();
 
   static slab& slab_of(const void* room) noexcept {
@@ -216,7 +216,7 @@ class task_pool {
   slab& make_slab(std::size_t block_size);
   void keep_for_ever() noexcept;
 
-  runtime_state& home_;
+  runtime_state& runtime_;
   event_loop& loop_;                                        // destroyed when the pool is retired
   const std::shared_ptr<const unhandled_handler> handler_;  // may outlive the pool
   spin_lock lock_;                                          // guards the members below

@@ -15,9 +15,9 @@
 
 namespace ulexite::detail {
 
-blocking_pool::blocking_pool(const runtime_state& home, std::size_t most_threads, std::chrono::milliseconds keep_alive,
+blocking_pool::blocking_pool(const runtime_state& rt, std::size_t most_threads, std::chrono::milliseconds keep_alive,
                              thread_hooks hooks)
-    : home_(home),
+    : runtime_(rt),
       most_(std::min(most_threads, SIZE_MAX / 2)),  // lent threads are added to it
       keep_alive_(std::min<std::chrono::milliseconds>(keep_alive, std::chrono::hours(24 * 365))),
       hooks_(std::move(hooks)) {
@@ -89,7 +89,7 @@ bool blocking_pool::withdraw(blocking_work& work) noexcept {
 }
 
 void blocking_pool::thread_main() noexcept {
-  set_runtime_of_thread(home_);
+  set_runtime_of_thread(runtime_);
   manners_.adopt();
   if (hooks_.start) hooks_.start();
   std::thread former;

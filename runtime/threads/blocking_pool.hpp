@@ -42,8 +42,8 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
     std::function<void()> start, stop;  // called on each thread at its start and its end; may be empty
   };
 
-  // Makes the pool of `home`. Throws std::invalid_argument that names the option for a limit of 0 or a negative time.
-  blocking_pool(const runtime_state& home, std::size_t most_threads, std::chrono::milliseconds keep_alive,
+  // Makes the pool of `rt`. Throws std::invalid_argument that names the option for a limit of 0 or a negative time.
+  blocking_pool(const runtime_state& rt, std::size_t most_threads, std::chrono::milliseconds keep_alive,
                 thread_hooks hooks);
   blocking_pool(const blocking_pool&) = delete;
   blocking_pool& operator=(const blocking_pool&) = delete;
@@ -134,7 +134,7 @@ class blocking_pool : public std::enable_shared_from_this<blocking_pool> {
     std::size_t given_up = 0;  // they run work for which retire does not wait
   };
 
-  const runtime_state& home_;  // may be destroyed when work that was given up ends
+  const runtime_state& runtime_;  // may be destroyed when work that was given up ends
   const std::size_t most_;
   const std::chrono::milliseconds keep_alive_;
   const thread_hooks hooks_;

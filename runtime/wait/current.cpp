@@ -37,7 +37,7 @@ std::uint32_t least_fraction(std::uint32_t number, std::uint32_t bound) noexcept
 
 constinit thread_local random dice{0};
 constinit thread_local const runtime_state* made_for = nullptr;
-constinit thread_local runtime_state* spawn_home = nullptr;
+constinit thread_local runtime_state* spawn_runtime = nullptr;
 
 }  // namespace
 
@@ -49,11 +49,11 @@ ULEXITE_OPAQUE current_execution& this_thread_execution() noexcept {
 
 ULEXITE_OPAQUE const runtime_state* runtime_of_thread() noexcept { return made_for; }
 
-void set_runtime_of_thread(const runtime_state& home) noexcept { made_for = &home; }
+void set_runtime_of_thread(const runtime_state& rt) noexcept { made_for = &rt; }
 
-ULEXITE_OPAQUE runtime_state* spawn_home_of_thread() noexcept { return spawn_home; }
+ULEXITE_OPAQUE runtime_state* spawn_runtime_of_thread() noexcept { return spawn_runtime; }
 
-void set_spawn_home_of_thread(runtime_state* home) noexcept { spawn_home = home; }
+void set_spawn_runtime_of_thread(runtime_state* rt) noexcept { spawn_runtime = rt; }
 
 ULEXITE_OPAQUE scheduler* this_scheduler() noexcept {
   current_execution* address = &own_execution;

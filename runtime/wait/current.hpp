@@ -21,11 +21,11 @@ struct current_execution {
 // The runtime of the calling thread, which is a worker or a thread of the blocking pool; null on any other thread.
 const runtime_state* runtime_of_thread() noexcept;
 // Called before the thread does anything else.
-void set_runtime_of_thread(const runtime_state& home) noexcept;
+void set_runtime_of_thread(const runtime_state& rt) noexcept;
 
 // The runtime for spawns of the calling plain thread, or null.
-runtime_state* spawn_home_of_thread() noexcept;
-void set_spawn_home_of_thread(runtime_state* home) noexcept;
+runtime_state* spawn_runtime_of_thread() noexcept;
+void set_spawn_runtime_of_thread(runtime_state* rt) noexcept;
 
 // The calling worker's scheduler, or null on any other thread. A fiber must not keep it over a switch.
 scheduler* this_scheduler() noexcept;

@@ -47,7 +47,7 @@ void scheduler::give_pinned(task& member) noexcept {
   queues_.push_pinned(member);
   perturb();
   ask(request::maintenance);
-  home_.parker.wake(*this);
+  runtime_.parker.wake(*this);
 }
 
 job* scheduler::take_pinned() noexcept {

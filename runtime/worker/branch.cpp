@@ -9,27 +9,27 @@ namespace ulexite::detail {
 
 // Called by the worker that has taken the branch. The fiber is complete before its outcome is published. From then on
 // the forking fiber may wait for its end, and ask it to stop.
-task* branch::start(runtime_state& home) noexcept {
+task* branch::start(runtime_state& rt) noexcept {
   result_task<void>* made;
   try {
-    made = &make_(home, *this);
+    made = &make_(rt, *this);
   } catch (...) {  // no memory, or max_fibers
-    publish_outcome(home, declined);
+    publish_outcome(rt, declined);
     return nullptr;
   }
   initialise(*made);
   made->make_branch_of(forking_->fiber());
   made->agent().deadline = deadline_;
   made->agent().shielded = shielded_;
-  publish_outcome(home, reinterpret_cast<std::uintptr_t>(made));
+  publish_outcome(rt, reinterpret_cast<std::uintptr_t>(made));
   return made;
 }
 
 // The taker's last step with the branch, except the call of its function. The waiter for the outcome goes to the shared
 // queue, because a searching worker checks that queue, but not its own.
-void branch::publish_outcome(runtime_state& home, std::uintptr_t outcome) noexcept {
+void branch::publish_outcome(runtime_state& rt, std::uintptr_t outcome) noexcept {
   perturb();
-  if (agent* const waiter = outcome_.publish(outcome)) home.inject(waiter->fiber(), priority::woken);
+  if (agent* const waiter = outcome_.publish(outcome)) rt.inject(waiter->fiber(), priority::woken);
 }
 
 // The outcome is unknown only between the theft of the branch and the making of its fiber. This wait cannot be

@@ -21,14 +21,14 @@ void controlled_run::gather() noexcept {
   // The worker's own queues, then the shared queue, then the queue of pinned fibers.
   worker_.queues_.drain([this](job& next, priority) { runnable_.push_back(&next); });
   intrusive_queue<job> outside;
-  worker_.home_.injected.take(SIZE_MAX, outside);
+  worker_.runtime_.injected.take(SIZE_MAX, outside);
   worker_.queues_.take_pinned(SIZE_MAX, outside);
   while (job* const next = outside.pop()) runnable_.push_back(next);
 }
 
 // The next timer, or the next event of the simulated network.
 std::int64_t controlled_run::next_event() const noexcept {
-  const std::int64_t timer = worker_.home_.loop->next_deadline();
+  const std::int64_t timer = worker_.runtime_.loop->next_deadline();
   return controller_.network ? std::min(timer, controller_.network->next_arrival()) : timer;
 }
 
@@ -39,7 +39,7 @@ bool controlled_run::let_time_pass() noexcept {
   if (!controller_.idle(next_event())) return false;
   worker_.pace_.set_time(controller_.now);
   event_list ready;
-  worker_.home_.loop->fire_timers(ready);
+  worker_.runtime_.loop->fire_timers(ready);
   while (event* const fired = ready.pop()) runnable_.push_back(&task_of(*fired));
   if (controller_.network) controller_.network->arrive(controller_.now);
   gather();
@@ -130,7 +130,7 @@ void scheduler::run_controlled(controller& by) noexcept {
     // The strategy must know of a yield before it is asked again: otherwise it could pick the yielding fiber for ever.
     if (switch_.action.what == post_switch::yielding) run.on_yield(switch_.action.who->id);
     complete_switch();
-    if (home_.monitor.any_starved()) panic("no memory for the stack of a fiber in a deterministic run");
+    if (runtime_.monitor.any_starved()) panic("no memory for the stack of a fiber in a deterministic run");
   }
   forks_.withdraw(request::controlled);
   set_perturbed(perturbed_outside);

@@ -12,7 +12,7 @@ namespace ulexite::detail {
 // A branch becomes a fiber, which takes time and locks: the main stack does it.
 task* fork_queue::start_next(bool oldest) noexcept {
   while (branch* const forked = oldest ? forks_.pop_oldest() : forks_.pop_bottom())
-    if (task* const started = forked->start(owner_.home())) return started;
+    if (task* const started = forked->start(owner_.runtime())) return started;
   return nullptr;
 }
 
@@ -26,7 +26,7 @@ bool fork_queue::take_back_below(branch& youngest, branch& forked) noexcept {
   // Until `forked` itself is found, or a thief has taken it in between.
   for (branch* above = &youngest; above; above = forks_.pop_bottom()) {
     if (above == &forked) return true;
-    if (task* const started = above->start(owner_.home())) owner_.add(*started);
+    if (task* const started = above->start(owner_.runtime())) owner_.add(*started);
   }
   return false;
 }
@@ -35,7 +35,7 @@ bool fork_queue::take_back_below(branch& youngest, branch& forked) noexcept {
 void fork_queue::notify_others() noexcept {
   if (owner_.is_controlled()) [[unlikely]]
     return simulate_thief();
-  if (owner_.others_may_be_woken()) owner_.home().parker.wake_one();
+  if (owner_.others_may_be_woken()) owner_.runtime().parker.wake_one();
 }
 
 // In a deterministic run there is no other worker, but one could have taken it.
@@ -49,11 +49,11 @@ void fork_queue::yield_slow() noexcept { owner_.yield_after_request(); }
 
 // One thief at a time: each pays a heavy fence, most of them without a result, and the kernel makes them wait for each
 // other.
-task* fork_queue::steal(runtime_state& home) noexcept {
+task* fork_queue::steal(runtime_state& rt) noexcept {
   if (forks_.seems_empty() || stealing_.exchange(true, std::memory_order_relaxed)) return nullptr;  // hint
   branch* const oldest = forks_.steal();
   stealing_.store(false, std::memory_order_relaxed);  // hint
-  return oldest ? oldest->start(home) : nullptr;
+  return oldest ? oldest->start(rt) : nullptr;
 }
 
 }  // namespace ulexite::detail

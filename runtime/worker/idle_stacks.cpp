@@ -39,8 +39,8 @@ std::uint16_t mark_of(const fiber& waiting) noexcept {
 
 }  // namespace
 
-idle_stacks::idle_stacks(runtime_state& home, std::chrono::milliseconds after) noexcept
-    : home_(home),
+idle_stacks::idle_stacks(runtime_state& rt, std::chrono::milliseconds after) noexcept
+    : runtime_(rt),
       after_(inspection::possible() ? std::chrono::nanoseconds(std::min(after, never)).count() : 0),
       last_walk_(now_ns()) {}
 
@@ -49,7 +49,7 @@ void idle_stacks::step(std::int64_t now) noexcept {
   if (!walking_) {
     if (now - last_walk_ < after_ / 2) return;
     last_walk_ = now;
-    at_ = home_.tasks->first();
+    at_ = runtime_.tasks->first();
     walking_ = true;
   }
   now_ = static_cast<std::uint32_t>(now / 1'000'000);
@@ -97,7 +97,7 @@ std::size_t idle_stacks::find(std::span<agent*> into) noexcept {
 void idle_stacks::trim(std::span<agent* const> idle) noexcept {
   if (idle.empty()) return;
   for (std::size_t i = 0; i < idle.size(); ++i) holds_.hold(i, &idle[i]->fiber());
-  for (const auto& s : home_.schedulers) s->ask(request::held);
+  for (const auto& s : runtime_.schedulers) s->ask(request::held);
   std_atomics::heavy_fence();  // fiber_holds.hpp A
   for (std::size_t i = 0; i < idle.size(); ++i) {
     // The copy comes first: the fiber may have ended before the fence, and then its memory belongs to the pool.
@@ -109,7 +109,7 @@ void idle_stacks::trim(std::span<agent* const> idle) noexcept {
     }
     holds_.let_go(i);
   }
-  for (const auto& s : home_.schedulers) s->withdraw(request::held);
+  for (const auto& s : runtime_.schedulers) s->withdraw(request::held);
 }
 
 }  // namespace ulexite::detail

@@ -30,7 +30,7 @@ class task;
 class idle_stacks {
  public:
   // Fibers that have waited for `after` are idle. 0: none are.
-  idle_stacks(runtime_state& home, std::chrono::milliseconds after) noexcept;
+  idle_stacks(runtime_state& rt, std::chrono::milliseconds after) noexcept;
   idle_stacks(const idle_stacks&) = delete;
   idle_stacks& operator=(const idle_stacks&) = delete;
 
@@ -49,7 +49,7 @@ class idle_stacks {
   std::size_t find(std::span<agent*> into) noexcept;
   void trim(std::span<agent* const> idle) noexcept;
 
-  runtime_state& home_;
+  runtime_state& runtime_;
   const std::int64_t after_;  // ns; 0: off
   fiber_holds holds_;
   std::atomic<std::uint64_t> bytes_{0};

@@ -18,20 +18,20 @@ bool inspection::possible() noexcept { return ULEXITE_TSAN || fences_are_asymmet
 
 // One inspection of a runtime at a time: it holds the mutex until its destructor. A worker that sees the request waits
 // for the epoch's end before its next fiber runs (scheduler::answer_requests).
-inspection::inspection(runtime_state& home) noexcept : home_(home) {
-  home_.world.inspecting.lock();
-  home_.world.inspections.begin();
-  for (const auto& s : home_.schedulers) s->ask(request::inspected);
+inspection::inspection(runtime_state& rt) noexcept : runtime_(rt) {
+  runtime_.world.inspecting.lock();
+  runtime_.world.inspections.begin();
+  for (const auto& s : runtime_.schedulers) s->ask(request::inspected);
   std_atomics::heavy_fence();                               // A
   now_ = static_cast<std::uint32_t>(now_ns() / 1'000'000);  // late, because waits begin until the fence
 }
 
 // The requests are withdrawn first, so that workers that come now do not look at the epoch.
 inspection::~inspection() {
-  for (const auto& s : home_.schedulers) s->withdraw(request::inspected);
-  home_.world.inspections.end();
-  home_.world.inspections.wake_workers();
-  home_.world.inspecting.unlock();
+  for (const auto& s : runtime_.schedulers) s->withdraw(request::inspected);
+  runtime_.world.inspections.end();
+  runtime_.world.inspections.wake_workers();
+  runtime_.world.inspecting.unlock();
 }
 
 // The first copy shows whether the block has a fiber, and in which phase. The second copy is made after the phase was
@@ -150,10 +150,9 @@ bool view(agent& block, bool stopped, fiber_view& into) noexcept {
 }  // namespace
 
 // Takes no lock, because the caller may have stopped a thread that holds one.
-void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const fiber_view& fiber),
-                    void* data) noexcept {
-  const bool stopped = home.world.stopped.load(std::memory_order_relaxed);  // exact for the thread that has stopped it
-  home.tasks->for_each_unlocked([&](agent& block) {
+void for_each_fiber(const runtime_state& rt, void (*visit)(void* data, const fiber_view& fiber), void* data) noexcept {
+  const bool stopped = rt.world.stopped.load(std::memory_order_relaxed);  // exact for the thread that has stopped it
+  rt.tasks->for_each_unlocked([&](agent& block) {
     if (fiber_view found; view(block, stopped, found)) visit(data, found);
   });
 }

@@ -49,7 +49,7 @@ struct fiber_record {
 
 class inspection {
  public:
-  explicit inspection(runtime_state& home) noexcept;
+  explicit inspection(runtime_state& rt) noexcept;
   ~inspection();
   inspection(const inspection&) = delete;
   inspection& operator=(const inspection&) = delete;
@@ -63,7 +63,7 @@ class inspection {
  private:
   void read_wait(const fiber& waiting, fiber_record& into) const;
 
-  runtime_state& home_;
+  runtime_state& runtime_;
   std::uint32_t now_ = 0;  // milliseconds of the steady clock
 };
 
@@ -72,7 +72,7 @@ class inspection {
 fiber_record running_on(const scheduler& worker);
 
 // Calls visit(data, view) for every fiber that has not ended. No lock, no allocation, no system call. Any thread.
-void for_each_fiber(const runtime_state& home, void (*visit)(void* data, const fiber_view& fiber), void* data) noexcept;
+void for_each_fiber(const runtime_state& rt, void (*visit)(void* data, const fiber_view& fiber), void* data) noexcept;
 
 // The holder of the object for which a fiber waits, if it is known: of a mutex, or the fiber that is joined.
 const agent* holder_of(const fiber_record& waiting) noexcept;

@@ -59,12 +59,12 @@ void monitor::watch_until_quiet() noexcept {
   for (;;) {
     std::int64_t next_look = no_deadline;
     {
-      const std::lock_guard lock(home_.parker.mutex());
-      const idle_counts idle = home_.parker.counts();
+      const std::lock_guard lock(runtime_.parker.mutex());
+      const idle_counts idle = runtime_.parker.counts();
       // In the order in which a runnable moves: a publisher is in the gate before it takes one, and until its push.
-      bool quiet = idle.sleeping == idle.started && home_.live() == 0 && !any_starved();
-      const bool gate_idle = home_.tasks->gate.idle();
-      quiet = quiet && !home_.any_work();
+      bool quiet = idle.sleeping == idle.started && runtime_.live() == 0 && !any_starved();
+      const bool gate_idle = runtime_.tasks->gate.idle();
+      quiet = quiet && !runtime_.any_work();
       if (quiet && !gate_idle) next_look = now_ns() + tuning::tick_interval;
       quiet = quiet && gate_idle;
       quiet_waiter_ = quiet ? nullptr : &self;
@@ -79,7 +79,7 @@ void monitor::watch_until_quiet() noexcept {
 // A thread that exists may wait, because another thread had the lease: it is woken to take it over.
 void monitor::ensure() noexcept {
   if (taken_.load(std::memory_order_relaxed)) return;  // hint
-  const std::lock_guard lock(home_.parker.mutex());
+  const std::lock_guard lock(runtime_.parker.mutex());
   if (ending_) return;
   if (thread_.joinable()) {
     if (agent_) agent_->poke();  // it may take the lease now
@@ -96,7 +96,7 @@ void monitor::ensure() noexcept {
 void monitor::end() noexcept {
   std::thread own;
   {
-    const std::lock_guard lock(home_.parker.mutex());
+    const std::lock_guard lock(runtime_.parker.mutex());
     ending_ = true;
     own.swap(thread_);
     if (agent_) agent_->poke();
@@ -110,7 +110,7 @@ void monitor::thread_main() noexcept {
   auto& self = static_cast<thread_agent&>(this_agent());
   // Under the mutex, so that ensure() and end() find the agent of this thread, or the thread sees that it must end.
   const auto ended = [&] {
-    const std::lock_guard lock(home_.parker.mutex());
+    const std::lock_guard lock(runtime_.parker.mutex());
     agent_ = ending_ ? nullptr : &self;
     return ending_;
   };
@@ -124,7 +124,7 @@ void monitor::thread_main() noexcept {
 
 // The thread is no longer the monitor, and no late poke may end a wait of its own.
 void monitor::forget(thread_agent& self) noexcept {
-  const std::lock_guard lock(home_.parker.mutex());
+  const std::lock_guard lock(runtime_.parker.mutex());
   if (asleep_ == &self) asleep_ = nullptr;
   self.forget_poke();
 }
@@ -156,10 +156,10 @@ void monitor::wake_quiet_waiter() noexcept {
 // wakes are compared with the mutex held, and on_wake runs with it held. So a worker that wakes up later finds
 // asleep_ set.
 std::int64_t monitor::next_tick(thread_agent& self) noexcept {
-  if (activity_.quiet_ticks < tuning::quiet_ticks_before_sleep || home_.safepoint.requested(safepoint_request::halt))
+  if (activity_.quiet_ticks < tuning::quiet_ticks_before_sleep || runtime_.safepoint.requested(safepoint_request::halt))
     return now_ns() + tuning::tick_interval;
-  const std::lock_guard lock(home_.parker.mutex());
-  const idle_counts idle = home_.parker.counts();
+  const std::lock_guard lock(runtime_.parker.mutex());
+  const idle_counts idle = runtime_.parker.counts();
   if (idle.sleeping != idle.started || any_starved() ||
       counts.wakes.load(std::memory_order_relaxed) != activity_.seen_wakes)  // counter
     return now_ns() + tuning::tick_interval;
@@ -175,21 +175,21 @@ std::int64_t monitor::next_tick(thread_agent& self) noexcept {
 // since the last one and all sleep. When enough time was quiet, the check for deadlocks is called. It is called again
 // after four times that time, and so on, because a thread outside may have ended meanwhile.
 void monitor::tick() noexcept {
-  if (home_.safepoint.requested(safepoint_request::halt)) return;  // it may run code of fibers that never started
-  const idle_counts idle = home_.parker.counts();
+  if (runtime_.safepoint.requested(safepoint_request::halt)) return;  // it may run code of fibers that never started
+  const idle_counts idle = runtime_.parker.counts();
   const std::uint64_t wakes = counts.wakes.load(std::memory_order_relaxed);  // counter
   // A quiet tick needs both, because a worker may have woken and fallen asleep again between two ticks.
   const bool all_sleep = idle.sleeping == idle.started;
   const bool quiet = std::exchange(activity_.seen_wakes, wakes) == wakes && all_sleep;
   // The order: first lost work and stuck workers, because fibers wait for that; then the trimming, which may take long.
-  if (calls_.at_tick) calls_.at_tick(home_);
+  if (calls_.at_tick) calls_.at_tick(runtime_);
   rescue();
   relieve_hogs();
   retry_starved();
   report_stuck_workers();
   activity_.quiet_ticks = quiet && lost_ticks_ == 0 ? activity_.quiet_ticks + 1 : 0;
   // Reads a file, so not while nothing happens.
-  if (!quiet) home_.threads.check_quota(now_ns());
+  if (!quiet) runtime_.threads.check_quota(now_ns());
   if (!quiet) trimming_.left = 2;
   const std::int64_t now = now_ns();
   trim_stacks(now, all_sleep);
@@ -200,7 +200,7 @@ void monitor::tick() noexcept {
   if (!quiet) {
     activity_.ask_after = tuning::silence;
   } else if (calls_.when_quiet && activity_.ask_after > 0 && now - activity_.last_busy >= activity_.ask_after) {
-    activity_.ask_after = calls_.when_quiet(home_) ? 0 : 4 * activity_.ask_after;
+    activity_.ask_after = calls_.when_quiet(runtime_) ? 0 : 4 * activity_.ask_after;
   }
 }
 
@@ -218,9 +218,9 @@ void monitor::trim_stacks(std::int64_t now, bool all_sleep) noexcept {
 // steal. For its branches another worker is woken. One is also woken for pushes that a worker has suppressed
 // (wake_policy.hpp). If the fiber is in a system call, another thread takes the worker over.
 void monitor::relieve_hogs() noexcept {
-  for (std::size_t i = 0; i < home_.schedulers.size(); ++i) {
-    scheduler& s = *home_.schedulers[i];
-    if (s.has_suppressed_pushes()) home_.parker.notify();
+  for (std::size_t i = 0; i < runtime_.schedulers.size(); ++i) {
+    scheduler& s = *runtime_.schedulers[i];
+    if (s.has_suppressed_pushes()) runtime_.parker.notify();
     const std::uint64_t dispatches = s.counters().dispatches.get();
     // It has dispatched, or sleeps: it is not stuck.
     if (std::exchange(seen_dispatches_[i], dispatches) != dispatches || !s.activity().busy()) {
@@ -231,18 +231,18 @@ void monitor::relieve_hogs() noexcept {
     s.relieve_call();
     s.ask(request::yield);
     intrusive_queue<job> woken, others;
-    if (home_.schedulers.size() > 1) s.take_half(woken, others);
+    if (runtime_.schedulers.size() > 1) s.take_half(woken, others);
     if (!woken.empty() || !others.empty()) counts.hogs_relieved.fetch_add(1, std::memory_order_relaxed);  // counter
-    if (!woken.empty()) home_.inject(woken, priority::woken);
-    if (!others.empty()) home_.inject(others);
-    if (s.may_have_work()) home_.parker.notify();
+    if (!woken.empty()) runtime_.inject(woken, priority::woken);
+    if (!others.empty()) runtime_.inject(others);
+    if (s.may_have_work()) runtime_.parker.notify();
   }
 }
 
 // After the relief, because a report may take some tenths of a second. One for each time that a worker is stuck.
 void monitor::report_stuck_workers() noexcept {
   if (!calls_.when_stuck) return;
-  for (const auto& each : home_.schedulers) {
+  for (const auto& each : runtime_.schedulers) {
     worker_activity& seen = each->activity();
     const std::int64_t since = seen.unswitched_since();
     const std::int64_t time = now_ns() - since;
@@ -259,7 +259,7 @@ void monitor::retry_starved() noexcept {
   if (!any_starved()) return;
   intrusive_queue<job> waiting, again;
   // They go back through the shared queue, as fresh fibers, and may come here again.
-  const gate_guard of_these(home_.tasks->gate);
+  const gate_guard of_these(runtime_.tasks->gate);
   starved_.take(tuning::retries_per_tick, waiting);
   while (job* const next = waiting.pop()) {
     task* const fresh = fiber::is_fiber(*next) ? static_cast<task*>(next) : nullptr;
@@ -269,7 +269,7 @@ void monitor::retry_starved() noexcept {
       again.push(*next);
     }
   }
-  home_.inject(again);
+  runtime_.inject(again);
 }
 
 // Helps where the protocol of the parker leaves something to chance, or has failed.
@@ -277,33 +277,33 @@ void monitor::rescue() noexcept {
   // While a worker is in its start hook, it is about to watch the loop.
   // Sockets are registered, but no worker watches them. The worker that watched the loop now runs a fiber, and woke no
   // other.
-  const bool start_one = home_.threads.in_hooks() == 0 && home_.parker.unstarted_could_poll();
-  if ((home_.parker.nobody_polls() || start_one) && home_.loop->registrations() > 0) {
+  const bool start_one = runtime_.threads.in_hooks() == 0 && runtime_.parker.unstarted_could_poll();
+  if ((runtime_.parker.nobody_polls() || start_one) && runtime_.loop->registrations() > 0) {
     counts.polls_rescued.fetch_add(1, std::memory_order_relaxed);  // counter
-    home_.parker.wake_one();
+    runtime_.parker.wake_one();
   }
   // The worker in its hook was started for this work, but its hook may take long. So another one is woken.
-  if (home_.threads.in_hooks() > 0 && home_.any_work()) home_.parker.notify();
+  if (runtime_.threads.in_hooks() > 0 && runtime_.any_work()) runtime_.parker.notify();
   // Check twice, because a publisher may be between its push and its notify. Hold the mutex for the second check: a
   // worker that has announced its sleep holds it until it has checked the queues once more.
   bool lost = work_is_lost();
   if (lost && lost_ticks_ > 0) {
-    const std::lock_guard lock(home_.parker.mutex());
+    const std::lock_guard lock(runtime_.parker.mutex());
     lost = work_is_lost();
   }
   lost_ticks_ = lost ? lost_ticks_ + 1 : 0;
   if (lost_ticks_ < 2) return;
   // A correct protocol never gets here. The wake keeps the program running, and the count makes every test fail.
   counts.rescued.fetch_add(1, std::memory_order_relaxed);  // counter
-  home_.parker.wake_one();
+  runtime_.parker.wake_one();
 }
 
 // Whether work is published while every worker sleeps and none is about to be woken: a lost wake-up. Threads that are
 // publishing are counted after the queues are read, so that the publisher of any work seen is seen too.
 bool monitor::work_is_lost() const noexcept {
-  const idle_counts idle = home_.parker.counts();
-  return idle.sleeping == idle.started && idle.started > 0 && idle.searching == 0 && home_.any_work() &&
-         home_.tasks->gate.idle();
+  const idle_counts idle = runtime_.parker.counts();
+  return idle.sleeping == idle.started && idle.started > 0 && idle.searching == 0 && runtime_.any_work() &&
+         runtime_.tasks->gate.idle();
 }
 
 }  // namespace ulexite::detail

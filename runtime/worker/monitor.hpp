@@ -36,8 +36,8 @@ class thread_agent;
 class monitor {
  public:
   // Stacks of fibers that have waited for `trim_after` are trimmed; 0: never.
-  monitor(runtime_state& home, std::size_t workers, std::chrono::milliseconds trim_after)
-      : idle_stacks(home, trim_after), home_(home), seen_dispatches_(workers) {}
+  monitor(runtime_state& rt, std::size_t workers, std::chrono::milliseconds trim_after)
+      : idle_stacks(rt, trim_after), runtime_(rt), seen_dispatches_(workers) {}
   monitor(const monitor&) = delete;
   monitor& operator=(const monitor&) = delete;
 
@@ -115,7 +115,7 @@ class monitor {
   void thread_main() noexcept;
   void forget(thread_agent& self) noexcept;
 
-  runtime_state& home_;
+  runtime_state& runtime_;
   std::atomic<bool> taken_{false};
   inject_queue starved_;
   thread_agent* asleep_ = nullptr;        // the monitor, when it sleeps until a worker wakes up

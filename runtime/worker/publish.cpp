@@ -22,15 +22,15 @@ namespace ulexite::detail {
     if (!queues_.evict_oldest(evicted)) continue;
     evicted.push(runnable);
     counters().overflows.add();
-    home_.injected.push(evicted);
+    runtime_.injected.push(evicted);
     return;
   }
 }
 
 // Whether a worker sleeps or is not started yet, and none searches. A hint: it decides only whether a wake may pay.
 bool scheduler::others_may_be_woken() const noexcept {
-  const idle_counts now = home_.parker.counts();
-  return now.searching == 0 && (now.sleeping > 0 || now.started < home_.parker.limit());
+  const idle_counts now = runtime_.parker.counts();
+  return now.searching == 0 && (now.sleeping > 0 || now.started < runtime_.parker.limit());
 }
 
 // Out of line, because add() is inlined into every spawn, and a lone worker never comes here.
@@ -39,9 +39,9 @@ void scheduler::notify_others() noexcept {
 }
 
 void scheduler::announce_pushes() noexcept {
-  const bool wanted = home_.parker.wants_wake();
+  const bool wanted = runtime_.parker.wants_wake();
   wake_policy_.pushes.on_wake(now_ns(), thefts());  // a worker that searches, or is busy, is as good as a woken one
-  if (wanted) home_.parker.wake_one();
+  if (wanted) runtime_.parker.wake_one();
 }
 
 // At maintenance, and after a sleep. Suppressed pushes that are still there are announced when that time is over.
@@ -53,11 +53,11 @@ void scheduler::judge_wakes(std::int64_t now) noexcept {
 // The ring is full. Or, for tests, every fiber goes to a queue of which any worker takes.
 void scheduler::enqueue_slow(job& runnable) noexcept {
   if (migrating) {
-    home_.injected.push(runnable);
+    runtime_.injected.push(runnable);
   } else {
     overflow(runnable);
   }
-  if (!queues_.alone()) home_.parker.notify();
+  if (!queues_.alone()) runtime_.parker.notify();
 }
 
 // A batch is published by one notify. The surplus goes to the end of the shared queue, so that these fibers start
@@ -75,8 +75,8 @@ void scheduler::add(intrusive_queue<job>& fibers) noexcept {
     break;
   }
 #endif
-  if (!fibers.empty()) home_.injected.push(fibers);
-  if (!queues_.alone()) home_.parker.notify();
+  if (!fibers.empty()) runtime_.injected.push(fibers);
+  if (!queues_.alone()) runtime_.parker.notify();
 }
 
 void scheduler::enqueue_job(job& job) noexcept {
@@ -87,18 +87,18 @@ void scheduler::enqueue_job(job& job) noexcept {
 
 // Jobs have their own deque, because a stale hint of another deque is read as a fiber (run_queues::prefetch).
 void scheduler::push_job(job& job) noexcept {
-  if (!queues_.push_job(job)) home_.injected.push(job);
+  if (!queues_.push_job(job)) runtime_.injected.push(job);
 }
 
 void scheduler::enqueue_jobs(intrusive_queue<job>& jobs) noexcept {
   perturb();
   while (job* const job = jobs.pop()) {
     if (queues_.push_job(*job)) continue;
-    home_.injected.push(*job);
+    runtime_.injected.push(*job);
     // All behind it follow, so that they start in their order.
-    home_.injected.push(jobs);
+    runtime_.injected.push(jobs);
   }
-  home_.parker.notify();
+  runtime_.parker.notify();
 }
 
 // The woken fiber runs next here, because its data is in this processor's caches. The fiber that was to run next goes
@@ -142,7 +142,7 @@ void scheduler::announce_slot() noexcept {
   wake_policy_.set_slot_due(false);  // until the next maintenance
   if (!others_may_be_woken()) return;
   wake_policy_.slot.on_wake(now_ns(), thefts());
-  home_.parker.wake_one();
+  runtime_.parker.wake_one();
 }
 
 }  // namespace ulexite::detail

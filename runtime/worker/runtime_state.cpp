@@ -75,8 +75,8 @@ void runtime_state::inject(intrusive_queue<job>& runnables, priority which) noex
 void runtime_state::resume_from_outside(task& fiber) noexcept {
   shutdown_gate& gate = task_pool::of(&fiber).gate;
   if (gate.enter()) {
-    if (fiber.home().trace.is_recording()) stamp_runnable(fiber);
-    fiber.home().inject(fiber, priority::woken);
+    if (fiber.runtime().trace.is_recording()) stamp_runnable(fiber);
+    fiber.runtime().inject(fiber, priority::woken);
   }
   gate.leave();
 }
@@ -271,12 +271,12 @@ runtime_metrics runtime_state::metrics() const noexcept {
 
 const runtime_state* runtime_of_caller() noexcept {
   const runtime_state* const worker_of = runtime_of_thread();
-  return worker_of ? worker_of : spawn_home_of_thread();
+  return worker_of ? worker_of : spawn_runtime_of_thread();
 }
 
-bool is_on_thread_within(const runtime_state& home) noexcept {
+bool is_on_thread_within(const runtime_state& rt) noexcept {
   const runtime_state* const here = runtime_of_caller();
-  return here && (here == &home || (home.handle.number != 0 && here->handle.around == home.handle.number));
+  return here && (here == &rt || (rt.handle.number != 0 && here->handle.around == rt.handle.number));
 }
 
 }  // namespace ulexite::detail

@@ -154,6 +154,6 @@ class runtime_state {
 const runtime_state* runtime_of_caller() noexcept;
 // Whether the calling thread belongs to this runtime, or to a context that a fiber made within it, directly or not, if
 // it is in no other. Then a fiber may wait for the caller.
-bool is_on_thread_within(const runtime_state& home) noexcept;
+bool is_on_thread_within(const runtime_state& rt) noexcept;
 
 }  // namespace ulexite::detail

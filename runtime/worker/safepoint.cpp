@@ -25,25 +25,25 @@ constexpr std::chrono::microseconds time_to_next_look{200};
 // first, because it may wait here, and others would rely on a searcher. A surplus worker gives all its work away, and
 // waits as a spare until it is recalled.
 job* scheduler::handle_safepoint(job* chosen, bool& stopping) noexcept {
-  home_.parker.end_search(*this, eager());
-  if (home_.safepoint.requested(safepoint_request::halt)) home_.wait_while_stopped(*this);
-  if (home_.safepoint.ending()) {
+  runtime_.parker.end_search(*this, eager());
+  if (runtime_.safepoint.requested(safepoint_request::halt)) runtime_.wait_while_stopped(*this);
+  if (runtime_.safepoint.ending()) {
     stopping = true;
     return nullptr;
   }
-  if (!home_.safepoint.requested(safepoint_request::surplus) || has_pins()) return chosen;
+  if (!runtime_.safepoint.requested(safepoint_request::surplus) || has_pins()) return chosen;
   {
     // A worker that retires no longer counts. The gate shows meanwhile that it still has work.
-    const gate_guard of_all(home_.tasks->gate);
-    if (!home_.parker.retire_if_surplus(*this)) return chosen;
+    const gate_guard of_all(runtime_.tasks->gate);
+    if (!runtime_.parker.retire_if_surplus(*this)) return chosen;
     // It keeps no work. Only fibers count as woken (run_queues.hpp).
-    if (chosen) home_.inject(*chosen, fiber::is_fiber(*chosen) ? priority::woken : priority::ordinary);
+    if (chosen) runtime_.inject(*chosen, fiber::is_fiber(*chosen) ? priority::woken : priority::ordinary);
     empty_queues();
   }
   give_stacks_back();
   // For the monitor and for reports, a spare is like a parked worker.
   activity_.set_busy(false);
-  stopping = !home_.threads.wait_as_spare(*this);
+  stopping = !runtime_.threads.wait_as_spare(*this);
   activity_.set_busy(!stopping);
   return nullptr;
 }
@@ -67,8 +67,8 @@ void scheduler::empty_queues() noexcept {
   queues_.drain([&](job& mine, priority which) { (which == priority::woken ? woken : others).push(mine); });
   // A branch is in the frame of its fork, and only as a fiber it can be in the shared queue.
   while (job* const forked = forks_.start_next(true)) others.push(*forked);
-  home_.inject(woken, priority::woken);
-  home_.inject(others);
+  runtime_.inject(woken, priority::woken);
+  runtime_.inject(others);
 }
 
 // ---- the stop of the world ----
@@ -96,7 +96,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
   scheduler* const here = this_scheduler();
   // The caller's own worker runs the caller, so it does not stop. No other fiber runs there, because the caller does
   // not wait.
-  const std::size_t own = here && &here->home() == this ? 1 : 0;
+  const std::size_t own = here && &here->runtime() == this ? 1 : 0;
   {
     const std::lock_guard lock(world.mutex);
     world.halting = true;

@@ -19,13 +19,13 @@
 
 namespace ulexite::detail {
 
-scheduler::scheduler(runtime_state& home, std::size_t index) noexcept
-    : home_(home),
+scheduler::scheduler(runtime_state& rt, std::size_t index) noexcept
+    : runtime_(rt),
       index_(index),
-      stacks_(home.stacks),
-      victims_(reinterpret_cast<std::uintptr_t>(this) + index, home.threads.most()),
-      queues_(home.threads.most() == 1),
-      forks_(*this, home.threads.most()) {}
+      stacks_(rt.stacks),
+      victims_(reinterpret_cast<std::uintptr_t>(this) + index, rt.threads.most()),
+      queues_(rt.threads.most() == 1),
+      forks_(*this, rt.threads.most()) {}
 
 // ---- switching ----
 
@@ -51,10 +51,10 @@ void scheduler::begin_quantum(task* next) noexcept {
 [[gnu::noinline]] void scheduler::answer_requests() noexcept {
   if (forks_.asked_for(request::yield)) forks_.withdraw(request::yield);
   if (forks_.asked_for(request::inspected))
-    home_.world.inspections.wait_for_end([](const auto& epoch, unsigned seen) {
+    runtime_.world.inspections.wait_for_end([](const auto& epoch, unsigned seen) {
       epoch.wait(seen, std::memory_order_relaxed);  // then wait_for_end loads it
     });
-  if (const task* const next = running()) home_.monitor.idle_stacks.wait_while_held(*next);
+  if (const task* const next = running()) runtime_.monitor.idle_stacks.wait_while_held(*next);
   if (forks_.asked_for(request::maintenance)) {
     forks_.withdraw(request::maintenance);
     pace_.maintain_soon();
@@ -132,7 +132,7 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
     if (next) {  // the system refuses memory for a stack: the fiber waits until another returns one
       counters().stacks_refused.add();
       if (is_bound()) next->run = dispatch_bound;
-      home_.monitor.retry_later(*next);
+      runtime_.monitor.retry_later(*next);
       // On the main stack there is nothing to switch to: the loop chooses again.
       if (&from == switch_.main) return this;
     }
@@ -274,7 +274,7 @@ void scheduler::stack_main(switch_thread& thread) {
 
 // The fiber's own function does nothing: it is called when the job has returned (stack_main), and ends the fiber.
 void scheduler::make_fiber_of_job() {
-  task& made = make_task(home_, [] {});
+  task& made = make_task(runtime_, [] {});
   made.detach_at_birth();
   initialise(made);
   static_cast<void>(made.state.start());  // fresh
@@ -357,11 +357,11 @@ task* scheduler::run() noexcept {
     if (!chosen) chosen = search();
     if (!chosen) chosen = park(stopping);
     // After park, so that a worker that was woken for a request answers it before it runs anything.
-    if (home_.safepoint.any()) [[unlikely]]
+    if (runtime_.safepoint.any()) [[unlikely]]
       chosen = handle_safepoint(chosen, stopping);
     if (!chosen) continue;
     // A searcher that has found work wakes the next one, so that searchers follow the work.
-    home_.parker.end_search(*this, eager());
+    runtime_.parker.end_search(*this, eager());
     // During this call the worker may be given to another thread (begin_handoff). Then this thread returns as another
     // switch_thread, and must not touch the worker.
     switch_thread* here = switch_out(main, chosen, departure::returns);

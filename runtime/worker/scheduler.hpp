@@ -58,7 +58,7 @@ inline constexpr bool migrating = false;
 
 class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
  public:
-  scheduler(runtime_state& home, std::size_t index) noexcept;
+  scheduler(runtime_state& rt, std::size_t index) noexcept;
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
 
@@ -78,7 +78,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] task* running() const noexcept { return current_.fiber(); }
   // The agent of the running fiber, or that of a job or of the loop.
   [[nodiscard]] const agent& running_agent() noexcept { return *current_.execution().agent; }
-  runtime_state& home() noexcept { return home_; }
+  runtime_state& runtime() noexcept { return runtime_; }
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   task_pool::cache& blocks() noexcept { return spawn_cache_.blocks; }
   // A number for a new fiber, unique in the process.
@@ -270,7 +270,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   std::uint64_t next_id_slow() noexcept;
 
   // The members in the order of use: the members that each dispatch uses come first.
-  runtime_state& home_;
+  runtime_state& runtime_;
   const std::size_t index_;
   current_task current_;
   switch_state switch_;

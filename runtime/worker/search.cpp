@@ -50,7 +50,7 @@ job* scheduler::maintenance() noexcept {
     poll_events(false);
     pace_.forget_poll();
     // A worker that rarely does maintenance is a bad poller: if none watches the loop now, another worker should.
-    if (eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
+    if (eager() && runtime_.parker.nobody_polls()) runtime_.parker.wake_one();
   }
   pace_.maintenance_done();
   // Where fibers run long, each dispatch does maintenance, and next_local has left this turn to the main stack.
@@ -70,14 +70,14 @@ job* scheduler::maintenance() noexcept {
 // stay, because their turn is near.
 std::size_t scheduler::maintenance_share() noexcept {
   std::size_t exchanged = 0;
-  const std::size_t length = home_.injected.size(), share = length / home_.parker.limit() + 1;
+  const std::size_t length = runtime_.injected.size(), share = length / runtime_.parker.limit() + 1;
   if (length > 0 && !queues_.has_room_for(share)) {
     intrusive_queue<job> newest;
     exchanged = queues_.take_newest(share, newest);
-    if (exchanged > 0) home_.injected.push(newest);
-    home_.parker.notify();  // a searcher may have missed them
+    if (exchanged > 0) runtime_.injected.push(newest);
+    runtime_.parker.notify();  // a searcher may have missed them
   }
-  if (home_.injected.has_woken())
+  if (runtime_.injected.has_woken())
     return std::max<std::size_t>(pace_.dispatches_to_maintenance(), tuning::maintenance_batch);
   return exchanged > 0 ? exchanged : tuning::maintenance_batch;
 }
@@ -86,24 +86,24 @@ std::size_t scheduler::maintenance_share() noexcept {
 // returned, the others go to this worker's deques, where thieves find them. Fibers that were woken go before the
 // others.
 job* scheduler::take_injected(std::size_t most) noexcept {
-  const std::size_t length = home_.injected.size();
+  const std::size_t length = runtime_.injected.size();
   if (length == 0) return nullptr;
 #ifdef ULEXITE_DEBUG_MIGRATE
   // For tests: leaves a fiber that ran here last to another worker, a few times.
   for (int attempt = 0; attempt < 8; ++attempt) {
     intrusive_queue<job> one, woken_one;
-    home_.injected.take(1, 1, one, woken_one);
+    runtime_.injected.take(1, 1, one, woken_one);
     const priority which = one.empty() ? priority::woken : priority::ordinary;
     job* const only = one.empty() ? woken_one.pop() : one.pop();
     if (!only || queues_.alone() || !fiber::is_fiber(*only) || static_cast<task*>(only)->last_worker != index_)
       return only;
-    home_.inject(*only, which);
+    runtime_.inject(*only, which);
     std::this_thread::yield();
   }
 #endif
   intrusive_queue<job> taken, woken;
   // Without the limit they would overflow into the ring, where later woken fibers overtake them.
-  home_.injected.take(std::min(most, length / home_.parker.limit() + 1), queues_.room_for_woken(), taken, woken);
+  runtime_.injected.take(std::min(most, length / runtime_.parker.limit() + 1), queues_.room_for_woken(), taken, woken);
   job* const first = woken.empty() ? taken.pop() : woken.pop();
   if (!first) return nullptr;
   if (!taken.empty() || !woken.empty()) {
@@ -117,7 +117,7 @@ job* scheduler::take_injected(std::size_t most) noexcept {
       }
     }
     queues_.mark_filled();
-    home_.parker.notify();  // they were in no queue for a moment, and a searcher may have missed them
+    runtime_.parker.notify();  // they were in no queue for a moment, and a searcher may have missed them
   }
   return first;
 }
@@ -128,10 +128,10 @@ job* scheduler::take_injected(std::size_t most) noexcept {
 // the order of their worth: fibers, then jobs, then the oldest fork, which is the largest part of its computation. One
 // slot is tried in a round, and only in the last round of a search, because it costs a heavy fence.
 job* scheduler::steal(bool slots_too, std::int64_t now) noexcept {
-  const std::size_t n = home_.schedulers.size();
+  const std::size_t n = runtime_.schedulers.size();
   const std::size_t start = victims_.first(n);
   for (std::size_t i = 0; i < n; ++i) {
-    scheduler& victim = *home_.schedulers[(start + i) % n];
+    scheduler& victim = *runtime_.schedulers[(start + i) % n];
     if (&victim == this) continue;
     job* stolen = nullptr;
     const bool pays = serves_slowly(victim, now);
@@ -139,7 +139,7 @@ job* scheduler::steal(bool slots_too, std::int64_t now) noexcept {
       stolen = queues_.steal_fibers(victim.queues_);
       if (!stolen) stolen = queues_.steal_jobs(victim.queues_);
     }
-    if (!stolen) stolen = victim.forks_.steal(home_);
+    if (!stolen) stolen = victim.forks_.steal(runtime_);
     if (!stolen && pays && slots_too && victim.has_slot()) {
       slots_too = false;
       if (is_stalled(victim)) stolen = victim.steal_slot();
@@ -156,7 +156,7 @@ job* scheduler::steal(bool slots_too, std::int64_t now) noexcept {
 // to this worker.
 bool scheduler::serves_slowly(const scheduler& victim, std::int64_t now) noexcept {
   // Without a processor of its own a victim may stand still for a while.
-  if (!victims_.may_look(victim.index_, now, home_.threads.crowded() ? tuning::search_time : 0)) return false;
+  if (!victims_.may_look(victim.index_, now, runtime_.threads.crowded() ? tuning::search_time : 0)) return false;
   const worker_counters& done = victim.counters();
   return victims_.pays(victim.index_, done.dispatches.get(), done.spawned.get(), victim.queues_.size(), now);
 }
@@ -185,8 +185,8 @@ job* scheduler::take_from_others(bool slots_too, std::int64_t now) noexcept {
 // is limited (begin_search); the others go to sleep directly. A publisher wakes no worker while one searches. So a
 // searcher must not stop without a last check, which the parker makes.
 job* scheduler::search() noexcept {
-  if (home_.parker.counts().awake() <= 1) return take_injected(tuning::inject_batch);  // no victim is awake
-  if (!home_.parker.begin_search(*this)) return nullptr;
+  if (runtime_.parker.counts().awake() <= 1) return take_injected(tuning::inject_batch);  // no victim is awake
+  if (!runtime_.parker.begin_search(*this)) return nullptr;
   const std::int64_t start = now_ns();
   pace_.set_time(start);
   victims_.judge_try(start);
@@ -195,9 +195,9 @@ job* scheduler::search() noexcept {
     const bool last = now - start >= tuning::search_time;
     if (job* const taken = take_from_others(last, now)) return taken;
     if (job* const ready = poll_events(true)) return ready;
-    if (last || home_.parker.counts().awake() <= 1) return nullptr;
+    if (last || runtime_.parker.counts().awake() <= 1) return nullptr;
     // A victim may need this processor to make progress.
-    if (home_.threads.crowded()) {
+    if (runtime_.threads.crowded()) {
       std::this_thread::yield();
     } else {
       for (int i = 0; i < 64; ++i) cpu_relax();
@@ -209,10 +209,10 @@ job* scheduler::search() noexcept {
 
 // One turn of the event loop without blocking. Null, without a poll, if another worker polls it or sleeps in it.
 job* scheduler::poll_events(bool run_first) noexcept {
-  if (!home_.parker.try_acquire_poller(*this)) return nullptr;
+  if (!runtime_.parker.try_acquire_poller(*this)) return nullptr;
   event_list ready;
-  home_.loop->poll(ready);
-  home_.parker.release_poller();
+  runtime_.loop->poll(ready);
+  runtime_.parker.release_poller();
   counters().polls.add();
   pace_.on_poll();
   return distribute(ready, run_first);
@@ -227,35 +227,35 @@ job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
   counters().events.add(ready.size());
   const auto next = [&]() -> task& {
     task& woken = task_of(*ready.pop());
-    if (home_.trace.is_recording()) stamp_runnable(woken);
+    if (runtime_.trace.is_recording()) stamp_runnable(woken);
     return woken;
   };
   job* first = nullptr;
   if (run_first) first = &next();
   if (ready.empty()) return first;
   intrusive_queue<job> surplus;
-  bool behind = home_.injected.has_woken();
+  bool behind = runtime_.injected.has_woken();
   while (!ready.empty()) {
     task& woken = next();
     behind = behind || !queues_.push_woken(woken);
     if (behind) surplus.push(woken);
   }
-  if (!surplus.empty()) home_.injected.push(surplus, priority::woken);
-  home_.parker.notify();
+  if (!surplus.empty()) runtime_.injected.push(surplus, priority::woken);
+  runtime_.parker.notify();
   return first;
 }
 
 // The user's hook gets the sleep as a function, which it must call once.
 scheduler::outcome scheduler::sleep() {
-  if (!home_.options.on_thread_idle) return home_.parker.park(*this);
+  if (!runtime_.options.on_thread_idle) return runtime_.parker.park(*this);
   struct {
     scheduler& self;
     outcome ended;
   } call{*this, {}};
-  home_.options.on_thread_idle(
+  runtime_.options.on_thread_idle(
       [](void* data) {
         auto& here = *static_cast<decltype(call)*>(data);
-        here.ended = here.self.home_.parker.park(here.self);
+        here.ended = here.self.runtime_.parker.park(here.self);
       },
       &call);
   return call.ended;
@@ -267,7 +267,7 @@ scheduler::outcome scheduler::sleep() {
 job* scheduler::park(bool& stopping) noexcept {
   event_list ready;
   ready_ = &ready;
-  if (home_.monitor.any_starved()) give_stacks_back();  // others need them
+  if (runtime_.monitor.any_starved()) give_stacks_back();  // others need them
   activity_.set_busy(false);
   if (traced()) record(trace_kind::park);
   const std::int64_t asleep = now_ns();
@@ -284,10 +284,10 @@ job* scheduler::park(bool& stopping) noexcept {
   job* first = nullptr;
   if (!ready.empty()) {
     // A worker that has slept in the loop comes back as a searcher, and has found work.
-    home_.parker.end_search(*this, eager());
+    runtime_.parker.end_search(*this, eager());
     first = distribute(ready, true);
     // This worker has watched the event loop, and goes to run a fiber, perhaps a long one: another should watch.
-    if (first && eager() && home_.parker.nobody_polls()) home_.parker.wake_one();
+    if (first && eager() && runtime_.parker.nobody_polls()) runtime_.parker.wake_one();
   }
   return first;
 }

@@ -86,7 +86,7 @@ void strand::request_stop() noexcept {
       if (member.who.word.cancel()) cancelled.push(member.who.fiber());
     });
   }
-  home_.inject(cancelled, priority::woken);
+  runtime_.inject(cancelled, priority::woken);
 }
 
 // While a bound fiber runs, its worker has no numbers at hand, so each spawn comes here by publish's slow way.
@@ -123,7 +123,7 @@ strand* task::change_strand(strand* to) noexcept {
 
 // Lock held.
 void task::relay_stops(rare_task_state& mine, const std::stop_source& source) {
-  mine.runtime_stop.emplace(home().fibers.stop_source().get_token(), rare_task_state::relay{source});
+  mine.runtime_stop.emplace(runtime().fibers.stop_source().get_token(), rare_task_state::relay{source});
   if (mine.member_of) mine.strand_stop.emplace(mine.member_of->stop_token(), rare_task_state::relay{source});
 }
 

@@ -32,11 +32,11 @@ class task;
 
 class strand {
  public:
-  strand(runtime_state& home, std::string name) : home_(home), name_(std::move(name)) {}
+  strand(runtime_state& rt, std::string name) : runtime_(rt), name_(std::move(name)) {}
   strand(const strand&) = delete;
   strand& operator=(const strand&) = delete;
 
-  [[nodiscard]] runtime_state& home() const noexcept { return home_; }
+  [[nodiscard]] runtime_state& runtime() const noexcept { return runtime_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
 
@@ -74,7 +74,7 @@ class strand {
   // Lock held. An abandoned waiter never runs again, so its place is free.
   [[nodiscard]] bool another_waits() const noexcept;
 
-  runtime_state& home_;
+  runtime_state& runtime_;
   const std::string name_;
   std::atomic<int> references_{1};
   strand_turn<job> turn_;

@@ -75,7 +75,7 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, w
   if (!prepared) self.agent().word.prepare();
   timer_event timer;
   tie<wake_reason::timed_out>(timer, self.agent());
-  event_loop& loop = *self.home().loop;
+  event_loop& loop = *self.runtime().loop;
   loop.arm(timer, deadline, this_scheduler()->index());
   const wake_reason reason = this_scheduler()->suspend(held, true, mode.with_timer());
   // Waits for a claim by the timer that is under way, so the timer may be destroyed.
@@ -124,7 +124,7 @@ void resume(agent& agent) noexcept { resume(agent, this_scheduler()); }
 // A fiber of this worker's runtime runs next here. A fiber of another runtime goes into that one's shared queue, and a
 // plain thread is woken. `worker` saves the callers that know it a look-up.
 void resume(agent& agent, scheduler* worker) noexcept {
-  if (worker && agent.kind != agent_kind::thread && &worker->home() == &agent.fiber().home()) [[likely]] {
+  if (worker && agent.kind != agent_kind::thread && &worker->runtime() == &agent.fiber().runtime()) [[likely]] {
     worker->wake(agent.fiber());
   } else {
     resume_elsewhere(agent);
@@ -132,7 +132,7 @@ void resume(agent& agent, scheduler* worker) noexcept {
 }
 
 void resume_holder(agent& agent, scheduler* worker) noexcept {
-  if (worker && agent.kind != agent_kind::thread && &worker->home() == &agent.fiber().home()) {
+  if (worker && agent.kind != agent_kind::thread && &worker->runtime() == &agent.fiber().runtime()) {
     worker->wake_holder(agent.fiber());
   } else {
     resume_elsewhere(agent);
@@ -218,7 +218,7 @@ bool runs_on_a_worker(const agent* who) noexcept {
   scheduler* const here = this_scheduler();
   if (!here) return false;
   // The marks of the workers are read without a lock. A wrong answer costs some time, and nothing else.
-  for (const auto& worker : here->home().schedulers)
+  for (const auto& worker : here->runtime().schedulers)
     if (worker->activity().running() == who) return true;
   return false;
 }
@@ -234,10 +234,10 @@ task* this_task() noexcept {
 runtime_state& this_runtime_state() {
   scheduler* const here = inlined_execution().scheduler;
   if (!here) [[unlikely]] {
-    if (runtime_state* const home = spawn_home_of_thread()) return *home;
+    if (runtime_state* const rt = spawn_runtime_of_thread()) return *rt;
     throw std::system_error(make_error_code(errc::no_runtime), "ulexite::spawn");
   }
-  return here->home();
+  return here->runtime();
 }
 
 }  // namespace ulexite::detail

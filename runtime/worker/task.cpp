@@ -19,16 +19,16 @@
 namespace ulexite::detail {
 namespace {
 
-// The calling worker, if it is one of `home`'s.
-scheduler* worker_of(const runtime_state& home) noexcept {
+// The calling worker, if it is one of `rt`'s.
+scheduler* worker_of(const runtime_state& rt) noexcept {
   scheduler* const here = inlined_execution().scheduler;
-  return here && &here->home() == &home ? here : nullptr;
+  return here && &here->runtime() == &rt ? here : nullptr;
 }
 
 // The same for the runtime whose pool the block of `room` is from. It may have been destroyed; the pool exists.
 scheduler* worker_of_pool(const void* room) noexcept {
   scheduler* const here = inlined_execution().scheduler;
-  return here && here->home().tasks.get() == &task_pool::of(room) ? here : nullptr;
+  return here && here->runtime().tasks.get() == &task_pool::of(room) ? here : nullptr;
 }
 
 // A million fibers are a million of these: with a detached fiber's agent and eight bytes of closure, two cache lines.
@@ -40,22 +40,22 @@ task_pool::cache* blocks_of(scheduler* here) noexcept { return here ? &here->blo
 
 // Counts the fiber, and takes a block from the pool. Here and below the slow path is called last, so that the fast path
 // saves no registers.
-[[gnu::noinline]] void* allocate_slow(runtime_state& home, unsigned size_class, scheduler* here) {
-  home.count_spawn(here);
+[[gnu::noinline]] void* allocate_slow(runtime_state& rt, unsigned size_class, scheduler* here) {
+  rt.count_spawn(here);
   try {
-    return home.tasks->allocate(size_class, blocks_of(here));
+    return rt.tasks->allocate(size_class, blocks_of(here));
   } catch (...) {
-    home.count_end(here);
+    rt.count_end(here);
     throw;
   }
 }
 
 // A fiber inherits the deadline of its spawner, and a stop of the whole runtime. The fence pairs with the heavy one of
 // request_stop: either this fiber sees the request, or request_stop sees its block and asks it.
-void inherit(task& task, const runtime_state& home, std::int64_t deadline) noexcept {
+void inherit(task& task, const runtime_state& rt, std::int64_t deadline) noexcept {
   task.agent().deadline = deadline;
   std_atomics::light_fence();  // fiber_counts.hpp A
-  if (home.fibers.stop_requested()) [[unlikely]]
+  if (rt.fibers.stop_requested()) [[unlikely]]
     task.agent().word.request_stop();
 }
 
@@ -67,7 +67,7 @@ void inherit(task& task, const runtime_state& home, std::int64_t deadline) noexc
   if (here) {
     here->add(task);
   } else {
-    task.home().inject(task);
+    task.runtime().inject(task);
   }
 }
 
@@ -78,7 +78,7 @@ void inherit(task& task, const runtime_state& home, std::int64_t deadline) noexc
   if (!here || !here->has_ids()) [[unlikely]]
     return publish_slow(task);
   task.id = here->next_id();
-  inherit(task, here->home(), here->running_agent().deadline);
+  inherit(task, here->runtime(), here->running_agent().deadline);
   here->add(task);
 }
 
@@ -90,20 +90,20 @@ void inherit(task& task, const runtime_state& home, std::int64_t deadline) noexc
 // The fast path uses this worker's free list and counter, so it has no locked instruction. A block that was used for a
 // fiber before is an agent already, with its wait word in a valid state.
 [[gnu::always_inline]] inline void* allocate_on(scheduler& here, unsigned size_class) {
-  if (!here.home().fibers.limited()) [[likely]] {
+  if (!here.runtime().fibers.limited()) [[likely]] {
     if (void* const room = task_pool::allocate_kept(size_class, here.blocks())) [[likely]] {
       here.counters().spawned.add();
       return room;
     }
   }
-  return allocate_slow(here.home(), size_class, &here);
+  return allocate_slow(here.runtime(), size_class, &here);
 }
 
 }  // namespace
 
-void* allocate_task(runtime_state& home, unsigned size_class) {
-  scheduler* const here = worker_of(home);
-  return here ? allocate_on(*here, size_class) : allocate_slow(home, size_class, nullptr);
+void* allocate_task(runtime_state& rt, unsigned size_class) {
+  scheduler* const here = worker_of(rt);
+  return here ? allocate_on(*here, size_class) : allocate_slow(rt, size_class, nullptr);
 }
 
 void* allocate_task(callers_runtime, unsigned size_class) {
@@ -113,9 +113,9 @@ void* allocate_task(callers_runtime, unsigned size_class) {
 
 // The closure's constructor has thrown: the fiber counts as ended.
 void deallocate_task(void* room) noexcept {
-  runtime_state& home = task_pool::home_of(room);
-  scheduler* const here = worker_of(home);
-  home.count_end(here);
+  runtime_state& rt = task_pool::runtime_of(room);
+  scheduler* const here = worker_of(rt);
+  rt.count_end(here);
   task_pool::deallocate(room, blocks_of(here));
 }
 
@@ -135,12 +135,12 @@ void apply_options(task& task, task_options options) {
 // The first part of a spawn off the fast path of publish(), and for batches, branches and jobs that become fibers. A
 // trace gets the number of the new fiber, in the record of the worker that spawns it.
 scheduler* initialise(task& task) noexcept {
-  scheduler* const here = worker_of(task.home());
+  scheduler* const here = worker_of(task.runtime());
   task.id = here ? here->next_id() : fiber_ids::reserve(1);
   const agent* const spawner = inlined_execution().agent;
-  inherit(task, task.home(), spawner ? spawner->deadline : no_deadline);  // null: a plain thread that never waited
+  inherit(task, task.runtime(), spawner ? spawner->deadline : no_deadline);  // null: a plain thread that never waited
   // Notes the time, for runtime::times. A worker does so only while it records; another thread asks the runtime.
-  if (!here && task.home().trace.is_recording()) stamp_runnable(task);
+  if (!here && task.runtime().trace.is_recording()) stamp_runnable(task);
   if (here && here->traced()) {
     here->record(trace_kind::spawn, task.id);
     stamp_runnable(task);
@@ -149,7 +149,7 @@ scheduler* initialise(task& task) noexcept {
   return here;
 }
 
-void publish(task& task) { publish_on(worker_of(task.home()), task); }
+void publish(task& task) { publish_on(worker_of(task.runtime()), task); }
 
 // A fiber has no way to another runtime, so its worker belongs to the task's.
 void publish(callers_runtime, task& task) { publish_on(inlined_execution().scheduler, task); }
@@ -185,7 +185,7 @@ void task::leave_runtime(scheduler* here) noexcept {
   }
   if (rare_state_.load(std::memory_order_relaxed)) [[unlikely]]  // the fiber's own, or ordered by B
     leave_strand();
-  home().count_end(here);
+  runtime().count_end(here);
 }
 
 // Whether no owner refers to it now or later.
@@ -203,7 +203,7 @@ scheduler* task::finish() noexcept {
   // Check in this order: the owner's writes can be seen only after its release was seen.
   // With a limit on the number of fibers their exact count is needed, so that case is slow too.
   const bool simple = is_detached() && !needs_cleanup_.load(std::memory_order_relaxed) &&  // ordered by B
-                      !holds_locks() && !current_stack->canary && !here->home().fibers.limited();
+                      !holds_locks() && !current_stack->canary && !here->runtime().fibers.limited();
   task_pool::cache::free_list* const place = simple ? task_pool::place_for(this, here->blocks()) : nullptr;
   if (!place) return finish_slow();
   leave_stack();
@@ -220,7 +220,7 @@ scheduler* task::finish_slow() noexcept {
   clear_locals();  // the locals that the end of the closure has made
   if (holds_locks()) fail_for_locks();
   if (ownership().load(std::memory_order_relaxed) != task_ownership::none) {  // its own, if it is that
-    scheduler* const here = worker_of(home());
+    scheduler* const here = worker_of(runtime());
     lock_.lock();
     if (ownership().load(std::memory_order_relaxed) != task_ownership::released) {  // lock_ held
       leave_runtime(here);

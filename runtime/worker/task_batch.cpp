@@ -9,10 +9,10 @@ namespace ulexite::detail {
 void task_batch::publish() noexcept {
   const yield_point at_exit;
   scheduler* const here = this_scheduler();
-  if (here && &here->home() == &home_) {
+  if (here && &here->runtime() == &runtime_) {
     here->add(made_);
   } else {
-    home_.inject(made_);
+    runtime_.inject(made_);
   }
 }
 

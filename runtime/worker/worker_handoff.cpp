@@ -44,9 +44,9 @@ worker_handoff::~worker_handoff() {
 // If the worker is gone, this thread learns of it only at the end: the call does not ask whose thread it is.
 call_length brief_call(void (*call)(const void*), const void* data) noexcept {
   scheduler* const here = worker_to_give();
-  if (!here || !here->home().brief_calls.may_begin()) return call_length::not_made;
+  if (!here || !here->runtime().brief_calls.may_begin()) return call_length::not_made;
   kept_thread kept = here->keep_thread();
-  kept.counted_by = &here->home().brief_calls;
+  kept.counted_by = &here->runtime().brief_calls;
   here->offer_handoff(kept);
   perturb();
   call(data);
@@ -66,7 +66,7 @@ bool scheduler::begin_handoff(kept_thread& kept) noexcept {
   perturb();
   // From here on another thread may run this worker, and the fiber must not use it.
   handoff_work_.offer.make(kept);
-  if (home_.blocking->lend_thread(handoff_work_) || !withdraw_offer(kept)) return true;
+  if (runtime_.blocking->lend_thread(handoff_work_) || !withdraw_offer(kept)) return true;
   thread.scheduler = this;
   thread.forks = &forks_;
   set_running(kept.who);
@@ -75,27 +75,27 @@ bool scheduler::begin_handoff(kept_thread& kept) noexcept {
 
 // A thread that comes too late finds no offer, or that of a later call, which it accepts as well.
 void scheduler::relieve_call() noexcept {
-  if (handoff_work_.offer.stands()) static_cast<void>(home_.blocking->lend_thread(handoff_work_));
+  if (handoff_work_.offer.stands()) static_cast<void>(runtime_.blocking->lend_thread(handoff_work_));
 }
 
 // On the lent thread: its life as the worker, unless the offer was withdrawn. It ends with the runtime, or when this
 // thread hands the worker off in its turn. Then be_worker returns the fiber of that second call, which finish() makes
 // runnable.
 void* scheduler::handoff_work::run() noexcept {
-  runtime_state& home = worker.home_;
+  runtime_state& rt = worker.runtime_;
   task* handed_off_fiber = nullptr;
   if (offer.accept()) {
-    if (worker.running()) home.brief_calls.lasts();  // in block_in_place there is none
+    if (worker.running()) rt.brief_calls.lasts();  // in block_in_place there is none
     worker.activity_.set_running(&worker.current_.job_agent());
-    handed_off_fiber = home.threads.be_worker(worker.index_);
+    handed_off_fiber = rt.threads.be_worker(worker.index_);
   }
-  home.blocking->thread_returns();
+  rt.blocking->thread_returns();
   return handed_off_fiber;
 }
 
 // The thread is free for the next such call before the fiber can make one. Any thread may have the worker by now.
 void scheduler::handoff_work::finish(void* handed_off_fiber) noexcept {
-  if (handed_off_fiber) worker.home_.inject(*static_cast<task*>(handed_off_fiber), priority::woken);
+  if (handed_off_fiber) worker.runtime_.inject(*static_cast<task*>(handed_off_fiber), priority::woken);
 }
 
 // To the main stack of the thread, which has the fiber made runnable. It continues here, on some worker.

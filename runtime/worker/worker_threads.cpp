@@ -18,8 +18,8 @@ namespace ulexite::detail {
 
 // Room for all workers is reserved now, because add_spare must not fail. More workers than processors make waits in
 // loops yield the processor (scheduler::search).
-worker_threads::worker_threads(runtime_state& home, const runtime_options& options)
-    : home_(home),
+worker_threads::worker_threads(runtime_state& rt, const runtime_options& options)
+    : runtime_(rt),
       first_limit_(worker_limit(options.threads)),
       most_(std::max(first_limit_, most_workers(options.max_threads))),
       crowded_(most_ > processors()),
@@ -31,16 +31,17 @@ worker_threads::worker_threads(runtime_state& home, const runtime_options& optio
 // The first worker is started only here, so that a refusal reaches the caller as an exception.
 void worker_threads::ensure_worker() {
   if (first_.done.load(std::memory_order_acquire)) return;  // A
-  if (home_.safepoint.ending()) return;                     // count_spawn refuses the fiber
+  if (runtime_.safepoint.ending()) return;                  // count_spawn refuses the fiber
   // One thread tries, and the others wait for its result. A stack is provided first, so that a refusal of memory is
   // thrown too.
   const std::lock_guard lock(first_.mutex);
   if (first_.done.load(std::memory_order_relaxed)) return;  // the mutex is held
-  home_.stacks.provide();
+  runtime_.stacks.provide();
   // An earlier refusal must not keep this try from being made: its result goes to the caller.
   refused_until_.store(0, std::memory_order_relaxed);  // hint
-  home_.parker.wake_one();
-  if (home_.parker.counts().started == 0) throw std::system_error(first_.refused, "ulexite: the first worker thread");
+  runtime_.parker.wake_one();
+  if (runtime_.parker.counts().started == 0)
+    throw std::system_error(first_.refused, "ulexite: the first worker thread");
   first_.done.store(true, std::memory_order_release);  // A
 }
 
@@ -51,23 +52,23 @@ bool worker_threads::starts_suspended() const noexcept {
 
 // A worker takes over the search role of the thread that found it needed. Its number is its place among the threads.
 bool worker_threads::start() noexcept {
-  const std::lock_guard lock(home_.parker.mutex());
+  const std::lock_guard lock(runtime_.parker.mutex());
   // Checked under the mutex, under which end_all has set it.
-  if (home_.safepoint.ending()) return false;  // no thread would join it
+  if (runtime_.safepoint.ending()) return false;  // no thread would join it
   if (!spares_.empty()) {
     recall_spare();
     return true;
   }
   try {
     threads_.emplace_back([this, index = started_] {
-      set_runtime_of_thread(home_);
+      set_runtime_of_thread(runtime_);
       // The worker takes over the floating-point mode and the signal mask that the maker of the runtime had.
       inherited_.adopt();
-      home_.schedulers[index]->searching = true;  // who starts a worker makes it a searcher
-      if (task* const on_leave = be_worker(index)) home_.inject(*on_leave, priority::woken);
+      runtime_.schedulers[index]->searching = true;  // who starts a worker makes it a searcher
+      if (task* const on_leave = be_worker(index)) runtime_.inject(*on_leave, priority::woken);
     });
     ++started_;
-    home_.monitor.wake();
+    runtime_.monitor.wake();
     return true;
   } catch (const std::exception& why) {
     on_refusal(why);
@@ -81,7 +82,7 @@ void worker_threads::recall_spare() noexcept {
   spares_.pop_back();
   recalled.notified = true;
   recalled.wake.notify_one();
-  home_.on_worker_awake();
+  runtime_.on_worker_awake();
 }
 
 // Of the first worker it is kept why, because ensure_worker throws that.
@@ -97,8 +98,9 @@ void worker_threads::on_refusal(const std::exception& why) noexcept {
 // workers in their hooks will take, another is woken here. The monitor helps if a hook takes too long.
 void worker_threads::call_start_hook(std::size_t index) {
   const std::size_t coming = in_hooks_.fetch_add(1, std::memory_order_relaxed) + 1;  // hint
-  if (home_.parker.leave_search(*home_.schedulers[index]) && home_.queued() > coming) home_.parker.wake_one();
-  home_.options.on_thread_start(index);
+  if (runtime_.parker.leave_search(*runtime_.schedulers[index]) && runtime_.queued() > coming)
+    runtime_.parker.wake_one();
+  runtime_.options.on_thread_start(index);
   in_hooks_.fetch_sub(1, std::memory_order_relaxed);  // hint
 }
 
@@ -107,9 +109,9 @@ void worker_threads::call_start_hook(std::size_t index) {
 // (worker_handoff.cpp).
 task* worker_threads::be_worker(std::size_t index) noexcept {
   const signal_stack signals;
-  if (home_.options.on_thread_start) call_start_hook(index);
-  task* const on_leave = home_.schedulers[index]->run();
-  if (home_.options.on_thread_stop) home_.options.on_thread_stop(index);
+  if (runtime_.options.on_thread_start) call_start_hook(index);
+  task* const on_leave = runtime_.schedulers[index]->run();
+  if (runtime_.options.on_thread_stop) runtime_.options.on_thread_stop(index);
   return on_leave;
 }
 
@@ -118,36 +120,36 @@ task* worker_threads::be_worker(std::size_t index) noexcept {
 void worker_threads::end_all() noexcept {
   std::vector<std::thread> ended;
   {
-    const std::lock_guard lock(home_.parker.mutex());
-    home_.safepoint.request(safepoint_request::end);  // for start, ordered by the mutex
+    const std::lock_guard lock(runtime_.parker.mutex());
+    runtime_.safepoint.request(safepoint_request::end);  // for start, ordered by the mutex
     ended.swap(threads_);
     for (worker_slot* const surplus : spares_) surplus->wake.notify_one();
   }
-  home_.parker.stop();
+  runtime_.parker.stop();
   for (std::thread& thread : ended) thread.join();
 }
 
 // It returns as a searcher, as any worker that is started.
 bool worker_threads::wait_as_spare(worker_slot& surplus) noexcept {
-  std::unique_lock lock(home_.parker.mutex());
-  surplus.wake.wait(lock, [&] { return surplus.notified || home_.safepoint.ending(); });
+  std::unique_lock lock(runtime_.parker.mutex());
+  surplus.wake.wait(lock, [&] { return surplus.notified || runtime_.safepoint.ending(); });
   if (!surplus.notified) return false;
   surplus.notified = false;
   surplus.searching = true;
-  return !home_.safepoint.ending();
+  return !runtime_.safepoint.ending();
 }
 
 // A quota can only lower the limit. A larger quota than at the start raises it again, but not above the first limit.
 void worker_threads::apply_quota(const std::string& process) {
   const std::size_t granted = std::min(first_limit_, quota_processors(process));
   const std::lock_guard lock(quota_.guard);
-  if (!quota_.ignored && granted != home_.parker.limit()) home_.resize(granted);
+  if (!quota_.ignored && granted != runtime_.parker.limit()) runtime_.resize(granted);
 }
 
 void worker_threads::resize(std::size_t to) noexcept {
   const std::lock_guard lock(quota_.guard);
   quota_.ignored = true;
-  home_.resize(to);
+  runtime_.resize(to);
 }
 
 // Go 1.25 does so too, each second.

@@ -38,7 +38,7 @@ using worker_slot = basic_worker_slot<std_parking>;
 
 class worker_threads {
  public:
-  worker_threads(runtime_state& home, const runtime_options& options);
+  worker_threads(runtime_state& rt, const runtime_options& options);
   worker_threads(const worker_threads&) = delete;
   worker_threads& operator=(const worker_threads&) = delete;
 
@@ -99,7 +99,7 @@ class worker_threads {
   void recall_spare() noexcept;
   void on_refusal(const std::exception& why) noexcept;
 
-  runtime_state& home_;
+  runtime_state& runtime_;
   const std::size_t first_limit_;  // before any resize
   const std::size_t most_;
   const bool crowded_;

@@ -86,7 +86,7 @@ TEST_P(SlowWrite, KeepsNoWorker) {
     file log(scratch_ / "log", read | write | create), other(scratch_ / "other", write | create);
     slow = true;
     auto writing = spawn([&] { log.append("slow\n"); });
-    wait_until([&] { return detail::this_agent().fiber().home().brief_calls.any_lasts(); });
+    wait_until([&] { return detail::this_agent().fiber().runtime().brief_calls.any_lasts(); });
     EXPECT_FALSE(made_here([&] { other.append("x"); }));
     gate.release();
     writing.join();

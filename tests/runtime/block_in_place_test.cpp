@@ -233,7 +233,7 @@ class BriefCall : public BlockInPlace {};
 ULEXITE_TEST_WORKERS(BriefCall);
 
 // Whether such a call is under way without a worker.
-bool any_lasts() { return detail::this_agent().fiber().home().brief_calls.any_lasts(); }
+bool any_lasts() { return detail::this_agent().fiber().runtime().brief_calls.any_lasts(); }
 
 // A busy machine may make some of the calls long.
 TEST_P(BriefCall, IsBrief) {

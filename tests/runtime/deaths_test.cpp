@@ -187,7 +187,7 @@ TEST(RuntimeDeathTest, ResumingADeadFiberIsAReportedBug) {
             this_fiber::yield();
           });
           handle.join();
-          task->home().inject(*task);  // what no defect of the runtime may do
+          task->runtime().inject(*task);  // what no defect of the runtime may do
           for (int i = 0; i < 1000; ++i) this_fiber::yield();
         });
       },

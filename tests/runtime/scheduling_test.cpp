@@ -364,7 +364,7 @@ double processor_seconds() {
 // A thief that believed it would pay for a heavy fence, and find nothing.
 TEST_F(RuntimeTest, AnEmptySlotIsNotWorthARaid) {
   make(2).run([] {
-    for (const auto& worker : detail::this_scheduler()->home().schedulers)
+    for (const auto& worker : detail::this_scheduler()->runtime().schedulers)
       EXPECT_FALSE(detail::scheduler::is_stalled(*worker));
   });
 }

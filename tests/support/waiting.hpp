@@ -24,7 +24,7 @@ void wait_until_all_wait(const Runtime& rt) {
 
 // The same in a fiber: when this returns, all others that could run have run and wait for something.
 inline void wait_until_others_wait() {
-  blocking([&home = detail::this_agent().fiber().home()] { wait_until_all_wait(home); });
+  blocking([&rt = detail::this_agent().fiber().runtime()] { wait_until_all_wait(rt); });
 }
 
 // Starts a fiber that calls `function`, and returns its handle when that waits. On a plain thread.
@@ -103,8 +103,8 @@ class busy_pool {
 // Whether `handle`'s fiber waits for the pool. Lets time pass until it does or has ended.
 template <class Handle>
 bool waits_for_the_pool(const Handle& handle) {
-  const auto& home = detail::this_agent().fiber().home();
-  wait_until([&] { return handle.done() || home.metrics().blocking_queued > 0; });
+  const auto& rt = detail::this_agent().fiber().runtime();
+  wait_until([&] { return handle.done() || rt.metrics().blocking_queued > 0; });
   return !handle.done();
 }
 
