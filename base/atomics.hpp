@@ -29,16 +29,16 @@ struct std_atomics {
   static constexpr auto acq_rel = std::memory_order_acq_rel;
   static constexpr auto seq_cst = std::memory_order_seq_cst;
 
-  // Pauses between two tries; `turn` is the number of the try. Pauses are long: each read pulls the lock's cache line,
-  // and the data it guards, away from the holder. Two threads that contend for every item of a channel are 5 times
-  // slower than two that back off for some microseconds. Later turns yield, because the holder may have been preempted
-  // on this core.
-  static void pause(unsigned turn) noexcept {
-    if (turn >= 4) {
+  // Pauses between two tries; `attempt` is the number of the try. Pauses are long: each read pulls the lock's cache
+  // line, and the data it guards, away from the holder. Two threads that contend for every item of a channel are 5
+  // times slower than two that back off for some microseconds. Later attempts yield, because the holder may have been
+  // preempted on this core.
+  static void pause(unsigned attempt) noexcept {
+    if (attempt >= 4) {
       std::this_thread::yield();
       return;
     }
-    for (int i = 0; i < (turn == 0 ? 128 : 256); ++i) cpu_relax();
+    for (int i = 0; i < (attempt == 0 ? 128 : 256); ++i) cpu_relax();
   }
 
   // The two ends of a store-then-load race, see fences.hpp. ThreadSanitizer does not model fences. They order only

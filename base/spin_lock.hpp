@@ -34,13 +34,13 @@ class basic_spin_lock {
   void lock_alone() noexcept { held_.store(true, Atomics::relaxed); }  // published by the caller's fence
   // Waits for its holder without locking it.
   void wait_until_free() const noexcept {
-    for (unsigned turn = 0; !is_free(); ++turn) Atomics::pause(turn);
+    for (unsigned attempt = 0; !is_free(); ++attempt) Atomics::pause(attempt);
   }
 
  private:
   [[gnu::cold, gnu::noinline]] void lock_slow() noexcept {
     do {
-      for (unsigned turn = 0; held_.load(Atomics::relaxed); ++turn) Atomics::pause(turn);  // hint: the exchange decides
+      for (unsigned attempt = 0; held_.load(Atomics::relaxed); ++attempt) Atomics::pause(attempt);  // hint
     } while (held_.exchange(true, Atomics::acquire));  // A
   }
 

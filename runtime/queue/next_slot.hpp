@@ -49,11 +49,11 @@ class basic_next_slot {
   // Empties the slot from another thread, at the cost of a heavy fence. Also null if another thread steals from it at
   // this moment.
   [[nodiscard]] T* steal() noexcept {
-    if (stealing_.exchange(true, Atomics::acquire)) return nullptr;                        // D
-    Atomics::heavy_fence();                                                                // B
-    for (unsigned turn = 0; taking_.load(Atomics::acquire); ++turn) Atomics::pause(turn);  // C
-    T* const item = item_.exchange(nullptr, Atomics::acquire);                             // A
-    stealing_.store(false, Atomics::release);                                              // D
+    if (stealing_.exchange(true, Atomics::acquire)) return nullptr;                                 // D
+    Atomics::heavy_fence();                                                                         // B
+    for (unsigned attempt = 0; taking_.load(Atomics::acquire); ++attempt) Atomics::pause(attempt);  // C
+    T* const item = item_.exchange(nullptr, Atomics::acquire);                                      // A
+    stealing_.store(false, Atomics::release);                                                       // D
     return item;
   }
 

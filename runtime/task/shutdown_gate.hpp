@@ -34,8 +34,8 @@ class basic_shutdown_gate {
 
   // From now on enter returns false. Waits until all threads have left for which it returned true. Called once.
   void shut() noexcept {
-    shut_.store(true, Atomics::seq_cst);                                                        // A
-    for (unsigned turn = 0; inside_.load(Atomics::seq_cst) != 0; ++turn) Atomics::pause(turn);  // A, B
+    shut_.store(true, Atomics::seq_cst);                                                                 // A
+    for (unsigned attempt = 0; inside_.load(Atomics::seq_cst) != 0; ++attempt) Atomics::pause(attempt);  // A, B
   }
 
  private:

@@ -42,7 +42,7 @@ class basic_fiber_holds {
   // A worker's.
   void wait_while_held(const void* fiber) const noexcept {
     for (const auto& place : places_)
-      for (unsigned turn = 0; place.load(Atomics::acquire) == fiber; ++turn) Atomics::pause(turn);  // A, B
+      for (unsigned attempt = 0; place.load(Atomics::acquire) == fiber; ++attempt) Atomics::pause(attempt);  // A, B
   }
 
  private:
