@@ -22,7 +22,7 @@
 //   sync/select/select_case.cpp: last = each->source; =>
 // MUTANT: served_after_unlock a claimer writes the node of a waiter that is not asleep, and may have left
 //   sync/channel.hpp: partner.result = detail::wait_node::outcome::served; => model::serve_later(partner);
-//   sync/wait/wait_queue.hpp: if (who) resume(*who, worker); => model::serve_now(); if (who) resume(*who, worker);
+//   sync/wait/wait_queue.hpp: if (!who) return;\n    if (holds) { => model::serve_now(); if (!who) return; if (holds) {
 // MUTANT: taken_unclaimed     a send serves a select whose wait is over
 //   sync/channel.hpp: receiver = receivers_.claim_oldest()) { => receiver = model::claim_anyhow(receivers_)) {
 // MUTANT: closed_unclaimed    a close ends a wait that it has not claimed

@@ -15,7 +15,7 @@
 // MUTANT: leaves_silently     a waiter for two permits leaves, and does not serve the waiters behind it that want one
 //   sync/semaphore.cpp: serve_oldest(woken);  // it may => // it may
 // MUTANT: passed_over         a later caller takes a permit that an older waiter for two needs
-//   sync/semaphore.cpp: if (permits_ < n || !queue_.nobody_waits()) return false; => if (permits_ < n) return false;
+//   sync/semaphore.cpp: if (n > 0 && (permits_ < n || !queue_.nobody_waits())) return false; => if (n > 0 && permits_ < n) return false;
 // MUTANT: a_not_released      the next owner of a permit does not see the last owner's writes (spin_lock.hpp A)
 // MUTANT: a_not_acquired      the same from the other end
 //
