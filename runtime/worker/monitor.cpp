@@ -213,7 +213,7 @@ void monitor::trim_stacks(std::int64_t now, bool all_sleep) noexcept {
   stack_pool::trim_all();
 }
 
-// A worker that has dispatched nothing since the last tick runs a long fiber. It is asked to yield at its next chance.
+// A worker that neither dispatched nor parked since the last tick runs a long fiber. It is asked to yield at its next chance.
 // The fiber in its slot, and half of each queue, go to the shared queue, because the other workers may be too busy to
 // steal. For its branches another worker is woken. One is also woken for pushes that a worker has suppressed
 // (wake_policy.hpp). If the fiber is in a system call, another thread takes the worker over.
@@ -221,9 +221,9 @@ void monitor::relieve_hogs() noexcept {
   for (std::size_t i = 0; i < runtime_.schedulers.size(); ++i) {
     scheduler& s = *runtime_.schedulers[i];
     if (s.has_suppressed_pushes()) runtime_.parker.notify();
-    const std::uint64_t dispatches = s.counters().dispatches.get();
-    // It has dispatched, or sleeps: it is not stuck.
-    if (std::exchange(seen_dispatches_[i], dispatches) != dispatches || !s.activity().busy()) {
+    // A thief that leaves others' work alone dispatches nothing, but parks, and returns at once.
+    const std::uint64_t steps = s.counters().dispatches.get() + s.counters().parks.get();
+    if (std::exchange(seen_steps_[i], steps) != steps || !s.activity().busy()) {
       s.activity().set_unswitched_since(0);
       continue;
     }
@@ -231,7 +231,8 @@ void monitor::relieve_hogs() noexcept {
     s.relieve_call();
     s.ask(request::yield);
     intrusive_queue<job> woken, others;
-    if (runtime_.schedulers.size() > 1) s.take_half(woken, others);
+    const gate_guard of_these(runtime_.tasks->gate);  // jobs among them are in no count, and in no queue for a moment
+    if (runtime_.parker.limit() > 1) s.take_half(woken, others);
     if (!woken.empty() || !others.empty()) counts.hogs_relieved.fetch_add(1, std::memory_order_relaxed);  // counter
     if (!woken.empty()) runtime_.inject(woken, priority::woken);
     if (!others.empty()) runtime_.inject(others);

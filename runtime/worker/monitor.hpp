@@ -37,7 +37,7 @@ class monitor {
  public:
   // Stacks of fibers that have waited for `trim_after` are trimmed; 0: never.
   monitor(runtime_state& rt, std::size_t workers, std::chrono::milliseconds trim_after)
-      : idle_stacks(rt, trim_after), runtime_(rt), seen_dispatches_(workers) {}
+      : idle_stacks(rt, trim_after), runtime_(rt), seen_steps_(workers) {}
   monitor(const monitor&) = delete;
   monitor& operator=(const monitor&) = delete;
 
@@ -126,8 +126,8 @@ class monitor {
   calls calls_;
   activity activity_;
   trimming trimming_;
-  unsigned lost_ticks_ = 0;                     // in a row at which work was found while all workers slept
-  std::vector<std::uint64_t> seen_dispatches_;  // by worker, at the last tick
+  unsigned lost_ticks_ = 0;                // in a row at which work was found while all workers slept
+  std::vector<std::uint64_t> seen_steps_;  // by worker, at the last tick: dispatches and parks
 };
 
 }  // namespace ulexite::detail
