@@ -21,7 +21,8 @@ std::string quoted_name_of(std::uintptr_t address);
 // names the one of the smallest object counts, and of equal ones the newest. A wait costs nothing for it. A join has
 // the name of its fiber.
 //
-// Its constructor and destructor take a lock of the process for a short time, and wait for no fiber. Any thread.
+// Its constructor and destructor take a lock of the process for a short time, and wait for no fiber. Any thread. A dump
+// looks through all names for each wait that it describes: some hundreds of objects may have one, not each connection.
 class [[nodiscard]] object_name : private detail::list_hook {
  public:
   // Names `object`; keeps a copy of `name`. Throws std::bad_alloc.

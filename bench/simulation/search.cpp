@@ -119,7 +119,8 @@ process runtime::steal(worker& here, bool slots_too) {
 bool runtime::serves_slowly(worker& here, worker& victim) {
   const ns now = clock.now() + here.debt;
   return here.seen.may_look(victim.index, now, 0) &&
-         here.seen.pays(victim.index, victim.dispatches, victim.spawned, victim.ring.size(), now);
+         here.seen.look(victim.index, static_cast<std::uint32_t>(victim.dispatches),
+                        static_cast<std::uint32_t>(victim.spawned), victim.ring.size(), now) == victims::worth::all;
 }
 
 // Half of the ring, if fibers are wanted, or one branch of a fork. A thread that arrives while another takes waits for
@@ -192,7 +193,7 @@ process runtime::search(worker& here) {
   }
   co_await settle(here);
   const ns start = clock.now();
-  here.seen.judge_try(start);
+  here.seen.out_of_work(start);
   for (;;) {
     const ns passed = clock.now() - start;
     const bool last = passed >= cost.search_time;

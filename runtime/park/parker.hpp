@@ -78,13 +78,9 @@ class parker {
 
   // Call it after every publication of work. Any thread.
   void notify() noexcept {
-    if (wants_wake()) wake_one();
-  }
-  // The same without the wake. True: wake_one must follow, or the caller stays awake until its work is taken.
-  [[nodiscard]] bool wants_wake() noexcept {
     const idle_counts now = idle_.counts_after_publishing();  // A
     // A searcher, or the next one, will see the work.
-    return now.searching == 0 && (now.sleeping > 0 || now.started < limit());
+    if (now.searching == 0 && (now.sleeping > 0 || now.started < limit())) wake_one();
   }
 
   // Wakes one sleeper, or starts another worker, unless a worker searches already. Any thread.

@@ -36,8 +36,8 @@ call_length brief_call(const Call& call) noexcept {
   return brief_call([](const void* data) { (*static_cast<const Call*>(data))(); }, &call);
 }
 
-// The brief calls of one runtime. After one that lasted there is a pause, so that workers stand still for a small part
-// of their time.
+// The brief calls of one runtime. After one that lasted there is a pause, so that those which last stop workers for a
+// small part of their time. One that ends before its worker is taken over has none, as a fiber that computes.
 class brief_calls {
  public:
   [[nodiscard]] bool may_begin() const noexcept {

@@ -39,12 +39,11 @@ void scheduler::notify_others() noexcept {
 }
 
 void scheduler::announce_pushes() noexcept {
-  const bool wanted = runtime_.parker.wants_wake();
   wake_policy_.pushes.on_wake(now_ns(), thefts());  // a worker that searches, or is busy, is as good as a woken one
-  if (wanted) runtime_.parker.wake_one();
+  runtime_.parker.notify();
 }
 
-// At maintenance, and after a sleep. Suppressed pushes that are still there are announced when that time is over.
+// At maintenance, and after a sleep. Suppressed pushes that are still there are announced when the pause is over.
 void scheduler::judge_wakes(std::int64_t now) noexcept {
   wake_policy_.set_slot_due(!queues_.alone() && wake_policy_.slot.over(now));
   if (wake_policy_.announce_due(now, eager()) && queues_.may_have_items()) announce_pushes();

@@ -108,14 +108,14 @@ class alignas(cache_line) run_queues {
     only_ring_filled_ = true;
   }
 
-  // Takes half of the woken fibers of `victim`, or else half of its ring, and returns the first of them; or null.
-  [[nodiscard]] job* steal_fibers(run_queues& victim) noexcept {
+  // Takes half of the woken fibers of `victim`, and returns the first of them; or null.
+  [[nodiscard]] job* steal_woken(run_queues& victim) noexcept {
     job* const woken = victim.woken_.steal_half(woken_);
-    if (!woken) return victim.ring_.steal_half(ring_);
-    only_ring_filled_ = false;
+    if (woken) only_ring_filled_ = false;
     return woken;
   }
-  // The same with its jobs.
+  // The same with its ring, and with its jobs.
+  [[nodiscard]] job* steal_ring(run_queues& victim) noexcept { return victim.ring_.steal_half(ring_); }
   [[nodiscard]] job* steal_jobs(run_queues& victim) noexcept {
     job* const stolen = victim.jobs_.steal_half(jobs_);
     if (stolen) only_ring_filled_ = false;

@@ -19,7 +19,7 @@
 
 namespace ulexite::detail {
 
-scheduler::scheduler(runtime_state& rt, std::size_t index) noexcept
+scheduler::scheduler(runtime_state& rt, std::size_t index)
     : runtime_(rt),
       index_(index),
       stacks_(rt.stacks),

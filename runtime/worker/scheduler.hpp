@@ -58,7 +58,7 @@ inline constexpr bool migrating = false;
 
 class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
  public:
-  scheduler(runtime_state& rt, std::size_t index) noexcept;
+  scheduler(runtime_state& rt, std::size_t index);
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
 
@@ -227,7 +227,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   job* search() noexcept;
   job* take_from_others(bool slots_too, std::int64_t now) noexcept;
   job* steal(bool slots_too, std::int64_t now) noexcept;
-  [[nodiscard]] bool serves_slowly(const scheduler& victim, std::int64_t now) noexcept;
+  [[nodiscard]] victims::worth look_at(const scheduler& victim, std::int64_t now) noexcept;
   void note_theft() noexcept { thefts_.fetch_add(1, std::memory_order_relaxed); }                          // hint
   [[nodiscard]] std::uint32_t thefts() const noexcept { return thefts_.load(std::memory_order_relaxed); }  // hint
   job* poll_events(bool run_first) noexcept;

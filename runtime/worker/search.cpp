@@ -134,13 +134,12 @@ job* scheduler::steal(bool slots_too, std::int64_t now) noexcept {
     scheduler& victim = *runtime_.schedulers[(start + i) % n];
     if (&victim == this) continue;
     job* stolen = nullptr;
-    const bool pays = serves_slowly(victim, now);
-    if (pays) {
-      stolen = queues_.steal_fibers(victim.queues_);
-      if (!stolen) stolen = queues_.steal_jobs(victim.queues_);
-    }
+    const victims::worth worth = look_at(victim, now);
+    if (worth != victims::worth::nothing) stolen = queues_.steal_woken(victim.queues_);
+    if (!stolen && worth == victims::worth::all) stolen = queues_.steal_ring(victim.queues_);
+    if (!stolen && worth != victims::worth::nothing) stolen = queues_.steal_jobs(victim.queues_);
     if (!stolen) stolen = victim.forks_.steal(runtime_);
-    if (!stolen && pays && slots_too && victim.has_slot()) {
+    if (!stolen && worth == victims::worth::all && slots_too && victim.has_slot()) {
       slots_too = false;
       if (is_stalled(victim)) stolen = victim.steal_slot();
     }
@@ -152,13 +151,13 @@ job* scheduler::steal(bool slots_too, std::int64_t now) noexcept {
   return nullptr;
 }
 
-// Whether the victim has done so little since the last round that fibers would wait for longer there than on the way
-// to this worker.
-bool scheduler::serves_slowly(const scheduler& victim, std::int64_t now) noexcept {
-  // Without a processor of its own a victim may stand still for a while.
-  if (!victims_.may_look(victim.index_, now, runtime_.threads.crowded() ? tuning::search_time : 0)) return false;
+// Without a processor of its own a victim may stand still for a while, so two looks are apart then.
+victims::worth scheduler::look_at(const scheduler& victim, std::int64_t now) noexcept {
+  const std::int64_t least = runtime_.threads.crowded() ? tuning::search_time : 0;
+  if (!victims_.may_look(victim.index_, now, least)) return victims::worth::nothing;
   const worker_counters& done = victim.counters();
-  return victims_.pays(victim.index_, done.dispatches.get(), done.spawned.get(), victim.queues_.size(), now);
+  return victims_.look(victim.index_, static_cast<std::uint32_t>(done.dispatches.get()),
+                       static_cast<std::uint32_t>(done.spawned.get()), victim.queues_.size(), now);
 }
 
 // Whether the victim dispatches nothing for about 3 us, as in Go. The fiber in its slot and its waker are likely to
@@ -189,7 +188,7 @@ job* scheduler::search() noexcept {
   if (!runtime_.parker.begin_search(*this)) return nullptr;
   const std::int64_t start = now_ns();
   pace_.set_time(start);
-  victims_.judge_try(start);
+  victims_.out_of_work(start);
   for (std::int64_t now = start;;) {
     perturb();
     const bool last = now - start >= tuning::search_time;
@@ -271,6 +270,7 @@ job* scheduler::park(bool& stopping) noexcept {
   activity_.set_busy(false);
   if (traced()) record(trace_kind::park);
   const std::int64_t asleep = now_ns();
+  victims_.out_of_work(asleep);
   const outcome ended = sleep();
   ready_ = nullptr;
   if (traced()) record(trace_kind::unpark);

@@ -24,26 +24,33 @@ class victims {
   [[nodiscard]] bool may_look(std::size_t victim, std::int64_t now, std::int64_t least) const noexcept {
     return now >= seen_[victim].next && now - seen_[victim].time >= least;
   }
-  // Whether to steal from that worker: it has done little since the last look, or a theft is tried. `dispatches`,
-  // `spawned`: by it so far; `queued`: now. The fibers that it spawns count, because a spawner dispatches nothing.
-  [[nodiscard]] bool pays(std::size_t victim, std::uint64_t dispatches, std::uint64_t spawned, std::size_t queued,
-                          std::int64_t now) noexcept {
+  enum class worth : std::uint8_t {
+    nothing,
+    woken,  // and jobs, but no fibers of the ring
+    all,
+  };
+  // What to steal from that worker: all if it has done little since the last look, or a theft is tried. `dispatches`,
+  // `spawned`: by it so far; `queued`: now. A spawner dispatches nothing, so the fibers that it spawns protect its
+  // ring, where they are.
+  [[nodiscard]] worth look(std::size_t victim, std::uint32_t dispatches, std::uint32_t spawned, std::size_t queued,
+                           std::int64_t now) noexcept {
     sight& last = seen_[victim];
     const std::int64_t passed = now - last.time;
-    const auto few = [&](std::uint64_t number) {
-      return passed >= static_cast<std::int64_t>(number) * tuning::transfer_cost;
-    };
-    const bool spawns = !few(spawned - last.spawned);
-    const bool stale = passed > 2 * tuning::longest_look_away;  // looks again in the next round
-    const bool slow = !spawns && few(spawned - last.spawned + dispatches - last.dispatches);
-    const bool pays = !stale && (slow || (!spawns && queued > 0 && may_try(now)));
-    const bool again = pays || stale;
+    const auto few = [&](std::uint32_t number) { return passed >= number * tuning::transfer_cost; };
+    const std::uint32_t ran = dispatches - last.dispatches, made = spawned - last.spawned;
+    // What was seen before this search is too old; the thief looks again in the next round.
+    const bool stale = passed > 2 * tuning::longest_look_away && last.time < search_began_;
+    worth what = worth::nothing;
+    if (!stale && few(ran)) what = worth::woken;
+    if (!stale && few(made) && (few(ran + made) || (queued > 0 && may_try(now)))) what = worth::all;
+    const bool again = what == worth::all || stale;
     last = {dispatches, spawned, now, again ? now : now + std::min(2 * passed, tuning::longest_look_away)};
-    return pays;
+    return what;
   }
 
-  // The thief is out of work. It was busy with what it took for the time since then.
-  void judge_try(std::int64_t now) noexcept {
+  // The thief is out of work, and begins a search or sleeps. It was busy with the last try since then.
+  void out_of_work(std::int64_t now) noexcept {
+    search_began_ = now;
     if (tried_ == 0) return;
     const bool paid = now - tried_ >= tuning::worth_a_try;
     try_pause_ = tuning::next_pause(paid, try_pause_, tuning::shortest_pause, tuning::longest_pause);
@@ -58,7 +65,7 @@ class victims {
 
  private:
   struct sight {
-    std::uint64_t dispatches = 0, spawned = 0;
+    std::uint32_t dispatches = 0, spawned = 0;  // modulo 2^32
     std::int64_t time = 0;
     std::int64_t next = 0;
   };
@@ -71,6 +78,7 @@ class victims {
 
   random random_;
   std::vector<sight> seen_;
+  std::int64_t search_began_ = 0;
   std::int64_t tried_ = 0;  // when a theft was tried; 0: it is judged
   std::int64_t try_pause_ = 0, next_try_ = 0;
 };

@@ -45,14 +45,18 @@ class wake_policy {
   [[nodiscard]] bool slot_due() const noexcept { return (bits_ & slot_bit) != 0; }
   void set_slot_due(bool due) noexcept { set(slot_bit, due); }
 
-  // Whether the push just made is not to be announced. A fiber that pushes much without a switch reads the clock now
-  // and then.
+  // Whether the push just made is not to be announced. A fiber that pushes much without a switch reads the clock for
+  // the first pushes of a pause, and then now and then.
   [[nodiscard]] bool suppresses_push() noexcept {
     if (!pushes.any()) return false;
-    set_suppressed(suppressed() + 1);
-    if (suppressed() % pushes_per_time != 0 || !pushes.over(now_ns())) return true;
-    set_suppressed(0);
-    return false;
+    const unsigned number = suppressed() + 1;
+    const bool unread = number > pushes_per_time && number % pushes_per_time != 0;
+    if (!unread && pushes.over(now_ns())) {
+      set_suppressed(0);
+      return false;
+    }
+    set_suppressed(number);
+    return true;
   }
   // Maintenance or the end of a sleep. Whether there are suppressed pushes that are to be announced now. `eager`:
   // fibers run so long that others must not wait for this worker.
