@@ -84,7 +84,7 @@ class yield_point {
   }
 
  private:
-  static void pass() noexcept;  // runtime/worker/suspend.cpp
+  static void pass() noexcept;  // runtime/wait/suspend.cpp
 };
 
 }  // namespace ulexite::detail

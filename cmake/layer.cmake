@@ -17,7 +17,8 @@ function(ulexite_headers_of result)
   set(${result} ${seen} PARENT_SCOPE)
 endfunction()
 
-# ulexite_layer(<layer> [NEEDS <layer>...] [HIDES <layer>...] [USES <header>...] [LIBRARIES <target>...] [INTO <target>])
+# ulexite_layer(<layer> [NEEDS <layer>...] [HIDES <layer>...] [USES <header>...] [SOURCES <file>...] [LIBRARIES <target>...]
+#               [INTO <target>])
 #
 # A layer is a folder, or a room: a folder in a layer's folder, as runtime/wait. The layer sees its rooms if it NEEDS
 # them; a room sees of its layer only the headers that it USES.
@@ -30,10 +31,13 @@ endfunction()
 # against the layers that its layer's users see (target all_verify_interface_header_sets). So a header that includes a
 # hidden layer does not pass either.
 #
+# SOURCES are files that lie beside a header of an earlier room and define what needs this layer: ulexite_late_sources
+# has all of them, and the room of their header leaves them out.
+#
 # LIBRARIES are the third-party targets that the layer's own sources may use. INTO is the library that the layer becomes
 # a part of: ulexite, unless another is named.
 function(ulexite_layer layer)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "INTO" "NEEDS;HIDES;USES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "INTO" "NEEDS;HIDES;USES;SOURCES;LIBRARIES")
   if(NOT arg_INTO)
     set(arg_INTO ulexite)
   endif()
@@ -47,7 +51,9 @@ function(ulexite_layer layer)
     file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${header} ${root}/ulexite/${header} SYMBOLIC)
   endforeach()
 
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${folder}/*.cpp)
+  list(REMOVE_ITEM sources ${ulexite_late_sources})
+  list(APPEND sources ${arg_SOURCES})
   file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${folder} ${folder}/*.hpp ${folder}/*.h)
   list(TRANSFORM headers PREPEND ${layer}/)
   set(installed ${ulexite_installed_headers})

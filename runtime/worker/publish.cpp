@@ -9,9 +9,6 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 
-#include <algorithm>
-#include <utility>
-
 namespace ulexite::detail {
 
 // A full ring moves its oldest, and the newcomer behind them, to the queue that all share. So the ring keeps room for

@@ -16,6 +16,7 @@
 #include <utility>
 
 namespace ulexite::detail {
+
 // The main stack's first choice: own work, or maintenance. It never blocks, and takes nothing from another
 // worker.
 job* scheduler::next() noexcept {

@@ -6,9 +6,8 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 
-#include <algorithm>
-
 namespace ulexite::detail {
+
 // A branch becomes a fiber, which takes time and locks: the main stack does it.
 task* fork_queue::start_next(bool oldest) noexcept {
   while (branch* const forked = oldest ? forks_.pop_oldest() : forks_.pop_bottom())
