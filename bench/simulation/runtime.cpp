@@ -64,7 +64,7 @@ process runtime::push(worker& here, fiber runnable) {
 
 process runtime::announce_pushes(worker& here) {
   here.debt += cost.locked + idle_.read(here.index, clock.now() + here.debt, cost.line, 0);
-  here.push_wakes.note_wake(clock.now() + here.debt, here.thefts);
+  here.push_wakes.on_wake(clock.now() + here.debt, here.thefts);
   if (searching_ == 0 && sleeping_ > 0) co_await wake_one(here);
   co_return 0;
 }
@@ -80,7 +80,7 @@ process runtime::announce_slot(worker& here) {
   here.slot_due = false;
   here.debt += idle_.read(here.index, clock.now() + here.debt, cost.line, 0);
   if (searching_ > 0 || sleeping_ == 0) co_return 0;
-  here.slot_wakes.note_wake(clock.now() + here.debt, here.thefts);
+  here.slot_wakes.on_wake(clock.now() + here.debt, here.thefts);
   co_await wake_one(here);
   co_return 0;
 }

@@ -213,9 +213,9 @@ void monitor::trim_stacks(std::int64_t now, bool all_sleep) noexcept {
   stack_pool::trim_all();
 }
 
-// A worker that neither dispatched nor parked since the last tick runs a long fiber. It is asked to yield at its next chance.
-// The fiber in its slot, and half of each queue, go to the shared queue, because the other workers may be too busy to
-// steal. For its branches another worker is woken. One is also woken for pushes that a worker has suppressed
+// A worker that neither dispatched nor parked since the last tick runs a long fiber. It is asked to yield at its next
+// chance. The fiber in its slot, and half of each queue, go to the shared queue, because the other workers may be too
+// busy to steal. For its branches another worker is woken. One is also woken for pushes that a worker has suppressed
 // (wake_policy.hpp). If the fiber is in a system call, another thread takes the worker over.
 void monitor::relieve_hogs() noexcept {
   for (std::size_t i = 0; i < runtime_.schedulers.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,12 +24,13 @@ std::string dump_of(const runtime& rt) {
   return out.str();
 }
 
-// A dump of a runtime with a fiber in `wait`, once that fiber waits; then `release` ends the wait.
+// A dump of a runtime with a fiber in `wait`, once that fiber waits. `before` makes it wait, and `release` ends that.
 template <class Wait, class Release>
-std::string dump_in(Wait wait, Release release) {
+std::string dump_in(Wait wait, Release release, const std::function<void()>& before = [] {}) {
   runtime rt({.threads = 2});
   std::string text;
   rt.run([&] {
+    before();
     auto waiter = spawn({.name = "waiter"}, wait);
     while ((text = dump_of(rt)).find("\"waiter\": waits") == std::string::npos) this_fiber::sleep_for(1ms);
     release();
@@ -45,13 +47,13 @@ TEST(ObjectName, IsInTheDumpsOfAllKindsOfWaits) {
   const auto expect = [](const std::string& text, const std::string& what) {
     EXPECT_NE(text.find(what), std::string::npos) << what << " in\n" << text;
   };
-  locked.lock();
-  expect(dump_in([&] { std::lock_guard lock(locked); }, [&] { locked.unlock(); }), " for mutex \"table\" 0x");
+  expect(dump_in([&] { std::lock_guard lock(locked); }, [&] { locked.unlock(); }, [&] { locked.lock(); }),
+         " for mutex \"table\" 0x");
 
   shared_mutex shared;
   const object_name shared_name(shared, "routes");
-  shared.lock();
-  expect(dump_in([&] { std::shared_lock lock(shared); }, [&] { shared.unlock(); }), " for shared_mutex \"routes\" 0x");
+  expect(dump_in([&] { std::shared_lock lock(shared); }, [&] { shared.unlock(); }, [&] { shared.lock(); }),
+         " for shared_mutex \"routes\" 0x");
 
   channel<int> values, full(1);
   const object_name values_name(values, "jobs"), full_name(full, "results");
