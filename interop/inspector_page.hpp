@@ -73,7 +73,7 @@ inline constexpr std::string_view inspector_html = R"html(<!doctype html>
   .arrow { fill: var(--dim); } .arrow.red { fill: var(--bad); }
   #workers, #threads { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); gap: 8px; }
   .worker { border: 1px solid var(--line); border-radius: 8px; padding: 6px 12px; display: flex; gap: 4px 12px; justify-content: space-between; align-items: baseline; }
-  .worker.rests { color: var(--dim); } .worker.bad { border-color: var(--bad); background: var(--bad-fill); } .worker > :last-child { flex: none; }
+  .worker.rests { color: var(--dim); } .worker.bad { border-color: var(--bad); background: var(--bad-fill); } #workers .worker > :last-child { flex: none; }
   #find { display: flex; flex-wrap: wrap; gap: 6px 12px; align-items: baseline; margin-bottom: 8px; } #search { flex: 0 1 340px; min-width: 0; }
   table { border-collapse: collapse; width: 100%; table-layout: fixed; } td, th { text-align: left; padding: 6px 12px 6px 0; vertical-align: top; border-bottom: 1px solid var(--line); }
   th { color: var(--dim); font-weight: 500; font-size: 12px; } th:nth-child(1) { width: 84px; } th:nth-child(2) { width: 38%; } th:nth-child(4) { width: 124px; }
