@@ -1,4 +1,5 @@
 #include <ulexite/base/error.hpp>
+#include <ulexite/runtime/object_name.hpp>
 #include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/sync/mutex.hpp>
@@ -80,7 +81,7 @@ std::unique_lock<mutex> detail::acquire(mutex& of, std::error_code& error) {
 }
 
 bool mutex::lock_slow(detail::agent& self, std::int64_t deadline, detail::cancellable how) {
-  if (held_by(self)) throw usage_error("mutex::lock by its owner");
+  if (held_by(self)) throw usage_error("mutex::lock by its owner: " + detail::name_and_address(this));
   const detail::yield_point at_exit;
   if (self.budget == 0) end_round(self);
   if (spin(self)) {
@@ -136,7 +137,7 @@ void mutex::forget(detail::mutex_waiter& waiter) noexcept {
 // is released as the last step, with the guard free. If a waiter has entered the queue before that, the loop repeats.
 void mutex::unlock_slow(detail::agent& self) {
   const detail::yield_point at_exit;
-  if (!held_by(self)) throw usage_error("mutex::unlock by another than its owner");
+  if (!held_by(self)) throw usage_error("mutex::unlock by another than its owner: " + detail::name_and_address(this));
   --self.held_locks;
   detail::deferred_resume wake(detail::this_caller().worker);
   for (;;) {

@@ -1,4 +1,5 @@
 #include <ulexite/base/error.hpp>
+#include <ulexite/runtime/object_name.hpp>
 #include <ulexite/sync/shared_mutex.hpp>
 
 #include <mutex>
@@ -54,7 +55,7 @@ bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
   guard_.lock();
   if (writer_ == &self) {
     guard_.unlock();
-    throw usage_error(std::string("shared_mutex::") + operation + " by its owner");
+    throw usage_error(std::string("shared_mutex::") + operation + " by its owner: " + detail::name_and_address(this));
   }
   if (queue_.nobody_waits() && admits(as)) {
     let_in(as, self);
@@ -85,7 +86,7 @@ void shared_mutex::unlock() {
   guard_.lock();
   if (writer_ != &self) {
     guard_.unlock();
-    throw usage_error("shared_mutex::unlock by another than its owner");
+    throw usage_error("shared_mutex::unlock by another than its owner: " + detail::name_and_address(this));
   }
   writer_ = nullptr;
   --self.held_locks;

@@ -21,9 +21,6 @@ std::string hexadecimal(std::uintptr_t number) {
   return text;
 }
 
-// " "sessions" 0x7f...".
-std::string name_and_address(std::uintptr_t object) { return quoted_name_of(object) + ' ' + hexadecimal(object); }
-
 std::string demangle(const char* name) {
   struct deleter {
     void operator()(char* text) const noexcept { std::free(text); }
@@ -94,7 +91,7 @@ std::string describe_wait(const fiber_record& fiber) {
       text += ' ' + std::to_string(object) + " (" + describe_descriptor(static_cast<int>(object)) + ')';
       break;
     case wait_kind::send:
-      text += name_and_address(object);
+      text += ' ' + name_and_address(fiber.object);
       if (fiber.capacity != 0)
         text += ", full with " + std::to_string(fiber.capacity) + (fiber.capacity == 1 ? " value" : " values");
       break;
@@ -104,7 +101,7 @@ std::string describe_wait(const fiber_record& fiber) {
       if (!fiber.joined_name.empty()) text += " \"" + fiber.joined_name + '"';
       break;
     default:
-      if (object != 0) text += name_and_address(object);
+      if (object != 0) text += ' ' + name_and_address(fiber.object);
   }
   if (fiber.timed && fiber.kind != wait_kind::sleep) text += ", at most until its time is over";
   return text;

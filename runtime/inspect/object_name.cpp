@@ -1,6 +1,7 @@
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/runtime/object_name.hpp>
 
+#include <cstdio>
 #include <mutex>
 
 namespace ulexite {
@@ -30,15 +31,21 @@ object_name::~object_name() {
   detail::intrusive_list<object_name>::remove(*this);
 }
 
-// " "sessions"", or nothing for an object without a name.
-std::string detail::quoted_name_of(std::uintptr_t address) {
+std::string detail::name_and_address(const void* object) {
+  const auto address = reinterpret_cast<std::uintptr_t>(object);
   names& known = names_of_process();
-  const std::lock_guard lock(known.guard);
-  const object_name* found = nullptr;
-  known.all.for_each([&](const object_name& each) {
-    if (address - each.begin_ < each.size_ && (!found || each.size_ < found->size_)) found = &each;
-  });
-  return found ? " \"" + found->name_ + '"' : std::string();
+  std::string text;
+  {
+    const std::lock_guard lock(known.guard);
+    const object_name* found = nullptr;
+    known.all.for_each([&](const object_name& each) {
+      if (address - each.begin_ < each.size_ && (!found || each.size_ < found->size_)) found = &each;
+    });
+    if (found) text = '"' + found->name_ + "\" ";
+  }
+  char number[32];
+  std::snprintf(number, sizeof number, "0x%llx", static_cast<unsigned long long>(address));
+  return text + number;
 }
 
 }  // namespace ulexite

@@ -15,7 +15,7 @@ enum class wait_kind : std::uint8_t {
   // The object is the one at which the caller waits.
   receive,
   send,
-  select,  // of the first case
+  select,  // one of its cases
   mutex,   // the word with its holder's agent, or 0; its lowest bit has another use
   shared_mutex,
   condition_variable,
@@ -46,7 +46,7 @@ constexpr const char* to_string(wait_kind kind) noexcept {
     case wait_kind::none: return "for something";
     case wait_kind::receive: return "to receive from channel";
     case wait_kind::send: return "to send to channel";
-    case wait_kind::select: return "in a select whose first case is at";
+    case wait_kind::select: return "in a select, one of whose cases is at";
     case wait_kind::mutex: return "for mutex";
     case wait_kind::shared_mutex: return "for shared_mutex";
     case wait_kind::condition_variable: return "for condition_variable";

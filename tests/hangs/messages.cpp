@@ -101,7 +101,7 @@ std::initializer_list<hang> hangs_of_messages() {
        {"\"main\": waits", "\"first\": waits", "to send to channel", "\"second\": waits", "to send to channel"}},
       {"select_without_partners",
        select_without_partners,
-       {"\"chooser\": waits", "in a select whose first case is at 0x"}},
+       {"\"chooser\": waits", "in a select, one of whose cases is at 0x"}},
       {"pipeline_without_an_end", pipeline_without_an_end, {"\"sink\": waits", "to receive from channel"}},
       {"promise_kept_by_its_waiter", promise_kept_by_its_waiter, {"\"main\": waits", "for future 0x"}},
       {"event_never_set", event_never_set, {"\"waiter\": waits", "for event 0x"}},

@@ -62,6 +62,8 @@ using detail_orders = model::orders;
 #include <ulexite/sync/mutex.cpp>
 #include <ulexite/sync/timed_mutex.hpp>
 
+std::string ulexite::detail::name_and_address(const void*) { return {}; }  // for errors, which do not happen
+
 using namespace std::chrono_literals;
 using locked = std::unique_lock<ulexite::mutex>;
 

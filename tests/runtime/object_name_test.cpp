@@ -12,6 +12,7 @@
 #include <shared_mutex>
 #include <sstream>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -59,7 +60,7 @@ TEST(ObjectName, IsInTheDumpsOfAllKindsOfWaits) {
   const object_name values_name(values, "jobs"), full_name(full, "results");
   expect(dump_in([&] { values.receive(); }, [&] { values.send(1); }), " to receive from channel \"jobs\" 0x");
   expect(dump_in([&] { select(on_receive(values, [](std::optional<int>) {})); }, [&] { values.send(1); }),
-         " in a select whose first case is at \"jobs\" 0x");
+         " in a select, one of whose cases is at \"jobs\" 0x");
   full.send(1);
   expect(dump_in([&] { full.send(2); }, [&] { full.receive(); }), " to send to channel \"results\" 0x");
 
@@ -129,6 +130,28 @@ TEST(ObjectName, IsInJson) {
     waiter.join();
   });
   EXPECT_TRUE(has(out.str(), R"(for event \"ready\" 0x)")) << out.str();
+}
+
+TEST(ObjectName, IsInTheErrorsOfMutexes) {
+  mutex plain;
+  shared_mutex shared;
+  const object_name plain_name(plain, "accounts"), shared_name(shared, "routes");
+  const auto error_of = [](auto call) -> std::string {
+    try {
+      call();
+    } catch (const usage_error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  const std::lock_guard held(plain);
+  const std::lock_guard written(shared);
+  EXPECT_TRUE(has(error_of([&] { plain.lock(); }), "mutex::lock by its owner: \"accounts\" 0x"));
+  EXPECT_TRUE(has(error_of([&] { shared.lock_shared(); }), "shared_mutex::lock_shared by its owner: \"routes\" 0x"));
+  std::thread([&] {
+    EXPECT_TRUE(has(error_of([&] { plain.unlock(); }), "mutex::unlock by another than its owner: \"accounts\" 0x"));
+    EXPECT_TRUE(has(error_of([&] { shared.unlock(); }), "unlock by another than its owner: \"routes\" 0x"));
+  }).join();
 }
 
 }  // namespace
