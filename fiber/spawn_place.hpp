@@ -3,6 +3,7 @@
 #include <ulexite/base/standard.hpp>
 
 #include <bit>
+#include <compare>
 #include <cstdint>
 #include <source_location>
 #include <type_traits>
