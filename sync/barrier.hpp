@@ -14,6 +14,8 @@ namespace ulexite {
 
 namespace detail {
 
+struct coroutine_access;
+
 // The part of barrier that does not depend on the type of `Done`.
 class barrier_core {
  public:
@@ -29,6 +31,7 @@ class barrier_core {
 
    private:
     friend barrier_core;
+    friend class barrier_case;
     arrival(const barrier_core* at, std::uint64_t phase) noexcept : at_(at), phase_(phase) {}
 
     const barrier_core* at_;
@@ -52,6 +55,7 @@ class barrier_core {
   void wait(arrival& arrival);
 
  private:
+  friend class barrier_case;
   [[noreturn]] static void refuse(std::ptrdiff_t expected);
   void check(const arrival& arrival) const;
 
@@ -124,6 +128,7 @@ class barrier {
   }
 
  private:
+  friend struct detail::coroutine_access;
   void end_phase() noexcept {
     if constexpr (!std::is_same_v<Done, detail::nothing_to_do>) {
       const shield unheard;

@@ -90,11 +90,13 @@ class read_case final : public broadcast_case {
   read_case(broadcast_reader<T>& from, Handler&& handler)
       : broadcast_case(broadcast_access::core(from), broadcast_access::reader(from)),
         handler_(std::forward<Handler>(handler)) {}
-  void run() {
+  // The value, or nullopt at the end.
+  [[nodiscard]] std::optional<T> take() const {
     std::optional<T> next;
     if (value) next.emplace(*static_cast<const T*>(value.get()));
-    std::invoke(std::forward<Handler>(handler_), std::move(next));
+    return next;
   }
+  void run() { std::invoke(std::forward<Handler>(handler_), take()); }
 
  private:
   Handler handler_;

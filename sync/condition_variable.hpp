@@ -57,7 +57,15 @@ class condition_variable {
     bool notified = false;  // under guard_
   };
 
+  friend class detail::condition_operation;
+
   void notify(bool all) noexcept;
+  // The mutex of `lock`. Throws usage_error unless `by` holds it.
+  static mutex& held(const std::unique_lock<mutex>& lock, const detail::agent& by);
+  // The caller gives the mutex up and is in the queue, with its word prepared. Throws as wait.
+  void enter(waiter& node, detail::cancellable cancellable);
+  // Leaves the queue without a notification, or the mutex's queue after one.
+  void leave(waiter& node) noexcept;
   std::cv_status wait_until_ns(std::unique_lock<mutex>& lock, std::int64_t deadline,
                                detail::cancellable cancellable = detail::cancellable::yes);
   template <class Condition>

@@ -11,6 +11,10 @@
 
 namespace ulexite {
 
+namespace detail {
+struct coroutine_access;
+}
+
 // A count that falls to zero once; then all waits return. Any number of fibers and plain threads may use it at the same
 // time. It may be destroyed as soon as the last wait has returned, even if the count_down() that ended the wait has not
 // returned yet.
@@ -48,6 +52,7 @@ class latch {
   }
 
  private:
+  friend struct detail::coroutine_access;
   [[noreturn]] static void refuse(std::ptrdiff_t count);
 
   // State

@@ -94,32 +94,35 @@ bool mutex::lock_slow(detail::agent& self, std::int64_t deadline, detail::cancel
 }
 
 // False if the deadline was over first, or the caller must stop. A waiter that leaves then has left the mark, so the
-// owner wakes the next. The last owner's writes to the waiter are read with the guard held. The reason: a condition
-// variable may move a waiter here that is not yet asleep, and then it can be claimed.
+// owner wakes the next.
 bool mutex::wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline,
                           detail::cancellable how) {
-  detail::agent& self = *waiter.who;
-  for (bool again = woken_before;; again = true) {
-    guard_.lock();
-    if (waiter.handed_over || take_or_mark(id(self))) {
-      guard_.unlock();
-      if (detail::controlled()) mark();
-      ++self.held_locks;
-      return true;
-    }
-    if (again) {
-      ++waiter.passed_over;
-      queue_.push_front(waiter);
-    } else {
-      waiter.since = detail::now_ns();
-      queue_.push(waiter);
-    }
-    const auto mode = detail::waiting_for(detail::wait_kind::mutex, &word_, how);
-    if (detail::suspend(self, guard_, mode, deadline) != detail::wake_reason::notified) {
+  for (bool again = woken_before; !take_turn_or_queue(waiter, again); again = true)
+    if (detail::suspend(*waiter.who, guard_, waiting(how), deadline) != detail::wake_reason::notified) {
       forget(waiter);
       return false;
     }
+  return true;
+}
+
+// The last owner's writes to the waiter are read with the guard held. The reason: a condition variable may move a
+// waiter here that is not yet asleep, and then it can be claimed.
+bool mutex::take_turn_or_queue(detail::mutex_waiter& waiter, bool woken_before) noexcept {
+  guard_.lock();
+  if (waiter.handed_over || take_or_mark(id(*waiter.who))) {
+    guard_.unlock();
+    if (detail::controlled()) mark();
+    ++waiter.who->held_locks;
+    return true;
   }
+  if (woken_before) {
+    ++waiter.passed_over;
+    queue_.push_front(waiter);
+  } else {
+    waiter.since = detail::now_ns();
+    queue_.push(waiter);
+  }
+  return false;
 }
 
 // In a deterministic run the unlock takes the long way too, because it asks there.

@@ -13,6 +13,9 @@ namespace ulexite {
 class mutex;
 
 namespace detail {
+class condition_operation;
+class lock_operation;
+
 // Locks as a cancellation point, for functions with an error code: errc::cancelled or errc::deadline_exceeded. Owns
 // nothing after an error.
 std::unique_lock<mutex> acquire(mutex& of, std::error_code& error);
@@ -60,6 +63,8 @@ class mutex {
   friend class condition_variable;
   friend class recursive_mutex;
   friend class timed_mutex;
+  friend class detail::lock_operation;
+  friend class detail::condition_operation;
   friend std::unique_lock<mutex> detail::acquire(mutex& of, std::error_code& error);
 
   static constexpr std::uintptr_t contended_bit = 1;
@@ -85,6 +90,11 @@ class mutex {
   [[nodiscard]] bool give_to(std::uintptr_t next, bool woken) noexcept;
   bool wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline = detail::no_deadline,
                      detail::cancellable how = detail::cancellable::no);
+  // Whether the mutex is the waiter's now. If not, it is in the queue, and guard_ is held.
+  [[nodiscard]] bool take_turn_or_queue(detail::mutex_waiter& waiter, bool woken_before) noexcept;
+  [[nodiscard]] detail::wait_mode waiting(detail::cancellable how = detail::cancellable::no) const noexcept {
+    return detail::waiting_for(detail::wait_kind::mutex, &word_, how);
+  }
   void admit(detail::intrusive_list<detail::mutex_waiter>& notified, detail::agent*& wake) noexcept;
   void forget(detail::mutex_waiter& waiter) noexcept;
   [[nodiscard]] bool spin(detail::agent& self) noexcept;

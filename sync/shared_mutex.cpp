@@ -7,11 +7,6 @@
 
 namespace ulexite {
 
-struct shared_mutex::waiter : detail::wait_node {
-  waiter(detail::agent& who, kind as) noexcept : wait_node(who), as(as) {}
-  kind as;
-};
-
 // Guard held.
 void shared_mutex::let_in(kind as, detail::agent& who) noexcept {
   if (as == kind::reader) {
@@ -52,13 +47,25 @@ bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
   const detail::yield_point at_exit;
   detail::agent& self = detail::this_agent();
   if (!detail::controlled()) detail::spend_budget(self);  // before the lock, because a holder does not yield
+  waiter waiter(self, as);
+  if (lock_or_queue(waiter, operation)) return true;
+  if (detail::suspend(self, guard_, waiting(), deadline) == detail::wake_reason::notified) {
+    ++self.held_locks;
+    return true;
+  }
+  forget(waiter);
+  return false;
+}
+
+bool shared_mutex::lock_or_queue(waiter& waiter, const char* operation) {
+  detail::agent& self = *waiter.who;
   guard_.lock();
   if (writer_ == &self) {
     guard_.unlock();
     throw usage_error(std::string("shared_mutex::") + operation + " by its owner: " + detail::name_and_address(this));
   }
-  if (queue_.nobody_waits() && admits(as)) {
-    let_in(as, self);
+  if (queue_.nobody_waits() && admits(waiter.as)) {
+    let_in(waiter.as, self);
     guard_.unlock();
     ++self.held_locks;
     return true;
@@ -67,17 +74,14 @@ bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
     guard_.unlock();
     detail::check_may_wait(self, detail::wait_kind::shared_mutex);
   }
-  waiter waiter(self, as);
   queue_.push(waiter);
-  const auto mode = detail::waiting_for(detail::wait_kind::shared_mutex, this, detail::cancellable::no);
-  if (detail::suspend(self, guard_, mode, deadline) == detail::wake_reason::notified) {
-    ++self.held_locks;
-    return true;
-  }
+  return false;
+}
+
+void shared_mutex::forget(waiter& waiter) noexcept {
   guard_.lock();
   detail::wait_queue::remove(waiter);
   unlock_and_let_in();  // lets readers in that wait behind the leaving writer
-  return false;
 }
 
 void shared_mutex::unlock() {

@@ -14,6 +14,10 @@
 
 namespace ulexite {
 
+namespace detail {
+class shared_lock_operation;
+}
+
 // A mutex with two kinds of holders: one writer, or any number of readers. Fair to both: waiters get it in the order of
 // their arrival, and consecutive readers get it together. A reader that arrives while a writer waits queues behind the
 // writer. So a reader must not lock it again: if a writer arrives in between, both would wait for ever.
@@ -59,10 +63,20 @@ class shared_mutex {
 
  private:
   enum class kind : std::uint8_t { reader, writer };
-  struct waiter;
+  struct waiter : detail::wait_node {
+    waiter(detail::agent& self, kind as) noexcept : wait_node(self), as(as) {}
+    kind as;
+  };
+  friend class detail::shared_lock_operation;
 
   bool lock(kind as, std::int64_t deadline, const char* operation);
   bool try_lock(kind as) noexcept;
+  // Whether the mutex is the waiter's now. If not, it is in the queue, and guard_ is held. Throws as lock().
+  [[nodiscard]] bool lock_or_queue(waiter& waiter, const char* operation);
+  void forget(waiter& waiter) noexcept;
+  [[nodiscard]] detail::wait_mode waiting() const noexcept {
+    return detail::waiting_for(detail::wait_kind::shared_mutex, this, detail::cancellable::no);
+  }
   [[nodiscard]] bool admits(kind as) const noexcept { return !writer_ && (as == kind::reader || readers_ == 0); }
   void let_in(kind as, detail::agent& who) noexcept;
   void unlock_and_let_in() noexcept;

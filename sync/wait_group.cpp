@@ -67,18 +67,25 @@ bool wait_group::wait_until_ns(std::int64_t deadline, detail::wait_kind kind, co
     return true;
   }
   guard_.lock();
+  if (zero_or_marked()) {
+    guard_.unlock();
+    detail::spend_budget(self);
+    return true;
+  }
+  detail::wait_node node(self);
+  return detail::wait_or_throw(queue_, guard_, node, kind, object ? object : this, deadline);
+}
+
+bool wait_group::zero_or_marked() noexcept {
   std::int64_t word = word_.load(std::memory_order_acquire);  // A
   do {
     if (word / one == 0) {  // the done() that made it zero has left the guard: no waiter is left
       word_.compare_exchange_strong(word, 0, std::memory_order_relaxed, std::memory_order_relaxed);  // acquired above
-      guard_.unlock();
-      detail::spend_budget(self);
       return true;
     }
   } while (!word_.compare_exchange_weak(word, word | waited_bit, std::memory_order_acquire,  // A
                                         std::memory_order_acquire));  // A
-  detail::wait_node node(self);
-  return detail::wait_or_throw(queue_, guard_, node, kind, object ? object : this, deadline);
+  return false;
 }
 
 }  // namespace ulexite

@@ -1,14 +1,14 @@
 #pragma once
 
 #include <ulexite/sync/auto_reset_event.hpp>
-#include <ulexite/sync/select/select_case.hpp>
+#include <ulexite/sync/select/queue_case.hpp>
 #include <ulexite/sync/semaphore.hpp>
 
 namespace ulexite::detail {
 
 // Takes a permit. When the case leaves the queue, no other waiter must be served, because there is no permit while it
 // is the oldest waiter.
-class acquire_case : public select_case {
+class acquire_case : public queue_case {
  public:
   template <std::ptrdiff_t Max>
   explicit acquire_case(counting_semaphore<Max>& from) noexcept : acquire_case(from.core_) {}
@@ -19,19 +19,14 @@ class acquire_case : public select_case {
     node_ = wait_node(self);
     from_.add_waiter(node_, 1);
   }
-  [[nodiscard]] ending leave() noexcept final {
-    wait_queue::remove(node_);
-    return node_.result == wait_node::outcome::served ? ending::chosen : ending::other;
-  }
 
  protected:
   ~acquire_case() = default;
 
  private:
-  explicit acquire_case(semaphore_core& from) noexcept : select_case(from.guard_), from_(from) {}
+  explicit acquire_case(semaphore_core& from) noexcept : queue_case(from.guard_, from.queue_), from_(from) {}
 
   semaphore_core& from_;
-  wait_node node_;
 };
 
 }  // namespace ulexite::detail

@@ -89,41 +89,6 @@ select_case* try_or_enter_all(std::span<select_case*> cases, std::span<select_ca
   return nullptr;
 }
 
-// Step 3: leaves all queues. Returns the case that ended the wait, if a case did.
-select_case* leave_all(std::span<select_case*> cases, ending& how) noexcept {
-  scheduler* const worker = this_caller().worker;
-  select_case* chosen = nullptr;
-  for (select_case* const each : cases) {
-    each->lock(worker);
-    const std::lock_guard guard(*each, std::adopt_lock);
-    if (const ending mine = each->leave(); mine != ending::other) {
-      chosen = each;
-      how = mine;
-    }
-  }
-  return chosen;
-}
-
-select_case* earliest(std::span<select_case*> cases) noexcept {
-  return *std::ranges::min_element(cases, {}, &select_case::deadline);
-}
-
-// Waits, and returns the chosen case. Null: the caller must start again.
-select_case* wait_for_one(std::span<select_case*> cases, agent& self) {
-  enter_all(cases, self, sourced::without_lock);
-  select_case* const first = earliest(cases);
-  const auto mode = waiting_for(wait_kind::select, cases.front()->source, cancellable::yes);
-  const wake_reason reason = suspend_prepared(self, mode, first->deadline);
-  ending how = ending::other;
-  select_case* const chosen = leave_all(cases, how);
-  switch (reason) {
-    case wake_reason::notified: return how == ending::chosen ? chosen : nullptr;
-    case wake_reason::timed_out: return first;
-    case wake_reason::cancelled: throw_cancelled();
-  }
-  return nullptr;
-}
-
 // Of a select that may not wait: the case of a time that has passed already, or null.
 select_case* passed(std::span<select_case*> cases) noexcept {
   if (cases.empty()) return nullptr;
@@ -133,17 +98,48 @@ select_case* passed(std::span<select_case*> cases) noexcept {
 
 }  // namespace
 
-select_case* choose(std::span<select_case*> cases, std::span<select_case*> by_source, bool in_order, bool may_wait) {
+select_case* earliest(std::span<select_case*> cases) noexcept {
+  return *std::ranges::min_element(cases, {}, &select_case::deadline);
+}
+
+select_case* try_or_enter(std::span<select_case*> cases, std::span<select_case*> by_source, caller self, bool in_order,
+                          bool may_wait) {
+  throw_if_stopped(*self.agent);
+  select_case* done = cases.size() > 1 ? try_each(cases, self.worker, in_order) : nullptr;
+  if (!done) done = try_or_enter_all(cases, by_source, self, may_wait);
+  if (done) return done;
+  if (!may_wait) return passed(cases);
+  enter_all(cases, *self.agent, sourced::without_lock);
+  return nullptr;
+}
+
+select_case* leave_all(std::span<select_case*> cases, wake_reason reason, select_case* first) noexcept {
+  scheduler* const worker = this_caller().worker;
+  select_case* chosen = nullptr;
+  for (select_case* const each : cases) {
+    each->lock(worker);
+    const std::lock_guard guard(*each, std::adopt_lock);
+    if (each->leave() == ending::chosen) chosen = each;
+  }
+  return reason == wake_reason::notified ? chosen : reason == wake_reason::timed_out ? first : nullptr;
+}
+
+// The halves are inlined here, because a select that does not wait takes no longer than some calls.
+[[gnu::flatten]] select_case* choose(std::span<select_case*> cases, std::span<select_case*> by_source, bool in_order,
+                                     bool may_wait) {
   for (;;) {
     const caller self = this_caller();  // read each time: after a wait the fiber may have another worker
-    throw_if_stopped(*self.agent);
-    select_case* done = cases.size() > 1 ? try_each(cases, self.worker, in_order) : nullptr;
-    if (!done) done = try_or_enter_all(cases, by_source, self, may_wait);
+    select_case* const done = try_or_enter(cases, by_source, self, in_order, may_wait);
     if (done || !may_wait) {
       spend_budget(*self.agent);
-      return done ? done : passed(cases);
+      return done;
     }
-    if (select_case* const chosen = wait_for_one(cases, *self.agent)) return chosen;
+    select_case* const first = earliest(cases);
+    const auto mode = waiting_for(wait_kind::select, cases.front()->source, cancellable::yes);
+    const wake_reason reason = suspend_prepared(*self.agent, mode, first->deadline);
+    select_case* const chosen = leave_all(cases, reason, first);
+    if (reason == wake_reason::cancelled) throw_cancelled();
+    if (chosen) return chosen;
   }
 }
 

@@ -65,6 +65,8 @@ class select_case {
   void unlock() noexcept {
     if (locked_) locked_->unlock();
   }
+  // The lock that the case holds.
+  [[nodiscard]] spin_lock* held_lock() const noexcept { return locked_; }
   // Does the operation if no wait is needed. The lock held. Sets `wake` to the agent to resume once the lock is
   // released, also after an exception.
   [[nodiscard]] virtual bool attempt(agent*& wake) = 0;
@@ -74,17 +76,32 @@ class select_case {
   // Leaves the source's queue. The lock held, if there is one.
   [[nodiscard]] virtual ending leave() noexcept = 0;
 
-  void* const source = nullptr;  // the lock of its source; null: it has none
-  bool enabled = true;
+  void* const source = nullptr;         // the lock of its source; null: it has none
   std::int64_t deadline = no_deadline;  // the end of the wait that this case allows
+
+ private:
+  spin_lock* locked_;          // the lock to unlock, or null
+  const bool biased_ = false;  // whether the lock is a biased one
+
+ public:
+  bool enabled = true;
 
  protected:
   ~select_case() = default;
-
- private:
-  const bool biased_ = false;  // whether the lock is a biased one
-  spin_lock* locked_;          // the lock to unlock, or null
 };
+
+// The two halves of a wait of `self` for one of `cases`, which are all enabled; `by_source` has them again. Both may be
+// reordered.
+//
+// Returns the case that was ready, and whose operation is done. Null: if it may wait, the agent's word is prepared and
+// all cases are in their queues. Throws operation_cancelled, and exceptions of a value's move.
+select_case* try_or_enter(std::span<select_case*> cases, std::span<select_case*> by_source, caller self, bool in_order,
+                          bool may_wait);
+// The first case whose time ends the wait between the two.
+select_case* earliest(std::span<select_case*> cases) noexcept;
+// Leaves the queues after the wait. Returns the case that ended it, which is `first` after a time-out; or null: it was
+// cancelled, or the caller must start again.
+select_case* leave_all(std::span<select_case*> cases, wake_reason reason, select_case* first) noexcept;
 
 // Chooses one of `cases`, does its operation and returns it. Null if none is ready and `may_wait` is false. All `cases`
 // are enabled. `by_source` has the same cases, best in the order of their sources. Both may be reordered. Throws
