@@ -5,12 +5,13 @@
 // the runtime, and the functions return false.
 //
 // State
-//   state_   fresh -> running <-> resumable, running -> dead. Written by the thread that runs the fiber, or that has
-//            just left it. A resumer holds the only reference that may be resumed, so it sees the latest value.
+//   state_   fresh <-> running <-> resumable, running -> dead. Written by the thread that runs the fiber, or that has
+//            just left it. A fresh fiber has no stack: it has not begun, or it is a coroutine that waits. A resumer holds the only reference that may be resumed, so it sees the latest value.
 //
 // Pairings
 //   A  saved stores resumable, release  ->  resume, or is_suspended, loads it, acquire: its caller sees the saved
 //      context.
+//   B  unstacked stores fresh, release  ->  start loads it, acquire: its caller sees where the coroutine continues.
 
 #include <ulexite/base/atomics.hpp>
 
@@ -42,6 +43,9 @@ class basic_fiber_state {
   // running -> resumable, once the context is saved. Called by the thread that has just left the fiber.
   void saved() noexcept { state_.store(fiber_phase::resumable, Atomics::release); }  // A
 
+  // running -> fresh: it needs its stack no longer, and continues on another. Called by the thread that runs the fiber.
+  void unstacked() noexcept { state_.store(fiber_phase::fresh, Atomics::release); }  // B
+
   // resumable -> running. False, and no change, from any other phase: another thread runs it, or it is dead. Called by
   // the thread that will run the fiber.
   [[nodiscard]] bool resume() noexcept { return advance(fiber_phase::resumable); }
@@ -59,9 +63,9 @@ class basic_fiber_state {
   // A load and a store, because only one thread may try at a time. Chaos builds detect a second one with an exchange.
   bool advance(fiber_phase from) noexcept {
 #if defined(ULEXITE_CHAOS) && ULEXITE_CHAOS
-    return state_.compare_exchange_strong(from, fiber_phase::running, Atomics::acquire, Atomics::relaxed);  // A
+    return state_.compare_exchange_strong(from, fiber_phase::running, Atomics::acquire, Atomics::relaxed);  // A, B
 #else
-    if (state_.load(Atomics::acquire) != from) return false;  // A
+    if (state_.load(Atomics::acquire) != from) return false;  // A, B
     state_.store(fiber_phase::running, Atomics::relaxed);     // the running thread's own
     return true;
 #endif

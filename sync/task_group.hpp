@@ -13,6 +13,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <stdexcept>
 #include <stop_token>
@@ -23,8 +24,9 @@
 
 namespace ulexite {
 namespace detail {
+struct coroutine_access;
 struct group_access;
-}
+}  // namespace detail
 
 // The effect of a child's failure on the other children of a task_group.
 enum class on_error {
@@ -125,6 +127,7 @@ class task_group {
 
  private:
   friend struct detail::group_access;
+  friend struct detail::coroutine_access;
 
   // Cancels the calling fiber at the first failure of a child, until the group ends.
   void watch_body() noexcept;
@@ -184,6 +187,26 @@ class task_group {
       return std::move(function)();
     }
     void on_exception(detail::task& whose) noexcept { place.group().note_failure(whose); }
+  };
+  // The function returns before its coroutine begins, so the member is kept here.
+  template <class F>
+    requires detail::makes_coroutine<F>
+  struct child<F> {
+    task_group::place place;
+    F function;
+    std::optional<member> here{};
+
+    child(task_group::place&& in, F&& call) : place(std::move(in)), function(std::move(call)) {}
+    child(child&& unstarted) : place(std::move(unstarted.place)), function(std::move(unstarted.function)) {}
+
+    decltype(auto) operator()() {
+      here.emplace(place.group());
+      return std::move(function)();
+    }
+    void on_exception(detail::task& whose) noexcept {
+      here.reset();
+      place.group().note_failure(whose);
+    }
   };
 
   static std::ptrdiff_t checked(std::size_t limit);

@@ -19,6 +19,10 @@
 
 namespace ulexite {
 
+namespace detail {
+class wait_group_case;
+}
+
 // Counts work under way; a wait ends when the count is zero. Fibers and plain threads may use it at the same time. It
 // may be destroyed as soon as the last wait has returned, even if the done() that ended the wait has not returned yet.
 class wait_group {
@@ -80,6 +84,7 @@ class wait_group {
 
  private:
   friend class task_group;
+  friend class detail::wait_group_case;
 
   static constexpr std::int64_t one = std::int64_t{1} << 32;
   static constexpr std::int64_t one_spawned = 2;
@@ -105,7 +110,13 @@ class wait_group {
   struct counted {
     completion end;
     [[no_unique_address]] F function;
-    void operator()() { std::move(function)(); }
+    auto operator()() {
+      if constexpr (detail::makes_coroutine<F>) {
+        return std::move(function)();
+      } else {
+        std::move(function)();
+      }
+    }
   };
   template <class F>
   struct numbered {
@@ -157,6 +168,8 @@ class wait_group {
            word_.compare_exchange_strong(word, word + by, std::memory_order_release, std::memory_order_relaxed);  // A
   }
   void change(std::int64_t by);
+  // With guard_ held: whether the count is zero. If not, the done() that makes it zero takes the guard.
+  [[nodiscard]] bool zero_or_marked() noexcept;
   [[nodiscard]] bool wake_all(std::int64_t word) noexcept;
   void outlive_fibers() noexcept;
   // The kind and the object are for reports; the object is this one unless given.

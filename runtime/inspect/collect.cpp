@@ -4,6 +4,7 @@
 #include <ulexite/runtime/inspect/trace.hpp>
 #include <ulexite/runtime/inspect/wait_graph.hpp>
 #include <ulexite/runtime/wait/blocked_thread.hpp>
+#include <ulexite/runtime/wait/stackless_wait.hpp>
 
 #include <algorithm>
 #include <array>
@@ -36,6 +37,10 @@ class grouping {
     std::array<void*, most_frames> room;
     std::size_t depth = 0;
     if (fiber.frame && options_.backtraces) depth = without_entry(unwind(fiber.frame, room));
+    if (options_.backtraces)
+      for (const coroutine_frame* at = fiber.coroutine; at && depth < room.size(); at = at->parent)
+        room[depth++] =
+            reinterpret_cast<char*>(at->resume) + 1;  // as a return address: behind the function's beginning
     // In parentheses, because a list of two pointers would be the vector's content.
     key k(fiber.state, fiber.kind, fiber.where, std::vector<void*>(room.begin(), room.begin() + depth));
     fiber_group one{.oldest = fiber,

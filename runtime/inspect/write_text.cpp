@@ -54,6 +54,7 @@ void print_group(std::ostream& out, const fiber_group& group) {
   if (fiber.spawner != 0) out << "  spawned by fiber #" << fiber.spawner << '\n';
   if (fiber.held_locks != 0) out << "  holds " << fiber.held_locks << (fiber.held_locks == 1 ? " lock\n" : " locks\n");
   if (fiber.stop_requested) out << "  was asked to stop\n";
+  if (fiber.coroutine) out << "  a coroutine: no stack while it waits\n";
   if (fiber.frame) out << "  stack: " << fiber.stack_depth << " of " << fiber.stack_size << " bytes deep\n";
   write_frames(out, group.frames);
 }

@@ -37,6 +37,18 @@ template <class R>
 inline constexpr bool deliverable =
     std::is_void_v<R> || std::is_lvalue_reference_v<R> || (std::is_object_v<R> && std::is_move_constructible_v<R>);
 
+// The result of a fiber whose closure returns an R. The closure may return a coroutine, which then runs in the fiber
+// (coroutine/task.hpp); the fiber's result is the coroutine's.
+template <class R>
+struct spawned_result {
+  using type = R;
+};
+template <class R>
+using spawned_result_t = typename spawned_result<R>::type;
+template <class F>
+inline constexpr bool makes_coroutine =
+    !std::is_same_v<spawned_result_t<std::invoke_result_t<F>>, std::invoke_result_t<F>>;
+
 // A task with a closure that returns an R.
 template <class R>
 class result_task : public task {
@@ -93,6 +105,8 @@ class result_task : public task {
 };
 
 // Places the closure in the task's own block; large ones beside it.
+//
+// For a closure that returns a coroutine there is a specialisation in coroutine/task.hpp.
 template <class R, class F>
 class closure_task final : public result_task<R> {
  public:
@@ -159,7 +173,7 @@ auto& spawn_task(Runtime&& rt, const task_options& options, F&& closure) {
   made.where = options.where;
   made.detach_at_birth(options.detached);
   publish(rt, made);
-  return static_cast<result_task<std::invoke_result_t<std::remove_cvref_t<F>>>&>(made);
+  return static_cast<result_task<spawned_result_t<std::invoke_result_t<std::remove_cvref_t<F>>>>&>(made);
 }
 
 }  // namespace ulexite::detail

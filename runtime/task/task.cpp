@@ -293,18 +293,19 @@ scheduler* task::destroy() noexcept {
 }
 
 // Called when no worker runs, or before the task was published. A fresh fiber still has its closure, which is
-// destroyed. A fiber that has run has a stack with objects that others may refer to. So the stack and the block are
-// kept for ever.
+// destroyed. A fiber that has run has a stack, or a coroutine's frames, with objects that others may refer to, and that
+// could not be destroyed elsewhere: a lock would be unlocked by another than its owner, and a group would wait for ever.
+// So the stack, or the frames, and the block are kept for ever.
 void task::abandon() noexcept {
   agent().held_locks = 0;  // it is not at fault
-  if (state.phase() == fiber_phase::fresh) {
+  const bool has_waited = state.phase() != fiber_phase::fresh || saved.frame;
+  agent().kept = has_waited;
+  if (!has_waited)
     operations_.abandon(*this);
-  } else {
-    agent().kept = true;
+  else if (current_stack)
     stack_pool::keep(*current_stack, saved);
-    if (detail::rare_task_state* const rare = rare_state_if_made(); rare && rare->c_handle)
-      rare->end_c_handle(std::exchange(rare->c_handle, nullptr));
-  }
+  if (detail::rare_task_state* const rare = has_waited ? rare_state_if_made() : nullptr; rare && rare->c_handle)
+    rare->end_c_handle(std::exchange(rare->c_handle, nullptr));
   failure = std::make_exception_ptr(operation_cancelled());
   mark_needs_cleanup();
   // So that the failure counts as a cancellation, and is not reported.

@@ -42,6 +42,7 @@ namespace ulexite::detail {
 
 class runtime_state;
 class scheduler;
+class stackless_wait;
 class strand;
 struct rare_task_state;
 enum class cancellable : bool;
@@ -116,6 +117,12 @@ class task : public fiber {
   // The wanted size as a power of two; 0: the runtime's default.
   [[nodiscard]] std::uint8_t stack_bits() const noexcept { return stack_bits_; }
   [[nodiscard]] runtime_state& runtime() const noexcept { return task_pool::runtime_of(this); }
+  // Where a coroutine waits or yields, without a stack; null for any other fiber. Exact for the thread that may resume
+  // it. The place is that of a fiber's saved frame, so the run queues prefetch it.
+  [[nodiscard]] stackless_wait* stackless() const noexcept {
+    return state.phase() == fiber_phase::fresh ? static_cast<stackless_wait*>(saved.frame) : nullptr;
+  }
+  void wait_stackless(stackless_wait& at) noexcept { saved.frame = &at; }
   // Runs the task on the caller's stack. At the return it may be freed. Returns the caller's present worker.
   scheduler* run_here() noexcept { return operations_.run(*this); }
   // The closure has returned, and is destroyed next. Destroys the fiber's locals. From here on no request cancels the

@@ -12,6 +12,7 @@
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/task/waiting_event.hpp>
 #include <ulexite/runtime/wait/blocked_thread.hpp>
+#include <ulexite/runtime/wait/stackless_wait.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
@@ -168,6 +169,55 @@ wake_reason suspend(caller self, spin_lock& held, wait_mode mode, std::int64_t d
 // For an agent that has prepared its word, for example a select. No lock is held.
 wake_reason suspend_prepared(agent& self, wait_mode mode, std::int64_t deadline) noexcept {
   return suspend_bounded(self, nullptr, true, mode, deadline);
+}
+
+// ---- the wait of a coroutine, by the rules of suspend_bounded ----
+
+struct stackless_wait::timer : timer_event {
+  bool is_agents = false;  // armed for the agent's deadline
+};
+
+stackless_wait::~stackless_wait() { delete timer_; }
+
+bool stackless_wait::needs_timer(const agent& self, std::int64_t deadline) const noexcept {
+  return deadline != no_deadline || (is_cancellable() && self.deadline != no_deadline);
+}
+
+void stackless_wait::provide_timer() {
+  if (!timer_) timer_ = new timer();
+}
+
+void stackless_wait::begin(agent& self, spin_lock* held, std::int64_t deadline) noexcept {
+  held_ = held;
+  prepared_ = held == nullptr;
+  cancellable_ = is_cancellable() && !self.shielded;
+  timed_ = needs_timer(self, deadline);
+  if (!timed_) return;
+  timer_->is_agents = is_cancellable() && self.deadline < deadline;
+  if (!std::exchange(prepared_, true)) self.word.prepare();
+  tie<wake_reason::timed_out>(*timer_, self);
+  self.fiber().runtime().loop->arm(*timer_, timer_->is_agents ? self.deadline : deadline, this_scheduler()->index());
+}
+
+// The cancel waits for a claim by the timer that is under way.
+wake_reason stackless_wait::end(agent& self) noexcept {
+  if (timed_) self.fiber().runtime().loop->cancel(*timer_);
+  const wake_reason reason = self.word.reason();
+  if (reason != wake_reason::timed_out || !timer_->is_agents) return reason;
+  self.expired = true;
+  return wake_reason::cancelled;
+}
+
+void stackless_wait::keep_exception(agent& self) noexcept { self.fiber().failure = std::current_exception(); }
+void stackless_wait::rethrow_kept() { std::rethrow_exception(std::exchange(this_task()->failure, nullptr)); }
+
+void leave_stack(task& self, stackless_wait& wait) noexcept { this_scheduler()->leave_stack(self, wait); }
+
+bool should_yield(agent& self) noexcept {
+  if (--self.budget != 0) [[likely]]
+    return false;
+  self.budget = 1;  // for a fiber in a callback
+  return self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent();
 }
 
 // A shield hides a stop. A deadline that has ended a wait stays the cause as long as that deadline holds.

@@ -4,6 +4,7 @@
 #include <ulexite/base/atomics.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
 #include <ulexite/runtime/wait/channel_head.hpp>
+#include <ulexite/runtime/wait/stackless_wait.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
 #include <ulexite/runtime/worker/raw_record.hpp>
 
@@ -34,6 +35,11 @@ inspection::~inspection() {
   runtime_.world.inspecting.unlock();
 }
 
+// A coroutine that waits is in the phase of a fiber that has not begun.
+[[nodiscard]] static bool has_begun(const fiber& content) noexcept {
+  return content.state.phase() != fiber_phase::fresh || content.saved.frame;
+}
+
 // The first copy shows whether the block has a fiber, and in which phase. The second copy is made after the phase was
 // read, so it has the writes before this phase. The word is read before and after the second copy. If it shows a wait
 // both times, it is the same wait, because no fiber is resumed during the inspection.
@@ -46,7 +52,7 @@ bool inspection::read(agent& block, fiber_record& into) const {
   if (phase >= fiber_phase::dead) return false;
   const bool waited = block.word.waits();
   copy_record(block, raw);  // the writes before the phase that was read
-  const bool waits = waited && block.word.waits() && phase == fiber_phase::resumable;
+  const bool waits = waited && block.word.waits() && phase != fiber_phase::running;
   const fiber& content = raw.content();
   into = {};
   into.who = &block.fiber();
@@ -55,10 +61,11 @@ bool inspection::read(agent& block, fiber_record& into) const {
   into.held_locks = raw.owner().held_locks;
   into.stop_requested = block.word.stop_requested();
   switch (phase) {
-    // The default is a resumable fiber: it waits, or is in a run queue.
-    case fiber_phase::fresh: into.state = fiber_record::status::fresh; break;
     case fiber_phase::running: into.state = fiber_record::status::running; break;
-    default: into.state = waits ? fiber_record::status::waiting : fiber_record::status::ready;
+    default:  // suspended, perhaps without a stack: it waits, or is in a run queue
+      into.state = waits                ? fiber_record::status::waiting
+                   : has_begun(content) ? fiber_record::status::ready
+                                        : fiber_record::status::fresh;
   }
   if (into.id == 0) return false;  // not spawned yet
   into.name = name_of(*into.who, into.id);
@@ -70,6 +77,9 @@ bool inspection::read(agent& block, fiber_record& into) const {
     into.stack_depth = static_cast<std::size_t>(content.current_stack->high - static_cast<const char*>(into.frame));
   }
   if (waits) read_wait(content, into);
+  if (waits && phase == fiber_phase::fresh)
+    into.coroutine =
+        static_cast<const coroutine_frame*>(static_cast<const stackless_wait*>(content.saved.frame)->continues.address());
   return true;
 }
 
@@ -121,14 +131,15 @@ bool view(agent& block, bool stopped, fiber_view& into) noexcept {
   into.user_data = who.data_for_outside(content.id);
   into.record = &block;
   into.record_size = task_pool::granule * (raw.owner().size_class + 2U);
-  if (phase == fiber_phase::fresh) {
+  if (!has_begun(content)) {
     into.state = fiber_view::status::fresh;
     return true;
   }
-  // A started fiber has a stack until its end, also while it runs. So a collector can scan it conservatively.
+  // A started fiber has a stack until its end, also while it runs. So a collector can scan it conservatively. Only a
+  // coroutine has none while it waits.
   if (content.current_stack) copy_bounds(*content.current_stack, into);
-  if (phase != fiber_phase::resumable) return true;
-  into.sp = content.saved.frame;
+  if (phase == fiber_phase::running) return true;
+  if (content.current_stack) into.sp = content.saved.frame;
   into.state = raw.owner().word.waits() ? fiber_view::status::waiting : fiber_view::status::ready;
   if (into.state == fiber_view::status::ready) return true;
   fiber_record wait;

@@ -23,6 +23,8 @@
 
 namespace ulexite::detail {
 
+struct coroutine_frame;
+
 // The known facts about one fiber.
 struct fiber_record {
   enum class status : std::uint8_t { fresh, ready, waiting, running };
@@ -43,7 +45,8 @@ struct fiber_record {
   std::uint32_t waited = 0;  // milliseconds
   bool stop_requested = false;
   unsigned held_locks = 0;
-  void* frame = nullptr;  // where its stack was left, or null
+  void* frame = nullptr;                       // where its stack was left, or null
+  const coroutine_frame* coroutine = nullptr;  // the coroutine that waits without a stack, or null
   std::size_t stack_depth = 0, stack_size = 0;
 };
 

@@ -264,7 +264,7 @@ void monitor::retry_starved() noexcept {
   starved_.take(tuning::retries_per_tick, waiting);
   while (job* const next = waiting.pop()) {
     task* const fresh = fiber::is_fiber(*next) ? static_cast<task*>(next) : nullptr;
-    if (fresh && fresh->agent().word.stop_requested()) {
+    if (fresh && !fresh->stackless() && fresh->agent().word.stop_requested()) {
       fresh->abandon();
     } else {
       again.push(*next);

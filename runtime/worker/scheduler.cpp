@@ -4,9 +4,11 @@
 
 #include <ulexite/base/panic.hpp>
 #include <ulexite/base/perturb.hpp>
+#include <ulexite/fiber/stack_overflow.hpp>
 #include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/task/closure_task.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
+#include <ulexite/runtime/wait/stackless_wait.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/worker/controlled_run.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
@@ -197,6 +199,30 @@ wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) n
   switch_.action.waits(self, held, prepared, mode.is_cancellable());
   switch_in(switch_out(self.saved, next_local(), departure::returns));
   return self.agent().word.reason();
+}
+
+// Nothing of the coroutine is on the stack, so the wait is committed here, in the order of complete_wait, and without a
+// switch: stack_main starts the next fiber in place. Once the fiber can run elsewhere, neither it nor its wait is used.
+void scheduler::leave_stack(task& self, stackless_wait& wait) noexcept {
+  const bool yields = std::exchange(wait.yields_, false);
+  const bool prepared = wait.prepared_, cancellable = wait.cancellable_;
+  spin_lock* const held = wait.held_;
+  if (traced()) [[unlikely]]
+    record_left_stack(self, wait.mode(), yields);
+  if (!yields) self.set_wait(wait.object_, wait.mode().bits, pace_.coarse_time());
+  check_stack_canary(*self.current_stack);
+  std::exchange(self.current_stack, nullptr)->owner.store(nullptr, std::memory_order_release);  // as task::leave_stack
+  if (const rare_task_state* const rare = self.rare_state_if_made(); rare && rare->is_bound()) [[unlikely]]
+    self.run = dispatch_bound;
+  set_running(nullptr);
+  perturb();
+  self.state.unstacked();
+  if (!yields && self.agent().word.commit(prepared, cancellable)) {
+    if (held) held->unlock();
+    return;
+  }
+  if (held && !yields) held->unlock();
+  add(self);
 }
 
 // A fiber that is alone continues without a switch, unless the pace requires maintenance. It still begins a new

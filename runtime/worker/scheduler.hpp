@@ -43,6 +43,7 @@ namespace ulexite::detail {
 class controlled_run;
 class controller;
 class runtime_state;
+class stackless_wait;
 enum class departure : bool;
 struct kept_thread;
 struct event;
@@ -111,6 +112,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // Leaves the running fiber until another thread or fiber resumes it. Completes its wait (see suspend.hpp) after the
   // switch, releasing `held` if there is one.
   wake_reason suspend(spin_lock* held, bool prepared, wait_mode mode) noexcept;
+  // The running fiber is a coroutine that waits. It needs its stack no longer, on which the caller goes on.
+  void leave_stack(task& self, stackless_wait& wait) noexcept;
   // Lets other fibers of this worker run.
   void yield() noexcept;
   // As yield. Called when a fiber has done much without waiting. It changes places with a fiber that it has woken.
@@ -264,6 +267,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // Recording, in tracing.cpp.
   void record_dispatch() noexcept;
   void record_left() noexcept;
+  void record_left_stack(task& self, wait_mode mode, bool yields) noexcept;
   void record_waits(run_times& into, std::uint32_t now, task* next) const noexcept;
   [[nodiscard]] std::uint8_t how_it_left() const noexcept;
 

@@ -70,6 +70,14 @@ std::uint8_t scheduler::how_it_left() const noexcept {
 // For a switch to the worker's own stack: the run ends, and no other begins.
 void scheduler::record_left() noexcept { record(trace_kind::left, 0, how_it_left()); }
 
+// A coroutine has left the stack, on which another fiber may begin without a switch.
+[[gnu::noinline]] void scheduler::record_left_stack(task& self, wait_mode mode, bool yields) noexcept {
+  if (yields) self.stamp_runnable(time_stamp(clock_ticks()));
+  const auto kind = static_cast<std::uint8_t>(wait_mode::kind_of(mode.bits));
+  record(trace_kind::left, 0,
+         yields ? departure_note::yields : static_cast<std::uint8_t>(departure_note::waits | kind));
+}
+
 // The first dispatches record the place and the name, until the fiber has waited once.
 [[gnu::noinline]] void scheduler::record_dispatch() noexcept {
   const task* const current = running();

@@ -1,15 +1,16 @@
 // The flag around the switch under Relacy. A thread that resumes a fiber sees its saved context. No fiber is resumed
-// twice.
+// twice. A coroutine is started again where a fiber is resumed; its context is the place at which it waits.
 //
 // MUTANT: a_not_released     saved does not publish the context
 // MUTANT: a_not_acquired     resume does not see it
 // MUTANT: saved_too_early    the fiber is called resumable before its context is saved
+// MUTANT: started_too_early  the same for a coroutine that waits
 
 #include <ulexite/fiber/fiber_state.hpp>
 
 #include "relacy_atomics.hpp"
 
-enum class mutation { none, a_not_released, a_not_acquired, saved_too_early };
+enum class mutation { none, a_not_released, a_not_acquired, saved_too_early, started_too_early };
 constexpr auto mutant = mutation::ULEXITE_MUTANT;
 
 using atomics =
@@ -18,6 +19,8 @@ using atomics =
 
 using ulexite::detail::fiber_phase;
 
+// A fiber, or a coroutine, which leaves its stack.
+template <bool Coroutine>
 struct fiber {
   ulexite::detail::basic_fiber_state<atomics> state;
   rl::var<int> context;
@@ -25,20 +28,29 @@ struct fiber {
 
   // The fiber's next run, by the thread that has just made it `running`; it ends at a switch.
   void run() {
+    constexpr bool early = mutant == (Coroutine ? mutation::started_too_early : mutation::saved_too_early);
     ++runs;
-    if (mutant == mutation::saved_too_early) state.saved();
+    if (early) leave();
     context($) = runs;
-    if (mutant != mutation::saved_too_early) state.saved();
+    if (!early) leave();
   }
+  void leave() {
+    if (Coroutine)
+      state.unstacked();
+    else
+      state.saved();
+  }
+  bool resume() { return Coroutine ? state.start() : state.resume(); }
   void see_context() { RL_ASSERT(int(context($)) == runs); }
 };
 
 // The one reference that may be resumed goes from queue to thread to queue, as in the scheduler. A resume must succeed;
 // the last one ends the fiber, and then there is no other.
-struct passed_from_thread_to_thread : rl::test_suite<passed_from_thread_to_thread, 3> {
+template <bool Coroutine>
+struct passed_from_thread_to_thread : rl::test_suite<passed_from_thread_to_thread<Coroutine>, 3> {
   static constexpr int runs = 4;
 
-  fiber passed;
+  fiber<Coroutine> passed;
   model::relacy_atomic<bool, model::orders, false> queued{false};
 
   void thread(unsigned id) {
@@ -55,8 +67,8 @@ struct passed_from_thread_to_thread : rl::test_suite<passed_from_thread_to_threa
         RL_ASSERT(passed.state.phase() == fiber_phase::dead);
         RL_ASSERT(!passed.state.resume() && !passed.state.start());
       } else {
-        RL_ASSERT(passed.state.resume());
-        RL_ASSERT(passed.state.phase() == fiber_phase::running && !passed.state.resume());
+        RL_ASSERT(passed.resume());
+        RL_ASSERT(passed.state.phase() == fiber_phase::running && !passed.state.resume() && !passed.state.start());
         passed.see_context();
         if (passed.runs + 1 < runs) {
           passed.run();
@@ -72,7 +84,7 @@ struct passed_from_thread_to_thread : rl::test_suite<passed_from_thread_to_threa
 
 // A thread that got its reference without any order, perhaps too early: resume() fails, or the thread sees the context.
 struct told_so_or_sees_the_context : rl::test_suite<told_so_or_sees_the_context, 2> {
-  fiber passed;
+  fiber<false> passed;
 
   void thread(unsigned id) {
     if (id == 0) {
@@ -87,6 +99,9 @@ struct told_so_or_sees_the_context : rl::test_suite<told_so_or_sees_the_context,
 };
 
 int main() {
-  return model::holds<passed_from_thread_to_thread>(500'000) && model::holds<told_so_or_sees_the_context>(100'000) ? 0
-                                                                                                                   : 1;
+  return model::holds<passed_from_thread_to_thread<false>>(500'000) &&
+                 model::holds<passed_from_thread_to_thread<true>>(500'000) &&
+                 model::holds<told_so_or_sees_the_context>(100'000)
+             ? 0
+             : 1;
 }

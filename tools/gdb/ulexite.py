@@ -152,6 +152,10 @@ def run_in(fiber, command):
                 gdb.execute(command)
             else:
                 print("no thread stands on its stack: it is about to be resumed, or to wait")
+        elif fiber.is_coroutine:
+            print("a coroutine, which has no stack while it waits:")
+            for number, resume in enumerate(fiber.coroutines()):
+                print("#%d  %s" % (number, gdb.execute("info symbol %d" % resume, to_string=True).strip()))
     finally:
         unwinder.select(None)
         before.switch()

@@ -111,10 +111,13 @@ class Fiber:
         task = table.agent_size
         self.table = table
         self.phase = block[task + table.task_state] & 3
-        self.waits = self.phase == RESUMABLE and block[table.agent_phase] in WAITING_PHASES
+        self.frame = word_at(block, task + table.task_frame)
+        # A coroutine that waits has no stack, as a fiber that has not begun; its frame is a stackless_wait.
+        self.is_coroutine = self.phase == FRESH and self.frame != 0
+        suspended = self.phase == RESUMABLE or self.is_coroutine
+        self.waits = suspended and block[table.agent_phase] in WAITING_PHASES
         self.kind = table.kinds[min(block[task + table.task_wait_bits] >> 2, KINDS - 1)]
         self.object = word_at(block, task + table.task_object)
-        self.frame = word_at(block, task + table.task_frame)
         self.stack_descriptor = word_at(block, task + table.task_stack)
         self.id = word_at(block, task + table.task_id)
         self.name_address = word_at(block, task + table.task_name)
@@ -129,7 +132,16 @@ class Fiber:
     def state(self):
         if self.waits:
             return "waits " + self.kind
+        if self.is_coroutine:
+            return "could run"
         return {FRESH: "not started", RUNNING: "runs"}.get(self.phase, "could run")
+
+    def coroutines(self):
+        """The functions in which the coroutines of a chain continue, the innermost first."""
+        at = self.table.read_word(self.frame + 8)  # stackless_wait::continues, behind its table of virtual functions
+        while at:
+            resume, _, at = self.table.read_words(at, 3)  # coroutine_frame
+            yield resume
 
     def line(self):
         state = self.state

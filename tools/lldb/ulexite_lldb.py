@@ -126,6 +126,10 @@ def fiber(process, argument):
     if not argument.lstrip("#").isdigit():
         raise Error("fiber N; N is a number of fibers")
     found = find_fiber(Table(Process(process)), int(argument.lstrip("#")))
+    if found.is_coroutine:
+        resolve = process.GetTarget().ResolveLoadAddress
+        return [found.line(), "a coroutine, which has no stack while it waits:"] + [
+            "#%d  %s" % (number, resolve(resume)) for number, resume in enumerate(found.coroutines())]
     thread = thread_of(process, found)
     if thread is None:
         return [found.line(), "it has no frames"]
