@@ -26,7 +26,8 @@ std::error_code closed_error() noexcept { return std::make_error_code(std::errc:
 std::error_code refusal(const agent& self, std::int64_t deadline) noexcept {
   if (may_have_to_stop(self)) [[unlikely]]
     if (const std::error_code cause = stop_cause(self)) return cause;
-  if (deadline != no_deadline && deadline <= now_ns()) return std::make_error_code(std::errc::timed_out);
+  if (deadline != no_deadline && deadline != socket::never_wait && deadline <= now_ns())
+    return std::make_error_code(std::errc::timed_out);
   return {};
 }
 
@@ -294,6 +295,7 @@ std::error_code socket::after_failure(int number, direction towards, std::int64_
 }
 
 std::error_code socket::wait(direction towards, std::int64_t deadline) {
+  if (deadline == never_wait) return std::make_error_code(std::errc::resource_unavailable_try_again);
   check_may_wait(this_agent(), towards == direction::read ? wait_kind::read : wait_kind::write);
   runtime_state* const here = calling_runtime();
   if (!here) return wait_as_guest(towards, deadline);

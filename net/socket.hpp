@@ -42,6 +42,7 @@ namespace ulexite::detail {
 
 class event_loop;
 class fd_source;
+class socket_wait;
 
 class socket {
  public:
@@ -101,12 +102,19 @@ class socket {
     return done;
   }
 
-  // As perform, up to the expiry. receive takes a call that reads, call(fd, drained), and sets `drained` if nothing was
+  // The deadline of an operation that never waits: it fails with resource_unavailable_try_again instead.
+  static constexpr std::int64_t never_wait = -1;
+
+  // As perform, up to the expiry, or the deadline. receive takes a call that reads, call(fd, drained), and sets `drained` if nothing was
   // left. send takes a call that sends.
   template <class Call>
   std::size_t receive(std::error_code& error, Call&& call) {
+    return receive(expiry(read_side), error, call);
+  }
+  template <class Call>
+  std::size_t receive(std::int64_t deadline, std::error_code& error, Call&& call) {
     bool may_be_in_vain = true;
-    return perform(read_side, expiry(read_side), error, [&](int fd) -> ssize_t {
+    return perform(read_side, deadline, error, [&](int fd) -> ssize_t {
       if (std::exchange(may_be_in_vain, false) && nothing_to_read()) return would_block;
       bool nothing_left = false;
       const ssize_t got = call(fd, nothing_left);
@@ -117,7 +125,11 @@ class socket {
   }
   template <class Call>
   std::size_t send(std::error_code& error, Call&& call) {
-    return perform(write_side, expiry(write_side), error, [&](int fd) -> ssize_t {
+    return send(expiry(write_side), error, call);
+  }
+  template <class Call>
+  std::size_t send(std::int64_t deadline, std::error_code& error, Call&& call) {
+    return perform(write_side, deadline, error, [&](int fd) -> ssize_t {
       const std::uint32_t before = received_.before_send();
       const ssize_t sent = call(fd);
       if (sent > 0) received_.note_send(before);
@@ -128,6 +140,8 @@ class socket {
   static const direction read_side, write_side;
 
  private:
+  friend class socket_wait;
+
   // One user inside the socket, as a scope.
   class user {
    public:

@@ -32,6 +32,7 @@
 namespace ulexite::detail {
 
 class socket;
+struct socket_operations;
 
 // Owns a socket, or none.
 class socket_handle {

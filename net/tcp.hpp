@@ -158,8 +158,16 @@ class tcp_stream : public socket_base {
  private:
   friend class tcp_listener;
   friend class detail::server;
+  friend struct detail::socket_operations;
   friend class descriptor_passing;
   using socket_base::socket_base;
+  // As read_some, write_some and peek, until `deadline` instead of the expiry.
+  static std::size_t receive_some(detail::socket& from, std::span<const iovec> buffers, std::int64_t deadline,
+                                  std::error_code& error);
+  static std::size_t send_some(detail::socket& to, std::span<const iovec> buffers, std::int64_t deadline,
+                               std::error_code& error);
+  static std::size_t peek_some(detail::socket& from, void* data, std::size_t size, std::int64_t deadline,
+                               std::error_code& error);
   static tcp_stream connect(const endpoint& to, relative_timeout timeout, std::error_code& error,
                             const std::optional<endpoint>& local);
   static tcp_stream connect(std::span<const endpoint> to, relative_timeout timeout, std::error_code& error,
@@ -283,6 +291,10 @@ class tcp_listener {
 
  private:
   friend class detail::server;
+  friend struct detail::socket_operations;
+  [[noreturn]] static void fail_to_accept(const tcp_listener& at, const std::error_code& error);
+  // Waits as accept, until `deadline`.
+  tcp_stream accept_until(std::int64_t deadline, endpoint& peer, std::error_code& error);
   // Accepts without waiting. Fails with resource_unavailable_try_again if no connection waits. Any thread.
   tcp_stream accept_at_once(std::error_code& error);
   tcp_stream accepted(int fd, const sockaddr_storage& peer, socklen_t peer_size) const;

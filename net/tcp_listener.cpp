@@ -138,12 +138,16 @@ tcp_stream tcp_listener::accept(std::error_code& error) {
 }
 
 tcp_stream tcp_listener::accept(endpoint& from_whom, std::error_code& error) {
+  return accept_until(detail::no_deadline, from_whom, error);
+}
+
+tcp_stream tcp_listener::accept_until(std::int64_t deadline, endpoint& from_whom, std::error_code& error) {
   for (;;) {
     detail::socket* const from = socket_.get(error);
     if (!from) return {};
     sockaddr_storage peer;
     socklen_t peer_size;
-    const std::size_t fd = from->perform(detail::socket::read_side, detail::no_deadline, error,
+    const std::size_t fd = from->perform(detail::socket::read_side, deadline, error,
                                          [&](int from_fd) { return accept_one(from_fd, peer, peer_size); });
     if (!error) {
       tcp_stream made = accepted(static_cast<int>(fd), peer, peer_size);
@@ -186,8 +190,12 @@ tcp_stream tcp_listener::accept() {
 tcp_stream tcp_listener::accept(endpoint& peer) {
   std::error_code error;
   tcp_stream accepted = accept(peer, error);
-  if (error) detail::fail(error, "ulexite: accepting at " + local_.str());
+  if (error) fail_to_accept(*this, error);
   return accepted;
+}
+
+void tcp_listener::fail_to_accept(const tcp_listener& at, const std::error_code& error) {
+  detail::fail(error, "ulexite: accepting at " + at.local_.str());
 }
 
 // A waiter in accept or serve may destroy the listener as soon as its call returns. When the first close returns, no

@@ -126,9 +126,14 @@ std::size_t tcp_stream::read_some(std::span<const iovec> buffers, std::error_cod
   socket* const from = socket_.get(error);
   if (!from) return 0;
   if (total(buffers) == 0) return nothing(*from, error);
+  return receive_some(*from, buffers, from->expiry(socket::read_side), error);
+}
+
+std::size_t tcp_stream::receive_some(socket& from, std::span<const iovec> buffers, std::int64_t deadline,
+                                     std::error_code& error) {
   msghdr into = message(buffers);
-  return from->receive(error, [&](int fd, bool& nothing_left) {
-    return from->is_plain_tcp() ? receive_plain_tcp(fd, into, nothing_left) : detail::kernel::recvmsg(fd, &into, 0);
+  return from.receive(deadline, error, [&](int fd, bool& nothing_left) {
+    return from.is_plain_tcp() ? receive_plain_tcp(fd, into, nothing_left) : detail::kernel::recvmsg(fd, &into, 0);
   });
 }
 
@@ -136,7 +141,12 @@ std::size_t tcp_stream::peek(void* data, std::size_t size, std::error_code& erro
   socket* const from = socket_.get(error);
   if (!from) return 0;
   if (size == 0) return nothing(*from, error);
-  return from->receive(error, [&](int fd, bool&) { return detail::kernel::recv(fd, data, size, MSG_PEEK); });
+  return peek_some(*from, data, size, from->expiry(socket::read_side), error);
+}
+
+std::size_t tcp_stream::peek_some(socket& from, void* data, std::size_t size, std::int64_t deadline,
+                                  std::error_code& error) {
+  return from.receive(deadline, error, [&](int fd, bool&) { return detail::kernel::recv(fd, data, size, MSG_PEEK); });
 }
 
 std::size_t tcp_stream::peek(void* data, std::size_t size) {
@@ -183,8 +193,13 @@ std::size_t tcp_stream::write_some(std::span<const iovec> buffers, std::error_co
   socket* const to = socket_.get(error);
   if (!to) return 0;
   if (total(buffers) == 0) return nothing(*to, error);
+  return send_some(*to, buffers, to->expiry(socket::write_side), error);
+}
+
+std::size_t tcp_stream::send_some(socket& to, std::span<const iovec> buffers, std::int64_t deadline,
+                                  std::error_code& error) {
   const msghdr from = message(buffers);
-  return to->send(error, [&](int fd) { return detail::kernel::sendmsg(fd, &from, MSG_NOSIGNAL); });
+  return to.send(deadline, error, [&](int fd) { return detail::kernel::sendmsg(fd, &from, MSG_NOSIGNAL); });
 }
 
 std::size_t tcp_stream::write_some(const void* data, std::size_t size) {

@@ -124,6 +124,12 @@ std::size_t udp_socket::receive_from(void* data, std::size_t size, endpoint& fro
   return got;
 }
 
+void udp_socket::peek(socket& at, std::int64_t deadline, std::error_code& error) {
+  char first;
+  at.perform(socket::read_side, deadline, error,
+             [&](int fd) { return detail::kernel::recv(fd, &first, sizeof first, MSG_PEEK); });
+}
+
 std::size_t udp_socket::receive(void* data, std::size_t size, std::error_code& error) {
   socklen_t nowhere = 0;
   return receive_into(socket_, data, size, nullptr, nowhere, error);

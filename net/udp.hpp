@@ -79,7 +79,10 @@ class udp_socket : public socket_base {
   std::size_t receive(std::span<std::byte> data) { return receive(data.data(), data.size()); }
 
  private:
+  friend struct detail::socket_operations;
   using socket_base::socket_base;
+  // Waits for a datagram, until `deadline`, and leaves it to be received.
+  static void peek(detail::socket& at, std::int64_t deadline, std::error_code& error);
 };
 
 }  // namespace ulexite::net
