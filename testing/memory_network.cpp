@@ -216,13 +216,15 @@ void memory_network::watch(int fd, detail::fd_source& source) {
   socket_state* const at = find(fd);
   if (!at) return;
   at->sources.push_back(&source);
+  watched_[&source] = fd;
   detail::event_list nobody;  // waits yet
   const short ready = readiness_of(*at);
   detail::event_loop::fire(source, ready & POLLIN, ready & POLLOUT, ready & POLLRDHUP, nobody);
 }
 
 void memory_network::unwatch(detail::fd_source& source) noexcept {
-  for (auto& [fd, each] : sockets_) std::erase(each.sources, &source);
+  const auto fd = watched_.extract(&source);
+  if (socket_state* const at = fd ? find(fd.mapped()) : nullptr) std::erase(at->sources, &source);
 }
 
 }  // namespace ulexite::testing

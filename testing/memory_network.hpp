@@ -105,6 +105,7 @@ class memory_network final : public detail::simulated_network {
   const network_options& options_;
   detail::controller& by_;
   std::map<int, socket_state> sockets_;
+  std::map<detail::fd_source*, int> watched_;                       // each source of one socket
   std::multimap<std::int64_t, std::pair<int, message>> under_way_;  // by time of arrival
   std::vector<std::pair<int, message>> held_;                       // by partitions
   std::vector<net::endpoint> cut_;                                  // the listeners behind a partition
