@@ -1,0 +1,103 @@
+#pragma once
+
+// Between coroutines of other libraries and fibers.
+
+#include <ulexite/coroutine/resumption.hpp>
+#include <ulexite/coroutine/task.hpp>
+#include <ulexite/runtime/runtime.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace ulexite {
+
+// Waits in a fiber, or a plain thread, for an awaitable of any library, or for a task; results in its result, or throws
+// its exception. The operation starts on the caller. Whichever thread completes it, a fiber continues on a worker. Not a
+// cancellation point, because the operation may refer to the caller's frame; a task's own waits are. Allocates nothing
+// for the wait.
+template <class Awaitable>
+decltype(auto) await(Awaitable&& of) {
+  auto&& awaiter = detail::awaiter_of(std::forward<Awaitable>(of));
+  if (!awaiter.await_ready()) detail::block_for(awaiter);
+  return awaiter.await_resume();
+}
+
+// The same for an operation that can be stopped: start(std::stop_token) returns the awaitable. A stop or a deadline of
+// the fiber requests the token's stop, and then the operation's end is waited for. Its result is returned all the same,
+// because it was done. An exception after such a request is thrown as operation_cancelled or deadline_exceeded.
+template <std::invocable<std::stop_token> F>
+decltype(auto) await(F&& start) {
+  std::stop_source stop;
+  auto&& of = std::invoke(std::forward<F>(start), stop.get_token());
+  auto&& awaiter = detail::awaiter_of(std::forward<decltype(of)>(of));
+  const bool asked = !awaiter.await_ready() && detail::block_for(awaiter, stop);
+  try {
+    return awaiter.await_resume();
+  } catch (...) {
+    if (asked) detail::throw_if_stopped();
+    throw;
+  }
+}
+
+// Resumes a coroutine of another library on the fiber that has called its function.
+struct resume_inline {
+  void operator()(std::coroutine_handle<> waiting) const { waiting.resume(); }
+};
+
+namespace detail {
+
+template <class F, class Resume>
+class [[nodiscard]] fiber_call {
+  using R = std::invoke_result_t<F>;
+
+ public:
+  fiber_call(runtime& in, F&& function, Resume&& how)
+      : in_(in), function_(std::move(function)), resume_(std::move(how)) {}
+
+  [[nodiscard]] bool await_ready() const noexcept { return false; }
+  // The coroutine, and with it this object, may be gone before resume_ has returned.
+  void await_suspend(std::coroutine_handle<> waiting) {
+    in_.spawn([this, waiting] {
+         try {
+           if constexpr (std::is_void_v<R>) {
+             std::move(function_)();
+             outcome_.return_void();
+           } else {
+             outcome_.return_value(std::move(function_)());
+           }
+         } catch (...) {
+           outcome_.unhandled_exception();
+         }
+         Resume how = std::move(resume_);
+         how(waiting);
+       })
+        .detach();
+  }
+  R await_resume() { return outcome_.take(); }
+
+ private:
+  runtime& in_;
+  F function_;
+  Resume resume_;
+  coroutine_result<R> outcome_;
+};
+
+}  // namespace detail
+
+// For coroutines of other libraries: `co_await on_fiber(rt, f)` calls f in a new fiber of `in`, where it may block, and
+// results in its result or its exception. Then resume_by(handle) is called on that fiber: it resumes the coroutine there
+// or, for example, posts it to the executor that it belongs to. In a task<T> there is no need for this, because a task
+// may block. Throws as runtime::spawn.
+template <class F, class Resume = resume_inline>
+[[nodiscard]] auto on_fiber(runtime& in, F function, Resume resume_by = {}) {
+  return detail::fiber_call<F, Resume>(in, std::move(function), std::move(resume_by));
+}
+
+}  // namespace ulexite

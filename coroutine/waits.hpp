@@ -1,0 +1,405 @@
+#pragma once
+
+// The waits of sync/ for coroutines. Each is named as the function that blocks, with co_ before it, and the object is its
+// first argument. What its description leaves out is as described there.
+
+#include <ulexite/coroutine/case_operation.hpp>
+#include <ulexite/coroutine/task.hpp>
+#include <ulexite/sync/auto_reset_event.hpp>
+#include <ulexite/sync/barrier.hpp>
+#include <ulexite/sync/broadcast.hpp>
+#include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/channel_ends.hpp>
+#include <ulexite/sync/event.hpp>
+#include <ulexite/sync/future.hpp>
+#include <ulexite/sync/latch.hpp>
+#include <ulexite/sync/semaphore.hpp>
+#include <ulexite/sync/task_group.hpp>
+#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/watch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace ulexite {
+namespace detail {
+
+class wait_group_case final : public queue_case {
+ public:
+  explicit wait_group_case(wait_group& of) noexcept : queue_case(of.guard_, of.queue_), of_(of) {}
+  [[nodiscard]] bool attempt(agent*&) override { return of_.zero_or_marked(); }
+
+ private:
+  wait_group& of_;
+};
+
+class barrier_case final : public queue_case {
+ public:
+  barrier_case(barrier_core& at, barrier_core::arrival& arrival)
+      : queue_case(at.guard_, at.queue_), at_(at), arrival_(arrival) {
+    at.check(arrival);
+  }
+  [[nodiscard]] bool attempt(agent*&) override { return at_.phase_ != arrival_.phase_; }
+  void spend() noexcept { arrival_.at_ = nullptr; }
+
+ private:
+  barrier_core& at_;
+  barrier_core::arrival& arrival_;
+};
+
+struct coroutine_access {
+  static ulexite::event& opened(const latch& of) noexcept { return of.open_; }
+  static wait_group& running(task_group& of) noexcept { return of.running_; }
+  static void end_wait(task_group& of) { of.throw_failure(of.take_failure(true)); }
+  static void cancel_and_wait(task_group& of) { of.cancel_and_wait(); }
+  static void watch_body(task_group& of) { of.watch_body(); }
+  static void end_by_consequence(task_group& of) { of.end_by_consequence(); }
+  static void end_by(task_group& of, const std::logic_error& error) { of.end_by(error); }
+  template <class Done>
+  static barrier_core& core(const barrier<Done>& of) noexcept {
+    return of.core_;
+  }
+};
+
+using event_wait = plain_case<event_case, no_handler>;
+using acquire_wait = plain_case<acquire_case, no_handler>;
+using join_wait = plain_case<join_case, no_handler>;
+using timer_wait = plain_case<timer_case, no_handler>;
+
+// Operation is a void_operation or plain_operation of Case, whose constructor takes `of`.
+template <class Operation, class Case, class Object>
+auto wait_at(wait_kind kind, const void* reported, Object& of, cancellable how = cancellable::yes,
+             std::int64_t until = no_deadline) {
+  return Operation(
+      waiting_for(kind, reported, how),
+      [&] {
+        if constexpr (std::is_constructible_v<Case, Object&, no_handler>) {
+          return Case(of, no_handler());
+        } else {
+          return Case(of);
+        }
+      },
+      until);
+}
+
+template <class Case>
+auto wait_without_end(wait_kind kind, const void* reported, auto& of, cancellable how = cancellable::yes) {
+  return wait_at<void_operation<Case>, Case>(kind, reported, of, how);
+}
+template <class Case>
+auto wait_until(wait_kind kind, const void* reported, auto& of, std::int64_t until,
+                cancellable how = cancellable::yes) {
+  return wait_at<plain_operation<Case>, Case>(kind, reported, of, how, until);
+}
+
+template <class T>
+class receive_operation final : public case_operation<receive_case<T, no_handler>> {
+ public:
+  explicit receive_operation(channel<T>& from)
+      : case_operation<receive_case<T, no_handler>>(waiting_for(wait_kind::receive, &from, cancellable::yes),
+                                                    [&] { return receive_case<T, no_handler>(from, no_handler()); }) {}
+  std::optional<T> result() {
+    static_cast<void>(this->done());
+    return std::move(this->case_.value);
+  }
+};
+
+template <class T>
+class read_operation final : public case_operation<read_case<T, no_handler>> {
+ public:
+  explicit read_operation(broadcast_reader<T>& from)
+      : case_operation<read_case<T, no_handler>>(
+            waiting_for(wait_kind::broadcast, &broadcast_access::core(from), cancellable::yes),
+            [&] { return read_case<T, no_handler>(from, no_handler()); }) {}
+  std::optional<T> result() {
+    static_cast<void>(this->done());
+    return this->case_.take();
+  }
+};
+
+// A receive or a send that may end without its value.
+template <class T, class Case>
+class timed_channel_operation final : public case_operation<Case> {
+ public:
+  timed_channel_operation(wait_kind kind, channel<T>& at, T& value, std::int64_t until)
+      : case_operation<Case>(
+            waiting_for(kind, &at, cancellable::yes),
+            [&] {
+              if constexpr (std::is_constructible_v<Case, channel<T>&, no_handler>) {
+                return Case(at, no_handler());
+              } else {
+                return Case(at, value, no_handler());
+              }
+            },
+            until),
+        value_(value) {}
+  channel_status result() {
+    if (!this->done()) return channel_status::timeout;
+    if (this->case_.closed()) return channel_status::closed;
+    if constexpr (requires { this->case_.value; }) value_ = std::move(*this->case_.value);
+    return channel_status::ok;
+  }
+
+ private:
+  T& value_;
+};
+
+template <class T>
+class send_operation final : public case_operation<send_case<T, T, no_handler>> {
+ public:
+  send_operation(channel<T>& to, T&& value)
+      : case_operation<send_case<T, T, no_handler>>(waiting_for(wait_kind::send, &to, cancellable::yes), [&] {
+          return send_case<T, T, no_handler>(to, std::move(value), no_handler());
+        }) {}
+  void result() {
+    static_cast<void>(this->done());
+    this->case_.run();
+  }
+};
+
+template <class T>
+class join_operation final : public case_operation<join_wait> {
+ public:
+  explicit join_operation(join_handle<T>& of) : join_operation(handle_access::task_of(of, "get"), of) {}
+  T result() {
+    static_cast<void>(done());
+    return of_.get();
+  }
+
+ private:
+  join_operation(task& joined, join_handle<T>& of)
+      : case_operation<join_wait>(waiting_for(wait_kind::join, &joined, cancellable::no),
+                                  [&] { return join_wait(joined, no_handler()); }),
+        of_(of) {}
+  join_handle<T>& of_;
+};
+
+class barrier_operation final : public case_operation<barrier_case> {
+ public:
+  barrier_operation(barrier_core& at, barrier_core::arrival&& arrival)
+      : case_operation<barrier_case>(waiting_for(wait_kind::barrier, &at, cancellable::yes),
+                                     [&] { return barrier_case(at, arrival); }) {}
+  void result() {
+    static_cast<void>(done());
+    case_.spend();
+  }
+};
+
+class yield_operation final : public stackless_wait {
+ public:
+  yield_operation() noexcept : stackless_wait(waiting_for(wait_kind::none, nullptr, cancellable::no)) {}
+  [[nodiscard]] bool ready(agent& self) noexcept {
+    if (self.waits_forbidden) return true;
+    begin_yield();
+    return false;
+  }
+  void block() { this_fiber::yield(); }
+  void result() const noexcept {}
+
+ private:
+  [[nodiscard]] bool resumed(agent&) noexcept override { return true; }
+};
+
+}  // namespace detail
+
+// Receives as channel::receive, or from a receiver, a broadcast_receiver or a watch_receiver: std::optional<T>.
+template <class T>
+[[nodiscard]] auto co_receive(channel<T>& from) {
+  return detail::receive_operation<T>(from);
+}
+template <class T>
+[[nodiscard]] auto co_receive(const receiver<T>& from) {
+  return detail::receive_operation<T>(detail::handle_channel::of(from));
+}
+template <class T>
+[[nodiscard]] auto co_receive(detail::broadcast_reader<T>& from) {
+  return detail::read_operation<T>(from);
+}
+// Assigns as channel::receive_for and receive_until, and results in a channel_status.
+template <class T>
+[[nodiscard]] auto co_receive_for(channel<T>& from, T& value, relative_timeout time) {
+  return detail::timed_channel_operation<T, detail::receive_case<T, detail::no_handler>>(detail::wait_kind::receive,
+                                                                                         from, value, time.deadline());
+}
+template <class T>
+[[nodiscard]] auto co_receive_until(channel<T>& from, T& value, absolute_timeout time) {
+  return detail::timed_channel_operation<T, detail::receive_case<T, detail::no_handler>>(detail::wait_kind::receive,
+                                                                                         from, value, time.deadline());
+}
+
+// Sends as channel::send, or by a sender. Throws channel_closed.
+template <class T>
+[[nodiscard]] auto co_send(channel<T>& to, std::type_identity_t<T> value) {
+  return detail::send_operation<T>(to, std::move(value));
+}
+template <class T>
+[[nodiscard]] auto co_send(const sender<T>& to, std::type_identity_t<T> value) {
+  return detail::send_operation<T>(detail::handle_channel::of(to), std::move(value));
+}
+// Sends as channel::send_for and send_until: `value` is moved from only by ok, the channel_status that results.
+template <class T>
+[[nodiscard]] auto co_send_for(channel<T>& to, T& value, relative_timeout time) {
+  return detail::timed_channel_operation<T, detail::send_case<T, T&, detail::no_handler>>(detail::wait_kind::send, to,
+                                                                                          value, time.deadline());
+}
+template <class T>
+[[nodiscard]] auto co_send_until(channel<T>& to, T& value, absolute_timeout time) {
+  return detail::timed_channel_operation<T, detail::send_case<T, T&, detail::no_handler>>(detail::wait_kind::send, to,
+                                                                                          value, time.deadline());
+}
+
+// Waits as event::wait. The forms with a time result in false if it passed first, here and below.
+[[nodiscard]] inline auto co_wait(event& of) {
+  return detail::wait_without_end<detail::event_wait>(detail::wait_kind::event, &of, of);
+}
+[[nodiscard]] inline auto co_wait_for(event& of, relative_timeout time) {
+  return detail::wait_until<detail::event_wait>(detail::wait_kind::event, &of, of, time.deadline());
+}
+[[nodiscard]] inline auto co_wait_until(event& of, absolute_timeout time) {
+  return detail::wait_until<detail::event_wait>(detail::wait_kind::event, &of, of, time.deadline());
+}
+// Waits as auto_reset_event::wait.
+[[nodiscard]] inline auto co_wait(auto_reset_event& of) {
+  return detail::wait_without_end<detail::acquire_wait>(detail::wait_kind::auto_reset_event, &of, of);
+}
+[[nodiscard]] inline auto co_wait_for(auto_reset_event& of, relative_timeout time) {
+  return detail::wait_until<detail::acquire_wait>(detail::wait_kind::auto_reset_event, &of, of, time.deadline());
+}
+[[nodiscard]] inline auto co_wait_until(auto_reset_event& of, absolute_timeout time) {
+  return detail::wait_until<detail::acquire_wait>(detail::wait_kind::auto_reset_event, &of, of, time.deadline());
+}
+// Waits as latch::wait.
+[[nodiscard]] inline auto co_wait(const latch& of) {
+  return detail::wait_without_end<detail::event_wait>(detail::wait_kind::latch, &of,
+                                                      detail::coroutine_access::opened(of));
+}
+// Counts down, and waits, as latch::arrive_and_wait.
+[[nodiscard]] inline auto co_arrive_and_wait(latch& at, std::ptrdiff_t n = 1) {
+  at.count_down(n);
+  return co_wait(at);
+}
+// Waits as wait_group::wait.
+[[nodiscard]] inline auto co_wait(wait_group& of) {
+  return detail::wait_without_end<detail::wait_group_case>(detail::wait_kind::wait_group, &of, of);
+}
+[[nodiscard]] inline auto co_wait_for(wait_group& of, relative_timeout time) {
+  return detail::wait_until<detail::wait_group_case>(detail::wait_kind::wait_group, &of, of, time.deadline());
+}
+[[nodiscard]] inline auto co_wait_until(wait_group& of, absolute_timeout time) {
+  return detail::wait_until<detail::wait_group_case>(detail::wait_kind::wait_group, &of, of, time.deadline());
+}
+// Waits for the end of a phase as barrier::wait. If it throws operation_cancelled, the token stays valid.
+template <class Done>
+[[nodiscard]] auto co_wait(const barrier<Done>& at, typename barrier<Done>::arrival_token&& token) {
+  return detail::barrier_operation(detail::coroutine_access::core(at), std::move(token));
+}
+template <class Done>
+task<> co_arrive_and_wait(barrier<Done>& at) {
+  auto token = at.arrive();
+  co_await co_wait(at, std::move(token));
+}
+// Waits as task_group::wait. If it is cancelled, it waits for the ends of the children on its stack.
+inline task<> co_wait(task_group& of) {
+  bool cancelled = false;
+  try {
+    co_await detail::wait_without_end<detail::wait_group_case>(detail::wait_kind::task_group, &of,
+                                                               detail::coroutine_access::running(of));
+  } catch (const operation_cancelled&) {
+    cancelled = true;
+  }
+  if (cancelled) {
+    detail::coroutine_access::cancel_and_wait(of);
+    detail::throw_cancelled();
+  }
+  detail::coroutine_access::end_wait(of);
+}
+
+// As scope, for a body(task_group&) that is a coroutine. After a failure it waits for the children on its stack.
+template <class F, class Body = std::invoke_result_t<F&, task_group&>, class T = detail::spawned_result_t<Body>>
+  requires(!std::is_same_v<T, Body>)
+task<T> co_scope(F body) {
+  using access = detail::coroutine_access;
+  detail::check_may_wait_for_children();
+  task_group group;
+  access::watch_body(group);
+  detail::coroutine_result<T> result;
+  try {
+    if constexpr (std::is_void_v<T>) {
+      co_await body(group);
+    } else {
+      result.return_value(co_await body(group));
+    }
+  } catch (const operation_cancelled&) {
+    access::cancel_and_wait(group);
+    throw;
+  } catch (const channel_closed&) {
+    access::end_by_consequence(group);
+    throw;
+  } catch (const std::logic_error& error) {
+    access::end_by(group, error);
+    throw;
+  }
+  co_await co_wait(group);
+  co_return result.take();
+}
+
+// Takes a permit, as counting_semaphore::acquire and its timed forms.
+template <std::ptrdiff_t Max>
+[[nodiscard]] auto co_acquire(counting_semaphore<Max>& from) {
+  return detail::wait_without_end<detail::acquire_wait>(detail::wait_kind::semaphore, &from, from);
+}
+template <std::ptrdiff_t Max>
+[[nodiscard]] auto co_try_acquire_for(counting_semaphore<Max>& from, relative_timeout time) {
+  return detail::wait_until<detail::acquire_wait>(detail::wait_kind::semaphore, &from, from, time.deadline());
+}
+template <std::ptrdiff_t Max>
+[[nodiscard]] auto co_try_acquire_until(counting_semaphore<Max>& from, absolute_timeout time) {
+  return detail::wait_until<detail::acquire_wait>(detail::wait_kind::semaphore, &from, from, time.deadline());
+}
+
+// As join_handle::get and join. Not cancellation points.
+template <class T>
+[[nodiscard]] auto co_get(join_handle<T>& of) {
+  return detail::join_operation<T>(of);
+}
+template <class T>
+task<T> co_get(join_handle<T>&& of) {
+  join_handle<T> handle(std::move(of));
+  co_return co_await co_get(handle);
+}
+template <class T>
+[[nodiscard]] auto co_join(join_handle<T>& of) {
+  detail::task& joined = detail::handle_access::task_of(of, "join");
+  return detail::wait_without_end<detail::join_wait>(detail::wait_kind::join, &joined, joined, detail::cancellable::no);
+}
+// As wait() of a future or a shared_future; then its get() does not wait. Not cancellation points.
+template <class T>
+[[nodiscard]] auto co_wait(const detail::basic_future<T>& of) {
+  return detail::wait_without_end<detail::event_wait>(detail::wait_kind::future, &of, detail::future_access::ready(of),
+                                                      detail::cancellable::no);
+}
+// As get() of a future or a shared_future.
+template <class Future>
+  requires requires(Future& of) { detail::future_access::ready(of); }
+auto co_get(Future& of) -> task<decltype(of.get())> {
+  co_await co_wait(of);
+  co_return of.get();
+}
+
+// As this_fiber::sleep_for, sleep_until and yield; the keyword co_yield has taken the last name.
+[[nodiscard]] inline auto co_sleep_until(absolute_timeout time) {
+  std::int64_t until = time.deadline();
+  return detail::wait_without_end<detail::timer_wait>(detail::wait_kind::sleep, nullptr, until);
+}
+[[nodiscard]] inline auto co_sleep_for(relative_timeout time) {
+  std::int64_t until = time.deadline();
+  return detail::wait_without_end<detail::timer_wait>(detail::wait_kind::sleep, nullptr, until);
+}
+[[nodiscard]] inline auto co_yield_now() { return detail::yield_operation(); }
+
+}  // namespace ulexite
