@@ -9,6 +9,7 @@
 // context is not saved.
 
 #include <ulexite/base/spin_lock.hpp>
+#include <ulexite/runtime/wait/agent.hpp>
 #include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
 #include <ulexite/runtime/wait/wait_word.hpp>
@@ -18,7 +19,6 @@
 
 namespace ulexite::detail {
 
-struct agent;
 class task;
 
 // The beginning of the frame of a task's coroutine: the two functions of the ABI, and the first member of its promise.
@@ -42,7 +42,10 @@ class stackless_wait {
 
  protected:
   stackless_wait(wait_mode mode) noexcept : object_(mode.object), bits_(mode.bits) {}
-  virtual ~stackless_wait();
+  virtual ~stackless_wait() {
+    if (timer_) [[unlikely]]
+      drop_timer();
+  }
 
   [[nodiscard]] bool is_cancellable() const noexcept { return mode().is_cancellable(); }
   [[nodiscard]] wait_mode mode() const noexcept { return {object_, bits_}; }
@@ -54,17 +57,26 @@ class stackless_wait {
   // Whether a timer may end the wait that has begun.
   [[nodiscard]] bool is_timed() const noexcept { return timed_; }
   // Whether a wait until `deadline` needs a timer, for this deadline or for the agent's own.
-  [[nodiscard]] bool needs_timer(const agent& self, std::int64_t deadline) const noexcept;
+  [[nodiscard]] bool needs_timer(const agent& self, std::int64_t deadline) const noexcept {
+    return deadline != no_deadline || (is_cancellable() && self.deadline != no_deadline);
+  }
   // Makes the timer. Called before the wait enters a queue. Throws std::bad_alloc.
   void provide_timer();
   // The first half. `held` is the lock of the queue that the waiter is in, or null and the agent's word is prepared;
   // the lock is released once no claimer can miss the wait. A wait that needs a timer has one.
-  void begin(agent& self, spin_lock* held, std::int64_t deadline) noexcept;
+  void begin(agent& self, spin_lock* held, std::int64_t deadline) noexcept {
+    held_ = held;
+    prepared_ = held == nullptr;
+    cancellable_ = is_cancellable() && !self.shielded;
+    timed_ = needs_timer(self, deadline);
+    if (timed_) [[unlikely]]
+      arm(self, deadline);
+  }
   // Instead of a wait: others may run first.
   void begin_yield() noexcept { yields_ = true; }
   // The second half. A wait that its agent's deadline has ended was cancelled, as in suspend(). May be called again
   // after the last one.
-  wake_reason end(agent& self) noexcept;
+  wake_reason end(agent& self) noexcept { return timed_ ? end_timed(self) : self.word.reason(); }
 
   // Called in a catch block of resumed(): stores the exception in the fiber's record, until the coroutine rethrows it.
   static void keep_exception(agent& self) noexcept;
@@ -73,6 +85,9 @@ class stackless_wait {
  private:
   friend class scheduler;
   struct timer;
+  void arm(agent& self, std::int64_t deadline) noexcept;
+  wake_reason end_timed(agent& self) noexcept;
+  void drop_timer() noexcept;
 
   const void* object_;
   spin_lock* held_ = nullptr;

@@ -177,22 +177,13 @@ struct stackless_wait::timer : timer_event {
   bool is_agents = false;  // armed for the agent's deadline
 };
 
-stackless_wait::~stackless_wait() { delete timer_; }
-
-bool stackless_wait::needs_timer(const agent& self, std::int64_t deadline) const noexcept {
-  return deadline != no_deadline || (is_cancellable() && self.deadline != no_deadline);
-}
+void stackless_wait::drop_timer() noexcept { delete timer_; }
 
 void stackless_wait::provide_timer() {
   if (!timer_) timer_ = new timer();
 }
 
-void stackless_wait::begin(agent& self, spin_lock* held, std::int64_t deadline) noexcept {
-  held_ = held;
-  prepared_ = held == nullptr;
-  cancellable_ = is_cancellable() && !self.shielded;
-  timed_ = needs_timer(self, deadline);
-  if (!timed_) return;
+void stackless_wait::arm(agent& self, std::int64_t deadline) noexcept {
   timer_->is_agents = is_cancellable() && self.deadline < deadline;
   if (!std::exchange(prepared_, true)) self.word.prepare();
   tie<wake_reason::timed_out>(*timer_, self);
@@ -200,8 +191,8 @@ void stackless_wait::begin(agent& self, spin_lock* held, std::int64_t deadline) 
 }
 
 // The cancel waits for a claim by the timer that is under way.
-wake_reason stackless_wait::end(agent& self) noexcept {
-  if (timed_) self.fiber().runtime().loop->cancel(*timer_);
+wake_reason stackless_wait::end_timed(agent& self) noexcept {
+  self.fiber().runtime().loop->cancel(*timer_);
   const wake_reason reason = self.word.reason();
   if (reason != wake_reason::timed_out || !timer_->is_agents) return reason;
   self.expired = true;
