@@ -220,8 +220,8 @@ class tcp_listener {
   [[nodiscard]] tcp_stream accept(endpoint& peer, std::error_code& error);
 
   // Accepts connections and calls handler(tcp_stream&) for each, in a fiber of `group`, until the listener is closed.
-  // It also accepts the connections in the backlog at the close. New connections then get a grace for their first
-  // request (serve_options::grace). After that all connections end, and serve returns:
+  // It also accepts the connections in the backlog at the close. Connections that are new then get serve_options::grace
+  // to send their first request. After that all connections end, and serve returns:
   //
   // - their reads reach the end of the stream, after the data that has arrived (tcp_stream::shutdown_read). But for a
   //   handler that takes (tcp_stream&, std::stop_token), the token reports the close, and its reads continue. A handler
@@ -271,9 +271,10 @@ class tcp_listener {
   [[nodiscard]] std::stop_token closing_token() const noexcept { return closing_.get_token(); }
 
   // Ends listening: a waiting accept fails with bad_file_descriptor, and may then destroy the listener. Connections
-  // that were not accepted yet are reset, unless `serve` accepts them. An adopted socket goes on in other processes.
-  // But it ends there too if a plain thread, or a fiber of another runtime, waits in accept: nothing else would wake
-  // it. A second close does nothing, and does not wait for the first. Any thread. Not a cancellation point.
+  // that were not accepted yet are reset, unless `serve` accepts them. An adopted socket keeps listening in other
+  // processes, unless a plain thread or a fiber of another runtime waits in accept here: only a shutdown wakes those,
+  // and it ends the socket everywhere. A second close does nothing, and does not wait for the first. Any thread. Not a
+  // cancellation point.
   void close() noexcept;
   // Whether it is open. Never waits.
   [[nodiscard]] bool is_open() const noexcept;

@@ -6,8 +6,8 @@
 //   - a read of up to 256 KiB that is in memory, and every such read or write in tmpfs;
 //   - a write of up to 256 KiB to a local disk, because it goes to memory as a rule;
 //   - the opening of an existing file of a local disk, of overlayfs or in memory, if the kernel knows its path.
-// If one of the last two lasts for some 20 ms, another thread takes the worker over. Meanwhile, and for a while after,
-// they run in ulexite::blocking.
+// If such a write or opening takes about 20 ms, another thread takes the worker over. Until that call ends, and for a
+// while after, writes and openings run in ulexite::blocking.
 // An operation that waits is a cancellation point until the pool's thread has begun it. Then the caller waits for its
 // end, so the result is always known. On a plain thread the operations are ordinary calls.
 //

@@ -29,8 +29,8 @@ struct runtime_options {
   // Bytes of a fiber's stack, rounded up to a power of two. This is address space: memory is committed on first touch.
   std::size_t stack_size = 256 * 1024;
   // A fiber that has waited for this long gives back the memory below its stack pointer, which deeper calls have
-  // touched. The monitor does this once in each such wait, in portions of a millisecond. It may come later by half of
-  // this time. A fiber that goes as deep again pays for page faults, so a time below ten seconds is for tests. 0:
+  // touched. The monitor does this once in each such wait, in portions of a millisecond, at most 1.5 times this long
+  // after the wait began. Deep calls later fault the pages in again, so use less than ten seconds only in tests. 0:
   // never. It needs Linux's membarrier.
   std::chrono::milliseconds trim_stacks_after{60'000};
   // The largest number of live fibers, with the main fiber; a spawn above it throws errc::limit_reached. 0: limited by

@@ -36,8 +36,9 @@ void yield() noexcept;
 // A token of the requests to stop the fiber, also of its runtime's. For std::stop_callback, and for code that takes a
 // token. An empty token on a plain thread. Throws std::bad_alloc.
 [[nodiscard]] std::stop_token get_stop_token();
-// Yields if other fibers have waited for this worker for some 10 ms; otherwise costs about a nanosecond. For loops that
-// compute, and for the hooks of an interpreter. Not a cancellation point. No effect on a plain thread.
+// Yields if the scheduler asked for it, because other fibers have waited for this worker for about 10 ms; otherwise
+// costs about a nanosecond. For loops that compute, and for the hooks of an interpreter. Not a cancellation point. No
+// effect on a plain thread.
 void make_room() noexcept;
 
 // The nearest deadline of the caller's waits, also an inherited one; nullopt if there is none. See deadline_scope.

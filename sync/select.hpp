@@ -148,8 +148,8 @@ concept selectable =
 }  // namespace detail
 
 // The cases of a select. A case is made in the call of select and ends with it. The selecting fiber calls `handler`
-// after the choice, with no lock held. Its exceptions leave select. A handler given as an lvalue is referred to, not
-// copied. A case may have no handler.
+// after the choice, with no lock held. Its exceptions leave select. An lvalue handler is held by reference. A case may
+// have no handler.
 
 // A case that receives from `from`. Calls handler(std::optional<T>&&), with nullopt when the channel is closed and
 // drained.

@@ -60,7 +60,7 @@ class task_group {
 
   // Starts a child, and returns its join_handle<R>, which may be dropped. Otherwise as ulexite::spawn. If a stop was
   // requested of the group, the child starts with this request. In a group with a limit it waits for room, and is a
-  // cancellation point. A child that adds to its own full group may wait for ever.
+  // cancellation point. A child that spawns into its own full group can deadlock.
   template <detail::spawnable F>
   auto spawn(F&& function, std::source_location where = std::source_location::current()) {
     return start({.where = where}, std::forward<F>(function));

@@ -104,9 +104,9 @@ asm(R"(
 namespace ulexite::detail {
 namespace {
 
-template <class T, std::size_t most>
 // Changes one place with the value `from` to `to`. If the table is full, the object is not entered, and debuggers miss
 // it.
+template <class T, std::size_t most>
 void exchange(std::atomic<T*> (&places)[most], T* from, T* to) noexcept {
   for (auto& place : places)
     if (T* expected = from; place.compare_exchange_strong(expected, to, std::memory_order_relaxed))  // a debugger's

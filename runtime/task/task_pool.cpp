@@ -24,7 +24,7 @@ void task_pool::push_chain(agent& first, unsigned count) noexcept {
   chains_[first.size_class] = &first;
 }
 
-// Gives away all blocks except the last `batch` that were added to the free_list. The chain is cut before the lock is
+// Gives away all blocks except the last `batch` that were added to the free list. The chain is cut before the lock is
 // taken.
 void task_pool::give_batch(cache::free_list& free_list) noexcept {
   // The newest blocks stay, because their memory is in the processor's caches.
@@ -37,7 +37,7 @@ void task_pool::give_batch(cache::free_list& free_list) noexcept {
   free_list.count = batch;
 }
 
-// Fills an empty free_list with a returned chain, or with new blocks.
+// Fills an empty free list with a returned chain, or with new blocks.
 void task_pool::refill(unsigned size_class, cache::free_list& free_list) {
   const std::lock_guard lock(lock_);
   if (agent* const first = chains_[size_class]) {

@@ -25,7 +25,7 @@
 //              because then no canceller acts for it.
 //
 // The thread that abandons a fiber stores phase_ without regard to its value. A claimer that does not see this store
-// yet may win, and its resume then has no effect (task_pool.hpp, shutdown_gate). Every later claimer loses.
+// yet may win, and its resume then has no effect (shutdown_gate.hpp). Every later claimer loses.
 //
 // Pairings
 //   A  a claimer changes phase_, acq_rel  ->  the resumed waiter, or a failing commit, reads it, acquire: it sees the
@@ -33,8 +33,8 @@
 //   B  commit changes phase_, release  ->  a claimer changes it, acq_rel: a claimer that resumes the waiter sees all
 //      writes before the commit.
 //   C  commit changes phase_, then loads stop_; a canceller sets stop_, then changes phase_. Between its two steps the
-//      commit has a light fence, and the canceller a heavy one (task.cpp). Either the waiter sees the request, or the
-//      canceller sees the wait.
+//      commit has a light fence, and the canceller a heavy one (rare_task_state.cpp). Either the waiter sees the
+//      request, or the canceller sees the wait.
 //   D  a claimer of a guarded wait sets claiming_, then loads stop_; a canceller sets stop_, then loads claiming_. The
 //      claimer has a light fence, and the canceller a heavy one, as in C. Either the claimer sees the request, and then
 //      exchanges phase_ like the canceller; or the canceller sees the claimer, and does not claim.

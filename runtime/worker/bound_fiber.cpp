@@ -10,7 +10,7 @@
 
 namespace ulexite::detail {
 
-// The job that represents such a fiber in the queues. A fiber that was just pinned has no worker yet: it is this one.
+// The job that represents a bound fiber in the queues. A fiber that was just pinned has no worker yet: it is this one.
 void scheduler::dispatch_bound(job* dispatched) noexcept {
   task& member = *static_cast<task*>(dispatched);
   rare_task_state& rare = *member.rare_state_if_made();
@@ -67,9 +67,8 @@ void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexce
   static_cast<scheduler&>(switch_context(running()->saved, *switch_.thread_main, *this)).complete_switch();
 }
 
-// The fiber still runs.
-// On the thread's own stack, in run(): makes the call and switches back to the fiber. Returns when the fiber leaves its
-// stack the next time.
+// On the thread's own stack, in run(): makes the call, during which the fiber counts as running, and switches back to
+// it. Returns when the fiber leaves its stack the next time.
 switch_thread* scheduler::make_call(context& main) noexcept {
   switch_.action.what = post_switch::nothing;
   set_call_for(running()->current_stack);

@@ -27,17 +27,18 @@ enum class call_length : std::uint8_t {
   lasting,   // another thread has taken the worker over
 };
 
-// Makes call(data), which must use nothing of this library: its thread may have no worker. Two ticks of the monitor
-// after its begin the worker is taken over. So the fibers behind it wait for some 20 ms. During such a call, and for a
-// while after it, none is made. A stop of the world waits for the end of the call.
+// Makes call(data), which must use nothing of this library: its thread may have no worker. About two ticks of the
+// monitor after its begin the worker is taken over. So the fibers behind it wait for some 20 ms. During such a call,
+// and for a while after it, none is made. A stop of the world waits for the end of the call.
 call_length brief_call(void (*call)(const void*), const void* data) noexcept;
 template <class Call>
 call_length brief_call(const Call& call) noexcept {
   return brief_call([](const void* data) { (*static_cast<const Call*>(data))(); }, &call);
 }
 
-// The brief calls of one runtime. After one that lasted there is a pause, so that those which last stop workers for a
-// small part of their time. One that ends before its worker is taken over has none, as a fiber that computes.
+// The brief calls of one runtime. After a call that lasted there is a pause, so that such calls stop workers only for a
+// small part of the time. There is none after a call that ends before its worker is taken over, because a worker waits
+// for it as for a fiber that computes.
 class brief_calls {
  public:
   [[nodiscard]] bool may_begin() const noexcept {

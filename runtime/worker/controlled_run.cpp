@@ -46,9 +46,9 @@ bool controlled_run::let_time_pass() noexcept {
   return true;
 }
 
-// The index of the candidate that continues.
-// The running fiber is the first candidate if it could continue; then come the runnable ones, and last the passing of
-// time. If the controller picks the passing of time, it is asked again afterwards.
+// The index of the candidate that continues. The running fiber is the first candidate if it could continue; then come
+// the runnable ones, and last the passing of time. If the controller picks the passing of time, it is asked again
+// afterwards.
 std::size_t controlled_run::ask(controller::moment moment) noexcept {
   for (;;) {
     candidates_.clear();

@@ -32,7 +32,7 @@ class current_task {
     return now;
   }
 
-  // The quantum of `next`, which runs, begins. This is the number of operations without a wait before it yields.
+  // The quantum of `next`, which runs, begins with the budget of its first round.
   void begin_budget(task* next) noexcept {
     if (next) next->agent().budget = tuning::operations_per_round;
     rounds_ = 0;
@@ -42,11 +42,11 @@ class current_task {
     fiber_->agent().budget = tuning::operations_per_round;
     return ++rounds_ >= tuning::rounds_per_quantum;
   }
-  // A fiber of a deterministic run: it is asked again after the next operation.
+  // For a fiber of a deterministic run, and for one that must not yield yet: the next operation asks again.
   void end_round_at_next_operation() noexcept { fiber_->agent().budget = 1; }
 
  private:
-  // Its parts are written by the worker at each switch. `execution_` changes only when the worker changes its thread.
+  // What it points to is written at each switch. The pointer changes only when the worker changes its thread.
   current_execution* execution_ = nullptr;
   task* fiber_ = nullptr;
   agent job_agent_;      // of every job that runs here, and of the loop

@@ -78,8 +78,8 @@ bool inspection::read(agent& block, fiber_record& into) const {
   }
   if (waits) read_wait(content, into);
   if (waits && phase == fiber_phase::fresh)
-    into.coroutine =
-        static_cast<const coroutine_frame*>(static_cast<const stackless_wait*>(content.saved.frame)->continues.address());
+    into.coroutine = static_cast<const coroutine_frame*>(
+        static_cast<const stackless_wait*>(content.saved.frame)->continues.address());
   return true;
 }
 

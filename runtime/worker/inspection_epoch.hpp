@@ -8,7 +8,7 @@
 //   wait_for_end  a worker waits, which has marked its fiber as running and has seen the request.
 //
 // A later inspection may be under way when the worker goes on. It leaves the fiber alone, because it sees the fiber
-// running. The worker has marked it, and then has read a epoch that is older than the later inspection's begin and
+// running. The worker has marked it, and then has read an epoch that is older than the later inspection's begin and
 // fence.
 //
 // State

@@ -25,8 +25,8 @@ class maintenance_pace {
   // The next dispatch does maintenance.
   void maintain_soon() noexcept { until_maintenance_ = 0; }
   void maintain_after_next() noexcept { until_maintenance_ = std::min(until_maintenance_, 1u); }
-  // While a bound fiber runs each switch does maintenance. suspend_count returns the count at which resume_count
-  // continues.
+  // While a bound fiber runs, no dispatch is counted, and each switch goes to the main stack. suspend_count returns the
+  // count at which resume_count continues.
   [[nodiscard]] unsigned suspend_count() noexcept { return std::exchange(until_maintenance_, 0); }
   void resume_count(unsigned left) noexcept { until_maintenance_ = left == 0 || asked_ ? 0 : left - 1; }
 
@@ -35,9 +35,9 @@ class maintenance_pace {
   [[nodiscard]] bool maintenance_requested() const noexcept { return asked_; }
   void maintenance_done() noexcept { asked_ = false; }
 
-  // Maintenance begins: as many dispatches to the next one as fit into a poll interval, by the last one's measure. They
-  // at most double, because a single short fiber among long ones says little. After it, 61 long ones would delay
-  // events.
+  // Maintenance begins. As many dispatches follow up to the next one as fit into a poll interval, if they last as long
+  // as those before. Their number at most doubles, because a single short fiber among long ones says little, and 61
+  // long ones after it would delay events.
   void begin_maintenance(std::int64_t now) noexcept {
     const std::int64_t elapsed = std::max<std::int64_t>(now - last_maintenance_, 1);
     eager_ = tuning::is_eager(elapsed - idle_, dispatches_per_maintenance_);

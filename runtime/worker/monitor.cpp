@@ -151,7 +151,7 @@ void monitor::wake_quiet_waiter() noexcept {
 
 // ---- its work ----
 
-// The time of the next tick. In a stopped world a tick does nothing, and what it would do stays due. After some quiet
+// The time of the next tick. In a stopped world a tick does nothing, and its work stays due. After some quiet
 // ticks only the stacks remain to be trimmed, and then nothing: the next worker that wakes up wakes the monitor. The
 // wakes are compared with the mutex held, and on_wake runs with it held. So a worker that wakes up later finds
 // asleep_ set.
@@ -254,8 +254,9 @@ void monitor::report_stuck_workers() noexcept {
   }
 }
 
-// Fibers that were refused a stack try again, because other fibers may have returned theirs. So many a tick, because
-// each retry may be refused. A fiber that was asked to stop ends without a stack, as if cancelled at its first step.
+// Fibers that were refused a stack try again, because other fibers may have returned theirs. A tick takes a limited
+// number, because each retry may be refused. A fiber that was asked to stop ends without a stack, as if cancelled at
+// its first step.
 void monitor::retry_starved() noexcept {
   if (!any_starved()) return;
   intrusive_queue<job> waiting, again;
@@ -275,9 +276,8 @@ void monitor::retry_starved() noexcept {
 
 // Helps where the protocol of the parker leaves something to chance, or has failed.
 void monitor::rescue() noexcept {
-  // While a worker is in its start hook, it is about to watch the loop.
-  // Sockets are registered, but no worker watches them. The worker that watched the loop now runs a fiber, and woke no
-  // other.
+  // Sockets are registered, but no worker watches them: the one that did now runs a fiber, and woke no other. A worker
+  // in its start hook is about to watch them, so none is started then.
   const bool start_one = runtime_.threads.in_hooks() == 0 && runtime_.parker.unstarted_could_poll();
   if ((runtime_.parker.nobody_polls() || start_one) && runtime_.loop->registrations() > 0) {
     counts.polls_rescued.fetch_add(1, std::memory_order_relaxed);  // counter

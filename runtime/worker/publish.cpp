@@ -11,7 +11,7 @@
 
 namespace ulexite::detail {
 
-// A full ring moves its oldest, and the newcomer behind them, to the queue that all share. So the ring keeps room for
+// A full ring moves its oldest, and the newcomer behind them, to the shared queue. So the ring keeps room for
 // the next pushes, and the lock is taken once for many.
 [[gnu::cold, gnu::noinline]] void scheduler::overflow(job& runnable) noexcept {
   while (!queues_.push(runnable)) {
@@ -46,7 +46,7 @@ void scheduler::judge_wakes(std::int64_t now) noexcept {
   if (wake_policy_.announce_due(now, eager()) && queues_.may_have_items()) announce_pushes();
 }
 
-// The ring is full. Or, for tests, every fiber goes to a queue of which any worker takes.
+// The ring is full. Or, for tests, every fiber goes to the shared queue, from which any worker takes it.
 void scheduler::enqueue_slow(job& runnable) noexcept {
   if (migrating) {
     runtime_.injected.push(runnable);
@@ -81,7 +81,7 @@ void scheduler::enqueue_job(job& job) noexcept {
   notify_others_after_publishing();
 }
 
-// Jobs have their own deque, because a stale hint of another deque is read as a fiber (run_queues::prefetch).
+// Jobs have their own deque, because what another deque names is prefetched as a fiber (run_queues::prefetch).
 void scheduler::push_job(job& job) noexcept {
   if (!queues_.push_job(job)) runtime_.injected.push(job);
 }

@@ -77,9 +77,8 @@ class recorder {
   // Whether it is as large as a recorder made for this number of events.
   [[nodiscard]] bool holds(std::size_t events) const noexcept { return ring_.mask + 1 == std::bit_ceil(events); }
 
-  // The worker.
-  // One event is two words: the time, and value, kind and detail in one. An index is never reset, so a reader sees how
-  // many events were overwritten.
+  // Called by the worker. One event is two words: the time, and value, kind and detail in one. An index is never reset,
+  // so a reader sees how many events were overwritten.
   void add(std::uint64_t ticks, trace_kind kind, std::uint64_t value = 0, std::uint8_t detail = 0) noexcept {
     if (!ring_.words) return;
     const std::uint64_t number = ring_.next.load(std::memory_order_relaxed);  // this thread's

@@ -2,9 +2,9 @@
 
 namespace ulexite::detail {
 
-// Fibers that were woken have three turns of four, because they hold a stack, and their wait is over. In
-// the other turns fibers and jobs alternate. Before each turn of the woken a pinned fiber has one, because it was woken
-// too; it is left to the main stack, because its queue has a lock. So no kind starves another.
+// Fibers that were woken have three turns of four, because they hold a stack, and their wait is over. In the other
+// turns fibers and jobs alternate. Before each turn of the woken a pinned fiber has one, because it was woken too; it
+// is left to the main stack, because its queue has a lock. So no kind starves another.
 [[gnu::noinline]] job* run_queues::next_round_robin() noexcept {
   if (pinned_is_next()) return nullptr;
   if (++woken_turn_ % 4 != 0) {

@@ -53,8 +53,9 @@ class alignas(cache_line) run_queues {
   [[nodiscard]] bool has_room_for(std::size_t others) const noexcept {
     return ring_.size() + others <= tuning::ring_size;
   }
-  // Moves those that came into the ring since mark_filled, at most a batch, to `into`, oldest first: of these the share
-  // by which all in the ring and as many `others` as wait elsewhere have turns equally often. Returns how many.
+  // Moves a share of the fibers that came into the ring since mark_filled to `into`, oldest first, and at most a batch.
+  // With this share, the fibers of the ring and the `others`, which wait elsewhere, have turns equally often. Returns
+  // how many.
   [[nodiscard]] std::size_t take_newest(std::size_t others, intrusive_queue<job>& into) noexcept {
     const std::size_t all = ring_.size() + others;
     const auto came = std::min(static_cast<std::size_t>(ring_.pushed() - filled_), tuning::inject_batch);
@@ -176,8 +177,8 @@ class alignas(cache_line) run_queues {
   // With a thousand fibers that take turns, a dispatch waits for their memory to arrive in the first cache. So this
   // fetches the block of the fiber after the next ahead. It also fetches the top of the next fiber's stack, if it has
   // one, because that fiber's block is here already. The deques hold fibers only, and their blocks are never unmapped,
-  // so a stale pointer does no harm. A fiber that waited in a channel needs 8 lines of its stack until its end. A fiber
-  // that the event loop has woken runs for longer than all its lines take to arrive. More than two gained nothing.
+  // so a stale pointer does no harm. A fiber that waited in a channel needs 8 lines of its stack until its end. For
+  // fibers that the event loop has woken, more than two lines did not help.
   template <int Lines>
   static constexpr auto prefetch = []([[maybe_unused]] const job& next, [[maybe_unused]] const job& after_next) {
 #if !ULEXITE_TSAN && !ULEXITE_ASAN  // which report a read through a stale pointer as an error

@@ -5,8 +5,7 @@
 namespace ulexite::detail {
 namespace {
 
-// 2^32 times the nanoseconds of a tick.
-// One scale for the process, because all processors' clocks have one rate.
+// 2^32 times the nanoseconds of a tick. One scale for the process, because all processors' clocks have one rate.
 std::atomic<std::uint64_t> scale{0};
 
 // By the system's clock, because the runtime's own clock may not advance in an exploration.

@@ -32,8 +32,8 @@ void measure_clock() noexcept;
 // 2^32 times the nanoseconds of a tick. Called after measure_clock.
 std::uint64_t clock_scale() noexcept;
 std::uint64_t nanoseconds_of(std::uint64_t ticks) noexcept;
-// A time in 32 bits, for differences of up to half a minute.
-// The stamp has steps of 16 ns, because a fiber's record has room for 32 bits (resumable_job::wait_since).
+// A time in 32 bits, for differences of up to half a minute. It has steps of 16 ns, because a fiber's record has room
+// for 32 bits (resumable_job::wait_since).
 inline std::uint32_t time_stamp(std::uint64_t ticks) noexcept {
   return static_cast<std::uint32_t>(nanoseconds_of(ticks) >> 4);
 }

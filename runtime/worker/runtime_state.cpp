@@ -86,9 +86,7 @@ void runtime_state::resume_from_outside(task& fiber) noexcept {
 // Each worker counts for itself, so no word is written by all. Only a limit needs the exact number at any time. A spawn
 // is counted before it is published, so that no end is seen without it. A thread outside also starts the monitor if
 // there is none. During a run the thread that waits there is the monitor, and checks at its end whether fibers are
-// left.
-//
-// After the end no worker would take the fiber.
+// left. After the runtime's end no worker would take the fiber, so the spawn is refused.
 void runtime_state::count_spawn(scheduler* here) {
   if (!here && safepoint.ending() && runtime_of_thread() != this)
     throw usage_error("a fiber was spawned after the shutdown of its runtime");
@@ -127,7 +125,7 @@ std::size_t runtime_state::live() const noexcept {
 
 // ---- stopping ----
 
-// A fiber spawned from now on is asked to stop at its spawn (publish), the others here, in any state. All are
+// A fiber spawned from now on is asked to stop at its spawn (inherit), the others here, in any state. All are
 // asked before the first is woken, because a woken fiber may start others. A block that is not in use is an agent too,
 // so every block is asked. The fibers with a claimed wait are published together. A fiber is counted before its spawner
 // reads the request. So if no fiber is counted after the fence, there is none to ask. Then this saves the walks over
@@ -217,8 +215,8 @@ std::size_t runtime_state::queued() const noexcept {
 // Ends the present or the next sleep in the event loop (event_loop.cpp A).
 void runtime_state::wake_loop() noexcept { loop->wake(); }
 
-// The parker's mutex is held.
-// Busy workers then see that there are too many of them; idle workers see it when they park.
+// The parker's mutex is held. Busy workers then see that there are too many of them; idle workers see it when they
+// park.
 void runtime_state::surplus_changed(bool some) noexcept {
   if (some) {
     safepoint.request(safepoint_request::surplus);

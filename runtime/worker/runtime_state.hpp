@@ -93,7 +93,7 @@ class runtime_state {
   // Called by each worker; it waits while the world is stopped.
   void wait_while_stopped(scheduler& worker) noexcept;
 
-  // Ends all workers at their next scheduling point, and joins them. Returns the number of unfinished fibers. These are
+  // Ends all workers at their next safepoint, and joins them. Returns the number of unfinished fibers. These are
   // never resumed, and objects on their stacks are never destroyed. Called last, by a plain thread.
   std::size_t stop_workers() noexcept;
 

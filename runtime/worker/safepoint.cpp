@@ -14,8 +14,7 @@
 namespace ulexite::detail {
 namespace {
 
-// How long stop_world waits before it asks again.
-// Short, because the stopped fibers wait during this time.
+// How long stop_world waits before it asks again. Short, because the fibers of halted workers wait during this time.
 constexpr std::chrono::microseconds time_to_next_look{200};
 
 }  // namespace

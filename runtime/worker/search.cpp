@@ -17,12 +17,12 @@
 
 namespace ulexite::detail {
 
-// The main stack's first choice: own work, or maintenance. It never blocks, and takes nothing from another
-// worker.
+// The main stack's first choice: own work, or maintenance. It never blocks, and takes nothing from another worker.
 job* scheduler::next() noexcept {
-  // next_local has left the slot to the others that wait. Its fiber goes behind them, and the streak begins again. It
-  // begins again also if they are gone: if next_local left the slot below, to fibers that came with maintenance, and a
-  // thief took them, this worker would fall asleep with a fiber in its slot.
+  // After a streak, next_local has left the fiber in the slot there because others wait. It goes behind them, and the
+  // streak begins again. It begins again also if the others are gone. Otherwise next_local could leave the slot once
+  // more below, for fibers that came with maintenance; if a thief took those, this worker would fall asleep with a
+  // fiber in its slot.
   if (queues_.slot_streak_exceeded()) {
     queues_.reset_slot_streak();
     if (job* const displaced = has_slot() && others_wait() ? queues_.take_slot() : nullptr)

@@ -67,9 +67,8 @@ bool strand::wait_until_empty() noexcept {
   return true;
 }
 
-// As in runtime_state::request_stop: requests, then a heavy fence, then the ends of waits.
-// The list may change between the two critical sections. A member that has left needs no wake; a new member has got the
-// request from add_member.
+// As in runtime_state::request_stop: requests, then a heavy fence, then the ends of waits. The list may change between
+// the two critical sections. A member that has left needs no wake; a new member has got the request from add_member.
 void strand::request_stop() noexcept {
   {
     const std::lock_guard lock(lock_);
@@ -89,7 +88,7 @@ void strand::request_stop() noexcept {
   runtime_.inject(cancelled, priority::woken);
 }
 
-// While a bound fiber runs, its worker has no numbers at hand, so each spawn comes here by publish's slow way.
+// While a bound fiber runs, its worker has no numbers at hand, so each spawn comes here through publish_slow.
 void join_strand(task& task, scheduler* here) {
   if (!here || !here->is_bound()) return;
   here->forget_ids();
@@ -129,8 +128,7 @@ void task::relay_stops(rare_task_state& mine, const std::stop_source& source) {
 
 // ---- whose turn it is ----
 
-// It runs later, or elsewhere.
-// The strand is taken for the member first, so that no other member can begin before it.
+// The member runs later, or elsewhere. First the strand is taken for it, so that no other member can begin before it.
 void strand::pass_to(task& member) noexcept {
   turn_.pass_to(member);
   perturb();

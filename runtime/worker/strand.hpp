@@ -41,7 +41,7 @@ class strand {
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
 
   // References are held by the context, by each member until it ends, and by each run under way. A run holds one
-  // because a member's end lets the context go before the run has given the strand on.
+  // because a member's end lets the context go before the run has passed the strand on.
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }  // the caller has one already
   void release() noexcept {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;  // A

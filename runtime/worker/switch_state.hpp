@@ -57,10 +57,9 @@ struct switch_state {
   // Set before a switch to a new stack, and read by the first function on it (scheduler::stack_main).
   stack* starting_stack = nullptr;  // that stack; also the stack of the running job
   context* main = nullptr;          // the thread's main stack, or that of the job that runs a bound fiber
-  // Both are equal unless a bound fiber runs. The loop of the worker and calls on the thread's stack need the
-  // second.
-  context* thread_main = nullptr;  // the thread's main stack
-  void (*call)(void*) = nullptr;   // post_switch::calling: the function
+  // The thread's main stack. It differs from `main` while a bound fiber runs; calls on the thread's stack need it then.
+  context* thread_main = nullptr;
+  void (*call)(void*) = nullptr;  // post_switch::calling: the function
   void* call_data = nullptr;
   bool is_bound = false;  // the running fiber is bound, see scheduler::run_bound
 };

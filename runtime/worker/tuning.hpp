@@ -17,7 +17,7 @@ inline constexpr std::size_t ring_overflow = 128;    // the oldest that a full r
 inline constexpr std::size_t inject_batch = 128;     // the most that a worker takes from the shared queue at a time
 inline constexpr std::size_t maintenance_batch = 8;  // the same at maintenance, when it has its own work
 
-// The fiber in the slot runs next, but so often in a row only while others wait.
+// While others wait, the fiber in the slot runs next at most so often in a row.
 inline constexpr unsigned slot_streak_limit = 3;
 
 // Maintenance: every so often a worker polls and checks the shared queue, although it has work.
@@ -25,10 +25,10 @@ inline constexpr unsigned most_dispatches_per_maintenance = 61;
 inline constexpr ns poll_interval = 100'000;
 inline constexpr unsigned eager_dispatches = 5;  // as many or fewer in a poll interval: others should poll
 
-// Searching. Theft of fibers that end sooner than they travel is a loss.
+// Searching. It does not pay to steal fibers that end sooner than they migrate.
 inline constexpr ns search_time = 30'000;   // about the cost of a sleep and a wake
 inline constexpr ns transfer_cost = 1000;   // of one fiber to another core and its memory back
-inline constexpr ns worth_a_try = 100'000;  // the time for which a theft from a fast worker kept its thief busy
+inline constexpr ns worth_a_try = 100'000;  // a theft from a fast worker pays if it keeps the thief busy for so long
 inline constexpr ns longest_look_away = 64 * transfer_cost;  // from a worker that serves its own queue fast
 
 // Waking others: the pause after a wake for which nothing was taken.

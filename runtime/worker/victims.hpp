@@ -20,7 +20,7 @@ class victims {
 
   // Whether to look at that worker now. It is left alone for twice as long each time that it was found to be fast,
   // because each look takes a cache line from it.
-  // `least`: nor sooner than so long after the last look.
+  // `least`: the shortest time between two looks.
   [[nodiscard]] bool may_look(std::size_t victim, std::int64_t now, std::int64_t least) const noexcept {
     return now >= seen_[victim].next && now - seen_[victim].time >= least;
   }
@@ -48,7 +48,7 @@ class victims {
     return what;
   }
 
-  // The thief is out of work, and begins a search or sleeps. It was busy with the last try since then.
+  // The thief is out of work, and begins a search or sleeps. Until now it was busy with what the last try has brought.
   void out_of_work(std::int64_t now) noexcept {
     search_began_ = now;
     if (tried_ == 0) return;
@@ -79,7 +79,7 @@ class victims {
   random random_;
   std::vector<sight> seen_;
   std::int64_t search_began_ = 0;
-  std::int64_t tried_ = 0;  // when a theft was tried; 0: it is judged
+  std::int64_t tried_ = 0;  // when a theft was tried; 0: none is to be judged
   std::int64_t try_pause_ = 0, next_try_ = 0;
 };
 

@@ -5,7 +5,7 @@
 // except any_suppressed.
 //
 // State
-//   suppressed_  the number of pushes since the last announcement. Owner-written; a hint for the monitor.
+//   suppressed_  the number of suppressed pushes since the last announcement. Owner-written; a hint for the monitor.
 
 #include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/runtime/worker/tuning.hpp>

@@ -50,7 +50,8 @@ bool worker_threads::starts_suspended() const noexcept {
   return refused_until_.load(std::memory_order_relaxed) > now_ns();  // hint
 }
 
-// A worker takes over the search role of the thread that found it needed. Its number is its place among the threads.
+// A worker takes over the search role of the thread that found that one is needed. Its number is its place among the
+// threads.
 bool worker_threads::start() noexcept {
   const std::lock_guard lock(runtime_.parker.mutex());
   // Checked under the mutex, under which end_all has set it.
@@ -85,7 +86,7 @@ void worker_threads::recall_spare() noexcept {
   runtime_.on_worker_awake();
 }
 
-// Of the first worker it is kept why, because ensure_worker throws that.
+// For the first worker the reason is kept, because ensure_worker throws it.
 void worker_threads::on_refusal(const std::exception& why) noexcept {
   const auto* const told = dynamic_cast<const std::system_error*>(&why);  // else std::bad_alloc
   if (started_ == 0) first_.refused = told ? told->code() : make_error_code(std::errc::not_enough_memory);

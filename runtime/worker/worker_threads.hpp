@@ -53,17 +53,16 @@ class worker_threads {
   // outside, before it publishes.
   void ensure_worker();
 
-  // Starts one more worker, as a searcher, or recalls a spare. False: refused, or the runtime ends. Any
-  // thread.
+  // Starts one more worker, as a searcher, or recalls a spare. False: refused, or the runtime ends. Any thread.
   [[nodiscard]] bool start() noexcept;
   [[nodiscard]] bool starts_suspended() const noexcept;
   // Makes the calling thread the worker of that number, until the worker must end or goes to another thread. Returns a
   // fiber that the caller must make runnable, or null.
   task* be_worker(std::size_t index) noexcept;
-  // Ends all workers at their next scheduling point, and joins them. A plain thread.
+  // Ends all workers at their next safepoint, and joins them. A plain thread.
   void end_all() noexcept;
 
-  // Retires a surplus worker, which is no longer counted. Called with the parker's mutex held.
+  // Sets a surplus worker aside as a spare, which is no longer counted. Called with the parker's mutex held.
   void add_spare(worker_slot& surplus) noexcept { spares_.push_back(&surplus); }
   [[nodiscard]] std::size_t spare_count() const noexcept { return spares_.size(); }
   // Waits as a spare until it is recalled. False: it must end. Its own thread.

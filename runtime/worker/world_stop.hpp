@@ -24,7 +24,7 @@
 
 namespace ulexite::detail {
 
-// A fiber that did not arrive at a scheduling point when the world was to be stopped.
+// A fiber that kept its worker from a safepoint when the world was to be stopped.
 struct late_fiber {
   std::uint64_t id = 0;  // 0: a worker between two fibers
   std::string name;
@@ -36,11 +36,11 @@ struct world_stop {
   std::atomic<bool> taken{false};
   std::atomic<bool> stopped{false};
   std::mutex mutex;                 // guards the rest, except inspecting; taken after the parker's
-  bool halting = false;             // workers stay at their next scheduling point
-  std::condition_variable changed;  // one more worker has stopped
+  bool halting = false;             // workers stay at their next safepoint
+  std::condition_variable changed;  // one more worker has halted
   std::condition_variable over;     // the world was started
   std::vector<bool> halted;         // by worker
-  std::size_t halted_count = 0;     // the number of stopped workers
+  std::size_t halted_count = 0;     // the number of halted workers
   std::mutex inspecting;            // held while fibers are read, see inspection.hpp
   inspection_epoch inspections;     // for workers that wait until then
 };
