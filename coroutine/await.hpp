@@ -19,9 +19,9 @@
 namespace ulexite {
 
 // Waits in a fiber, or a plain thread, for an awaitable of any library, or for a task; results in its result, or throws
-// its exception. The operation starts on the caller. Whichever thread completes it, a fiber continues on a worker. Not a
-// cancellation point, because the operation may refer to the caller's frame; a task's own waits are. Allocates nothing
-// for the wait.
+// its exception. The operation starts on the caller. Whichever thread completes it, a fiber continues on a worker. Not
+// a cancellation point, because the operation may refer to the caller's frame; a task's own waits are. Allocates
+// nothing for the wait.
 template <class Awaitable>
 decltype(auto) await(Awaitable&& of) {
   auto&& awaiter = detail::awaiter_of(std::forward<Awaitable>(of));
@@ -56,6 +56,7 @@ namespace detail {
 template <class F, class Resume>
 class [[nodiscard]] fiber_call {
   using R = std::invoke_result_t<F>;
+  static_assert(!is_coroutine<R>, "on_fiber calls a function: start a task by co_spawn");
 
  public:
   fiber_call(runtime& in, F&& function, Resume&& how)
@@ -92,9 +93,9 @@ class [[nodiscard]] fiber_call {
 }  // namespace detail
 
 // For coroutines of other libraries: `co_await on_fiber(rt, f)` calls f in a new fiber of `in`, where it may block, and
-// results in its result or its exception. Then resume_by(handle) is called on that fiber: it resumes the coroutine there
-// or, for example, posts it to the executor that it belongs to. In a task<T> there is no need for this, because a task
-// may block. Throws as runtime::spawn.
+// results in its result or its exception. Then resume_by(handle) is called on that fiber: it resumes the coroutine
+// there or, for example, posts it to the executor that it belongs to. In a task<T> there is no need for this, because a
+// task may block. Throws as runtime::spawn.
 template <class F, class Resume = resume_inline>
 [[nodiscard]] auto on_fiber(runtime& in, F function, Resume resume_by = {}) {
   return detail::fiber_call<F, Resume>(in, std::move(function), std::move(resume_by));

@@ -24,7 +24,9 @@ class lock_operation final : public stackless_wait {
     if (of_.held_by(self)) of_.lock();  // throws
     waiter_ = mutex_waiter(self);
     if (self.waits_forbidden) return lock_at_once(self);
-    if (!should_yield(self)) return take_turn(self, false);  // before the lock, because its holder does not yield
+    // Before the lock, because its holder does not yield; only a deterministic run asks after it.
+    if ((controlled() || !should_yield(self)) && !take_turn(self, false)) return false;
+    if (taken_ && !(controlled() && should_yield(self))) return true;
     begin_yield();
     return false;
   }
@@ -37,16 +39,17 @@ class lock_operation final : public stackless_wait {
     return true;
   }
   bool take_turn(agent& self, bool woken_before) noexcept {
-    if ((!controlled() && of_.take_free(self)) || of_.take_turn_or_queue(waiter_, woken_before)) return true;
-    queued_ = true;
-    begin(self, &of_.guard_, no_deadline);
-    return false;
+    taken_ = (!controlled() && of_.take_free(self)) || of_.take_turn_or_queue(waiter_, woken_before);
+    queued_ = !taken_;
+    if (queued_) begin(self, &of_.guard_, no_deadline);
+    return taken_;
   }
-  [[nodiscard]] bool resumed(agent& self) noexcept override { return take_turn(self, std::exchange(queued_, false)); }
+  [[nodiscard]] bool resumed(agent& self) noexcept override { return taken_ || take_turn(self, queued_); }
 
   mutex& of_;
   mutex_waiter waiter_;
   bool queued_ = false;
+  bool taken_ = false;
 };
 
 // shared_mutex::lock and lock_shared in two halves.
@@ -54,7 +57,8 @@ class shared_lock_operation : public stackless_wait {
  public:
   [[nodiscard]] bool ready(agent& self) {
     waiter_.who = &self;
-    if (!should_yield(self)) return lock(self);
+    if ((controlled() || !should_yield(self)) && !lock(self)) return false;
+    if (taken_ && !(controlled() && should_yield(self))) return true;
     begin_yield();
     return false;
   }
@@ -77,12 +81,13 @@ class shared_lock_operation : public stackless_wait {
     return waiter_.as == shared_mutex::kind::reader ? "lock_shared" : "lock";
   }
   bool lock(agent& self) {
-    if (of_.lock_or_queue(waiter_, name())) return true;
-    queued_ = true;
-    begin(self, &of_.guard_, no_deadline);
-    return false;
+    taken_ = of_.lock_or_queue(waiter_, name());
+    queued_ = !taken_;
+    if (queued_) begin(self, &of_.guard_, no_deadline);
+    return taken_;
   }
   [[nodiscard]] bool resumed(agent& self) noexcept override {
+    if (taken_) return true;
     if (std::exchange(queued_, false)) {
       ++self.held_locks;
       return true;
@@ -98,6 +103,7 @@ class shared_lock_operation : public stackless_wait {
   shared_mutex& of_;
   shared_mutex::waiter waiter_;
   bool queued_ = false;
+  bool taken_ = false;
   bool failed_ = false;
 };
 
@@ -192,10 +198,27 @@ class condition_operation final : public stackless_wait {
   return detail::condition_operation(at, lock, time.deadline());
 }
 // Waits, as often as needed, until condition() is true. `condition` is copied; what it refers to must outlive the wait.
+// The forms with a time result in condition() at the end.
 template <class Condition>
   requires std::is_invocable_r_v<bool, Condition&>
 task<> co_wait(condition_variable& at, std::unique_lock<mutex>& lock, Condition condition) {
   while (!condition()) co_await co_wait(at, lock);
+}
+template <class Condition>
+  requires std::is_invocable_r_v<bool, Condition&>
+task<bool> co_wait_until(condition_variable& at, std::unique_lock<mutex>& lock, absolute_timeout time,
+                         Condition condition) {
+  bool reached = condition();
+  for (std::cv_status how{}; !reached && how == std::cv_status::no_timeout; reached = condition())
+    how = co_await co_wait_until(at, lock, time);
+  co_return reached;
+}
+template <class Condition>
+  requires std::is_invocable_r_v<bool, Condition&>
+task<bool> co_wait_for(condition_variable& at, std::unique_lock<mutex>& lock, relative_timeout time,
+                       Condition condition) {
+  const steady_clock::time_point until{std::chrono::nanoseconds(time.deadline())};
+  return co_wait_until(at, lock, until, std::move(condition));
 }
 
 }  // namespace ulexite

@@ -50,6 +50,7 @@ struct socket_operations {
       error_.clear();
       socket* const on = of(stream_);
       if (!on) return;
+      if (size_ == 0 && !stream_.is_open()) error_ = std::make_error_code(std::errc::bad_file_descriptor);
       for (std::size_t more = size_ - done_; more > 0;) {
         const iovec rest{static_cast<char*>(const_cast<void*>(data_)) + done_, size_ - done_};
         more = reads_ ? net::tcp_stream::receive_some(*on, {&rest, 1}, deadline, error_)
@@ -123,7 +124,8 @@ struct socket_operations {
 }  // namespace detail
 
 // Waits until a read would not wait, also for the end of the stream or an error. It needs no buffer, so an idle
-// connection costs little; then an ordinary read, in a function of any kind, gets what has come. For datagrams the same.
+// connection costs little; then an ordinary read, in a function of any kind, gets what has come. For datagrams the
+// same.
 [[nodiscard]] inline auto co_readable(net::tcp_stream& which) {
   return detail::socket_operations::readable<net::tcp_stream>(which);
 }

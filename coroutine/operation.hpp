@@ -16,8 +16,8 @@
 namespace ulexite::detail {
 
 // An operation has three more members:
-//   bool ready(agent& self)   does it if no wait is needed. False: the fiber must give its stack up, because the wait has
-//                             begun, or because others should run.
+//   bool ready(agent& self)   does it if no wait is needed. False: the fiber must give its stack up, because the wait
+//                             has begun, or because others should run.
 //   void block()              does it as the member function of its name, which blocks the caller.
 //   auto result()             the result, or an exception, once it is done.
 template <class T>
@@ -52,11 +52,12 @@ struct blocking_awaiter {
   void await_suspend(std::coroutine_handle<>) const noexcept {}
   decltype(auto) await_resume() { return of.result(); }
 };
-template <class Operation>
-  requires coroutine_operation<std::remove_cvref_t<Operation>>
+template <coroutine_operation Operation>
 auto operator co_await(Operation&& of) noexcept {
-  return blocking_awaiter<std::remove_cvref_t<Operation>>{of};
+  return blocking_awaiter<Operation>{of};
 }
+template <coroutine_operation Operation>
+void operator co_await(Operation& kept) = delete;
 
 // An awaitable of another library, in a task's coroutine. Whichever thread completes it, the fiber continues on a
 // worker of its runtime.
@@ -78,6 +79,7 @@ class foreign_awaiter final : stackless_wait, resumption {
 
   [[nodiscard]] bool await_ready() {
     if (inner_.await_ready()) return true;
+    check_may_wait(this_agent(), wait_kind::none);
     if (in_.fiber) return false;
     block_for(inner_);
     return true;

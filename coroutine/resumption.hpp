@@ -108,6 +108,7 @@ struct resumed_event final : resumption {
 // may refer to the caller's frame.
 template <class Awaiter>
 void block_for(Awaiter& awaiter) {
+  check_may_wait(this_agent(), wait_kind::event);  // before the operation refers to this frame
   resumed_event here;
   if (!start_operation(awaiter, here.handle())) return;
   const shield until_complete;
@@ -118,6 +119,7 @@ void block_for(Awaiter& awaiter) {
 // has.
 template <class Awaiter>
 bool block_for(Awaiter& awaiter, std::stop_source& stop) {
+  check_may_wait(this_agent(), wait_kind::event);
   resumed_event here;
   if (!start_operation(awaiter, here.handle())) return false;
   try {

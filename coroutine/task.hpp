@@ -13,16 +13,18 @@
 namespace ulexite {
 
 // A coroutine that returns a T: void, a reference, or what can be moved. It is lazy: it starts when it is awaited, or
-// given to co_spawn or spawn. The owner may move it, and destroys it: with the frame of a coroutine that was not started
-// go its arguments.
+// given to co_spawn or spawn. The owner may move it, and destroys it: with the frame of a coroutine that was not
+// started go its arguments.
 //
 // In a fiber that co_spawn or spawn has started with a task, `co_await child()` continues the fiber in the child, and a
-// wait by one of the awaitables of <ulexite/coroutine.hpp> gives the fiber's stack up. Every other call that waits works
-// in it too, and keeps the stack while it waits. In any other coroutine, in a fiber that calls await(), and on a plain
-// thread, the whole task runs where it is awaited, and its waits block the caller. So a task is written once for all.
+// wait by one of the awaitables of <ulexite/coroutine.hpp> gives the fiber's stack up. Every other call that waits
+// works in it too, and keeps the stack while it waits. In any other coroutine, in a fiber that calls await(), and on a
+// plain thread, the whole task runs where it is awaited, and its waits block the caller. So a task is written once for
+// all.
 //
-// A task runs on one fiber or thread at a time. Arguments of a coroutine that are references must outlive it, and so
-// must a lambda with captures: give such a lambda to spawn, which keeps it, and do not call it yourself.
+// A task runs on one fiber or thread at a time. Over a wait without a stack the rounding mode is not kept. Arguments of
+// a coroutine that are references must outlive it, and so must a lambda with captures: give such a lambda to spawn,
+// which keeps it, and do not call it yourself.
 template <class T = void>
 class [[nodiscard]] task {
  public:
@@ -36,11 +38,12 @@ class [[nodiscard]] task {
     auto await_transform(task<U>&& child) noexcept {
       return typename task<U>::awaiter{child.frame_, *this};
     }
-    template <class Operation>
-      requires detail::coroutine_operation<std::remove_cvref_t<Operation>>
+    template <detail::coroutine_operation Operation>
     auto await_transform(Operation&& operation) noexcept {
-      return detail::operation_awaiter<std::remove_cvref_t<Operation>>{operation, *this};
+      return detail::operation_awaiter<Operation>{operation, *this};
     }
+    template <detail::coroutine_operation Operation>
+    void await_transform(Operation& kept) = delete;  // an operation is awaited once, where it is made
     template <class Awaitable>
     auto await_transform(Awaitable&& of_another_library) {
       return detail::foreign_awaiter<Awaitable>(std::forward<Awaitable>(of_another_library), *this);
@@ -58,7 +61,8 @@ class [[nodiscard]] task {
     if (frame_) frame_.destroy();
   }
 
-  // In a fiber, by await(), and in a coroutine of another library: runs the task to its end. Its waits block the calling fiber or thread.
+  // In a fiber, by await(), and in a coroutine of another library: runs the task to its end. Its waits block the
+  // calling fiber or thread.
   auto operator co_await() && noexcept {
     struct blocking {
       std::coroutine_handle<promise_type> frame;
@@ -146,8 +150,8 @@ class closure_task<ulexite::task<T>, F> final : public result_task<T> {
 
   static scheduler* run(task& base) noexcept {
     auto& self = static_cast<closure_task&>(base);
-    if (!self.run_until_it_waits()) {
-      leave_stack(self, *static_cast<stackless_wait*>(self.saved.frame));
+    if (stackless_wait* const wait = self.run_until_it_waits()) {
+      leave_stack(self, *wait);
       return this_scheduler();
     }
     result_of_body result{self.body_};
@@ -156,19 +160,23 @@ class closure_task<ulexite::task<T>, F> final : public result_task<T> {
     std::destroy_at(std::addressof(self.body_));
     return self.finish();
   }
-  // True: the coroutine has ended, or there is none.
-  bool run_until_it_waits() noexcept {
+  // Null: the coroutine has ended, or there is none. What resumed() does may wait on this stack, and so overwrite the
+  // place of the wait.
+  stackless_wait* run_until_it_waits() noexcept {
     std::coroutine_handle<> continues;
     if (auto* const over = static_cast<stackless_wait*>(this->saved.frame)) {
-      if (!over->resumed(this->agent())) return false;
+      if (!over->resumed(this->agent())) {
+        this->wait_stackless(*over);
+        return over;
+      }
       continues = over->continues;
     } else if (!start()) {
-      return true;
+      return nullptr;
     } else {
       continues = body_.made.frame_;
     }
     continues.resume();
-    return body_.made.frame_.done();
+    return body_.made.frame_.done() ? nullptr : static_cast<stackless_wait*>(this->saved.frame);
   }
   // False: the closure has made no coroutine.
   bool start() noexcept {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The waits of sync/ for coroutines. Each is named as the function that blocks, with co_ before it, and the object is its
-// first argument. What its description leaves out is as described there.
+// The waits of sync/ for coroutines. Each is named as the function that blocks, with co_ before it, and the object is
+// its first argument. What its description leaves out is as described there.
 
 #include <ulexite/coroutine/case_operation.hpp>
 #include <ulexite/coroutine/task.hpp>
@@ -69,7 +69,6 @@ struct coroutine_access {
 using event_wait = plain_case<event_case, no_handler>;
 using acquire_wait = plain_case<acquire_case, no_handler>;
 using join_wait = plain_case<join_case, no_handler>;
-using timer_wait = plain_case<timer_case, no_handler>;
 
 // Operation is a void_operation or plain_operation of Case, whose constructor takes `of`.
 template <class Operation, class Case, class Object>
@@ -188,6 +187,44 @@ class barrier_operation final : public case_operation<barrier_case> {
     static_cast<void>(done());
     case_.spend();
   }
+};
+
+template <class Handle>
+auto get_of_own(Handle of) -> ulexite::task<decltype(of.get())>;
+
+// A time that has passed is a yield, as in sleep_until.
+class sleep_operation final : public stackless_wait {
+ public:
+  explicit sleep_operation(std::int64_t until) noexcept
+      : stackless_wait(waiting_for(wait_kind::sleep, nullptr, cancellable::yes)), until_(until) {}
+  [[nodiscard]] bool ready(agent& self) {
+    throw_if_stopped(self);
+    passed_ = until_ <= now_ns();
+    if (passed_ && self.waits_forbidden) return true;
+    if (passed_) {
+      begin_yield();
+      return false;
+    }
+    check_may_wait(self, wait_kind::sleep);
+    provide_timer();
+    self.word.prepare();
+    begin(self, nullptr, until_);
+    return false;
+  }
+  void block() { sleep_until(until_); }
+  void result() const {
+    if (cancelled_) throw_cancelled();
+  }
+
+ private:
+  [[nodiscard]] bool resumed(agent& self) noexcept override {
+    if (!passed_) cancelled_ = end(self) == wake_reason::cancelled;
+    return true;
+  }
+
+  const std::int64_t until_;
+  bool passed_ = false;
+  bool cancelled_ = false;
 };
 
 class yield_operation final : public stackless_wait {
@@ -369,8 +406,7 @@ template <class T>
 }
 template <class T>
 task<T> co_get(join_handle<T>&& of) {
-  join_handle<T> handle(std::move(of));
-  co_return co_await co_get(handle);
+  return detail::get_of_own(std::move(of));
 }
 template <class T>
 [[nodiscard]] auto co_join(join_handle<T>& of) {
@@ -390,16 +426,25 @@ auto co_get(Future& of) -> task<decltype(of.get())> {
   co_await co_wait(of);
   co_return of.get();
 }
+template <class Future>
+  requires(!std::is_lvalue_reference_v<Future> && requires(Future& of) { detail::future_access::ready(of); })
+auto co_get(Future&& of) -> task<decltype(of.get())> {
+  return detail::get_of_own(std::move(of));
+}
+
+namespace detail {
+
+// Keeps what it waits for.
+template <class Handle>
+auto get_of_own(Handle of) -> ulexite::task<decltype(of.get())> {
+  co_return co_await co_get(of);
+}
+
+}  // namespace detail
 
 // As this_fiber::sleep_for, sleep_until and yield; the keyword co_yield has taken the last name.
-[[nodiscard]] inline auto co_sleep_until(absolute_timeout time) {
-  std::int64_t until = time.deadline();
-  return detail::wait_without_end<detail::timer_wait>(detail::wait_kind::sleep, nullptr, until);
-}
-[[nodiscard]] inline auto co_sleep_for(relative_timeout time) {
-  std::int64_t until = time.deadline();
-  return detail::wait_without_end<detail::timer_wait>(detail::wait_kind::sleep, nullptr, until);
-}
+[[nodiscard]] inline auto co_sleep_until(absolute_timeout time) { return detail::sleep_operation(time.deadline()); }
+[[nodiscard]] inline auto co_sleep_for(relative_timeout time) { return detail::sleep_operation(time.deadline()); }
 [[nodiscard]] inline auto co_yield_now() { return detail::yield_operation(); }
 
 }  // namespace ulexite

@@ -35,7 +35,7 @@ struct resumable_job : job {
   // In wait_bits; no waits have these.
   static constexpr std::uint8_t has_waited = 0xf4, fresh_runnable = 0xf8, runnable = 0xfc;
 
-  context saved;  // while it is resumable
+  context saved;  // while it is resumable; of a coroutine that waits, the frame is its stackless_wait
   fiber_state state;
   std::uint8_t wait_bits = 0;      // the last wait, in this padding and in `next`: see set_wait
   std::uint16_t trimmed_in = 0;    // the mark of the wait in which idle_stacks trimmed its stack
@@ -44,7 +44,7 @@ struct resumable_job : job {
 };
 
 // A computation that can be suspended and resumed. It has no stack until it first runs, and returns the stack when it
-// ends. In a queue its null `run` distinguishes it from a plain job.
+// ends; a coroutine also while it waits. In a queue its null `run` distinguishes it from a plain job.
 struct fiber : resumable_job, fiber_identity {
   [[nodiscard]] static bool is_fiber(const job& runnable) noexcept { return runnable.run == nullptr; }
 };

@@ -6,7 +6,8 @@
 //
 // State
 //   state_   fresh <-> running <-> resumable, running -> dead. Written by the thread that runs the fiber, or that has
-//            just left it. A fresh fiber has no stack: it has not begun, or it is a coroutine that waits. A resumer holds the only reference that may be resumed, so it sees the latest value.
+//            just left it. A fresh fiber has no stack: it has not begun, or it is a coroutine that waits. A resumer
+//            holds the only reference that may be resumed, so it sees the latest value.
 //
 // Pairings
 //   A  saved stores resumable, release  ->  resume, or is_suspended, loads it, acquire: its caller sees the saved

@@ -98,15 +98,15 @@ class socket {
   template <class Call>
   std::size_t perform(direction towards, std::int64_t deadline, std::error_code& error, Call&& call) {
     const std::size_t done = perform_inside(towards, deadline, error, call);
-    spend_budget();  // after an error too, because a loop over failures must let others run
+    if (deadline != never_wait) spend_budget();  // after an error too: a loop over failures must let others run
     return done;
   }
 
   // The deadline of an operation that never waits: it fails with resource_unavailable_try_again instead.
   static constexpr std::int64_t never_wait = -1;
 
-  // As perform, up to the expiry, or the deadline. receive takes a call that reads, call(fd, drained), and sets `drained` if nothing was
-  // left. send takes a call that sends.
+  // As perform, up to the expiry, or the deadline. receive takes a call that reads, call(fd, drained), and sets
+  // `drained` if nothing was left. send takes a call that sends.
   template <class Call>
   std::size_t receive(std::error_code& error, Call&& call) {
     return receive(expiry(read_side), error, call);

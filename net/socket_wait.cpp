@@ -40,12 +40,12 @@ void socket_wait::block() { attempt(deadline_); }
 
 bool socket_wait::attempt_or_wait(agent& self) {
   for (;;) {
-    attempt(socket::never_wait);
-    if (error_ != std::errc::resource_unavailable_try_again) return true;
-    if (deadline_ != no_deadline && deadline_ <= now_ns()) {
+    if (deadline_ != no_deadline && deadline_ <= now_ns() && !may_have_to_stop(self)) [[unlikely]] {
       error_ = std::make_error_code(std::errc::timed_out);
       return true;
     }
+    attempt(socket::never_wait);
+    if (error_ != std::errc::resource_unavailable_try_again) return true;
     if (wait_for_edge(self)) return false;
     if (error_) return true;
   }

@@ -242,8 +242,12 @@ class tcp_listener {
              std::source_location where = std::source_location::current()) {
     const auto run_handler = [&handler](tcp_stream& stream, const std::stop_token& closing) {
       if constexpr (std::is_invocable_v<Handler&, tcp_stream&, std::stop_token>) {
+        static_assert(!detail::is_coroutine<std::invoke_result_t<Handler&, tcp_stream&, std::stop_token>>,
+                      "serve calls its handler as a function: for coroutines use co_accept and co_spawn");
         std::invoke(handler, stream, closing);
       } else {
+        static_assert(!detail::is_coroutine<std::invoke_result_t<Handler&, tcp_stream&>>,
+                      "serve calls its handler as a function: for coroutines use co_accept and co_spawn");
         const std::stop_callback end_reads(closing, [&stream]() noexcept { stream.shutdown_read(); });
         std::invoke(handler, stream);
       }

@@ -71,7 +71,8 @@ auto call_all(spawn_place where, F&&... functions) {
   group.wait();
   return std::apply(
       [](auto&... handle) {
-        return std::tuple<kept<std::invoke_result_t<F>>...>{keep([&]() -> decltype(auto) { return handle.get(); })...};
+        return std::tuple<kept<spawned_result_t<std::invoke_result_t<F>>>...>{
+            keep([&]() -> decltype(auto) { return handle.get(); })...};
       },
       handles);
 }
@@ -189,11 +190,11 @@ auto when_all(Functions&& functions, std::source_location where = std::source_lo
   using function = std::ranges::range_reference_t<Functions>;
   detail::check_may_wait_for_children();
   task_group group;
-  std::vector<join_handle<std::invoke_result_t<function>>> handles;
+  std::vector<join_handle<detail::spawned_result_t<std::invoke_result_t<function>>>> handles;
   for (auto&& each : functions)
     handles.push_back(group.spawn(detail::call_of<function>{std::forward<decltype(each)>(each)}, where));
   group.wait();
-  std::vector<detail::stored<std::invoke_result_t<function>>> values;
+  std::vector<detail::stored<detail::spawned_result_t<std::invoke_result_t<function>>>> values;
   values.reserve(handles.size());
   for (auto& each : handles) values.push_back(detail::keep([&]() -> decltype(auto) { return each.get(); }));
   return values;

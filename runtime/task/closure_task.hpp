@@ -45,9 +45,10 @@ struct spawned_result {
 };
 template <class R>
 using spawned_result_t = typename spawned_result<R>::type;
+template <class R>
+inline constexpr bool is_coroutine = !std::is_same_v<spawned_result_t<R>, R>;
 template <class F>
-inline constexpr bool makes_coroutine =
-    !std::is_same_v<spawned_result_t<std::invoke_result_t<F>>, std::invoke_result_t<F>>;
+inline constexpr bool makes_coroutine = is_coroutine<std::invoke_result_t<F>>;
 
 // A task with a closure that returns an R.
 template <class R>

@@ -1,5 +1,5 @@
-// The record of a fiber, from its making to its destruction. This file is in runtime/worker, and not beside task.hpp.
-// The reason is that each step uses the blocks, numbers and counters of its worker, without locks.
+// The record of a fiber, from its making to its destruction. It is compiled with runtime/worker, because each step uses
+// the blocks, numbers and counters of its worker, without locks.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
@@ -294,8 +294,8 @@ scheduler* task::destroy() noexcept {
 
 // Called when no worker runs, or before the task was published. A fresh fiber still has its closure, which is
 // destroyed. A fiber that has run has a stack, or a coroutine's frames, with objects that others may refer to, and that
-// could not be destroyed elsewhere: a lock would be unlocked by another than its owner, and a group would wait for ever.
-// So the stack, or the frames, and the block are kept for ever.
+// could not be destroyed elsewhere: a lock would be unlocked by another than its owner, and a group would wait for
+// ever. So the stack, or the frames, and the block are kept for ever.
 void task::abandon() noexcept {
   agent().held_locks = 0;  // it is not at fault
   const bool has_waited = state.phase() != fiber_phase::fresh || saved.frame;

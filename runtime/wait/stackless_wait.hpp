@@ -84,6 +84,11 @@ class stackless_wait {
 
  private:
   friend class scheduler;
+  // As suspend() describes it: with its timer, and without a stop that a shield hides.
+  [[nodiscard]] wait_mode mode_now() const noexcept {
+    const wait_mode heard = mode().cancellable_if(cancellable_);
+    return timed_ ? heard.with_timer() : heard;
+  }
   struct timer;
   void arm(agent& self, std::int64_t deadline) noexcept;
   wake_reason end_timed(agent& self) noexcept;

@@ -270,8 +270,7 @@ task* this_task() noexcept {
   return here ? here->running() : nullptr;
 }
 
-// A plain thread may have been given a runtime for its spawns.
-// For spawns: the runtime of the calling worker, or the runtime that the thread was given.
+// For spawns: the runtime of the calling worker, or the one that a plain thread was given.
 runtime_state& this_runtime_state() {
   scheduler* const here = inlined_execution().scheduler;
   if (!here) [[unlikely]] {

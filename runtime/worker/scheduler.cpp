@@ -144,8 +144,8 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
   return arrived;
 }
 
-// For the main stack of a deterministic run.
-// Out of line, because switch_out() is large and speed does not matter in a deterministic run.
+// For the main stack of a deterministic run. Out of line, because switch_out() is large and speed does not matter
+// there.
 [[gnu::noinline]] switch_thread* scheduler::switch_out_of_main(context& main, job& next) noexcept {
   return switch_out(main, &next, departure::returns);
 }
@@ -207,11 +207,15 @@ void scheduler::leave_stack(task& self, stackless_wait& wait) noexcept {
   const bool yields = std::exchange(wait.yields_, false);
   const bool prepared = wait.prepared_, cancellable = wait.cancellable_;
   spin_lock* const held = wait.held_;
+  const wait_mode mode = wait.mode_now();
   if (traced()) [[unlikely]]
-    record_left_stack(self, wait.mode(), yields);
-  if (!yields) self.set_wait(wait.object_, wait.mode().bits, pace_.coarse_time());
+    record_left_stack(self, mode, yields);
+  if (!yields) self.set_wait(mode.object, mode.bits, pace_.coarse_time());
+  if (yields && controlled_) [[unlikely]]
+    controlled_->on_yield(self.id);
   check_stack_canary(*self.current_stack);
-  std::exchange(self.current_stack, nullptr)->owner.store(nullptr, std::memory_order_release);  // as task::leave_stack
+  stack& left = *std::exchange(self.current_stack, nullptr);
+  left.owner.store(nullptr, std::memory_order_release);  // pairs with the overflow handler's load
   if (const rare_task_state* const rare = self.rare_state_if_made(); rare && rare->is_bound()) [[unlikely]]
     self.run = dispatch_bound;
   set_running(nullptr);

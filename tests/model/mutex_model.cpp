@@ -8,7 +8,7 @@
 //   sync/mutex.cpp: word_.fetch_or(contended_bit, std::memory_order_relaxed);  // lock and unlock => word_.load(std::memory_order_relaxed);  //
 //   sync/mutex.cpp: owned = result != detail::claim_result::lost;\n  } => owned = result != detail::claim_result::lost;\n  }\n  word_.fetch_or(contended_bit, std::memory_order_relaxed);
 // MUTANT: hand_over_unguarded handed_over is read without the guard, by a waiter that was claimed before its sleep
-//   sync/mutex.cpp: guard_.lock();\n    if (waiter.handed_over || => const bool mine = waiter.handed_over;\n    guard_.lock();\n    if (mine ||
+//   sync/mutex.cpp: guard_.lock();\n  if (waiter.handed_over || => const bool mine = waiter.handed_over;\n  guard_.lock();\n  if (mine ||
 // MUTANT: queue_forgotten     a contended unlock does not read the queue
 //   sync/mutex.cpp: const detail::claimed_wait next = queue_.claim_oldest(); => const detail::claimed_wait next; woken = true;
 // MUTANT: mark_forgotten      the same for an unlock after another one has woken one of two waiters

@@ -3,16 +3,16 @@
 //
 // MUTANT: prepared_late       the word is prepared after the locks are released: a partner between finds no wait
 //   sync/select/select_case.cpp: self.agent->word.prepare();\n =>
-//   sync/select/select_case.cpp: enter_all(cases, self, sourced::without_lock); => self.word.prepare();
+//   sync/select/select_case.cpp: enter_all(cases, *self.agent, sourced::without_lock); => self.agent->word.prepare();
 // MUTANT: entered_late        the locks are released between the last attempt and the queues
 //   sync/select/select_case.cpp: if (may_wait) {\n => if (may_wait) {\n    all.unlock();\n    all.lock(self.worker);\n
 // MUTANT: left_without_lock   the case leaves its queue while a partner serves it
-//   sync/select/select_case.cpp: each->lock(worker);\n    const std::lock_guard guard(*each, std::adopt_lock);\n    if (const ending => if (const ending
+//   sync/select/select_case.cpp: each->lock(worker);\n    const std::lock_guard guard(*each, std::adopt_lock);\n    if (each->leave() => if (each->leave()
 // MUTANT: left_as_before      it is left with the lock of the worker on which the wait began, which now runs another fiber
-//   sync/select/select_case.cpp: leave_all(std::span<select_case*> cases, ending& how) => leave_all(std::span<select_case*> cases, ending& how, scheduler* worker)
+//   sync/select/select_case.cpp: wake_reason reason, select_case* first) noexcept { => wake_reason reason, select_case* first, scheduler* worker) noexcept {
 //   sync/select/select_case.cpp: scheduler* const worker = this_caller().worker;\n =>
 //   sync/select/select_case.cpp: const wake_reason reason = suspend_prepared => const auto before = this_caller().worker; const wake_reason reason = suspend_prepared
-//   sync/select/select_case.cpp: leave_all(cases, how); => leave_all(cases, how, before);
+//   sync/select/select_case.cpp: leave_all(cases, reason, first); => leave_all(cases, reason, first, before);
 // MUTANT: locked_one_by_one   each case is tried and entered under its own lock alone: a select that stands somewhere
 //                             serves another
 //   sync/select/select_case.cpp: lock_set all(by_source); => return model::one_by_one(cases, self, wake.who); lock_set all(by_source);
@@ -32,7 +32,7 @@
 // MUTANT: again_is_chosen     a case whose value could not be moved counts as chosen
 //   sync/select/channel_case.hpp: return ending::again; => break;
 // MUTANT: limit_ignored       a wait that its time limit ended begins again
-//   sync/select/select_case.cpp: case wake_reason::timed_out: return first; => case wake_reason::timed_out: return nullptr;
+//   sync/select/select_case.cpp: reason == wake_reason::timed_out ? first : nullptr; => nullptr;
 
 #include "relacy_library.hpp"
 
