@@ -12,6 +12,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/interop/execution_schedulers.hpp>
 #include <ulexite/runtime/join_handle.hpp>
+#include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
@@ -29,9 +30,9 @@
 namespace ulexite::execution {
 
 // A sender that calls a function in a fiber of `on`. Completes with its value or its exception, or with set_stopped if
-// the function ends by operation_cancelled or deadline_exceeded. A stop of the receiver's token asks the fiber to stop.
-// The fiber inherits the deadline of the fiber that starts the operation. It may be connected more than once if the
-// function can be copied. Starting it allocates as spawn does.
+// the function ends by operation_cancelled after the fiber was asked to stop, or after its inherited deadline has
+// passed. A stop of the receiver's token asks the fiber to stop. The fiber inherits the deadline of the fiber that starts
+// the operation. It may be connected more than once if the function can be copied. Starting it allocates as spawn does.
 template <class F>
 class spawn_sender {
   using R = std::invoke_result_t<F>;
@@ -99,6 +100,15 @@ class spawn_sender {
       armed.set();
     }
 
+    static bool must_stop() noexcept {
+      try {
+        this_fiber::check();
+        return false;
+      } catch (const operation_cancelled&) {
+        return true;
+      }
+    }
+
     void body() noexcept {
       std::exception_ptr failure;
       std::optional<kept> value;
@@ -110,11 +120,14 @@ class spawn_sender {
           value.emplace(std::move(function)());
         }
       } catch (const operation_cancelled&) {
+        if (!must_stop()) failure = std::current_exception();  // of a fiber or a time limit that the function has used
       } catch (...) {
         failure = std::current_exception();
       }
-      const shield until_complete;
-      armed.wait();
+      {
+        const shield until_armed;  // not until complete: what follows in this fiber can be cancelled
+        armed.wait();
+      }
       on_stop.reset();  // waits for a call under way
       fiber.detach();
       Receiver last = std::move(to);  // the completion may end the operation's life
@@ -137,6 +150,7 @@ namespace detail {
 struct home_environment {
   runtime* home;  // null on a plain thread
   [[nodiscard]] fiber_scheduler query(ex::get_scheduler_t) const noexcept { return fiber_scheduler(home); }
+  [[nodiscard]] fiber_scheduler query(ex::get_start_scheduler_t) const noexcept { return fiber_scheduler(home); }
   [[nodiscard]] fiber_scheduler query(ex::get_delegation_scheduler_t) const noexcept { return fiber_scheduler(home); }
 };
 struct wait_environment : home_environment {
@@ -278,6 +292,8 @@ template <class Sender>
 auto wait(Sender&& sender) {
   using result = detail::values_of<Sender, detail::wait_environment>;
   ulexite::detail::throw_if_stopped();
+  // Before the operation uses the caller's frame.
+  ulexite::detail::check_may_wait(ulexite::detail::this_agent(), ulexite::detail::wait_kind::event);
   detail::blocked<result> outcome;
   auto operation =
       detail::ex::connect(std::forward<Sender>(sender), detail::outcome_receiver<detail::blocked<result>>{&outcome});
@@ -289,7 +305,12 @@ auto wait(Sender&& sender) {
     cause = std::current_exception();
   }
   if (cause) {
-    outcome.source.request_stop();
+    {
+      // The destructor of a callback waits for a call under way, unless it runs on the thread that made the request. So
+      // the fiber must not leave the thread in a callback.
+      const no_suspend in_callbacks("a stop callback of a sender");
+      outcome.source.request_stop();
+    }
     const shield until_complete;
     outcome.done.wait();
   }

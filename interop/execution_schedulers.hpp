@@ -112,7 +112,6 @@ class job_scheduler {
     }
     operation(operation&&) = delete;
     void start() & noexcept {
-      if (detail::stop_wanted(to)) return detail::ex::set_stopped(std::move(to));
       try {
         in->schedule(*this);
       } catch (...) {
@@ -163,7 +162,6 @@ class fiber_scheduler {
     operation(const fiber_scheduler& on, Receiver r) : in(on.in_), to(std::move(r)) {}
     operation(operation&&) = delete;
     void start() & noexcept {
-      if (detail::stop_wanted(to)) return detail::ex::set_stopped(std::move(to));
       try {
         fiber_scheduler(in)
             .spawn([this]() noexcept {

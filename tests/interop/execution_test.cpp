@@ -8,7 +8,6 @@
 #include <ulexite.hpp>
 #include <ulexite/coroutine.hpp>
 #include <ulexite/interop/execution.hpp>
-#include <ulexite/interop/execution_backend.hpp>
 
 #include <atomic>
 #include <memory>
@@ -159,8 +158,51 @@ TEST_P(Execution, SpawnSenderGivesTheOutcomeOfAFiber) {
       EXPECT_TRUE(ue::wait(ue::spawn_sender(ue::workers(), [] {})));
       EXPECT_THROW(ue::wait(ue::spawn_sender(ue::workers(), [] { throw std::runtime_error("f"); })),
                    std::runtime_error);
-      EXPECT_FALSE(ue::wait(ue::spawn_sender(ue::workers(), [] { throw operation_cancelled(); })));
+      // Neither was this fiber asked to stop, nor has its deadline passed.
+      EXPECT_THROW(ue::wait(ue::spawn_sender(ue::workers(), [] { throw operation_cancelled(); })), operation_cancelled);
     }
+    EXPECT_THROW(ue::wait(ue::spawn_sender(ue::workers(), [] { timeout(1us, [] { this_fiber::sleep_for(1h); }); })),
+                 deadline_exceeded);
+  });
+}
+
+TEST_P(Execution, AStopReachesWhatFollowsAFunction) {
+  runtime& ends = make(GetParam());
+  auto waits = spawn_until_it_waits(
+      ends, [] { ue::wait(ue::spawn_sender(ue::workers(), [] {}) | mini::then([] { this_fiber::sleep_for(1h); })); });
+  EXPECT_EQ(end(ends, shutdown_mode::cancel), 0u);
+  EXPECT_THROW(waits.get(), operation_cancelled);
+}
+
+TEST_P(Execution, WaitStartsNothingWhereItMayNotWait) {
+  run([] {
+    const no_suspend stays;
+    EXPECT_THROW(ue::wait(ue::spawn_sender(ue::workers(), [] { ADD_FAILURE(); })), usage_error);
+  });
+}
+
+// Completes with the scheduler of the receiver that Query gives.
+template <class Query>
+struct read_scheduler : mini::sender_of<mini::set_value_t(ue::fiber_scheduler)> {
+  template <class R>
+  struct operation {
+    R to;
+    void start() noexcept {
+      const auto given = Query()(mini::get_env(to));
+      mini::set_value(std::move(to), given);
+    }
+  };
+  template <class R>
+  operation<R> connect(R to) const {
+    return {std::move(to)};
+  }
+};
+
+TEST_P(Execution, TheReceiverKnowsTheWorkersOfTheWaiter) {
+  run([] {
+    EXPECT_EQ(std::get<0>(*ue::wait(read_scheduler<mini::get_scheduler_t>())), ue::workers());
+    EXPECT_EQ(std::get<0>(*ue::wait(read_scheduler<mini::get_start_scheduler_t>())), ue::workers());
+    EXPECT_EQ(std::get<0>(*ue::wait(read_scheduler<mini::get_delegation_scheduler_t>())), ue::workers());
   });
 }
 
@@ -310,63 +352,6 @@ TEST_P(Execution, ATaskAwaitsSenders) {
       EXPECT_EQ(await(awaits_senders()), 9) << "in a fiber";
     }
   });
-}
-
-// ---- the backend of the parallel_scheduler ----
-
-struct proxy final : mini::parallel_scheduler_replacement::bulk_item_receiver_proxy {
-  explicit proxy(std::size_t size) : calls(size) {}
-  void set_value() noexcept override {
-    fiber = in_fiber();
-    done.set();
-  }
-  void set_error(std::exception_ptr) noexcept override {
-    failed = true;
-    done.set();
-  }
-  void set_stopped() noexcept override { ADD_FAILURE(); }
-  void execute(std::size_t from, std::size_t until) noexcept override {
-    if (until - from > most) most = until - from;
-    for (; from < until; ++from) ++calls[from];
-  }
-  std::vector<std::atomic<int>> calls;
-  std::atomic<std::size_t> most{0};
-  bool fiber = false, failed = false;
-  event done;
-};
-
-TEST_P(Execution, TheBackendSchedulesFibers) {
-  ue::parallel_backend backend(rt());
-  proxy to(0);
-  backend.schedule(to, {});
-  to.done.wait();
-  EXPECT_TRUE(to.fiber);
-}
-
-TEST_P(Execution, TheBackendCallsEachPartOfABulkOnce) {
-  ue::parallel_backend backend(rt());
-  for (const std::size_t size : {0u, 1u, 63u, 64u, 65u, 1000u}) {
-    for (const bool chunked : {true, false}) {
-      proxy to(size);
-      chunked ? backend.schedule_bulk_chunked(size, to, {}) : backend.schedule_bulk_unchunked(size, to, {});
-      to.done.wait();
-      EXPECT_TRUE(to.fiber);
-      for (const auto& each : to.calls) EXPECT_EQ(each, 1);
-      if (!chunked && size > 0) {
-        EXPECT_EQ(to.most, 1u);
-      }
-    }
-  }
-}
-
-TEST_P(Execution, TheBackendReportsARuntimeThatHasEnded) {
-  runtime& ended = make(1);
-  ue::parallel_backend backend(ended);
-  end(ended, shutdown_mode::drain);
-  proxy to(1);
-  backend.schedule_bulk_chunked(1, to, {});
-  to.done.wait();
-  EXPECT_TRUE(to.failed);
 }
 
 }  // namespace

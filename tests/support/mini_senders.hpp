@@ -63,6 +63,7 @@ struct query_base {
   }
 };
 struct get_scheduler_t : query_base<get_scheduler_t> {};
+struct get_start_scheduler_t : query_base<get_start_scheduler_t> {};
 struct get_delegation_scheduler_t : query_base<get_delegation_scheduler_t> {};
 struct get_forward_progress_guarantee_t : query_base<get_forward_progress_guarantee_t> {};
 template <class Tag>
