@@ -19,6 +19,7 @@
 // read ends with http::error::buffer_overflow.
 //
 // Boost's asynchronous operations do not work on it, and Boost's own time-outs do nothing. Use the tcp_stream's expiry.
+// For asynchronous operations on sockets of Asio there is <ulexite/interop/asio_fiber.hpp>.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/net/tcp.hpp>

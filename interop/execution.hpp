@@ -31,8 +31,9 @@ namespace ulexite::execution {
 
 // A sender that calls a function in a fiber of `on`. Completes with its value or its exception, or with set_stopped if
 // the function ends by operation_cancelled after the fiber was asked to stop, or after its inherited deadline has
-// passed. A stop of the receiver's token asks the fiber to stop. The fiber inherits the deadline of the fiber that starts
-// the operation. It may be connected more than once if the function can be copied. Starting it allocates as spawn does.
+// passed. A stop of the receiver's token asks the fiber to stop. The fiber inherits the deadline of the fiber that
+// starts the operation. It may be connected more than once if the function can be copied. Starting it allocates as
+// spawn does.
 template <class F>
 class spawn_sender {
   using R = std::invoke_result_t<F>;
@@ -284,8 +285,8 @@ class [[nodiscard]] sender_awaiter {
 
 // Starts `sender`, and waits in a fiber, or a plain thread, for its completion. Returns the tuple of its values, or a
 // variant of tuples if it has several completions with values; nullopt for set_stopped. Throws its error: an exception,
-// or a std::error_code as std::system_error. A cancellation point: a stop or a deadline of the caller requests a stop of
-// the operation, and then the operation's end is waited for. Values are returned all the same, because the work was
+// or a std::error_code as std::system_error. A cancellation point: a stop or a deadline of the caller requests a stop
+// of the operation, and then the operation's end is waited for. Values are returned all the same, because the work was
 // done, and an error is thrown; but instead of set_stopped it throws operation_cancelled or deadline_exceeded. The
 // fiber leaves its worker while it waits, so such waits may nest at any depth on one worker.
 template <class Sender>
@@ -325,8 +326,8 @@ auto wait(Sender&& sender) {
 
 // A sender as an awaitable, for coroutines whose type knows no senders, such as ulexite::task<T>. co_await results in
 // its one value, in a tuple of several, or in nothing. It throws the sender's error, and operation_cancelled or
-// deadline_exceeded for set_stopped. A task continues on a worker; another coroutine continues where the sender completes. Not a cancellation
-// point.
+// deadline_exceeded for set_stopped. A task continues on a worker; another coroutine continues where the sender
+// completes. Not a cancellation point.
 template <class Sender>
 [[nodiscard]] auto awaitable(Sender&& sender) {
   return detail::sender_awaiter<Sender>(std::forward<Sender>(sender));
