@@ -64,7 +64,7 @@ class shared_mutex {
  private:
   enum class kind : std::uint8_t { reader, writer };
   struct waiter : detail::wait_node {
-    waiter(detail::agent& self, kind as) noexcept : wait_node(self), as(as) {}
+    waiter(detail::agent& self, kind wanted) noexcept : wait_node(self), as(wanted) {}
     kind as;
   };
   friend class detail::shared_lock_operation;
