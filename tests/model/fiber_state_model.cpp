@@ -82,7 +82,8 @@ struct passed_from_thread_to_thread : rl::test_suite<passed_from_thread_to_threa
   }
 };
 
-// A thread that got its reference without any order, perhaps too early: it cannot resume it, or the thread sees the context.
+// A thread that got its reference without any order, perhaps too early: it cannot resume the fiber, or it sees the
+// context.
 template <bool Coroutine>
 struct told_so_or_sees_the_context : rl::test_suite<told_so_or_sees_the_context<Coroutine>, 2> {
   fiber<Coroutine> passed;
