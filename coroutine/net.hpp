@@ -26,10 +26,10 @@ struct socket_operations {
   static socket* of(const Socket& which) noexcept {
     return which.socket_.get();
   }
+  // The socket. Clears `error`, or sets bad_file_descriptor if there is none.
   template <class Socket>
-  static void throw_if(const Socket& which, const std::error_code& error, const char* doing) {
-    if (!of(which)) return which.throw_if(std::make_error_code(std::errc::bad_file_descriptor), doing);
-    which.throw_if(error, doing);
+  static socket* of(const Socket& which, std::error_code& error) noexcept {
+    return which.socket_.get(error);
   }
 
   // An operation of a number of bytes. With `whole` it ends when all have been transferred, or at the stream's end.
@@ -37,7 +37,7 @@ struct socket_operations {
    public:
     std::size_t result() {
       rethrow();
-      throw_if(stream_, error_, reads_ ? "reading from" : "writing to");
+      stream_.throw_if(error_, reads_ ? "reading from" : "writing to");
       return done_;
     }
 
@@ -47,8 +47,7 @@ struct socket_operations {
 
    private:
     void attempt(std::int64_t deadline) override {
-      error_.clear();
-      socket* const on = of(stream_);
+      socket* const on = of(stream_, error_);
       if (!on) return;
       if (size_ == 0 && !stream_.is_open()) error_ = std::make_error_code(std::errc::bad_file_descriptor);
       for (std::size_t more = size_ - done_; more > 0;) {
@@ -82,13 +81,12 @@ struct socket_operations {
     explicit readable(Socket& which) noexcept : socket_wait(of(which), true, true), which_(which) {}
     void result() {
       rethrow();
-      throw_if(which_, error_, "reading from");
+      which_.throw_if(error_, "reading from");
     }
 
    private:
     void attempt(std::int64_t deadline) override {
-      error_.clear();
-      socket* const on = of(which_);
+      socket* const on = of(which_, error_);
       if (!on) return;
       if constexpr (std::is_same_v<Socket, net::tcp_stream>) {
         char first;

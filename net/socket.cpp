@@ -37,20 +37,24 @@ const direction socket::read_side = direction::read;
 const direction socket::write_side = direction::write;
 const ssize_t socket::would_block = -EAGAIN;
 
-// One direction, as a waiting user sees it. Under the lock, because a close removes the source.
+// One direction, as a waiting user sees it.
 struct socket::side final : fd_arm {
   side(socket& s, direction d) noexcept : whose(s), towards(d) {}
-  bool arm(event& edge) noexcept override {
-    const std::lock_guard lock(whose.lock_);
-    return whose.source_ && event_loop::arm(*whose.source_, towards, edge);
-  }
-  void disarm(event& edge) noexcept override {
-    const std::lock_guard lock(whose.lock_);
-    if (whose.source_) event_loop::disarm(*whose.source_, towards, edge);
-  }
+  bool arm(event& edge) noexcept override { return whose.arm(towards, edge); }
+  void disarm(event& edge) noexcept override { whose.disarm(towards, edge); }
   socket& whose;
   const direction towards;
 };
+
+// Under the lock, because a close removes the source.
+bool socket::arm(direction towards, event& edge) noexcept {
+  const std::lock_guard lock(lock_);
+  return source_ && event_loop::arm(*source_, towards, edge);
+}
+void socket::disarm(direction towards, event& edge) noexcept {
+  const std::lock_guard lock(lock_);
+  if (source_) event_loop::disarm(*source_, towards, edge);
+}
 
 // A path in the file system, and the file there after the bind.
 struct socket::owned_path {

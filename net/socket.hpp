@@ -183,6 +183,8 @@ class socket {
   void leave(direction towards) noexcept;
   std::error_code after_failure(int number, direction towards, std::int64_t deadline);
   std::error_code wait(direction towards, std::int64_t deadline);
+  [[nodiscard]] bool arm(direction towards, event& edge) noexcept;
+  void disarm(direction towards, event& edge) noexcept;
   agent* end_use(direction towards) noexcept;
   agent* give_turn(direction towards) noexcept;
   std::error_code take_turn(direction towards, std::int64_t deadline, bool& had_it) noexcept;

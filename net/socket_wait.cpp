@@ -31,9 +31,7 @@ socket_wait::socket_wait(socket* on, bool reads, bool edge_is_enough) noexcept
 bool socket_wait::ready(agent& self) {
   if (!attempt_or_wait(self)) return false;
   done_ = true;
-  if (!should_yield(self)) return true;
-  begin_yield();
-  return false;
+  return goes_on(self);
 }
 
 void socket_wait::block() { attempt(deadline_); }
@@ -73,22 +71,12 @@ bool socket_wait::wait_for_edge(agent& self) {
   }
   tie<wake_reason::notified>(event_in(edge_), self);
   self.word.prepare();
-  if (!arm() && self.word.retract()) {
+  if (!on_->arm(towards_, event_in(edge_)) && self.word.retract()) {
     use_edge();
     return false;
   }
   begin(self, nullptr, deadline_);
   return true;
-}
-
-bool socket_wait::arm() noexcept {
-  const std::lock_guard lock(on_->lock_);
-  return on_->source_ && event_loop::arm(*on_->source_, towards_, event_in(edge_));
-}
-
-void socket_wait::disarm() noexcept {
-  const std::lock_guard lock(on_->lock_);
-  if (on_->source_) event_loop::disarm(*on_->source_, towards_, event_in(edge_));
 }
 
 // The edge is gone, so the next read must try before it waits for another.
@@ -104,7 +92,7 @@ void socket_wait::leave_socket() noexcept {
 bool socket_wait::resumed(agent& self) noexcept {
   if (done_) return true;  // it has yielded
   const wake_reason reason = end(self);
-  if (reason != wake_reason::notified) disarm();
+  if (reason != wake_reason::notified) on_->disarm(towards_, event_in(edge_));
   const bool open = on_->is_open();
   use_edge();
   if (!open)

@@ -39,8 +39,6 @@ class socket_wait : public stackless_wait {
   // True: the operation is done, or has failed. False: it waits for an edge.
   [[nodiscard]] bool attempt_or_wait(agent& self);
   [[nodiscard]] bool wait_for_edge(agent& self);
-  [[nodiscard]] bool arm() noexcept;
-  void disarm() noexcept;
   void leave_socket() noexcept;
   void use_edge() noexcept;
   [[nodiscard]] bool resumed(agent& self) noexcept override;
