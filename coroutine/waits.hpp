@@ -18,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -54,8 +53,7 @@ struct coroutine_access {
   static void end_wait(task_group& of) { of.throw_failure(of.take_failure(true)); }
   static void cancel_and_wait(task_group& of) { of.cancel_and_wait(); }
   static void watch_body(task_group& of) { of.watch_body(); }
-  static void end_by_consequence(task_group& of) { of.end_by_consequence(); }
-  static void end_by(task_group& of, const std::logic_error& error) { of.end_by(error); }
+  [[noreturn]] static void leave_body(task_group& of) { of.leave_body(); }
   template <class Done>
   static barrier_core& core(const barrier<Done>& of) noexcept {
     return of.core_;
@@ -227,16 +225,12 @@ task<> co_arrive_and_wait(barrier<Done>& at) {
 }
 // Waits as task_group::wait. If it is cancelled, it waits for the ends of the children on its stack.
 inline task<> co_wait(task_group& of) {
-  bool cancelled = false;
   try {
     co_await detail::wait_without_end<detail::wait_group_case>(detail::wait_kind::task_group, &of,
                                                                detail::coroutine_access::running(of));
   } catch (const operation_cancelled&) {
-    cancelled = true;
-  }
-  if (cancelled) {
     detail::coroutine_access::cancel_and_wait(of);
-    detail::throw_cancelled();
+    throw;
   }
   detail::coroutine_access::end_wait(of);
 }
@@ -256,15 +250,8 @@ task<T> co_scope(F body) {
     } else {
       result.return_value(co_await body(group));
     }
-  } catch (const operation_cancelled&) {
-    access::cancel_and_wait(group);
-    throw;
-  } catch (const channel_closed&) {
-    access::end_by_consequence(group);
-    throw;
-  } catch (const std::logic_error& error) {
-    access::end_by(group, error);
-    throw;
+  } catch (...) {
+    access::leave_body(group);
   }
   co_await co_wait(group);
   co_return result.take();

@@ -72,9 +72,20 @@ void task_group::end_by_consequence() {
   throw_failure(take_failure(false));
 }
 
-void task_group::end_by(const std::logic_error& error) {
-  const auto* const future = dynamic_cast<const std::future_error*>(&error);
-  if (future && future->code() == std::future_errc::broken_promise) end_by_consequence();
+// Throws the body's exception, unless a child's failure goes before it.
+void task_group::leave_body() {
+  try {
+    throw;
+  } catch (const operation_cancelled&) {
+    cancel_and_wait();
+    throw;
+  } catch (const channel_closed&) {
+    end_by_consequence();
+    throw;
+  } catch (const std::future_error& error) {
+    if (error.code() == std::future_errc::broken_promise) end_by_consequence();
+    throw;
+  }
 }
 
 void task_group::stop_and_wait() {

@@ -15,7 +15,6 @@
 #include <memory>
 #include <optional>
 #include <source_location>
-#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -235,7 +234,8 @@ class task_group {
   void wait_for_children();
   void cancel_and_wait();
   void end_by_consequence();
-  void end_by(const std::logic_error& error);
+  // Called in the catch block of an exception of the body of a scope.
+  [[noreturn]] void leave_body();
   void stop_and_wait();
   void throw_failure(std::exception_ptr failure);
   std::exception_ptr take_failure(bool of_inherited_deadline_too) noexcept;
@@ -297,15 +297,8 @@ struct detail::group_access {
     const auto call_body = [&]() -> decltype(auto) {
       try {
         return std::invoke(std::forward<F>(body), group);
-      } catch (const operation_cancelled&) {
-        group.cancel_and_wait();
-        throw;
-      } catch (const channel_closed&) {
-        group.end_by_consequence();
-        throw;
-      } catch (const std::logic_error& error) {
-        group.end_by(error);
-        throw;
+      } catch (...) {
+        group.leave_body();
       }
     };
     if constexpr (std::is_void_v<std::invoke_result_t<F, task_group&>>) {
