@@ -24,11 +24,11 @@ class case_operation : public stackless_wait {
   [[nodiscard]] bool ready(agent& self) {
     if (is_cancellable()) throw_if_stopped(self);
     if (self.waits_forbidden || needs_timer(self, case_.deadline)) [[unlikely]] {
-      if (attempt(self, false)) return !yields(self);
+      if (attempt(self, false)) return goes_on(self);
       check_may_wait(self, wait_mode::kind_of(mode().bits));
       provide_timer();
     }
-    if (attempt(self, true)) return !yields(self);
+    if (attempt(self, true)) return goes_on(self);
     begin(self, case_.held_lock(), case_.deadline);
     return false;
   }
@@ -74,12 +74,6 @@ class case_operation : public stackless_wait {
     case_.enter(self);
     static_cast<void>(guard.release());
     return false;
-  }
-  [[nodiscard]] bool yields(agent& self) noexcept {
-    if (!should_yield(self)) [[likely]]
-      return false;
-    begin_yield();
-    return true;
   }
   // Leaves the queue. False: it must wait again. `served`: its claimer has released the lock.
   bool ended_by(wake_reason reason, bool served) noexcept {

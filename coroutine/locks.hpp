@@ -25,10 +25,8 @@ class lock_operation final : public stackless_wait {
     waiter_ = mutex_waiter(self);
     if (self.waits_forbidden) return lock_at_once(self);
     // Before the lock, because its holder does not yield; only a deterministic run asks after it.
-    if ((controlled() || !should_yield(self)) && !take_turn(self, false)) return false;
-    if (taken_ && !(controlled() && should_yield(self))) return true;
-    begin_yield();
-    return false;
+    if (!controlled()) return goes_on(self) && take_turn(self, false);
+    return take_turn(self, false) && goes_on(self);
   }
   void block() { of_.lock(); }
   [[nodiscard]] std::unique_lock<mutex> result() noexcept { return {of_, std::adopt_lock}; }
@@ -57,10 +55,8 @@ class shared_lock_operation : public stackless_wait {
  public:
   [[nodiscard]] bool ready(agent& self) {
     waiter_.who = &self;
-    if ((controlled() || !should_yield(self)) && !lock(self)) return false;
-    if (taken_ && !(controlled() && should_yield(self))) return true;
-    begin_yield();
-    return false;
+    if (!controlled()) return goes_on(self) && lock(self);
+    return lock(self) && goes_on(self);
   }
   void block() { of_.lock(waiter_.as, no_deadline, name()); }
 

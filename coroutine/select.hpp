@@ -39,15 +39,13 @@ class select_operation final : public stackless_wait {
       begin(self);
       return false;
     }
-    if (!should_yield(self)) return true;
-    begin_yield();
-    return false;
+    return goes_on(self);
   }
   void block() { chosen_ = choose(cases(), {by_source_.data(), size_}, in_order_, true); }
   std::size_t result() {
     if (failed_) rethrow_kept();
     if (!chosen_) throw_cancelled();
-    return run(std::index_sequence_for<Case...>());
+    return std::apply([&](Case&... cases) { return run_chosen(chosen_, cases...); }, cases_);
   }
 
  private:
@@ -60,15 +58,6 @@ class select_operation final : public stackless_wait {
     set_mode(waiting_for(wait_kind::select, by_preference_[0]->source, cancellable::yes));
     stackless_wait::begin(self, nullptr, earliest(cases())->deadline);
   }
-  template <std::size_t... I>
-  std::size_t run(std::index_sequence<I...>) {
-    std::size_t index = 0;
-    (void)((static_cast<select_case*>(&std::get<I>(cases_)) == chosen_ ? (std::get<I>(cases_).run(), true)
-                                                                       : (++index, false)) ||
-           ...);
-    return index;
-  }
-
   [[nodiscard]] bool resumed(agent& self) noexcept override {
     if (chosen_) return true;  // it has yielded
     const wake_reason reason = end(self);

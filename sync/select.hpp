@@ -234,6 +234,21 @@ Case&& when(bool condition, Case&& which) noexcept {
 
 namespace detail {
 
+// Runs the handler of the case that was chosen; null: that of the otherwise. Returns its index.
+template <class... Case>
+std::size_t run_chosen(const select_case* chosen, Case&... cases) {
+  [[maybe_unused]] const auto is_chosen = [&]<class Each>(Each& each) {
+    if constexpr (is_otherwise<Each>) {
+      return !chosen && each.enabled;
+    } else {
+      return chosen == &each;
+    }
+  };
+  std::size_t index = 0;
+  (void)((is_chosen(cases) ? (cases.run(), true) : (++index, false)) || ...);
+  return index;
+}
+
 template <class... Case>
 std::size_t select_any(bool in_order, Case&... cases) {
   constexpr std::size_t count = sizeof...(Case);
@@ -252,18 +267,8 @@ std::size_t select_any(bool in_order, Case&... cases) {
   };
   (add(cases), ...);
   if (size == 0 && may_wait) throw usage_error("select without a case that can ever be ready");
-  const select_case* const chosen =
-      choose(std::span(enabled).first(size), std::span(by_source).first(size), in_order, may_wait);
-  [[maybe_unused]] const auto is_chosen = [&]<class Each>(Each& each) {
-    if constexpr (is_otherwise<Each>) {
-      return !chosen && each.enabled;
-    } else {
-      return chosen == &each;
-    }
-  };
-  std::size_t index = 0;
-  (void)((is_chosen(cases) ? (cases.run(), true) : (++index, false)) || ...);
-  return index;
+  return run_chosen(choose(std::span(enabled).first(size), std::span(by_source).first(size), in_order, may_wait),
+                    cases...);
 }
 
 }  // namespace detail

@@ -74,6 +74,8 @@ class stackless_wait {
   }
   // Instead of a wait: others may run first.
   void begin_yield() noexcept { yields_ = true; }
+  // The operation had no wait. False: others run first.
+  [[nodiscard]] bool goes_on(agent& self) noexcept;
   // The second half. A wait that its agent's deadline has ended was cancelled, as in suspend(). May be called again
   // after the last one.
   wake_reason end(agent& self) noexcept { return timed_ ? end_timed(self) : self.word.reason(); }
@@ -107,8 +109,5 @@ class stackless_wait {
 // The running fiber gives its stack up until `wait` is over. Called at the bottom of the stack. From here on the fiber
 // may run, and end, elsewhere.
 void leave_stack(task& self, stackless_wait& wait) noexcept;
-
-// Whether the running fiber should let others run, after an operation without a wait.
-[[nodiscard]] bool should_yield(agent& self) noexcept;
 
 }  // namespace ulexite::detail

@@ -199,17 +199,18 @@ wake_reason stackless_wait::end_timed(agent& self) noexcept {
   return wake_reason::cancelled;
 }
 
+bool stackless_wait::goes_on(agent& self) noexcept {
+  if (--self.budget != 0) [[likely]]
+    return true;
+  self.budget = 1;  // for a fiber in a callback
+  yields_ = self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent();
+  return !yields_;
+}
+
 void stackless_wait::keep_exception(agent& self) noexcept { self.fiber().failure = std::current_exception(); }
 void stackless_wait::rethrow_kept() { std::rethrow_exception(std::exchange(this_task()->failure, nullptr)); }
 
 void leave_stack(task& self, stackless_wait& wait) noexcept { this_scheduler()->leave_stack(self, wait); }
-
-bool should_yield(agent& self) noexcept {
-  if (--self.budget != 0) [[likely]]
-    return false;
-  self.budget = 1;  // for a fiber in a callback
-  return self.kind == agent_kind::fiber && this_scheduler()->budget_is_spent();
-}
 
 // A shield hides a stop. A deadline that has ended a wait stays the cause as long as that deadline holds.
 std::error_code stop_cause(const agent& self) noexcept {

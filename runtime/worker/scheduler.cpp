@@ -206,7 +206,7 @@ wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) n
 void scheduler::leave_stack(task& self, stackless_wait& wait) noexcept {
   const bool yields = std::exchange(wait.yields_, false);
   const bool prepared = wait.prepared_, cancellable = wait.cancellable_;
-  spin_lock* const held = wait.held_;
+  spin_lock* const held = yields ? nullptr : wait.held_;
   const wait_mode mode = wait.mode_now();
   if (traced()) [[unlikely]]
     record_left_stack(self, mode, yields);
@@ -221,12 +221,9 @@ void scheduler::leave_stack(task& self, stackless_wait& wait) noexcept {
   set_running(nullptr);
   perturb();
   self.state.unstacked();
-  if (!yields && self.agent().word.commit(prepared, cancellable)) {
-    if (held) held->unlock();
-    return;
-  }
-  if (held && !yields) held->unlock();
-  add(self);
+  const bool waits = !yields && self.agent().word.commit(prepared, cancellable);
+  if (held) held->unlock();
+  if (!waits) add(self);
 }
 
 // A fiber that is alone continues without a switch, unless the pace requires maintenance. It still begins a new
