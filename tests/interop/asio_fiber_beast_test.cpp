@@ -1,9 +1,9 @@
 // Boost.Beast's asynchronous operations in fibers.
 
+#include "interop/asio_fixture.hpp"
 #include "support/waiting.hpp"
 
 #include <ulexite.hpp>
-#include <ulexite/interop/asio_fiber.hpp>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core.hpp>
@@ -20,11 +20,7 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using asio::ip::tcp;
 
-class AsioFiberBeast : public WorkersTest {
- protected:
-  asio::io_context io_{1};
-  const io_context_thread thread_{io_};
-};
+class AsioFiberBeast : public AsioTest {};
 ULEXITE_TEST_WORKERS(AsioFiberBeast);
 
 // Answers requests of one client until it leaves. The target /silence gets no answer.

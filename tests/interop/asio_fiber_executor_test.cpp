@@ -1,9 +1,9 @@
 // Boost.Asio's handlers, strands and coroutines on the workers.
 
+#include "interop/asio_fixture.hpp"
 #include "support/waiting.hpp"
 
 #include <ulexite.hpp>
-#include <ulexite/interop/asio_fiber.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -22,11 +22,7 @@ using namespace ulexite::test;
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-class FiberExecutor : public WorkersTest {
- protected:
-  asio::io_context io_{1};
-  const io_context_thread thread_{io_};
-};
+class FiberExecutor : public AsioTest {};
 ULEXITE_TEST_WORKERS(FiberExecutor);
 
 TEST_P(FiberExecutor, RunsHandlersInFibers) {

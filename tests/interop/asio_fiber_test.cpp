@@ -1,9 +1,9 @@
 // Boost.Asio's operations in fibers.
 
+#include "interop/asio_fixture.hpp"
 #include "support/waiting.hpp"
 
 #include <ulexite.hpp>
-#include <ulexite/interop/asio_fiber.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/compose.hpp>
@@ -61,11 +61,7 @@ void echo(Socket& socket) {
   EXPECT_EQ(error, asio::error::eof);
 }
 
-class AsioFiber : public WorkersTest {
- protected:
-  asio::io_context io_{1};
-  const io_context_thread thread_{io_};
-};
+class AsioFiber : public AsioTest {};
 ULEXITE_TEST_WORKERS(AsioFiber);
 
 TEST_P(AsioFiber, GivesResults) {
