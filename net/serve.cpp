@@ -69,29 +69,26 @@ std::ptrdiff_t slots_of(const net::serve_options& options) noexcept {
 }  // namespace
 
 // Exists as long as its fiber, then makes room for another connection. The group may end it before it has begun.
-struct server::connection {
+struct server::connection : served_connection {
   connection(server& server, net::tcp_stream& accepted)
-      : home(server), peer(accepted.socket_.get()->peer()), stream(std::move(accepted)) {
-    home.connections_.add();
+      : served_connection(server, stream), peer(accepted.socket_.get()->peer()), stream(std::move(accepted)) {
+    home_.connections_.add();
   }
-  connection(const connection&) = delete;
-  connection& operator=(const connection&) = delete;
   ~connection() {
     stream.close();
-    home.slots_.release();
-    home.connections_.done();
+    home_.slots_.release();
+    home_.connections_.done();
   }
 
-  server& home;
   const net::endpoint peer;
   net::tcp_stream stream;  // moved last, because the copy of the peer's endpoint may throw
 };
 
-server::server(net::tcp_listener& listener, task_group& group, handler handler, const net::serve_options& options,
+server::server(net::tcp_listener& listener, task_group& group, starter start, const net::serve_options& options,
                std::source_location where)
     : listener_(listener),
       group_(group),
-      handler_(std::move(handler)),
+      start_(std::move(start)),
       options_(options),
       where_(where),
       closing_(listener.closing_token()),
@@ -164,7 +161,7 @@ bool server::start(net::tcp_stream& accepted, Over over) {
     try {
       if (!made) made = std::make_shared<connection>(*this, accepted);
       const steady_clock::time_point time{std::chrono::nanoseconds(soon)};
-      if (group_.try_spawn_until(time, [made] { made->home.run_handler(*made); }, where_)) return true;
+      if (start_(group_, time, made, where_)) return true;
       continue;
     } catch (const std::system_error& error) {
       if (error.code() != errc::limit_reached && error.code() != std::errc::not_enough_memory) throw;
@@ -180,22 +177,25 @@ bool server::start(net::tcp_stream& accepted, Over over) {
   return false;
 }
 
-void server::run_handler(connection& who) const {
-  try {
-    if (!options_.name.empty()) this_fiber::set_name(options_.name);
-    handler_(who.stream, ending_.get_token());
-  } catch (const operation_cancelled&) {
-    if (this_fiber::stop_requested()) throw;
-    report(who);  // it met its own deadline
-  } catch (...) {
-    report(who);
-  }
+void served_connection::begin() const {
+  if (const std::string& name = home_.options_.name; !name.empty()) this_fiber::set_name(name);
 }
 
-// Reports the exception that is being handled.
-void server::report(const connection& who) const {
+void served_connection::end_reads() noexcept { stream_.shutdown_read(); }
+
+std::stop_token served_connection::closing() const noexcept { return home_.ending_.get_token(); }
+
+// Reports the exception that is being handled, unless it is that of a fiber that was asked to stop.
+void served_connection::failed() const {
+  try {
+    throw;
+  } catch (const operation_cancelled&) {
+    if (this_fiber::stop_requested()) throw;  // otherwise it met its own deadline
+  } catch (...) {
+  }
   const std::exception_ptr failure = std::current_exception();
-  options_.on_error ? options_.on_error(who.peer, failure) : report_on_stderr(who.peer, failure);
+  const net::endpoint& peer = static_cast<const server::connection&>(*this).peer;
+  home_.options_.on_error ? home_.options_.on_error(peer, failure) : report_on_stderr(peer, failure);
 }
 
 // The grace left for the connection that was accepted last.

@@ -3,6 +3,8 @@
 // Options and inner parts of tcp_listener::serve.
 
 #include <ulexite/net/endpoint.hpp>
+#include <ulexite/runtime/task/closure_task.hpp>
+#include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/sync/semaphore.hpp>
 #include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/wait_group.hpp>
@@ -12,9 +14,12 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <source_location>
 #include <stop_token>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ulexite::net {
@@ -48,13 +53,83 @@ struct serve_options {
 
 namespace ulexite::detail {
 
+class server;
+
+// A connection, as its fiber sees it.
+class served_connection {
+ public:
+  served_connection(const served_connection&) = delete;
+  served_connection& operator=(const served_connection&) = delete;
+
+  // Calls the handler, and reports its exception. For a handler that makes a coroutine this is one too.
+  template <class Handler>
+  auto run(Handler& handler) {
+    if constexpr (is_coroutine<decltype(call(handler))>) {
+      return run_coroutine<decltype(call(handler))>(handler);
+    } else {
+      try {
+        begin();
+        [[maybe_unused]] const auto reads = end_reads_at_close<Handler>();
+        static_cast<void>(call(handler));
+      } catch (...) {
+        failed();
+      }
+    }
+  }
+
+ protected:
+  served_connection(server& home, net::tcp_stream& stream) noexcept : home_(home), stream_(stream) {}
+  ~served_connection() = default;
+
+  server& home_;
+
+ private:
+  template <class Handler>
+  static constexpr bool takes_token = std::is_invocable_v<Handler&, net::tcp_stream&, std::stop_token>;
+
+  template <class Handler>
+  decltype(auto) call(Handler& handler) {
+    if constexpr (takes_token<Handler>) {
+      return std::invoke(handler, stream_, closing());
+    } else {
+      return std::invoke(handler, stream_);
+    }
+  }
+  template <class Coroutine, class Handler>
+  Coroutine run_coroutine(Handler& handler) {
+    try {
+      begin();
+      [[maybe_unused]] const auto reads = end_reads_at_close<Handler>();
+      co_await call(handler);
+    } catch (...) {
+      failed();
+    }
+  }
+  template <class Handler>
+  auto end_reads_at_close() {
+    if constexpr (takes_token<Handler>) {
+      return nullptr;
+    } else {
+      return std::stop_callback(closing(), [this]() noexcept { end_reads(); });
+    }
+  }
+  void begin() const;
+  void end_reads() noexcept;
+  void failed() const;  // called in a catch block
+  [[nodiscard]] std::stop_token closing() const noexcept;
+
+  net::tcp_stream& stream_;
+};
+
 // The state of one tcp_listener::serve, in its frame. It outlives the fibers of the connections.
 class server {
  public:
-  using handler = std::function<void(net::tcp_stream&, const std::stop_token&)>;  // called by many fibers at a time
+  // Starts the fiber of a connection, once its group has room. False: it had none by then.
+  using starter = std::function<bool(task_group& in, steady_clock::time_point until,
+                                     std::shared_ptr<served_connection> who, std::source_location where)>;
 
   // `where` is where the program calls serve: its fibers are spawned there.
-  server(net::tcp_listener& listener, task_group& group, handler handler, const net::serve_options& options,
+  server(net::tcp_listener& listener, task_group& group, starter start, const net::serve_options& options,
          std::source_location where);
   server(const server&) = delete;
   server& operator=(const server&) = delete;
@@ -63,20 +138,19 @@ class server {
   void run();
 
  private:
+  friend class served_connection;
   struct connection;
 
   void accept_all();
   void take_backlog() noexcept;
   template <class Over>
   [[nodiscard]] bool start(net::tcp_stream& accepted, Over over);
-  void run_handler(connection& who) const;
-  void report(const connection& who) const;
   [[nodiscard]] std::int64_t grace_left() const noexcept;
   void drain();
 
   net::tcp_listener& listener_;
   task_group& group_;
-  const handler handler_;
+  const starter start_;
   const net::serve_options& options_;
   const std::source_location where_;
   const std::stop_token closing_;         // the listener's

@@ -16,7 +16,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <source_location>
 #include <span>
@@ -229,7 +228,8 @@ class tcp_listener {
   // - after drain_time the group is asked to stop, and serve still waits for it. So give serve its own group.
   //
   // serve owns the stream, and closes it when the handler returns. Many fibers call the handler at the same time,
-  // always the same object. An exception of the handler ends only its own connection: see serve_options::on_error. If
+  // always the same object. A handler may be a coroutine that returns a task<>; then a connection that waits in
+  // co_readable has no stack. An exception of the handler ends only its own connection: see serve_options::on_error. If
   // descriptors, memory or fibers (max_fibers) run out, connections wait. At the close, a connection that still waits
   // for a fiber is closed. A connection of the backlog is closed too, if there is no descriptor for it, or no room
   // within drain_time.
@@ -240,19 +240,10 @@ class tcp_listener {
     requires std::is_invocable_v<Handler&, tcp_stream&> || std::is_invocable_v<Handler&, tcp_stream&, std::stop_token>
   void serve(task_group& group, Handler handler, const serve_options& options = {},
              std::source_location where = std::source_location::current()) {
-    const auto run_handler = [&handler](tcp_stream& stream, const std::stop_token& closing) {
-      if constexpr (std::is_invocable_v<Handler&, tcp_stream&, std::stop_token>) {
-        static_assert(!detail::is_coroutine<std::invoke_result_t<Handler&, tcp_stream&, std::stop_token>>,
-                      "serve calls its handler as a function: for coroutines use co_accept and co_spawn");
-        std::invoke(handler, stream, closing);
-      } else {
-        static_assert(!detail::is_coroutine<std::invoke_result_t<Handler&, tcp_stream&>>,
-                      "serve calls its handler as a function: for coroutines use co_accept and co_spawn");
-        const std::stop_callback end_reads(closing, [&stream]() noexcept { stream.shutdown_read(); });
-        std::invoke(handler, stream);
-      }
+    const auto start = [&handler](task_group& in, auto until, auto who, std::source_location place) {
+      return in.try_spawn_until(until, [&handler, who = std::move(who)] { return who->run(handler); }, place);
     };
-    detail::server(*this, group, run_handler, options, where).run();
+    detail::server(*this, group, start, options, where).run();
   }
   // Serves as above, in a context or a runtime. In a concurrent_context the connections share data without locks; in a
   // parallel_context they have their own workers.

@@ -96,7 +96,7 @@ class read_case final : public broadcast_case {
     if (value) next.emplace(*static_cast<const T*>(value.get()));
     return next;
   }
-  void run() { std::invoke(std::forward<Handler>(handler_), take()); }
+  void run() { call_function(std::forward<Handler>(handler_), take()); }
 
  private:
   Handler handler_;

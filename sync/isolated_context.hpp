@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <source_location>
@@ -35,8 +34,7 @@ class isolated_context {
     if constexpr (std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<A>...>) {
       start(detail::bind_arguments(
           [body = std::decay_t<F>(std::forward<F>(body)), this](auto&&... values) mutable {
-            static_cast<void>(
-                std::invoke(std::move(body), stop_.get_token(), std::forward<decltype(values)>(values)...));
+            detail::call_function(std::move(body), stop_.get_token(), std::forward<decltype(values)>(values)...);
           },
           std::forward<A>(arguments)...));
     } else {
@@ -69,7 +67,7 @@ class isolated_context {
     thread_ = std::thread([this, body = std::optional<Body>(std::move(body))]() mutable {
       enter();
       try {
-        static_cast<void>(std::move(*body)());
+        detail::call_function(std::move(*body));
       } catch (const operation_cancelled&) {
         fail(stop_.stop_requested());
       } catch (...) {

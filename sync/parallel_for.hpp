@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <iterator>
 #include <ranges>
 #include <type_traits>
@@ -18,7 +17,7 @@ struct for_work {
   F& body;
 
   void run(std::size_t i, std::size_t end) {
-    for (; i < end; ++i) std::invoke(body, range_at(first, i));
+    for (; i < end; ++i) call_function(body, range_at(first, i));
   }
   for_work fresh() noexcept { return *this; }
   void join(for_work&&) noexcept {}

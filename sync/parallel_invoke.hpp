@@ -2,7 +2,6 @@
 
 #include <ulexite/runtime/fork/branch.hpp>
 
-#include <functional>
 #include <type_traits>
 
 namespace ulexite {
@@ -26,7 +25,7 @@ template <class F, class... G>
   requires(std::is_invocable_v<F&> && (std::is_invocable_v<G&> && ...))
 void parallel_invoke(F&& first, G&&... others) {
   if constexpr (sizeof...(G) == 0) {
-    std::invoke(first);
+    detail::call_function(first);
   } else {
     const auto rest = [&] { parallel_invoke(others...); };
     detail::forked branch(rest);

@@ -11,7 +11,6 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <stop_token>
 #include <tuple>
@@ -38,7 +37,7 @@ class receive_case final : public receive_case_base<T> {
  public:
   receive_case(channel<T>& from, Handler&& handler)
       : receive_case_base<T>(from), handler_(std::forward<Handler>(handler)) {}
-  void run() { std::invoke(std::forward<Handler>(handler_), std::move(this->value)); }
+  void run() { call_function(std::forward<Handler>(handler_), std::move(this->value)); }
 
  private:
   Handler handler_;
@@ -66,7 +65,7 @@ class send_case final : private sent_value<Value>, public send_case_base<T> {
         handler_(std::forward<Handler>(handler)) {}
   void run() {
     if (this->closed()) throw channel_closed();
-    std::invoke(std::forward<Handler>(handler_));
+    call_function(std::forward<Handler>(handler_));
   }
 
  private:
@@ -122,7 +121,7 @@ class plain_case final : public Base {
   template <class Source>
   plain_case(Source&& from, Handler&& handler)  // not `source`, which would hide the base's member
       : Base(std::forward<Source>(from)), handler_(std::forward<Handler>(handler)) {}
-  void run() { std::invoke(std::forward<Handler>(handler_)); }
+  void run() { call_function(std::forward<Handler>(handler_)); }
 
  private:
   Handler handler_;
@@ -133,7 +132,7 @@ template <class Handler>
 struct otherwise_case {
   Handler handler;
   bool enabled = true;
-  void run() { std::invoke(std::forward<Handler>(handler)); }
+  void run() { call_function(std::forward<Handler>(handler)); }
 };
 
 template <class Case>

@@ -4,10 +4,9 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -119,7 +118,7 @@ ulexite::task<> part(ulexite::net::tcp_stream& from) {
 
 }  // namespace
 
-ulexite::task<> attend(ulexite::net::tcp_stream stream, home& in, [[maybe_unused]] place mine) {
+ulexite::task<> attend(ulexite::net::tcp_stream stream, home& in) {
   session visit(std::move(stream), in);
   client& peer = visit.peer();
   try {
@@ -141,22 +140,14 @@ ulexite::task<> attend(ulexite::net::tcp_stream stream, home& in, [[maybe_unused
   }
 }
 
-ulexite::task<> serve(ulexite::net::tcp_listener& listener, home& in, std::size_t most) {
-  ulexite::counting_semaphore<> places(static_cast<std::ptrdiff_t>(most));
-  try {
-    while (co_await ulexite::co_select(ulexite::on_acquire(places), ulexite::on_stop(listener.closing_token())) == 0) {
-      place next(places, std::adopt_lock);
-      ulexite::net::tcp_stream stream = co_await ulexite::co_accept(listener);
-      stream.set_keepalive(5min, 30s, 4);  // so that a client whose machine has gone does not stay for ever
-      in.served.fetch_add(1, std::memory_order_relaxed);  // a counter
-      in.clients.spawn(attend, std::move(stream), std::ref(in), std::move(next));
-    }
-  } catch (const std::system_error& error) {
-    if (error.code() != std::errc::bad_file_descriptor) throw;  // by which the close of the listener ends this
-  }
-  in.clients.request_stop();
-  co_await ulexite::co_wait(in.clients);
-  co_await ulexite::co_wait(in.senders);
+void serve(ulexite::net::tcp_listener& listener, home& in, std::size_t most) {
+  const auto handler = [&in](ulexite::net::tcp_stream& stream, const std::stop_token&) {
+    stream.set_keepalive(5min, 30s, 4);  // so that a client whose machine has gone does not stay for ever
+    in.served.fetch_add(1, std::memory_order_relaxed);  // a counter
+    return attend(std::move(stream), in);
+  };
+  listener.serve(in.clients, handler, {.max_connections = most, .drain_time = 0s, .grace = 0s});
+  in.senders.wait();
 }
 
 }  // namespace presence

@@ -5,7 +5,6 @@
 
 #include <ulexite/coroutine.hpp>
 #include <ulexite/net/tcp.hpp>
-#include <ulexite/sync/semaphore.hpp>
 #include <ulexite/sync/task_group.hpp>
 
 #include <atomic>
@@ -13,9 +12,6 @@
 #include <cstdint>
 
 namespace presence {
-
-// A client's place among those that are allowed.
-using place = ulexite::semaphore_permit<ulexite::counting_semaphore<>::max()>;
 
 // What the clients share. Its end waits for them.
 struct home {
@@ -28,9 +24,9 @@ struct home {
 
 // The coroutine of one client, a child of home::clients: waits without a stack for commands, and answers them. When it
 // is asked to stop, it says BYE.
-ulexite::task<> attend(ulexite::net::tcp_stream stream, home& in, place mine = {});
+ulexite::task<> attend(ulexite::net::tcp_stream stream, home& in);
 
 // Accepts clients, at most `most` at a time, until the listener is closed. Then asks them to stop.
-ulexite::task<> serve(ulexite::net::tcp_listener& listener, home& in, std::size_t most);
+void serve(ulexite::net::tcp_listener& listener, home& in, std::size_t most);
 
 }  // namespace presence

@@ -13,7 +13,6 @@
 #include <ulexite/runtime/wait/current.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <utility>
 
 namespace ulexite::detail {
@@ -71,7 +70,7 @@ class forked final : public branch {
   template <class First>
   void run_while_offered(First&& first) {
     try {
-      std::invoke(first);
+      call_function(first);
     } catch (...) {
       drop();
       throw;
@@ -83,7 +82,7 @@ class forked final : public branch {
   void finish() {
     if (take_back()) {
       if (offered_) offered_->yield_if_requested();
-      std::invoke(function_);
+      call_function(function_);
     } else {
       finish_taken();
     }
@@ -95,7 +94,7 @@ class forked final : public branch {
       const release_at_exit last{*elsewhere};
       elsewhere->take();
     } else {
-      std::invoke(function_);
+      call_function(function_);
     }
   }
 
@@ -127,7 +126,7 @@ class forked final : public branch {
   }
 
   static result_task<void>& make(runtime_state& rt, branch& taken) {
-    return make_task(rt, [&function = static_cast<forked&>(taken).function_] { std::invoke(function); });
+    return make_task(rt, [&function = static_cast<forked&>(taken).function_] { call_function(function); });
   }
 
   F& function_;

@@ -50,6 +50,14 @@ inline constexpr bool is_coroutine = !std::is_same_v<spawned_result_t<R>, R>;
 template <class F>
 inline constexpr bool makes_coroutine = is_coroutine<std::invoke_result_t<F>>;
 
+// Calls a function for its effect. A coroutine would only be made here, and dropped before it runs.
+template <class F, class... A>
+void call_function(F&& function, A&&... arguments) {
+  static_assert(!is_coroutine<std::invoke_result_t<F, A...>>,
+                "a coroutine would not run here: pass a function, or give the coroutine to spawn");
+  static_cast<void>(std::invoke(std::forward<F>(function), std::forward<A>(arguments)...));
+}
+
 // A task with a closure that returns an R.
 template <class R>
 class result_task : public task {

@@ -2,8 +2,10 @@
 // in an error that comes from the comment's line.
 
 #include <ulexite.hpp>
+#include <ulexite/coroutine.hpp>
 
 #include <chrono>
+#include <optional>
 #include <vector>
 
 namespace ux = ulexite;
@@ -54,6 +56,17 @@ void dropped(ux::event& event, ux::latch& latch, ux::wait_group& group, ux::join
   group.wait_for(1s);      // REFUSED: nodiscard
   fiber.wait_for(1s);      // REFUSED: nodiscard
   value.wait_for(1s);      // REFUSED: nodiscard
+}
+
+ux::task<> coroutine();
+
+void coroutines_that_would_not_run(ux::channel<int>& numbers, std::vector<int>& all) {
+  const auto read = [](std::optional<int>) { return coroutine(); };
+  ux::select(ux::after(1s, coroutine));                       // REFUSED: a coroutine would not run here
+  ux::select(ux::on_receive(numbers, read));                  // REFUSED: a coroutine would not run here
+  ux::parallel_for(all, [](int) { return coroutine(); });     // REFUSED: a coroutine would not run here
+  ux::parallel_invoke([] { return coroutine(); }, [] {});     // REFUSED: a coroutine would not run here
+  ux::isolated_context("alone", [] { return coroutine(); });  // REFUSED: a coroutine would not run here
 }
 
 void accepted() {

@@ -48,7 +48,7 @@ void crowd(std::size_t count) {
 
   const std::size_t none = resident();
   for (std::size_t i = 0; i < count; ++i) {
-    home.clients.spawn(presence::attend, std::move(servers[i]), std::ref(home), presence::place());
+    home.clients.spawn(presence::attend, std::move(servers[i]), std::ref(home));
     ask(i, "PING\n", "PONG\n");
   }
   const std::size_t idle = (resident() - none) / count;
@@ -60,7 +60,7 @@ void crowd(std::size_t count) {
 
   for (std::size_t first = 0; first < count; first += followers) {
     auto [star, theirs] = ux::testing::stream_pair();
-    home.clients.spawn(presence::attend, std::move(theirs), std::ref(home), presence::place());
+    home.clients.spawn(presence::attend, std::move(theirs), std::ref(home));
     star.write("JOIN " + star_of(first) + "\nSAY hello\n");
     expect(hears(star, "OK\nOK\n"), "the star's replies");
     const std::string news = "ONLINE " + star_of(first) + "\nSAID " + star_of(first) + " hello\n";
