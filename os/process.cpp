@@ -46,10 +46,11 @@ std::string to_string(exit_status status) {
 }
 
 // A process and its end. The lock separates reaping from signalling, because the process has its number only until it
-// is reaped. The pidfd stays open after that, because others may wait on it.
+// is reaped. The pidfd stays open after that, because others may wait on it. A process with a group of its own is
+// reaped only by the destructor, because its number is the group's: an empty group's number may become another group's.
 class process::child {
  public:
-  explicit child(pid_t number) noexcept : pid(number), pidfd_(open_pidfd(number)) {}
+  child(pid_t number, bool with_group) noexcept : pid(number), own_group_(with_group), pidfd_(open_pidfd(number)) {}
   child(const child&) = delete;
   child& operator=(const child&) = delete;
   ~child() {
@@ -71,21 +72,36 @@ class process::child {
     if (status_) return false;
     const int result = send(signal);
     if (result == 0) return true;
-    throw std::system_error(-result, std::system_category(),
-                            "ulexite: sending signal " + std::to_string(signal) + " to process " + std::to_string(pid));
+    fail(result, "sending signal " + std::to_string(signal) + " to process");
+  }
+
+  void kill_group(int signal) {
+    if (!own_group_)
+      throw usage_error("process::kill_group: process " + std::to_string(pid) + " was started without own_group");
+    const std::lock_guard lock(mutex_);
+    if (const int result = send_to_group(signal); result != 0)
+      fail(result, "sending signal " + std::to_string(signal) + " to the group of process");
   }
 
   const pid_t pid;
 
  private:
+  [[noreturn]] void fail(int result, const std::string& doing) const {
+    throw std::system_error(-result, std::system_category(), "ulexite: " + doing + " " + std::to_string(pid));
+  }
+
+  // waitid(2) of this process, without a wait. Returns -errno.
+  int look(siginfo_t& end, int options) const noexcept {
+    return detail::or_errno(::waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOHANG | options));
+  }
+
   // The status, if it has ended.
   std::optional<exit_status> reap() {
     const std::lock_guard lock(mutex_);
     if (status_) return status_;
     siginfo_t end{};
-    const int result = detail::or_errno(::waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOHANG));
-    if (result != 0 && result != -EINTR)
-      throw std::system_error(-result, std::system_category(), "ulexite: waiting for process " + std::to_string(pid));
+    const int result = look(end, own_group_ ? WNOWAIT : 0);
+    if (result != 0 && result != -EINTR) fail(result, "waiting for process");
     if (result == 0 && end.si_pid == pid) status_ = status_of(end);
     return status_;
   }
@@ -95,9 +111,15 @@ class process::child {
     if (pidfd_ >= 0)
       return static_cast<int>(detail::or_errno(::syscall(SYS_pidfd_send_signal, pidfd_, signal, nullptr, 0)));
     siginfo_t end{};
-    if (detail::or_errno(::waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOHANG | WNOWAIT)) == -ECHILD)
-      return -ESRCH;
+    if (look(end, WNOWAIT) == -ECHILD) return -ESRCH;
     return detail::or_errno(::kill(pid, signal));
+  }
+
+  // Sends a signal to all processes of the group, whose number is this one's.
+  int send_to_group(int signal) const noexcept {
+    siginfo_t end{};
+    if (look(end, WNOWAIT) == -ECHILD) return -ESRCH;
+    return detail::or_errno(::kill(-pid, signal));
   }
 
   void wait_for_news(std::int64_t deadline) {
@@ -111,8 +133,11 @@ class process::child {
   void end() noexcept {
     const shield until_dead;
     try {
+      if (own_group_) send_to_group(SIGKILL);
       if (!reap()) send(SIGKILL);
       while (!reap()) look_again();
+      siginfo_t end{};
+      if (own_group_) look(end, 0);
     } catch (const std::system_error&) {  // reaped by other code
     }
   }
@@ -126,6 +151,7 @@ class process::child {
     }
   }
 
+  const bool own_group_;
   const int pidfd_;  // negative: none
   std::mutex mutex_;
   std::optional<exit_status> status_;
@@ -134,7 +160,7 @@ class process::child {
 process::process(const process_options& options) {
   if (options.arguments.empty()) throw usage_error("a process without arguments: the first names the program");
   detail::started_process started = blocking([&] { return detail::start_process(options); });
-  child_ = std::make_unique<child>(started.pid);
+  child_ = std::make_unique<child>(started.pid, options.own_group);
   in_ = std::move(started.in);
   out_ = std::move(started.out);
   err_ = std::move(started.err);
@@ -150,22 +176,55 @@ std::optional<exit_status> process::wait_until_ns(std::int64_t deadline) { retur
 
 bool process::kill(int signal) { return child_->kill(signal); }
 
-process_output output_of(process_options options, std::string_view input) {
+void process::kill_group(int signal) { child_->kill_group(signal); }
+
+namespace {
+
+// Reads to the end, or the first `limit` bytes. Returns whether there is more.
+bool read_at_most(std::size_t limit, pipe_reader& from, std::string& into, std::error_code& error) {
+  constexpr std::size_t room = 65'536;  // as much as a pipe holds
+  for (std::size_t done = 0;;) {
+    into.resize(done + std::min(room, limit - done) + 1);  // with the first byte that is too much
+    const std::size_t got = from.read_some(into.data() + done, into.size() - done, error);
+    done += got;
+    into.resize(std::min(done, limit));
+    if (done > limit || got == 0 || error) return done > limit;
+  }
+}
+
+}  // namespace
+
+process_output output_of(process_options options, std::string_view input, std::size_t limit) {
   options.out = stdio::pipe;
   if (!input.empty()) options.in = stdio::pipe;
   process program(options);
   process_output result;
+  bool out_cut = false, err_cut = false;
+  const auto collect = [&](pipe_reader& from, std::string& into, bool& cut) {
+    std::error_code error;
+    cut = read_at_most(limit, from, into, error);
+    if (cut) {
+      options.own_group ? program.kill_group(SIGKILL) : static_cast<void>(program.kill(SIGKILL));
+      program.in().close();  // other programs may have the other ends
+      program.out().close();
+      program.err().close();
+    } else if (error && error != std::errc::bad_file_descriptor) {  // which is that close
+      detail::fail(error, "ulexite: reading from a program");
+    }
+  };
   scope([&](task_group& group) {
     group.spawn([&] {
       std::error_code error;
       if (!input.empty()) program.in().write(input, error);
       program.in().close();
       // A program need not read to the end.
-      if (error && error != std::errc::broken_pipe) detail::fail(error, "ulexite: writing to a program");
+      if (error && error != std::errc::broken_pipe && error != std::errc::bad_file_descriptor)
+        detail::fail(error, "ulexite: writing to a program");
     });
-    if (options.err.what() == stdio::pipe) group.spawn([&] { result.err = program.err().read_all(); });
-    result.out = program.out().read_all();
+    if (options.err.what() == stdio::pipe) group.spawn([&] { collect(program.err(), result.err, err_cut); });
+    collect(program.out(), result.out, out_cut);
   });
+  result.cut = out_cut || err_cut;
   result.status = program.wait();
   return result;
 }

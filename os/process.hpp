@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -19,7 +20,8 @@
 namespace ulexite {
 
 // The choice of a standard stream for a started program. It is this process's stream, /dev/null, a pipe to this
-// process, or stdio(fd): a descriptor of the caller, which stays open here.
+// process, the program's standard output (for its standard error), or stdio(fd): a descriptor of the caller, which
+// stays open here.
 class stdio {
  public:
   // The kinds of a stream.
@@ -28,6 +30,7 @@ class stdio {
     null,        // /dev/null
     pipe,        // a pipe to this process
     descriptor,  // a descriptor of the caller
+    as_out,      // for standard error: the same as standard output, as 2>&1 of a shell
   };
 
   // A stream of that kind.
@@ -54,6 +57,7 @@ struct process_options {
   stdio in{};                                             // standard input
   stdio out{};                                            // standard output
   stdio err{};                                            // standard error
+  bool own_group = false;                                 // a process group of its own, for process::kill_group
 };
 
 // How a process ended.
@@ -80,12 +84,14 @@ class process {
   // its thread until the program executes, so it runs on a thread that may block (ulexite::blocking). A cancellation
   // point until posix_spawn begins. Throws std::system_error that names the program (and the working directory) if the
   // program does not exist or cannot be executed, or if the system refuses. A text with a NUL is invalid_argument.
-  // Throws usage_error without arguments.
+  // Throws usage_error without arguments, and for stdio::as_out as another stream than standard error.
   explicit process(const process_options& options);
   process(process&& other) noexcept;
   process& operator=(process&& other) noexcept;  // first ends its own process as the destructor does
   // Kills the program with SIGKILL and reaps it, unless a wait has seen its end. Waits for its death under a shield. If
-  // the system refuses the signal, waits until the program ends by itself. Programs that it has started are not killed.
+  // the system refuses the signal, waits until the program ends by itself. Programs that it has started are not killed,
+  // unless it has its own_group: then all that is still in the group is killed too, also after a wait. The destructor
+  // does not wait for those.
   ~process();
 
   // This process's end of its standard input, closed unless it is a pipe. Close it to let the program read the end.
@@ -95,13 +101,14 @@ class process {
   // This process's end of its standard error, closed unless it is a pipe.
   [[nodiscard]] pipe_reader& err() noexcept { return err_; }
 
-  // The number of the process. After a wait has seen its end, another process may get this number.
+  // The number of the process. After a wait has seen its end, another process may get this number, unless the program
+  // has its own_group: then it keeps the number until the destructor.
   [[nodiscard]] pid_t id() const noexcept;
 
-  // Waits for the end of the program, and reaps it. A later call returns the status again. A cancellation point; a
-  // cancelled wait does not end the program. Any number of fibers and threads may wait. wait() does not read or close
-  // the pipes. If the program's output is not read, the program waits for ever when the pipe is full. Throws
-  // std::system_error if other code has reaped the program.
+  // Waits for the end of the program, and reaps it, unless it has its own_group. A later call returns the status again.
+  // A cancellation point; a cancelled wait does not end the program. Any number of fibers and threads may wait. wait()
+  // does not read or close the pipes. If the program's output is not read, the program waits for ever when the pipe is
+  // full. Throws std::system_error if other code has reaped the program.
   exit_status wait() { return *wait_until_ns(detail::no_deadline); }
   // Waits as wait(), at most for `time`, or until `time`. Returns nullopt if the time passed first.
   [[nodiscard]] std::optional<exit_status> wait_for(relative_timeout time) { return wait_until_ns(time.deadline()); }
@@ -111,6 +118,13 @@ class process {
   // waits. Any thread. Throws std::system_error for a number that is not a signal, or if this process may not signal
   // the other (set-user-ID). It is no_such_process if other code has reaped the program.
   bool kill(int signal);
+  // Sends a signal to the program and to all programs of its group: those that it has started, and those that these
+  // have started, except those that have left the group (setsid(2), setpgid(2)). Also after a wait has seen the
+  // program's end. Never waits. Any thread. Throws usage_error unless the program has its own_group, and
+  // std::system_error as kill() does.
+  //
+  // A terminal's Ctrl-C does not reach such a group, and the system stops a program in it that reads the terminal.
+  void kill_group(int signal);
 
  private:
   class child;
@@ -126,14 +140,20 @@ struct process_output {
   exit_status status;  // how the program ended
   std::string out;     // its standard output
   std::string err;     // its standard error, if options.err was stdio::pipe
+  bool cut = false;    // whether `out` or `err` is only the beginning, because the program wrote more than the limit
 };
 
 // Runs a program to its end and returns its standard output. Ignores options.out. `input` is the program's standard
 // input; if `input` is empty, options.in applies. The status reports a failure of the program. If the program has
-// started another program that keeps the output open, output_of waits for that one too.
+// started another program that keeps the output open, output_of waits for that one too. With options.own_group, those
+// that are left at the end are killed.
+//
+// If the program writes more than `limit` bytes to its standard output, or to its standard error, output_of kills it
+// (with its own_group) and returns the first `limit` bytes of each.
 //
 // In fibers only. A cancellation point: a cancelled program is killed and reaped. Throws as the constructor of process.
 // Throws std::system_error if the input cannot be written, except if the program does not read on.
-[[nodiscard]] process_output output_of(process_options options, std::string_view input = {});
+[[nodiscard]] process_output output_of(process_options options, std::string_view input = {},
+                                       std::size_t limit = std::string::npos);
 
 }  // namespace ulexite

@@ -40,14 +40,16 @@ class unique_fd {
 
 class attributes {
  public:
-  attributes() {
+  explicit attributes(bool own_group) {
     check(::posix_spawnattr_init(&value_), "ulexite: preparing to start a program");
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
     ::posix_spawnattr_setsigmask(&value_, &none);
     ::posix_spawnattr_setsigdefault(&value_, &all);
-    ::posix_spawnattr_setflags(&value_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    ::posix_spawnattr_setpgroup(&value_, 0);  // of the program's own number
+    const int group = own_group ? POSIX_SPAWN_SETPGROUP : 0;
+    ::posix_spawnattr_setflags(&value_, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group));
   }
   attributes(const attributes&) = delete;
   attributes& operator=(const attributes&) = delete;
@@ -68,6 +70,7 @@ class file_actions {
       const stdio* const streams[] = {&options.in, &options.out, &options.err};
       for (int target = 0; target < 3; ++target) add_stream(target, *streams[target]);
       for (int target = 0; target < 3; ++target) add_duplicate(target);
+      if (options.err.what() == stdio::as_out) add(::posix_spawn_file_actions_adddup2(&value_, 1, 2));
       add(::posix_spawn_file_actions_addclosefrom_np(&value_, 3));
       if (!options.working_directory.empty())
         add(::posix_spawn_file_actions_addchdir_np(&value_, options.working_directory.c_str()));
@@ -110,6 +113,11 @@ class file_actions {
         theirs_[index] = unique_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
         if (theirs_[index].get() < 0) check(errno, "ulexite: opening /dev/null");
         sources_[index] = theirs_[index].get();
+        break;
+      case stdio::as_out:
+        if (target != 2)
+          throw usage_error(std::string("standard ") + (target == 0 ? "input" : "output") +
+                            " of a program cannot be stdio::as_out, which is for standard error");
         break;
     }
   }
@@ -182,7 +190,7 @@ started_process start_process(const process_options& options) {
   std::vector<char*> environment;
   if (options.environment) environment = pointers_to(*options.environment);
   file_actions actions(options);
-  const attributes with;
+  const attributes with(options.own_group);
   started_process started;
   started.in = taken<pipe_writer>(actions.our_end(0));
   started.out = taken<pipe_reader>(actions.our_end(1));

@@ -339,6 +339,9 @@ void use_processes_without_pidfd() {
     sleeper.kill(SIGTERM);
     if (sleeper.wait().signal != SIGTERM) throw std::logic_error("kill");
     process left({.arguments = {"sleep", "1000"}});
+    process group({.arguments = {"sleep", "1000"}, .own_group = true});
+    group.kill_group(SIGTERM);
+    if (group.wait().signal != SIGTERM) throw std::logic_error("kill_group");
   });
   if (has_children()) throw std::logic_error("a child is left");
 }
