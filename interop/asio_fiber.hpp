@@ -14,27 +14,24 @@
 // cost.
 
 #include <ulexite/base/error.hpp>
-#include <ulexite/runtime/runtime.hpp>
+#include <ulexite/interop/asio_executor.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/event.hpp>
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/execution.hpp>
-#include <boost/asio/execution_context.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <exception>
-#include <memory>
 #include <optional>
-#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -53,9 +50,14 @@ struct starter;
 // A cancellation point. A request to stop, or a deadline, cancels the operation on its executor, and its end is
 // awaited, because it may use the fiber's buffers until then. If it ends by operation_aborted, the wait throws
 // operation_cancelled or deadline_exceeded; otherwise its results are returned. An operation that cannot be cancelled,
-// because neither its initiation nor an argument of that has get_executor, or because its object ignores cancellation,
-// is awaited too: so under Asio's adapters bind_executor, as_tuple and redirect_error, which hide the executor, and in
-// an io_context that no thread runs, which then lasts until a thread runs it or it is destroyed.
+// because neither its initiation nor an argument of that leads to an executor, or because its object ignores
+// cancellation, is awaited too; so is each operation in an io_context that no thread runs, until a thread runs it or it
+// is destroyed.
+//
+// Asio's adapters: redirect_error(use_fiber, error) is use_fiber(error), and as_tuple(use_fiber) returns the error_code
+// and the results as a tuple. bind_executor(where, use_fiber) runs the steps of a composed operation on `where`, and
+// bind_cancellation_slot leaves cancellations to its slot. So under both, and under nested adapters, a request to stop
+// or a deadline cancels nothing, and the operation is awaited.
 //
 // Waits in fibers. Blocks a plain thread, which must not be one that runs the io_context. Throws usage_error, before it
 // starts the operation, under no_suspend. Any number of fibers may have operations in one
@@ -96,6 +98,11 @@ class use_fiber_t {
   template <class Object>
   using as_default_on_t =
       typename Object::template rebind_executor<executor_with_default<typename Object::executor_type>>::other;
+  // Such an object, made from another.
+  template <class Object>
+  static as_default_on_t<std::decay_t<Object>> as_default_on(Object&& object) {
+    return as_default_on_t<std::decay_t<Object>>(std::forward<Object>(object));
+  }
 
  private:
   friend struct detail::asio::starter;
@@ -206,13 +213,15 @@ class sets_at_end {
 struct no_executor {};
 
 // Where an operation runs, to be asked before its initiation is moved: the executor of the initiation, or of the first
-// of its arguments that has one, which for Beast's operations is the stream.
+// of its arguments that has one, which for Beast's operations is the stream, or has it.
 template <class First, class... Rest>
 auto executor_of(First& first, Rest&... rest) {
   if constexpr (requires { first.get_executor(); }) {
     return first.get_executor();
   } else if constexpr (requires { first->get_executor(); }) {
     return first->get_executor();
+  } else if constexpr (requires { first->stream().get_executor(); }) {
+    return first->stream().get_executor();
   } else if constexpr (sizeof...(Rest) != 0) {
     return executor_of(rest...);
   } else {
@@ -240,8 +249,22 @@ void cancel(operation<Values>& which, const Executor& where, boost::asio::cancel
   which.done.wait();
 }
 
+// What a call returns. Known without a value, because overload resolution asks for types that cannot be made: for
+// async_accept(socket, use_fiber) that of a socket whose executor is a socket.
 template <class Values>
-auto result_of(Values&& values) {
+struct returned {
+  using type = Values;
+};
+template <class T>
+struct returned<std::tuple<T>> {
+  using type = T;
+};
+template <>
+struct returned<std::tuple<>> {
+  using type = void;
+};
+template <class Values>
+typename returned<Values>::type result_of(Values&& values) {
   if constexpr (std::tuple_size_v<Values> == 1) {
     return std::get<0>(std::move(values));
   } else if constexpr (std::tuple_size_v<Values> != 0) {
@@ -251,7 +274,7 @@ auto result_of(Values&& values) {
 
 struct starter {
   template <class Completion, class Initiation, class... Args>
-  static auto start(const use_fiber_t& token, Initiation&& initiation, Args&&... args) {
+  static typename Completion::values start(const use_fiber_t& token, Initiation&& initiation, Args&&... args) {
     using values = typename Completion::values;
     check_may_wait(this_agent(), wait_kind::event);
     this_fiber::check();
@@ -274,7 +297,7 @@ struct starter {
       if (token.error_ && !started.values) started.values.emplace();
     }
     if (started.error && !(token.error_ && started.values)) throw boost::system::system_error(started.error);
-    return result_of(std::move(*started.values));
+    return std::move(*started.values);
   }
 };
 
@@ -286,108 +309,70 @@ struct starter {
 template <class... Ts>
 class boost::asio::async_result<ulexite::use_fiber_t, void(Ts...)> {
   using completion = ulexite::detail::asio::completion<std::decay_t<Ts>...>;
-  using values = typename completion::values;
 
  public:
   // The results of the operation, as use_fiber_t has them.
-  using return_type = decltype(ulexite::detail::asio::result_of(std::declval<values>()));
+  using return_type = typename ulexite::detail::asio::returned<typename completion::values>::type;
 
   // Starts an operation and waits for its end, as use_fiber_t says. Asio calls it.
   template <class Initiation, class... Args>
   static return_type initiate(Initiation&& initiation, ulexite::use_fiber_t token, Args&&... args) {
-    return ulexite::detail::asio::starter::start<completion>(token, std::forward<Initiation>(initiation),
-                                                             std::forward<Args>(args)...);
+    return ulexite::detail::asio::result_of(ulexite::detail::asio::starter::start<completion>(
+        token, std::forward<Initiation>(initiation), std::forward<Args>(args)...));
   }
 };
 
-namespace ulexite {
+// Asio's adapters of the token would hide the executor, and a cancellation of the fiber. So these take their place.
+template <class... Ts>
+class boost::asio::async_result<boost::asio::as_tuple_t<ulexite::use_fiber_t>, void(boost::system::error_code, Ts...)> {
+ public:
+  // The error code and the results.
+  using return_type = std::tuple<boost::system::error_code, std::decay_t<Ts>...>;
 
-// The workers of a runtime as an executor of Asio, for bind_executor, make_strand, co_spawn and any_io_executor. Each
-// function runs in a fiber of its own, so it may wait; one that waits in a strand holds up the strand. Copies are
-// equal. Any thread may use it. The runtime must live until the last function has ended. So whatever hands functions to
-// the executor, as an io_context_thread does, must end before the runtime's shutdown begins.
-class fiber_executor {
-  // Asio demands one of each executor: the strands of an executor live in it.
-  struct context : boost::asio::execution_context {
-    explicit context(runtime& its_runtime) noexcept : in(its_runtime) {}
-    ~context() {
-      shutdown();
-      destroy();
-    }
-    runtime& in;
-  };
+  // As of use_fiber_t.
+  template <class Initiation, class... Args>
+  static return_type initiate(Initiation&& initiation, const as_tuple_t<ulexite::use_fiber_t>& token, Args&&... args) {
+    using completion = ulexite::detail::asio::completion<boost::system::error_code, std::decay_t<Ts>...>;
+    boost::system::error_code error;
+    auto values = ulexite::detail::asio::starter::start<completion>(
+        token.token_(error), std::forward<Initiation>(initiation), std::forward<Args>(args)...);
+    return std::tuple_cat(std::tuple(error), std::move(values));
+  }
+};
 
-  template <class F>
-  struct call {
-    std::shared_ptr<context> keeps;  // longer than the function, whose destructor may use a service of the context
-    F function;
-    void operator()() { std::move(function)(); }
-  };
+template <class... Ts>
+class boost::asio::async_result<boost::asio::redirect_error_t<ulexite::use_fiber_t>,
+                                void(boost::system::error_code, Ts...)> {
+  using plain = async_result<ulexite::use_fiber_t, void(boost::system::error_code, Ts...)>;
 
  public:
-  // An executor on the workers of `in`, without one those of the caller's runtime; then throws errc::no_runtime outside
-  // of any. Throws std::bad_alloc.
-  explicit fiber_executor(runtime& in = current_runtime()) : context_(std::make_shared<context>(in)) {}
-
-  // Calls the function in a new fiber. It does not inherit the caller's deadline, because in a strand it also runs
-  // functions of others. Its exceptions go to runtime_options::on_unhandled_exception. Never waits. Throws as
-  // runtime::spawn.
-  template <class F>
-  void execute(F&& function) const {
-    const shield from_deadlines;
-    context_->in.spawn(call<std::decay_t<F>>{context_, std::forward<F>(function)}).detach();
+  // As of use_fiber_t.
+  using return_type = typename plain::return_type;
+  // As of use_fiber_t.
+  template <class Initiation, class... Args>
+  static return_type initiate(Initiation&& initiation, const redirect_error_t<ulexite::use_fiber_t>& token,
+                              Args&&... args) {
+    return plain::initiate(std::forward<Initiation>(initiation), token.token_(token.ec_), std::forward<Args>(args)...);
   }
-
-  // Properties, as Asio demands them: the context, never blocking, and functions that may wait.
-  [[nodiscard]] boost::asio::execution_context& query(boost::asio::execution::context_t) const noexcept {
-    return *context_;
-  }
-  static constexpr boost::asio::execution::blocking_t query(boost::asio::execution::blocking_t) noexcept {
-    return boost::asio::execution::blocking.never;
-  }
-  [[nodiscard]] fiber_executor require(boost::asio::execution::blocking_t::never_t) const noexcept { return *this; }
-  // Whether both are copies of one executor.
-  friend bool operator==(const fiber_executor& a, const fiber_executor& b) noexcept { return a.context_ == b.context_; }
-
- private:
-  std::shared_ptr<context> context_;
 };
 
-// Runs an io_context on a thread of its own for as long as this object exists. Several may run one io_context. An
-// exception of a handler ends the process, because nothing could catch it.
-class io_context_thread {
+// A cancellation would have to be emitted where the steps run, and one at a time with them, which an executor does not
+// promise. So the initiation has no executor here, even if one of its arguments has.
+template <class Executor, class... Ts>
+class boost::asio::async_result<boost::asio::executor_binder<ulexite::use_fiber_t, Executor>, void(Ts...)> {
+  using plain = async_result<ulexite::use_fiber_t, void(Ts...)>;
+
  public:
-  // Starts the thread. `context` must outlive it; if it was stopped, it is restarted. Throws std::system_error if the
-  // system refuses the thread.
-  explicit io_context_thread(boost::asio::io_context& context)
-      : context_(restarted(context)), work_(context.get_executor()), thread_([this] {
-          context_.run();
-          ended_.set();
-        }) {}
-  io_context_thread(const io_context_thread&) = delete;
-  io_context_thread& operator=(const io_context_thread&) = delete;
-  // Stops the io_context and waits for the handler under way: a fiber is suspended. Handlers that have not begun stay
-  // in the io_context. So wait for the fibers that use it first. Not a cancellation point.
-  ~io_context_thread() {
-    work_.reset();
-    context_.stop();
-    {
-      const shield until_it_has_ended;  // without it a handler that waits for a fiber of this worker could not end
-      ended_.wait();
-    }
-    thread_.join();
+  // As of use_fiber_t.
+  using return_type = typename plain::return_type;
+  // As of use_fiber_t.
+  template <class Initiation, class... Args>
+  static return_type initiate(Initiation&& initiation, const executor_binder<ulexite::use_fiber_t, Executor>& token,
+                              Args&&... args) {
+    const auto start = [&](auto&& handler) {
+      std::forward<Initiation>(initiation)(bind_executor(token.get_executor(), std::move(handler)),
+                                           std::forward<Args>(args)...);
+    };
+    return plain::initiate(start, token.get());
   }
-
- private:
-  static boost::asio::io_context& restarted(boost::asio::io_context& context) {
-    if (context.stopped()) context.restart();
-    return context;
-  }
-
-  boost::asio::io_context& context_;
-  event ended_;
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
-  std::thread thread_;
 };
-
-}  // namespace ulexite

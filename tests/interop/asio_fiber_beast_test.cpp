@@ -10,6 +10,7 @@
 #include <boost/beast/http.hpp>
 
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -43,12 +44,14 @@ TEST_P(AsioFiberBeast, CarriesHttp) {
   run([&] {
     tcp::acceptor acceptor(io_, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
     task_group group;
+    group.spawn([&] {
+      for (int client = 0; client < 3; ++client)
+        group.spawn([socket = acceptor.async_accept(use_fiber)]() mutable { answer(std::move(socket)); });
+    });
     for (int client = 0; client < 3; ++client) {
-      group.spawn([&] { answer(acceptor.async_accept(use_fiber)); });
       group.spawn([&, client] {
         beast::tcp_stream stream(io_);
         beast::flat_buffer buffer(4096);
-        stream.expires_after(10s);
         stream.async_connect(acceptor.local_endpoint(), use_fiber);
         const auto ask = [&](const std::string& target) {
           http::request<http::empty_body> request(http::verb::get, target, 11);
@@ -62,13 +65,6 @@ TEST_P(AsioFiberBeast, CarriesHttp) {
           EXPECT_EQ(ask(target), "you asked for " + target);
         }
         EXPECT_THROW(timeout(2ms, [&] { ask("/silence"); }), deadline_exceeded);
-        stream.expires_after(2ms);  // Beast's own limit
-        try {
-          ask("/silence");
-          ADD_FAILURE() << "an answer";
-        } catch (const boost::system::system_error& error) {
-          EXPECT_EQ(error.code(), beast::error::timeout);
-        }
       });
     }
     group.wait();
