@@ -1,6 +1,7 @@
 // libpq over the waits of a fiber, with a real server where Debian's postgresql is installed.
 
 #include "net_fixture.hpp"
+#include "support/postgres_server.hpp"
 #include "support/watchdog.hpp"
 
 #include <ulexite/sync/cancellation.hpp>
@@ -8,7 +9,6 @@
 
 #include <libpq-fe.h>
 
-#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 
@@ -21,45 +21,6 @@ struct free_with {
 };
 using owned_connection = std::unique_ptr<PGconn, free_with<PQfinish>>;
 using owned_result = std::unique_ptr<PGresult, free_with<PQclear>>;
-
-// A server of our own, on a Unix socket in a folder that goes with it. It does not run as root.
-class database {
- public:
-  // nullptr: no postgresql is installed.
-  static std::unique_ptr<database> start() {
-    std::error_code none;
-    for (const auto& version : std::filesystem::directory_iterator("/usr/lib/postgresql", none))
-      if (std::filesystem::exists(version.path() / "bin/initdb"))
-        return std::unique_ptr<database>(new database(version.path() / "bin"));
-    return nullptr;
-  }
-  ~database() {
-    shell(command("pg_ctl") + " stop -s -m immediate");
-    std::filesystem::remove_all(folder_);
-  }
-
-  [[nodiscard]] std::string where() const { return "host=" + folder_ + " user=tester dbname=postgres"; }
-
- private:
-  // Connections for the whole test, because the server may end the closed ones late.
-  explicit database(const std::filesystem::path& programs) : programs_(programs), folder_("/tmp/ulexite_pg.XXXXXX") {
-    EXPECT_NE(::mkdtemp(folder_.data()), nullptr);
-    if (::getuid() == 0) EXPECT_EQ(shell("chown postgres " + folder_), 0);
-    EXPECT_EQ(shell(command("initdb") + " -U tester -A trust -N >/dev/null"), 0);
-    EXPECT_EQ(shell(command("pg_ctl") + " start -s -w -t 200 -l " + folder_ + "/log -o \"-k " + folder_ +
-                    " -h '' -F -c shared_buffers=1MB -c max_connections=60\""),
-              0);
-  }
-
-  [[nodiscard]] std::string command(const char* program) const {
-    const std::string as = ::getuid() == 0 ? "setpriv --reuid=postgres --regid=postgres --clear-groups " : "";
-    return "cd / && " + as + (programs_ / program).string() + " -D " + folder_ + "/data";
-  }
-  static int shell(const std::string& line) { return std::system(line.c_str()); }
-
-  std::filesystem::path programs_;
-  std::string folder_;
-};
 
 owned_connection connect(const std::string& where) {
   owned_connection made(PQconnectStart(where.c_str()));
@@ -159,7 +120,7 @@ void give_up(const std::string& where) {
 // One test, because the server starts slowly.
 TEST(Libpq, RunsInFibers) {
   const watchdog bounded("libpq", nullptr, 300);
-  const std::unique_ptr<database> server = database::start();
+  const std::unique_ptr<postgres_server> server = postgres_server::make();
   if (!server) GTEST_SKIP() << "postgresql is not installed";
   for (const std::size_t threads : {1, 2, 4}) {
     runtime rt({.threads = threads});
