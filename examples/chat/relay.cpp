@@ -2,6 +2,7 @@
 
 #include "log.hpp"
 
+#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/select.hpp>
 #include <ulexite/sync/task_group.hpp>
 
@@ -17,80 +18,39 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view topic = "ulexite-chat";
 constexpr auto heartbeat = 1s;
-constexpr auto silence = 5s;  // after which a process has died, or the connection to redis
-constexpr int deepest = 8;    // of the values in a message; our own have 3
-constexpr auto first_retry = 100ms, last_retry = 5000ms;
+constexpr int deepest = 8;  // of the values in a message; our own have 3
 
 std::string random_name() {
   std::random_device random;
   return std::to_string(random()) + "-" + std::to_string(random());
 }
 
-std::string_view text_of(const redisReply& reply) { return {reply.str, reply.len}; }
-
 }  // namespace
 
-relay::relay(const ulexite::net::endpoint& redis, rooms& rooms, ulexite::channel<news>& outbox)
-    : redis_(redis), rooms_(rooms), outbox_(outbox), process_(random_name()), retry_in_(first_retry) {}
+relay::relay(std::string engine, std::string where, rooms& rooms, ulexite::channel<news>& outbox)
+    : engine_(std::move(engine)), where_(std::move(where)), rooms_(rooms), outbox_(outbox), process_(random_name()) {}
 
 void relay::run() {
-  do {
-    try {
-      return work();
-    } catch (const ulexite::operation_cancelled&) {
-      throw;
-    } catch (const std::exception& failure) {  // the machine's, or redis's
-      log(spdlog::level::warn, "redis lost",
-          {{"redis", redis_.str()}, {"why", failure.what()}, {"retry_ms", retry_in_.count()}});
-    }
-    rooms_.set_status("no connection to the other servers", true);
-    forget_silent(ulexite::steady_clock::time_point::max());
-  } while (wait_before_retry());
-}
-
-// False if there is nothing left to retry. During this time, messages of the members went only to the members of this
-// process.
-bool relay::wait_before_retry() {
-  const auto retry_at = ulexite::steady_clock::now() + std::exchange(retry_in_, std::min(retry_in_ * 2, last_retry));
-  ulexite::channel_status status;
-  news lost;
-  do status = outbox_.receive_until(lost, retry_at);
-  while (status == ulexite::channel_status::ok);
-  return status != ulexite::channel_status::closed;
-}
-
-// Until the outbox is closed; throws when redis fails.
-void relay::work() {
-  redis::connection subscriber(redis_, silence), publisher(redis_, silence);
-  subscriber.command("SUBSCRIBE", topic);
-  log(spdlog::level::info, "redis connected", {{"redis", redis_.str()}});
-  if (retry_in_ != first_retry) rooms_.set_status("connected to the other servers again", false);
-  retry_in_ = first_retry;
   ulexite::scope([&](ulexite::task_group& both) {
-    both.spawn([&] { listen(subscriber); });
+    both.spawn([&] { listen(); });
     both.spawn([&] {
-      publish(publisher);
+      publish();
       both.request_stop();
     });
   });
 }
 
-void relay::publish(redis::connection& to) {
-  std::size_t commands = 0;
-  const auto send = [&](const json& message) {
-    to.send("PUBLISH", topic, message.dump());
-    ++commands;
-  };
+void relay::publish() {
   auto beat = ulexite::steady_clock::now();
   for (bool open = true; open;) {
+    std::vector<std::string> messages;
     bool roster_due = false;
     const auto take = [&](const news& item) {
       if (item.room.empty())
         roster_due = true;
       else
-        send({{"from", process_}, {"room", item.room}, {"event", item.event}});
+        messages.push_back(json{{"from", process_}, {"room", item.room}, {"event", item.event}}.dump());
     };
     ulexite::select(ulexite::in_order, ulexite::after(beat - ulexite::steady_clock::now(), [&] { roster_due = true; }),
                     ulexite::on_receive(outbox_, [&](std::optional<news> item) {
@@ -99,28 +59,41 @@ void relay::publish(redis::connection& to) {
                     }));
     for (news more; outbox_.try_receive(more) == ulexite::channel_status::ok;) take(more);
     if (roster_due) {
-      send({{"from", process_}, {"roster", rooms_.members_here()}});
+      messages.push_back(json{{"from", process_}, {"roster", rooms_.members_here()}}.dump());
       beat = ulexite::steady_clock::now() + heartbeat;
     }
-    for (; commands > 0; --commands) redis::connection::checked(to.receive());
-  }
-}
-
-void relay::listen(redis::connection& from) {
-  for (;;) {
-    const redis::reply reply = redis::connection::checked(from.receive());
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3) throw redis::error("not a message of a subscription");
+    if (messages.empty() || !connected_.load(std::memory_order_relaxed)) continue;  // a hint
     try {
-      hear(text_of(*reply->element[2]));
-    } catch (const json::exception& failure) {
-      log(spdlog::level::warn, "not understood", {{"message", text_of(*reply->element[2])}, {"why", failure.what()}});
+      send(messages);
+    } catch (const ulexite::operation_cancelled&) {
+      throw;
+    } catch (const std::exception& failure) {  // the machine's, or the engine's
+      log(spdlog::level::warn, "not published",
+          {{engine_, where_}, {"why", failure.what()}, {"messages", messages.size()}});
     }
-    forget_silent(ulexite::steady_clock::now() - silence);
   }
 }
 
-void relay::hear(std::string_view message) {
-  // Values that lie deeper are left out, because dump() recurses, and a fiber's stack is small.
+void relay::on_lost(std::string_view why) {
+  connected_.store(false, std::memory_order_relaxed);  // a hint
+  lost_ = true;
+  log(spdlog::level::warn, engine_ + " lost", {{engine_, where_}, {"why", why}});
+  rooms_.set_status("no connection to the other servers", true);
+  forget_silent(ulexite::steady_clock::time_point::max());
+}
+
+void relay::on_connected() {
+  for (news lost; outbox_.try_receive(lost) == ulexite::channel_status::ok;) continue;  // of the time without it
+  connected_.store(true, std::memory_order_relaxed);                                    // a hint
+  log(spdlog::level::info, engine_ + " connected", {{engine_, where_}});
+  if (std::exchange(lost_, false)) rooms_.set_status("connected to the other servers again", false);
+  news changed;  // the roster is due at once
+  static_cast<void>(outbox_.try_send(changed));
+}
+
+void relay::hear(std::string_view message) try {
+  // Values that lie deeper are left out, because dump() recurses, and a fiber's
+  // stack is small.
   const json parsed = json::parse(message, [](int depth, json::parse_event_t, json&) { return depth <= deepest; });
   const std::string from = parsed.at("from");
   if (from == process_) return;
@@ -130,6 +103,8 @@ void relay::hear(std::string_view message) {
   rooms_.set_elsewhere(from, members);
   if (heard_.insert_or_assign(from, ulexite::steady_clock::now()).second)
     log(spdlog::level::info, "process found", {{"process", from}});
+} catch (const std::exception& failure) {
+  log(spdlog::level::warn, "not understood", {{"message", message}, {"why", failure.what()}});
 }
 
 void relay::forget_silent(ulexite::steady_clock::time_point since) {

@@ -1,6 +1,5 @@
 #include "session.hpp"
 
-#include "../last_words.hpp"
 #include "log.hpp"
 #include "seat.hpp"
 
@@ -67,7 +66,6 @@ void session::run(const request& handshake) {
   } catch (const std::invalid_argument& refusal) {  // of the seat
     end({websocket::policy_error, refusal.what()});
   }
-  examples::deliver_last_words(tcp_, linger_time);
 }
 
 // Beast itself answers a bad handshake, with 400 and the reason.

@@ -30,8 +30,7 @@ crawl::crawl(const crawl_options& given) : given_(given) {
 void crawl::run() {
   const ux::deadline_scope all(given_.deadline);
   discover(start_, "");
-  // A name has several endpoints. The first one to answer serves the whole crawl.
-  server_ = ux::net::tcp_stream::connect(host_, port_).remote_endpoint();
+  ux::net::tcp_stream::connect(host_, port_).close();  // throws if the site cannot be reached at all
   ux::scope([&](ux::task_group& group) {
     for (std::size_t i = 0; i < given_.concurrency; ++i) group.spawn([&] { work(); });
     coordinate(group);
@@ -95,7 +94,7 @@ void crawl::work() {
 }
 
 // Tries again after server errors, broken connections and time-outs. Each pause is twice as long as the last.
-page crawl::visit_page(const std::string& url) const {
+page crawl::visit_page(const std::string& url) {
   page result;
   for (auto pause = given_.back_off;; pause *= 2) {
     ++result.attempts;
@@ -105,12 +104,12 @@ page crawl::visit_page(const std::string& url) const {
   }
 }
 
-void crawl::try_page(const std::string& url, page& result) const {
+void crawl::try_page(const std::string& url, page& result) {
   result.status = 0;
   result.error.clear();
   answer got;
   try {
-    got = ux::timeout(given_.request_timeout, [&] { return fetch(server_, url); });
+    got = ux::timeout(given_.request_timeout, [&] { return fetch(client_, url); });
   } catch (const ux::operation_cancelled&) {
     ux::this_fiber::check();  // throws again if the whole crawl was cancelled, or met its deadline
     result.error = "timeout";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ulexite.hpp>
+#include <ulexite/interop/http_client.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -58,8 +59,8 @@ class crawl {
   };
 
   void work();
-  [[nodiscard]] page visit_page(const std::string& url) const;
-  void try_page(const std::string& url, page& result) const;
+  [[nodiscard]] page visit_page(const std::string& url);
+  void try_page(const std::string& url, page& result);
   void coordinate(ulexite::task_group& group);
   void record(visit done);
   void discover(const std::string& url, const std::string& from);
@@ -69,7 +70,7 @@ class crawl {
   std::string site_;  // "http://host:port", the beginning of its pages' URLs
   std::string start_, host_;
   std::uint16_t port_;
-  ulexite::net::endpoint server_;
+  ulexite::http::client client_{{.user_agent = "ulexite-crawler"}};
   ulexite::channel<std::string> to_visit_;
   ulexite::channel<visit> visited_;
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ulexite/net/endpoint.hpp>
+#include <ulexite/interop/http_client.hpp>
 
 #include <string>
 
@@ -14,6 +14,6 @@ struct answer {
   [[nodiscard]] bool may_have_links() const { return status < 400 && type.starts_with("text/html"); }
 };
 
-// Requests `url` from the server at `to`, over a new connection. Reads a body only for its links. Waits; a cancellation
-// point. Throws std::system_error, or operation_cancelled.
-answer fetch(const ulexite::net::endpoint& to, const std::string& url);
+// Requests `url`. Reads a body only for its links. Waits; a cancellation point. Throws std::system_error, or
+// operation_cancelled.
+answer fetch(ulexite::http::client& by, const std::string& url);

@@ -1,39 +1,37 @@
 #pragma once
 
-#include "incoming.hpp"
 #include "range.hpp"
 #include "site.hpp"
 
-#include <boost/beast/http.hpp>
+#include <ulexite/interop/http_exchange.hpp>
 
 #include <string>
 
 namespace http_server {
 
-using response_header = boost::beast::http::response<boost::beast::http::empty_body>;
+namespace http = ulexite::http;
 
-// An answer: a header, and after it either `text` or a part of `file`.
+// An answer: a header, and after it either its text or a part of `file`.
 struct answer {
-  response_header header;
-  std::string text{};
+  http::response header;
   open_file file{};
   byte_range part{};  // of `file`
-  bool head_only = false;
 };
 
-// Makes a header with the common fields. Its Connection says whether another request may follow.
-[[nodiscard]] response_header begin_header(boost::beast::http::status status, const request& asked);
+// Makes a header with the common fields.
+[[nodiscard]] http::response begin_header(http::status status, const http::request& asked);
 
-[[nodiscard]] answer with_text(boost::beast::http::status status, const request& asked, std::string text,
-                               const char* type = "text/plain; charset=utf-8");
+[[nodiscard]] http::response with_text(http::status status, const http::request& asked, std::string text,
+                                       const char* type = "text/plain; charset=utf-8");
 // Makes an answer with a text that describes the error.
-[[nodiscard]] answer with_error(boost::beast::http::status status, const request& asked, const std::string& why);
+[[nodiscard]] http::response with_error(http::status status, const http::request& asked, const std::string& why);
 // `allowed` as in "GET, HEAD".
-[[nodiscard]] answer not_allowed(const request& asked, const char* allowed);
-// Makes the answer to an unreadable request, which may be HEAD. The connection ends with it.
-[[nodiscard]] answer to_unread(boost::beast::http::status status, const std::string& why, bool head_only);
+[[nodiscard]] http::response not_allowed(const http::request& asked, const char* allowed);
 
 // The answer to a request for a file of the site.
-[[nodiscard]] answer from_site(const incoming& asked, const site& files);
+[[nodiscard]] answer from_site(const http::request& asked, const site& files);
+
+// Sends an answer. Waits; throws as exchange::send does, and std::system_error when its file cannot be read.
+void send(http::exchange& to, answer made);
 
 }  // namespace http_server

@@ -2,15 +2,18 @@
 
 #include "../inspect/inspect.hpp"
 
+#include <map>
+
 namespace http_server {
 namespace {
 
-void add_time(CLI::App& app, const std::string& name, std::chrono::nanoseconds& time, const std::string& what) {
+void add_time(CLI::App& app, const std::string& name, std::chrono::nanoseconds& time, const std::string& what,
+              double least = 0.001) {
   const auto take = [&time](double seconds) {
     time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
   };
   app.add_option_function<double>(name, take, "Seconds " + what)
-      ->check(CLI::Range(0.001, 86400.0))
+      ->check(CLI::Range(least, 86400.0))
       ->default_str(CLI::detail::to_string(std::chrono::duration<double>(time).count()));
 }
 
@@ -47,11 +50,28 @@ void describe(CLI::App& app, arguments& given) {
   certificate->needs(key);
   key->needs(certificate);
   app.add_option("--access-log", given.access_log, "File to append a line to for each request; -: standard output");
+  app.add_option("--log-format", given.format, "text, or json: an object a line")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, log_format>{{"text", log_format::text}, {"json", log_format::json}}))
+      ->default_str("text");
   app.add_option("--max-connections", given.max_connections,
                  "Most connections at a time, others wait; 0: what the limit of descriptors allows")
       ->capture_default_str();
   describe_limits(app, given.bounds);
   add_time(app, "--grace", given.grace_time, "that a stop waits for the requests under way");
+  add_time(app, "--drain-delay", given.drain_delay,
+           "between a stop and the close of the listener, in which /readyz answers 503 and all else goes on", 0);
+  app.set_config("--config", "", "TOML file with options; SIGHUP reads its limits and names of certificates again");
+  app.allow_config_extras(false);
+}
+
+arguments read_again(int argc, const char* const* argv) {
+  arguments again;
+  CLI::App app;
+  describe(app, again);
+  app.add_option("--threads");  // of program.hpp
+  app.parse(argc, argv);
+  return again;
 }
 
 }  // namespace http_server

@@ -6,7 +6,6 @@
 #include <cstdio>
 
 namespace http_server {
-namespace http = boost::beast::http;
 namespace {
 
 enum class weak_tags { are_as_good, do_not_count };
@@ -43,56 +42,24 @@ std::string entity_tag(const open_file& file) {
   return text;
 }
 
-bool preconditions_hold(const incoming& asked, const open_file& file) {
-  const std::string tags = asked.field(http::field::if_match);
+bool preconditions_hold(const http::request& asked, const open_file& file) {
+  const std::string tags = value(asked, http::field::if_match);
   if (!tags.empty()) return lists(tags, entity_tag(file), weak_tags::do_not_count);
-  const auto since = parse_http_date(asked.field(http::field::if_unmodified_since));
+  const auto since = parse_http_date(value(asked, http::field::if_unmodified_since));
   return !since || file.modified().tv_sec <= *since;
 }
 
 // Nothing here depends on single bytes.
-bool client_has(const incoming& asked, const open_file& file) {
-  const std::string tags = asked.field(http::field::if_none_match);
+bool client_has(const http::request& asked, const open_file& file) {
+  const std::string tags = value(asked, http::field::if_none_match);
   if (!tags.empty()) return lists(tags, entity_tag(file), weak_tags::are_as_good);
-  const auto since = parse_http_date(asked.field(http::field::if_modified_since));
+  const auto since = parse_http_date(value(asked, http::field::if_modified_since));
   return since && file.modified().tv_sec <= *since;
 }
 
-bool range_applies(const incoming& asked, const open_file& file) {
-  const std::string state = asked.field(http::field::if_range);
+bool range_applies(const http::request& asked, const open_file& file) {
+  const std::string state = value(asked, http::field::if_range);
   return state.empty() || state == entity_tag(file) || parse_http_date(state) == file.modified().tv_sec;
-}
-
-// Of std::chrono and not of gmtime, which takes a lock of the whole process for the time zone that it does not use. Nor
-// of snprintf, which takes longer than the rest of an answer's header, and each has two dates.
-std::string http_date(std::time_t time) {
-  static constexpr const char* days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-  static constexpr const char* months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const auto at = std::chrono::sys_seconds(std::chrono::seconds(time));
-  const auto midnight = std::chrono::floor<std::chrono::days>(at);
-  const std::chrono::year_month_day date(midnight);
-  const std::chrono::hh_mm_ss clock(at - midnight);
-  std::string text = days[std::chrono::weekday(midnight).c_encoding()];
-  const auto add_two = [&](unsigned number) {
-    text += static_cast<char>('0' + number / 10);
-    text += static_cast<char>('0' + number % 10);
-  };
-  text.reserve(sizeof "Sun, 06 Nov 1994 08:49:37 GMT");
-  text += ", ";
-  add_two(static_cast<unsigned>(date.day()));
-  text += ' ';
-  text += months[static_cast<unsigned>(date.month()) - 1];
-  text += ' ';
-  text += std::to_string(static_cast<int>(date.year()));
-  text += ' ';
-  add_two(static_cast<unsigned>(clock.hours().count()));
-  text += ':';
-  add_two(static_cast<unsigned>(clock.minutes().count()));
-  text += ':';
-  add_two(static_cast<unsigned>(clock.seconds().count()));
-  text += " GMT";
-  return text;
 }
 
 std::optional<std::time_t> parse_http_date(std::string_view text) {

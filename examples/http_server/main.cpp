@@ -11,26 +11,30 @@
 // /hello, /upload and /echo are programs (programs.hpp); --help lists the limits for clients.
 //
 // It stops on SIGINT or SIGTERM: it accepts no further connections, ends connections between two requests, and lets
-// requests under way finish. Then it reports its totals.
+// requests under way finish. Then it reports its totals. SIGHUP reads the certificate and the file of --config again.
+// It takes systemd's socket, and answers the probes /livez and /readyz: see docs/deploying.md, and deploy/ here.
 
 #include "../inspect/inspect.hpp"
 #include "../program.hpp"
+#include "../service.hpp"
 #include "arguments.hpp"
+#include "certificate.hpp"
 #include "session.hpp"
-#include "wire.hpp"
 
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/sync/task_group.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <exception>
-#include <optional>
 #include <string>
 
 namespace {
 
 using namespace http_server;
+using namespace std::chrono_literals;
 
 void announce(const arguments& given, const ulexite::net::endpoint& at) {
   std::printf("serving %s on %s://%s/\n", given.directory.c_str(), given.certificate.empty() ? "http" : "https",
@@ -39,20 +43,25 @@ void announce(const arguments& given, const ulexite::net::endpoint& at) {
   std::fflush(stdout);
 }
 
-void run(const arguments& given, examples::stop_signals& signals, service& shared) {
-  ulexite::net::tcp_listener listener(ulexite::net::endpoint::ip(given.bind, given.port));
+settings settings_of(const arguments& given) {
+  settings made{.bounds = given.bounds};
+  if (!given.certificate.empty()) made.tls.emplace(tls_of(given.certificate, given.key));
+  return made;
+}
+
+void run(const arguments& given, examples::managed_service& life, service& shared) {
+  auto listener = examples::listener_of_manager_or(ulexite::net::endpoint::ip(given.bind, given.port));
   announce(given, listener.local_endpoint());
-  auto stopper = ulexite::spawn([&] {
-    signals.wait();
-    listener.close();
-  });
   ulexite::task_group connections;
-  listener.serve(connections,
-                 [&](ulexite::net::tcp_stream& tcp, const std::stop_token& closing) { serve(tcp, closing, shared); },
-                 {.max_connections = given.max_connections,
-                  .descriptors_per_connection = 2,  // its own and a file's
-                  .drain_time = given.grace_time});
-  stopper.get();
+  life.run(listener, [&] {
+    listener.serve(connections,
+                   [&](ulexite::net::tcp_stream& tcp, const std::stop_token& closing) { serve(tcp, closing, shared); },
+                   {.max_connections = given.max_connections,
+                    .descriptors_per_connection = 2,  // its own and a file's
+                    .drain_time = given.grace_time,
+                    // Who has connected last may take as long for a first request as a balancer to notice the stop.
+                    .grace = std::max<std::chrono::nanoseconds>(100ms, given.drain_delay)});
+  });
 }
 
 }  // namespace
@@ -65,14 +74,19 @@ int main(int argc, char** argv) {
       [&](CLI::App& app) { describe(app, given); },
       [&](examples::stop_signals& signals, const ulexite::runtime_options& options) {
         const site files(given.directory);
-        std::optional<ulexite::tls_context> tls;
-        if (!given.certificate.empty()) tls.emplace(tls_of(given.certificate, given.key));
-        access_log log(given.access_log);
-        service shared{.files = files, .bounds = given.bounds, .log = log, .tls = tls ? &*tls : nullptr};
+        examples::reloadable<settings> current([&] { return settings_of(read_again(argc, argv)); });
+        examples::managed_service life(signals, {.drain_delay = given.drain_delay,
+                                                 .reload = [&] { current.reload(); },
+                                                 .log =
+                                                     [&](const auto& event, const auto& why) {
+                                                       if (event != "stopping") say_event(given.format, event, why);
+                                                     }});
+        access_log log(given.access_log, given.format);
+        service shared{.files = files, .current = current, .life = life, .log = log};
         {
           ulexite::runtime runtime(options);
           const examples::inspection look(runtime, given.inspect);
-          runtime.run([&] { run(given, signals, shared); });
+          runtime.run([&] { run(given, life, shared); });
         }
         const std::size_t lost_lines = log.finish();
         examples::say_at_the_end("served " + std::to_string(shared.requests.load()) + " requests on " +

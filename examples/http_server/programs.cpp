@@ -1,5 +1,7 @@
 #include "programs.hpp"
 
+#include "answer.hpp"
+
 #include <openssl/evp.h>
 
 #include <array>
@@ -8,7 +10,6 @@
 #include <string>
 
 namespace http_server {
-namespace http = boost::beast::http;
 namespace {
 
 class sha256 {
@@ -40,31 +41,27 @@ class sha256 {
 
 }  // namespace
 
-void hello(incoming& in, outgoing& out) {
-  in.skip_body();
-  out.send(with_text(http::status::ok, in.header(), "hello\n"));
-}
+void hello(http::exchange& now) { now.send(with_text(http::status::ok, now.request(), "hello\n")); }
 
-void upload(incoming& in, outgoing& out) {
+void upload(http::exchange& now) {
   sha256 hash;
   std::uint64_t bytes = 0;
-  for (std::string_view part = in.read_body(); !part.empty(); part = in.read_body()) {
+  for (std::string_view part = now.read_some(); !part.empty(); part = now.read_some()) {
     hash.add(part);
     bytes += part.size();
   }
-  out.send(with_text(http::status::ok, in.header(),
+  now.send(with_text(http::status::ok, now.request(),
                      R"({"bytes":)" + std::to_string(bytes) + R"(,"sha256":")" + hash.digest() + "\"}\n",
                      "application/json"));
 }
 
 // Reading waits while the client does not take the echo, so no data accumulates here.
-void echo(incoming& in, outgoing& out) {
-  std::string_view part = in.read_body();  // before the answer begins, so that a bad one can be refused
-  response_header header = begin_header(http::status::ok, in.header());
+void echo(http::exchange& now) {
+  std::string_view part = now.read_some();  // before the answer begins, so that a bad one can be refused
+  http::response header = begin_header(http::status::ok, now.request());
   header.set(http::field::content_type, "application/octet-stream");
-  out.begin_stream(std::move(header));
-  for (; !part.empty(); part = in.read_body()) out.send_part(part);
-  out.end_stream();
+  now.begin(std::move(header.base()));
+  for (; !part.empty(); part = now.read_some()) now.write(part);
 }
 
 }  // namespace http_server

@@ -1,5 +1,6 @@
 #include "respond.hpp"
 
+#include "answer.hpp"
 #include "programs.hpp"
 
 #include <string>
@@ -7,14 +8,13 @@
 #include <utility>
 
 namespace http_server {
-namespace http = boost::beast::http;
 namespace {
 
 struct program {
   std::string_view path;
   http::verb method, also;
   const char* allowed;
-  void (*run)(incoming&, outgoing&);
+  void (*run)(http::exchange&);
 };
 
 constexpr program programs[] = {
@@ -33,17 +33,16 @@ const program* find_program(std::string_view target) {
 
 }  // namespace
 
-void respond(incoming& in, outgoing& out, const site& files) {
-  const program* const found = find_program(in.target());
-  const http::verb method = in.header().method();
-  if (found && (method == found->method || method == found->also)) return found->run(in, out);
-  // The body is not needed. A client that waits to be asked for it may keep it. But then it is unknown whether the
-  // client will send it, so the connection must end.
-  if (in.body_held_back())
-    in.make_last();
-  else
-    in.skip_body();
-  out.send(found ? not_allowed(in.header(), found->allowed) : from_site(in, files));
+void respond(http::exchange& now, const site& files) {
+  const http::request& asked = now.request();
+  const http::verb method = asked.method();
+  if (method == http::verb::unknown)
+    throw http::refusal(http::status::not_implemented, "the method is \"" + std::string(asked.method_string()) + "\"");
+  const program* const found = find_program(http::view(asked.target()));
+  if (found && (method == found->method || method == found->also)) return found->run(now);
+  if (!now.body_held_back()) now.skip_body();  // it is not needed
+  if (found) return now.send(not_allowed(asked, found->allowed));
+  send(now, from_site(asked, files));
 }
 
 }  // namespace http_server

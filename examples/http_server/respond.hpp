@@ -1,13 +1,13 @@
 #pragma once
 
-#include "incoming.hpp"
-#include "outgoing.hpp"
 #include "site.hpp"
+
+#include <ulexite/interop/http_exchange.hpp>
 
 namespace http_server {
 
 // Answers a request after its header has been read. The programs (see respond.cpp) take precedence over files of the
-// site. Throws exceptions of `in` and `out`.
-void respond(incoming& in, outgoing& out, const site& files);
+// site. Throws exceptions of `now`, and an http::refusal.
+void respond(ulexite::http::exchange& now, const site& files);
 
 }  // namespace http_server

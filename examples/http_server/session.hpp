@@ -1,5 +1,6 @@
 #pragma once
 
+#include "../service.hpp"
 #include "access_log.hpp"
 #include "limits.hpp"
 #include "site.hpp"
@@ -9,16 +10,23 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 
 namespace http_server {
 
+// What a reload replaces. A connection keeps what it has begun with.
+struct settings {
+  limits bounds;
+  std::optional<ulexite::tls_context> tls{};  // none: no encryption
+};
+
 // Shared by all connections.
 struct service {
   const site& files;
-  const limits& bounds;
+  const examples::reloadable<settings>& current;
+  const examples::managed_service& life;
   access_log& log;
-  const ulexite::tls_context* tls = nullptr;  // null: no encryption
   std::atomic<std::uint64_t> connections{0}, requests{0};
 };
 

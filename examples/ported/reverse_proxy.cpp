@@ -11,7 +11,6 @@
 
 #include "../empty_lines.hpp"
 #include "../expect_continue.hpp"
-#include "../last_words.hpp"
 #include "../program.hpp"
 #include "../request_fault.hpp"
 #include "../write_answer.hpp"
@@ -19,6 +18,7 @@
 #include "relay.hpp"
 
 #include <ulexite.hpp>
+#include <ulexite/interop/last_words.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -311,7 +311,7 @@ void serve_client(proxy& home, ux::net::tcp_stream& client, const std::stop_toke
   visit here{home, client, draining};
   while (exchange(here).run()) {
   }
-  if (client.is_open()) examples::deliver_last_words(client, 2s);
+  if (client.is_open()) ux::deliver_last_words(client, 2s);
 }
 
 void serve(const arguments& given, examples::stop_signals& signals) {

@@ -2,17 +2,18 @@
 
 // Counters, which redis keeps.
 
-#include "pool.hpp"
+#include <ulexite/interop/redis.hpp>
 
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace redis_counter {
+
+namespace redis = ulexite::redis;
 
 // Redis did not execute a command, or it is unknown whether it did.
 struct failure : std::runtime_error {
@@ -32,7 +33,7 @@ struct failure : std::runtime_error {
 // use it at the same time.
 class counters {
  public:
-  explicit counters(pool& connections) : connections_(connections) {}
+  explicit counters(redis::pool& connections) : connections_(connections) {}
 
   // The new value. A counter that does not exist begins at 0.
   std::int64_t add(std::string_view name, std::int64_t by);
@@ -46,9 +47,11 @@ class counters {
   void ping();
 
  private:
-  redis::reply command(std::span<const std::string_view> words);
+  template <class Use>
+  auto told(Use&& use) const;
+  std::string add_page(const std::string& cursor, std::map<std::string, std::int64_t>& found);
 
-  pool& connections_;
+  redis::pool& connections_;
 };
 
 }  // namespace redis_counter

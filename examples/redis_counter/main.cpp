@@ -18,16 +18,16 @@
 #include "../bounded_log.hpp"
 #include "../program.hpp"
 #include "counters.hpp"
-#include "pool.hpp"
-#include "session.hpp"
+#include "routes.hpp"
 
+#include <ulexite/interop/http_server.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/runtime.hpp>
-#include <ulexite/sync/task_group.hpp>
 
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -61,25 +61,43 @@ void describe(CLI::App& app, arguments& given) {
   app.add_flag("--verbose", given.verbose, "Log every request");
 }
 
+// Logs that redis cannot be reached, or can be again.
+void note_redis(const std::string& name, std::string_view why) {
+  if (why.empty())
+    spdlog::info("connected again redis={}", name);
+  else
+    spdlog::warn("cannot connect redis={} error=\"{}\"", name, why);
+}
+
 // Returns the last message.
-std::string run(const arguments& given, const ulexite::net::endpoint& redis, examples::stop_signals& signals) {
+std::string run(const arguments& given, const ulexite::net::address& redis, examples::stop_signals& signals) {
   const std::chrono::milliseconds limit(given.timeout_ms);
-  pool connections(redis, given.pool, limit);
+  redis::pool connections(redis, {.size = given.pool,
+                                  .wait = limit,
+                                  .connection = {.patience = limit},
+                                  .on_change = [name = redis.str()](std::string_view why) { note_redis(name, why); }});
   counters all(connections);
   ulexite::net::tcp_listener listener(ulexite::net::endpoint::ip(given.bind, given.port));
-  service shared{.all = all, .limit = limit, .closing = listener.closing_token()};
+  std::atomic<std::uint64_t> answered{0};
   std::printf("listening on %s\n", listener.local_endpoint().str().c_str());
   std::fflush(stdout);
   auto stopper = ulexite::spawn([&] {
     spdlog::info("stopping signal={}", examples::name_of(signals.wait()));
     listener.close();
   });
-  ulexite::task_group clients;
-  listener.serve(clients, [&](ulexite::net::tcp_stream& client) { serve(client, shared); },
-                 {.drain_time = std::chrono::seconds(given.drain_seconds)});
+  http::serve(listener,
+              [&](const http::request& asked) {
+                spdlog::debug("request method={} target={}", http::view(asked.method_string()),
+                              http::view(asked.target()));
+                return answer(asked, all, limit);
+              },
+              {.limits = {.header_size = 8 * 1024, .body_size = 4 * 1024},
+               .grace_time = std::chrono::seconds(given.drain_seconds),
+               .refuse = with_error,
+               .on_end = [&](const http::exchange& of) { answered += of.ended(); }});
   stopper.get();
-  return "served " + std::to_string(shared.requests.load()) + " requests over " +
-         std::to_string(connections.connects()) + " connections to redis\n";
+  return "served " + std::to_string(answered.load()) + " requests over " + std::to_string(connections.connects()) +
+         " connections to redis\n";
 }
 
 }  // namespace
@@ -90,7 +108,7 @@ int main(int argc, char** argv) {
       argc, argv, "redis_counter", "Counters over HTTP, which a redis-server keeps. Stopped by SIGINT or SIGTERM.",
       [&](CLI::App& app) { describe(app, given); },
       [&](examples::stop_signals& signals, const ulexite::runtime_options& options) {
-        const auto redis = redis::parse_endpoint(given.redis);
+        const auto redis = ulexite::net::address::parse(given.redis);
         examples::bounded_log log("redis_counter", STDERR_FILENO, "%Y-%m-%dT%H:%M:%S.%e%z %l %v");
         spdlog::set_default_logger(log.logger());
         spdlog::set_level(given.verbose ? spdlog::level::debug : spdlog::level::info);

@@ -1,6 +1,5 @@
 #include "routes.hpp"
 
-#include <ulexite/base/error.hpp>
 #include <ulexite/sync/cancellation.hpp>
 
 #include <nlohmann/json.hpp>
@@ -11,33 +10,14 @@
 #include <utility>
 
 namespace redis_counter {
-namespace http = boost::beast::http;
 namespace {
 
 using nlohmann::json;
 
-// A client's error.
-struct complaint {
-  http::status status;
-  std::string why;
-  std::string allow{};  // methods, for method_not_allowed
-};
-
-struct result {
-  http::status status = http::status::ok;
-  json body{};
-  std::string allow{};
-};
-
-response to_response(const result& made, unsigned version, bool keep_alive) {
-  response sent(made.status, version);
-  sent.set(http::field::server, "ulexite-redis-counter");
-  sent.set(http::field::content_type, "application/json");
-  if (!made.allow.empty()) sent.set(http::field::allow, made.allow);
-  sent.keep_alive(keep_alive);
+http::response with_json(const json& made, http::status code = http::status::ok) {
   // Bytes that are not UTF-8 must not cause an exception.
-  sent.body() = made.body.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-  sent.prepare_payload();
+  http::response sent(code, made.dump(-1, ' ', false, json::error_handler_t::replace) + "\n", "application/json");
+  sent.set(http::field::server, "ulexite-redis-counter");
   return sent;
 }
 
@@ -45,8 +25,9 @@ response to_response(const result& made, unsigned version, bool keep_alive) {
 std::string_view checked_name(std::string_view name) {
   constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-";
   if (name.empty() || name.size() > 100 || name.find_first_not_of(allowed) != name.npos)
-    throw complaint{http::status::bad_request,
-                    "a counter's name has 1 to 100 letters, digits and . _ : - and not \"" + std::string(name) + "\""};
+    throw http::refusal(
+        http::status::bad_request,
+        "a counter's name has 1 to 100 letters, digits and . _ : - and not \"" + std::string(name) + "\"");
   return name;
 }
 
@@ -54,7 +35,7 @@ std::string_view checked_name(std::string_view name) {
 std::int64_t parse_step(std::string_view query, std::string_view body) {
   while (body.ends_with('\n') || body.ends_with('\r')) body.remove_suffix(1);
   if (!query.empty() && !body.empty())
-    throw complaint{http::status::bad_request, "by=N stands in the query or in the body, not in both"};
+    throw http::refusal(http::status::bad_request, "by=N stands in the query or in the body, not in both");
   std::string_view text = body.empty() ? query : body;
   if (text.empty()) return 1;
   const std::string whole(text);
@@ -64,51 +45,54 @@ std::int64_t parse_step(std::string_view query, std::string_view body) {
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
     if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size()) return value;
   }
-  throw complaint{http::status::bad_request, "expected by=N with a whole number of 64 bits, and not \"" + whole + "\""};
+  throw http::refusal(http::status::bad_request,
+                      "expected by=N with a whole number of 64 bits, and not \"" + whole + "\"");
 }
 
-complaint wrong_method(const request& asked, const char* allow) {
-  return {http::status::method_not_allowed,
-          "the method " + std::string(asked.method_string()) + " does not work here, but " + allow, allow};
+http::response wrong_method(const http::request& asked, const std::string& allow) {
+  http::response made =
+      with_error(http::status::method_not_allowed,
+                 "the method " + std::string(asked.method_string()) + " does not work here, but " + allow);
+  made.set(http::field::allow, allow);
+  return made;
 }
 
-result missing(std::string_view name) {
-  return {http::status::not_found, {{"error", "there is no counter \"" + std::string(name) + "\""}, {"name", name}}};
+http::response missing(std::string_view name) {
+  return with_json({{"error", "there is no counter \"" + std::string(name) + "\""}, {"name", name}},
+                   http::status::not_found);
 }
 
-result one_counter(const request& asked, std::string_view name, std::string_view query, counters& all) {
+http::response one_counter(const http::request& asked, std::string_view name, counters& all) {
   switch (asked.method()) {
-    case http::verb::post: return {.body = {{"name", name}, {"value", all.add(name, parse_step(query, asked.body()))}}};
+    case http::verb::post:
+      return with_json({{"name", name}, {"value", all.add(name, parse_step(asked.query(), asked.body()))}});
     case http::verb::get:
     case http::verb::head:
-      if (const auto value = all.get(name)) return {.body = {{"name", name}, {"value", *value}}};
+      if (const auto value = all.get(name)) return with_json({{"name", name}, {"value", *value}});
       return missing(name);
     case http::verb::delete_:
-      if (all.remove(name)) return {.body = {{"name", name}, {"deleted", true}}};
+      if (all.remove(name)) return with_json({{"name", name}, {"deleted", true}});
       return missing(name);
-    default: throw wrong_method(asked, "GET, HEAD, POST, DELETE");
+    default: return wrong_method(asked, "GET, HEAD, POST, DELETE");
   }
 }
 
-result list(counters& all) {
+http::response list(counters& all) {
   json listed = json::array();
   for (const auto& [name, value] : all.all()) listed.push_back({{"name", name}, {"value", value}});
-  return {.body = {{"counters", std::move(listed)}}};
+  return with_json({{"counters", std::move(listed)}});
 }
 
-result route(const request& asked, counters& all) {
+http::response route(const http::request& asked, counters& all) {
   constexpr std::string_view under = "/counters/";
-  const std::string_view target(asked.target().data(), asked.target().size());
-  const auto mark = target.find('?');
-  const std::string_view path = target.substr(0, mark);
-  const std::string_view query = mark == target.npos ? "" : target.substr(mark + 1);
-  if (path.starts_with(under)) return one_counter(asked, checked_name(path.substr(under.size())), query, all);
+  const std::string_view path = asked.path();
+  if (path.starts_with(under)) return one_counter(asked, checked_name(path.substr(under.size())), all);
   if (path != "/counters" && path != "/healthz")
-    throw complaint{http::status::not_found, "there is nothing at " + std::string(path)};
-  if (asked.method() != http::verb::get && asked.method() != http::verb::head) throw wrong_method(asked, "GET, HEAD");
+    throw http::refusal(http::status::not_found, "there is nothing at " + std::string(path));
+  if (asked.method() != http::verb::get && asked.method() != http::verb::head) return wrong_method(asked, "GET, HEAD");
   if (path == "/counters") return list(all);
   all.ping();
-  return {.body = {{"status", "ok"}}};
+  return with_json({{"status", "ok"}});
 }
 
 http::status status_of(failure::kind what) {
@@ -120,36 +104,18 @@ http::status status_of(failure::kind what) {
   }
 }
 
-// Reports whether a change was made, if that is known.
-result from_failure(const failure& error, const request& asked) {
-  result made{status_of(error.what_kind), {{"error", error.what()}}};
-  if (asked.method() == http::verb::get) return made;
-  const bool unknown = error.what_kind == failure::broken || error.what_kind == failure::late;
-  made.body["outcome"] = unknown ? "unknown" : "not done";
-  return made;
-}
-
 }  // namespace
 
-response answer(const request& asked, counters& all, std::chrono::nanoseconds limit) {
-  result made;
-  try {
-    const ulexite::deadline_scope bounded(limit);
-    made = route(asked, all);
-  } catch (const complaint& error) {
-    made = {error.status, {{"error", error.why}}, error.allow};
-  } catch (const failure& error) {
-    made = from_failure(error, asked);
-  } catch (const ulexite::operation_cancelled&) {
-    throw;
-  } catch (const std::exception& error) {
-    made = {http::status::internal_server_error, {{"error", error.what()}}};
-  }
-  return to_response(made, asked.version(), asked.keep_alive());
+http::response answer(const http::request& asked, counters& all, std::chrono::nanoseconds limit) try {
+  const ulexite::deadline_scope bounded(limit);
+  return route(asked, all);
+} catch (const failure& error) {  // tells whether a change was made, if that is known
+  const bool unknown = error.what_kind == failure::broken || error.what_kind == failure::late;
+  json made{{"error", error.what()}};
+  if (asked.method() != http::verb::get) made["outcome"] = unknown ? "unknown" : "not done";
+  return with_json(made, status_of(error.what_kind));
 }
 
-response refusal(http::status status, const std::string& why) {
-  return to_response({status, {{"error", why}}}, 11, false);
-}
+http::response with_error(http::status code, const std::string& why) { return with_json({{"error", why}}, code); }
 
 }  // namespace redis_counter

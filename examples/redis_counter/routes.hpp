@@ -2,20 +2,20 @@
 
 #include "counters.hpp"
 
-#include <boost/beast/http.hpp>
+#include <ulexite/interop/http_message.hpp>
 
 #include <chrono>
 #include <string>
 
 namespace redis_counter {
 
-using request = boost::beast::http::request<boost::beast::http::string_body>;
-using response = boost::beast::http::response<boost::beast::http::string_body>;
+namespace http = ulexite::http;
 
-// Executes a request within `limit`, and always answers in JSON. Waits; a cancellation point.
-[[nodiscard]] response answer(const request& asked, counters& all, std::chrono::nanoseconds limit);
+// Executes a request within `limit`, and always answers in JSON. Waits; a cancellation point. Throws an http::refusal
+// for a client's error.
+[[nodiscard]] http::response answer(const http::request& asked, counters& all, std::chrono::nanoseconds limit);
 
-// The answer to an unreadable request. The connection ends with it.
-[[nodiscard]] response refusal(boost::beast::http::status status, const std::string& why);
+// The answer to an error.
+[[nodiscard]] http::response with_error(http::status code, const std::string& why);
 
 }  // namespace redis_counter

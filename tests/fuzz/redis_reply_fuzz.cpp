@@ -1,8 +1,8 @@
 // Any bytes as the replies of a redis server, in portions: the client takes them, or throws what it says it does.
-#include "../../examples/redis/connection.hpp"
 #include "fuzz.hpp"
 
 #include <ulexite.hpp>
+#include <ulexite/interop/redis.hpp>
 #include <ulexite/testing/explore.hpp>
 
 #include <system_error>
@@ -10,6 +10,7 @@
 namespace {
 
 namespace ux = ulexite;
+namespace redis = ulexite::redis;
 namespace net = ulexite::net;
 
 const net::endpoint server_at = net::endpoint::ip("10.0.0.1", 6379);
@@ -25,10 +26,17 @@ void answer(fuzz::input& from, net::tcp_listener& listener) {
   }
 }
 
-void read_all(const redisReply& reply) {
-  if (reply.str) fuzz::require(reply.str[reply.len] == '\0', "a text has an end");
-  for (std::size_t i = 0; i < reply.elements; ++i)
-    if (reply.element[i]) read_all(*reply.element[i]);
+void read_all(const redis::reply_view& reply) {
+  static_cast<void>(reply.describe());
+  if (reply.is_text()) fuzz::require(reply.text().data()[reply.text().size()] == '\0', "a text has an end");
+  if (!reply.is_list()) return;
+  for (const redis::reply_view each : reply) read_all(each);
+}
+
+// Throws redis::error if it is something else.
+void read_as_streams(const redis::reply_view& reply) try {
+  static_cast<void>(redis::streams_in(reply));
+} catch (const redis::error&) {
 }
 
 }  // namespace
@@ -43,7 +51,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       redis::connection db(server_at);
       try {
         for (;;) {
-          if (const redis::reply reply = db.receive()) read_all(*reply);
+          const redis::reply reply = db.receive();
+          read_all(reply);
+          read_as_streams(reply);
         }
       } catch (const redis::error&) {
       } catch (const std::system_error&) {

@@ -32,7 +32,7 @@ void world(bool bad_network) {
                    {.drain_time = 2s, .on_error = [](const net::endpoint&, const std::exception_ptr&) {}});
   });
   {
-    redis_counter::pool pool(redis_at, 1 + choose(2), 2s);
+    ux::redis::pool pool(redis_at, {.size = 1 + choose(2), .connection = {.patience = 2s}});
     redis_counter::counters counters(pool);
     for (int i = 0; i < 3; ++i)
       visitors.spawn([&, i] {

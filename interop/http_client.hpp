@@ -1,0 +1,379 @@
+#pragma once
+
+// A client of HTTP/1.1 for fibers, by Boost.Beast, with connections that are kept for later requests.
+//
+//   ulexite::http::client client;
+//   const ulexite::http::response got = ulexite::timeout(5s, [&] { return client.get("http://example.org/"); });
+//
+// The library itself does not need Boost.Beast; a program that includes this header does. For https see http_tls.hpp.
+
+#include <ulexite/interop/http_message.hpp>
+#include <ulexite/interop/http_wire.hpp>
+#include <ulexite/sync/mutex.hpp>
+
+#include <boost/beast/core/flat_buffer.hpp>
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace ulexite::http {
+
+// How a client behaves.
+struct client_options {
+  wire_maker tls{};                    // for https, see http_tls.hpp; empty: https is refused
+  std::string user_agent = "ulexite";  // empty: none
+  unsigned redirects = 0;              // that are followed; the answer after the last is returned as it is
+  std::size_t idle_connections = 100;  // kept at a time, and of them for one host
+  std::size_t idle_per_host = 16;
+  std::chrono::nanoseconds idle_time = std::chrono::seconds(90);     // for which one is kept
+  std::chrono::nanoseconds connect_time = std::chrono::seconds(10);  // for name, connection and handshake together
+  std::uint32_t header_size = 64 * 1024;                             // bytes of an answer's header
+  std::uint64_t body_size = 8 * 1024 * 1024;                         // bytes of an answer's body in a response
+};
+
+class client;
+
+// An answer whose body is read in parts. For one fiber. The client must outlive it. Its destructor closes the
+// connection, unless all was read. Functions that wait are cancellation points. They throw std::system_error with an
+// error of Beast, of the connection or of TLS, and then the connection is closed.
+class reply {
+ public:
+  reply(reply&&) noexcept = default;
+  reply& operator=(reply&&) noexcept = default;
+
+  // The answer, without its body.
+  [[nodiscard]] const response& header() const noexcept { return header_; }
+  // The size of the body, if the header tells.
+  [[nodiscard]] std::optional<std::uint64_t> size() const;
+  // The next part of the body, valid until the next call; empty at the end. Waits for at least a byte.
+  [[nodiscard]] std::string_view read_some();
+  // All of the body, of at most `most` bytes: else the error is http::error::body_limit.
+  [[nodiscard]] std::string read_all(std::uint64_t most);
+
+ private:
+  friend class client;
+  struct connection {
+    net::tcp_stream tcp{};
+    std::unique_ptr<wire> stream{};
+    boost::beast::flat_buffer buffer;
+    std::string origin;
+    steady_clock::time_point idle_since{};
+    bool kept = false;  // it has carried a request before
+  };
+  using parser = boost::beast::http::response_parser<boost::beast::http::buffer_body>;
+  static constexpr std::size_t block_size = 64 * 1024;
+
+  reply(client& of, std::unique_ptr<connection> on) : client_(&of), connection_(std::move(on)) {}
+  void read_header(bool of_head, std::uint32_t most);
+  std::size_t read_into(char* data, std::size_t size);
+  void give_back();
+  [[noreturn]] void fail(const boost::system::error_code& error, const char* what);
+
+  client* client_;
+  std::unique_ptr<connection> connection_;  // null once it is given back or closed
+  std::unique_ptr<parser> parser_;          // its header is moved into header_
+  response header_;
+  std::unique_ptr<char[]> block_;
+  bool closed_unanswered_ = false;  // before a byte of the answer
+  bool reusable_ = true;            // all of the request was sent
+};
+
+// Sends requests, and keeps connections for later ones. Any number of fibers may use it at the same time; each request
+// has a connection of its own meanwhile. Functions that wait are cancellation points: a deadline of the fiber bounds
+// them, and only that does, so give each request one. A request that is given up closes its connection.
+//
+// A server may close a kept connection at any time. If it does before it has sent a byte of its answer, a request with
+// an idempotent method (GET, HEAD, PUT, DELETE, OPTIONS, TRACE) is sent once more on a new connection; another fails,
+// because the server may have executed it. A connection that was seen to be closed is not used at all.
+//
+// Functions throw std::invalid_argument for an address that is none, and std::system_error for a failure; an answer of
+// any status is a result.
+class client {
+ public:
+  explicit client(client_options options = {}) : options_(std::move(options)) {}
+  client(const client&) = delete;
+  client& operator=(const client&) = delete;
+
+  // Requests an address, and reads all of the answer.
+  [[nodiscard]] response get(std::string_view address) { return send(address, http::request(verb::get)); }
+  // The same with a method, a body and its type; an empty type leaves Content-Type out.
+  response request(verb method, std::string_view address, std::string body = {}, std::string_view type = {}) {
+    http::request asked(method, "/", std::move(body));
+    if (!type.empty()) asked.set(field::content_type, boost::beast::string_view(type.data(), type.size()));
+    return send(address, std::move(asked));
+  }
+  // Sends a request with its method, fields and body. Target, Host, Content-Length and User-Agent are filled in. A
+  // redirect leads to the answer of its Location, if client_options allow it: 303 and a POST's 301 and 302 by GET
+  // without the body, and Authorization and Cookie go to the same origin only.
+  response send(std::string_view address, http::request asked) {
+    url at = url::parse(address);
+    for (unsigned redirects = 0;; ++redirects) {
+      reply got = open(at, asked);
+      if (redirects >= options_.redirects || !follow(got.header_, at, asked)) return whole(std::move(got));
+      discard(got);
+    }
+  }
+
+  // Sends a request and reads the header of the answer, whatever its status: for a large body, or one that does not
+  // end. Follows no redirect.
+  [[nodiscard]] reply open(std::string_view address, http::request asked) {
+    return open(url::parse(address), std::move(asked));
+  }
+  // As above.
+  [[nodiscard]] reply open(const url& at, http::request asked) {
+    fill_in(at, asked);
+    const std::string bytes = text_of(asked);
+    const bool may_repeat = is_idempotent(asked.method());
+    for (;;) {
+      reply made(*this, connection_to(at));
+      const bool kept = made.connection_->kept;
+      boost::system::error_code error;
+      made.connection_->tcp.expires_never();
+      made.connection_->stream->write(bytes, error);  // a refusal may be there although not all was taken
+      const bool cut = error == boost::asio::error::operation_aborted || error == boost::asio::error::timed_out;
+      if (cut) made.fail(error, "sending the request");
+      made.reusable_ = !error;
+      try {
+        made.read_header(asked.method() == verb::head, options_.header_size);
+        return made;
+      } catch (const std::system_error& failure) {
+        if (!kept || !may_repeat || !made.closed_unanswered_) throw;
+      }
+      drop_idle(at.origin());  // the server has probably closed them all
+    }
+  }
+
+  // Closes the connections that are kept. Never waits.
+  void close_idle() {
+    const std::lock_guard lock(guard_);
+    idle_.clear();
+  }
+  // The number of connections that are kept. Any thread.
+  [[nodiscard]] std::size_t idle_connections() const {
+    const std::lock_guard lock(guard_);
+    return idle_.size();
+  }
+
+ private:
+  friend class reply;
+  using connection = reply::connection;
+
+  static bool is_idempotent(verb method) noexcept {
+    switch (method) {
+      case verb::get:
+      case verb::head:
+      case verb::put:
+      case verb::delete_:
+      case verb::options:
+      case verb::trace: return true;
+      default: return false;
+    }
+  }
+  void fill_in(const url& at, http::request& asked) const {
+    asked.target(at.target);
+    asked.version(11);
+    if (asked.count(field::host) == 0) asked.set(field::host, at.authority);
+    if (!options_.user_agent.empty() && asked.count(field::user_agent) == 0)
+      asked.set(field::user_agent, options_.user_agent);
+    const verb method = asked.method();
+    if (!asked.body().empty() || method == verb::post || method == verb::put || method == verb::patch)
+      asked.content_length(asked.body().size());
+  }
+  static std::string text_of(const http::request& asked) {
+    std::string bytes(view(asked.method_string()));
+    ((bytes += ' ') += view(asked.target())) += " HTTP/1.1\r\n";
+    detail::http::append(bytes, asked);
+    return bytes += asked.body();
+  }
+
+  // A kept connection, or a new one.
+  std::unique_ptr<connection> connection_to(const url& at) {
+    const std::string origin = at.origin();
+    const auto oldest = steady_clock::now() - options_.idle_time;
+    std::vector<std::unique_ptr<connection>> late;  // closed without the lock
+    std::unique_ptr<connection> found;
+    {
+      const std::lock_guard lock(guard_);
+      while (!idle_.empty() && idle_.front()->idle_since < oldest) take(0, late);
+      for (std::size_t i = idle_.size(); i-- > 0 && !found;) {
+        if (idle_[i]->origin != origin) continue;
+        take(i, late);
+        // It is readable: the server has closed it, or has sent what nobody has asked for.
+        pollfd input{.fd = late.back()->tcp.native_handle(), .events = POLLIN | POLLRDHUP, .revents = 0};
+        if (::poll(&input, 1, 0) == 0) {
+          found = std::move(late.back());
+          late.pop_back();
+        }
+      }
+    }
+    return found ? std::move(found) : connect(at);
+  }
+  std::unique_ptr<connection> connect(const url& at) const {
+    if (at.secure && !options_.tls)
+      throw std::invalid_argument("\"" + at.origin() + "\": this client has no TLS, see client_options::tls");
+    const auto until = steady_clock::now() + options_.connect_time;
+    auto made = std::make_unique<connection>();
+    made->buffer.max_size(options_.header_size + reply::block_size);
+    made->origin = at.origin();
+    made->tcp = net::tcp_stream::connect(at.host, at.port, options_.connect_time);
+    made->tcp.expires_at(until);
+    made->stream = at.secure ? options_.tls(made->tcp, at.host) : std::make_unique<bare_wire>(made->tcp);
+    return made;
+  }
+  void keep(std::unique_ptr<connection> done) {
+    done->kept = true;
+    done->idle_since = steady_clock::now();
+    if (done->buffer.capacity() >= reply::block_size) done->buffer.shrink_to_fit();  // it is empty
+    std::vector<std::unique_ptr<connection>> late{};                                 // closed without the lock
+    const std::lock_guard lock(guard_);
+    std::size_t of_host = 0, oldest = 0;
+    for (std::size_t i = idle_.size(); i-- > 0;)
+      if (idle_[i]->origin == done->origin) ++of_host, oldest = i;
+    if (options_.idle_connections == 0 || options_.idle_per_host == 0) return;
+    if (of_host >= options_.idle_per_host)
+      take(oldest, late);
+    else if (idle_.size() >= options_.idle_connections)
+      take(0, late);
+    idle_.push_back(std::move(done));
+  }
+  // Called with guard_ held.
+  void take(std::size_t index, std::vector<std::unique_ptr<connection>>& into) {
+    const auto at = idle_.begin() + static_cast<std::ptrdiff_t>(index);
+    into.push_back(std::move(*at));
+    idle_.erase(at);
+  }
+  void drop_idle(const std::string& origin) {
+    std::vector<std::unique_ptr<connection>> late;
+    const std::lock_guard lock(guard_);
+    for (std::size_t i = idle_.size(); i-- > 0;)
+      if (idle_[i]->origin == origin) take(i, late);
+  }
+
+  // Turns to where an answer leads. False if it leads nowhere.
+  static bool follow(const response& got, url& at, http::request& asked) {
+    const unsigned code = got.result_int();
+    if (code != 301 && code != 302 && code != 303 && code != 307 && code != 308) return false;
+    if (got.count(field::location) != 1) return false;
+    const url to = at.resolve(view(got[field::location]));
+    const verb method = asked.method();
+    if ((code == 303 && method != verb::head) || (code < 303 && method == verb::post)) {
+      asked.method(verb::get);
+      asked.body().clear();
+      asked.erase(field::content_type);
+    }
+    asked.erase(field::content_length);
+    asked.erase(field::host);
+    if (to.origin() != at.origin())
+      for (const field secret : {field::authorization, field::cookie, field::proxy_authorization}) asked.erase(secret);
+    at = to;
+    return true;
+  }
+  // Reads a small body that nobody wants, so that the connection can be kept.
+  static void discard(reply& got) {
+    if (got.size().value_or(reply::block_size) < reply::block_size)
+      while (!got.read_some().empty()) {
+      }
+  }
+  response whole(reply got) const {
+    got.header_.body() = got.read_all(options_.body_size);
+    return std::move(got.header_);
+  }
+
+  const client_options options_;
+  mutable mutex guard_;
+  std::vector<std::unique_ptr<connection>> idle_;  // the oldest first
+};
+
+inline std::optional<std::uint64_t> reply::size() const {
+  std::uint64_t size = 0;
+  const auto length = header_.find(field::content_length);
+  if (length == header_.end()) return std::nullopt;
+  const std::string_view text = view(length->value());
+  std::from_chars(text.data(), text.data() + text.size(), size);
+  return size;
+}
+
+inline std::string_view reply::read_some() {
+  if (!connection_) return {};
+  if (!block_) block_.reset(new char[block_size]);
+  return {block_.get(), read_into(block_.get(), block_size)};
+}
+
+inline std::string reply::read_all(std::uint64_t most) {
+  const std::uint64_t expected = connection_ ? parser_->content_length().value_or(0) : 0;
+  std::string body;
+  const auto limit = boost::beast::http::make_error_code(boost::beast::http::error::body_limit);
+  if (expected > most) fail(limit, "reading the answer");
+  for (std::size_t size = 0; connection_; body.resize(size)) {
+    body.resize(std::max<std::size_t>(std::min<std::uint64_t>(expected, block_size), size == 0 ? 2048 : 2 * size));
+    while (connection_ && size < body.size()) size += read_into(body.data() + size, body.size() - size);
+    if (size > most) fail(limit, "reading the answer");
+  }
+  return body;
+}
+
+inline void reply::read_header(bool of_head, std::uint32_t most) {
+  for (bool first = true;; first = false) {
+    parser_ = std::make_unique<parser>();
+    parser_->header_limit(most);
+    parser_->body_limit(std::numeric_limits<std::uint64_t>::max());  // with none, Boost 1.74 refuses all
+    parser_->skip(of_head);
+    boost::system::error_code error;
+    boost::beast::http::read_header(*connection_->stream, connection_->buffer, *parser_, error);
+    closed_unanswered_ =
+        first && (error == boost::beast::http::error::end_of_stream ||
+                  (error && !parser_->got_some() && connection_->buffer.size() == 0 &&
+                   error != boost::asio::error::timed_out && error != boost::asio::error::operation_aborted));
+    if (error) fail(error, "reading the answer");
+    const unsigned code = parser_->get().result_int();
+    if (code / 100 != 1 || code == 101) break;  // else one like 103 Early Hints, before the answer itself
+  }
+  static_cast<boost::beast::http::response_header<>&>(header_) = std::move(parser_->get().base());
+  if (detail::http::has_strange_encoding(header_))
+    fail(boost::beast::http::make_error_code(boost::beast::http::error::bad_transfer_encoding), "reading the answer");
+  if (parser_->is_done()) give_back();
+}
+
+inline std::size_t reply::read_into(char* data, std::size_t size) {
+  auto& body = parser_->get().body();
+  body.data = data;
+  body.size = size;
+  do {
+    boost::system::error_code error;
+    boost::beast::http::read_some(*connection_->stream, connection_->buffer, *parser_, error);
+    if (error && error != boost::beast::http::error::need_buffer) fail(error, "reading the answer");
+  } while (body.size == size && !parser_->is_done());
+  if (parser_->is_done()) give_back();
+  return size - body.size;
+}
+
+// Bytes behind the answer belong to no request, and would pass for the next answer.
+inline void reply::give_back() {
+  const bool reusable = reusable_ && parser_->keep_alive() && connection_->buffer.size() == 0 &&
+                        header_.result() != status::switching_protocols;
+  if (reusable)
+    client_->keep(std::move(connection_));
+  else
+    connection_.reset();
+}
+
+inline void reply::fail(const boost::system::error_code& error, const char* what) {
+  connection_.reset();
+  this_fiber::check();  // Beast reports a cancellation as one of its errors
+  throw std::system_error(error, what);
+}
+
+}  // namespace ulexite::http

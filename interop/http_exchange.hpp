@@ -1,0 +1,343 @@
+#pragma once
+
+// One request to a server, and its answer: what a handler of <ulexite/interop/http_server.hpp> gets that reads or
+// writes a body in parts.
+
+#include <ulexite/interop/http_message.hpp>
+#include <ulexite/interop/http_wire.hpp>
+#include <ulexite/sync/cancellation.hpp>
+
+#include <boost/beast/core/flat_buffer.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ulexite::http {
+
+// What a server allows its clients. Each time limit ends the connection.
+struct limits {
+  std::chrono::nanoseconds handshake_time = std::chrono::seconds(10);  // for the handshake of TLS
+  std::chrono::nanoseconds idle_time = std::chrono::seconds(30);       // until the next request begins
+  std::chrono::nanoseconds header_time = std::chrono::seconds(10);     // for all of its header, from its first byte on
+  std::chrono::nanoseconds body_time = std::chrono::seconds(60);       // for all of its body, from the first read on
+  std::chrono::nanoseconds write_time = std::chrono::seconds(30);      // until a block of an answer is taken
+  std::chrono::nanoseconds connection_time{0};  // after it a request is the last of its connection; 0: no limit
+  std::chrono::nanoseconds linger_time = std::chrono::seconds(1);  // for the client to take the last answer
+  std::uint64_t least_rate = 16 * 1024;   // bytes of an answer per second, for all of it, plus write_time; 0: no limit
+  std::uint32_t header_size = 16 * 1024;  // bytes
+  std::uint64_t body_size = 1024 * 1024;  // bytes
+};
+
+// A request and its answer. A handler reads the body, if it wants it, then answers: by send(), or by begin() and
+// write(). An unread body is read and dropped before the answer of send(), else after the answer. All waits are
+// cancellation points. A failure of the connection, or a limit of time for a write, throws a std::system_error of
+// connection_aborted; a wrong request, or one over a limit, throws a refusal. Let both pass.
+//
+// For the fiber of the handler.
+class exchange {
+ public:
+  static constexpr std::size_t block_size = 64 * 1024;  // the largest part of a body that is read at once
+
+  // Of a server. `buffer` has bytes that were read already, and keeps those behind the request. Its maximum must leave
+  // room for a header and a block. It is also the limit of a chunk's extension and of a trailer.
+  exchange(wire& stream, boost::beast::flat_buffer& buffer, const http::limits& limits, std::stop_token closing = {})
+      : wire_(stream), buffer_(buffer), limits_(limits), closing_(std::move(closing)) {
+    parser_.header_limit(limits.header_size);
+    parser_.body_limit(limits.body_size);
+    asked_.method_string("");
+    asked_.target("");
+  }
+  exchange(const exchange&) = delete;
+  exchange& operator=(const exchange&) = delete;
+
+  // Reads the header. A server calls it before the handler.
+  void read_header() {
+    wire_.tcp().expires_after(limits_.header_time);
+    boost::system::error_code error;
+    boost::beast::http::read_header(wire_, buffer_, parser_, error);
+    if (error) fail(error, "header", limits_.header_time);
+    static_cast<fields_of_request&>(asked_) = std::move(parser_.get().base());
+    is_head_ = asked_.method() == verb::head;
+    detail::http::check_header(asked_);  // a request that it refuses is the last
+    keep_alive_ = parser_.keep_alive();  // the parser sees all lines of Connection, and the header only the first
+  }
+
+  // The request. Its body is empty until read_body().
+  [[nodiscard]] const http::request& request() const noexcept { return asked_; }
+  // The connection: its endpoints, and limits of time for what is not done here.
+  [[nodiscard]] net::tcp_stream& tcp() const noexcept { return wire_.tcp(); }
+  // A token that is set when the server stops. Endless answers should end then.
+  [[nodiscard]] const std::stop_token& closing() const noexcept { return closing_; }
+  // When this request began.
+  [[nodiscard]] steady_clock::time_point begun_at() const noexcept { return begun_at_; }
+
+  // Whether the client holds its body back until it is asked for (Expect: 100-continue). The first read asks for it. If
+  // there is none, the connection ends with the answer.
+  [[nodiscard]] bool body_held_back() const {
+    return !body_begun_ && !parser_.is_done() && asked_.version() >= 11 &&
+           boost::beast::iequals(asked_[field::expect], "100-continue");
+  }
+  // The next part of the body, valid until the next call; empty at the end. Waits for at least a byte.
+  [[nodiscard]] std::string_view read_some() {
+    if (parser_.is_done()) return {};
+    if (!block_) block_.reset(new char[block_size]);
+    return {block_.get(), read_into(block_.get(), block_size)};
+  }
+  // All of the body, which request().body() has from then on.
+  const std::string& read_body() {
+    std::string& body = asked_.body();
+    const std::uint64_t expected = parser_.content_length().value_or(0);
+    for (std::size_t size = body.size(); !parser_.is_done();) {
+      if (size == body.size())
+        body.resize(std::max<std::size_t>(std::min<std::uint64_t>(expected, block_size), size == 0 ? 2048 : 2 * size));
+      size += read_into(body.data() + size, body.size() - size);
+      if (parser_.is_done()) body.resize(size);
+    }
+    return body;
+  }
+  // Reads the rest of the body and drops it.
+  void skip_body() {
+    while (!read_some().empty()) {
+    }
+  }
+
+  // Sends an answer. Sets its Content-Length, Connection, and Date if it has none. The answer to HTTP/1.0 is one of
+  // HTTP/1.1 too (RFC 9110, 2.5) unless its version() says otherwise.
+  void send(http::response made) {
+    if (!is_whole() && !body_held_back()) skip_body();
+    send_unread(std::move(made));
+  }
+  // Sends an answer without reading the rest of the body, so that this is the last request if there is one.
+  void send_unread(http::response made) {
+    if (!is_whole()) keep_alive_ = false;
+    const bool has_none = made.result() == status::no_content || made.result() == status::not_modified;
+    if (!has_none) made.content_length(made.body().size());
+    begin(std::move(made.base()));
+    if (!has_none) write(made.body());
+    end();
+  }
+
+  // Begins an answer with parts of a body. With a Content-Length they must have that size; without, they go in chunks,
+  // and to HTTP/1.0 up to the end of the connection. The header leaves with the first part, or by flush().
+  void begin(boost::beast::http::response_header<> header) {
+    if (code_ != 0) throw std::logic_error("http::exchange: a second answer to one request");
+    if (body_held_back() || closing_.stop_requested()) keep_alive_ = false;
+    const auto code = header.result();
+    bodyless_ = is_head_ || code == status::no_content || code == status::not_modified;
+    left_.reset();  // an answer before this one may have been refused
+    chunked_ = false;
+    if (const auto length = header.find(field::content_length); length != header.end()) {
+      std::uint64_t size = 0;
+      const std::string_view text = view(length->value());
+      std::from_chars(text.data(), text.data() + text.size(), size);
+      left_ = size;
+    } else if (!bodyless_ && asked_.version() >= 11) {
+      chunked_ = true;
+      header.set(field::transfer_encoding, "chunked");
+    } else if (!bodyless_) {
+      keep_alive_ = false;
+    }
+    add_connection(header);
+    const std::string_view own = view(header.reason());
+    pending_ = header.version() >= 11 ? "HTTP/1.1 " : "HTTP/1.0 ";
+    pending_.reserve(512);
+    (pending_ += std::to_string(header.result_int())) += ' ';
+    (pending_ += own.empty() ? view(boost::beast::http::obsolete_reason(code)) : own) += "\r\n";
+    if (header.count(field::date) == 0) (pending_ += "Date: ").append(date(::time(nullptr))) += "\r\n";
+    detail::http::append(pending_, header);
+    code_ = header.result_int();
+  }
+  // Sends a part of the body. Waits until the system has taken it. The answer to HEAD has none: it is dropped.
+  void write(std::string_view part) {
+    if (part.empty() || !takes(part.size())) return;
+    if (chunked_) {
+      char size[24];
+      pending_.append(size, static_cast<std::size_t>(std::snprintf(size, sizeof size, "%zx\r\n", part.size())));
+      pending_.append(part) += "\r\n";
+    } else if (pending_.empty()) {
+      return timed(part.size(), [&] { return wire_.write(part), part.size(); });
+    } else {
+      pending_ += part;
+    }
+    send_pending(part.size());
+  }
+  // Sends a part of a file as a part of the body, as tcp_stream::send_file. Only if sends_files() and the answer has a
+  // Content-Length. Throws std::runtime_error if the file ends before.
+  void send_file(int file, std::uint64_t offset, std::uint64_t size) {
+    constexpr std::size_t block = 256 * 1024;  // at the default least rate it takes half of the write time
+    if (size == 0 || !takes(size)) return;
+    timed(pending_.size(), [&] { return wire_.write_before_file(std::exchange(pending_, {})), std::size_t{0}; });
+    while (size > 0) {
+      std::size_t got = 0;
+      const auto next = static_cast<std::size_t>(std::min<std::uint64_t>(size, block));
+      timed(next, [&] { return got = wire_.send_file(file, offset, next); });
+      if (got == 0) throw std::runtime_error("a file became shorter while it was sent");
+      offset += got;
+      size -= got;
+    }
+  }
+  // Whether send_file works: not in TLS.
+  [[nodiscard]] bool sends_files() const noexcept { return wire_.sends_files(); }
+  // Sends the header now.
+  void flush() {
+    if (!pending_.empty()) send_pending(0);
+  }
+  // Ends an answer that was begun. The server calls it after the handler. Throws std::logic_error if there was none, or
+  // if it has fewer bytes than its Content-Length.
+  void end() {
+    if (ended_ || upgraded_) return;
+    if (code_ == 0) throw std::logic_error("http::exchange: the handler has not answered");
+    if (!bodyless_ && left_.value_or(0) > 0)
+      throw std::logic_error("http::exchange: " + std::to_string(*left_) + " bytes of the answer are missing");
+    if (chunked_) pending_ += "0\r\n\r\n";
+    ended_ = true;
+    flush();
+  }
+
+  // Takes the connection out of HTTP: the caller answers by itself, such as by Beast's websocket::stream<http::wire&>
+  // and accept(request()), and the connection ends with the handler. Its limits of time are off, and a stop of the
+  // server does not end its reads: see closing(). Throws a refusal if bytes came before the answer.
+  [[nodiscard]] wire& upgrade() {
+    keep_alive_ = false;
+    if (!is_whole() || buffer_.size() > 0)
+      throw refusal(status::bad_request, "bytes came before the answer to an upgrade");
+    upgraded_ = true;
+    wire_.tcp().expires_never();
+    return wire_;
+  }
+
+  // Makes this the last request of the connection; before the answer begins.
+  void make_last() noexcept { keep_alive_ = false; }
+  // Whether another request may follow, as far as is known.
+  [[nodiscard]] bool keep_alive() const noexcept { return keep_alive_; }
+  // Whether all of the request was read.
+  [[nodiscard]] bool is_whole() const { return parser_.is_done(); }
+  // The answer's status, 0 if there is none yet; the bytes of its body that were sent; whether all of it was, or the
+  // connection is in other hands.
+  [[nodiscard]] unsigned code() const noexcept { return code_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] bool ended() const noexcept { return ended_ || upgraded_; }
+
+ private:
+  using fields_of_request = boost::beast::http::request_header<>;
+
+  std::size_t read_into(char* data, std::size_t size) {
+    if (!body_begun_) begin_body();
+    wire_.tcp().reads_expire_at(body_deadline_);
+    auto& body = parser_.get().body();
+    body.data = data;
+    body.size = size;
+    do {
+      boost::system::error_code error;
+      boost::beast::http::read_some(wire_, buffer_, parser_, error);
+      if (error && error != boost::beast::http::error::need_buffer) fail(error, "body", limits_.body_time);
+    } while (body.size == size && !parser_.is_done());
+    return size - body.size;
+  }
+  void begin_body() {
+    body_deadline_ = steady_clock::now() + limits_.body_time;
+    if (body_held_back()) {
+      wire_.tcp().writes_expire_after(limits_.write_time);
+      wire_.write("HTTP/1.1 100 Continue\r\n\r\n");
+    }
+    body_begun_ = true;
+    // Otherwise Beast reads in pieces as small as the header's rest.
+    buffer_.reserve(std::min<std::uint64_t>(parser_.content_length().value_or(block_size), block_size));
+  }
+
+  // Counts bytes of the body that the handler sends; false if the answer has no body.
+  bool takes(std::uint64_t size) {
+    if (code_ == 0 || ended_) throw std::logic_error("http::exchange: a body without an answer that was begun");
+    if (bodyless_) return false;
+    if (left_ && size > *left_) throw std::logic_error("http::exchange: the answer is longer than its Content-Length");
+    if (left_) *left_ -= size;
+    return true;
+  }
+  void add_connection(boost::beast::http::response_header<>& header) const {
+    const bool is_default = asked_.version() >= 11 ? keep_alive_ : !keep_alive_ && header.version() < 11;
+    const std::string own = value(header, field::connection);  // such as Upgrade
+    if (is_default && own.empty()) return;
+    const char* const what = keep_alive_ ? "keep-alive" : "close";
+    header.set(field::connection, own.empty() ? what : is_default ? own : own + ", " + what);
+  }
+
+  void send_pending(std::size_t of_body) {
+    const std::string block = std::exchange(pending_, {});
+    timed(block.size(), [&] { return wire_.write(block), of_body; });
+  }
+  // Calls send(), which sends up to `size` bytes and returns how many of the body, within the time for that. All writes
+  // together also have a limit. Otherwise a client that takes a block from time to time would hold its connection for
+  // hours.
+  template <class Send>
+  void timed(std::size_t size, Send&& send) {
+    const auto begun = steady_clock::now();
+    std::chrono::nanoseconds time = limits_.write_time;
+    if (limits_.least_rate > 0) {
+      const std::chrono::duration<double> at_least_rate(static_cast<double>(bytes_ + size) /
+                                                        static_cast<double>(limits_.least_rate));
+      const auto left = std::chrono::duration<double>(limits_.write_time) + at_least_rate - spent_;
+      if (left < time) time = std::chrono::duration_cast<std::chrono::nanoseconds>(left);
+    }
+    wire_.tcp().writes_expire_at(begun + time);
+    bytes_ += send();
+    spent_ += steady_clock::now() - begun;
+  }
+
+  [[noreturn]] void fail(const boost::system::error_code& error, const char* part, std::chrono::nanoseconds time) {
+    using code = boost::beast::http::error;
+    keep_alive_ = false;
+    const std::string the_part = std::string("the ") + part;
+    if (error == boost::asio::error::timed_out) {
+      char text[48];
+      std::snprintf(text, sizeof text, " took longer than %g s", std::chrono::duration<double>(time).count());
+      throw refusal(status::request_timeout, the_part + text);
+    }
+    if (error == code::end_of_stream || error == code::partial_message ||
+        error.category() != boost::system::error_code(code::bad_version).category())
+      wire::fail(error);
+    if (asked_.method_string().empty()) is_head_ = parser_.get().method() == verb::head;
+    const std::string why = ": " + error.message();
+    if (error == code::body_limit)
+      throw refusal(status::payload_too_large,
+                    "the body is larger than " + std::to_string(limits_.body_size) + " bytes" + why);
+    if (error == code::buffer_overflow)
+      throw refusal(status::request_header_fields_too_large, "the extension of a chunk, or the trailer, has over " +
+                                                                 std::to_string(buffer_.max_size()) + " bytes" + why);
+    if (error == code::header_limit)
+      throw refusal(status::request_header_fields_too_large,
+                    "the header is larger than " + std::to_string(limits_.header_size) + " bytes" + why);
+    throw refusal(status::bad_request, the_part + " is malformed" + why);
+  }
+
+  wire& wire_;
+  boost::beast::flat_buffer& buffer_;
+  const http::limits& limits_;
+  const std::stop_token closing_;
+  boost::beast::http::request_parser<boost::beast::http::buffer_body> parser_;  // its header is moved into asked_
+  http::request asked_;
+  const steady_clock::time_point begun_at_ = steady_clock::now();
+  steady_clock::time_point body_deadline_{};
+  std::unique_ptr<char[]> block_;  // for read_some
+  bool body_begun_ = false;        // its reading
+  bool keep_alive_ = false;        // false also until the header is read
+  bool is_head_ = false;
+
+  // The answer.
+  unsigned code_ = 0;
+  std::string pending_;                // what leaves with the next part
+  std::optional<std::uint64_t> left_;  // of its Content-Length
+  bool chunked_ = false, bodyless_ = false, ended_ = false, upgraded_ = false;
+  std::uint64_t bytes_ = 0;
+  std::chrono::duration<double> spent_{};  // in writes
+};
+
+}  // namespace ulexite::http

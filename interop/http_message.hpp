@@ -1,0 +1,283 @@
+#pragma once
+
+// Requests, answers and addresses of HTTP/1.1, for <ulexite/interop/http_server.hpp> and http_client.hpp. Nothing here
+// waits.
+
+#include <cstdint>  // Boost 1.83's Beast uses it without including it
+
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http.hpp>
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <ctime>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ulexite::http {
+
+using boost::beast::http::field;
+using boost::beast::http::fields;
+using boost::beast::http::status;
+using boost::beast::http::verb;
+
+// A text of Beast as one of the standard library; before Boost 1.80 it is another type.
+inline std::string_view view(boost::beast::string_view text) noexcept { return {text.data(), text.size()}; }
+
+// The lines of a field, joined by commas; empty if there is none. A field that may have one line only so becomes
+// malformed if it has several.
+template <class Name>  // http::field, or a text
+std::string value(const fields& from, const Name& name) {
+  std::string joined;
+  for (auto [line, end] = from.equal_range(name); line != end; ++line) {
+    if (!joined.empty()) joined += ", ";
+    joined.append(line->value().data(), line->value().size());
+  }
+  return joined;
+}
+
+// A time as in "Sun, 06 Nov 1994 08:49:37 GMT". Of std::chrono and not of gmtime, which takes a lock of the whole
+// process for the time zone that it does not use. Nor of snprintf, which takes longer than the rest of an answer's
+// header.
+inline std::string date(std::time_t time) {
+  constexpr std::string_view days = "SunMonTueWedThuFriSat", months = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  const auto at = std::chrono::sys_seconds(std::chrono::seconds(time));
+  const auto midnight = std::chrono::floor<std::chrono::days>(at);
+  const std::chrono::year_month_day day(midnight);
+  const std::chrono::hh_mm_ss clock(at - midnight);
+  std::string text;
+  text.reserve(sizeof "Sun, 06 Nov 1994 08:49:37 GMT");
+  const auto add_two = [&text](char before, auto number) {
+    text += before;
+    text += static_cast<char>('0' + static_cast<unsigned>(number) / 10);
+    text += static_cast<char>('0' + static_cast<unsigned>(number) % 10);
+  };
+  text += days.substr(std::chrono::weekday(midnight).c_encoding() * 3, 3);
+  text += ',';
+  add_two(' ', static_cast<unsigned>(day.day()));
+  text += ' ';
+  text += months.substr(static_cast<unsigned>(day.month()) * 3 - 3, 3);
+  text += ' ';
+  text += std::to_string(static_cast<int>(day.year()));
+  add_two(' ', clock.hours().count());
+  add_two(':', clock.minutes().count());
+  add_two(':', clock.seconds().count());
+  return text += " GMT";
+}
+
+// A request: Beast's message with a body in a string, so method(), operator[], set(), body() and the like work. Its
+// version is HTTP/1.1.
+class request : public boost::beast::http::request<boost::beast::http::string_body> {
+ public:
+  // GET / without fields.
+  request() : request(verb::get, "/") {}
+  // A request without fields. A client adds those that it needs.
+  explicit request(verb method, std::string_view target = "/", std::string body = {}) {
+    this->method(method);
+    this->target({target.data(), target.size()});
+    this->body() = std::move(body);
+  }
+
+  // The target before and behind its '?', as it was sent: "/a%20b" and "x=1". A target with a host is not split off
+  // from that. Valid until the target changes.
+  [[nodiscard]] std::string_view path() const { return whole().substr(0, whole().find('?')); }
+  [[nodiscard]] std::string_view query() const {
+    const auto mark = whole().find('?');
+    return mark == std::string_view::npos ? std::string_view() : whole().substr(mark + 1);
+  }
+
+ private:
+  [[nodiscard]] std::string_view whole() const { return view(target()); }
+};
+
+// An answer: Beast's message with a body in a string. The server adds Date, Connection and Content-Length.
+class response : public boost::beast::http::response<boost::beast::http::string_body> {
+ public:
+  // 200 without a body.
+  response() = default;
+  // An answer with a text. An empty type leaves Content-Type out.
+  response(http::status code, std::string body, std::string_view type = "text/plain; charset=utf-8") {
+    result(code);
+    if (!type.empty()) set(field::content_type, boost::beast::string_view(type.data(), type.size()));
+    this->body() = std::move(body);
+  }
+  // The same, by the number of the status, such as 404.
+  response(unsigned code, std::string body, std::string_view type = "text/plain; charset=utf-8")
+      : response(http::status::ok, std::move(body), type) {
+    result(code);
+  }
+};
+
+// Thrown by a handler, it is the answer. So is one that the functions of an exchange throw when the request is wrong,
+// or over a limit.
+class refusal : public std::runtime_error {
+ public:
+  // `why` is for the client.
+  refusal(http::status code, const std::string& why) : std::runtime_error(why), code_(code) {}
+
+  // The status of the answer.
+  [[nodiscard]] http::status code() const noexcept { return code_; }
+
+ private:
+  http::status code_;
+};
+
+// Whether it is a name, an IPv4 address or an IPv6 address in brackets, perhaps with a port; or nothing at all.
+inline bool is_host(std::string_view text) {
+  const auto colon = text.rfind(':');
+  if (colon != std::string_view::npos && text.find(']', colon) == std::string_view::npos) {
+    const auto is_digit = [](char each) { return each >= '0' && each <= '9'; };
+    if (!std::all_of(text.begin() + static_cast<std::ptrdiff_t>(colon) + 1, text.end(), is_digit)) return false;
+    text = text.substr(0, colon);
+  }
+  if (text.starts_with('[') && text.ends_with(']')) {
+    in6_addr number;
+    return ::inet_pton(AF_INET6, std::string(text.substr(1, text.size() - 2)).c_str(), &number) == 1;
+  }
+  return std::all_of(text.begin(), text.end(), [](char each) {
+    return (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') || (each >= '0' && each <= '9') ||
+           std::string_view("-._~%!$&'()*+,;=").find(each) != std::string_view::npos;
+  });
+}
+
+// An absolute address of http or https, in its parts.
+struct url {
+  bool secure = false;     // https
+  std::string host;        // without the brackets of an IPv6 address
+  std::uint16_t port = 0;  // also if the text has none
+  std::string authority;   // host and port as written, for the field Host
+  std::string target;      // path and query, "/" if there is none; without the fragment
+
+  // Splits "https://example.org:8443/path?query". Throws std::invalid_argument that names the text: for another scheme,
+  // a user name, a host or a port that is none, or a byte that an address must not have, such as a blank.
+  [[nodiscard]] static url parse(std::string_view text);
+  // The address that `reference`, such as a Location, means in an answer of this one. Throws as parse does.
+  [[nodiscard]] url resolve(std::string_view reference) const;
+
+  // Scheme, host and port: what a connection depends on.
+  [[nodiscard]] std::string origin() const { return (secure ? "https://" : "http://") + authority; }
+};
+
+}  // namespace ulexite::http
+
+namespace ulexite::detail::http {
+
+using namespace ulexite::http;
+using ulexite::http::request;  // there is a detail::request
+
+// RFC 3986, 5.2.4.
+inline std::string without_dots(std::string_view path) {
+  std::string made;
+  while (!path.empty()) {
+    const auto end = path.find('/', 1);
+    const std::string_view part = path.substr(0, end);  // "/name"
+    path = end == std::string_view::npos ? std::string_view() : path.substr(end);
+    const bool up = part == "/..", stays = part == "/.";
+    if (up) made.erase(std::min(made.rfind('/'), made.size()));
+    if (!up && !stays) made += part;
+    if ((up || stays) && path.empty()) made += '/';
+  }
+  return made;
+}
+
+// Appends the fields, and the empty line. Throws std::invalid_argument for a value with a line's end in it, which would
+// let whoever has made the value write fields, or a body, of its own. (Not by Beast's serializer, which takes ten times
+// as long.)
+inline void append(std::string& to, const fields& all) {
+  for (const auto& each : all) {
+    const std::string_view name = view(each.name_string()), value = view(each.value());
+    if (value.find('\r') != std::string_view::npos || value.find('\n') != std::string_view::npos)
+      throw std::invalid_argument("the field " + std::string(name) + " has a line's end in its value");
+    ((to.append(name) += ": ") += value) += "\r\n";
+  }
+  to += "\r\n";
+}
+
+// Whether Transfer-Encoding is another than "chunked", or of HTTP/1.0, which does not know the field.
+template <class Header>
+bool has_strange_encoding(const Header& header) {
+  const auto count = header.count(field::transfer_encoding);
+  return count > 1 ||
+         (count == 1 && (header.version() < 11 || !boost::beast::iequals(header[field::transfer_encoding], "chunked")));
+}
+
+// Throws a refusal for a wrong Host, Transfer-Encoding, Expect or method. Beast ignores any Transfer-Encoding but
+// `chunked`, so the body would pass for the next request. A proxy before this server may see it otherwise, and let such
+// a request through. A proxy that speaks only HTTP/1.0 does not know the field at all.
+inline void check_header(const request& asked) {
+  const bool is_old = asked.version() < 11;
+  const auto hosts = asked.count(field::host);
+  if (hosts > 1) throw refusal(status::bad_request, "there are several Hosts");
+  if (hosts == 0 && !is_old) throw refusal(status::bad_request, "the Host is missing");
+  if (!is_host(view(asked[field::host]))) throw refusal(status::bad_request, "the Host is none");
+  if (asked.count(field::transfer_encoding) > 0) {
+    if (is_old) throw refusal(status::bad_request, "HTTP/1.0 has no Transfer-Encoding");
+    if (has_strange_encoding(asked)) throw refusal(status::not_implemented, "the Transfer-Encoding is not \"chunked\"");
+  }
+  // HTTP/1.0 has no Expect, and its client does not understand "100 Continue".
+  const std::string expected = is_old ? std::string() : value(asked, field::expect);
+  if (!expected.empty() && !boost::beast::iequals(expected, "100-continue"))
+    throw refusal(status::expectation_failed, "cannot meet \"" + expected + "\"");
+}
+
+}  // namespace ulexite::detail::http
+
+namespace ulexite::http {
+
+inline url url::parse(std::string_view text) {
+  const auto fail = [text](const char* why) {
+    return std::invalid_argument("\"" + std::string(text) + "\" is no address of HTTP: " + why);
+  };
+  for (const char each : text)
+    if (each <= ' ' || each > '~') throw fail("it has a byte that must be written as %XX");
+  url made;
+  std::string_view rest = text;
+  const auto take_scheme = [&rest](std::string_view scheme) {
+    const bool has = boost::beast::iequals(boost::beast::string_view(rest.data(), std::min(rest.size(), scheme.size())),
+                                           boost::beast::string_view(scheme.data(), scheme.size()));
+    if (has) rest.remove_prefix(scheme.size());
+    return has;
+  };
+  made.secure = take_scheme("https://");
+  if (!made.secure && !take_scheme("http://")) throw fail("it does not begin with http:// or https://");
+  made.authority = rest.substr(0, rest.find_first_of("/?#"));
+  rest.remove_prefix(made.authority.size());
+  if (made.authority.find('@') != std::string::npos) throw fail("it has a user name");
+  const auto colon = made.authority.rfind(':');
+  const bool has_port = colon != std::string::npos && made.authority.find(']', colon) == std::string::npos;
+  made.host = made.authority.substr(0, has_port ? colon : std::string::npos);
+  if (made.host.empty() || !is_host(made.authority)) throw fail("its host is none");
+  if (made.host.starts_with('[')) made.host = made.host.substr(1, made.host.size() - 2);
+  made.port = made.secure ? 443 : 80;
+  if (has_port && colon + 1 < made.authority.size()) {
+    const char* const end = made.authority.data() + made.authority.size();
+    const auto parsed = std::from_chars(made.authority.data() + colon + 1, end, made.port);
+    if (parsed.ec != std::errc() || parsed.ptr != end || made.port == 0) throw fail("its port is none");
+  }
+  rest = rest.substr(0, rest.find('#'));
+  made.target = rest.starts_with('/') ? std::string(rest) : "/" + std::string(rest);
+  return made;
+}
+
+inline url url::resolve(std::string_view reference) const {
+  const auto colon = reference.find(':');
+  if (colon != std::string_view::npos && colon < reference.find_first_of("/?#")) return parse(reference);
+  if (reference.starts_with("//")) return parse((secure ? "https:" : "http:") + std::string(reference));
+  const std::string_view own(target);
+  const std::string_view path = own.substr(0, own.find('?'));
+  const std::string_view to = reference.substr(0, reference.find_first_of("?#"));
+  std::string whole(to);
+  if (to.empty()) whole = reference.starts_with('?') ? path : own;
+  if (!to.empty() && !to.starts_with('/')) whole.insert(0, path.substr(0, path.rfind('/') + 1));
+  if (!to.empty()) whole = detail::http::without_dots(whole);
+  return parse(origin() + whole + std::string(reference.substr(to.size())));
+}
+
+}  // namespace ulexite::http

@@ -1,0 +1,385 @@
+// The client of interop/http.hpp, and TLS for both.
+
+#include "interop/http_fixture.hpp"
+#include "net/tls_fixture.hpp"
+
+#include <ulexite/interop/http_tls.hpp>
+#include <ulexite/sync/event.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+using http::verb;
+
+class HttpClient : public NetTest {};
+ULEXITE_ON_ALL_WORKER_COUNTS(HttpClient);
+class HttpTls : public Tls {};
+ULEXITE_ON_ALL_WORKER_COUNTS(HttpTls);
+
+// A server that reads the header of each request, and answers as it is told: answer(stream, number of the connection,
+// number of the request on it). An empty text ends the connection.
+class odd_server {
+ public:
+  using answer = std::function<std::string(net::tcp_stream&, int connection, int request)>;
+
+  explicit odd_server(answer how)
+      : serving_(spawn([this, how = std::move(how)] {
+          task_group group;
+          listener_.serve(group, [&](net::tcp_stream& tcp) { serve(tcp, ++connections, how); }, {.drain_time = 0ms});
+        })) {}
+  ~odd_server() {
+    listener_.close();
+    serving_.get();
+  }
+  [[nodiscard]] std::string url(std::string_view target = "/") const {
+    return "http://" + listener_.local_endpoint().str() + std::string(target);
+  }
+
+  std::atomic<int> connections{0}, requests{0};
+
+ private:
+  void serve(net::tcp_stream& tcp, int number, const answer& how) {
+    tcp.expires_after(bound);
+    std::string read;
+    for (int request = 1;; ++request) {
+      std::size_t end;
+      while ((end = read.find("\r\n\r\n")) == read.npos) {
+        char part[4096];
+        std::error_code error;
+        const std::size_t got = tcp.read_some(part, sizeof part, error);
+        if (got == 0) return;
+        read.append(part, got);
+      }
+      read.erase(0, end + 4);
+      ++requests;
+      const std::string text = how(tcp, number, request);
+      std::error_code error;
+      tcp.write(text, error);
+      if (error || text.empty()) return;
+    }
+  }
+
+  net::tcp_listener listener_{loopback()};
+  join_handle<> serving_;
+};
+
+const std::string two_bytes = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+std::string failure_of(const std::function<void()>& what) {
+  try {
+    what();
+  } catch (const std::system_error& error) {
+    return error.what();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(HttpUrl, IsSplit) {
+  const http::url at = http::url::parse("HTTPS://example.org:8443/a/b?c=d#e");
+  EXPECT_TRUE(at.secure);
+  EXPECT_EQ(at.host + '|' + at.authority + '|' + at.target, "example.org|example.org:8443|/a/b?c=d");
+  EXPECT_EQ(at.port, 8443);
+  EXPECT_EQ(http::url::parse("http://x").target, "/");
+  EXPECT_EQ(http::url::parse("http://x?q").target, "/?q");
+  EXPECT_EQ(http::url::parse("http://x").port, 80);
+  EXPECT_EQ(http::url::parse("https://x:").port, 443);
+  EXPECT_EQ(http::url::parse("http://[::1]:80/").host, "::1");
+  EXPECT_EQ(http::url::parse("http://[::1]").port, 80);
+  for (const char* wrong :
+       {"", "x", "ftp://x/", "http://", "http:///x", "http://a@b/", "http://x:0/", "http://x:65536/", "http://x:1x/",
+        "http://[::1", "http://a b/", "http://x/a b", "http://x/\r\nX: y", "http://x/\xc3\xbc", "http://::1/"})
+    EXPECT_THROW((void)http::url::parse(wrong), std::invalid_argument) << wrong;
+  try {
+    (void)http::url::parse("http://x:99999/");
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(), "\"http://x:99999/\" is no address of HTTP: its port is none");
+  }
+}
+
+TEST(HttpUrl, ResolvesReferences) {
+  const http::url at = http::url::parse("http://x:81/a/b/c?d");
+  const auto to = [&](std::string_view reference) {
+    const http::url made = at.resolve(reference);
+    return made.origin() + made.target;
+  };
+  EXPECT_EQ(to("https://y/z"), "https://y/z");
+  EXPECT_EQ(to("//y:1/z"), "http://y:1/z");
+  EXPECT_EQ(to("/z?e#f"), "http://x:81/z?e");
+  EXPECT_EQ(to("z"), "http://x:81/a/b/z");
+  EXPECT_EQ(to("../z"), "http://x:81/a/z");
+  EXPECT_EQ(to("../../../z/."), "http://x:81/z/");
+  EXPECT_EQ(to("?e"), "http://x:81/a/b/c?e");
+  EXPECT_EQ(to("#f"), "http://x:81/a/b/c?d");
+  EXPECT_EQ(to("./z:1"), "http://x:81/a/b/z:1");
+}
+
+TEST_P(HttpClient, KeepsConnections) {
+  in_runtime([] {
+    std::atomic<int> requests{0};
+    http_home home([&](const http::request& asked) { return ++requests, hello(asked); });
+    http::client client;
+    EXPECT_EQ(client.get(home.url("/a?b")).body(), "GET /a ");
+    EXPECT_EQ(client.request(verb::post, home.url(), "text", "text/plain").body(), "POST / text");
+    EXPECT_EQ(client.request(verb::head, home.url()).body(), "");
+    EXPECT_EQ(client.idle_connections(), 1U);
+    task_group crowd;
+    for (int i = 0; i < 20; ++i)
+      crowd.spawn([&] {
+        for (int j = 0; j < 5; ++j) EXPECT_EQ(client.get(home.url("/many")).result_int(), 200U);
+      });
+    crowd.wait();
+    EXPECT_LE(client.idle_connections(), 16U);
+    client.close_idle();
+    EXPECT_EQ(client.idle_connections(), 0U);
+    EXPECT_EQ(requests, 103);
+  });
+}
+
+TEST_P(HttpClient, DropsConnectionsThatIdledTooLong) {
+  in_runtime([] {
+    odd_server server([](auto&, int, int) { return two_bytes; });
+    http::client brief({.idle_time = 1ms}), none({.idle_per_host = 0}), many({.idle_connections = 1});
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(brief.get(server.url()).body(), "hi");
+      EXPECT_EQ(none.get(server.url()).body(), "hi");
+      this_fiber::sleep_for(3ms);
+    }
+    EXPECT_EQ(server.connections, 4);
+    EXPECT_EQ(none.idle_connections(), 0U);
+    odd_server other([](auto&, int, int) { return two_bytes; });
+    EXPECT_EQ(many.get(server.url()).body() + many.get(other.url()).body(), "hihi");
+    EXPECT_EQ(many.idle_connections(), 1U);
+  });
+}
+
+// The server closes a kept connection when the next request has come: only what may be executed twice is repeated.
+TEST_P(HttpClient, RepeatsOnlyIdempotentRequests) {
+  in_runtime([] {
+    odd_server server([](auto&, int, int request) { return request == 1 ? two_bytes : ""; });
+    http::client client;
+    for (const verb method : {verb::get, verb::put, verb::delete_, verb::head, verb::options}) {
+      client.close_idle();
+      server.connections = server.requests = 0;
+      EXPECT_EQ(client.get(server.url()).body(), "hi");
+      EXPECT_EQ(client.request(method, server.url()).result_int(), 200U);
+      EXPECT_EQ(server.connections, 2);
+      EXPECT_EQ(server.requests, 3);
+    }
+    for (const verb method : {verb::post, verb::patch}) {
+      client.close_idle();
+      EXPECT_EQ(client.get(server.url()).body(), "hi");
+      server.requests = 0;
+      EXPECT_EQ(failure_of([&] { client.request(method, server.url(), "x"); }), "reading the answer: end of stream");
+      EXPECT_EQ(server.requests, 1);
+    }
+    // Not on a new connection either, nor after a part of an answer.
+    odd_server mute([](auto&, int, int) { return ""; });
+    EXPECT_EQ(failure_of([&] { (void)client.get(mute.url()); }), "reading the answer: end of stream");
+    EXPECT_EQ(mute.requests, 1);
+    odd_server cuts([](auto& tcp, int, int request) {
+      if (request == 1) return two_bytes;
+      tcp.write("HTTP/1.1 2");
+      return std::string();
+    });
+    EXPECT_EQ(client.get(cuts.url()).body(), "hi");
+    EXPECT_EQ(failure_of([&] { (void)client.get(cuts.url()); }), "reading the answer: partial message");
+    EXPECT_EQ(cuts.requests, 2);
+  });
+}
+
+// One that was seen to be closed is not used: so a POST succeeds.
+TEST_P(HttpClient, DoesNotUseAClosedConnection) {
+  in_runtime([] {
+    http_home home(hello, {.limits = {.idle_time = 1ms}});
+    http::client client;
+    EXPECT_EQ(client.get(home.url()).result_int(), 200U);
+    this_fiber::sleep_for(50ms);
+    EXPECT_EQ(client.request(verb::post, home.url(), "x").body(), "POST / x");
+    // Bytes that nobody has asked for are no answer.
+    odd_server chatty([](auto&, int, int) { return two_bytes + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"; });
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(client.get(chatty.url()).body(), "hi");
+  });
+}
+
+TEST_P(HttpClient, ReadsAllKindsOfAnswers) {
+  in_runtime([] {
+    const std::vector<std::pair<std::string, std::string>> answers = {
+        {"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + two_bytes, "hi"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nhi\r\n0\r\nX: y\r\n\r\n", "hi"},
+        {"HTTP/1.1 204 No Content\r\n\r\n", ""},
+        {"HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n", ""}};
+    for (const auto& [text, body] : answers) {
+      odd_server server([&](auto&, int, int) { return text; });
+      http::client client;
+      EXPECT_EQ(client.get(server.url()).body(), body) << text;
+      EXPECT_EQ(client.get(server.url()).body(), body) << text;
+      EXPECT_EQ(server.connections, 1) << text;
+    }
+    const std::string long_text(300'000, 'x');
+    odd_server to_end([&](auto& tcp, int, int) {
+      tcp.write("HTTP/1.0 200 OK\r\n\r\n" + long_text);
+      return std::string();
+    });
+    http::client client;
+    EXPECT_EQ(client.get(to_end.url()).body(), long_text);
+    EXPECT_EQ(client.idle_connections(), 0U);
+    http_home home([&](const http::request&) { return http::response(200U, long_text); });
+    http::reply got = client.open(home.url(), http::request());
+    EXPECT_EQ(got.size(), long_text.size());
+    std::string all;
+    for (std::string_view part = got.read_some(); !part.empty(); part = got.read_some()) all += part;
+    EXPECT_EQ(all, long_text);
+    EXPECT_EQ(client.idle_connections(), 1U);
+    {
+      const http::reply unread = client.open(home.url(), http::request());
+    }
+    EXPECT_EQ(client.idle_connections(), 0U);
+  });
+}
+
+TEST_P(HttpClient, RefusesBadAnswers) {
+  in_runtime([] {
+    const std::vector<std::pair<std::string, std::string>> answers = {
+        {"nonsense\r\n\r\n", "reading the answer: bad version"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n", "reading the answer: bad"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "reading the answer: bad Transfer-Encoding"},
+        {"HTTP/1.1 200 OK\r\nX: " + std::string(3000, 'x') + "\r\n\r\n", "reading the answer: header limit exceeded"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n", "reading the answer: body limit exceeded"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n65\r\n" + std::string(101, 'x') + "\r\n0\r\n\r\n",
+         "reading the answer: body limit exceeded"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=" + std::string(100'000, 'x'),
+         "reading the answer: buffer overflow"}};
+    http::client client({.header_size = 1000, .body_size = 100});
+    for (const auto& [text, why] : answers) {
+      odd_server server([&](auto&, int, int) { return text; });
+      const std::string got = failure_of([&] { (void)client.get(server.url()); });
+      client.close_idle();  // the one whose answer was only too large
+      EXPECT_TRUE(got.starts_with(why)) << got << " for " << text.substr(0, 100);
+    }
+    EXPECT_EQ(failure_of([&] { (void)client.get("https://localhost/"); }),
+              "\"https://localhost\": this client has no TLS, see client_options::tls");
+    const refusing_port nobody;
+    EXPECT_NE(failure_of([&] { (void)client.get("http://" + nobody.at().str()); }).find("Connection refused"),
+              std::string::npos);
+    http::request split(verb::get);
+    split.set("X", "y\r\nX-Evil: z");
+    EXPECT_EQ(failure_of([&] { client.send("http://localhost/", split); }),
+              "the field X has a line's end in its value");
+  });
+}
+
+TEST_P(HttpClient, HearsDeadlinesAndRequestsToStop) {
+  in_runtime([] {
+    event asked;
+    http_home home(
+        [&](const http::request& got) {
+          if (got.path() == "/ok") return hello(got);
+          asked.set();
+          this_fiber::sleep_for(bound);
+          return http::response();
+        },
+        {.grace_time = 0ms});
+    http::client client;
+    EXPECT_THROW((void)timeout(20ms, [&] { return client.get(home.url("/waits")); }), deadline_exceeded);
+    asked.wait();
+    EXPECT_EQ(client.idle_connections(), 0U);
+    auto getting = spawn([&] { (void)client.get(home.url("/waits")); });
+    this_fiber::sleep_for(5ms);
+    getting.request_stop();
+    EXPECT_THROW(getting.get(), operation_cancelled);
+    EXPECT_EQ(client.idle_connections(), 0U);
+    EXPECT_EQ(client.get(home.url("/ok")).result_int(), 200U);
+    // In the middle of a body, too.
+    odd_server stops([](auto& tcp, int, int) {
+      tcp.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+      this_fiber::sleep_for(bound);
+      return std::string();
+    });
+    EXPECT_THROW((void)timeout(20ms, [&] { return client.get(stops.url()); }), deadline_exceeded);
+  });
+}
+
+TEST_P(HttpClient, FollowsRedirectsIfItMay) {
+  in_runtime([] {
+    http_home other(hello);
+    http_home home([&](const http::request& asked) {
+      http::response made(static_cast<unsigned>(std::stoi(std::string(asked.path().substr(1, 3)))), "moved");
+      if (asked.path().ends_with("/loop")) made.set(http::field::location, asked.path().data() ? "/301/loop" : "");
+      if (asked.path().ends_with("/there")) made.set(http::field::location, other.url("/end"));
+      if (asked.path() == "/200/secret") made.body() = std::string(http::view(asked[http::field::authorization]));
+      if (asked.path().ends_with("/secret") && made.result_int() != 200U)
+        made.set(http::field::location, "../200/secret");
+      return made;
+    });
+    http::client strict, client({.redirects = 3});
+    EXPECT_EQ(strict.get(home.url("/301/there")).result_int(), 301U);
+    EXPECT_EQ(client.get(home.url("/301/there")).body(), "GET /end ");
+    EXPECT_EQ(client.get(home.url("/301/loop")).result_int(), 301U);
+    EXPECT_EQ(client.request(verb::post, home.url("/302/there"), "x").body(), "GET /end ");
+    EXPECT_EQ(client.request(verb::post, home.url("/307/there"), "x").body(), "POST /end x");
+    EXPECT_EQ(client.request(verb::put, home.url("/303/there"), "x").body(), "GET /end ");
+    http::request secret(verb::get);
+    secret.set(http::field::authorization, "key");
+    EXPECT_EQ(client.send(home.url("/308/secret"), secret).body(), "key");
+    http_home listens([](const http::request& asked) {
+      return http::response(200U, asked.count(http::field::authorization) > 0 ? "told" : "not told");
+    });
+    http_home leads([&](const http::request&) {
+      http::response made(302U, "");
+      made.set(http::field::location, listens.url());
+      return made;
+    });
+    EXPECT_EQ(client.send(leads.url(), secret).body(), "not told");
+  });
+}
+
+TEST_P(HttpTls, VerifiesTheServer) {
+  in_runtime([] {
+    const tls_context context = serving();
+    http_home home(hello, {.wire = http::over_tls(context)});
+    const std::string port = home.at().str().substr(home.at().str().rfind(':'));
+    http::client client({.tls = http::over_tls(trusting())});
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(client.get("https://127.0.0.1" + port + "/x").body(), "GET /x ");
+    EXPECT_EQ(client.request(verb::post, "https://localhost" + port, std::string(200'000, 'x')).body().size(),
+              200'007U);
+    EXPECT_EQ(client.idle_connections(), 2U);
+    http::client strange({.tls = http::over_tls(tls_context::client())});
+    const std::string why = failure_of([&] { (void)strange.get("https://127.0.0.1" + port); });
+    EXPECT_NE(why.find("self-signed certificate"), why.npos) << why;
+    tls_context any = tls_context::client();
+    any.trust_everything();
+    http::client careless({.tls = http::over_tls(any)});
+    EXPECT_EQ(careless.get("https://127.0.0.1" + port).result_int(), 200U);
+    // No HTTP in the clear on that port, and it goes on.
+    EXPECT_EQ(ask_raw(home.at(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n").find("HTTP/1.1 200"), std::string::npos);
+    EXPECT_EQ(client.get("https://127.0.0.1" + port + "/x").body(), "GET /x ");
+  });
+}
+
+// A body up to the end of the connection that an attacker cuts is no whole body.
+TEST_P(HttpTls, NoticesACut) {
+  in_runtime([] {
+    const tls_context context = serving();
+    net::tcp_listener listener(loopback());
+    auto server = spawn([&] {
+      net::tcp_stream tcp = listener.accept();
+      tls_stream<net::tcp_stream> secure(tcp, context);
+      char data[1000];
+      secure.read_some(data, sizeof data);
+      secure.write("HTTP/1.0 200 OK\r\n\r\nhalf");
+      tcp.shutdown_write();
+      while (tcp.read_some(data, sizeof data) > 0) {
+      }
+    });
+    http::client client({.tls = http::over_tls(trusting())});
+    const std::string why = failure_of([&] { (void)client.get("https://" + listener.local_endpoint().str()); });
+    EXPECT_EQ(why, "reading the answer: Software caused connection abort");
+    server.get();
+  });
+}
+
+}  // namespace

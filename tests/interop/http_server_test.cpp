@@ -1,0 +1,306 @@
+// The server of interop/http.hpp: what it answers, and what it refuses. Raw clients.
+
+#include "interop/http_fixture.hpp"
+
+#include "support/watchdog.hpp"
+
+#include <ulexite/sync/event.hpp>
+#include <ulexite/sync/task_group.hpp>
+
+#include <stdexcept>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::test;
+
+class HttpServer : public NetTest {};
+ULEXITE_ON_ALL_WORKER_COUNTS(HttpServer);
+
+const std::string last = "GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+TEST_P(HttpServer, AnswersOneRequestAfterTheOther) {
+  in_runtime([] {
+    http_home home(hello);
+    const std::string got = ask_raw(home.at(),
+                                    "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
+                                    "POST /b?q HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+                                    "\r\nPUT /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                    "2;x=y\r\nde\r\n1\r\nf\r\n0\r\nX-Late: 1\r\n\r\n" +
+                                        last);
+    EXPECT_EQ(occurrences(got, "HTTP/1.1 200 OK\r\n"), 4) << got;
+    for (const char* part : {"GET /a ", "POST /b abc", "PUT /c def", "GET /last "})
+      EXPECT_EQ(occurrences(got, part), 1);
+    EXPECT_EQ(occurrences(got, "Connection: close\r\n"), 1);
+    EXPECT_EQ(occurrences(got, "Date: "), 4);
+  });
+}
+
+TEST_P(HttpServer, SpeaksWithOldClients) {
+  in_runtime([] {
+    http_home home([](http::exchange& now) {
+      now.begin({});
+      now.write("one");
+      now.write("two");
+    });
+    std::string got = ask_raw(home.at(), "GET / HTTP/1.0\r\n\r\n");
+    EXPECT_TRUE(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with("\r\n\r\nonetwo")) << got;
+    got = ask_raw(home.at(), last);
+    EXPECT_TRUE(got.ends_with("\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")) << got;
+    http_home kept(hello);
+    got = ask_raw(kept.at(), "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /2 HTTP/1.0\r\n\r\n");
+    EXPECT_EQ(occurrences(got, "HTTP/1.1 200 OK"), 2) << got;
+    EXPECT_EQ(occurrences(got, "Connection: keep-alive"), 1) << got;
+  });
+}
+
+TEST_P(HttpServer, AnswersHeadWithoutABody) {
+  in_runtime([] {
+    http_home home([](http::exchange& now) {
+      if (now.request().path() != "/parts") return now.send({200U, "four"});
+      now.begin({});
+      now.write("dropped");
+    });
+    const std::string got = ask_raw(home.at(),
+                                    "HEAD / HTTP/1.1\r\nHost: x\r\n\r\nHEAD /parts HTTP/1.1\r\nHost: x\r\n"
+                                    "Connection: close\r\n\r\n");
+    EXPECT_EQ(occurrences(got, "Content-Length: 4\r\n"), 1) << got;
+    EXPECT_EQ(occurrences(got, "HTTP/1.1 200 OK\r\n"), 2) << got;
+    EXPECT_EQ(occurrences(got, "four") + occurrences(got, "dropped"), 0) << got;
+    EXPECT_TRUE(got.ends_with("\r\n\r\n")) << got;
+  });
+}
+
+// What a proxy before this server could see otherwise must not be taken for a request, and ends the connection.
+TEST_P(HttpServer, RefusesSmuggledRequests) {
+  in_runtime([] {
+    http_home home(hello);
+    const std::string next = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
+    const auto post = [](const std::string& fields) { return "POST / HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n"; };
+    const auto chunks = [&](const std::string& text) { return post("Transfer-Encoding: chunked\r\n") + text; };
+    for (const auto& [text, code] : std::vector<std::pair<std::string, const char*>>{
+             {post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n") + "0\r\n\r\n", "400"},
+             {post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n") + "0\r\n\r\n", "400"},
+             {post("Content-Length: 5\r\nContent-Length: 6\r\n") + "abcde", "400"},
+             {post("Content-Length: 5, 6\r\n") + "abcde", "400"},
+             {post("Content-Length: +5\r\n") + "abcde", "400"},
+             {post("Content-Length: -1\r\n"), "400"},
+             {post("Content-Length: 0x5\r\n") + "abcde", "400"},
+             {post("Content-Length : 5\r\n") + "abcde", "400"},
+             {post("Content-Length: 99999999999999999999\r\n"), "400"},
+             {post("Transfer-Encoding: gzip\r\n"), "501"},
+             {post("Transfer-Encoding: chunked, gzip\r\n"), "501"},
+             {post("Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n"), "400"},
+             {post("Transfer-Encoding: x\r\nTransfer-Encoding: chunked\r\n"), "501"},
+             {post("Transfer-Encoding: \r\n"), "501"},
+             {"POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"},
+             {chunks("xyz\r\n"), "400"},
+             {chunks("0x5\r\nhello\r\n0\r\n\r\n"), "400"},
+             {chunks("-1\r\n"), "400"},
+             {chunks("5\nhello\r\n0\r\n\r\n"), "400"},
+             {chunks("5\r\nhelloXX0\r\n\r\n"), "400"},
+             {chunks("fffffffffffffffff\r\n"), "400"},
+             {"GET / HTTP/1.1\nHost: x\n\n", "400"},
+             {"GET / HTTP/1.1\r\n\r\n", "400"},
+             {"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", "400"},
+             {"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "400"},
+             {"GET / HTTP/2.5\r\nHost: x\r\n\r\n", "400"},
+             {"nonsense\r\n\r\n", "400"}}) {
+      const std::string got = ask_raw(home.at(), text + next);
+      EXPECT_TRUE(got.starts_with(std::string("HTTP/1.1 ") + code)) << text << "\n--\n" << got;
+      EXPECT_EQ(occurrences(got, "HTTP/1.1 "), 1) << text << "\n--\n" << got;
+      EXPECT_EQ(occurrences(got, "Connection: close\r\n"), 1) << got;
+    }
+  });
+}
+
+// RFC 9112, 5.2: a folded line is refused, or becomes one line.
+TEST_P(HttpServer, UnfoldsLines) {
+  in_runtime([] {
+    http_home home([](const http::request& asked) {
+      return http::response(200U, std::string(http::view(asked["X-Folded"])) + '|' + value(asked, http::field::accept));
+    });
+    const std::string got = ask_raw(home.at(),
+                                    "GET / HTTP/1.1\r\nHost: x\r\nX-Folded: a\r\n b\r\nAccept: c\r\n"
+                                    "Connection: y\r\nConnection: close\r\nAccept: d\r\n\r\n");
+    EXPECT_TRUE(got.ends_with("\r\n\r\na b|c, d")) << got;
+  });
+}
+
+TEST_P(HttpServer, RefusesWhatIsTooLarge) {
+  in_runtime([] {
+    http_home home(hello, {.limits = {.header_size = 1000, .body_size = 100}});
+    const std::string long_field = "X: " + std::string(2000, 'x') + "\r\n";
+    std::string got = ask_raw(home.at(), "HEAD / HTTP/1.1\r\nHost: x\r\n" + long_field + "\r\n");
+    EXPECT_TRUE(got.starts_with("HTTP/1.1 431 ") && got.ends_with("\r\n\r\n")) << got;
+    got = ask_raw(home.at(), "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n");
+    EXPECT_TRUE(got.starts_with("HTTP/1.1 413 ") && occurrences(got, "larger than 100 bytes") == 1) << got;
+    const std::string chunked = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    got = ask_raw(home.at(), chunked + "65\r\n" + std::string(101, 'x') + "\r\n0\r\n\r\n");
+    EXPECT_TRUE(got.starts_with("HTTP/1.1 413 ")) << got;
+    got = ask_raw(home.at(), chunked + "64;a=" + std::string(200'000, 'x'));
+    EXPECT_TRUE(got.starts_with("HTTP/1.1 431 ")) << got;
+    got = ask_raw(home.at(), chunked + "0\r\nX: " + std::string(200'000, 'x'));
+    EXPECT_TRUE(got.starts_with("HTTP/1.1 4")) << got;
+  });
+}
+
+TEST_P(HttpServer, RefusesWhoIsSlow) {
+  in_runtime([] {
+    http_home home(hello, {.limits = {.idle_time = 50ms, .header_time = 50ms, .body_time = 50ms}});
+    std::string got = ask_raw(home.at(), "GET / HTTP/1.1\r\nHo");
+    EXPECT_TRUE(got.starts_with("HTTP/1.1 408 ") && occurrences(got, "the header took longer than 0.05 s") == 1) << got;
+    got = ask_raw(home.at(), "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nab");
+    EXPECT_TRUE(got.starts_with("HTTP/1.1 408 ") && occurrences(got, "the body took longer") == 1) << got;
+    EXPECT_EQ(ask_raw(home.at(), ""), "");
+    raw_client kept(home.at());
+    kept.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_TRUE(kept.up_to("GET / ").starts_with("HTTP/1.1 200 "));
+    EXPECT_EQ(kept.rest(), "");
+  });
+}
+
+// A client that takes nothing, or too little, does not hold its connection.
+TEST_P(HttpServer, DropsWhoDoesNotRead) {
+  in_runtime([] {
+    event done;
+    const std::string much(8 << 20, 'x');
+    http_home home([&](const http::request&) { return http::response(200U, much); },
+                   {.limits = {.write_time = 50ms, .least_rate = 0}, .on_end = [&](const http::exchange& of) {
+                      EXPECT_EQ(of.code(), 200U);
+                      EXPECT_FALSE(of.ended() && of.bytes() == much.size());
+                      done.set();
+                    }});
+    raw_client lazy(home.at());
+    lazy.tcp().set_receive_buffer(4096);
+    lazy.send(last);
+    done.wait();
+  });
+}
+
+TEST_P(HttpServer, EndsAConnectionAfterItsTime) {
+  in_runtime([] {
+    http_home home(hello, {.limits = {.connection_time = 1ms}});
+    raw_client client(home.at());
+    this_fiber::sleep_for(5ms);
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(occurrences(client.rest(), "Connection: close\r\n"), 1);
+  });
+}
+
+TEST_P(HttpServer, AsksForABodyThatIsHeldBack) {
+  in_runtime([] {
+    http_home home(hello);
+    raw_client client(home.at());
+    client.send("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+    EXPECT_EQ(client.up_to("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+    client.send("abc" + last);
+    const std::string got = client.rest();
+    EXPECT_EQ(occurrences(got, "POST / abc"), 1) << got;
+    EXPECT_EQ(occurrences(got, "/last"), 1) << got;
+    EXPECT_TRUE(
+        ask_raw(home.at(), "GET / HTTP/1.1\r\nHost: x\r\nExpect: a miracle\r\n\r\n").starts_with("HTTP/1.1 417 "));
+    // An answer without it ends the connection, because nobody knows whether the body will come.
+    http_home hasty([](http::exchange& now) { now.send({403U, "no"}); });
+    const std::string refused =
+        ask_raw(hasty.at(), "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+    EXPECT_TRUE(refused.starts_with("HTTP/1.1 403 ") && occurrences(refused, "Connection: close") == 1) << refused;
+    // A body that comes anyway is dropped.
+    const std::string two = ask_raw(hasty.at(), "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" + last);
+    EXPECT_EQ(occurrences(two, "HTTP/1.1 403 "), 2) << two;
+  });
+}
+
+// An answer may begin before the end of its request, and neither is held in memory.
+TEST_P(HttpServer, PassesBodiesInParts) {
+  in_runtime([] {
+    http_home home([](http::exchange& now) {
+      std::string_view part = now.read_some();
+      now.begin({});
+      for (; !part.empty(); part = now.read_some()) now.write(part);
+    });
+    raw_client client(home.at());
+    client.send("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
+    for (const std::string word : {"hello", "world"}) {
+      client.send("5\r\n" + word + "\r\n");
+      EXPECT_TRUE(client.up_to("5\r\n" + word + "\r\n").ends_with(word + "\r\n"));
+    }
+    client.send("0\r\n\r\n");
+    EXPECT_EQ(client.rest(), "0\r\n\r\n");
+  });
+}
+
+TEST_P(HttpServer, SendsASizeThatIsKnown) {
+  in_runtime([] {
+    std::atomic<int> failures{0};
+    http_home home(
+        [](http::exchange& now) {
+          http::response header;
+          header.content_length(6);
+          now.begin(std::move(header.base()));
+          now.flush();
+          now.write("abc");
+          if (now.request().path() == "/short") return;
+          now.write(now.request().path() == "/long" ? "defg" : "def");
+        },
+        {.on_error = [&](const http::exchange&, const std::exception_ptr&) { ++failures; }});
+    EXPECT_TRUE(ask_raw(home.at(), last).ends_with("\r\n\r\nabcdef"));
+    for (const char* path : {"/short", "/long"}) {
+      raw_client client(home.at());
+      client.send("GET " + std::string(path) + " HTTP/1.1\r\nHost: x\r\n\r\n");
+      EXPECT_LT(client.rest().size(), 200U);
+    }
+    home.stop();
+    EXPECT_EQ(failures, 2);
+  });
+}
+
+TEST_P(HttpServer, ReportsWhatAHandlerThrows) {
+  in_runtime([] {
+    std::vector<std::string> said;
+    mutex guard;
+    http_home home(
+        [](http::exchange& now) {
+          const std::string_view path = now.request().path();
+          if (path == "/refused") throw http::refusal(http::status::not_found, "there is no counter");
+          if (path == "/late") return timeout(1ms, [] { this_fiber::sleep_for(bound); });
+          if (path == "/split") {
+            http::response made(302U, "");
+            made.set(http::field::location, "/x\r\nSet-Cookie: a=b");
+            return now.begin(std::move(made.base()));
+          }
+          if (path == "/silent") return;
+          if (path == "/begun") {
+            now.begin({});
+            now.write("begun");
+          }
+          throw std::runtime_error("out of luck");
+        },
+        {.refuse = [](http::status code, const std::string& why) { return http::response(code, "{" + why + "}"); },
+         .on_error =
+             [&](const http::exchange& of, const std::exception_ptr& failure) {
+               const std::lock_guard lock(guard);
+               try {
+                 std::rethrow_exception(failure);
+               } catch (const std::exception& error) {
+                 said.push_back(std::string(of.request().path()) + ": " + error.what());
+               }
+             }});
+    const auto get = [](std::string_view path) { return "GET " + std::string(path) + " HTTP/1.1\r\nHost: x\r\n\r\n"; };
+    const std::string got = ask_raw(
+        home.at(), get("/thrown") + get("/refused") + get("/late") + get("/split") + get("/silent") + get("/begun"));
+    EXPECT_EQ(occurrences(got, "HTTP/1.1 500 "), 3) << got;
+    EXPECT_EQ(occurrences(got, "{the server has failed}"), 3) << got;
+    EXPECT_EQ(occurrences(got, "HTTP/1.1 404 "), 1) << got;
+    EXPECT_EQ(occurrences(got, "{there is no counter}"), 1) << got;
+    EXPECT_EQ(occurrences(got, "HTTP/1.1 503 "), 1) << got;
+    EXPECT_EQ(occurrences(got, "Set-Cookie") + occurrences(got, "out of luck") + occurrences(got, "\r\n0\r\n"), 0)
+        << got;
+    home.stop();
+    ASSERT_EQ(said.size(), 5U);
+    EXPECT_EQ(said[0], "/thrown: out of luck");
+    EXPECT_EQ(said[4], "/begun: out of luck");
+  });
+}
+
+}  // namespace
