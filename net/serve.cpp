@@ -177,13 +177,14 @@ bool server::start(net::tcp_stream& accepted, Over over) {
   return false;
 }
 
+served_connection::served_connection(server& home, net::tcp_stream& stream) noexcept
+    : home_(home), stream_(stream), closing_(home.ending_.get_token()) {}
+
 void served_connection::begin() const {
   if (const std::string& name = home_.options_.name; !name.empty()) this_fiber::set_name(name);
 }
 
 void served_connection::end_reads() noexcept { stream_.shutdown_read(); }
-
-std::stop_token served_connection::closing() const noexcept { return home_.ending_.get_token(); }
 
 // Reports the exception that is being handled, unless it is that of a fiber that was asked to stop.
 void served_connection::failed() const {

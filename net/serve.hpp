@@ -78,25 +78,26 @@ class served_connection {
   }
 
  protected:
-  served_connection(server& home, net::tcp_stream& stream) noexcept : home_(home), stream_(stream) {}
+  served_connection(server& home, net::tcp_stream& stream) noexcept;
   ~served_connection() = default;
 
   server& home_;
 
  private:
   template <class Handler>
-  static constexpr bool takes_token = std::is_invocable_v<Handler&, net::tcp_stream&, std::stop_token>;
+  static constexpr bool takes_token = std::is_invocable_v<Handler&, net::tcp_stream&, const std::stop_token&>;
 
   template <class Handler>
   decltype(auto) call(Handler& handler) {
     if constexpr (takes_token<Handler>) {
-      return std::invoke(handler, stream_, closing());
+      return std::invoke(handler, stream_, closing_);
     } else {
       return std::invoke(handler, stream_);
     }
   }
   template <class Coroutine, class Handler>
   Coroutine run_coroutine(Handler& handler) {
+    static_assert(std::is_void_v<spawned_result_t<Coroutine>>, "a coroutine that serves a connection returns a task<>");
     try {
       begin();
       [[maybe_unused]] const auto reads = end_reads_at_close<Handler>();
@@ -110,15 +111,15 @@ class served_connection {
     if constexpr (takes_token<Handler>) {
       return nullptr;
     } else {
-      return std::stop_callback(closing(), [this]() noexcept { end_reads(); });
+      return std::stop_callback(closing_, [this]() noexcept { end_reads(); });
     }
   }
   void begin() const;
   void end_reads() noexcept;
   void failed() const;  // called in a catch block
-  [[nodiscard]] std::stop_token closing() const noexcept;
 
   net::tcp_stream& stream_;
+  const std::stop_token closing_;  // a coroutine may refer to it
 };
 
 // The state of one tcp_listener::serve, in its frame. It outlives the fibers of the connections.

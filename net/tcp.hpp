@@ -237,7 +237,8 @@ class tcp_listener {
   // For fibers. A cancellation point; when it throws, the group was asked to stop and the connections have ended.
   // Throws std::system_error when the listener breaks. In reports the fibers of connections are spawned at `where`.
   template <class Handler>
-    requires std::is_invocable_v<Handler&, tcp_stream&> || std::is_invocable_v<Handler&, tcp_stream&, std::stop_token>
+    requires std::is_invocable_v<Handler&, tcp_stream&> ||
+             std::is_invocable_v<Handler&, tcp_stream&, const std::stop_token&>
   void serve(task_group& group, Handler handler, const serve_options& options = {},
              std::source_location where = std::source_location::current()) {
     const auto start = [&handler](task_group& in, auto until, auto who, std::source_location place) {
@@ -249,7 +250,7 @@ class tcp_listener {
   // parallel_context they have their own workers.
   template <class Context, class Handler>
     requires(std::is_invocable_v<Handler&, tcp_stream&> ||
-             std::is_invocable_v<Handler&, tcp_stream&, std::stop_token>) &&
+             std::is_invocable_v<Handler&, tcp_stream&, const std::stop_token&>) &&
             requires(Context& context) { context.spawn([] {}).get(); }
   void serve(Context& context, Handler handler, const serve_options& options = {},
              std::source_location where = std::source_location::current()) {

@@ -91,7 +91,7 @@ TEST_P(CoServe, TheCloseEndsReadsBehindWhatHasArrived) {
 TEST_P(CoServe, AHandlerWithATokenIsTold) {
   in_runtime([] {
     server draining;
-    draining.start([&](net::tcp_stream& stream, std::stop_token closing) -> task<> {
+    draining.start([&](net::tcp_stream& stream, const std::stop_token& closing) -> task<> {
       co_await co_select(on_stop(closing));
       co_await co_write(stream, std::string_view("hello"));
     });
