@@ -211,7 +211,7 @@ assert len(download.exactly(int(fields["content-length"]))) == 64000000 and down
 PYTHON
   ends 0
   expect_text "count" out "served 4 requests on 5 connections"
-  grep -qE '^time=[-0-9T:.]+Z peer=127\.0\.0\.1:[0-9]+ method="PUT" target="/upload" status=200 bytes=88 us=[0-9]+ agent=""$' out ||
+  grep -qE '^time=[-0-9T:.]+Z peer=127\.0\.0\.1:[0-9]+ method="PUT" target="/upload" status=200 bytes=88 us=[0-9]+ agent="" request=[0-9a-f]{16} trace=[0-9a-f]{32}$' out ||
     { fail "no line of the upload:"; cat out >&2; }
 }
 

@@ -1,10 +1,10 @@
-// Any bytes as the requests of one connection to http_server.
+// Any bytes as the requests of one connection to a server of interop/http.hpp, and what http_server makes of their
+// fields.
 #include "../../examples/http_server/condition.hpp"
-#include "../../examples/http_server/incoming.hpp"
-#include "../../examples/http_server/refusal.hpp"
 #include "fuzz.hpp"
 
 #include <ulexite.hpp>
+#include <ulexite/interop/http_exchange.hpp>
 #include <ulexite/testing/explore.hpp>
 
 #include <string>
@@ -14,25 +14,26 @@ namespace {
 
 namespace ux = ulexite;
 namespace net = ulexite::net;
-namespace http = boost::beast::http;
+namespace http = ulexite::http;
 
-constexpr http_server::limits limits{.header_size = 512, .body_size = 1024};
+constexpr http::limits limits{.header_size = 512, .body_size = 1024};
 
 // Reads a request to its end. Whether another one may follow.
-bool read_request(http_server::wire& from, boost::beast::flat_buffer& buffer) {
-  http_server::incoming asked(from, buffer, limits);
-  asked.read_header();
-  fuzz::require(!asked.target().empty() && !asked.method().empty(), "a request has a target and a method");
+bool read_request(http::wire& from, boost::beast::flat_buffer& buffer) {
+  http::exchange now(from, buffer, limits);
+  now.read_header();
+  const http::request& asked = now.request();
+  fuzz::require(!asked.target().empty() && !asked.method_string().empty(), "a request has a target and a method");
   std::string path;
-  if (http_server::decode_target(asked.target(), path))
+  if (http_server::decode_target(http::view(asked.target()), path))
     fuzz::require(path.starts_with('/') && path.find('\0') == path.npos, "a path of a file");
   (void)http_server::preconditions_hold(asked, {});
   (void)http_server::client_has(asked, {});
   (void)http_server::range_applies(asked, {});
   std::size_t size = 0;
-  for (auto part = asked.read_body(); !part.empty(); part = asked.read_body()) size += part.size();
+  for (auto part = now.read_some(); !part.empty(); part = now.read_some()) size += part.size();
   fuzz::require(size <= limits.body_size, "a body is not larger than is allowed");
-  return asked.header().keep_alive();
+  return now.keep_alive();
 }
 
 void send(fuzz::input& from, net::tcp_stream& server) {
@@ -58,12 +59,12 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     ux::wait_group clients;
     clients.spawn([&from, &to = client] { send(from, to); });
     {
-      const auto wire = http_server::bare(server);
-      boost::beast::flat_buffer buffer(limits.header_size + http_server::incoming::block_size);
+      http::bare_wire wire(server);
+      boost::beast::flat_buffer buffer(limits.header_size + http::exchange::block_size);
       try {
-        while (read_request(*wire, buffer)) {
+        while (read_request(wire, buffer)) {
         }
-      } catch (const http_server::refusal&) {
+      } catch (const http::refusal&) {
       } catch (const std::system_error&) {
       }
     }
