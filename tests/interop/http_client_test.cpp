@@ -194,10 +194,10 @@ TEST_P(HttpClient, RepeatsOnlyIdempotentRequests) {
 // One that was seen to be closed is not used: so a POST succeeds.
 TEST_P(HttpClient, DoesNotUseAClosedConnection) {
   in_runtime([] {
-    http_home home(hello, {.limits = {.idle_time = 1ms}});
+    http_home home(hello, {.limits = {.idle_time = 300ms}});
     http::client client;
     EXPECT_EQ(client.get(home.url()).result_int(), 200U);
-    this_fiber::sleep_for(50ms);
+    this_fiber::sleep_for(800ms);
     EXPECT_EQ(client.request(verb::post, home.url(), "x").body(), "POST / x");
     // Bytes that nobody has asked for are no answer.
     odd_server chatty([](auto&, int, int) { return two_bytes + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"; });
