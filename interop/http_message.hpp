@@ -5,6 +5,8 @@
 
 #include <cstdint>  // Boost 1.83's Beast uses it without including it
 
+#include <ulexite/base/standard.hpp>
+
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http.hpp>
 
