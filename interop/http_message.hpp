@@ -3,9 +3,9 @@
 // Requests, answers and addresses of HTTP/1.1, for <ulexite/interop/http_server.hpp> and http_client.hpp. Nothing here
 // waits.
 
-#include <cstdint>  // Boost 1.83's Beast uses it without including it
-
 #include <ulexite/base/standard.hpp>
+
+#include <cstdint>  // Boost 1.83's Beast uses it without including it
 
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http.hpp>

@@ -54,7 +54,7 @@ TEST_P(HttpServerEnd, EndsInOrder) {
           }
           now.send(hello(now.request()));
         },
-        {.limits = {.linger_time = 50ms}});
+        {.limits = {.header_time = bound, .linger_time = 50ms}, .grace_time = bound});
     raw_client fresh(home.at()), idle(home.at()), slow(home.at()), half(home.at());
     idle.send("GET /i HTTP/1.1\r\nHost: x\r\n\r\n");
     idle.up_to("GET /i ");

@@ -52,6 +52,7 @@ class member {
       return false;
     while ((end = rest_.find("\r\n\r\n")) == rest_.npos)
       if (!fill(rest_.size() + 1)) return false;
+    if (rest_.starts_with("HTTP/1.1 408 ")) return false;  // the network was slow
     expect(rest_.starts_with("HTTP/1.1 101 "), "a websocket");
     rest_.erase(0, end + 4);
     return true;
