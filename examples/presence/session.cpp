@@ -147,6 +147,7 @@ void serve(ulexite::net::tcp_listener& listener, home& in, std::size_t most) {
     return attend(std::move(stream), in);
   };
   listener.serve(in.clients, handler, {.max_connections = most, .drain_time = 0s, .grace = 0s});
+  in.clients.wait();
   in.senders.wait();
 }
 

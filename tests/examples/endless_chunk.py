@@ -59,7 +59,7 @@ def redis_counter():
 
 
 def chat():
-    expect_refusal(Server(programs / "chat", "--port", "0"), "/", [b"400"])
+    expect_refusal(Server(programs / "chat", "--port", "0"), "/", [b"431"])
 
 
 def crawler():
