@@ -163,7 +163,8 @@ TEST_P(HttpServer, EndsIdleConnections) {
       raw_client kept(home.at());
       kept.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
       answered = kept.up_to("GET / ").starts_with("HTTP/1.1 200 ");
-      if (answered) EXPECT_EQ(kept.rest(), "");
+      if (!answered) continue;
+      EXPECT_EQ(kept.rest(), "");
     }
   });
 }
