@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from chat_kit import Member, arrive, end, program, start
+from chat_kit import Member, arrive, end, program, start, talk_once_each
 from example import BOUND, run_all
 from websocket_peer import PING, PONG, TEXT, Closed, connect, frame
 
@@ -233,19 +233,6 @@ def several_processes_are_one_over_redis():
     finally:
         redis.process.kill()
         redis.process.wait()
-
-
-def talk_once_each(ann, bob):
-    """They are on different servers. What one says comes to both, once, and the other's answer behind it."""
-    for first, second in (ann, bob), (bob, ann):
-        for text in "1", "2":
-            first.say(text)
-        for each in first, second:
-            for text in "1", "2":
-                each.expect(type="message", text=text)
-        second.say("3")  # goes through redis behind the first server's own messages: these would be here before
-        for each in first, second:
-            each.expect(type="message", text="3")
 
 
 try:

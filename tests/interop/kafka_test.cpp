@@ -2,6 +2,7 @@
 
 #include "../../examples/engines/kafka.hpp"
 
+#include "support/cancellation.hpp"
 #include "support/clean_runtime.hpp"
 #include "support/watchdog.hpp"
 
@@ -18,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -263,29 +265,21 @@ TEST_P(Kafka, AFullQueueMakesFibersWait) {
   });
 }
 
-template <class Body>
-std::string refusal(Body&& body) {
-  try {
-    body();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST_P(Kafka, RefusalsSayWhatWasWrong) {
   in_runtime([&] {
-    EXPECT_EQ(refusal([] { const kafka_producer to(kafka_settings{{"linger", "1"}}); }),
+    EXPECT_EQ(message_of<std::runtime_error>([] { const kafka_producer to(kafka_settings{{"linger", "1"}}); }),
               "kafka: the setting linger=1: No such configuration property: \"linger\"");
-    EXPECT_EQ(refusal([] { const kafka_producer to(kafka_settings{{"message.max.bytes", "many"}}); }),
-              "kafka: the setting message.max.bytes=many: Invalid value for configuration property "
-              "\"message.max.bytes\"");
+    EXPECT_EQ(
+        message_of<std::runtime_error>([] { const kafka_producer to(kafka_settings{{"message.max.bytes", "many"}}); }),
+        "kafka: the setting message.max.bytes=many: Invalid value for configuration property "
+        "\"message.max.bytes\"");
     kafka_settings impatient = client();
     impatient["message.timeout.ms"] = "20";
     kafka_producer to(impatient);
     cluster_.set_up(false);
-    EXPECT_EQ(refusal([&] { to.send("late", "", "x"); }), "kafka: sending to late: Local: Message timed out");
-    EXPECT_EQ(refusal([&] { to.send("late", "", std::string(2 << 20, 'x')); }),
+    EXPECT_EQ(message_of<std::runtime_error>([&] { to.send("late", "", "x"); }),
+              "kafka: sending to late: Local: Message timed out");
+    EXPECT_EQ(message_of<std::runtime_error>([&] { to.send("late", "", std::string(2 << 20, 'x')); }),
               "kafka: sending to late: Broker: Message size too large");
   });
 }

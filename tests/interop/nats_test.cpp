@@ -2,6 +2,7 @@
 
 #include "../../examples/engines/nats.hpp"
 
+#include "support/cancellation.hpp"
 #include "support/clean_runtime.hpp"
 #include "support/nats_server.hpp"
 #include "support/watchdog.hpp"
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -253,22 +255,14 @@ TEST_P(Nats, WhatFindsNoRoomIsCounted) {
   });
 }
 
-template <class Body>
-std::string refusal(Body&& body) {
-  try {
-    body();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST_P(Nats, RefusalsSayWhatWasWrong) {
   in_runtime([&] {
-    EXPECT_EQ(refusal([] { const nats_connection to("nats://127.0.0.1:1"); }),
+    EXPECT_EQ(message_of<std::runtime_error>([] { const nats_connection to("nats://127.0.0.1:1"); }),
               "nats: connecting to nats://127.0.0.1:1: No server available for connection");
     nats_connection bus(server().url());
-    EXPECT_NE(refusal([&] { const nats_subscription to(bus, "a..b"); }).find("subscribing to \"a..b\""),
+    EXPECT_NE(message_of<std::runtime_error>([&] {
+                const nats_subscription to(bus, "a..b");
+              }).find("subscribing to \"a..b\""),
               std::string::npos);
     bus.publish("too large", std::string(2 << 20, 'x'));  // the server's limit is a megabyte
     while (bus.lost() == 0) this_fiber::sleep_for(1ms);

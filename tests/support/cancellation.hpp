@@ -20,12 +20,12 @@ namespace ulexite::test {
   for (;;) this_fiber::sleep_for(std::chrono::hours(1));
 }
 
-// The message of what `function` throws.
-template <class F>
+// The message of the Error that `function` throws. Another exception passes.
+template <class Error = std::exception, class F>
 std::string message_of(F&& function) {
   try {
     function();
-  } catch (const std::exception& e) {
+  } catch (const Error& e) {
     return e.what();
   }
   return "nothing";

@@ -50,3 +50,16 @@ def arrive(server, name, room="lobby"):
     member = Member(server, name, room)
     member.expect(type="welcome", room=room, name=name)
     return member
+
+
+def talk_once_each(ann, bob):
+    """They are on different servers. What one says comes to both, once, and the other's answer behind it."""
+    for first, second in (ann, bob), (bob, ann):
+        for text in "1", "2":
+            first.say(text)
+        for each in first, second:
+            for text in "1", "2":
+                each.expect(type="message", text=text)
+        second.say("3")  # goes through the engine behind the first server's own messages: these would be here before
+        for each in first, second:
+            each.expect(type="message", text="3")
