@@ -342,7 +342,7 @@ inline void reply::read_header(bool of_head, std::uint32_t most) {
     if (code / 100 != 1 || code == 101) break;  // else one like 103 Early Hints, before the answer itself
   }
   static_cast<boost::beast::http::response_header<>&>(header_) = std::move(parser_->get().base());
-  if (detail::http::has_strange_encoding(header_))
+  if (http::has_strange_encoding(header_))
     fail(boost::beast::http::make_error_code(boost::beast::http::error::bad_transfer_encoding), "reading the answer");
   if (parser_->is_done()) give_back();
 }

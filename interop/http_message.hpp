@@ -149,6 +149,41 @@ inline bool is_host(std::string_view text) {
   });
 }
 
+// Whether Transfer-Encoding is another than "chunked", or of HTTP/1.0, which does not know the field.
+template <class Header>
+bool has_strange_encoding(const Header& header) {
+  const auto count = header.count(field::transfer_encoding);
+  return count > 1 ||
+         (count == 1 && (header.version() < 11 || !boost::beast::iequals(header[field::transfer_encoding], "chunked")));
+}
+
+// Throws a refusal for a wrong Host or Transfer-Encoding. serve() does it for each request; it is for programs that
+// read requests by Beast themselves. Beast ignores any Transfer-Encoding but `chunked`, so the body would pass for the
+// next request. A proxy before this server may see it otherwise, and let such a request through. A proxy that speaks
+// only HTTP/1.0 does not know the field at all.
+template <class Header>
+void check_host_and_encoding(const Header& asked) {
+  const bool is_old = asked.version() < 11;
+  const auto hosts = asked.count(field::host);
+  if (hosts > 1) throw refusal(status::bad_request, "there are several Hosts");
+  if (hosts == 0 && !is_old) throw refusal(status::bad_request, "the Host is missing");
+  if (!is_host(view(asked[field::host]))) throw refusal(status::bad_request, "the Host is none");
+  if (asked.count(field::transfer_encoding) == 0) return;
+  if (is_old) throw refusal(status::bad_request, "HTTP/1.0 has no Transfer-Encoding");
+  if (has_strange_encoding(asked)) throw refusal(status::not_implemented, "the Transfer-Encoding is not \"chunked\"");
+}
+
+// Drops the empty lines before a request, which RFC 9112, 2.2 lets a client send, and which Beast takes for a malformed
+// request. Returns whether the rest of the flat `buffer` begins a request.
+template <class Buffer>
+bool skip_empty_lines(Buffer& buffer) {
+  const auto begins_with = [&buffer](const char* text) {
+    return std::string_view(static_cast<const char*>(buffer.data().data()), buffer.size()).starts_with(text);
+  };
+  while (begins_with("\r\n")) buffer.consume(2);
+  return buffer.size() > 1 || (buffer.size() == 1 && !begins_with("\r"));
+}
+
 // An absolute address of http or https, in its parts.
 struct url {
   bool secure = false;     // https
@@ -202,29 +237,11 @@ inline void append(std::string& to, const fields& all) {
   to += "\r\n";
 }
 
-// Whether Transfer-Encoding is another than "chunked", or of HTTP/1.0, which does not know the field.
-template <class Header>
-bool has_strange_encoding(const Header& header) {
-  const auto count = header.count(field::transfer_encoding);
-  return count > 1 ||
-         (count == 1 && (header.version() < 11 || !boost::beast::iequals(header[field::transfer_encoding], "chunked")));
-}
-
-// Throws a refusal for a wrong Host, Transfer-Encoding, Expect or method. Beast ignores any Transfer-Encoding but
-// `chunked`, so the body would pass for the next request. A proxy before this server may see it otherwise, and let such
-// a request through. A proxy that speaks only HTTP/1.0 does not know the field at all.
+// Throws a refusal for a wrong Expect too.
 inline void check_header(const request& asked) {
-  const bool is_old = asked.version() < 11;
-  const auto hosts = asked.count(field::host);
-  if (hosts > 1) throw refusal(status::bad_request, "there are several Hosts");
-  if (hosts == 0 && !is_old) throw refusal(status::bad_request, "the Host is missing");
-  if (!is_host(view(asked[field::host]))) throw refusal(status::bad_request, "the Host is none");
-  if (asked.count(field::transfer_encoding) > 0) {
-    if (is_old) throw refusal(status::bad_request, "HTTP/1.0 has no Transfer-Encoding");
-    if (has_strange_encoding(asked)) throw refusal(status::not_implemented, "the Transfer-Encoding is not \"chunked\"");
-  }
+  check_host_and_encoding(asked);
   // HTTP/1.0 has no Expect, and its client does not understand "100 Continue".
-  const std::string expected = is_old ? std::string() : value(asked, field::expect);
+  const std::string expected = asked.version() < 11 ? std::string() : value(asked, field::expect);
   if (!expected.empty() && !boost::beast::iequals(expected, "100-continue"))
     throw refusal(status::expectation_failed, "cannot meet \"" + expected + "\"");
 }

@@ -88,15 +88,7 @@ class connection {
     }
   }
 
-  // Drops the empty lines before a request, which RFC 9112, 2.2 lets a client send, and which Beast takes for a
-  // malformed request. Whether the rest begins a request.
-  bool begins_request() {
-    const auto begins_with = [this](std::string_view text) {
-      return std::string_view(static_cast<const char*>(buffer_.data().data()), buffer_.size()).starts_with(text);
-    };
-    while (begins_with("\r\n")) buffer_.consume(2);
-    return buffer_.size() > 1 || (buffer_.size() == 1 && !begins_with("\r"));
-  }
+  bool begins_request() { return skip_empty_lines(buffer_); }
   // Called at the stop: ends an idle read, and returns whether it did. If the first bytes of a request have arrived,
   // but the fiber has not run since, the request must be read too.
   bool end_idle_read() noexcept {

@@ -9,15 +9,14 @@
 // Requests and answers pass in blocks, as they come, in both directions at once. So a connection holds some 300 KiB at
 // most, and --max-connections bounds the memory.
 
-#include "../empty_lines.hpp"
 #include "../expect_continue.hpp"
 #include "../program.hpp"
-#include "../request_fault.hpp"
 #include "../write_answer.hpp"
 #include "hand_over.hpp"
 #include "relay.hpp"
 
 #include <ulexite.hpp>
+#include <ulexite/interop/http_message.hpp>
 #include <ulexite/interop/last_words.hpp>
 
 #include <CLI/CLI.hpp>
@@ -125,7 +124,7 @@ bool take_host_of_target(request& asked) {
     return false;
   const auto host = slashes + 3, path = std::min(target.find_first_of("/?#", host), target.size());
   const std::string name = target.substr(host, path - host);
-  if (name.empty() || !examples::is_host(name)) return false;
+  if (name.empty() || !ux::http::is_host(name)) return false;
   asked.set(http::field::host, name);
   asked.target(path < target.size() && target[path] == '/' ? target.substr(path) : "/" + target.substr(path));
   return true;
@@ -158,11 +157,16 @@ class exchange {
     relay::side& client = visit_.client;
     client.tcp.expires_after(time_for_request);
     boost::system::error_code error;
-    examples::await_request(client.stream, client.buffer, error);
+    while (!error && !ux::http::skip_empty_lines(client.buffer))
+      client.buffer.commit(client.stream.read_some(client.buffer.prepare(4096), error));
     if (!error) http::read_header(client.stream, client.buffer, asked_, error);
     head_only_ = asked_.get().method() == http::verb::head;
     if (error) return refuse(refusal_of(error));
-    if (const auto fault = examples::fault_of(asked_.get())) return refuse(refusal(fault->status, fault->why));
+    try {
+      ux::http::check_host_and_encoding(asked_.get());
+    } catch (const ux::http::refusal& why) {
+      return refuse(refusal(why.code(), why.what()));
+    }
     if (asked_.get().method() == http::verb::trace && !asked_.is_done())
       return refuse(refusal(http::status::bad_request, "TRACE has no body"));
     if (asked_.get().method() == http::verb::connect)  // what follows would be no HTTP
@@ -249,7 +253,7 @@ class exchange {
     } while (!error && parser->get().result_int() / 100 == 1);
     ux::this_fiber::check();
     if (error) return false;
-    if (examples::has_strange_encoding(parser->get())) {
+    if (ux::http::has_strange_encoding(parser->get())) {
       why_none_ = "the answer's Transfer-Encoding is not \"chunked\"";
       return false;
     }
