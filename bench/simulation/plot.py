@@ -1,4 +1,4 @@
-"""Draws efficiency over workers: simulation --csv 1 | plot.py docs/scaling.svg"""
+"""Draws efficiency over workers: simulation --csv 1 | plot.py FILE.svg"""
 import collections
 import csv
 import sys
