@@ -1,0 +1,249 @@
+#include "contract/contract.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+namespace {
+
+using namespace ulexite;
+using namespace ulexite::net;
+using namespace ulexite::test;
+
+calls plain(std::function<void()> call) { return {.ready = std::move(call)}; }
+
+// Two ends of a connection. What is sent to `idle` waits, and `busy` has always something.
+struct connections {
+  tcp_stream idle, idle_peer, busy, busy_peer, full, full_peer;
+  std::array<char, 1> byte{};
+
+  connections() {
+    connect(idle, idle_peer);
+    connect(busy, busy_peer);
+    connect(full, full_peer);
+    busy_peer.write(std::string(4000, 'x'));
+    const std::string much(1 << 16, 'x');
+    std::error_code error;
+    full.writes_expire_after(1ms);
+    while (!error) full.write_some(much.data(), much.size(), error);
+    full.writes_expire_after(relative_timeout());
+  }
+  static void connect(tcp_stream& a, tcp_stream& b) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::abort();
+    a = tcp_stream::adopt(ends[0]);
+    b = tcp_stream::adopt(ends[1]);
+  }
+};
+
+using function = void (*)(connections&);
+
+auto row(const char* name, function ready, function waiting = nullptr, function release = nullptr) {
+  return std::pair<const char*, std::function<calls()>>(name, [=] {
+    const auto on = std::make_shared<connections>();
+    calls made{.ready = [=] { ready(*on); }};
+    if (waiting) made.waiting = [=] { waiting(*on); };
+    if (release) made.release = [=] { release(*on); };
+    return made;
+  });
+}
+
+void read_one(tcp_stream& from, connections& on) { (void)from.read_some(on.byte.data(), on.byte.size()); }
+void wake_reader(connections& on) { on.idle_peer.write(std::string_view("y")); }
+void wake_writer(connections& on) {
+  std::error_code error;
+  std::string sink(1 << 20, ' ');
+  on.full_peer.reads_expire_after(1ms);
+  while (!error) on.full_peer.read_some(sink.data(), sink.size(), error);
+  on.full_peer.reads_expire_after(relative_timeout());
+}
+
+const section network{
+    "Net",
+    {
+        row(
+            "tcp_stream", [](connections& on) { read_one(on.busy, on); },
+            [](connections& on) { read_one(on.idle, on); }, wake_reader),
+        row(
+            "tcp_stream", [](connections& on) { on.idle.write(std::string_view("z")); },
+            [](connections& on) { (void)on.full.write_some("z", 1); }, wake_writer),
+        row(
+            "peek", [](connections& on) { (void)on.busy.peek(on.byte.data(), 1); },
+            [](connections& on) { (void)on.idle.peek(on.byte.data(), 1); }, wake_reader),
+        {"`tcp_stream::connect` to one endpoint or several",
+         [] {
+           const auto at = std::make_shared<tcp_listener>(endpoint::ip("127.0.0.1", 0));
+           return calls{.ready = [=] { (void)tcp_stream::connect(at->local_endpoint()); }, .sometimes = true};
+         }},
+        {"tcp_listener::accept",
+         [] {
+           struct state {
+             tcp_listener idle{endpoint::ip("127.0.0.1", 0)}, busy{endpoint::ip("127.0.0.1", 0)};
+             std::vector<tcp_stream> clients;
+           };
+           const auto on = std::make_shared<state>();
+           for (int i = 0; i < 3; ++i) on->clients.push_back(tcp_stream::connect(on->busy.local_endpoint()));
+           return calls{.ready = [=] { (void)on->busy.accept(); },
+                        .waiting = [=] { (void)on->idle.accept(); },
+                        .release = [=] { on->clients.push_back(tcp_stream::connect(on->idle.local_endpoint())); }};
+         }},
+        {"tcp_listener::close",
+         [] {
+           const auto on = std::make_shared<tcp_listener>(endpoint::ip("127.0.0.1", 0));
+           return plain([=] { on->close(); });
+         }},
+        {"`udp_socket` sends and receives, also several at a time",
+         [] {
+           struct state {
+             udp_socket idle{endpoint::ip("127.0.0.1", 0)}, busy{endpoint::ip("127.0.0.1", 0)};
+             char byte = 0;
+           };
+           const auto on = std::make_shared<state>();
+           for (int i = 0; i < 3; ++i) on->idle.send_to("x", 1, on->busy.local_endpoint());
+           return calls{.ready =
+                            [=] {
+                              endpoint from;
+                              (void)on->busy.receive_from(&on->byte, 1, from);
+                            },
+                        .waiting =
+                            [=] {
+                              endpoint from;
+                              (void)on->idle.receive_from(&on->byte, 1, from);
+                            },
+                        .release = [=] { on->busy.send_to("x", 1, on->idle.local_endpoint()); }};
+         }},
+        row("shutdown_write", [](connections& on) { on.idle.shutdown_write(); }),
+        row("close", [](connections& on) { on.idle.close(); }),
+        row(
+            "wait_readable", [](connections& on) { wait_readable(on.busy.native_handle()); },
+            [](connections& on) { wait_readable(on.idle.native_handle()); }, wake_reader),
+        row(
+            "wait_fd", [](connections& on) { wait_fd(on.busy.native_handle(), interest::read); },
+            [](connections& on) { wait_fd(on.idle.native_handle(), interest::read); }, wake_reader),
+    }};
+
+// A file that is in memory, in a folder of its own.
+struct files {
+  std::filesystem::path folder;
+  file open;
+
+  files() {
+    std::string name = "/tmp/ulexite_contract.XXXXXX";
+    if (!::mkdtemp(name.data())) std::abort();
+    folder = name;
+    write_all(path(), "text");
+    open = file(path(), open_mode::read);
+  }
+  ~files() { std::filesystem::remove_all(folder); }
+  [[nodiscard]] std::filesystem::path path() const { return folder / "file"; }
+};
+
+auto on_files(const char* name, void (*call)(files&), bool sometimes) {
+  return std::pair<const char*, std::function<calls()>>(name, [=] {
+    const auto on = std::make_shared<files>();
+    return calls{.ready = [=] { call(*on); }, .sometimes = sometimes};
+  });
+}
+
+// A process that ends at once or at the release, and what it writes.
+calls of_process(void (*use)(process&)) {
+  struct state {
+    process ended{process_options{.arguments = {"true"}, .out = stdio::pipe}};
+    process under_way{process_options{.arguments = {"cat"}, .in = stdio::pipe, .out = stdio::pipe}};
+  };
+  const auto on = std::make_shared<state>();
+  on->ended.wait();
+  return {.ready = [=] { use(on->ended); },
+          .waiting = [=] { use(on->under_way); },
+          .release = [=] { on->under_way.in().close(); }};
+}
+
+const section system_calls{
+    "Files, signals, processes",
+    {
+        on_files(
+            "read_at",
+            [](files& on) {
+              char byte = 0;
+              (void)on.open.read_at(&byte, 1, 0);
+            },
+            true),
+        on_files(
+            "file::size", [](files& on) { (void)on.open.size(); }, false),
+        on_files(
+            "file::release", [](files& on) { (void)on.open.native_handle(); }, false),
+        on_files(
+            "file::close", [](files& on) { on.open.close(); }, true),
+        on_files(
+            "walk", [](files& on) { walk(on.folder, [](const walk_entry&) {}); }, true),
+        {"output_of",
+         [] { return calls{.ready = [] { (void)output_of({.arguments = {"true"}}); }, .sometimes = true}; }},
+        {"process",
+         [] {
+           const auto on = std::make_shared<std::optional<process>>();
+           return calls{.ready = [=] { on->emplace(process_options{.arguments = {"true"}}); }, .sometimes = true};
+         }},
+        {"input_stream",
+         [] {
+           struct pipe {
+             int ends[2];
+             pipe() {
+               if (::pipe(ends) != 0) std::abort();
+             }
+             ~pipe() {
+               ::close(ends[0]);
+               ::close(ends[1]);
+             }
+             void write() { EXPECT_EQ(::write(ends[1], "text", 4), 4); }
+           };
+           struct state {
+             pipe busy, idle;
+             input_stream from_busy = input_stream::share(busy.ends[0], "busy");
+             input_stream from_idle = input_stream::share(idle.ends[0], "idle");
+             char byte = 0;
+           };
+           const auto on = std::make_shared<state>();
+           on->busy.write();
+           return calls{.ready = [=] { (void)on->from_busy.read_some(&on->byte, 1); },
+                        .waiting = [=] { (void)on->from_idle.read_some(&on->byte, 1); },
+                        .release = [=] { on->idle.write(); }};
+         }},
+        {"process::wait", [] { return of_process([](process& of) { of.wait(); }); }},
+        {"process::kill",
+         [] {
+           const auto on = std::make_shared<process>(process_options{.arguments = {"cat"}, .in = stdio::pipe});
+           return plain([=] { on->kill(0); });
+         }},
+        {"pipe_reader",
+         [] {
+           return of_process([](process& of) {
+             char byte = 0;
+             (void)of.out().read_some(&byte, 1);
+           });
+         }},
+        {"pipe_end::close",
+         [] {
+           const auto on = std::make_shared<process>(process_options{.arguments = {"cat"}, .in = stdio::pipe});
+           return plain([=] { on->in().close(); });
+         }},
+        {"signal_set::receive",
+         [] {
+           struct state {
+             signal_set signals{SIGUSR2}, again{SIGUSR1};
+           };
+           const auto on = std::make_shared<state>();
+           ::kill(::getpid(), SIGUSR1);
+           while (on->again.channel().size() == 0) this_fiber::sleep_for(1ms);
+           return calls{.ready = [=] { (void)on->again.receive(); },
+                        .waiting = [=] { (void)on->signals.receive(); },
+                        .release = [] { ::kill(::getpid(), SIGUSR2); }};
+         }},
+        {"signal_set", [] { return plain([] { const signal_set made{SIGUSR1}; }); }},
+    }};
+
+}  // namespace
