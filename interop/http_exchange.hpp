@@ -54,7 +54,6 @@ class exchange {
     parser_.header_limit(limits.header_size);
     parser_.body_limit(limits.body_size);
     asked_.method_string("");
-    asked_.target("");
   }
   exchange(const exchange&) = delete;
   exchange& operator=(const exchange&) = delete;
@@ -112,48 +111,37 @@ class exchange {
 
   // Sends an answer. Sets its Content-Length, Connection, and Date if it has none. The answer to HTTP/1.0 is one of
   // HTTP/1.1 too (RFC 9110, 2.5) unless its version() says otherwise.
-  void send(http::response made) {
+  void send(const http::response& made) {
     if (!is_whole() && !body_held_back()) skip_body();
-    send_unread(std::move(made));
+    send_unread(made);
   }
   // Sends an answer without reading the rest of the body, so that this is the last request if there is one.
-  void send_unread(http::response made) {
+  void send_unread(const http::response& made) {
     if (!is_whole()) keep_alive_ = false;
     const bool has_none = made.result() == status::no_content || made.result() == status::not_modified;
-    if (!has_none) made.content_length(made.body().size());
-    begin(std::move(made.base()));
+    begin(made, has_none ? std::nullopt : std::optional<std::uint64_t>(made.body().size()));
     if (!has_none) write(made.body());
     end();
   }
 
-  // Begins an answer with parts of a body. With a Content-Length they must have that size; without, they go in chunks,
-  // and to HTTP/1.0 up to the end of the connection. The header leaves with the first part, or by flush().
-  void begin(boost::beast::http::response_header<> header) {
+  // Begins an answer with parts of a body. With a Content-Length, which is `size` if that is given, they must have that
+  // size; without, they go in chunks, and to HTTP/1.0 up to the end of the connection. The header leaves with the first
+  // part, or by flush().
+  void begin(const boost::beast::http::response_header<>& header, std::optional<std::uint64_t> size = {}) {
     if (code_ != 0) throw std::logic_error("http::exchange: a second answer to one request");
     if (body_held_back() || closing_.stop_requested()) keep_alive_ = false;
     const auto code = header.result();
     bodyless_ = is_head_ || code == status::no_content || code == status::not_modified;
-    left_.reset();  // an answer before this one may have been refused
-    chunked_ = false;
-    if (const auto length = header.find(field::content_length); length != header.end()) {
-      std::uint64_t size = 0;
-      const std::string_view text = view(length->value());
-      std::from_chars(text.data(), text.data() + text.size(), size);
-      left_ = size;
-    } else if (!bodyless_ && asked_.version() >= 11) {
-      chunked_ = true;
-      header.set(field::transfer_encoding, "chunked");
-    } else if (!bodyless_) {
-      keep_alive_ = false;
-    }
-    add_connection(header);
+    left_ = size ? size : length_of(header);
+    chunked_ = !left_ && !bodyless_ && asked_.version() >= 11;
+    if (!left_ && !bodyless_ && !chunked_) keep_alive_ = false;
     const std::string_view own = view(header.reason());
     pending_ = header.version() >= 11 ? "HTTP/1.1 " : "HTTP/1.0 ";
-    pending_.reserve(512);
+    pending_.reserve(512 + (bodyless_ ? 0 : std::min<std::uint64_t>(left_.value_or(0), 4096)));  // and a small body
     (pending_ += std::to_string(header.result_int())) += ' ';
     (pending_ += own.empty() ? view(boost::beast::http::obsolete_reason(code)) : own) += "\r\n";
-    if (header.count(field::date) == 0) (pending_ += "Date: ").append(date(::time(nullptr))) += "\r\n";
-    detail::http::append(pending_, header);
+    add_fields(header);
+    pending_ += "\r\n";
     code_ = header.result_int();
   }
   // Sends a part of the body. Waits until the system has taken it. The answer to HEAD has none: it is dropped.
@@ -262,12 +250,31 @@ class exchange {
     if (left_) *left_ -= size;
     return true;
   }
-  void add_connection(boost::beast::http::response_header<>& header) const {
+  static std::optional<std::uint64_t> length_of(const fields& header) {
+    const auto length = header.find(field::content_length);
+    if (length == header.end()) return std::nullopt;
+    std::uint64_t size = 0;
+    const std::string_view text = view(length->value());
+    std::from_chars(text.data(), text.data() + text.size(), size);
+    return size;
+  }
+  // The fields of the answer, of which Content-Length, Connection and Transfer-Encoding follow from its state.
+  void add_fields(const boost::beast::http::response_header<>& header) {
+    std::string connection;  // such as Upgrade
+    bool is_dated = false;
+    for (const auto& each : header) {
+      const field name = each.name();
+      if (name == field::connection) (connection += connection.empty() ? "" : ", ") += view(each.value());
+      is_dated = is_dated || name == field::date;
+      if (name != field::connection && name != field::content_length && !(chunked_ && name == field::transfer_encoding))
+        detail::http::append(pending_, view(each.name_string()), view(each.value()));
+    }
+    if (left_) detail::http::append(pending_, "Content-Length", std::to_string(*left_));
+    if (chunked_) detail::http::append(pending_, "Transfer-Encoding", "chunked");
     const bool is_default = asked_.version() >= 11 ? keep_alive_ : !keep_alive_ && header.version() < 11;
-    const std::string own = value(header, field::connection);  // such as Upgrade
-    if (is_default && own.empty()) return;
-    const char* const what = keep_alive_ ? "keep-alive" : "close";
-    header.set(field::connection, own.empty() ? what : is_default ? own : own + ", " + what);
+    if (!is_default) (connection += connection.empty() ? "" : ", ") += keep_alive_ ? "keep-alive" : "close";
+    if (!connection.empty()) detail::http::append(pending_, "Connection", connection);
+    if (!is_dated) detail::http::append_date(pending_);
   }
 
   void send_pending(std::size_t of_body) {
@@ -323,7 +330,7 @@ class exchange {
   const http::limits& limits_;
   const std::stop_token closing_;
   boost::beast::http::request_parser<boost::beast::http::buffer_body> parser_;  // its header is moved into asked_
-  http::request asked_;
+  http::request asked_{verb::get, {}};
   const steady_clock::time_point begun_at_ = steady_clock::now();
   steady_clock::time_point body_deadline_{};
   std::unique_ptr<char[]> block_;  // for read_some

@@ -131,8 +131,8 @@ class connection {
   void answer_one(exchange& now) {
     try {
       now.read_header();
-      const auto age = steady_clock::now() - begun_;
-      if (options_.limits.connection_time.count() > 0 && age > options_.limits.connection_time) now.make_last();
+      const auto most = options_.limits.connection_time;
+      if (most.count() > 0 && now.begun_at() - begun_ > most) now.make_last();
       handler_(now);
       now.end();
       if (now.keep_alive() && !now.is_whole()) now.skip_body();
