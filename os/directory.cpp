@@ -58,7 +58,7 @@ directory::directory(const fs::path& path) {
 // Resolves the links first, and then opens the path step by step. A link that has appeared since then is an error. A
 // failure may concern what is outside, unless the kernel has failed inside in the same way. So `kernels`, its -errno,
 // tells.
-int directory::open_without_links(const fs::path& below, int flags, unsigned permissions, int kernels) const {
+int directory::open_without_links(const std::string& below, int flags, unsigned permissions, int kernels) const {
   std::error_code error;
   const fs::path real = real_path(path_ / below, (flags & O_CREAT) != 0, error).lexically_relative(path_);
   if (error) return -error.value() == kernels ? kernels : -ENOENT;
@@ -83,29 +83,30 @@ int directory::open_at_once(const std::string& below, int flags) const noexcept 
   return fd;
 }
 
-file directory::open(const fs::path& below, open_mode mode, fs::perms permissions, std::error_code& error) const {
+file directory::open(const std::string& below, open_mode mode, fs::perms permissions, std::error_code& error) const {
   const int flags = detail::flags_of(mode) | O_NONBLOCK | O_NOCTTY;  // a pipe must not wait for its other end
   const auto allowed = static_cast<unsigned>(permissions);
   error = detail::stop_cause(detail::this_agent());
   if (error) return {};
-  int fd = detail::has_nul(below.native()) ? -EINVAL : -EAGAIN;
-  if (fd == -EAGAIN && mode == open_mode::read) fd = open_at_once(below.native(), flags);
-  if (fd >= 0 || fd == -ENOENT || detail::has_nul(below.native())) {
+  const bool is_none = detail::has_nul(below);
+  int fd = is_none ? -EINVAL : -EAGAIN;
+  if (!is_none && mode == open_mode::read) fd = open_at_once(below, flags);
+  if (fd >= 0 || fd == -ENOENT || is_none) {
     if (fd < 0) error.assign(-fd, std::system_category());
     detail::spend_budget();
   } else {
     fd = on_pool(error, [&] {
-      const int opened = open_beneath(native_handle(), below.native(), flags, allowed, 0);
+      const int opened = open_beneath(native_handle(), below, flags, allowed, 0);
       return opened >= 0 || opened == -ENOENT ? opened : open_without_links(below, flags, allowed, opened);
     });
   }
-  return error ? file() : file::adopt(fd, path_.native() + '/' + below.native());
+  return error ? file() : file::adopt(fd, path_.native() + '/' + below);
 }
 
-file directory::open(const fs::path& below, open_mode mode, fs::perms permissions) const {
+file directory::open(const std::string& below, open_mode mode, fs::perms permissions) const {
   std::error_code error;
   file opened = open(below, mode, permissions, error);
-  detail::throw_if(error, "opening", path_ / below);
+  if (error) detail::throw_if(error, "opening", path_ / below);
   return opened;
 }
 

@@ -3,6 +3,7 @@
 #include <ulexite/os/file.hpp>
 
 #include <filesystem>
+#include <string>
 #include <system_error>
 
 namespace ulexite {
@@ -25,12 +26,12 @@ class directory {
   // Waits for the pool, unless all of this holds: the file is only to be read, the kernel has its path in memory, and
   // it lies in the directory's own file system, which is local. Then the open is made on the worker. If it lasts,
   // another thread takes the worker over.
-  [[nodiscard]] file open(const std::filesystem::path& below, open_mode mode = open_mode::read,
+  [[nodiscard]] file open(const std::string& below, open_mode mode = open_mode::read,
                           std::filesystem::perms permissions = default_permissions) const;
-  [[nodiscard]] file open(const std::filesystem::path& below, open_mode mode, std::error_code& error) const {
+  [[nodiscard]] file open(const std::string& below, open_mode mode, std::error_code& error) const {
     return open(below, mode, default_permissions, error);
   }
-  [[nodiscard]] file open(const std::filesystem::path& below, open_mode mode, std::filesystem::perms permissions,
+  [[nodiscard]] file open(const std::string& below, open_mode mode, std::filesystem::perms permissions,
                           std::error_code& error) const;
 
   // The directory's path without links, as of the opening.
@@ -40,8 +41,7 @@ class directory {
 
  private:
   [[nodiscard]] int open_at_once(const std::string& below, int flags) const noexcept;
-  [[nodiscard]] int open_without_links(const std::filesystem::path& below, int flags, unsigned permissions,
-                                       int kernels) const;
+  [[nodiscard]] int open_without_links(const std::string& below, int flags, unsigned permissions, int kernels) const;
 
   std::filesystem::path path_;
   file root_;
