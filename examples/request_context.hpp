@@ -60,16 +60,22 @@ struct trace_context {
 
  private:
   static bool is_zero(std::string_view id) { return id.find_first_not_of('0') == id.npos; }
-  static std::string random_digits(std::size_t bytes) {
-    std::array<unsigned char, 16> random;
-    std::string digits;
+  // Of a supply of the thread, because a system call for each id would be felt. Not inlined: a compiler may keep the
+  // address of a thread_local over a switch of fibers.
+  [[gnu::noinline]] static std::string random_digits(std::size_t bytes) {
+    thread_local std::array<unsigned char, 256> supply;
+    thread_local std::size_t left = 0;
+    std::string digits(2 * bytes, '0');
     do {
-      if (::getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes))  // so few come all at once
-        throw std::system_error(errno, std::system_category(), "getrandom");
-      digits.clear();
+      if (left < bytes) {
+        if (::getrandom(supply.data(), supply.size(), 0) != static_cast<ssize_t>(supply.size()))  // so few come at once
+          throw std::system_error(errno, std::system_category(), "getrandom");
+        left = supply.size();
+      }
       for (std::size_t i = 0; i < bytes; ++i) {
-        digits += "0123456789abcdef"[random[i] >> 4];
-        digits += "0123456789abcdef"[random[i] & 15];
+        const unsigned char next = supply[--left];
+        digits[2 * i] = "0123456789abcdef"[next >> 4];
+        digits[2 * i + 1] = "0123456789abcdef"[next & 15];
       }
     } while (is_zero(digits));  // not an id
     return digits;

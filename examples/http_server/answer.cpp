@@ -58,7 +58,7 @@ answer with_file(const http::request& asked, lookup&& result) {
   answer made{.header = begin_header(whole ? http::status::ok : http::status::partial_content, asked),
               .part = whole ? byte_range{0, result.file.size()} : wanted.range};
   if (!whole) made.header.set(http::field::content_range, content_range(made.part, result.file.size()));
-  made.header.set(http::field::content_type, result.type);
+  made.header.set(http::field::content_type, {result.type.data(), result.type.size()});
   made.header.set(http::field::accept_ranges, "bytes");
   describe_file(made.header, result.file);
   made.file = std::move(result.file);
@@ -114,9 +114,8 @@ answer from_site(const http::request& asked, const site& files) {
 void send(http::exchange& to, answer made) {
   constexpr std::uint64_t small = 16 * 1024, block_size = 64 * 1024;
   auto [at, left] = made.part;
-  if (left == 0) return to.send(std::move(made.header));
-  made.header.content_length(left);
-  to.begin(std::move(made.header.base()));
+  if (left == 0) return to.send(made.header);
+  to.begin(made.header, left);
   if (to.request().method() == http::verb::head) return;
   if (left > small && to.sends_files()) return to.send_file(made.file.native_handle(), at, left);
   std::string block;

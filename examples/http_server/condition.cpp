@@ -2,8 +2,10 @@
 
 #include <time.h>
 
+#include <charconv>
 #include <chrono>
-#include <cstdio>
+#include <cstdint>
+#include <iterator>
 
 namespace http_server {
 namespace {
@@ -36,10 +38,17 @@ int with_century(int years_since_1900) {
 }  // namespace
 
 std::string entity_tag(const open_file& file) {
-  char text[64];
-  std::snprintf(text, sizeof text, "\"%llx.%lx-%llx\"", static_cast<unsigned long long>(file.modified().tv_sec),
-                static_cast<unsigned long>(file.modified().tv_nsec), static_cast<unsigned long long>(file.size()));
-  return text;
+  std::string text;
+  text.reserve(sizeof "\"6545d5a0.1dcd6500-10000000000\"");
+  const auto add = [&](char before, auto number) {
+    char digits[16];
+    text += before;
+    text.append(digits, std::to_chars(digits, std::end(digits), static_cast<std::uint64_t>(number), 16).ptr);
+  };
+  add('"', file.modified().tv_sec);
+  add('.', file.modified().tv_nsec);
+  add('-', file.size());
+  return text += '"';
 }
 
 bool preconditions_hold(const http::request& asked, const open_file& file) {

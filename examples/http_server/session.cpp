@@ -31,15 +31,17 @@ void answer_one(http::exchange& now, const service& shared) {
 
 void note_end(const http::exchange& of, const std::string& peer, service& shared) {
   if (of.code() != 0) shared.requests.fetch_add(1, std::memory_order_relaxed);  // a counter
-  const http::request& asked = of.request();
-  const auto duration = ulexite::steady_clock::now() - of.begun_at();
-  shared.log.write({.peer = peer,
-                    .method = http::view(asked.method_string()),
-                    .target = http::view(asked.target()),
-                    .user_agent = value(asked, http::field::user_agent),
-                    .status = of.code(),
-                    .bytes = of.bytes(),
-                    .duration = std::chrono::duration_cast<std::chrono::microseconds>(duration)});
+  if (shared.log.is_on()) {
+    const http::request& asked = of.request();
+    const auto duration = ulexite::steady_clock::now() - of.begun_at();
+    shared.log.write({.peer = peer,
+                      .method = http::view(asked.method_string()),
+                      .target = http::view(asked.target()),
+                      .user_agent = value(asked, http::field::user_agent),
+                      .status = of.code(),
+                      .bytes = of.bytes(),
+                      .duration = std::chrono::duration_cast<std::chrono::microseconds>(duration)});
+  }
   examples::current_request() = nullptr;
 }
 

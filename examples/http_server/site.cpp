@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace http_server {
-namespace fs = std::filesystem;
 namespace {
 
 int hex_value(char c) {
@@ -75,11 +74,10 @@ bool decode_target(std::string_view target, std::string& path) {
   return true;
 }
 
-lookup site::open(const fs::path& wanted, bool as_directory) const {
-  lookup result{
-      .outcome = lookup::found, .file = open_file(root_.open(wanted)), .type = std::string(type_of(wanted.native()))};
+lookup site::open(const std::string& wanted, bool as_directory) const {
+  lookup result{.outcome = lookup::found, .file = open_file(root_.open(wanted)), .type = type_of(wanted)};
   if (result.file.is_directory() && !as_directory) result.outcome = lookup::moved;
-  if (result.file.is_directory() && as_directory) return open(wanted / "index.html", false);
+  if (result.file.is_directory() && as_directory) return open(wanted + "/index.html", false);
   if (result.file.is_regular() && as_directory) result.outcome = lookup::missing;
   if (!result.file.is_directory() && !result.file.is_regular()) result.outcome = lookup::missing;
   return result;

@@ -47,7 +47,7 @@ struct lookup {
     unavailable,  // it cannot be opened now: no descriptors, a broken disk
   } outcome = missing;
   open_file file{};
-  std::string type{};
+  std::string_view type{};
 };
 
 // The files under one directory.
@@ -62,7 +62,7 @@ class site {
   [[nodiscard]] lookup find(std::string_view target) const;
 
  private:
-  [[nodiscard]] lookup open(const std::filesystem::path& wanted, bool as_directory) const;
+  [[nodiscard]] lookup open(const std::string& wanted, bool as_directory) const;
 
   ulexite::directory root_;
 };
