@@ -2,9 +2,12 @@
 
 #include <ulexite/os/file.hpp>
 
+#include <concepts>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace ulexite {
 
@@ -33,6 +36,12 @@ class directory {
   }
   [[nodiscard]] file open(const std::string& below, open_mode mode, std::filesystem::perms permissions,
                           std::error_code& error) const;
+  // The same for a std::string_view and what converts only to that.
+  template <std::convertible_to<std::string_view> View, class... Rest>
+    requires(!std::convertible_to<View, std::string>)
+  [[nodiscard]] file open(const View& below, Rest&&... rest) const {
+    return open(std::string(std::string_view(below)), std::forward<Rest>(rest)...);
+  }
 
   // The directory's path without links, as of the opening.
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
