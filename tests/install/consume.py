@@ -375,7 +375,9 @@ def shared():
     configure(folder / "project", f"-Dulexite_DIR={place_of_package(prefix)}/cmake/ulexite",
               f"-DCMAKE_FIND_ROOT_PATH={folder}/nothing", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY")
     run("cmake", "--build", folder / "project")
-    run(folder / "project" / "consume")
+    for program in "consume", "explore":
+        run(folder / "project" / program)
+    exports(folder / "library", prefix, folder)
     expect("event" not in " ".join(pkg_config("--libs", prefix=prefix)), "pkg-config names libevent")
     pkg_config_flags(prefix)
     known = [word for kind in ("safe-path", "scripts-directory")
@@ -383,6 +385,20 @@ def shared():
     output = run("gdb", "-q", "-nx", "-batch", *known, "-ex", "break main", "-ex", "run", "-ex", "info fibers",
                  folder / "project" / "consume")
     expect("Undefined info command" not in output and "fibers" in output, f"gdb has not loaded the script: {output}")
+
+
+def exports(library, prefix, folder):
+    """The shared library keeps what is its own, and what the libraries for tests need is there."""
+    place = place_of_package(prefix)
+    exported = set(re.findall(r" (\w+)(?:@|$)", run("nm", "-D", "--defined-only", place / "libulexite.so"), re.M))
+    inner = set(re.findall(r"^    (\w+);$", (library / "symbols.map").read_text(), re.M))
+    expect(len(inner) > 100 and inner.isdisjoint(exported), f"{len(inner)} are local, exported are {inner & exported}")
+    run(sys.executable, here.parent / "c" / "symbols.py", source / "interop" / "ulexite.h", place / "libulexite.so",
+        here.parent / "c" / "symbols.txt")
+    tests = [place / f"libulexite_{each}.a" for each in ("testing", "faults", "mutex_check", "signal_check")]
+    run(compiler, here / "main.cpp", "-std=c++20", expected_version, "-Wl,--whole-archive", *tests, "-Wl,--no-whole-archive",
+        *pkg_config("--cflags", "--libs", prefix=prefix), "-ldl", "-o", folder / "with_libraries_for_tests")
+    run_with(folder / "with_libraries_for_tests", prefix)
 
 
 @row("long")
