@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """consume.py BUILD ROW...: uses the library from outside, in every way that docs/installing.md names.
 
-BUILD is a build of the library; BUILD/stage is where it is installed. A ROW is the name of a function below; `quick` stands
-for those that are tests of ctest, and `long` for those that build the library again.
+BUILD is a build of the library; BUILD/stage is where it is installed. A ROW is the name of a function below, or in
+recipes.py; `quick` stands for those that are tests of ctest, and `long` for those that build the library again.
 """
 import json
 import os
@@ -11,88 +11,11 @@ import platform
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 
-here = pathlib.Path(__file__).resolve().parent
-source = here.parent.parent
-build = pathlib.Path(sys.argv[1]).resolve()
-stage = build / "stage"
-cached = dict(re.findall(r"^(\w+):\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M))
-compiler, generator = cached["CMAKE_CXX_COMPILER"], cached["CMAKE_GENERATOR"]
-version = cached["CMAKE_PROJECT_VERSION"]
-expected_version = f'-DEXPECTED_VERSION="{version}"'
-alone = ["-DULEXITE_BUILD_TESTS=OFF", "-DULEXITE_BUILD_EXAMPLES=OFF", "-DULEXITE_BUILD_BENCHMARKS=OFF"]
-unity = ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0"]
-if shutil.which("ccache"):
-    unity.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
-rows = {"quick": {}, "long": {}}
-
-
-def row(kind):
-    return lambda function: rows[kind].setdefault(function.__name__, function)
-
-
-class Failed(Exception): ...
-
-
-def expect(holds, words):
-    if not holds:
-        raise Failed(words)
-
-
-def run(*command, fails=False, environment=None):
-    """The output of a command, which must succeed, or fail."""
-    command = [str(each) for each in command]
-    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                          env={**os.environ, "LC_ALL": "C", **(environment or {})}, stdin=subprocess.DEVNULL)
-    expect((done.returncode != 0) == fails, f"{shlex.join(command)}\n{done.stdout}\nstatus {done.returncode}")
-    return done.stdout
-
-
-def scratch(name):
-    folder = build / "tests" / "install" / name
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    return folder
-
-
-def configure(folder, *options, of=here, using=generator, fails=False):
-    return run("cmake", "-S", of, "-B", folder, "-G", using, f"-DCMAKE_CXX_COMPILER={compiler}",
-               f"-DCMAKE_BUILD_TYPE={cached['CMAKE_BUILD_TYPE']}", *options, fails=fails)
-
-
-def project(folder, *options, using=generator, programs=("consume", "explore")):
-    """Builds the project of this folder, and runs its programs."""
-    configure(folder, *options, using=using)
-    run("cmake", "--build", folder, *(["--target", *programs] if len(programs) == 1 else []))
-    for program in programs:
-        run(folder / program)
-
-
-def one_sentence(output, words):
-    """CMake ends with one error, and it has these words."""
-    errors = re.split(r"^CMake Error", output, flags=re.M)[1:]
-    expect(len(errors) == 1 and words in " ".join(errors[0].split()), f"expected the one error: {words}\nmet {len(errors)}: {output}")
-
-
-def place_of_package(prefix):
-    [file] = prefix.rglob("ulexite.pc")
-    return file.parent.parent
-
-
-def pkg_config(*arguments, prefix=stage):
-    environment = {"PKG_CONFIG_PATH": str(place_of_package(prefix) / "pkgconfig")}
-    return shlex.split(run("pkg-config", *arguments, "ulexite", environment=environment))
-
-
-def run_with(program, prefix=stage):  # a shared library is found
-    return run(program, environment={"LD_LIBRARY_PATH": str(place_of_package(prefix))})
-
-
-def files_of(prefix):
-    return {str(each.relative_to(prefix)) for each in prefix.rglob("*") if each.is_symlink() or not each.is_dir()}
+from kit import *
+import recipes
 
 
 # ---- the installed library ----
@@ -302,9 +225,11 @@ def fetch_content():
 
 @row("long")
 def meson_subproject():
-    """Static, and then shared."""
+    """Static, and then shared; by the wrap file of packaging."""
     folder = scratch("meson_subproject")
-    run("git", "clone", "-q", f"file://{repository()}", folder / "subprojects" / "ulexite")
+    (folder / "subprojects").mkdir()
+    wrap = (source / "packaging" / "meson" / "ulexite.wrap").read_text()
+    (folder / "subprojects" / "ulexite.wrap").write_text(re.sub(r"(?<=^url = ).*", f"file://{repository()}", wrap, flags=re.M))
     meson_project(folder, "-Dunity=subprojects", "-Dunity_size=1000")
     expect(list((folder / "build").rglob("libulexite.a")), "no static library")
     run("meson", "configure", folder / "build", "-Dulexite:default_library=shared")
@@ -314,7 +239,7 @@ def meson_subproject():
 
 
 def repository():
-    """A repository with the files of this tree as they are now, and the tag v0."""
+    """A repository with the files of this tree as they are now, and the tags v0 and that of the version."""
     folder = build / "tests" / "install" / "repository"
     shutil.rmtree(folder, ignore_errors=True)
     names = run("git", "-C", source, "ls-files", "-co", "--exclude-standard").splitlines()
@@ -322,7 +247,7 @@ def repository():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source / name, folder / name)
     git = ["git", "-C", folder, "-c", "user.name=test", "-c", "user.email=test@example.org"]
-    for command in ["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"], ["tag", "v0"]:
+    for command in ["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"], ["tag", "v0"], ["tag", f"v{version}"]:
         run(*git, *command)
     return folder
 
