@@ -88,6 +88,21 @@ executable('consume', 'main.cpp', dependencies: ulexite,
 
 
 @row("quick")
+def sandbox():
+    """As an online compiler runs it. What the library cannot do without ends it with a sentence, and not later."""
+    program = scratch("sandbox") / "sandbox"
+    run(compiler, "-std=c++20", here / "sandbox.cpp", *pkg_config("--cflags", "--libs"), "-o", program)
+    place = {"LD_LIBRARY_PATH": str(place_of_package(stage))}
+    if "no sandbox" in run("sh", "-c", f"{program} new_calls || true", environment=place):
+        return print("sandbox: no seccomp here")
+    expect("the sum is 5050" in run(program, "new_calls", environment=place), "it does not run without the newer system calls")
+    for word, sentence in (("threads", "ulexite: the first worker thread"), ("timerfd", "ulexite: creating a timerfd"),
+                           ("eventfd", "ulexite: creating an eventfd")):
+        output = run(program, word, fails=True, environment=place)
+        expect(output.startswith(f"refused: {sentence}: "), f"{word}: {output}")
+
+
+@row("quick")
 def offcpu():
     """The installed tool reads the dump of a program that uses the package."""
     folder = scratch("offcpu")
