@@ -1,5 +1,5 @@
-// Runs the function below under many schedules. Without the lock in counter::add the test fails, and says which schedule
-// does it.
+// Runs the function below under many schedules. If counter::add read the value under one lock and wrote it under
+// another, this would fail, and name the schedule that repeats the failure.
 #include "counter.hpp"
 
 #include <ulexite/testing/explore.hpp>

@@ -1,5 +1,5 @@
-// sandbox [WORD]: a first program as an online compiler runs it, in a sandbox that refuses system calls from the start of
-// the process on.
+// sandbox [WORD]: a first program as an online compiler runs it, in a sandbox that refuses system calls from the start
+// of the process on.
 #include "../support/seccomp.hpp"
 
 #include <ulexite.hpp>
