@@ -11,7 +11,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PATH = re.compile(r"`((?:base|fiber|evloop|runtime|sync|net|os|interop|tests|tools|bench|examples|cmake|docs)/[\w./*-]+)")
+PATH = re.compile(r"`((?:base|fiber|evloop|runtime|sync|net|os|interop|tests|tools|packaging|bench|examples|cmake|docs)/[\w./*-]+)")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
