@@ -228,7 +228,7 @@ def project_around_library(name, *options):
     expect(not files_of(folder / "prefix"), f"installed: {files_of(folder / 'prefix')}")
 
 
-@row("quick")
+@row("long")
 def add_subdirectory():
     project_around_library("add_subdirectory", f"-DULEXITE_SOURCE_DIR={source}")
 
