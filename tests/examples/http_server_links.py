@@ -8,6 +8,7 @@ import http.client
 import os
 import pathlib
 import platform
+import shutil
 import signal
 import socket
 import struct
@@ -24,6 +25,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
 OPENAT2, ENOSYS = 437, 38
 running = []
+scratch = pathlib.Path(tempfile.mkdtemp())
 test = os.getpid()
 
 
@@ -41,8 +43,10 @@ def without_openat2():
 
 class Site:
     def __init__(self, before_exec):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="site"))
-        self.outside = pathlib.Path(tempfile.mkdtemp(prefix="outside"))
+        self.root, self.outside = scratch / "site", scratch / "outside"
+        for folder in self.root, self.outside:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
         (self.root / "d").mkdir()
         (self.root / "d/f.txt").write_text("inside")
         (self.outside / "f.txt").write_text("SECRET")
@@ -121,3 +125,4 @@ finally:
     for each in running:
         if each.poll() is None:
             each.kill()
+    shutil.rmtree(scratch)

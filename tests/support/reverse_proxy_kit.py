@@ -2,6 +2,7 @@
 
 import http.client
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -128,3 +129,4 @@ def run(checks):
             if process.poll() is None:
                 process.kill()
                 process.wait()
+        shutil.rmtree(scratch)
