@@ -1,10 +1,13 @@
-// TCP echo, one fiber per connection: echo PORT THREADS
+// TCP echo, one fiber per connection: echo PORT THREADS. With a third word, `coroutines`, each is one that waits without
+// a stack.
 
 #include <ulexite.hpp>
+#include <ulexite/coroutine.hpp>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -26,21 +29,32 @@ void serve(ulexite::net::tcp_stream stream) {
   for (std::size_t last = 1; last > 0;) last = last < small ? echo<small>(stream) : echo<4096>(stream);
 }
 
-void accept_all(const std::string& port) {
+ulexite::task<> serve_without_a_stack(ulexite::net::tcp_stream stream) {
+  do co_await ulexite::co_readable(stream);
+  while (echo<4096>(stream) > 0);
+}
+
+void accept_all(const std::string& port, bool as_coroutines) {
   auto listener = ulexite::net::tcp_listener::listen(ulexite::net::endpoint::parse("127.0.0.1:" + port));
-  for (;;) ulexite::spawn([stream = listener.accept()]() mutable { serve(std::move(stream)); }).detach();
+  for (;;) {
+    if (as_coroutines)
+      ulexite::co_spawn(serve_without_a_stack(listener.accept())).detach();
+    else
+      ulexite::spawn([stream = listener.accept()]() mutable { serve(std::move(stream)); }).detach();
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: %s PORT THREADS\n", argv[0]);
+  const bool as_coroutines = argc == 4 && std::string_view(argv[3]) == "coroutines";
+  if (argc != 3 && !as_coroutines) {
+    std::fprintf(stderr, "usage: %s PORT THREADS [coroutines]\n", argv[0]);
     return 2;
   }
   try {
     ulexite::runtime runtime({.threads = std::stoul(argv[2]), .stack_size = 64 * 1024});
-    runtime.run(accept_all, argv[1]);
+    runtime.run(accept_all, argv[1], as_coroutines);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "echo: %s\n", e.what());
     return 1;
