@@ -161,13 +161,13 @@ class exchange {
   // Sends a part of a file as a part of the body, as tcp_stream::send_file. Only if sends_files() and the answer has a
   // Content-Length. Throws std::runtime_error if the file ends before.
   void send_file(int file, std::uint64_t offset, std::uint64_t size) {
-    constexpr std::size_t block = 256 * 1024;  // at the default least rate it takes half of the write time
+    constexpr std::size_t most = 4 << 20;  // more than a socket takes at a time
     if (size == 0 || !takes(size)) return;
     timed(pending_.size(), [&] { return wire_.write_before_file(std::exchange(pending_, {})), std::size_t{0}; });
     while (size > 0) {
       std::size_t got = 0;
-      const auto next = static_cast<std::size_t>(std::min<std::uint64_t>(size, block));
-      timed(next, [&] { return got = wire_.send_file(file, offset, next); });
+      const auto next = static_cast<std::size_t>(std::min<std::uint64_t>(size, most));
+      timed(std::min(next, wire::file_block), [&] { return got = wire_.send_file(file, offset, next); });
       if (got == 0) throw std::runtime_error("a file became shorter while it was sent");
       offset += got;
       size -= got;

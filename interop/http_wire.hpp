@@ -54,9 +54,12 @@ class wire {
     if (error) fail(error);
   }
 
+  // How many bytes of a file a peer must take in the time for a write. At the default least rate they take half of it.
+  static constexpr std::size_t file_block = 256 * 1024;
   // Whether the system can send a file's bytes as they are. Then send_file sends up to `size` of them from `offset` on;
-  // returns how many, fewer only at the end of the file. write_before_file writes what leaves together with the file
-  // that is sent next. Both throw as write does.
+  // returns how many, fewer only at the end of the file, or if an error, such as the end of the time, comes behind
+  // file_block or more. write_before_file writes what leaves together with the file that is sent next. Both throw as
+  // write does.
   [[nodiscard]] virtual bool sends_files() const noexcept { return false; }
   // As above.
   virtual void write_before_file(std::string_view bytes) { write(bytes); }
@@ -152,7 +155,7 @@ class bare_wire final : public wire {
   std::size_t send_file(int file, std::uint64_t offset, std::size_t size) override {
     std::error_code error;
     const std::size_t sent = tcp().send_file(file, offset, size, error);
-    if (error) fail(translated(error));
+    if (error && sent < file_block) fail(translated(error));
     return sent;
   }
 };

@@ -7,6 +7,9 @@
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/task_group.hpp>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <stdexcept>
 
 namespace {
@@ -184,6 +187,36 @@ TEST_P(HttpServer, DropsWhoDoesNotRead) {
     lazy.tcp().set_receive_buffer(4096);
     lazy.send(last);
     done.wait();
+  });
+}
+
+// The system is offered more of a file at once than a client must take in the time for a write.
+TEST(HttpServerFiles, GoToASlowClientForLongerThanAWriteMayLast) {
+  run_and_leave_nothing({.threads = 2}, [] {
+    constexpr std::size_t size = 4 << 20;
+    const int file = ::memfd_create("sent slowly", MFD_CLOEXEC);
+    ASSERT_EQ(::ftruncate(file, size), 0);
+    http_home home(
+        [&](http::exchange& now) {
+          now.tcp().set_send_buffer(64 * 1024);
+          now.begin({}, size);
+          now.send_file(file, 0, size);
+        },
+        {.limits = {.write_time = 1s, .least_rate = 0}});
+    raw_client slow(home.at());
+    slow.tcp().set_receive_buffer(64 * 1024);
+    slow.send(last);
+    std::string part(size / 16, ' ');
+    std::size_t got = 0;
+    for (int i = 0; i < 15; ++i) {
+      this_fiber::sleep_for(75ms);
+      std::error_code error;
+      got += slow.tcp().read(part.data(), part.size(), error);
+      ASSERT_FALSE(error) << error.message() << " after " << got << " bytes";
+    }
+    EXPECT_GT(got + slow.rest().size(), size);  // with the header
+    home.stop();
+    ::close(file);
   });
 }
 
