@@ -48,6 +48,7 @@ decltype(auto) await(F&& start) {
 
 // Resumes a coroutine of another library on the fiber that has called its function.
 struct resume_inline {
+  // Returns when the coroutine waits again or has ended.
   void operator()(std::coroutine_handle<> waiting) const { waiting.resume(); }
 };
 

@@ -298,6 +298,7 @@ auto co_get(Future& of) -> task<decltype(of.get())> {
   co_await co_wait(of);
   co_return of.get();
 }
+// The same of a future that ends with the expression.
 template <class Future>
   requires(!std::is_lvalue_reference_v<Future> && requires(Future& of) { detail::future_access::ready(of); })
 auto co_get(Future&& of) -> task<decltype(of.get())> {

@@ -61,6 +61,7 @@ class fiber_executor {
   static constexpr boost::asio::execution::blocking_t query(boost::asio::execution::blocking_t) noexcept {
     return boost::asio::execution::blocking.never;
   }
+  // The same executor, which never blocks.
   [[nodiscard]] fiber_executor require(boost::asio::execution::blocking_t::never_t) const noexcept { return *this; }
   // Whether both are copies of one executor.
   friend bool operator==(const fiber_executor& a, const fiber_executor& b) noexcept { return a.context_ == b.context_; }

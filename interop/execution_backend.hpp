@@ -35,9 +35,11 @@ class parallel_backend final : public detail::ex::parallel_scheduler_replacement
   void schedule(receiver_proxy& to, std::span<std::byte>) noexcept override {
     spawn(to, [&to]() noexcept { to.set_value(); });
   }
+  // As schedule; a fiber for each of a few parts.
   void schedule_bulk_chunked(std::size_t count, bulk_proxy& to, std::span<std::byte>) noexcept override {
     spawn_bulk(count, to, [&to](std::size_t from, std::size_t until) noexcept { to.execute(from, until); });
   }
+  // As schedule_bulk_chunked, which calls for each index alone.
   void schedule_bulk_unchunked(std::size_t count, bulk_proxy& to, std::span<std::byte>) noexcept override {
     spawn_bulk(count, to, [&to](std::size_t from, std::size_t until) noexcept {
       for (std::size_t i = from; i < until; ++i) to.execute(i, i + 1);

@@ -103,8 +103,9 @@ auto* serve(Context& in, ::grpc::CallbackServerContext& context, const std::sour
 template <class Request>
 class server_reader {
  public:
-  using handler = detail::reading_handler<Request>;                // internal
-  explicit server_reader(handler& call) noexcept : call_(call) {}  // for serve_reader only
+  using handler = detail::reading_handler<Request>;  // internal
+  // For serve_reader only.
+  explicit server_reader(handler& call) noexcept : call_(call) {}
 
   // Waits for the next request. False when the client has ended its writes, or is gone. A cancellation point that
   // cancels the call.
@@ -118,8 +119,9 @@ class server_reader {
 template <class Response>
 class server_writer {
  public:
-  using handler = detail::writing_handler<Response>;               // internal
-  explicit server_writer(handler& call) noexcept : call_(call) {}  // for serve_writer only
+  using handler = detail::writing_handler<Response>;  // internal
+  // For serve_writer only.
+  explicit server_writer(handler& call) noexcept : call_(call) {}
 
   // Sends a response. Waits until the client's window has room. False if the client is gone, or has cancelled the call.
   // A cancellation point that cancels the call.
@@ -133,8 +135,9 @@ class server_writer {
 template <class Request, class Response>
 class server_reader_writer {
  public:
-  using handler = detail::reading_writing_handler<Request, Response>;     // internal
-  explicit server_reader_writer(handler& call) noexcept : call_(call) {}  // for serve_stream only
+  using handler = detail::reading_writing_handler<Request, Response>;  // internal
+  // For serve_stream only.
+  explicit server_reader_writer(handler& call) noexcept : call_(call) {}
 
   // As server_reader::read.
   bool read(Request& into) { return call_.read(into); }

@@ -36,8 +36,8 @@ struct client_options {
   wire_maker tls{};                    // for https, see http_tls.hpp; empty: https is refused
   std::string user_agent = "ulexite";  // empty: none
   unsigned redirects = 0;              // that are followed; the answer after the last is returned as it is
-  std::size_t idle_connections = 100;  // kept at a time, and of them for one host
-  std::size_t idle_per_host = 16;
+  std::size_t idle_connections = 100;  // kept at a time
+  std::size_t idle_per_host = 16;      // of them, for one host
   std::chrono::nanoseconds idle_time = std::chrono::seconds(90);     // for which one is kept
   std::chrono::nanoseconds connect_time = std::chrono::seconds(10);  // for name, connection and handshake together
   std::uint32_t header_size = 64 * 1024;                             // bytes of an answer's header
@@ -103,6 +103,7 @@ class reply {
 // any status is a result.
 class client {
  public:
+  // Connects to nothing.
   explicit client(client_options options = {}) : options_(std::move(options)) {}
   client(const client&) = delete;
   client& operator=(const client&) = delete;

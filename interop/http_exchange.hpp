@@ -209,10 +209,11 @@ class exchange {
   [[nodiscard]] bool keep_alive() const noexcept { return keep_alive_; }
   // Whether all of the request was read.
   [[nodiscard]] bool is_whole() const { return parser_.is_done(); }
-  // The answer's status, 0 if there is none yet; the bytes of its body that were sent; whether all of it was, or the
-  // connection is in other hands.
+  // The answer's status, 0 if there is none yet.
   [[nodiscard]] unsigned code() const noexcept { return code_; }
+  // The bytes of the answer's body that were sent.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  // Whether all of the answer was sent, or the connection is in other hands.
   [[nodiscard]] bool ended() const noexcept { return ended_ || upgraded_; }
 
  private:

@@ -87,9 +87,9 @@ class request : public boost::beast::http::request<boost::beast::http::string_bo
     this->body() = std::move(body);
   }
 
-  // The target before and behind its '?', as it was sent: "/a%20b" and "x=1". A target with a host is not split off
-  // from that. Valid until the target changes.
+  // The target before its '?', as it was sent: "/a%20b". A host in it is not split off. Valid until the target changes.
   [[nodiscard]] std::string_view path() const { return whole().substr(0, whole().find('?')); }
+  // The target behind its '?', as it was sent: "x=1". Valid until the target changes.
   [[nodiscard]] std::string_view query() const {
     const auto mark = whole().find('?');
     return mark == std::string_view::npos ? std::string_view() : whole().substr(mark + 1);

@@ -27,11 +27,13 @@ namespace ulexite::http {
 
 // How to serve. The functions are called in the fibers of connections, many at a time.
 struct server_options {
+  // Of each connection and request.
   http::limits limits{};
   // Makes the stream of a connection, see http_tls.hpp; empty: no encryption.
   wire_maker wire{};
-  // The most connections at a time, and the descriptors that each needs: see net::serve_options.
+  // The most connections at a time: see net::serve_options.
   std::size_t max_connections = 0;
+  // The descriptors that each needs: see net::serve_options.
   std::size_t descriptors_per_connection = 1;
   // After the stop, how long requests under way have before their fibers are asked to stop.
   std::chrono::nanoseconds grace_time = std::chrono::seconds(10);

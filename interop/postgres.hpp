@@ -102,16 +102,17 @@ class pool {
   // for good.
   [[nodiscard]] lease acquire() { return lease(*this); }
 
-  // One statement, prepared statement or batch on any connection: as connection::exec, prepared and run, with the
-  // errors of acquire.
+  // A statement on any connection: as connection::exec, with the errors of acquire.
   template <class... P>
   result exec(const std::string& sql, const P&... values) {
     return acquire()->exec(sql, values...);
   }
+  // The same as connection::prepared.
   template <class... P>
   result prepared(const std::string& sql, const P&... values) {
     return acquire()->prepared(sql, values...);
   }
+  // The same as connection::run.
   std::vector<result> run(const batch& all) { return acquire()->run(all); }
 
   // Executes `begin` ("BEGIN ISOLATION LEVEL SERIALIZABLE"), body(connection&) and COMMIT; returns what `body` returns.

@@ -259,6 +259,7 @@ class result {
     using value_type = row;
     using difference_type = std::ptrdiff_t;
     iterator() = default;
+    // At a row.
     iterator(const PGresult* of, int index) noexcept : of_(of), index_(index) {}
     row operator*() const noexcept { return {of_, index_}; }
     iterator& operator++() noexcept {

@@ -25,7 +25,7 @@ struct notice {
     connected,  // the server has confirmed all subscriptions
     lost,       // there is no connection: `text` is the reason. The subscriber tries to connect from now on
   };
-  kind what;
+  kind what;              // happened
   std::string channel{};  // of a message
   std::string pattern{};  // of a message that came by psubscribe
   std::string text{};     // the message, or the reason
@@ -44,12 +44,15 @@ class subscriber {
   subscriber(const subscriber&) = delete;
   subscriber& operator=(const subscriber&) = delete;
 
-  // Adds or removes a channel, or a pattern of channels such as "news.*". Sends this to the server, if there is a
-  // connection, and waits only while that takes no bytes. Does not wait for the server to carry it out. A cancellation
-  // point: when it throws, the change is made, and the connection may be made again.
+  // Adds a channel. Sends this to the server, if there is a connection, and waits only while that takes no bytes. Does
+  // not wait for the server to carry it out. A cancellation point: when it throws, the change is made, and the
+  // connection may be made again.
   void subscribe(const std::string& channel) { change(channels_, channel, true, "SUBSCRIBE"); }
+  // Removes a channel, as subscribe adds it.
   void unsubscribe(const std::string& channel) { change(channels_, channel, false, "UNSUBSCRIBE"); }
+  // Adds a pattern of channels such as "news.*", as subscribe adds a channel.
   void psubscribe(const std::string& pattern) { change(patterns_, pattern, true, "PSUBSCRIBE"); }
+  // Removes a pattern, as subscribe adds a channel.
   void punsubscribe(const std::string& pattern) { change(patterns_, pattern, false, "PUNSUBSCRIBE"); }
 
   // Waits for a message, or a change of the connection, and returns it. Failures are notices: `lost` is returned once,

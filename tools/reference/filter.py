@@ -8,8 +8,8 @@ in its place:
   forms (send_for and receive_for, notify_one and notify_all), that follow without a blank line or a comment of their own.
 - A comment behind a member, an enumerator or a declaration documents that.
 - All else stays as it is: comments above includes, State and Pairings blocks, bodies of functions.
-- Namespaces called detail, private and protected parts, deleted functions, and defaulted ones without a comment are
-  hidden.
+- Namespaces called detail, private and protected parts, deleted functions, defaulted ones without a comment, and
+  definitions outside of their class or namespace are hidden.
 """
 
 import pathlib
@@ -80,18 +80,26 @@ def sisters(one, other):
     return words[0] == others[0] or words[-1] == others[-1]
 
 
+def is_defined_outside(declaration):
+    """A member of a class, or a specialization of another library's template."""
+    text = re.sub(rf"^template <.*?>\s+(?=[\w\[:])|\[\[.*?\]\]|{REQUIRES}", "", declaration)
+    return bool(re.match(r"class boost::|[^(=]*\w::~?\w+\(", text))
+
+
 class Scope:
     def __init__(self, kind, visible, public):
         self.kind = kind  # namespace, class, enum or body
         self.visible = visible  # its members, where they are public
         self.public = public
         self.condition = False  # inside it a \cond is open
+        self.hidden = False  # a \cond is open before it
 
 
 class Filter:
     def __init__(self, path):
         self.group = group_of(path)
         self.scopes = [Scope("namespace", True, True)]
+        self.hides = False  # a \cond is open before the current declaration
         self.statement = ""  # what there is of the current declaration
         self.block = []  # comment lines that wait for what follows them
         self.documented = None  # the names that share the last comment, and its text
@@ -165,6 +173,10 @@ class Filter:
         hide = ("/** \\cond */ ", " /** \\endcond */")
         block, self.block = self.block, []
         name = name_of(declaration)
+        if self.scopes[-1].kind == "namespace" and is_defined_outside(declaration):
+            self.out += block
+            self.hides = True
+            return hide[0], ""
         if re.match(r"\s*(static_assert|friend (class|struct))\b", code) or "= delete" in declaration:
             self.out += block
             hidden = declaration.endswith(";") and len(declaration) <= len(code)
@@ -222,6 +234,7 @@ class Filter:
             if character == "{":
                 suffix += self.open()
             elif character == "}":
+                suffix += " /** \\endcond */" * self.scopes[-1].hidden
                 prefix += self.close()
             elif character == ";" and self.scopes[-1].kind != "body":
                 self.statement = ""
@@ -254,6 +267,7 @@ class Filter:
         else:
             scope = Scope("body", False, True)
         self.scopes.append(scope)
+        scope.hidden, self.hides = self.hides, False
         if scope.kind != "body":
             self.statement = ""
         return suffix
