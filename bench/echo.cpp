@@ -1,5 +1,5 @@
-// TCP echo, one fiber per connection: echo PORT THREADS. With a third word, `coroutines`, each is one that waits without
-// a stack.
+// TCP echo, one fiber per connection: echo PORT THREADS. With a third word, `coroutines`, each is a coroutine that
+// waits without a stack.
 
 #include <ulexite.hpp>
 #include <ulexite/coroutine.hpp>
