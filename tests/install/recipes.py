@@ -24,8 +24,11 @@ def conan():
     folder = scratch("conan")
     installed = {each.name for each in stage.rglob("*")}
 
+    # Not below build/, which may have whole systems.
+    sources = [each for top in source.iterdir() if top.name not in ("build", ".git") for each in (top, *top.rglob("*")) if each.is_file()]
+
     def copy(_, pattern, where, to):
-        found = [each for each in where.rglob("*") if fnmatch.fnmatch(str(each.relative_to(where)), pattern) and each.is_file()]
+        found = [each for each in sources if fnmatch.fnmatch(str(each.relative_to(where)), pattern)]
         expect(found, f"nothing is {pattern}")
         for each in found:
             target = pathlib.Path(to) / each.relative_to(where)
