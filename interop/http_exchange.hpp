@@ -29,7 +29,7 @@ struct limits {
   std::chrono::nanoseconds idle_time = std::chrono::seconds(30);       // until the next request begins
   std::chrono::nanoseconds header_time = std::chrono::seconds(10);     // for all of its header, from its first byte on
   std::chrono::nanoseconds body_time = std::chrono::seconds(60);       // for all of its body, from the first read on
-  std::chrono::nanoseconds write_time = std::chrono::seconds(30);      // until a block of an answer is taken
+  std::chrono::nanoseconds write_time = std::chrono::seconds(30);  // until a block is taken; twice that for a file's
   std::chrono::nanoseconds connection_time{0};  // after it a request is the last of its connection; 0: no limit
   std::chrono::nanoseconds linger_time = std::chrono::seconds(1);  // for the client to take the last answer
   std::uint64_t least_rate = 16 * 1024;   // bytes of an answer per second, for all of it, plus write_time; 0: no limit
@@ -137,7 +137,7 @@ class exchange {
     if (!left_ && !bodyless_ && !chunked_) keep_alive_ = false;
     const std::string_view own = view(header.reason());
     pending_ = header.version() >= 11 ? "HTTP/1.1 " : "HTTP/1.0 ";
-    pending_.reserve(512 + (bodyless_ ? 0 : std::min<std::uint64_t>(left_.value_or(0), 4096)));  // and a small body
+    pending_.reserve(512);
     (pending_ += std::to_string(header.result_int())) += ' ';
     (pending_ += own.empty() ? view(boost::beast::http::obsolete_reason(code)) : own) += "\r\n";
     add_fields(header);
@@ -267,7 +267,7 @@ class exchange {
       const field name = each.name();
       if (name == field::connection) (connection += connection.empty() ? "" : ", ") += view(each.value());
       is_dated = is_dated || name == field::date;
-      if (name != field::connection && name != field::content_length && !(chunked_ && name == field::transfer_encoding))
+      if (name != field::connection && name != field::content_length && name != field::transfer_encoding)
         detail::http::append(pending_, view(each.name_string()), view(each.value()));
     }
     if (left_) detail::http::append(pending_, "Content-Length", std::to_string(*left_));

@@ -56,14 +56,12 @@ class wire {
 
   // How many bytes of a file a peer must take in the time for a write. At the default least rate they take half of it.
   static constexpr std::size_t file_block = 256 * 1024;
-  // Whether the system can send a file's bytes as they are. Then send_file sends up to `size` of them from `offset` on;
-  // returns how many, fewer only at the end of the file, or if an error, such as the end of the time, comes behind
-  // file_block or more. write_before_file writes what leaves together with the file that is sent next. Both throw as
-  // write does.
+  // Whether the system can send a file's bytes as they are.
   [[nodiscard]] virtual bool sends_files() const noexcept { return false; }
-  // As above.
+  // Writes what leaves together with the file that is sent next. Throws as write does.
   virtual void write_before_file(std::string_view bytes) { write(bytes); }
-  // As above.
+  // Sends up to `size` bytes of a file from `offset` on. Returns how many. If there are fewer, the file has ended, or
+  // an error came behind file_block or more, and the next call reports it. Throws as write does.
   virtual std::size_t send_file(int, std::uint64_t, std::size_t) { return 0; }
 
   // Tells the peer that nothing more comes.

@@ -60,7 +60,7 @@ void echo(http::exchange& now) {
   std::string_view part = now.read_some();  // before the answer begins, so that a bad one can be refused
   http::response header = begin_header(http::status::ok, now.request());
   header.set(http::field::content_type, "application/octet-stream");
-  now.begin(std::move(header.base()));
+  now.begin(header);
   for (; !part.empty(); part = now.read_some()) now.write(part);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // The scripts of the queue. Each is carried out as a whole. Those that end an entry first look whether it is still
-// there, so that a repetition after an unknown outcome does nothing.
+// there, so that a repetition after an unknown outcome does nothing; that of count_and_done counts the job as repeated.
 
 #include <ulexite/interop/redis_script.hpp>
 
@@ -69,7 +69,7 @@ for i = 4, #ARGV do
   local p = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1)
   if p[1] and p[1][2] == ARGV[2] then
     local count = p[1][4]
-    if ARGV[3] ~= '0' then count = math.max(count - 1, 0) end
+    if p[1][3] < tonumber(ARGV[3]) then count = math.max(count - 1, 0) end
     redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[i], 'IDLE', ARGV[3], 'RETRYCOUNT', count, 'JUSTID')
     mine = mine + 1
   end

@@ -9,7 +9,6 @@
 #include <map>
 #include <regex>
 #include <semaphore>
-#include <source_location>
 #include <thread>
 
 // docs/blocking.md says of each operation whether it waits, how the wait can end and where it may be called. These
@@ -38,7 +37,7 @@ std::vector<std::string> cells_of(const std::string& line) {
 }
 
 std::filesystem::path in_project(const std::string& file) {
-  const std::string here = std::source_location::current().file_name();
+  const std::string here = __FILE__;
   return here.substr(0, here.rfind("tests/")) + file;
 }
 

@@ -172,7 +172,7 @@ const section system_calls{
         on_files(
             "file::size", [](files& on) { (void)on.open.size(); }, false),
         on_files(
-            "file::release", [](files& on) { (void)on.open.native_handle(); }, false),
+            "file::release", [](files& on) { on.open = file::adopt(on.open.release(), "again"); }, false),
         on_files(
             "file::close", [](files& on) { on.open.close(); }, true),
         on_files(

@@ -57,6 +57,28 @@ TEST_P(HttpServer, SpeaksWithOldClients) {
   });
 }
 
+// As a gateway does that passes on what another server has answered.
+TEST_P(HttpServer, FramesAnswersThatNameAnotherFraming) {
+  in_runtime([] {
+    http_home home([](http::exchange& now) {
+      http::response made(200U, "whole");
+      made.chunked(true);
+      if (now.request().path() == "/whole") return now.send(made);
+      made.set(http::field::content_length, "5");
+      now.begin(made);
+      now.write("parts");
+    });
+    const std::string got = ask_raw(home.at(),
+                                    "GET /whole HTTP/1.1\r\nHost: x\r\n\r\nGET /parts HTTP/1.1\r\nHost: x\r\n"
+                                    "Connection: close\r\n\r\n");
+    EXPECT_EQ(occurrences(got, "Content-Length: 5\r\n"), 2) << got;
+    EXPECT_EQ(occurrences(got, "Transfer-Encoding"), 0) << got;
+    EXPECT_EQ(occurrences(got, "\r\n\r\nwhole"), 1) << got;
+    EXPECT_TRUE(got.ends_with("\r\n\r\nparts")) << got;
+    EXPECT_TRUE(ask_raw(home.at(), "GET /whole HTTP/1.0\r\n\r\n").ends_with("\r\n\r\nwhole"));
+  });
+}
+
 TEST_P(HttpServer, AnswersHeadWithoutABody) {
   in_runtime([] {
     http_home home([](http::exchange& now) {
