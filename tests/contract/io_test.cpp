@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -231,13 +232,24 @@ const section system_calls{
          [] {
            struct state {
              signal_set signals{SIGUSR2}, again{SIGUSR1};
+             std::atomic<bool> received{false}, sent{false};
            };
            const auto on = std::make_shared<state>();
            ::kill(::getpid(), SIGUSR1);
            while (on->again.channel().size() == 0) this_fiber::sleep_for(1ms);
            return calls{.ready = [=] { (void)on->again.receive(); },
-                        .waiting = [=] { (void)on->signals.receive(); },
-                        .release = [] { ::kill(::getpid(), SIGUSR2); }};
+                        .waiting =
+                            [=] {
+                              (void)on->signals.receive();
+                              on->received = true;
+                            },
+                        .release =
+                            [=] {
+                              if (on->sent.exchange(true)) return;
+                              ::kill(::getpid(), SIGUSR2);
+                              // It may arrive late, and must not meet the set of the next state.
+                              while (!on->received && on->signals.channel().size() == 0) this_fiber::sleep_for(1ms);
+                            }};
          }},
         {"signal_set", [] { return plain([] { const signal_set made{SIGUSR1}; }); }},
     }};
