@@ -211,7 +211,7 @@ TEST_P(Postgres, RepeatsTheVictimOfADeadlock) {
       });
     };
     when_all([&] { both(1, 2); }, [&] { both(2, 1); });
-    EXPECT_EQ(attempts, 3);
+    EXPECT_GE(attempts, 3);  // more if both servers see the deadlock at the same time, and both give up
     EXPECT_EQ(db.exec("SELECT string_agg(b, '') FROM two_rows").value<std::string>(), "xxxx");
   });
 }
