@@ -31,11 +31,18 @@ calls of_spawn(std::shared_ptr<Context> in) {
   return plain([=] { in->spawn([] {}).detach(); });
 }
 
+// Deletes itself.
 struct quick_job : job {
   quick_job() {
     run = [](job* self) noexcept { delete static_cast<quick_job*>(self); };
   }
 };
+
+void schedule_one(auto schedule) {
+  auto made = std::make_unique<quick_job>();
+  schedule(*made);
+  (void)made.release();
+}
 
 const section rows{
     "Fibers",
@@ -46,9 +53,10 @@ const section rows{
            const auto on = std::make_shared<wait_group>();
            return plain([=] { on->spawn([] {}); });
          }},
-        {"schedule", [] { return plain([] { schedule(*new quick_job); }); }},
+        {"schedule", [] { return plain([] { schedule_one([](job& made) { schedule(made); }); }); }},
         {"runtime::spawn", [] { return plain([&rt = current_runtime()] { rt.spawn([] {}).detach(); }); }},
-        {"runtime::schedule", [] { return plain([&rt = current_runtime()] { rt.schedule(*new quick_job); }); }},
+        {"runtime::schedule",
+         [] { return plain([&rt = current_runtime()] { schedule_one([&](job& made) { rt.schedule(made); }); }); }},
         {"join_handle::join",
          [] {
            return of_handle([](join_handle<>& of) {
