@@ -21,23 +21,11 @@ struct channels {
     std::tie(to, from) = make_channel<int>(1);
     full.send(1);
     for (int i = 0; i < 500; ++i) used.send(i);
-    while (at_end.try_receive(last_) == channel_status::ok) {
+    int last = 0;
+    while (at_end.try_receive(last) == channel_status::ok) {
     }
   }
-
- private:
-  int last_ = 0;
 };
-
-using function = void (*)(channels&);
-
-calls with(function ready, function waiting = nullptr, function release = nullptr) {
-  const auto on = std::make_shared<channels>();
-  calls made{.ready = [=] { ready(*on); }};
-  if (waiting) made.waiting = [=] { waiting(*on); };
-  if (release) made.release = [=] { release(*on); };
-  return made;
-}
 
 void give(channels& on) {
   int value = 1;
@@ -49,42 +37,38 @@ void take(channels& on) {
   (void)on.full.try_receive(value);
 }
 
-auto row(const char* name, function ready, function waiting = nullptr, function release = nullptr) {
-  return std::pair<const char*, std::function<calls()>>(name, [=] { return with(ready, waiting, release); });
-}
-
 const section rows{"Channels and select",
                    {
-                       row(
+                       row_on<channels>(
                            "send", [](channels& on) { on.used.send(1); }, [](channels& on) { on.full.send(1); }, take),
-                       row(
+                       row_on<channels>(
                            "receiver", [](channels& on) { (void)on.used.receive(); },
                            [](channels& on) { (void)on.empty.receive(); }, give),
-                       row(
+                       row_on<channels>(
                            "receiver",
                            [](channels& on) {
                              on.to.send(1);
                              (void)on.from.receive();
                            },
                            [](channels& on) { (void)on.from.receive(); }, give),
-                       row("try_send",
-                           [](channels& on) {
-                             int value = 1;
-                             (void)on.full.try_send(value);
-                           }),
-                       row("try_receive",
-                           [](channels& on) {
-                             int value = 0;
-                             (void)on.empty.try_receive(value);
-                           }),
-                       row("is_closed", [](channels& on) { on.used.close(); }),
-                       row("is_closed", [](channels& on) { (void)on.used.is_closed(); }),
-                       row("size", [](channels& on) { (void)on.used.size(); }),
-                       row(
+                       row_on<channels>("try_send",
+                                        [](channels& on) {
+                                          int value = 1;
+                                          (void)on.full.try_send(value);
+                                        }),
+                       row_on<channels>("try_receive",
+                                        [](channels& on) {
+                                          int value = 0;
+                                          (void)on.empty.try_receive(value);
+                                        }),
+                       row_on<channels>("is_closed", [](channels& on) { on.used.close(); }),
+                       row_on<channels>("is_closed", [](channels& on) { (void)on.used.is_closed(); }),
+                       row_on<channels>("size", [](channels& on) { (void)on.used.size(); }),
+                       row_on<channels>(
                            "selector::wait", [](channels& on) { select(on_receive(on.used), on_receive(on.empty)); },
                            [](channels& on) { select(on_receive(on.empty), on_send(on.full, 2)); }, give),
-                       row("otherwise", [](channels& on) { select(on_receive(on.empty), otherwise()); }),
-                       row(
+                       row_on<channels>("otherwise", [](channels& on) { select(on_receive(on.empty), otherwise()); }),
+                       row_on<channels>(
                            "selector::wait",
                            [](channels& on) {
                              selector<int> any;
@@ -97,20 +81,20 @@ const section rows{"Channels and select",
                              (void)any.wait();
                            },
                            give),
-                       row("selector::try_wait",
-                           [](channels& on) {
-                             selector<int> any;
-                             any.add_receive(on.empty);
-                             (void)any.try_wait();
-                           }),
-                       row(
+                       row_on<channels>("selector::try_wait",
+                                        [](channels& on) {
+                                          selector<int> any;
+                                          any.add_receive(on.empty);
+                                          (void)any.try_wait();
+                                        }),
+                       row_on<channels>(
                            "broadcast_receiver",
                            [](channels& on) {
                              on.all.send(1);
                              (void)on.from_all.receive();
                            },
                            [](channels& on) { (void)on.at_end.receive(); }, [](channels& on) { on.all.send(1); }),
-                       row(
+                       row_on<channels>(
                            "watch_receiver",
                            [](channels& on) {
                              on.value.set(3);
@@ -121,14 +105,14 @@ const section rows{"Channels and select",
                              (void)on.of_value.receive();
                            },
                            [](channels& on) { on.value.set(2); }),
-                       row("broadcast::send", [](channels& on) { on.all.send(1); }),
-                       row("watch::set", [](channels& on) { on.value.set(1); }),
-                       row("get", [](channels& on) { (void)on.value.get(); }),
-                       row("subscribe", [](channels& on) { (void)on.value.subscribe(); }),
+                       row_on<channels>("broadcast::send", [](channels& on) { on.all.send(1); }),
+                       row_on<channels>("watch::set", [](channels& on) { on.value.set(1); }),
+                       row_on<channels>("get", [](channels& on) { (void)on.value.get(); }),
+                       row_on<channels>("subscribe", [](channels& on) { (void)on.value.subscribe(); }),
                        {"ticker::stop",
                         [] {
                           const auto on = std::make_shared<ticker>(1h);
-                          return calls{.ready = [=] { on->stop(); }};
+                          return plain([=] { on->stop(); });
                         }},
                    }};
 

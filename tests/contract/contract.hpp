@@ -39,24 +39,44 @@ inline std::vector<operation>& operations() {
   return all;
 }
 
+// An operation of a section.
+using named = std::pair<const char*, std::function<calls()>>;
+
 // Adds the operations of a section, before main.
 struct section {
-  section(const char* title, std::vector<std::pair<const char*, std::function<calls()>>> rows) {
+  section(const char* title, std::vector<named> rows) {
     for (auto& [name, make] : rows) operations().push_back({title, name, std::move(make)});
   }
 };
 
-// A fiber that calls `hold`, waits for the end, and calls `release`. It holds when this returns.
-inline std::function<void()> held_by_a_fiber(std::function<void()> hold, std::function<void()> release) {
+// What never has to wait.
+inline calls plain(std::function<void()> call) { return {.ready = std::move(call)}; }
+
+// An operation whose calls share a State.
+template <class State>
+named row_on(const char* name, void (*ready)(State&), void (*waiting)(State&) = nullptr,
+             void (*release)(State&) = nullptr) {
+  return {name, [=] {
+            const auto on = std::make_shared<State>();
+            calls made = plain([=] { ready(*on); });
+            if (waiting) made.waiting = [=] { waiting(*on); };
+            if (release) made.release = [=] { release(*on); };
+            return made;
+          }};
+}
+
+// A fiber that calls `hold` with a function that waits. It waits there when this returns, until the returned function
+// is called.
+inline std::function<void()> held_by_a_fiber(std::function<void(const std::function<void()>& stay)> hold) {
   struct state {
     event held, end;
   };
   const auto shared = std::make_shared<state>();
   spawn([=] {
-    hold();
-    shared->held.set();
-    shared->end.wait();
-    release();
+    hold([&] {
+      shared->held.set();
+      shared->end.wait();
+    });
   }).detach();
   shared->held.wait();
   return [=] { shared->end.set(); };

@@ -11,8 +11,6 @@ namespace {
 using namespace ulexite;
 using namespace ulexite::test;
 
-calls plain(std::function<void()> call) { return {.ready = std::move(call)}; }
-
 // `use` gets a handle of a fiber that has ended, and of one that ends at the release.
 calls of_handle(void (*use)(join_handle<>&)) {
   struct state {

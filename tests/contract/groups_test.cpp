@@ -23,7 +23,7 @@ calls of_gate(void (*open)(Gate&), void (*pass)(Gate&), A... made) {
 template <class Gate, class... A>
 calls of_step(void (*step)(Gate&), A... made) {
   const auto on = std::make_shared<Gate>(made...);
-  return {.ready = [=] { step(*on); }};
+  return plain([=] { step(*on); });
 }
 
 // `wait` gets a function for a child: one that ends at once, or one that waits for the release.

@@ -16,8 +16,6 @@ using namespace ulexite;
 using namespace ulexite::net;
 using namespace ulexite::test;
 
-calls plain(std::function<void()> call) { return {.ready = std::move(call)}; }
-
 // Two ends of a connection. What is sent to `idle` waits, and `busy` has always something.
 struct connections {
   tcp_stream idle, idle_peer, busy, busy_peer, full, full_peer;
@@ -40,18 +38,6 @@ struct connections {
   }
 };
 
-using function = void (*)(connections&);
-
-auto row(const char* name, function ready, function waiting = nullptr, function release = nullptr) {
-  return std::pair<const char*, std::function<calls()>>(name, [=] {
-    const auto on = std::make_shared<connections>();
-    calls made{.ready = [=] { ready(*on); }};
-    if (waiting) made.waiting = [=] { waiting(*on); };
-    if (release) made.release = [=] { release(*on); };
-    return made;
-  });
-}
-
 void read_one(tcp_stream& from, connections& on) { (void)from.read_some(on.byte.data(), on.byte.size()); }
 void wake_reader(connections& on) { on.idle_peer.write(std::string_view("y")); }
 void wake_writer(connections& on) {
@@ -63,13 +49,13 @@ void wake_writer(connections& on) {
 const section network{
     "Net",
     {
-        row(
+        row_on<connections>(
             "tcp_stream", [](connections& on) { read_one(on.busy, on); },
             [](connections& on) { read_one(on.idle, on); }, wake_reader),
-        row(
+        row_on<connections>(
             "tcp_stream", [](connections& on) { on.idle.write(std::string_view("z")); },
             [](connections& on) { (void)on.full.write_some("z", 1); }, wake_writer),
-        row(
+        row_on<connections>(
             "peek", [](connections& on) { (void)on.busy.peek(on.byte.data(), 1); },
             [](connections& on) { (void)on.idle.peek(on.byte.data(), 1); }, wake_reader),
         {"`tcp_stream::connect` to one endpoint or several",
@@ -114,12 +100,12 @@ const section network{
                             },
                         .release = [=] { on->busy.send_to("x", 1, on->idle.local_endpoint()); }};
          }},
-        row("shutdown_write", [](connections& on) { on.idle.shutdown_write(); }),
-        row("close", [](connections& on) { on.idle.close(); }),
-        row(
+        row_on<connections>("shutdown_write", [](connections& on) { on.idle.shutdown_write(); }),
+        row_on<connections>("close", [](connections& on) { on.idle.close(); }),
+        row_on<connections>(
             "wait_readable", [](connections& on) { wait_readable(on.busy.native_handle()); },
             [](connections& on) { wait_readable(on.idle.native_handle()); }, wake_reader),
-        row(
+        row_on<connections>(
             "wait_fd", [](connections& on) { wait_fd(on.busy.native_handle(), interest::read); },
             [](connections& on) { wait_fd(on.idle.native_handle(), interest::read); }, wake_reader),
     }};

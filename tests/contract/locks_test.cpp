@@ -15,7 +15,10 @@ calls of_mutex(F take) {
     Mutex free, taken;
   };
   const auto on = std::make_shared<state>();
-  auto release = held_by_a_fiber([=] { on->taken.lock(); }, [=] { on->taken.unlock(); });
+  auto release = held_by_a_fiber([=](auto& stay) {
+    const std::lock_guard lock(on->taken);
+    stay();
+  });
   return {.ready = [=] { take(on->free); }, .waiting = [=] { take(on->taken); }, .release = release};
 }
 
@@ -86,22 +89,14 @@ const section locks{
         {"lock_shared", [] { return of_mutex<shared_mutex>([](auto& on) { const std::shared_lock lock(on); }); }},
         {"synchronized::with_lock",
          [] {
-           const auto on = std::make_shared<synchronized<int>>();
-           const auto taken = std::make_shared<synchronized<int>>();
            struct state {
-             event held, end;
+             synchronized<int> free, taken;
            };
-           const auto other = std::make_shared<state>();
-           spawn([=] {
-             taken->with_lock([&](int&) {
-               other->held.set();
-               other->end.wait();
-             });
-           }).detach();
-           other->held.wait();
-           return calls{.ready = [=] { on->with_lock([](int& value) { ++value; }); },
-                        .waiting = [=] { taken->with_lock([](int& value) { ++value; }); },
-                        .release = [=] { other->end.set(); }};
+           const auto on = std::make_shared<state>();
+           auto release = held_by_a_fiber([=](auto& stay) { on->taken.with_lock([&](int&) { stay(); }); });
+           return calls{.ready = [=] { on->free.with_lock([](int& value) { ++value; }); },
+                        .waiting = [=] { on->taken.with_lock([](int& value) { ++value; }); },
+                        .release = release};
          }},
         {"try_lock",
          [] {
@@ -129,7 +124,7 @@ const section locks{
         {"notify_one",
          [] {
            const auto on = std::make_shared<condition_variable>();
-           return calls{.ready = [=] { on->notify_one(); }};
+           return plain([=] { on->notify_one(); });
          }},
         {"counting_semaphore::acquire", [] { return of_semaphore([](auto& on) { on.acquire(); }); }},
         {"try_acquire_for", [] { return of_semaphore([](auto& on) { (void)on.try_acquire_for(1h); }); }},
@@ -137,31 +132,24 @@ const section locks{
         {"try_acquire",
          [] {
            const auto on = std::make_shared<counting_semaphore<>>(0);
-           return calls{.ready = [=] { (void)on->try_acquire(); }};
+           return plain([=] { (void)on->try_acquire(); });
          }},
         {"release",
          [] {
            const auto on = std::make_shared<counting_semaphore<>>(0);
-           return calls{.ready = [=] { on->release(); }};
+           return plain([=] { on->release(); });
          }},
         {"call_once",
          [] {
            struct state {
              once_flag done, under_way;
-             event held, end;
            };
            const auto on = std::make_shared<state>();
            call_once(on->done, [] {});
-           spawn([=] {
-             call_once(on->under_way, [&] {
-               on->held.set();
-               on->end.wait();
-             });
-           }).detach();
-           on->held.wait();
+           auto release = held_by_a_fiber([=](auto& stay) { call_once(on->under_way, stay); });
            return calls{.ready = [=] { call_once(on->done, [] {}); },
                         .waiting = [=] { call_once(on->under_way, [] {}); },
-                        .release = [=] { on->end.set(); }};
+                        .release = release};
          }},
         {"future::get", [] { return of_future([](auto& of) { (void)of.get(); }); }},
         {"wait", [] { return of_future([](auto& of) { of.wait(); }); }},
