@@ -257,8 +257,7 @@ def repository():
     """A repository with the files of this tree as they are now, and the tags v0 and that of the version."""
     folder = build / "tests" / "install" / "repository"
     shutil.rmtree(folder, ignore_errors=True)
-    names = run("git", "-C", source, "ls-files", "-co", "--exclude-standard").splitlines()
-    for name in filter(lambda name: (source / name).is_file(), names):
+    for name in files_of_tree():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source / name, folder / name)
     git = ["git", "-C", folder, "-c", "user.name=test", "-c", "user.email=test@example.org"]

@@ -83,5 +83,11 @@ def run_with(program, prefix=stage):  # a shared library is found
     return run(program, environment={"LD_LIBRARY_PATH": str(place_of_package(prefix))})
 
 
+def files_of_tree():
+    """Those of the project as it is now, by their names in it; not what was built."""
+    names = run("git", "-C", source, "ls-files", "-co", "--exclude-standard").splitlines()
+    return [name for name in names if (source / name).is_file()]
+
+
 def files_of(prefix):
     return {str(each.relative_to(prefix)) for each in prefix.rglob("*") if each.is_symlink() or not each.is_dir()}

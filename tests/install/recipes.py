@@ -24,16 +24,13 @@ def conan():
     folder = scratch("conan")
     installed = {each.name for each in stage.rglob("*")}
 
-    # Not below build/, which may have whole systems.
-    sources = [each for top in source.iterdir() if top.name not in ("build", ".git") for each in (top, *top.rglob("*")) if each.is_file()]
-
     def copy(_, pattern, where, to):
-        found = [each for each in sources if fnmatch.fnmatch(str(each.relative_to(where)), pattern)]
+        found = [each for each in files_of_tree() if fnmatch.fnmatch(each, pattern)]
         expect(found, f"nothing is {pattern}")
         for each in found:
-            target = pathlib.Path(to) / each.relative_to(where)
+            target = pathlib.Path(to) / each
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(each, target)
+            shutil.copy(pathlib.Path(where) / each, target)
 
     names = {"conan": {"ConanFile": object}, "conan.errors": {"ConanInvalidConfiguration": ValueError},
              "conan.tools": {}, "conan.tools.build": {"check_min_cppstd": lambda *_: None},

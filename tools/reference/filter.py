@@ -65,9 +65,14 @@ def escaped(text):
     return "`".join(parts)
 
 
+def bare(declaration):
+    """Without what stands around the name: a template's parameters, attributes, constraints."""
+    return re.sub(rf"^template <.*?>\s+(?=[\w\[:])|\[\[.*?\]\]|{REQUIRES}", "", declaration)
+
+
 def name_of(declaration):
     """The name that a declaration declares, as far as overloads and sister forms need it."""
-    text = re.sub(rf"^template <.*?>\s+(?=[\w\[:])|\[\[.*?\]\]|{REQUIRES}", "", declaration)
+    text = bare(declaration)
     found = re.match(r"using (\w+)", text) or re.search(r"(operator\W+|[\w~]+)\s*\(", text) or re.search(r"(\w+)\s*[={;]", text)
     return found[1] if found else ""
 
@@ -82,7 +87,7 @@ def sisters(one, other):
 
 def is_defined_outside(declaration):
     """A member of a class, or a specialization of another library's template."""
-    text = re.sub(rf"^template <.*?>\s+(?=[\w\[:])|\[\[.*?\]\]|{REQUIRES}", "", declaration)
+    text = bare(declaration)
     return bool(re.match(r"class boost::|[^(=]*\w::~?\w+\(", text))
 
 
