@@ -84,11 +84,7 @@ class worker::place {
 };
 
 worker::worker(queue& from, ledger* book, worker_options options)
-    : queue_(from),
-      ledger_(book),
-      options_(options),
-      concurrency_(static_cast<std::ptrdiff_t>(options.concurrency)),
-      room_(concurrency_) {}
+    : queue_(from), ledger_(book), options_(options), room_(options.concurrency) {}
 
 void worker::start() {
   if (ledger_) ledger_->make_tables();
@@ -192,9 +188,9 @@ void worker::run_alone() {
     const auto all = queue_.silent();
     return std::any_of(all.begin(), all.end(), [&](const silent_entry& each) { return each.id == entry; });
   };
-  while (!room_.try_acquire_for(500ms, concurrency_))
+  while (!room_.try_acquire_for(500ms, options_.concurrency))
     if (!working_ || !still_silent()) return;
-  permits all{room_, concurrency_};
+  permits all{room_, options_.concurrency};
   for (job& each : queue_.claim({entry})) {
     ++counts_.claimed;
     --all.count;

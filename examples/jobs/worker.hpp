@@ -28,7 +28,7 @@ struct counters {
 };
 
 struct worker_options {
-  std::size_t concurrency = 16;           // the most jobs at a time
+  std::ptrdiff_t concurrency = 16;        // the most jobs at a time
   std::chrono::milliseconds grace{5000};  // how long jobs under way have after a stop
 };
 
@@ -65,7 +65,6 @@ class worker {
   queue& queue_;
   ledger* const ledger_;
   const worker_options options_;
-  const std::ptrdiff_t concurrency_;
   ulexite::counting_semaphore<> room_;  // for jobs
   ulexite::task_group* handlers_ = nullptr;
   std::atomic<bool> working_{false};
