@@ -11,6 +11,7 @@ namespace ulexite {
 
 namespace detail {
 class strand;
+struct context_access;
 
 // Puts a task that is not published yet into a strand. Throws std::bad_alloc, and then frees the task.
 void enter_strand(task& fresh, strand& into);
@@ -23,7 +24,7 @@ auto spawn_in_strand(strand& into, const task_options& options, F&& function, A&
   made.where = options.where;
   enter_strand(made, into);
   publish(made);
-  return join_handle(made);
+  return handle_access::handle_of(made);
 }
 }  // namespace detail
 
@@ -77,15 +78,20 @@ class concurrent_context {
   // The name; valid as long as the context.
   [[nodiscard]] std::string_view name() const noexcept;
 
-  // Internal: the strand for a spawn.
-  detail::strand& strand_for_spawn();
-  // Internal: throws as wait().
-  void check_may_be_waited_for() const;
-
  private:
-  friend void migrate(concurrent_context& into);
+  friend struct detail::context_access;
+
+  detail::strand& strand_for_spawn();
+  void check_may_be_waited_for() const;  // throws as wait()
 
   detail::strand& strand_;
+};
+
+// For migrate_to and the C interface.
+struct detail::context_access {
+  static strand& strand_of(const concurrent_context& of) noexcept { return of.strand_; }
+  static strand& strand_for_spawn(concurrent_context& of) { return of.strand_for_spawn(); }
+  static void check_may_be_waited_for(const concurrent_context& of) { of.check_may_be_waited_for(); }
 };
 
 namespace this_fiber {

@@ -102,21 +102,20 @@ void concurrent_context::wait() {
 std::string_view concurrent_context::name() const noexcept { return strand_.name(); }
 
 // From now on the fiber's tokens follow the requests to stop of its new context.
-void migrate(concurrent_context& into) {
-  detail::scheduler& here = detail::migrating_in(into.strand_.runtime());
+void this_fiber::migrate_to(concurrent_context& context) {
+  detail::strand& into = detail::context_access::strand_of(context);
+  detail::scheduler& here = detail::migrating_in(into.runtime());
   detail::task& self = *here.running();
   detail::rare_task_state& rare = self.rare_state();
-  if (rare.member_of == &into.strand_) return;
+  if (rare.member_of == &into) return;
   detail::strand* const former = self.change_strand(nullptr);
   rare.strand_stop.reset();  // without the lock, because it waits for a call that is under way
   if (former) former->remove_member(rare);
-  into.strand_.add_member(self);
+  into.add_member(self);
   if (const std::stop_source own = self.stop_source(); own.stop_possible())
-    rare.strand_stop.emplace(into.strand_.stop_token(), detail::rare_task_state::relay{own});
+    rare.strand_stop.emplace(into.stop_token(), detail::rare_task_state::relay{own});
   here.rebind();
 }
-
-void this_fiber::migrate_to(concurrent_context& context) { migrate(context); }
 
 void this_fiber::migrate_to(runtime& runtime) {
   detail::scheduler& here = detail::migrating_in(detail::state_of(runtime));

@@ -27,8 +27,6 @@ class join_handle {
  public:
   // A handle without a fiber.
   join_handle() = default;
-  // For spawn only.
-  explicit join_handle(detail::result_task<T>& task) noexcept : task_(&task) {}
   // Takes over the fiber of `other`, which then has none.
   join_handle(join_handle&& other) noexcept : task_(std::exchange(other.task_, nullptr)) {}
   // Drops its own fiber, and takes over that of `other`.
@@ -79,6 +77,7 @@ class join_handle {
   [[nodiscard]] std::uint64_t id() const noexcept { return task_ ? task_->id : 0; }
 
  private:
+  explicit join_handle(detail::result_task<T>& task) noexcept : task_(&task) {}
   detail::result_task<T>& checked(const char* operation) const {
     if (!task_) throw usage_error(std::string("join_handle::") + operation + " without a fiber");
     if (task_ == detail::this_task())
@@ -94,8 +93,12 @@ class join_handle {
   detail::result_task<T>* task_ = nullptr;
 };
 
-// For select, and for the C interface.
+// For spawn, select and the C interface.
 struct detail::handle_access {
+  template <class T>
+  static join_handle<T> handle_of(result_task<T>& task) noexcept {
+    return join_handle<T>(task);
+  }
   template <class T>
   static task& task_of(const join_handle<T>& handle, const char* operation) {
     return handle.checked(operation);

@@ -165,7 +165,7 @@ class runtime {
     const main_turn turn(*this);
     auto& task = detail::spawn_task(turn.rt, {.name = "main", .where = where},
                                     detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
-    join_handle handle(task);
+    auto handle = detail::handle_access::handle_of(task);
     turn.wait_for(task);
     return handle.get();
   }

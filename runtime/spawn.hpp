@@ -58,7 +58,7 @@ inline task_options to_task_options(const fiber_options& options) noexcept {
 template <class Runtime, class F, class... A>
 auto spawn_in(Runtime&& rt, const task_options& options, F&& function, A&&... arguments) {
   auto& task = spawn_task(rt, options, bind_once(std::forward<F>(function), std::forward<A>(arguments)...));
-  return join_handle(task);
+  return handle_access::handle_of(task);
 }
 
 // Whether a spawn may call T with A..., and T is not fiber_options or a source location.

@@ -49,13 +49,14 @@ struct stack_bounds {
 // stop.
 class late_fibers : public std::system_error {
  public:
-  // For stopped_world only.
-  late_fibers(std::vector<std::uint64_t> ids, const std::string& words)
-      : std::system_error(std::make_error_code(std::errc::timed_out), words), ids_(std::move(ids)) {}
   // The numbers of these fibers; 0 for a worker between two fibers.
   [[nodiscard]] const std::vector<std::uint64_t>& ids() const noexcept { return ids_; }
 
  private:
+  friend class stopped_world;
+  late_fibers(std::vector<std::uint64_t> ids, const std::string& words)
+      : std::system_error(std::make_error_code(std::errc::timed_out), words), ids_(std::move(ids)) {}
+
   std::vector<std::uint64_t> ids_;
 };
 

@@ -82,7 +82,7 @@ ulx_strand* ulx_strand_new(ulx_runtime* runtime, const char* name) noexcept {
 int ulx_strand_destroy(ulx_strand* strand) noexcept {
   return guarded([&] {
     if (!strand) return 0;
-    strand->of.check_may_be_waited_for();  // a request to stop cannot be undone
+    detail::context_access::check_may_be_waited_for(strand->of);  // a request to stop cannot be undone
     strand->of.request_stop();
     strand->of.wait();
     delete strand;
