@@ -40,7 +40,8 @@ class join_handle {
   // Detaches the fiber.
   ~join_handle() { drop(); }
 
-  // Waits for the end of the fiber, and leaves its result in place. Not a cancellation point. Throws usage_error
+  // Waits for the end of the fiber, and leaves its result in place. Not a cancellation point, because the fiber often
+  // refers to variables of its waiter, which an exception would destroy; on_join in a select is one. Throws usage_error
   // without a fiber, or if the fiber itself calls it. Before the fiber's end also under no_suspend, and while another
   // caller waits.
   void join() { checked("join").join(); }

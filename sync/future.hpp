@@ -84,7 +84,8 @@ class basic_future {
   // Whether there is a state, so that the other operations may be called.
   [[nodiscard]] bool valid() const noexcept { return state_ != nullptr; }
 
-  // Waits until the promise is satisfied or destroyed. Takes nothing. Not a cancellation point.
+  // Waits until the promise is satisfied or destroyed. Takes nothing. Not a cancellation point, as join_handle::join:
+  // whoever keeps the promise often refers to variables of its waiter; on_ready in a select is one.
   void wait() const { checked()->wait(); }
   // Wait as wait(), at most for `time`, or until `time`. Return timeout if the time passed first, otherwise ready.
   [[nodiscard]] std::future_status wait_for(relative_timeout time) const { return wait_until_ns(time.deadline()); }
