@@ -3,8 +3,9 @@
 #include <ulexite/base/fences.hpp>
 #include <ulexite/base/sanitizers.hpp>
 
+#include <sched.h>
+
 #include <atomic>
-#include <thread>
 
 namespace ulexite::detail {
 
@@ -35,7 +36,7 @@ struct std_atomics {
   // preempted on this core.
   static void pause(unsigned attempt) noexcept {
     if (attempt >= 4) {
-      std::this_thread::yield();
+      ::sched_yield();
       return;
     }
     for (int i = 0; i < (attempt == 0 ? 128 : 256); ++i) cpu_relax();

@@ -3,6 +3,7 @@
 #include <ulexite/net/socket.hpp>
 #include <ulexite/net/socket_calls.hpp>
 #include <ulexite/net/tcp.hpp>
+#include <ulexite/runtime/wait/stop_callbacks.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 
 #include <netinet/in.h>

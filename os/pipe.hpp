@@ -6,7 +6,7 @@
 // has two forms: one throws std::system_error, one sets a std::error_code, with the codes of net/socket_base.hpp. There
 // is no expiry, but a deadline_scope limits the time. A second reader or writer at the same time gets a usage_error.
 
-#include <ulexite/net/tcp.hpp>
+#include <ulexite/net/socket_base.hpp>
 
 #include <cstddef>
 #include <string>

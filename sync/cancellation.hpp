@@ -7,6 +7,7 @@
 // a scope arms no timer and has nothing to undo.
 
 #include <ulexite/base/error.hpp>
+#include <ulexite/runtime/wait/stop_callbacks.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/runtime/task/unhandled.hpp>
+#include <ulexite/runtime/wait/stop_callbacks.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/sync/isolated_context.hpp>

@@ -5,6 +5,7 @@
 #include <ulexite/base/intrusive_list.hpp>
 #include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/runtime/wait/locals.hpp>
+#include <ulexite/runtime/wait/stop_callbacks.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
 
 #include <optional>

@@ -5,7 +5,6 @@
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
 
-#include <stop_token>
 #include <system_error>
 
 namespace ulexite::detail {
@@ -41,10 +40,5 @@ inline void check_may_wait(agent& self, wait_kind kind) {
   if (self.waits_forbidden) [[unlikely]]
     throw_wait_forbidden(self, kind);
 }
-
-// Requests a stop, and so runs callbacks of the user. A fiber may not wait in them. A std::stop_callback's destructor
-// waits for a call under way, unless it runs on the thread that made the request. A fiber that waits would let other
-// fibers run on this thread, and so break this rule. Returns false if a stop was requested before.
-bool run_stop_callbacks(std::stop_source source) noexcept;
 
 }  // namespace ulexite::detail

@@ -13,6 +13,7 @@
 #include <ulexite/runtime/task/waiting_event.hpp>
 #include <ulexite/runtime/wait/blocked_thread.hpp>
 #include <ulexite/runtime/wait/stackless_wait.hpp>
+#include <ulexite/runtime/wait/stop_callbacks.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>

@@ -7,6 +7,7 @@
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace ulexite::detail {

@@ -10,6 +10,7 @@
 #include <ulexite/runtime/threads/cpus.hpp>
 #include <ulexite/runtime/wait/channel_head.hpp>
 #include <ulexite/runtime/wait/current.hpp>
+#include <ulexite/runtime/wait/stop_callbacks.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 

@@ -3,6 +3,7 @@
 
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/wait/stop_callbacks.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>

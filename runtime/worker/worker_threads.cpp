@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <new>
+#include <thread>
 #include <utility>
 
 namespace ulexite::detail {

@@ -2,7 +2,6 @@
 
 #include <ulexite/runtime/wait/channel_head.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <type_traits>
@@ -92,7 +91,7 @@ class ring_buffer {
 
   void grow() {
     ring_buffer larger;
-    larger.room_ = std::max(room_ * 2, smallest_room);
+    larger.room_ = room_ == 0 ? smallest_room : room_ * 2;
     larger.memory_ = ring_memory<T>::allocate(larger.room_);
     if (bytes(larger.room_) > largest_kept)
       large_channel_bytes.fetch_add(bytes(larger.room_), std::memory_order_relaxed);  // counter

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace {

@@ -4,6 +4,7 @@
 #include "ways.hpp"
 
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace {

@@ -5,6 +5,7 @@
 #include <ulexite/base/random.hpp>
 
 #include <memory>
+#include <thread>
 
 namespace ulexite::test {
 namespace {

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include <functional>
+#include <thread>
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include <ulexite/sync/cancellation.hpp>
 
 #include <atomic>
+#include <thread>
 
 namespace ulexite::test {
 namespace {

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <thread>
 
 namespace ulexite::test {
 namespace {

@@ -6,6 +6,7 @@
 #include <ulexite/sync/cancellation.hpp>
 
 #include <algorithm>
+#include <thread>
 #include <vector>
 
 namespace ulexite::test {

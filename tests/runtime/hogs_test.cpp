@@ -10,6 +10,7 @@
 #include <ulexite/sync/wait_group.hpp>
 
 #include <optional>
+#include <thread>
 
 namespace {
 

@@ -5,6 +5,9 @@
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
+#include <atomic>
+#include <thread>
+
 namespace {
 
 using namespace ulexite;

@@ -16,6 +16,7 @@
 
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 
 namespace {
 

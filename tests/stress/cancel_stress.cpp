@@ -9,6 +9,7 @@
 #include <ulexite/sync/wait_group.hpp>
 
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace {

@@ -8,6 +8,7 @@
 #include <ulexite/sync/wait_group.hpp>
 
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace {

@@ -16,6 +16,7 @@
 
 #include <deque>
 #include <optional>
+#include <thread>
 #include <vector>
 
 namespace {

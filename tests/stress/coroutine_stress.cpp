@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace {

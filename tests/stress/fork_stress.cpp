@@ -22,6 +22,7 @@
 #include <optional>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 namespace {

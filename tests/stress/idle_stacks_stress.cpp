@@ -10,6 +10,8 @@
 
 #include <alloca.h>
 
+#include <thread>
+
 namespace {
 
 using namespace ulexite;

@@ -7,6 +7,7 @@
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
+#include <thread>
 #include <vector>
 
 namespace {

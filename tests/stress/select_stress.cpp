@@ -10,6 +10,7 @@
 #include <array>
 #include <deque>
 #include <stop_token>
+#include <thread>
 #include <vector>
 
 namespace {

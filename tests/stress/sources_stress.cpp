@@ -11,6 +11,7 @@
 #include <ulexite/sync/watch.hpp>
 
 #include <deque>
+#include <thread>
 #include <vector>
 
 namespace {

@@ -16,6 +16,7 @@
 
 #include <cerrno>
 #include <system_error>
+#include <thread>
 
 namespace {
 std::atomic<bool> refuses{false};
