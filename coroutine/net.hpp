@@ -135,14 +135,8 @@ struct socket_operations {
 [[nodiscard]] inline auto co_read_some(net::tcp_stream& from, void* into, std::size_t size) {
   return detail::socket_operations::read(from, into, size, false);
 }
-[[nodiscard]] inline auto co_read_some(net::tcp_stream& from, std::span<std::byte> into) {
-  return detail::socket_operations::read(from, into.data(), into.size(), false);
-}
 [[nodiscard]] inline auto co_read(net::tcp_stream& from, void* into, std::size_t size) {
   return detail::socket_operations::read(from, into, size, true);
-}
-[[nodiscard]] inline auto co_read(net::tcp_stream& from, std::span<std::byte> into) {
-  return detail::socket_operations::read(from, into.data(), into.size(), true);
 }
 [[nodiscard]] inline auto co_write_some(net::tcp_stream& to, const void* data, std::size_t size) {
   return detail::socket_operations::write(to, data, size, false);
@@ -152,6 +146,16 @@ struct socket_operations {
 }
 [[nodiscard]] inline auto co_write(net::tcp_stream& to, std::string_view text) {
   return detail::socket_operations::write(to, text.data(), text.size(), true);
+}
+
+// Former forms, which 0.2 will not have.
+[[nodiscard, deprecated("use co_read_some(from, into, size)")]] inline auto co_read_some(net::tcp_stream& from,
+                                                                                         std::span<std::byte> into) {
+  return detail::socket_operations::read(from, into.data(), into.size(), false);
+}
+[[nodiscard, deprecated("use co_read(from, into, size)")]] inline auto co_read(net::tcp_stream& from,
+                                                                               std::span<std::byte> into) {
+  return detail::socket_operations::read(from, into.data(), into.size(), true);
 }
 
 // As tcp_listener::accept.

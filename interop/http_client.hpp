@@ -229,7 +229,7 @@ class client {
     auto made = std::make_unique<connection>();
     made->buffer.max_size(options_.header_size + reply::block_size);
     made->origin = at.origin();
-    made->tcp = net::tcp_stream::connect(at.host, at.port, options_.connect_time);
+    made->tcp = net::tcp_stream::connect(net::address(at.host, at.port), {.timeout = options_.connect_time});
     made->tcp.expires_at(until);
     made->stream = at.secure ? options_.tls(made->tcp, at.host) : std::make_unique<bare_wire>(made->tcp);
     return made;

@@ -306,7 +306,7 @@ class listener {
         const std::unique_ptr<PGnotify, detail::free_with<PQfreemem>> owner(got);
         return notification{got->relname, got->extra, got->be_pid};
       }
-      if (net::wait_readable_for(PQsocket(on_->get()), options_.check_time)) {
+      if (net::wait_fd(PQsocket(on_->get()), net::interest::read, options_.check_time) != net::interest::none) {
         if (!PQconsumeInput(on_->get())) return std::nullopt;
       } else if (!try_for(options_.connect_time, [this] { on_->exec("SELECT 1"); })) {
         return std::nullopt;

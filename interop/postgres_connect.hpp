@@ -215,7 +215,7 @@ class link {
     const std::array<std::uint32_t, 4> request{htonl(16), htonl(1234u << 16 | 5678u),
                                                htonl(static_cast<std::uint32_t>(PQbackendPID(get()))),
                                                htonl(static_cast<std::uint32_t>(*key_))};
-    to.write(std::as_bytes(std::span(request)));
+    to.write(request.data(), sizeof request);
     char end = 0;
     to.read_some(&end, 1);  // the server closes when it has sent the signal
 #endif

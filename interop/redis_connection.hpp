@@ -205,7 +205,8 @@ class connection {
   // waits.
   [[nodiscard]] bool usable() const {
     return stream_.is_open() && unread() == 0 && reader_.empty() &&
-           !net::wait_readable_for(stream_.native_handle(), std::chrono::nanoseconds(0));
+           net::wait_fd(stream_.native_handle(), net::interest::read, std::chrono::nanoseconds(0)) ==
+               net::interest::none;
   }
 
  private:

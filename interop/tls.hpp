@@ -4,7 +4,7 @@
 // not.
 //
 //   ulexite::tls_context trusted = ulexite::tls_context::client();
-//   auto tcp = ulexite::net::tcp_stream::connect("example.org", 443, 10s);
+//   auto tcp = ulexite::net::tcp_stream::connect(ulexite::net::address("example.org", 443), {.timeout = 10s});
 //   ulexite::tls_stream secure(tcp, trusted, "example.org");
 //   secure.write("GET / HTTP/1.0\r\nHost: example.org\r\n\r\n");
 //   ulexite::net::buffered_reader in(secure);

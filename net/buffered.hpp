@@ -281,7 +281,7 @@ class buffered_writer {
   std::size_t write(const void* data, std::size_t size, std::error_code& error) { return put(data, size, error); }
   void write(std::string_view text) { put(text.data(), text.size()); }
   std::size_t write(std::string_view text, std::error_code& error) { return put(text.data(), text.size(), error); }
-  void write(std::span<const std::byte> data) { put(data.data(), data.size()); }
+  [[deprecated("use write(data, size)")]] void write(std::span<const std::byte> data) { put(data.data(), data.size()); }
 
   // As write. For templates that expect a stream.
   std::size_t write_some(const void* data, std::size_t size) { return put(data, size); }

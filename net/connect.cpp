@@ -101,13 +101,45 @@ class race {
   std::error_code error_ = std::make_error_code(std::errc::address_not_available);
 };
 
+// The time that the options allow, from now on.
+relative_timeout time_of(const connect_options& options) {
+  return options.timeout ? relative_timeout(*options.timeout) : relative_timeout();
+}
+
+[[noreturn]] void fail_to_connect(const std::error_code& error, const std::string& to, const connect_options& options) {
+  detail::fail(error,
+               "ulexite: connecting to " + to + (options.local ? " from " + options.local->str() : std::string()));
+}
+
 }  // namespace
 
-tcp_stream tcp_stream::connect(std::span<const endpoint> to, relative_timeout timeout, std::error_code& error,
-                               const std::optional<endpoint>& local) try {
+connect_options tcp_stream::within(relative_timeout time) {
+  if (time.deadline() == detail::no_deadline) return {};
+  return {.timeout = std::chrono::nanoseconds(time.deadline() - detail::now_ns())};
+}
+
+tcp_stream tcp_stream::connect(const endpoint& to, const connect_options& options, std::error_code& error) {
+  tcp_stream made(detail::make_to_connect(to, options.local, error));
+  if (error) return {};
+  detail::connect(*made.socket_.get(), to, time_of(options).deadline(), error);
+  if (!error) detail::refuse_itself(made.socket_, to, error);
+  if (error) return {};
+  return made;
+}
+
+tcp_stream tcp_stream::connect(const endpoint& to, const connect_options& options) {
+  std::error_code error;
+  tcp_stream made = connect(to, options, error);
+  if (error) fail_to_connect(error, to.str(), options);
+  return made;
+}
+
+tcp_stream tcp_stream::connect(std::span<const endpoint> to, const connect_options& options,
+                               std::error_code& error) try {
   error.clear();
-  if (to.size() == 1) return connect(to.front(), timeout, error, local);
-  const std::int64_t deadline = timeout.deadline();
+  if (to.size() == 1) return connect(to.front(), options, error);
+  const std::optional<endpoint>& local = options.local;
+  const std::int64_t deadline = time_of(options).deadline();
   detail::throw_if_stopped();
   race candidates(local);
   bool in_time = true;
@@ -133,35 +165,28 @@ tcp_stream tcp_stream::connect(std::span<const endpoint> to, relative_timeout ti
   return {};
 }
 
-tcp_stream tcp_stream::connect(std::string_view host, std::uint16_t port, relative_timeout timeout,
-                               std::error_code& error) {
-  const auto found = resolve(host, std::to_string(port), timeout, error);
-  if (error) return {};
-  return connect(found, timeout, error);
-}
-
-tcp_stream tcp_stream::connect(std::string_view host, std::uint16_t port, relative_timeout timeout) {
+tcp_stream tcp_stream::connect(std::span<const endpoint> to, const connect_options& options) {
   std::error_code error;
-  tcp_stream made = connect(host, port, timeout, error);
-  if (!error) return made;
-  const bool numeric = host.find(':') != host.npos;
-  const std::string name = numeric ? "[" + std::string(host) + "]" : std::string(host);
-  detail::fail(error, "ulexite: connecting to " + detail::shown(name + ":" + std::to_string(port)));
+  tcp_stream made = connect(to, options, error);
+  if (error)
+    fail_to_connect(error, to.empty() ? "none" : "one of " + std::to_string(to.size()) + ", the first " + to[0].str(),
+                    options);
+  return made;
 }
 
 tcp_stream tcp_stream::connect(const address& to, const connect_options& options, std::error_code& error) {
-  const relative_timeout timeout = options.timeout ? relative_timeout(*options.timeout) : relative_timeout();
-  const auto found = to.has_name() ? resolve(to.host(), std::to_string(to.port()), timeout, error) : to.resolve(error);
+  const relative_timeout time = time_of(options);
+  const auto found = to.has_name() ? resolve(to.host(), std::to_string(to.port()), time, error) : to.resolve(error);
   if (error) return {};
-  return connect(found, timeout, error, options.local);
+  connect_options rest = within(time);
+  rest.local = options.local;
+  return connect(found, rest, error);
 }
 
 tcp_stream tcp_stream::connect(const address& to, const connect_options& options) {
   std::error_code error;
   tcp_stream made = connect(to, options, error);
-  if (error)
-    detail::fail(error, "ulexite: connecting to " + detail::shown(to.str()) +
-                            (options.local ? " from " + options.local->str() : std::string()));
+  if (error) fail_to_connect(error, detail::shown(to.str()), options);
   return made;
 }
 

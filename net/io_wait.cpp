@@ -242,14 +242,16 @@ std::error_code wait_without_source(int fd, direction direction, std::int64_t de
   return wait_for_any_of({&only, 1}, deadline);
 }
 
-bool wait_for_fds(std::span<fd_interest> fds, std::int64_t deadline) {
+std::size_t wait_for_fds(std::span<fd_interest> fds, std::int64_t deadline) {
   throw_if_stopped();
   for (fd_interest& each : fds) each.ready = interest::none;
   const std::error_code error = wait_for_any_of(fds, deadline);
   spend_budget();
-  if (!error) return true;
+  if (!error)
+    return static_cast<std::size_t>(
+        std::ranges::count_if(fds, [](const fd_interest& each) { return each.ready != interest::none; }));
   if (error.category() == error_category()) throw_cancelled(error);  // first: deadline_exceeded equals timed_out
-  if (error == std::errc::timed_out) return false;
+  if (error == std::errc::timed_out) return 0;
   throw std::system_error(error, "ulexite: waiting to " + list_of(fds));
 }
 

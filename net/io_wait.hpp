@@ -14,7 +14,8 @@
 // read first.
 //
 // All functions here are cancellation points: they throw operation_cancelled. They throw std::system_error that names
-// the descriptors if one is not open, or if the system refuses to watch it. Points in time may be of any clock.
+// the descriptors if one is not open, or if the system refuses to watch it. A limit is a duration, or a point in time of
+// any clock.
 
 #include <ulexite/runtime/wait/suspend.hpp>
 
@@ -48,8 +49,8 @@ struct fd_interest {
 
 namespace ulexite::detail {
 
-// Returns false if the deadline passed first.
-bool wait_for_fds(std::span<net::fd_interest> fds, std::int64_t deadline);
+// Returns the number of ready ones; 0 if the deadline passed first.
+std::size_t wait_for_fds(std::span<net::fd_interest> fds, std::int64_t deadline);
 
 inline net::interest wait_for_fd(int fd, net::interest wanted, std::int64_t deadline) {
   net::fd_interest only{fd, wanted};
@@ -61,36 +62,41 @@ inline net::interest wait_for_fd(int fd, net::interest wanted, std::int64_t dead
 
 namespace ulexite::net {
 
-// Waits until one of the descriptors is ready, and marks all ready ones. Returns their number; 0 if `deadline` passed
-// first. If the deadline has passed already, it checks once. A descriptor may occur several times. Without descriptors
-// it waits for the deadline. It skips a descriptor with interest::none.
-inline std::size_t wait_any(std::span<fd_interest> fds, absolute_timeout deadline = {}) {
-  detail::wait_for_fds(fds, deadline.deadline());
-  std::size_t count = 0;
-  for (const fd_interest& each : fds) count += each.ready != interest::none;
-  return count;
+// Waits until one of the descriptors is ready, and marks all ready ones. Returns their number; 0 if the limit passed
+// first. If it has passed already, it checks once. A descriptor may occur several times. Without descriptors it waits
+// for the limit. It skips a descriptor with interest::none.
+inline std::size_t wait_any(std::span<fd_interest> fds, absolute_timeout limit = {}) {
+  return detail::wait_for_fds(fds, limit.deadline());
+}
+inline std::size_t wait_any(std::span<fd_interest> fds, relative_timeout limit) {
+  return detail::wait_for_fds(fds, limit.deadline());
 }
 
-// Waits until one descriptor is ready. Returns its ready directions; interest::none if `deadline` passed first.
-inline interest wait_fd(int fd, interest wanted, absolute_timeout deadline = {}) {
-  return detail::wait_for_fd(fd, wanted, deadline.deadline());
+// Waits until one descriptor is ready. Returns its ready directions; interest::none if the limit passed first.
+inline interest wait_fd(int fd, interest wanted, absolute_timeout limit = {}) {
+  return detail::wait_for_fd(fd, wanted, limit.deadline());
+}
+inline interest wait_fd(int fd, interest wanted, relative_timeout limit) {
+  return detail::wait_for_fd(fd, wanted, limit.deadline());
 }
 
-// Waits until `fd` can be read from, or written to, without blocking.
-inline void wait_readable(int fd) { wait_fd(fd, interest::read); }
-inline void wait_writable(int fd) { wait_fd(fd, interest::write); }
-
-// Waits as wait_readable or wait_writable, at most for `time`, or until `time`. Returns false if the time passed first.
-[[nodiscard]] inline bool wait_readable_for(int fd, relative_timeout time) {
-  return detail::wait_for_fd(fd, interest::read, time.deadline()) != interest::none;
-}
-[[nodiscard]] inline bool wait_writable_for(int fd, relative_timeout time) {
-  return detail::wait_for_fd(fd, interest::write, time.deadline()) != interest::none;
-}
-[[nodiscard]] inline bool wait_readable_until(int fd, absolute_timeout time) {
+// Former forms of wait_fd, which 0.2 will not have.
+[[deprecated("use wait_fd(fd, interest::read)")]] inline void wait_readable(int fd) { wait_fd(fd, interest::read); }
+[[deprecated("use wait_fd(fd, interest::write)")]] inline void wait_writable(int fd) { wait_fd(fd, interest::write); }
+[[nodiscard, deprecated("use wait_fd(fd, interest::read, time)")]] inline bool wait_readable_for(
+    int fd, relative_timeout time) {
   return wait_fd(fd, interest::read, time) != interest::none;
 }
-[[nodiscard]] inline bool wait_writable_until(int fd, absolute_timeout time) {
+[[nodiscard, deprecated("use wait_fd(fd, interest::write, time)")]] inline bool wait_writable_for(
+    int fd, relative_timeout time) {
+  return wait_fd(fd, interest::write, time) != interest::none;
+}
+[[nodiscard, deprecated("use wait_fd(fd, interest::read, time)")]] inline bool wait_readable_until(
+    int fd, absolute_timeout time) {
+  return wait_fd(fd, interest::read, time) != interest::none;
+}
+[[nodiscard, deprecated("use wait_fd(fd, interest::write, time)")]] inline bool wait_writable_until(
+    int fd, absolute_timeout time) {
   return wait_fd(fd, interest::write, time) != interest::none;
 }
 

@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,7 @@
 #include <string_view>
 #include <system_error>
 #include <type_traits>
+#include <utility>
 
 namespace ulexite::net {
 
@@ -48,53 +50,59 @@ class tcp_stream : public socket_base {
   tcp_stream& operator=(tcp_stream&&) noexcept = default;  // closes its own connection first
   ~tcp_stream() = default;                                 // closes
 
-  // Connects, with TCP_NODELAY on. Waits, at most for `timeout` if given. Errors: connection_refused and others of the
-  // system; connection_refused also if the system has connected the socket to itself. what() names the endpoint.
-  [[nodiscard]] static tcp_stream connect(const endpoint& to, relative_timeout timeout = {});
-  [[nodiscard]] static tcp_stream connect(const endpoint& to, relative_timeout timeout, std::error_code& error) {
-    return connect(to, timeout, error, std::nullopt);
-  }
-  [[nodiscard]] static tcp_stream connect(const endpoint& to, std::error_code& error) { return connect(to, {}, error); }
+  // Connects, with TCP_NODELAY on. Waits, at most for the timeout of the options. Errors: connection_refused and others
+  // of the system; connection_refused also if the system has connected the socket to itself. what() names the endpoint,
+  // and the local one.
+  [[nodiscard]] static tcp_stream connect(const endpoint& to, const connect_options& options = {});
+  [[nodiscard]] static tcp_stream connect(const endpoint& to, const connect_options& options, std::error_code& error);
 
   // Connects to the first of several endpoints that answers, as in RFC 8305. Attempts alternate between the address
   // families. The next attempt starts when the last one has failed, or after 250 ms. If all fail, the error is that of
   // the last attempt. It is timed_out if the time passes first, and address_not_available for no endpoints. A
   // connection to a Unix listener with a full backlog fails at once.
-  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, relative_timeout timeout,
-                                          std::error_code& error) {
-    return connect(to, timeout, error, std::nullopt);
-  }
-  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, std::error_code& error) {
-    return connect(to, {}, error);
-  }
-
-  // Resolves `host` (see resolve), and connects to the first of its endpoints that answers. The timeout is for both
-  // together.
-  [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port, relative_timeout timeout = {});
-  [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port, relative_timeout timeout,
+  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, const connect_options& options = {});
+  [[nodiscard]] static tcp_stream connect(std::span<const endpoint> to, const connect_options& options,
                                           std::error_code& error);
-  [[nodiscard]] static tcp_stream connect(std::string_view host, std::uint16_t port, std::error_code& error) {
-    return connect(host, port, {}, error);
-  }
 
-  // Connects to an address or an endpoint, with options. Resolves the name of the address. what() of an error names the
-  // address, and the local address.
+  // Resolves the name of the address, if it has one (see resolve), and connects to the first of its endpoints that
+  // answers. The timeout is for both together. what() of an error names the address, and the local one.
   [[nodiscard]] static tcp_stream connect(const address& to, const connect_options& options = {});
   [[nodiscard]] static tcp_stream connect(const address& to, const connect_options& options, std::error_code& error);
+
+  // Former forms of connect, which 0.2 will not have.
+  template <class To, std::convertible_to<relative_timeout> Time, std::same_as<std::error_code>... Error>
+  [[deprecated("use connect(to, {.timeout = time}, ...)"), nodiscard]] static tcp_stream connect(const To& to,
+                                                                                                 Time time,
+                                                                                                 Error&... error) {
+    return connect(to, within(time), error...);
+  }
+  template <class To>
+  [[deprecated("use connect(to, {}, error)"), nodiscard]] static tcp_stream connect(const To& to,
+                                                                                    std::error_code& error) {
+    return connect(to, connect_options(), error);
+  }
+  template <std::convertible_to<relative_timeout> Time = relative_timeout, std::same_as<std::error_code>... Error>
+  [[deprecated("use connect(net::address(host, port), options, ...)"), nodiscard]] static tcp_stream connect(
+      std::string_view host, std::uint16_t port, Time time = {}, Error&... error) {
+    return connect(address(host, port), within(time), error...);
+  }
+  [[deprecated("use connect(net::address(host, port), {}, error)"), nodiscard]] static tcp_stream connect(
+      std::string_view host, std::uint16_t port, std::error_code& error) {
+    return connect(address(host, port), connect_options(), error);
+  }
 
   // Reads the available bytes: at least one, at most `size`. Waits while there are none. Returns the number of bytes, 0
   // at the end of the stream. For size 0 it returns 0 without a wait.
   std::size_t read_some(void* data, std::size_t size, std::error_code& error);
   std::size_t read_some(void* data, std::size_t size);
-  std::size_t read_some(std::span<std::byte> data) { return read_some(data.data(), data.size()); }
   // Reads as above into several buffers, in their order. Uses at most 1024 of them.
   std::size_t read_some(std::span<const iovec> buffers, std::error_code& error);
+  std::size_t read_some(std::span<const iovec> buffers);
 
   // Reads until `size` bytes have arrived or the stream ends. Returns the number of bytes. It is smaller only at the
   // end or on an error. Then it counts the bytes before the error; the throwing form does not report them.
   std::size_t read(void* data, std::size_t size, std::error_code& error);
   std::size_t read(void* data, std::size_t size);
-  std::size_t read(std::span<std::byte> data) { return read(data.data(), data.size()); }
 
   // Copies the available bytes, but leaves them to be read: at least one, at most `size`. Waits while there are none.
   // Returns the number of bytes, 0 at the end of the stream. A second peek does not wait for more bytes.
@@ -106,6 +114,7 @@ class tcp_stream : public socket_base {
   std::size_t write_some(const void* data, std::size_t size, std::error_code& error);
   std::size_t write_some(const void* data, std::size_t size);
   std::size_t write_some(std::span<const iovec> buffers, std::error_code& error);
+  std::size_t write_some(std::span<const iovec> buffers);
 
   // Writes everything, and waits as often as needed. Returns the number of bytes written, less than `size` only on an
   // error.
@@ -113,11 +122,21 @@ class tcp_stream : public socket_base {
   void write(const void* data, std::size_t size);
   std::size_t write(std::string_view text, std::error_code& error) { return write(text.data(), text.size(), error); }
   void write(std::string_view text) { write(text.data(), text.size()); }
-  void write(std::span<const std::byte> data) { write(data.data(), data.size()); }
 
   // Writes all of several buffers, in their order, with as few system calls as possible.
   std::size_t writev(std::span<const iovec> buffers, std::error_code& error);
   void writev(std::span<const iovec> buffers);
+
+  // Former forms, which 0.2 will not have.
+  [[deprecated("use read_some(data, size)")]] std::size_t read_some(std::span<std::byte> data) {
+    return read_some(data.data(), data.size());
+  }
+  [[deprecated("use read(data, size)")]] std::size_t read(std::span<std::byte> data) {
+    return read(data.data(), data.size());
+  }
+  [[deprecated("use write(data, size)")]] void write(std::span<const std::byte> data) {
+    write(data.data(), data.size());
+  }
 
   // Sends `size` bytes of a file from `offset` on, as a rule without copying them into the process (sendfile). `file`
   // is the descriptor of a regular file, for example file::native_handle(). Returns the number of bytes sent, less than
@@ -167,10 +186,7 @@ class tcp_stream : public socket_base {
                                std::error_code& error);
   static std::size_t peek_some(detail::socket& from, void* data, std::size_t size, std::int64_t deadline,
                                std::error_code& error);
-  static tcp_stream connect(const endpoint& to, relative_timeout timeout, std::error_code& error,
-                            const std::optional<endpoint>& local);
-  static tcp_stream connect(std::span<const endpoint> to, relative_timeout timeout, std::error_code& error,
-                            const std::optional<endpoint>& local);
+  static connect_options within(relative_timeout time);
   void set_tcp_option(int name, int value, const char* what);
 };
 

@@ -98,23 +98,6 @@ tcp_stream tcp_stream::adopt(int fd) {
   return made;
 }
 
-tcp_stream tcp_stream::connect(const endpoint& to, relative_timeout timeout, std::error_code& error,
-                               const std::optional<endpoint>& local) {
-  tcp_stream made(detail::make_to_connect(to, local, error));
-  if (error) return {};
-  detail::connect(*made.socket_.get(), to, timeout.deadline(), error);
-  if (!error) detail::refuse_itself(made.socket_, to, error);
-  if (error) return {};
-  return made;
-}
-
-tcp_stream tcp_stream::connect(const endpoint& to, relative_timeout timeout) {
-  std::error_code error;
-  tcp_stream made = connect(to, timeout, error);
-  if (error) detail::fail(error, "ulexite: connecting to " + to.str());
-  return made;
-}
-
 // ---- reading ----
 
 std::size_t tcp_stream::read_some(void* data, std::size_t size, std::error_code& error) {
@@ -163,6 +146,13 @@ std::size_t tcp_stream::read_some(void* data, std::size_t size) {
   return got;
 }
 
+std::size_t tcp_stream::read_some(std::span<const iovec> buffers) {
+  std::error_code error;
+  const std::size_t got = read_some(buffers, error);
+  throw_if(error, "reading from");
+  return got;
+}
+
 std::size_t tcp_stream::read(void* data, std::size_t size, std::error_code& error) {
   error.clear();
   std::size_t got = 0, more;
@@ -205,6 +195,13 @@ std::size_t tcp_stream::send_some(socket& to, std::span<const iovec> buffers, st
 std::size_t tcp_stream::write_some(const void* data, std::size_t size) {
   std::error_code error;
   const std::size_t sent = write_some(data, size, error);
+  throw_if(error, "writing to");
+  return sent;
+}
+
+std::size_t tcp_stream::write_some(std::span<const iovec> buffers) {
+  std::error_code error;
+  const std::size_t sent = write_some(buffers, error);
   throw_if(error, "writing to");
   return sent;
 }

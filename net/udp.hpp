@@ -54,14 +54,12 @@ class udp_socket : public socket_base {
     send_to(text.data(), text.size(), to, error);
   }
   void send_to(std::string_view text, const endpoint& to) { send_to(text.data(), text.size(), to); }
-  void send_to(std::span<const std::byte> data, const endpoint& to) { send_to(data.data(), data.size(), to); }
 
   // Like send_to, to the peer that connect has set.
   void send(const void* data, std::size_t size, std::error_code& error);
   void send(const void* data, std::size_t size);
   void send(std::string_view text, std::error_code& error) { send(text.data(), text.size(), error); }
   void send(std::string_view text) { send(text.data(), text.size()); }
-  void send(std::span<const std::byte> data) { send(data.data(), data.size()); }
 
   // Receives one datagram and its sender. The sender is no endpoint for a Unix socket without a name, or on an error.
   // Waits while there is no datagram. Returns the size, which may be 0. If the datagram is longer than `size`, the
@@ -69,14 +67,23 @@ class udp_socket : public socket_base {
   // is lost.
   std::size_t receive_from(void* data, std::size_t size, endpoint& from, std::error_code& error);
   std::size_t receive_from(void* data, std::size_t size, endpoint& from);
-  std::size_t receive_from(std::span<std::byte> data, endpoint& from) {
-    return receive_from(data.data(), data.size(), from);
-  }
 
   // Like receive_from, without the sender.
   std::size_t receive(void* data, std::size_t size, std::error_code& error);
   std::size_t receive(void* data, std::size_t size);
-  std::size_t receive(std::span<std::byte> data) { return receive(data.data(), data.size()); }
+
+  // Former forms, which 0.2 will not have.
+  [[deprecated("use send_to(data, size, to)")]] void send_to(std::span<const std::byte> data, const endpoint& to) {
+    send_to(data.data(), data.size(), to);
+  }
+  [[deprecated("use send(data, size)")]] void send(std::span<const std::byte> data) { send(data.data(), data.size()); }
+  [[deprecated("use receive_from(data, size, from)")]] std::size_t receive_from(std::span<std::byte> data,
+                                                                                endpoint& from) {
+    return receive_from(data.data(), data.size(), from);
+  }
+  [[deprecated("use receive(data, size)")]] std::size_t receive(std::span<std::byte> data) {
+    return receive(data.data(), data.size());
+  }
 
  private:
   friend struct detail::socket_operations;

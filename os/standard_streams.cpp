@@ -91,7 +91,10 @@ std::size_t byte_stream::perform(std::size_t size, std::error_code& error, OnFil
     });
     return error ? 0 : static_cast<std::size_t>(done);
   }
-  const auto wait = [&] { calls_.how() == detail::access::read ? net::wait_readable(fd_) : net::wait_writable(fd_); };
+  const auto wait = [&] {
+    calls_.how() == detail::access::read ? net::wait_fd(fd_, net::interest::read)
+                                         : net::wait_fd(fd_, net::interest::write);
+  };
   try {
     error.clear();
     detail::throw_if_stopped();

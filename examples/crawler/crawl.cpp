@@ -30,7 +30,7 @@ crawl::crawl(const crawl_options& given) : given_(given) {
 void crawl::run() {
   const ux::deadline_scope all(given_.deadline);
   discover(start_, "");
-  ux::net::tcp_stream::connect(host_, port_).close();  // throws if the site cannot be reached at all
+  ux::net::tcp_stream::connect(ux::net::address(host_, port_)).close();  // throws if the site cannot be reached at all
   ux::scope([&](ux::task_group& group) {
     for (std::size_t i = 0; i < given_.concurrency; ++i) group.spawn([&] { work(); });
     coordinate(group);

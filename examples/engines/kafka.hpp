@@ -86,7 +86,8 @@ class kafka_wakeup {
   // Waits, for a second at most: librdkafka wants to be called every max.poll.interval.ms, whether or not there is
   // something. Afterwards call librdkafka until it has no more. A cancellation point.
   void wait() {
-    if (ulexite::net::wait_readable_for(fd_, std::chrono::seconds(1))) {
+    if (ulexite::net::wait_fd(fd_, ulexite::net::interest::read, std::chrono::seconds(1)) !=
+        ulexite::net::interest::none) {
       std::uint64_t count = 0;
       static_cast<void>(!::read(fd_, &count, sizeof count));
     }

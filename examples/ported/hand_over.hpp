@@ -36,7 +36,7 @@ auto when_free(Listen&& listen) {
 inline std::optional<ulexite::net::tcp_listener> ask_for_listener(const std::string& control,
                                                                   ulexite::net::unix_stream& before) {
   std::error_code error;
-  before = ulexite::net::unix_stream::connect(ulexite::net::endpoint::local(control), error);
+  before = ulexite::net::unix_stream::connect(ulexite::net::endpoint::local(control), {}, error);
   if (error) return std::nullopt;
   before.expires_after(10s);
   char word;
@@ -60,7 +60,7 @@ inline ulexite::net::unix_listener listen_for_next(const std::string& control) {
   return when_free([&control] {
     const auto at = ulexite::net::endpoint::local(control);
     std::error_code error;
-    (void)ulexite::net::unix_stream::connect(at, error);
+    (void)ulexite::net::unix_stream::connect(at, {}, error);
     // Its process was killed. Otherwise it would have removed the path.
     if (error == std::errc::connection_refused && std::filesystem::is_socket(control)) std::filesystem::remove(control);
     return ulexite::net::unix_listener(at);

@@ -143,7 +143,8 @@ class exchange {
       return refuse(refusal(http::status::bad_request, "the target is no path, and names no host of HTTP"));
     // The backend may have closed a kept connection. Mostly that is seen here. Otherwise the backend may have received
     // the request, so only a request that changes nothing is sent again.
-    if (visit_.upstream_tcp.is_open() && ux::net::wait_readable_for(visit_.upstream_tcp.native_handle(), 0s))
+    if (visit_.upstream_tcp.is_open() &&
+        ux::net::wait_fd(visit_.upstream_tcp.native_handle(), ux::net::interest::read, 0s) != ux::net::interest::none)
       visit_.drop_upstream();
     const bool may_repeat = visit_.upstream_tcp.is_open() && asked_.is_done() && changes_nothing(header.method());
     if (attempt(header) || (may_repeat && attempt(header))) return stays_open_;

@@ -86,7 +86,7 @@ void session::run() {
 
 bool session::connect() {
   std::error_code error;
-  upstream_ = tcp_stream::connect(given_.upstreams, given_.connect_timeout, error);
+  upstream_ = tcp_stream::connect(given_.upstreams, {.timeout = given_.connect_timeout}, error);
   if (error) reason_ = "cannot connect to the upstream: " + error.message();
   return !error;
 }

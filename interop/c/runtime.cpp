@@ -70,7 +70,7 @@ int write_whole(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = detail::write_quietly([&] { return ::write(fd, text.data(), text.size()); });
     if (written == -EAGAIN) {
-      net::wait_writable(fd);
+      net::wait_fd(fd, net::interest::write);
     } else if (written >= 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
     } else if (written != -EINTR) {

@@ -304,7 +304,6 @@ const std::map<std::string, std::string> elsewhere{
     {"~process", "os/process_test.cpp"},
     {"resolve", "net/resolve_test.cpp"},
     {"`tcp_stream::connect` to an `address`", "net/address_test.cpp"},
-    {"`tcp_stream::connect` to a name", "net/resolve_test.cpp"},
     {"tcp_listener::listen", "net/address_test.cpp"},
     {"tcp_listener::serve", "net/serve_test.cpp"},
     {"inherited_descriptors", "net/inherited_test.cpp"},

@@ -103,9 +103,6 @@ const section network{
         row_on<connections>("shutdown_write", [](connections& on) { on.idle.shutdown_write(); }),
         row_on<connections>("close", [](connections& on) { on.idle.close(); }),
         row_on<connections>(
-            "wait_readable", [](connections& on) { wait_readable(on.busy.native_handle()); },
-            [](connections& on) { wait_readable(on.idle.native_handle()); }, wake_reader),
-        row_on<connections>(
             "wait_fd", [](connections& on) { wait_fd(on.busy.native_handle(), interest::read); },
             [](connections& on) { wait_fd(on.idle.native_handle(), interest::read); }, wake_reader),
     }};

@@ -134,7 +134,7 @@ void talk_over_tcp() {
     std::exception_ptr failure;
     try {
       for (int i = 0; i < 2; ++i) {
-        auto stream = net::tcp_stream::connect(at, 5s);
+        auto stream = net::tcp_stream::connect(at, {.timeout = 5s});
         stream.expires_after(5s);
         const std::string text = "message " + std::to_string(i);
         stream.write(text.data(), text.size());

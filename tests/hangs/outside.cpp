@@ -20,8 +20,8 @@ void read_from_a_silent_peer(const std::string& address) {
   const auto client = net::tcp_stream::connect(listener.local_endpoint());
   net::tcp_stream served = listener.accept();
   spawn({.name = "served"}, [&] {
-    std::byte room[8];
-    served.read_some(room);
+    char room[8];
+    served.read_some(room, sizeof room);
   }).join();
 }
 
@@ -40,9 +40,9 @@ void silent_sender(runtime& rt) {
   rt.run([] {
     net::udp_socket socket(net::endpoint::parse("127.0.0.1:0"));
     spawn({.name = "served"}, [&] {
-      std::byte room[8];
+      char room[8];
       net::endpoint from;
-      socket.receive_from(room, from);
+      socket.receive_from(room, sizeof room, from);
     }).join();
   });
 }
@@ -58,7 +58,7 @@ void full_pipe(runtime& rt) {
     spawn({.name = "writer"}, [&] {
       const std::byte block[4096]{};
       for (;;)
-        if (::write(ends[1], block, sizeof block) < 0) net::wait_writable(ends[1]);
+        if (::write(ends[1], block, sizeof block) < 0) net::wait_fd(ends[1], net::interest::write);
     }).join();
   });
 }

@@ -43,7 +43,7 @@ class http_home {
 // A client that sends what it is told to.
 class raw_client {
  public:
-  explicit raw_client(const net::endpoint& to) : tcp_(net::tcp_stream::connect(to, bound)) {
+  explicit raw_client(const net::endpoint& to) : tcp_(net::tcp_stream::connect(to, {.timeout = bound})) {
     tcp_.expires_after(bound);
   }
 

@@ -113,7 +113,7 @@ TEST_P(HttpServerEnd, HandsAConnectionOver) {
       }
       EXPECT_EQ(error, websocket::error::closed);
     });
-    net::tcp_stream tcp = net::tcp_stream::connect(home.at(), bound);
+    net::tcp_stream tcp = net::tcp_stream::connect(home.at(), {.timeout = bound});
     tcp.expires_after(bound);
     websocket::stream<asio_stream> socket{asio_stream(tcp)};
     socket.handshake("localhost", "/");

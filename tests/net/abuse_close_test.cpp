@@ -131,7 +131,7 @@ TEST_P(AbuseClose, CloseRacesWithAnAcceptAndWithConnects) {
       clients.spawn([&, pause = random.below(8)] {
         yield_times(pause);
         std::error_code error;
-        auto stream = net::tcp_stream::connect(listener.local_endpoint(), error);
+        auto stream = net::tcp_stream::connect(listener.local_endpoint(), {}, error);
         // Linux may forget to reset a connection that is made while the listener is closed: it stays half-open.
         stream.expires_after(50ms);
         if (!error) read_until_error(stream);
@@ -151,7 +151,7 @@ TEST_P(AbuseClose, AStopRequestRacesWithAConnect) {
     const auto& to = random.below(2) == 0 ? at : somebody.local_endpoint();
     auto client = spawn([&] {
       std::error_code error;
-      (void)net::tcp_stream::connect(to, error);
+      (void)net::tcp_stream::connect(to, {}, error);
       return error;
     });
     yield_times(random.below(10));

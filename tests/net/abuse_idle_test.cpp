@@ -80,10 +80,10 @@ class crowd_process {
     EXPECT_EQ(::write(words_[1], &server, sizeof server), static_cast<ssize_t>(sizeof server));
   }
   void leave() { EXPECT_EQ(::write(words_[1], "", 1), 1); }
-  [[nodiscard]] bool gave_up() const { return net::wait_readable_for(end_[0], 0s); }
+  [[nodiscard]] bool gave_up() const { return net::wait_fd(end_[0], net::interest::read, 0s) != net::interest::none; }
   // Waits for its end.
   outcome ended() {
-    net::wait_readable(end_[0]);
+    net::wait_fd(end_[0], net::interest::read);
     int status = 0;
     EXPECT_GT(::waitpid(std::exchange(child_, -1), &status, 0), 0);
     EXPECT_TRUE(WIFEXITED(status)) << "the clients died by signal " << WTERMSIG(status);

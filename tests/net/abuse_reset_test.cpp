@@ -103,7 +103,7 @@ TEST_P(AbuseReset, AResetRacesWithTheCloseOfTheListener) {
       for (int n = 0; n < 5; ++n)
         clients.spawn([at = port.at(), mine = detail::random(random.next())]() mutable {
           std::error_code error;
-          auto stream = net::tcp_stream::connect(at, error);
+          auto stream = net::tcp_stream::connect(at, {}, error);
           stream.write("x", error);
           yield_times(mine.below(20));
           if (stream.is_open()) stream.abort();

@@ -155,7 +155,7 @@ TEST_P(AbuseReuse, WaitsForForeignDescriptorsSurviveReuse) {
               EXPECT_EQ(::write(ends[1], "x", 1), 1);
             }
           });
-          net::wait_readable(ends[0]);
+          net::wait_fd(ends[0], net::interest::read);
           char c;
           EXPECT_EQ(::read(ends[0], &c, 1), closes ? 0 : 1) << "it was not ready";
           writer.join();

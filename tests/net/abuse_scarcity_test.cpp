@@ -20,7 +20,7 @@ TEST_P(AbuseScarcity, ConnectListenAndARuntimeSayWhatIsMissingAndRecover) {
       {
         const hoard everything;
         std::error_code error;
-        EXPECT_FALSE(net::tcp_stream::connect(listener.local_endpoint(), error).is_open());
+        EXPECT_FALSE(net::tcp_stream::connect(listener.local_endpoint(), {}, error).is_open());
         EXPECT_EQ(error, std::errc::too_many_files_open);
         EXPECT_EQ(code_of([&] { net::tcp_listener another(loopback()); }), std::errc::too_many_files_open);
         EXPECT_EQ(code_of([] { runtime another({.threads = 1}); }), std::errc::too_many_files_open);
@@ -69,7 +69,7 @@ TEST_P(AbuseScarcity, AServerOutlastsAWantOfDescriptors) {
     std::vector<net::tcp_stream> clients;
     hoard most(40);
     for (std::error_code error; !error;) {  // each takes one here, and one of the server's as long as there are any
-      auto client = net::tcp_stream::connect(server.at(), error);
+      auto client = net::tcp_stream::connect(server.at(), {}, error);
       if (!error) clients.push_back(std::move(client));
     }
     EXPECT_GE(clients.size(), 20u);
@@ -95,7 +95,7 @@ TEST_P(AbuseScarcity, ClientsThatTryAgainAllGetThrough) {
       clients.spawn([&] {
         for (int left = times(100); left > 0;) {
           std::error_code error;
-          auto stream = net::tcp_stream::connect(server.at(), error);
+          auto stream = net::tcp_stream::connect(server.at(), {}, error);
           if (error) {
             ASSERT_EQ(error, std::errc::too_many_files_open);
             this_fiber::sleep_for(100us);

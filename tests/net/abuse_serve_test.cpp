@@ -45,7 +45,8 @@ TEST_P(AbuseServe, AHandlerThatFindsItsClientGoneIsNoNews) {
     for (const bool asks_for_the_name : {true, false}) {
       net::tcp_listener listener(loopback());
       auto client = net::tcp_stream::connect(listener.local_endpoint());
-      net::wait_readable(listener.native_handle());  // an early reset would leave no connection to accept
+      net::wait_fd(listener.native_handle(),
+                   net::interest::read);  // an early reset would leave no connection to accept
       client.abort();
       std::atomic<bool> handled{false};
       task_group group;

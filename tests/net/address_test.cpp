@@ -109,7 +109,7 @@ TEST_P(AddressTest, ResolvesNamesAndNumbers) {
 TEST_P(AddressTest, IsWhereAListenerListens) {
   in_runtime([] {
     auto listener = net::tcp_listener::listen(address::parse("localhost:0"));
-    auto client = net::tcp_stream::connect(listener.local_endpoint(), bound);
+    auto client = net::tcp_stream::connect(listener.local_endpoint(), {.timeout = bound});
     EXPECT_TRUE(listener.accept().is_open());
     EXPECT_TRUE(net::tcp_listener::listen(address::parse("127.0.0.1:0")).is_open());
     try {

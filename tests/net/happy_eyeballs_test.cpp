@@ -18,7 +18,7 @@ class silent {
  public:
   silent() : listener_(loopback(), {.backlog = 0}) {
     do {
-      filling_.push_back(net::tcp_stream::connect(listener_.local_endpoint(), bound));
+      filling_.push_back(net::tcp_stream::connect(listener_.local_endpoint(), {.timeout = bound}));
       while (backlog().tcpi_unacked < filling_.size()) this_fiber::yield();
     } while (backlog().tcpi_unacked <= backlog().tcpi_sacked);
   }
@@ -39,7 +39,7 @@ class silent {
 
 net::endpoint connected_to(std::vector<net::endpoint> to) {
   std::error_code error;
-  const auto made = net::tcp_stream::connect(to, bound, error);
+  const auto made = net::tcp_stream::connect(to, {.timeout = bound}, error);
   EXPECT_FALSE(error) << error.message();
   return error ? net::endpoint() : made.remote_endpoint();
 }
@@ -56,7 +56,7 @@ TEST_P(HappyEyeballs, NoneIsTriedAfterTheTimeLimit) {
     net::tcp_listener a(loopback()), b(loopback());
     const std::vector<net::endpoint> both{a.local_endpoint(), b.local_endpoint()};
     std::error_code error;
-    EXPECT_FALSE(net::tcp_stream::connect(both, 0s, error).is_open());
+    EXPECT_FALSE(net::tcp_stream::connect(both, {.timeout = 0s}, error).is_open());
     EXPECT_EQ(error, std::errc::timed_out);
   });
 }
@@ -99,9 +99,9 @@ TEST_P(HappyEyeballs, WhenNobodyAnswersTheErrorIsTold) {
     std::error_code error;
     const refusing_port one, two;
     std::vector<net::endpoint> nobody{one.at(), two.at()};
-    EXPECT_FALSE(net::tcp_stream::connect(nobody, bound, error).is_open());
+    EXPECT_FALSE(net::tcp_stream::connect(nobody, {.timeout = bound}, error).is_open());
     EXPECT_EQ(error, std::errc::connection_refused);
-    EXPECT_FALSE(net::tcp_stream::connect(std::span<const net::endpoint>(), bound, error).is_open());
+    EXPECT_FALSE(net::tcp_stream::connect(std::span<const net::endpoint>(), {.timeout = bound}, error).is_open());
     EXPECT_EQ(error, std::errc::address_not_available);
   });
 }
@@ -111,9 +111,9 @@ TEST_P(HappyEyeballs, TheTimeOutIsForAll) {
     const silent a, b;
     std::error_code error;
     std::vector<net::endpoint> silence{a.at(), b.at()};
-    EXPECT_FALSE(net::tcp_stream::connect(silence, 20ms, error).is_open());
+    EXPECT_FALSE(net::tcp_stream::connect(silence, {.timeout = 20ms}, error).is_open());
     EXPECT_EQ(error, std::make_error_code(std::errc::timed_out));
-    EXPECT_FALSE(timeout(20ms, [&] { return net::tcp_stream::connect(silence, error).is_open(); }));
+    EXPECT_FALSE(timeout(20ms, [&] { return net::tcp_stream::connect(silence, {}, error).is_open(); }));
     EXPECT_EQ(error, make_error_code(errc::deadline_exceeded));
   });
 }

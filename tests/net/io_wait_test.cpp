@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 
 #include <cstdlib>
+#include <thread>
 
 namespace ulexite::test {
 namespace {
@@ -19,8 +20,8 @@ TEST_P(IoWait, WhatIsReadyIsNotWaitedFor) {
   in_runtime([] {
     for (const auto& pair : {ends::pipe(), ends::sockets()}) {
       pair.send();
-      net::wait_readable(pair.fd[0]);
-      net::wait_writable(pair.fd[1]);
+      net::wait_fd(pair.fd[0], net::interest::read);
+      net::wait_fd(pair.fd[1], net::interest::write);
     }
   });
 }
@@ -30,14 +31,14 @@ TEST_P(IoWait, WaitsForTheOtherSide) {
     const auto there = ends::pipe(), back = ends::sockets();
     auto answerer = spawn([&] {
       for (int i = 0; i < 200; ++i) {
-        net::wait_readable(there.fd[0]);
+        net::wait_fd(there.fd[0], net::interest::read);
         there.receive();
         back.send();
       }
     });
     for (int i = 0; i < 200; ++i) {
       there.send();
-      EXPECT_TRUE(net::wait_readable_for(back.fd[0], bound));
+      EXPECT_EQ(net::wait_fd(back.fd[0], net::interest::read, bound), net::interest::read);
       back.receive();
     }
     answerer.get();
@@ -48,9 +49,9 @@ TEST_P(IoWait, WaitsForRoom) {
   in_runtime([] {
     for (const auto& pair : {ends::pipe(), ends::sockets()}) {
       pair.fill();
-      EXPECT_FALSE(net::wait_writable_for(pair.fd[1], 1ms));
+      EXPECT_EQ(net::wait_fd(pair.fd[1], net::interest::write, 1ms), net::interest::none);
       auto reader = spawn([&] { pair.drain(); });
-      EXPECT_TRUE(net::wait_writable_for(pair.fd[1], bound));
+      EXPECT_EQ(net::wait_fd(pair.fd[1], net::interest::write, bound), net::interest::write);
       reader.get();
     }
   });
@@ -60,13 +61,13 @@ TEST_P(IoWait, GivesUpInTime) {
   in_runtime([] {
     for (const auto& pair : {ends::pipe(), ends::sockets()}) {
       const auto start = steady_clock::now();
-      EXPECT_FALSE(net::wait_readable_for(pair.fd[0], 20ms));
+      EXPECT_EQ(net::wait_fd(pair.fd[0], net::interest::read, 20ms), net::interest::none);
       EXPECT_GE(steady_clock::now() - start, 20ms);
-      EXPECT_FALSE(net::wait_readable_until(pair.fd[0], steady_clock::now() + 1ms));
-      EXPECT_FALSE(net::wait_readable_for(pair.fd[0], -1s)) << "asks once";
+      EXPECT_EQ(net::wait_fd(pair.fd[0], net::interest::read, steady_clock::now() + 1ms), net::interest::none);
+      EXPECT_EQ(net::wait_fd(pair.fd[0], net::interest::read, -1s), net::interest::none) << "asks once";
       pair.send();
-      EXPECT_TRUE(net::wait_readable_for(pair.fd[0], 0s)) << "asks once";
-      EXPECT_TRUE(net::wait_writable_until(pair.fd[1], steady_clock::time_point::min()));
+      EXPECT_EQ(net::wait_fd(pair.fd[0], net::interest::read, 0s), net::interest::read) << "asks once";
+      EXPECT_EQ(net::wait_fd(pair.fd[1], net::interest::write, steady_clock::time_point::min()), net::interest::write);
     }
   });
 }
@@ -75,7 +76,7 @@ TEST_P(IoWait, HangUpCountsAsReady) {
   in_runtime([] {
     for (auto make : {ends::pipe, ends::sockets}) {
       auto pair = make();
-      auto waiter = spawn([&] { net::wait_readable(pair.fd[0]); });
+      auto waiter = spawn([&] { net::wait_fd(pair.fd[0], net::interest::read); });
       let_others_run();
       pair.shut(1);
       waiter.get();
@@ -87,8 +88,8 @@ TEST_P(IoWait, SeveralMayWaitForOneDescriptor) {
   in_runtime([] {
     const auto pair = ends::sockets();
     std::vector<join_handle<>> waiters;
-    for (int i = 0; i < 10; ++i) waiters.push_back(spawn([&] { net::wait_readable(pair.fd[0]); }));
-    net::wait_writable(pair.fd[0]);
+    for (int i = 0; i < 10; ++i) waiters.push_back(spawn([&] { net::wait_fd(pair.fd[0], net::interest::read); }));
+    net::wait_fd(pair.fd[0], net::interest::write);
     let_others_run();
     pair.send();
     for (auto& waiter : waiters) waiter.get();
@@ -101,9 +102,9 @@ TEST_P(IoWait, DescriptorNumbersMayBeReused) {
     for (int i = 0; i < 200; ++i) {
       const auto pair = i % 2 ? ends::pipe() : ends::sockets();
       auto sender = spawn([&] { pair.send(); });
-      EXPECT_TRUE(net::wait_readable_for(pair.fd[0], bound));
+      EXPECT_EQ(net::wait_fd(pair.fd[0], net::interest::read, bound), net::interest::read);
       pair.receive();
-      EXPECT_FALSE(net::wait_readable_for(pair.fd[0], 0s));
+      EXPECT_EQ(net::wait_fd(pair.fd[0], net::interest::read, 0s), net::interest::none);
       sender.get();
     }
   });
@@ -116,7 +117,7 @@ TEST_P(IoWait, WaitsBesideAStreamOfItsOwn) {
       char c;
       return pair.right.read_some(&c, 1);
     });
-    auto waiter = spawn([&] { net::wait_readable(pair.right.native_handle()); });
+    auto waiter = spawn([&] { net::wait_fd(pair.right.native_handle(), net::interest::read); });
     let_others_run();
     EXPECT_FALSE(waiter.done());
     pair.left.shutdown_write();  // stays readable, in any order
@@ -128,7 +129,7 @@ TEST_P(IoWait, WaitsBesideAStreamOfItsOwn) {
 TEST_P(IoWait, IsACancellationPoint) {
   in_runtime([] {
     const auto pair = ends::pipe();
-    auto waiter = spawn([&] { net::wait_readable(pair.fd[0]); });
+    auto waiter = spawn([&] { net::wait_fd(pair.fd[0], net::interest::read); });
     let_others_run();
     waiter.request_stop();
     EXPECT_THROW(waiter.get(), operation_cancelled);
@@ -138,8 +139,8 @@ TEST_P(IoWait, IsACancellationPoint) {
 TEST_P(IoWait, IsBoundedByTheFibersDeadline) {
   in_runtime([] {
     const ends pair = ends::pipe();
-    EXPECT_THROW(timeout(1ms, [&] { net::wait_readable(pair.fd[0]); }), deadline_exceeded);
-    EXPECT_THROW(timeout(1ms, [&] { (void)net::wait_readable_for(pair.fd[0], 1h); }), deadline_exceeded);
+    EXPECT_THROW(timeout(1ms, [&] { net::wait_fd(pair.fd[0], net::interest::read); }), deadline_exceeded);
+    EXPECT_THROW(timeout(1ms, [&] { (void)net::wait_fd(pair.fd[0], net::interest::read, 1h); }), deadline_exceeded);
   });
 }
 
@@ -151,8 +152,8 @@ TEST_P(IoWait, ReadinessAndTimeOutRace) {
         this_fiber::sleep_for(200us);
         pair.send();
       });
-      if (!net::wait_readable_for(pair.fd[0], 200us)) {
-        EXPECT_TRUE(net::wait_readable_for(pair.fd[0], bound));
+      if (net::wait_fd(pair.fd[0], net::interest::read, 200us) == net::interest::none) {
+        EXPECT_EQ(net::wait_fd(pair.fd[0], net::interest::read, bound), net::interest::read);
       }
       pair.receive();
       sender.get();
@@ -163,8 +164,8 @@ TEST_P(IoWait, ReadinessAndTimeOutRace) {
 TEST_P(IoWait, RegularFileIsAlwaysReady) {
   in_runtime([] {
     const int fd = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    net::wait_readable(fd);
-    EXPECT_TRUE(net::wait_writable_for(fd, 1s));
+    net::wait_fd(fd, net::interest::read);
+    EXPECT_EQ(net::wait_fd(fd, net::interest::write, 1s), net::interest::write);
     ::close(fd);
   });
 }
@@ -172,31 +173,31 @@ TEST_P(IoWait, RegularFileIsAlwaysReady) {
 TEST_P(IoWait, ClosedDescriptorIsAnError) {
   in_runtime([] {
     try {
-      net::wait_readable(-1);
+      net::wait_fd(-1, net::interest::read);
       FAIL();
     } catch (const std::system_error& error) {
       EXPECT_EQ(error.code(), std::errc::bad_file_descriptor);
       EXPECT_NE(std::string(error.what()).find("waiting to read fd -1"), std::string::npos) << error.what();
     }
-    EXPECT_EQ(code_of([] { net::wait_writable(54321); }), std::errc::bad_file_descriptor);
+    EXPECT_EQ(code_of([] { net::wait_fd(54321, net::interest::write); }), std::errc::bad_file_descriptor);
   });
 }
 
 TEST(IoWaitOnAPlainThread, IsBoundedByTheThreadsDeadline) {
   const ends pair = ends::pipe();
   const deadline_scope scope(1ms);
-  EXPECT_THROW(net::wait_readable(pair.fd[0]), deadline_exceeded);
-  EXPECT_THROW(net::wait_writable(pair.fd[1]), deadline_exceeded);  // sticky
+  EXPECT_THROW(net::wait_fd(pair.fd[0], net::interest::read), deadline_exceeded);
+  EXPECT_THROW(net::wait_fd(pair.fd[1], net::interest::write), deadline_exceeded);  // sticky
 }
 
 TEST(IoWaitOnAPlainThread, BlocksInPoll) {
   const auto pair = ends::pipe();
-  EXPECT_FALSE(net::wait_readable_for(pair.fd[0], 10ms));
-  EXPECT_TRUE(net::wait_writable_for(pair.fd[1], bound));
+  EXPECT_EQ(net::wait_fd(pair.fd[0], net::interest::read, 10ms), net::interest::none);
+  EXPECT_EQ(net::wait_fd(pair.fd[1], net::interest::write, bound), net::interest::write);
   std::thread sender([&] { pair.send(); });
-  net::wait_readable(pair.fd[0]);
+  net::wait_fd(pair.fd[0], net::interest::read);
   sender.join();
-  EXPECT_EQ(code_of([] { net::wait_writable(54321); }), std::errc::bad_file_descriptor);
+  EXPECT_EQ(code_of([] { net::wait_fd(54321, net::interest::write); }), std::errc::bad_file_descriptor);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST_P(KnownBugs, Tokio4730AnEventIsServedBesideAFiberThatComputes) {
       std::atomic<bool> waits{false}, served{false};
       auto waiter = spawn([&] {
         waits = true;
-        net::wait_readable(source.fd);
+        net::wait_fd(source.fd, net::interest::read);
         served = true;
       });
       wait_until([&] { return waits.load(); });

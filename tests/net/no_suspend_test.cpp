@@ -47,16 +47,16 @@ TEST_P(NoSuspendNet, WaitsForDescriptorsAreRefused) {
   in_runtime([] {
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
-    expect_refused([&] { net::wait_readable(ends[0]); }, "to read");
-    expect_refused([&] { static_cast<void>(net::wait_readable_for(ends[0], 1h)); }, "to read");
+    expect_refused([&] { net::wait_fd(ends[0], net::interest::read); }, "to read");
+    expect_refused([&] { static_cast<void>(net::wait_fd(ends[0], net::interest::read, 1h)); }, "to read");
     {
       const no_suspend stays;
-      net::wait_writable(ends[1]);
+      net::wait_fd(ends[1], net::interest::write);
     }
     ASSERT_EQ(::write(ends[1], "z", 1), 1);
     {
       const no_suspend stays;
-      net::wait_readable(ends[0]);
+      net::wait_fd(ends[0], net::interest::read);
     }
     ::close(ends[0]);
     ::close(ends[1]);

@@ -35,11 +35,11 @@ TEST_P(SelfConnect, IsRefused) {
   in_runtime([] {
     for (const char* at : {"127.0.0.1:0", "[::1]:0"}) {
       std::error_code error;
-      (void)net::tcp_stream::connect(free_port(at), error);
+      (void)net::tcp_stream::connect(free_port(at), {}, error);
       EXPECT_EQ(error, std::errc::connection_refused) << at << ": " << error.message();
     }
     std::error_code error;
-    (void)net::tcp_stream::connect("127.0.0.1", free_port("127.0.0.1:0").port(), error);
+    (void)net::tcp_stream::connect(net::address("127.0.0.1", free_port("127.0.0.1:0").port()), {}, error);
     EXPECT_EQ(error, std::errc::connection_refused) << error.message();
   });
 }
@@ -48,10 +48,10 @@ TEST_P(SelfConnect, IsRefusedAmongSeveralEndpoints) {
   in_runtime([] {
     std::error_code error;
     const std::vector<net::endpoint> to{free_port("127.0.0.1:0"), free_port("127.0.0.1:0")};
-    (void)net::tcp_stream::connect(to, error);
+    (void)net::tcp_stream::connect(to, {}, error);
     EXPECT_EQ(error, std::errc::connection_refused) << error.message();
     net::tcp_listener listener(loopback());
-    const auto made = net::tcp_stream::connect(std::vector{to[0], listener.local_endpoint()}, error);
+    const auto made = net::tcp_stream::connect(std::vector{to[0], listener.local_endpoint()}, {}, error);
     EXPECT_EQ(made.remote_endpoint(), listener.local_endpoint()) << error.message();
   });
 }
@@ -61,7 +61,7 @@ TEST_P(SelfConnect, LeavesThePortFree) {
   in_runtime([] {
     const net::endpoint at = free_port("127.0.0.1:0");
     std::error_code error;
-    (void)net::tcp_stream::connect(at, error);
+    (void)net::tcp_stream::connect(at, {}, error);
     EXPECT_NO_THROW(net::tcp_listener{at});
   });
 }

@@ -25,7 +25,7 @@ TEST_P(ServeEnd, DrainEndsReadsBehindWhatHasArrived) {
       server draining;
       event begun, go;
       draining.start([&](net::tcp_stream& stream) {
-        net::wait_readable(stream.native_handle());  // the question has arrived
+        net::wait_fd(stream.native_handle(), net::interest::read);  // the question has arrived
         begun.set();
         if (!waits_in_read) go.wait();
         stream.write(read_all(stream) + "!");
@@ -123,7 +123,7 @@ TEST_P(ServeEnd, NobodyCanConnectAfterTheClose) {
       let_others_run();
       closed.listener.close();
       std::error_code error;
-      EXPECT_FALSE(net::tcp_stream::connect(closed.listener.local_endpoint(), bound, error).is_open());
+      EXPECT_FALSE(net::tcp_stream::connect(closed.listener.local_endpoint(), {.timeout = bound}, error).is_open());
       EXPECT_EQ(error, std::errc::connection_refused);
       closed.running->get();
     }

@@ -106,8 +106,9 @@ inline void say_hello(std::vector<net::tcp_stream>& clients) {
 inline std::vector<net::tcp_stream>::iterator answered(std::vector<net::tcp_stream>& clients) {
   auto found = clients.end();
   wait_until([&] {
-    found = std::find_if(clients.begin(), clients.end(),
-                         [](const net::tcp_stream& each) { return net::wait_readable_for(each.native_handle(), 0s); });
+    found = std::find_if(clients.begin(), clients.end(), [](const net::tcp_stream& each) {
+      return net::wait_fd(each.native_handle(), net::interest::read, 0s) != net::interest::none;
+    });
     return found != clients.end();
   });
   expect_hello(*found);

@@ -114,7 +114,8 @@ TEST_P(Serve, ReturnsWhenItIsClosedFull) {
       full.start(counted_echo(handlers), {.max_connections = 2, .grace = 0s});
       auto clients = full.clients(3);
       wait_until([&] { return handlers.alive == 2; });
-      net::wait_readable(full.listener.native_handle());  // the third is in the backlog, whichever of them that is
+      net::wait_fd(full.listener.native_handle(),
+                   net::interest::read);  // the third is in the backlog, whichever of them that is
       full.close_and_join();
       EXPECT_EQ(handlers.most, 2) << "the slot that the close gives is nobody's";
       for (auto& client : clients) EXPECT_EQ(read_all(client), "") << "no reset, of the third neither";

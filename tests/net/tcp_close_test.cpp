@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <thread>
 
 namespace ulexite::test {
 namespace {
@@ -214,7 +215,7 @@ TEST_P(TcpClose, ConnectTimesOut) {
     std::vector<net::tcp_stream> queued;
     std::error_code error;
     for (int i = 0; i < 10 && !error; ++i)  // a full backlog drops what comes
-      queued.push_back(net::tcp_stream::connect(listener.local_endpoint(), 20ms, error));
+      queued.push_back(net::tcp_stream::connect(listener.local_endpoint(), {.timeout = 20ms}, error));
     EXPECT_EQ(error, std::errc::timed_out);
   });
 }

@@ -28,11 +28,11 @@ TEST_P(TcpConnect, RefusedConnectionNamesTheEndpoint) {
       EXPECT_NE(std::string(error.what()).find(nobody.str()), std::string::npos) << error.what();
     }
     std::error_code error;
-    EXPECT_FALSE(net::tcp_stream::connect(nobody, error).is_open());
+    EXPECT_FALSE(net::tcp_stream::connect(nobody, {}, error).is_open());
     EXPECT_EQ(error, std::errc::connection_refused);
     EXPECT_EQ(code_of([] { (void)net::tcp_stream::connect(net::endpoint::local("/nonexistent/x")); }),
               std::errc::no_such_file_or_directory);
-    EXPECT_EQ(code_of([&] { (void)net::tcp_stream::connect("127.0.0.1", nobody.port()); }),
+    EXPECT_EQ(code_of([&] { (void)net::tcp_stream::connect(net::address("127.0.0.1", nobody.port())); }),
               std::errc::connection_refused);
   });
 }
@@ -43,8 +43,8 @@ TEST_P(TcpConnect, ConnectWaitsForAFullUnixBacklog) {
   in_runtime([&] {
     net::tcp_listener listener(at, {.backlog = 0});
     auto first = net::tcp_stream::connect(at);
-    EXPECT_EQ(code_of([&] { (void)net::tcp_stream::connect(at, 5ms); }), std::errc::timed_out);
-    auto second = spawn([&] { return net::tcp_stream::connect(at, bound).is_open(); });
+    EXPECT_EQ(code_of([&] { (void)net::tcp_stream::connect(at, {.timeout = 5ms}); }), std::errc::timed_out);
+    auto second = spawn([&] { return net::tcp_stream::connect(at, {.timeout = bound}).is_open(); });
     let_others_run();
     (void)listener.accept();
     EXPECT_TRUE(second.get());
@@ -55,10 +55,10 @@ TEST_P(TcpConnect, ConnectsToAHost) {
   in_runtime([] {
     net::tcp_listener listener(loopback());
     const auto port = listener.local_endpoint().port();
-    EXPECT_TRUE(net::tcp_stream::connect("127.0.0.1", port, bound).is_open());
-    EXPECT_TRUE(net::tcp_stream::connect("localhost", port, bound).is_open());
+    EXPECT_TRUE(net::tcp_stream::connect(net::address("127.0.0.1", port), {.timeout = bound}).is_open());
+    EXPECT_TRUE(net::tcp_stream::connect(net::address("localhost", port), {.timeout = bound}).is_open());
     std::error_code error;
-    EXPECT_FALSE(net::tcp_stream::connect("no.such.host.invalid", port, error).is_open());
+    EXPECT_FALSE(net::tcp_stream::connect(net::address("no.such.host.invalid", port), {}, error).is_open());
     EXPECT_TRUE(error);
   });
 }

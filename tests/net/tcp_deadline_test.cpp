@@ -5,6 +5,7 @@
 #include <ulexite/sync/cancellation.hpp>
 
 #include <atomic>
+#include <thread>
 
 namespace ulexite::test {
 namespace {
@@ -33,8 +34,9 @@ TEST_P(TcpDeadline, EndsEachWait) {
     EXPECT_THROW(timeout(1ms, [&] { pair.left.read_some(&c, 1); }), deadline_exceeded);
     EXPECT_THROW(timeout(1ms, [&] { pair.left.read(&c, 1); }), deadline_exceeded);
     EXPECT_THROW(timeout(1ms, [&] { (void)listener.accept(); }), deadline_exceeded);
-    EXPECT_THROW(timeout(1ms, [&] { net::wait_readable(pair.left.native_handle()); }), deadline_exceeded);
-    EXPECT_THROW(timeout(1ms, [&] { (void)net::wait_readable_for(pair.left.native_handle(), bound); }),
+    EXPECT_THROW(timeout(1ms, [&] { net::wait_fd(pair.left.native_handle(), net::interest::read); }),
+                 deadline_exceeded);
+    EXPECT_THROW(timeout(1ms, [&] { (void)net::wait_fd(pair.left.native_handle(), net::interest::read, bound); }),
                  deadline_exceeded);
     EXPECT_THROW(timeout(1ms, [&] { fill(pair.left); }), deadline_exceeded);
     this_fiber::check();
@@ -72,7 +74,7 @@ TEST_P(TcpDeadline, ANearerExpiryIsATimeOut) {
     std::error_code error;
     pair.left.read_some(&c, 1, error);
     EXPECT_EQ(error, std::make_error_code(std::errc::timed_out)) << "the deadline's code only compares as that";
-    EXPECT_FALSE(net::wait_readable_for(pair.left.native_handle(), 1ms));
+    EXPECT_EQ(net::wait_fd(pair.left.native_handle(), net::interest::read, 1ms), net::interest::none);
     this_fiber::check();
   });
 }

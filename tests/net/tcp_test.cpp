@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <thread>
 
 namespace ulexite::test {
 namespace {
@@ -39,7 +40,7 @@ void expect_echo_at(const net::endpoint& at) {
   net::tcp_listener listener(at);
   auto server = spawn([&] { echo_all(listener); });
   {
-    auto client = net::tcp_stream::connect(listener.local_endpoint(), bound);
+    auto client = net::tcp_stream::connect(listener.local_endpoint(), {.timeout = bound});
     client.expires_after(bound);
     EXPECT_EQ(client.remote_endpoint(), listener.local_endpoint());
     expect_echoes(client, 100);
@@ -276,7 +277,7 @@ TEST(TcpOnPlainThreads, Echoes) {
     char buffer[100];
     while (const std::size_t got = peer.read_some(buffer, sizeof buffer)) peer.write(buffer, got);
   });
-  auto client = net::tcp_stream::connect(listener.local_endpoint(), bound);
+  auto client = net::tcp_stream::connect(listener.local_endpoint(), {.timeout = bound});
   expect_echoes(client, 100);
   client.expires_after(10ms);
   char c;

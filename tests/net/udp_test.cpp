@@ -34,8 +34,8 @@ void expect_exchange(const net::endpoint& at) {
   EXPECT_EQ(from, left.local_endpoint());
   auto answerer = spawn([&] {
     net::endpoint asker;
-    const std::size_t size = right.receive_from(std::as_writable_bytes(std::span(text)), asker);
-    right.send_to(std::as_bytes(std::span(text).first(size)), asker);
+    const std::size_t size = right.receive_from(text, sizeof text, asker);
+    right.send_to(text, size, asker);
   });
   let_others_run();
   left.send_to("again", right.local_endpoint());

@@ -174,8 +174,8 @@ TEST_P(IsolatedContext, AStopEndsAWaitForADescriptor) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   run([&] {
-    const isolated_context dropped("dropped", [&] { net::wait_readable(ends[0]); });
-    isolated_context joined("joined", [&] { static_cast<void>(net::wait_readable_for(ends[0], 1h)); });
+    const isolated_context dropped("dropped", [&] { net::wait_fd(ends[0], net::interest::read); });
+    isolated_context joined("joined", [&] { static_cast<void>(net::wait_fd(ends[0], net::interest::read, 1h)); });
     joined.request_stop();
     EXPECT_THROW(joined.join(), operation_cancelled);
   });

@@ -251,7 +251,7 @@ TEST(Explore, ADescriptorOfTheKernelIsRefused) {
   const auto found = find_failure({}, [] {
     const int of_the_kernel = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     const std::unique_ptr<const int, void (*)(const int*)> closing(&of_the_kernel, [](const int* fd) { ::close(*fd); });
-    net::wait_readable(of_the_kernel);
+    net::wait_fd(of_the_kernel, net::interest::read);
   });
   ASSERT_TRUE(found.failure);
   EXPECT_NE(found.failure->reason.find("Operation not supported (a run of ulexite::testing has stream sockets only"),

@@ -37,7 +37,7 @@ std::error_code write_one(net::tcp_stream& to) {
 
 std::error_code error_of_connect(const net::endpoint& to) {
   std::error_code error;
-  static_cast<void>(net::tcp_stream::connect(to, error));
+  static_cast<void>(net::tcp_stream::connect(to, {}, error));
   return error;
 }
 

@@ -82,7 +82,7 @@ TEST(Network, LatencyIsVirtualTime) {
 TEST(Network, AConnectionToNobodyIsRefused) {
   explore({.schedules = 20, .slowness = 0ns}, [] {
     std::error_code error;
-    static_cast<void>(net::tcp_stream::connect(server_at, error));
+    static_cast<void>(net::tcp_stream::connect(server_at, {}, error));
     EXPECT_EQ(error, std::errc::connection_refused);
   });
 }
@@ -161,7 +161,7 @@ TEST(Network, BytesAndConnectsThatAPartitionHeldFindClosedSockets) {
     });
     all.spawn([&] {
       std::error_code error;
-      auto late = net::tcp_stream::connect(server_at, error);
+      auto late = net::tcp_stream::connect(server_at, {}, error);
       char data;
       if (!error) late.read_some(&data, 1, error);
       EXPECT_TRUE(error);
@@ -189,7 +189,7 @@ TEST(Network, APartitionHoldsWhatIsSent) {
       std::error_code error;
       EXPECT_EQ(stream.read(data, 6, error), 0u);
       EXPECT_EQ(error, std::errc::timed_out);
-      static_cast<void>(net::tcp_stream::connect(server_at, 1s, error));
+      static_cast<void>(net::tcp_stream::connect(server_at, {.timeout = 1s}, error));
       EXPECT_EQ(error, std::errc::timed_out);
       ut::heal(server_at);
       stream.reads_expire_never();
@@ -227,7 +227,7 @@ TEST(Network, AListenerAtAllAddressesTakesItsOwnFamily) {
     const auto reaches = [](const char* at, const char* to) {
       const net::tcp_listener listener(net::endpoint::parse(at));
       std::error_code error;
-      static_cast<void>(net::tcp_stream::connect(net::endpoint::parse(to), error));
+      static_cast<void>(net::tcp_stream::connect(net::endpoint::parse(to), {}, error));
       return !error;
     };
     EXPECT_TRUE(reaches("0.0.0.0:80", "10.0.0.1:80"));
@@ -241,7 +241,7 @@ TEST(Network, AListenerAtAllAddressesTakesItsOwnFamily) {
 void expect_that_a_partition_cuts_it_off() {
   ut::partition(server_at);
   std::error_code error;
-  static_cast<void>(net::tcp_stream::connect(server_at, 1s, error));
+  static_cast<void>(net::tcp_stream::connect(server_at, {.timeout = 1s}, error));
   EXPECT_EQ(error, std::errc::timed_out);
   ut::heal(server_at);
 }
@@ -281,7 +281,7 @@ TEST(Network, AConnectThatIsGivenUpIsAReset) {
       all.spawn([&] { accept_a_reset(listener); });
       auto client = spawn([&] {
         std::error_code error;
-        static_cast<void>(net::tcp_stream::connect(server_at, cancel ? 1h : 10ms, error));
+        static_cast<void>(net::tcp_stream::connect(server_at, {.timeout = cancel ? 1h : 10ms}, error));
         EXPECT_TRUE(error);
       });
       this_fiber::sleep_for(10ms);
@@ -372,7 +372,7 @@ TEST(Network, TheSystemResolvesNames) {
   explore({.schedules = 2, .slowness = 0ns}, [] {
     EXPECT_FALSE(net::resolve("localhost", "80").empty());
     std::error_code error;
-    static_cast<void>(net::tcp_stream::connect("localhost", 80, error));
+    static_cast<void>(net::tcp_stream::connect(net::address("localhost", 80), {}, error));
     EXPECT_EQ(error, std::errc::connection_refused);
   });
 }

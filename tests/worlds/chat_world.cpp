@@ -42,7 +42,7 @@ class member {
 
   bool enter() {
     std::error_code error;
-    stream_ = net::tcp_stream::connect(server_at, 3s, error);
+    stream_ = net::tcp_stream::connect(server_at, {.timeout = 3s}, error);
     if (error) return false;
     stream_.expires_after(30s);
     std::size_t end = 0;

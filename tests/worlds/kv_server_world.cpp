@@ -41,7 +41,7 @@ std::optional<std::string> read_line(net::tcp_stream& from, std::string& rest) {
 // Sends what it asks in one piece or in several, and reads the answers behind.
 void talk(count& counted) {
   std::error_code error;
-  auto stream = net::tcp_stream::connect(server_at, 3s, error);
+  auto stream = net::tcp_stream::connect(server_at, {.timeout = 3s}, error);
   if (error) return;
   stream.expires_after(5s);
   std::string rest;

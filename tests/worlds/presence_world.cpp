@@ -21,7 +21,7 @@ const presence::limits bounds{.outbox = 64, .patience = 2s};
 // Its connection may break at any time. Then it hears "".
 class peer {
  public:
-  peer() : stream_(net::tcp_stream::connect(server_at, 3s, error_)) { stream_.expires_after(60s); }
+  peer() : stream_(net::tcp_stream::connect(server_at, {.timeout = 3s}, error_)) { stream_.expires_after(60s); }
 
   void say(std::string_view line) {
     if (!error_) stream_.write(line.data(), line.size(), error_);

@@ -25,7 +25,7 @@ void answer_twice(net::tcp_stream& stream) {
 
 void ask(const std::string& text, bool& failed) {
   std::error_code error;
-  auto stream = net::tcp_stream::connect(proxy_at, 3s, error);
+  auto stream = net::tcp_stream::connect(proxy_at, {.timeout = 3s}, error);
   std::string answer;
   if (!error) {
     stream.expires_after(60s);
