@@ -4,7 +4,7 @@
 // its first argument. Errors are those of its throwing form.
 
 #include <ulexite/coroutine/operation.hpp>
-#include <ulexite/net/socket_wait.hpp>
+#include <ulexite/net/socket/socket_wait.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/net/udp.hpp>
 

@@ -1,7 +1,7 @@
 #include <ulexite/base/nul.hpp>
 #include <ulexite/net/address.hpp>
-#include <ulexite/net/port.hpp>
 #include <ulexite/net/resolve.hpp>
+#include <ulexite/net/socket/port.hpp>
 
 #include <algorithm>
 #include <stdexcept>

@@ -4,10 +4,10 @@
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/nul.hpp>
-#include <ulexite/net/fd_wait.hpp>
 #include <ulexite/net/io_wait.hpp>
 #include <ulexite/net/resolve.hpp>
-#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/socket/fd_wait.hpp>
+#include <ulexite/net/socket/socket_calls.hpp>
 #include <ulexite/net/tcp.hpp>
 
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 #include <ulexite/base/nul.hpp>
 #include <ulexite/net/endpoint.hpp>
-#include <ulexite/net/port.hpp>
+#include <ulexite/net/socket/port.hpp>
 
 #include <arpa/inet.h>
 #include <net/if.h>

@@ -1,9 +1,9 @@
 #include <ulexite/base/controller.hpp>
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/nul.hpp>
-#include <ulexite/net/fd_wait.hpp>
 #include <ulexite/net/resolve.hpp>
-#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/socket/fd_wait.hpp>
+#include <ulexite/net/socket/socket_calls.hpp>
 #include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/sync/event.hpp>

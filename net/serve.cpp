@@ -1,8 +1,8 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/net/serve.hpp>
-#include <ulexite/net/socket.hpp>
-#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/socket/socket.hpp>
+#include <ulexite/net/socket/socket_calls.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>

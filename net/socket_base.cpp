@@ -1,6 +1,6 @@
-#include <ulexite/net/socket.hpp>
+#include <ulexite/net/socket/socket.hpp>
+#include <ulexite/net/socket/socket_calls.hpp>
 #include <ulexite/net/socket_base.hpp>
-#include <ulexite/net/socket_calls.hpp>
 
 #include <sys/socket.h>
 #include <unistd.h>

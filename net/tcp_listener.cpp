@@ -1,7 +1,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
-#include <ulexite/net/socket.hpp>
-#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/socket/socket.hpp>
+#include <ulexite/net/socket/socket_calls.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/wait/stop_callbacks.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>

@@ -1,5 +1,5 @@
-#include <ulexite/net/socket.hpp>
-#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/socket/socket.hpp>
+#include <ulexite/net/socket/socket_calls.hpp>
 #include <ulexite/net/udp.hpp>
 
 #include <sys/socket.h>

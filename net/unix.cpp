@@ -1,6 +1,6 @@
 #include <ulexite/base/error.hpp>
-#include <ulexite/net/socket.hpp>
-#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/socket/socket.hpp>
+#include <ulexite/net/socket/socket_calls.hpp>
 #include <ulexite/net/unix.hpp>
 
 #include <unistd.h>

@@ -1,8 +1,8 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/nul.hpp>
+#include <ulexite/os/calls/file_calls.hpp>
+#include <ulexite/os/calls/open_at_once.hpp>
 #include <ulexite/os/file.hpp>
-#include <ulexite/os/file_calls.hpp>
-#include <ulexite/os/open_at_once.hpp>
 #include <ulexite/sync/cancellation.hpp>
 
 #include <fcntl.h>

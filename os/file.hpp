@@ -19,7 +19,7 @@
 // Any number of fibers and threads may use one file at the same time, except for close, release and a move.
 
 #include <ulexite/base/standard.hpp>
-#include <ulexite/os/nowait_support.hpp>
+#include <ulexite/os/calls/nowait_support.hpp>
 
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
-#include <ulexite/net/fd_wait.hpp>
-#include <ulexite/net/quiet_write.hpp>
-#include <ulexite/net/socket.hpp>
-#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/socket/fd_wait.hpp>
+#include <ulexite/net/socket/quiet_write.hpp>
+#include <ulexite/net/socket/socket.hpp>
+#include <ulexite/net/socket/socket_calls.hpp>
 #include <ulexite/os/pipe.hpp>
 
 #include <unistd.h>

@@ -1,10 +1,10 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/standard_descriptors.hpp>
-#include <ulexite/net/fd_wait.hpp>
 #include <ulexite/net/io_wait.hpp>
-#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/socket/fd_wait.hpp>
+#include <ulexite/net/socket/socket_calls.hpp>
+#include <ulexite/os/calls/process_start.hpp>
 #include <ulexite/os/process.hpp>
-#include <ulexite/os/process_start.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/blocking.hpp>
 #include <ulexite/sync/cancellation.hpp>

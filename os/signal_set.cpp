@@ -4,7 +4,7 @@
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/signals.hpp>
-#include <ulexite/net/fd_wait.hpp>
+#include <ulexite/net/socket/fd_wait.hpp>
 #include <ulexite/os/signal_set.hpp>
 
 #include <pthread.h>

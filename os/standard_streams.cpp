@@ -1,6 +1,6 @@
 #include <ulexite/net/io_wait.hpp>
-#include <ulexite/net/quiet_write.hpp>
-#include <ulexite/os/file_calls.hpp>
+#include <ulexite/net/socket/quiet_write.hpp>
+#include <ulexite/os/calls/file_calls.hpp>
 #include <ulexite/os/standard_streams.hpp>
 
 #include <fcntl.h>

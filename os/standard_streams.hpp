@@ -11,7 +11,7 @@
 // is used as in os/file.hpp: on the worker if that needs no wait, and otherwise on the pool.
 
 #include <ulexite/base/standard.hpp>
-#include <ulexite/os/nowait_support.hpp>
+#include <ulexite/os/calls/nowait_support.hpp>
 #include <ulexite/sync/mutex.hpp>
 
 #include <cstddef>

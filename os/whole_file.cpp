@@ -1,6 +1,6 @@
 #include <ulexite/base/nul.hpp>
+#include <ulexite/os/calls/file_calls.hpp>
 #include <ulexite/os/file.hpp>
-#include <ulexite/os/file_calls.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the links between the project's Markdown pages: each must name an existing file, and an existing heading of it.
 
-Paths in backticks, as `net/socket.hpp`, must exist too; and in a table with the columns "function" and "file" each
+Paths in backticks, as `net/tcp.hpp`, must exist too; and in a table with the columns "function" and "file" each
 function must occur in one of the files of its row. Addresses of other sites are not looked up. Prints what is
 wrong, and then ends with status 1.
 """

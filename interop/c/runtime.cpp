@@ -1,7 +1,7 @@
 #include <ulexite/interop/c/handles.hpp>
 
 #include <ulexite/net/io_wait.hpp>
-#include <ulexite/net/quiet_write.hpp>
+#include <ulexite/net/socket/quiet_write.hpp>
 #include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 

@@ -5,12 +5,12 @@
 // MUTANT: a_not_released   a send that did not see the read counts as a later send
 // MUTANT: a_not_acquired   the same from the other end
 // MUTANT: not_counted      a send that began before the last read counts as a later send
-//   net/receive_state.hpp: & ~known) + one_read; => & ~known);
-//   net/receive_state.hpp: if ((before & known) != drained) return; => if ((before & known) != drained) return; model::pause_by_chance(); model::pause_by_chance();
+//   net/socket/receive_state.hpp: & ~known) + one_read; => & ~known);
+//   net/socket/receive_state.hpp: if ((before & known) != drained) return; => if ((before & known) != drained) return; model::pause_by_chance(); model::pause_by_chance();
 // MUTANT: any_read         a read that may have left data counts as a read that left none
-//   net/receive_state.hpp: (nothing_left ? drained : unknown) => drained
+//   net/socket/receive_state.hpp: (nothing_left ? drained : unknown) => drained
 // MUTANT: read_suffices    a read that left no data is taken as proof that there was no error
-//   net/receive_state.hpp: (nothing_left ? drained : unknown) => (nothing_left ? quiet : unknown)
+//   net/socket/receive_state.hpp: (nothing_left ? drained : unknown) => (nothing_left ? quiet : unknown)
 // MUTANT: asked_late       the writer reads the state after its send
 
 #include "relacy_library.hpp"
@@ -24,7 +24,7 @@ using detail_orders = model::orders_of<mutant, model::by<mutation::a_not_release
 
 #include "relacy_agents.hpp"
 
-#include <ulexite/net/receive_state.hpp>
+#include <ulexite/net/socket/receive_state.hpp>
 
 // The kernel's socket. Its calls order nothing, so the state's word must.
 class connection {

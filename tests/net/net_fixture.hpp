@@ -5,7 +5,7 @@
 #include "support/clean_runtime.hpp"
 
 #include <ulexite/net/io_wait.hpp>
-#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/socket/socket_calls.hpp>
 #include <ulexite/net/tcp.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/this_fiber.hpp>

@@ -1,5 +1,5 @@
 #include <ulexite/base/error.hpp>
-#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/socket/socket_calls.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 
 #include <fcntl.h>

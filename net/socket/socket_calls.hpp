@@ -1,9 +1,9 @@
 #pragma once
 
-// The calls by which streams and listeners set a socket up. Internal: not for users.
+// The calls by which streams and listeners set a socket up.
 
-#include <ulexite/net/fd_wait.hpp>
-#include <ulexite/net/socket.hpp>
+#include <ulexite/net/socket/fd_wait.hpp>
+#include <ulexite/net/socket/socket.hpp>
 #include <ulexite/net/socket_base.hpp>
 
 #include <sys/socket.h>

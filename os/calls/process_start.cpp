@@ -1,6 +1,6 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/nul.hpp>
-#include <ulexite/os/process_start.hpp>
+#include <ulexite/os/calls/process_start.hpp>
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,9 +1,9 @@
 #pragma once
 
 // An operation on a socket in a coroutine: attempts that never wait, and between them waits for an edge without a
-// stack. Internal: not for users.
+// stack.
 
-#include <ulexite/net/fd_wait.hpp>
+#include <ulexite/net/socket/fd_wait.hpp>
 #include <ulexite/runtime/wait/stackless_wait.hpp>
 
 #include <cstddef>

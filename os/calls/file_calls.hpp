@@ -1,13 +1,13 @@
 #pragma once
 
-// Common parts of the calls on files. Internal: not for users.
+// Common parts of the calls on files.
 
 #include <ulexite/base/nul.hpp>
-#include <ulexite/net/fd_wait.hpp>
-#include <ulexite/net/pool_call.hpp>
-#include <ulexite/net/socket_calls.hpp>
+#include <ulexite/net/socket/fd_wait.hpp>
+#include <ulexite/net/socket/pool_call.hpp>
+#include <ulexite/net/socket/socket_calls.hpp>
+#include <ulexite/os/calls/nowait_support.hpp>
 #include <ulexite/os/file.hpp>
-#include <ulexite/os/nowait_support.hpp>
 #include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/runtime/worker/brief_call.hpp>
 

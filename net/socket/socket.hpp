@@ -1,6 +1,6 @@
 #pragma once
 
-// A socket and its users: the base of streams, listeners and datagram sockets. Internal: not for users.
+// A socket and its users: the base of streams, listeners and datagram sockets.
 //
 // One reader and one writer may use it at a time, and any thread may close it at the same time. A shared one (of
 // datagrams) has any number of them: one has the turn of its direction, and others pass: they make their system call,
@@ -21,8 +21,8 @@
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/net/endpoint.hpp>
-#include <ulexite/net/fd_wait.hpp>
-#include <ulexite/net/receive_state.hpp>
+#include <ulexite/net/socket/fd_wait.hpp>
+#include <ulexite/net/socket/receive_state.hpp>
 #include <ulexite/runtime/wait/agent.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 

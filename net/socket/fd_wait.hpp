@@ -1,6 +1,6 @@
 #pragma once
 
-// How a fiber waits for an edge of a descriptor's source. Internal: not for users.
+// How a fiber waits for an edge of a descriptor's source.
 
 #include <ulexite/base/kernel.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>

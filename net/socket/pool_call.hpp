@@ -1,7 +1,7 @@
 #pragma once
 
 // System calls on files that may wait for a disk, or for another machine or process. So they are made on the pool
-// behind blocking(). Internal: not for users.
+// behind blocking().
 
 #include <ulexite/sync/blocking.hpp>
 

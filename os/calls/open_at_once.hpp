@@ -1,6 +1,6 @@
 #pragma once
 
-// Opening files on a worker. Internal: not for users.
+// Opening files on a worker.
 //
 // An open that finds its path in memory seldom waits in a file system of this machine. So it is a brief call, which may
 // last. In a file system of another machine or process each open may wait for that, so it is for the pool. It is

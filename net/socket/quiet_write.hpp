@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ulexite/net/fd_wait.hpp>
+#include <ulexite/net/socket/fd_wait.hpp>
 
 #include <signal.h>
 #include <sys/types.h>
@@ -12,7 +12,7 @@ namespace ulexite::detail {
 
 // Makes a system call that may raise SIGPIPE in this thread. Returns the call's result or -errno. Blocks the signal
 // during the call, and removes it if it was raised. To ignore the signal would affect the whole process, and the
-// programs that it starts. Internal: not for users.
+// programs that it starts.
 template <class Call>
 ssize_t write_quietly(Call&& call) noexcept {
   sigset_t broken_pipe, before;

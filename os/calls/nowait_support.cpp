@@ -1,6 +1,6 @@
-#include <ulexite/net/pool_call.hpp>
-#include <ulexite/os/file_calls.hpp>
-#include <ulexite/os/nowait_support.hpp>
+#include <ulexite/net/socket/pool_call.hpp>
+#include <ulexite/os/calls/file_calls.hpp>
+#include <ulexite/os/calls/nowait_support.hpp>
 
 #include <fcntl.h>
 #include <linux/magic.h>

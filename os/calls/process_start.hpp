@@ -1,6 +1,6 @@
 #pragma once
 
-// How a program is started. Internal: not for users.
+// How a program is started.
 
 #include <ulexite/os/process.hpp>
 

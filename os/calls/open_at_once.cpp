@@ -1,6 +1,6 @@
 #include <ulexite/base/nul.hpp>
-#include <ulexite/os/file_calls.hpp>
-#include <ulexite/os/open_at_once.hpp>
+#include <ulexite/os/calls/file_calls.hpp>
+#include <ulexite/os/calls/open_at_once.hpp>
 
 #include <fcntl.h>
 #include <linux/magic.h>

@@ -10,7 +10,7 @@
 
 namespace ulexite::detail {
 
-// Parses a port in digits. Returns nothing for any other text, or a number above 65535. Internal: not for users.
+// Parses a port in digits. Returns nothing for any other text, or a number above 65535.
 inline std::optional<std::uint16_t> to_port(std::string_view text) noexcept {
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);

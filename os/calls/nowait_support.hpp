@@ -1,6 +1,6 @@
 #pragma once
 
-// Which reads or writes of a file may run on a worker. Internal: not for users.
+// Which reads or writes of a file may run on a worker.
 
 #include <ulexite/base/standard.hpp>
 
