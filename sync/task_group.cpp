@@ -37,18 +37,19 @@ task_group::~task_group() {
     detail::report_unhandled(*first_.reporter, first_.whose, first_.what);
 }
 
-void task_group::wait_for_children() {
-  running_.wait_until_ns(detail::no_deadline, detail::wait_kind::task_group, this);
+bool task_group::wait_for_children(std::int64_t deadline) {
+  return running_.wait_until_ns(deadline, detail::wait_kind::task_group, this);
 }
 
-void task_group::wait() {
+bool task_group::wait_until_ns(std::int64_t deadline) {
   try {
-    wait_for_children();
+    if (!wait_for_children(deadline)) return false;
   } catch (const operation_cancelled&) {
     cancel_and_wait();
     throw;
   }
   throw_failure(take_failure(true));
+  return true;
 }
 
 void task_group::throw_failure(std::exception_ptr failure) {
@@ -91,7 +92,7 @@ void task_group::leave_body() {
 void task_group::stop_and_wait() {
   request_stop();
   const shield uninterrupted;
-  wait_for_children();
+  wait_for_children(detail::no_deadline);
 }
 
 std::exception_ptr task_group::take_failure(bool of_inherited_deadline_too) noexcept {

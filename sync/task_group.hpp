@@ -6,6 +6,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/spawn.hpp>
 #include <ulexite/runtime/task/task.hpp>
+#include <ulexite/runtime/task/task_batch.hpp>
 #include <ulexite/sync/semaphore.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
@@ -76,19 +77,22 @@ class task_group {
     return start(detail::to_task_options(options), std::forward<F>(function), std::forward<A>(arguments)...);
   }
 
-  // Starts `count` children. Child number i, from 0, calls a copy of `function` with i. Starts all or none, as
-  // wait_group::spawn_batch. In a group with a limit it works as `count` calls of spawn(), which wait for room.
+  // Starts `count` children. Child number i, from 0, calls a copy of `function` with i. It is cheaper than `count` calls
+  // of spawn(), and starts all or none: no child starts before all are made. Throws as spawn, and exceptions of a copy
+  // of `function`. In a group with a limit it works as `count` calls of spawn(), which wait for room.
   template <class F>
     requires std::is_invocable_v<F, std::size_t> && std::is_copy_constructible_v<F>
   void spawn_batch(std::size_t count, F function, std::source_location where = std::source_location::current()) {
-    using numbered = wait_group::numbered<F>;
     if (limited()) {
-      for (std::size_t i = 0; i < count; ++i) start({.where = where}, numbered{i, function});
+      for (std::size_t i = 0; i < count; ++i) start({.where = where}, numbered<F>{i, function});
       return;
     }
-    running_.start_all(count, where, [&](wait_group::completion end, std::size_t i) {
-      return child<numbered>{place(*this, std::move(end)), numbered{i, function}};
-    });
+    detail::runtime_state& rt = detail::this_runtime_state();
+    static_cast<void>(wait_group::checked(count));
+    detail::task_batch batch(rt, where);
+    for (std::size_t i = 0; i < count; ++i)
+      batch.add(detail::make_task(rt, child<numbered<F>>{place(*this), numbered<F>{i, function}}));
+    batch.publish();
   }
 
   // Starts a child as spawn, or returns false if it would have to wait for room. Never waits.
@@ -112,7 +116,10 @@ class task_group {
 
   // Waits until every child has ended, then throws the kept failure, once. A cancellation point. If the caller is asked
   // to stop, or its deadline has passed, it first asks the children to stop and waits for their ends.
-  void wait();
+  void wait() { wait_until_ns(detail::no_deadline); }
+  // Wait as wait(), at most for `time`, or until `time`. If the time passed first, return false: the children continue.
+  [[nodiscard]] bool wait_for(relative_timeout time) { return wait_until_ns(time.deadline()); }
+  [[nodiscard]] bool wait_until(absolute_timeout time) { return wait_until_ns(time.deadline()); }
 
   // Asks the children to stop, also children that start later. Returns true the first time. Never waits.
   bool request_stop() noexcept;
@@ -153,20 +160,18 @@ class task_group {
     // The caller has taken the room.
     explicit place(task_group& group) : group_(&group) {
       try {
-        group.running_.change(wait_group::one + wait_group::one_spawned);
+        group.running_.add();
       } catch (...) {
         group.leave_room();
         throw;
       }
     }
-    // In a group without a limit, `end` has counted the child.
-    place(task_group& group, wait_group::completion end) noexcept : group_(&group) { end.forget(); }
     place(place&& other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
     place& operator=(place&&) = delete;
     ~place() {
       if (!group_) return;
       group_->leave_room();
-      const wait_group::completion end(&group_->running_);  // destroyed last: then the group may be destroyed
+      group_->running_.leave();  // last: then the group may be destroyed
     }
 
     [[nodiscard]] task_group& group() const noexcept { return *group_; }
@@ -208,6 +213,13 @@ class task_group {
     }
   };
 
+  template <class F>
+  struct numbered {
+    std::size_t number;
+    [[no_unique_address]] F function;
+    decltype(auto) operator()() { return std::invoke(std::move(function), number); }
+  };
+
   static std::ptrdiff_t checked(std::size_t limit);
   [[nodiscard]] bool limited() const noexcept { return limited_; }
   void leave_room() noexcept {
@@ -231,7 +243,8 @@ class task_group {
   void wake_stopped() noexcept;
   void interrupt_body() noexcept;
   void end_interrupt() noexcept;
-  void wait_for_children();
+  bool wait_until_ns(std::int64_t deadline);
+  bool wait_for_children(std::int64_t deadline);
   void cancel_and_wait();
   void end_by_consequence();
   // Called in the catch block of an exception of the body of a scope.

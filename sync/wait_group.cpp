@@ -1,5 +1,4 @@
 #include <ulexite/base/perturb.hpp>
-#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <string>
@@ -15,11 +14,8 @@ void wait_group::change(std::int64_t by) {
   std::int64_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
   for (;;) {
     std::int64_t next;
-    if (__builtin_add_overflow(word, by, &next) || next < 0 || next / one < next % one / one_spawned) {
-      if (word_.load(std::memory_order_acquire); ending_.load(std::memory_order_relaxed)) return;  // B
-      throw usage_error("wait_group: " + std::to_string(by / one) + " to a count of " + std::to_string(word / one) +
-                        ", of which " + std::to_string(word % one / one_spawned) + " are fibers of spawn()");
-    }
+    if (__builtin_add_overflow(word, by, &next) || next < 0)
+      throw usage_error("wait_group: " + std::to_string(by / one) + " to a count of " + std::to_string(word / one));
     if (next == waited_bit) {
       if (wake_all(word)) return;
       word = word_.load(std::memory_order_relaxed);  // the exchange decides
@@ -43,20 +39,6 @@ bool wait_group::wake_all(std::int64_t word) noexcept {
   guard_.unlock();
   detail::resume_all(woken);
   return zero;
-}
-
-// Subtracts the part of the count that no fiber of this group will lower. A done() for it that arrives during the call
-// is ignored.
-void wait_group::outlive_fibers() noexcept {
-  ending_.store(true, std::memory_order_relaxed);             // published by B
-  std::int64_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
-  std::int64_t fibers;
-  do {
-    fibers = word % one / one_spawned;
-  } while (!word_.compare_exchange_weak(word, word % one + fibers * one, std::memory_order_release,  // B
-                                        std::memory_order_relaxed));  // the exchange decides
-  const shield uninterrupted;
-  wait();
 }
 
 bool wait_group::wait_until_ns(std::int64_t deadline, detail::wait_kind kind, const void* object) {

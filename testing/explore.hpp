@@ -5,7 +5,7 @@
 //   TEST(Cache, KeepsTheLastOfTwo) {
 //     ulexite::testing::explore([] {
 //       cache c;
-//       ulexite::wait_group all;
+//       ulexite::task_group all;
 //       all.spawn([&] { c.put("a", 1); });
 //       all.spawn([&] { c.put("a", 2); });
 //       all.wait();

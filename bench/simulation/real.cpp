@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
       waited = waited_by_now;
       before = now;
       const std::int64_t start = now_ns();
-      ux::wait_group group;
+      ux::task_group group;
       for (int i = 0; i < fibers; ++i) group.spawn([turns] { compute(turns); });
       group.wait();
       took = static_cast<double>(now_ns() - start) * static_cast<double>(workers);

@@ -45,7 +45,7 @@ void pipe(int producers, int consumers, int n) {
   ux::channel<int> items(128);
   ux::mutex total_mutex;
   long total = 0;
-  ux::wait_group consuming;
+  ux::task_group consuming;
   for (int c = 0; c < consumers; ++c)
     consuming.spawn([&] {
       long sum = 0;
@@ -73,7 +73,7 @@ void select4(int n) {
   const stopwatch watch;
   ux::channel<int> channels[4];
   auto& [a, b, c, d] = channels;
-  ux::wait_group producing;
+  ux::task_group producing;
   for (auto& channel : channels)
     producing.spawn([&channel, n] {
       for (int i = 0; i < n / 4; ++i) {

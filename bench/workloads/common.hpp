@@ -85,7 +85,7 @@ inline void float_work(int role) {
 // Starts `fibers` fibers that call body(their number), and waits for all.
 template <class F>
 void team(int fibers, F body) {
-  ux::wait_group group;
+  ux::task_group group;
   for (int i = 0; i < fibers; ++i) group.spawn([body, i] { body(i); });
   group.wait();
 }

@@ -13,7 +13,11 @@ void spawn_and_wait(int n) {
   ux::wait_group group;
   for (int i = 0; i < n; ++i) {
     float_work(0);
-    group.spawn([] { float_work(1); });
+    group.add();
+    ux::spawn([&group] {
+      float_work(1);
+      group.done();
+    });
   }
   group.wait();
 }
@@ -44,7 +48,7 @@ void spawn_wait(int n) {
 void spawn_batch(int n) {
   const stopwatch watch;
   for (int i = 0; i < n / 1000; ++i) {
-    ux::wait_group group;
+    ux::task_group group;
     group.spawn_batch(1000, [](std::size_t) { float_work(1); });
     group.wait();
   }

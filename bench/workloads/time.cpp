@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 void timers(int n) {
   std::vector<std::int64_t> late(static_cast<std::size_t>(n));
-  ux::wait_group group;
+  ux::task_group group;
   std::uint64_t state = 42;  // Knuth's MMIX generator, as in the other programs
   const stopwatch watch;
   for (auto& lateness : late) {
@@ -64,7 +64,7 @@ void wake(int n) {
 // yield, again and again. Each of the three happens n times, a millisecond apart.
 void mix(int hogs, std::int64_t quantum, int n) {
   std::atomic<bool> over{false};
-  ux::wait_group busy, measured;
+  ux::task_group busy, measured;
   for (int i = 0; i < hogs; ++i)
     busy.spawn([&] {
       while (!over) {

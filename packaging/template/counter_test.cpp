@@ -10,7 +10,7 @@ int main() {
   try {
     const auto explored = ulexite::testing::explore([] {
       counter seen;
-      ulexite::wait_group both;
+      ulexite::task_group both;
       both.spawn([&] { seen.add(1); });
       both.spawn([&] { seen.add(2); });
       both.wait();

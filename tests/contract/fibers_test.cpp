@@ -46,11 +46,6 @@ const section rows{
     "Fibers",
     {
         {"spawn", [] { return plain([] { spawn([] {}).detach(); }); }},
-        {"wait_group::spawn",
-         [] {
-           const auto on = std::make_shared<wait_group>();
-           return plain([=] { on->spawn([] {}); });
-         }},
         {"schedule", [] { return plain([] { schedule_one([](job& made) { schedule(made); }); }); }},
         {"runtime::spawn", [] { return plain([&rt = current_runtime()] { rt.spawn([] {}).detach(); }); }},
         {"runtime::schedule",

@@ -140,7 +140,7 @@ TEST_P(CoShutdown, StopKeepsTheFramesOfThoseThatWait) {
     co_await co_wait(group);
   });
   wait([]() -> task<> {
-    wait_group group;
+    task_group group;
     group.spawn([]() -> task<> { co_await co_sleep_for(1h); });
     co_await co_wait(group);
   });

@@ -35,7 +35,7 @@ TEST_P(CoSpawn, StartsATaskInARuntimeAGroupOrAContext) {
     EXPECT_EQ(co_spawn(add(1, 2)).get(), 3);
     EXPECT_EQ(co_spawn({.name = "adds", .stack_size = 64 * 1024}, add(3, 4)).get(), 7);
     task_group group;
-    wait_group counted;
+    task_group counted;
     concurrent_context context;
     EXPECT_EQ(co_spawn(group, add(1, 5)).get(), 6);
     EXPECT_EQ(co_spawn(context, add(1, 6)).get(), 7);
@@ -287,7 +287,7 @@ TEST_P(CoSpawn, ManyAtOnceWaitAndEnd) {
   run([count] {
     channel<int> values;
     std::atomic<int> total{0};
-    wait_group all;
+    task_group all;
     for (int i = 0; i < count; ++i) all.spawn([&]() -> task<> { total += *co_await co_receive(values); });
     for (int i = 0; i < count; ++i) values.send(1);
     all.wait();

@@ -4,7 +4,7 @@
 #include "support/runtime_fixture.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <cerrno>
 #include <cfenv>
@@ -31,7 +31,7 @@ class Migration : public WorkersTest {
   template <class Body>
   void in_many(int count, Body body) {
     run([&] {
-      wait_group all;
+      task_group all;
       for (int i = 0; i < count; ++i) all.spawn([&body, i] { body(i); });
       all.wait();
     });

@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   ux::testing::run_with_virtual_time([&] {
     auto ends = ux::testing::stream_pair();
     auto& [server, client] = ends;
-    ux::wait_group clients;
+    ux::task_group clients;
     clients.spawn([&from, &to = client] { send(from, to); });
     {
       http::bare_wire wire(server);

@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::input from(data, size);
   ux::testing::run_with_virtual_time([&] {
     net::tcp_listener listener(server_at);
-    ux::wait_group server;
+    ux::task_group server;
     server.spawn([&] { answer(from, listener); });
     {
       redis::connection db(server_at);

@@ -12,7 +12,7 @@ void cockroach10214(bool mended) {
     int queued = 0;
   };
   const auto s = std::make_shared<state>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     unique first(s->coalesced);
     if (mended) first.unlock();
@@ -124,7 +124,7 @@ void cockroach1462(bool mended) {
 // A read lock inside of a read lock: a writer in between waits for the first, and the second for the writer.
 void cockroach16167(bool mended) {
   const auto m = std::make_shared<shared_mutex>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     std::shared_lock outer(*m);
     if (mended) outer.unlock();
@@ -161,7 +161,7 @@ void cockroach2448(bool mended) {
     token callbacks;
   };
   const auto s = std::make_shared<state>(mended ? 4 : 0);
-  wait_group both;
+  task_group both;
   both.spawn([=] {
     for (int sent = 0, received = 0; sent + received < 4;)
       if (sent < 2 && select(on_send(s->events, sent), on_receive(s->callbacks, [&](auto&&) { ++received; })) == 0) {
@@ -213,7 +213,7 @@ void cockroach25456(bool mended) {
 void cockroach35073(bool mended) {
   struct state {
     token rows{2};
-    wait_group pushers;
+    task_group pushers;
   };
   const auto s = std::make_shared<state>();
   const auto push = [=] {
@@ -238,7 +238,7 @@ void cockroach35931(bool mended) {
   };
   const auto s = std::make_shared<state>();
   s->left.send(1);
-  wait_group reader;
+  task_group reader;
   reader.spawn([=] {
     static_cast<void>(s->right.receive());
     static_cast<void>(s->left.receive());
@@ -264,7 +264,7 @@ void cockroach3710(bool mended) {
     }
   };
   const auto s = std::make_shared<store>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     std::shared_lock held(s->m);
     if (mended) held.unlock();
@@ -284,7 +284,7 @@ void cockroach584(bool mended) {
     bool closed = false;
   };
   const auto s = std::make_shared<state>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     for (;;) {
       s->m.lock();
@@ -317,7 +317,7 @@ void cockroach6181(bool mended) {
     }
     const std::unique_lock held(*cache);
   };
-  wait_group all;
+  task_group all;
   for (int i = 0; i < 2; ++i) all.spawn(look_up);
   all.wait();
 }
@@ -328,7 +328,7 @@ void cockroach7504(bool mended) {
     mutex lease, table;
   };
   const auto s = std::make_shared<state>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     unique held(s->lease);
     if (mended) held.unlock();
@@ -345,7 +345,7 @@ void cockroach7504(bool mended) {
 void cockroach9935(bool mended) {
   const auto m = std::make_shared<mutex>();
   const auto exit = [=] { const lock held(*m); };
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     unique held(*m);
     if (mended) held.unlock();

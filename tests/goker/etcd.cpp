@@ -86,7 +86,7 @@ void etcd7443(bool mended) {
     bool closed = false;
   };
   const auto b = std::make_shared<balancer>(mended ? 1 : 0);
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     const lock held(b->m);
     if (b->closed) return;
@@ -110,7 +110,7 @@ void etcd7492(bool mended) {
     event stopping;
   };
   const auto s = std::make_shared<store>(mended ? 3 : 0);
-  wait_group keeper, users;
+  task_group keeper, users;
   keeper.spawn([=] {
     for (;;) {
       const std::size_t what =
@@ -136,7 +136,7 @@ void etcd7902(bool mended) {
     event next;
   };
   const auto e = std::make_shared<election>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     unique held(e->m);
     if (mended) held.unlock();

@@ -28,7 +28,7 @@ void grpc1353(bool mended) {
     token updates;
   };
   const auto b = std::make_shared<balancer>(mended ? 2 : 0);
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     for (int i = 0; i < 2; ++i) {
       const lock held(b->m);
@@ -51,7 +51,7 @@ void grpc1424(bool mended) {
     event done;
   };
   const auto c = std::make_shared<connection>();
-  wait_group watcher;
+  task_group watcher;
   watcher.spawn([=] {
     while (c->addresses.receive()) {
     }
@@ -69,7 +69,7 @@ void grpc1460(bool mended) {
     token awaken{1};
   };
   const auto t = std::make_shared<transport>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     unique held(t->m);
     if (mended) held.unlock();
@@ -89,7 +89,7 @@ void grpc3017(bool mended) {
     bool aborted = false;
   };
   const auto c = std::make_shared<cache>();
-  wait_group all;
+  task_group all;
   for (int i = 0; i < 3; ++i) {
     c->m.lock();
     c->aborted = false;
@@ -127,7 +127,7 @@ void grpc795(bool mended) {
     m->lock();
     if (mended) m->unlock();
   };
-  wait_group all;
+  task_group all;
   all.spawn([=] { const lock serving(*m); });
   for (int i = 0; i < 2; ++i) all.spawn(stop);
   all.wait();

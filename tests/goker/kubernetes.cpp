@@ -14,7 +14,7 @@ void kubernetes10182(bool mended) {
     token statuses;
   };
   const auto s = std::make_shared<manager>(mended ? 2 : 0);
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     for (int i = 0; i < 2; ++i) {
       static_cast<void>(s->statuses.receive());
@@ -37,7 +37,7 @@ void kubernetes11298(bool mended) {
     bool aborted = false;
   };
   const auto n = std::make_shared<notifier>();
-  wait_group loop;
+  task_group loop;
   loop.spawn([=] {
     unique held(n->m);
     if (mended)
@@ -61,7 +61,7 @@ void kubernetes13135(bool mended) {
   };
   const auto c = std::make_shared<cacher>();
   const auto ready = std::make_shared<event>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     for (int i = 0; i < 2; ++i) {
       unique held(c->m);
@@ -87,7 +87,7 @@ void kubernetes1321(bool mended) {
     event stopped;
   };
   const auto s = std::make_shared<mux>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     const lock held(s->m);
     if (s->results.is_closed()) return;
@@ -134,7 +134,7 @@ void kubernetes26980(bool mended) {
     bool stopped = false;
   };
   const auto l = std::make_shared<listener>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     unique held(l->m);
     l->changed.wait(held, [&] { return l->pending > 0; });
@@ -168,7 +168,7 @@ void kubernetes30872(bool mended) {
     if (mended) held.unlock();
     const lock second(inner);
   };
-  wait_group all;
+  task_group all;
   all.spawn([=] { nested(f->queue, f->informer); });
   all.spawn([=] { nested(f->informer, f->queue); });
   all.wait();
@@ -231,7 +231,7 @@ void kubernetes58107(bool mended) {
     }
     to.filled.notify_one();
   };
-  wait_group all;
+  task_group all;
   all.spawn([=] { work(c->first); });
   all.spawn([=] {
     work(c->second);
@@ -257,7 +257,7 @@ void kubernetes62464(bool mended) {
     }
   };
   const auto s = std::make_shared<state>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     std::shared_lock held(s->m);
     if (mended) held.unlock();
@@ -279,7 +279,7 @@ void kubernetes6632(bool mended) {
     event closed;
   };
   const auto c = std::make_shared<connection>();
-  wait_group all;
+  task_group all;
   for (int i = 0; i < 2; ++i)
     all.spawn([=] {
       const lock held(c->writing);

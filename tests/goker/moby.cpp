@@ -11,7 +11,7 @@ void moby17176(bool mended) {
     if (deleted == 0 && !mended) return;
     m->unlock();
   };
-  wait_group all;
+  task_group all;
   all.spawn([=] { clean_up(0); });
   all.spawn([=] { const lock held(*m); });
   all.wait();
@@ -57,7 +57,7 @@ void moby27782(bool mended) {
     event closed;
   };
   const auto w = std::make_shared<watcher>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {  // the reader of the events
     if (mended)
       select(on_send(w->events, 1), on_set(w->closed));
@@ -85,7 +85,7 @@ void moby28462(bool mended) {
     token stop;
   };
   const auto c = std::make_shared<container>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     for (;;) {
       int nothing = 0;
@@ -112,7 +112,7 @@ void moby29733(bool mended) {
     bool active = false;
   };
   const auto p = std::make_shared<plugins>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     unique held(p->m);
     while (!p->active) p->activated.wait(held);
@@ -133,7 +133,7 @@ void moby30408(bool mended) {
     bool failed = false;
   };
   const auto p = std::make_shared<manifest>();
-  wait_group all;
+  task_group all;
   for (int i = 0; i < 2; ++i)
     all.spawn([=] {
       unique held(p->m);
@@ -186,7 +186,7 @@ void moby4951(bool mended) {
     mutex all, base;
   };
   const auto d = std::make_shared<devices>();
-  wait_group users;
+  task_group users;
   users.spawn([=] {
     unique device(d->base);
     if (mended) device.unlock();

@@ -14,7 +14,7 @@ void hugo3251(bool mended) {
     mutex one;
   };
   const auto n = std::make_shared<names>();
-  wait_group users;
+  task_group users;
   for (int i = 0; i < 2; ++i)
     users.spawn([=] {
       {
@@ -44,7 +44,7 @@ void istio16224(bool mended) {
     token ready{1};
   };
   const auto s = std::make_shared<monitor>();
-  wait_group all;
+  task_group all;
   all.spawn([=] {
     const lock held(s->m);
     s->ready.send(1);
@@ -90,7 +90,7 @@ void istio18454(bool mended) {
     event closed;
   };
   const auto s = std::make_shared<strategy>();
-  wait_group all;
+  task_group all;
   all.spawn([=] { s->fired.send(1); });
   all.spawn([=] { s->resets.send(1); });
   all.spawn([=] {
@@ -132,7 +132,7 @@ void serving2137(bool mended) {
     b->accepted.send(1);
     b->places.release();
   };
-  wait_group all;
+  task_group all;
   all.spawn([=] { request(b->first); });
   all.spawn([=] { request(b->second); });
   b->first.unlock();
@@ -184,7 +184,7 @@ void etcd4876(bool mended) {
     int holders = 0;
   };
   const auto s = std::make_shared<state>();
-  wait_group all;
+  task_group all;
   for (int i = 0; i < 2; ++i)
     all.spawn([=] {
       unique held(s->m);
@@ -246,7 +246,7 @@ void kubernetes82550(bool mended) {
     s->closed = true;
     check(++s->closes == 1, "a close of a closed channel");
   };
-  wait_group all;
+  task_group all;
   for (int i = 0; i < 2; ++i) all.spawn(close);
   all.wait();
 }
@@ -259,7 +259,7 @@ void cockroach35501(bool mended) {
     std::vector<int> seen;
   };
   const auto s = std::make_shared<state>();
-  wait_group all;
+  task_group all;
   for (int i = 0; i < 3; ++i) {
     {
       const lock held(s->m);

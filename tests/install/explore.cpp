@@ -6,7 +6,7 @@ int main() {
   const auto found = ulexite::testing::find_failure({}, [] {
     ulexite::channel<int> number(1);
     number.send(0);
-    ulexite::wait_group both;
+    ulexite::task_group both;
     for (int i = 0; i < 2; ++i)
       both.spawn([&] {
         const int read = *number.receive();

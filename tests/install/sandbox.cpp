@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 int hello() {
   ulexite::channel<int> numbers(4);
-  ulexite::wait_group senders;
+  ulexite::task_group senders;
   for (int i = 1; i <= 100; ++i)
     senders.spawn([&, i] {
       ulexite::this_fiber::sleep_for(1ms);

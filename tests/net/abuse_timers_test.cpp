@@ -4,7 +4,7 @@
 
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/select.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <fstream>
 #include <memory>
@@ -120,7 +120,7 @@ void let_sleep(std::size_t wanted) {
   const std::size_t count = std::min(kibibytes("/proc/meminfo", "MemAvailable:") * 1024 / 2 / most_each, wanted);
   if (count < wanted) std::printf("only %zu of %zu: there is not enough memory\n", count, wanted);
   const std::size_t before = resident();
-  wait_group sleepers;
+  task_group sleepers;
   std::atomic<std::size_t> begun{0}, woken{0}, most{0};
   for (std::size_t i = 0; i < count; ++i)
     sleepers.spawn([&] {

@@ -67,7 +67,7 @@ TEST_P(KnownBugs, Tokio4730AnEventIsServedBesideAFiberThatComputes) {
 TEST_P(KnownBugs, Golang13546AFiberBehindAHogRunsBesideYielders) {
   run([this] {
     std::atomic<bool> over{false}, ran{false};
-    wait_group yielders;
+    task_group yielders;
     for (int i = 0; i < 2 * 16; ++i)
       yielders.spawn([&] {
         while (!over) this_fiber::yield();
@@ -89,7 +89,7 @@ TEST_P(KnownBugs, Golang38860ATickerTicksBesideHogs) {
   run([&] {
     std::atomic<int> ticks{0};
     std::atomic<bool> enough{false};
-    wait_group all;
+    task_group all;
     for (std::size_t i = 0; i < hogs; ++i) all.spawn([&] { EXPECT_TRUE(hog_until([&] { return enough.load(); })); });
     all.spawn([&] {
       ticker every(std::chrono::milliseconds(1));
@@ -128,7 +128,7 @@ TEST_P(KnownBugs, AStormOfWakesOfOneFiberGivesOnePassForEach) {
 // Boost 1.81: a fiber that yields in a catch block finds another fiber's exception at its rethrow.
 TEST_P(KnownBugs, Boost181ARethrowAfterAYieldInACatchBlockFindsItsOwnException) {
   run([] {
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 64; ++i)
       all.spawn([i] {
         for (int round = 0; round < 50; ++round) {
@@ -157,7 +157,7 @@ TEST_P(KnownBugs, TwoFibersThatResumeEachOtherCrosswise) {
     for (int pair = 0; pair < 20; ++pair) {
       binary_semaphore left(0), right(0);
       int turns = 0;
-      wait_group both;
+      task_group both;
       both.spawn([&] {
         for (int i = 0; i < 500; ++i) {
           right.release();

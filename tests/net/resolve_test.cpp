@@ -6,7 +6,7 @@
 #include <ulexite/net/resolve.hpp>
 #include <ulexite/sync/blocking.hpp>
 #include <ulexite/sync/cancellation.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <dlfcn.h>
 #include <netdb.h>
@@ -144,7 +144,7 @@ TEST_P(Resolve, ANulIsRefused) {
 // All workers would hang in the resolver, were it called on them.
 TEST_P(Resolve, WorkersGoOnWhileTheServerIsSilent) {
   in_runtime([] {
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 20; ++i)
       all.spawn([] {
         std::error_code error;

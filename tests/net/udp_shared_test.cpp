@@ -6,7 +6,6 @@
 
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/task_group.hpp>
-#include <ulexite/sync/wait_group.hpp>
 
 #include <sys/socket.h>
 
@@ -52,7 +51,7 @@ TEST_P(UdpShared, EachDatagramOfManySendersGoesToOneOfManyReceivers) {
   in_runtime([] {
     datagram_pair pair;
     std::vector<std::atomic<int>> received(users * datagrams_each);
-    wait_group all;
+    task_group all;
     for (int user = 0; user < users; ++user) {
       all.spawn([&, user] { send_numbers(pair.left, user); });
       all.spawn([&] {
@@ -73,7 +72,7 @@ TEST_P(UdpShared, PlainThreadsTakeTurnsWithFibers) {
       for (int i = 0; i < users / 4 * datagrams_each; ++i) count(received, receive_text(pair.right));
     };
     std::thread first(receive), second(receive);
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 2; ++i) all.spawn(receive);
     for (int user = 0; user < users; ++user) all.spawn([&, user] { send_numbers(pair.left, user); });
     all.wait();
@@ -89,7 +88,7 @@ TEST_P(UdpShared, PlainThreadsTakeTurnsWithFibers) {
 TEST_P(UdpShared, ManyFibersSendOverUdp) {
   in_runtime([] {
     auto server = bounded(), sink = bounded();
-    wait_group all;
+    task_group all;
     std::atomic<int> sent{0};
     for (int user = 0; user < users; ++user)
       all.spawn([&] {

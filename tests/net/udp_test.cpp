@@ -128,7 +128,7 @@ TEST_P(Udp, ManySendersReachOneReceiver) {
     constexpr int senders = 20, each = 50;
     auto receiver = bounded();
     receiver.set_receive_buffer(1 << 20);
-    wait_group sending;
+    task_group sending;
     for (int i = 0; i < senders; ++i)
       sending.spawn([&, i] {
         auto sender = bounded();

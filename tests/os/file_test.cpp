@@ -5,7 +5,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/os/file.hpp>
 #include <ulexite/sync/blocking.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -185,7 +185,7 @@ TEST_P(File, AppendsOfManyFibersKeepTheirLinesWhole) {
   in_runtime([&] {
     file log(scratch_ / "log", read | write | create);
     constexpr int writers = 20, lines = 20;
-    wait_group all;
+    task_group all;
     for (int i = 0; i < writers; ++i)
       all.spawn([&log, i] {
         for (int k = 0; k < lines; ++k) log.append(std::to_string(i) + " " + std::to_string(k) + "\n");
@@ -204,7 +204,7 @@ TEST_P(File, ManyFibersUseTheirPartsOfOne) {
   in_runtime([&] {
     constexpr std::size_t parts = 50, part_size = 10'000;
     file shared(scratch_ / "a", read | write | create);
-    wait_group all;
+    task_group all;
     for (std::size_t i = 0; i < parts; ++i)
       all.spawn([&, i] {
         const std::string mine(part_size, static_cast<char>('!' + i));

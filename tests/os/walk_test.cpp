@@ -6,7 +6,7 @@
 #include <ulexite/os/file.hpp>
 #include <ulexite/os/walk.hpp>
 #include <ulexite/sync/blocking.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <algorithm>
 #include <map>
@@ -151,7 +151,7 @@ TEST_P(Walk, ThousandsOfEntriesEachComeOnce) {
     }
     const std::size_t expected = 6 + folders * (files + 1);
     EXPECT_EQ(entries().size(), expected);
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 4; ++i) all.spawn([&] { EXPECT_EQ(entries().size(), expected); });
     all.wait();
   });

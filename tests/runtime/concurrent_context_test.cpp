@@ -123,7 +123,7 @@ TEST_P(ConcurrentContext, WhatIsSpawnedInsideStaysInside) {
           for (int i = 0; i < 5; ++i) all.push_back(spawn(inside));
           task_group group;
           for (int i = 0; i < 5; ++i) group.spawn(inside);
-          wait_group counted;
+          task_group counted;
           counted.spawn_batch(5, [&](std::size_t) { inside(); });
           inside();
           for (auto& each : all) each.get();

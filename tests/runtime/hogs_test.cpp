@@ -7,7 +7,6 @@
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/isolated_context.hpp>
 #include <ulexite/sync/task_group.hpp>
-#include <ulexite/sync/wait_group.hpp>
 
 #include <optional>
 #include <thread>
@@ -109,7 +108,7 @@ TEST_P(Hogs, WhatTheEventLoopWokeWithAHogRunsElsewhere) {
   run([] {
     for (int round = 0; round < 3; ++round) {
       std::atomic<int> awake{0};
-      wait_group all;
+      task_group all;
       const auto time = steady_clock::now() + 5ms;
       for (int i = 0; i < sleepers; ++i)
         all.spawn([&] {

@@ -7,6 +7,7 @@
 #include <ulexite/runtime/spawn.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <cstdlib>
@@ -161,7 +162,7 @@ TEST(Memory, OfABurstIsGivenBackAtTheRuntimesEnd) {
   constexpr std::size_t size = 64 * 1024;
   runtime({.threads = 2, .stack_size = size}).run([] {
     channel<int> gate;
-    wait_group burst;
+    task_group burst;
     for (int i = 0; i < 200; ++i) burst.spawn([&] { gate.receive(); });
     this_fiber::yield();
     gate.close();

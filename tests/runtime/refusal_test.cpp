@@ -7,7 +7,7 @@
 #include <ulexite/runtime/spawn.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/blocking.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -286,7 +286,7 @@ TEST_F(Refusal, OfFurtherThreadsToTheUserLeavesTheFirstToDoItAll) {
         rt.run([] {
           const no_more_threads limit;
           int ran = 0;  // by one worker
-          wait_group all;
+          task_group all;
           for (int i = 0; i < 1000; ++i)
             all.spawn([&] {
               this_fiber::yield();
@@ -332,7 +332,7 @@ TEST_F(Refusal, OfMemoryToAControlGroupIsNotMetByOneCrowdAfterTheOther) {
         runtime rt({.threads = 2});
         rt.run([] {
           for (int crowd = 0; crowd < 40; ++crowd) {
-            wait_group all;
+            task_group all;
             for (int i = 0; i < 1000; ++i)
               all.spawn([] {
                 use_stack<32 * 1024>();

@@ -12,6 +12,7 @@
 #include <ulexite/sync/recursive_mutex.hpp>
 #include <ulexite/sync/shared_mutex.hpp>
 #include <ulexite/sync/synchronized.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/timed_mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
@@ -96,7 +97,7 @@ TEST_F(RuntimeTest, YieldingFibersTakeTurns) {
   make(1).run([] {
     constexpr int count = 10;
     std::vector<int> order;
-    wait_group all;
+    task_group all;
     for (int i = 0; i < count; ++i)
       all.spawn([&order, i] {
         for (int k = 0; k < 5; ++k) {
@@ -117,7 +118,7 @@ TEST_F(RuntimeTest, YieldingFibersTakeTurns) {
 TEST_F(RuntimeTest, FibersOfOneSpawnerStartInOrder) {
   make(1).run([] {
     std::vector<int> order;
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 100; ++i) all.spawn([&order, i] { order.push_back(i); });
     all.wait();
     EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
@@ -156,7 +157,7 @@ class ping_pong {
   channel<int> there_, back_;
   std::atomic<bool> stop_{false};
   std::atomic<long> rounds_{0};
-  wait_group group_;
+  task_group group_;
 };
 
 TEST_P(Scheduling, APingPongPairLeavesOthersTheirTurn) {
@@ -227,7 +228,7 @@ TEST_P(Scheduling, APingPongPairLeavesOutsideWorkItsTurn) {
 TEST_P(Scheduling, TimersFireWhileFibersYieldAllTheTime) {
   run([] {
     std::atomic<bool> stop{false};
-    wait_group yielders;
+    task_group yielders;
     for (int i = 0; i < 16; ++i) yielders.spawn([&] { wait_until([&] { return stop.load(); }); });
     for (int i = 0; i < 20; ++i) this_fiber::sleep_for(500us);
     stop = true;
@@ -290,7 +291,7 @@ TEST_F(RuntimeTest, ALoopOverTheJoinOfAnEndedFiberLetsOthersRun) {
 TEST_P(Scheduling, AChannelLoopThatNeverWaitsLetsOthersRun) {
   run([] {
     std::atomic<bool> stop{false};
-    wait_group hogs;
+    task_group hogs;
     for (std::size_t i = 0; i < 8; ++i)
       hogs.spawn([&] {
         channel<int> mine(4);
@@ -311,7 +312,7 @@ TEST_P(Scheduling, AChannelLoopThatNeverWaitsLetsOthersRun) {
 
 TEST_P(Scheduling, SleepIsNeverEarly) {
   run([] {
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 50; ++i)
       all.spawn([i] {
         const auto time = std::chrono::microseconds(i * 100);
@@ -338,7 +339,7 @@ TEST_P(Scheduling, SleepersWakeInTheOrderOfTheirTimes) {
     bool in_time = false;
     for (auto lead = 10ms; !in_time; lead *= 2) {
       std::vector<int> order;
-      wait_group all;
+      task_group all;
       int begun = 0;
       const auto start = ulexite::steady_clock::now() + lead;
       for (int i = 7; i >= 0; --i)
@@ -373,7 +374,7 @@ TEST_F(RuntimeTest, AnEmptySlotIsNotWorthARaid) {
 TEST_P(Scheduling, IdleCostsNothing) {
   if (sanitized) GTEST_SKIP() << "the sanitizer's own threads cost something";
   run([] {
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 100; ++i) all.spawn([] { this_fiber::yield(); });
     all.wait();
   });
@@ -410,7 +411,7 @@ TEST_F(RuntimeTest, TheMonitorSleepsWhileAllWorkersDo) {
 TEST_P(Scheduling, MetricsCountWhatHappens) {
   runtime& rt = this->rt();
   rt.run([&] {
-    wait_group all;
+    task_group all;
     for (int i = 0; i < fibers(1000); ++i) all.spawn([] { this_fiber::yield(); });
     all.wait();
     wait_until([&] {  // a sleep that begins when its time is over already brings no event

@@ -3,6 +3,7 @@
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <mutex>
@@ -97,7 +98,7 @@ TEST_P(SeveralRuntimes, OneRunsInAFiberOfTheOther) {
     for (int i = 0; i < 2; ++i) {
       const int value = other().run([] {
         this_fiber::sleep_for(100ms);
-        wait_group all;
+        task_group all;
         for (int k = 0; k < 10; ++k) all.spawn([] { this_fiber::yield(); });
         all.wait();
         return 7;

@@ -3,7 +3,7 @@
 #include "support/runtime_fixture.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -17,7 +17,7 @@ long longest_wait(long fibers) {
   long turns = 0, longest = 0;
   std::vector<long> last(static_cast<std::size_t>(fibers), 0);
   runtime({.threads = 1}).run([&] {
-    wait_group all;
+    task_group all;
     for (long& mine : last)
       all.spawn([&] {
         while (turns < 40 * fibers) {

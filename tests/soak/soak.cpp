@@ -52,7 +52,7 @@ void again_and_again(town& here, auto body) {
 void pass_messages(town& here) {
   again_and_again(here, [] {
     ux::channel<int> plain, buffered(16);
-    ux::wait_group stages;
+    ux::task_group stages;
     stages.spawn([&] {
       for (int i = 0; i < 500; ++i) plain.send(i);
       plain.close();
@@ -113,7 +113,7 @@ void block(town& here) {
 void spawn_storms(town& here) {
   again_and_again(here, [] {
     std::atomic<int> ran{0};
-    ux::wait_group storm;
+    ux::task_group storm;
     for (int i = 0; i < 5'000; ++i)
       storm.spawn([&ran, i] {
         if (i % 4 == 0) ux::this_fiber::yield();
@@ -149,7 +149,7 @@ void cancel(town& here) {
 void live(town& here) {
   net::tcp_listener listener(net::endpoint::ip("127.0.0.1", 0));
   ux::task_group connections;
-  ux::wait_group server, loads;
+  ux::task_group server, loads;
   server.spawn([&] { listener.serve(connections, answer); });
   for (int i = 0; i < 4; ++i) loads.spawn([&] { pass_messages(here); });
   for (int i = 0; i < 200; ++i) loads.spawn([&here, i] { sleep_often(here, i); });

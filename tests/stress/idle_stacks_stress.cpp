@@ -6,7 +6,7 @@
 #include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <alloca.h>
 
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
     runtime rt({.threads = test.threads, .stack_size = 512 * 1024, .trim_stacks_after = 1ms});
     test.show(&rt);
     rt.run([&] {
-      wait_group users;
+      task_group users;
       for (int i = 0; i < fibers(300); ++i)
         users.spawn([&test, seed = random.next()] {
           detail::random own(seed);

@@ -5,6 +5,7 @@
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <thread>
@@ -53,7 +54,7 @@ void push_bursts(program& test, runtime& rt, std::uint64_t seed, std::atomic<boo
         break;
       case 2:  // a fiber that fans out
         rt.spawn([count = random.below(20)] {
-            wait_group group;
+            task_group group;
             for (std::uint32_t i = 0; i < count; ++i) group.spawn([] {});
             group.wait();
           }).join();

@@ -6,7 +6,7 @@
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -20,7 +20,7 @@ class NoAllocation : public WorkersTest {
   // Each keeps a worker until all have one: what starts or is used first allocates.
   static void start_all_workers() {
     std::atomic<std::size_t> waiting{0};
-    wait_group all;
+    task_group all;
     for (std::size_t i = 0; i < GetParam(); ++i)
       all.spawn([&] {
         ++waiting;
@@ -47,7 +47,7 @@ class NoAllocation : public WorkersTest {
       start_all_workers();
       std::atomic<int> ready{0};
       std::atomic<bool> measure{false};
-      wait_group all;
+      task_group all;
       const auto both = [&](auto& side) {
         for (int i = 0; i < 2000; ++i) side(i);
         ++ready;

@@ -24,6 +24,7 @@
 #include <ulexite/sync/semaphore.hpp>
 #include <ulexite/sync/shared_mutex.hpp>
 #include <ulexite/sync/synchronized.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/timed_mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
@@ -97,7 +98,7 @@ TEST_P(NoAllocation, InTimersOfManyFibersAtOnce) {
     constexpr int many = 1000;
     event go;
     std::atomic<int> ready{0};
-    wait_group all;
+    task_group all;
     for (int i = 0; i < many; ++i)
       all.spawn([&] {
         ++ready;
@@ -205,9 +206,9 @@ TEST_P(NoAllocation, InAWaitGroup) {
       [&](int) { (*groups.receive())->done(); });
 }
 
-TEST_P(NoAllocation, InSpawnsOfAWaitGroup) {
+TEST_P(NoAllocation, InSpawnsOfAGroup) {
   const auto spawn_some = [&](int) {
-    wait_group group;
+    task_group group;
     group.spawn([] {});
     group.spawn_batch(100, [](std::size_t) {});
     group.wait();

@@ -7,7 +7,7 @@
 #include <ulexite/runtime/block_in_place.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/blocking.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #if !ULEXITE_ASAN && !ULEXITE_TSAN  // which have a pthread_create of their own
 
@@ -45,7 +45,7 @@ class BlockingRefused : public WorkersTest {
   // All workers that this runtime may have are there: none is missed later.
   void start_workers() {
     run([] {
-      wait_group all;
+      task_group all;
       std::atomic<std::size_t> here{0};
       for (std::size_t i = 0; i < GetParam(); ++i)
         all.spawn([&] {
@@ -82,7 +82,7 @@ TEST_P(BlockingRefused, OneThreadDoesItAll) {
     blocking([] {});
     refuses = true;
     std::atomic<int> done{0};
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 50; ++i)
       all.spawn([&] {
         blocking([&] {

@@ -6,7 +6,7 @@
 #include <ulexite/sync/blocking.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <signal.h>
 
@@ -87,7 +87,7 @@ TEST_P(Blocking, CallsRunAtTheSameTimeAndWorkersGoOn) {
     constexpr int calls = 20;
     std::vector<std::unique_ptr<std::binary_semaphore>> begun;
     for (int i = 0; i < calls; ++i) begun.push_back(std::make_unique<std::binary_semaphore>(0));
-    wait_group all;
+    task_group all;
     for (int i = 0; i < calls; ++i)
       all.spawn([&, i] {
         blocking([&, i] {
@@ -121,7 +121,7 @@ TEST_P(Blocking, ThePoolIsBoundedAndInOrder) {
   rt.run([&] {
     std::counting_semaphore<> gate(0);
     std::atomic<int> inside{0}, most{0};
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 10; ++i)
       all.spawn([&] {
         blocking([&] {
@@ -168,7 +168,7 @@ TEST_P(Blocking, ItsThreadsAreJoinedByTheShutdown) {
   for (const std::chrono::milliseconds keep_alive : {0ms, 10'000ms}) {
     runtime& brief = make({.threads = GetParam(), .blocking_keep_alive = keep_alive});
     brief.run([] {
-      wait_group calls;
+      task_group calls;
       for (int i = 0; i < 4; ++i) calls.spawn([] { blocking([] { thread_local const probe mine; }); });
       calls.wait();
     });
@@ -238,7 +238,7 @@ TEST_P(Blocking, ADeadlineEndsTheWaitForAThread) {
 TEST_P(Blocking, ManyCallsFromManyFibers) {
   run([] {
     std::atomic<int> sum{0};
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 50; ++i)
       all.spawn([&] {
         for (int k = 0; k < 40; ++k) sum += blocking([](int x) { return x; }, 1);

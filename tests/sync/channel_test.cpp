@@ -4,7 +4,7 @@
 
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/channel.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <memory>
 #include <numeric>
@@ -93,7 +93,7 @@ TEST_P(Channel, CloseWakesEverybody) {
     channel<int> empty, full(1);
     full.send(0);
     std::atomic<int> waiting{0}, refused{0}, nothing{0};
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 20; ++i) {
       all.spawn([&, i] {
         ++waiting;
@@ -193,7 +193,7 @@ TEST_P(Channel, TimesOutNoEarlierThanAsked) {
 TEST_F(RuntimeTest, ChannelServesFirstInFirstOut) {
   make(1).run([] {
     channel<int> values;
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 10; ++i) all.spawn([&, i] { values.send(i); });
     for (int i = 0; i < 3; ++i) this_fiber::yield();
     for (int i = 0; i < 10; ++i) EXPECT_EQ(values.receive(), i);
@@ -287,7 +287,7 @@ TEST_P(Channel, PipelinesOfManyStagesCarryAll) {
     const std::size_t stages = static_cast<std::size_t>(fibers(100));
     std::vector<std::unique_ptr<channel<int>>> links;
     for (std::size_t i = 0; i <= stages; ++i) links.push_back(std::make_unique<channel<int>>(i % 3));
-    wait_group all;
+    task_group all;
     for (std::size_t i = 0; i < stages; ++i)
       all.spawn([from = links[i].get(), to = links[i + 1].get()] {
         for (const int value : *from) to->send(value + 1);

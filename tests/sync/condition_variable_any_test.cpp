@@ -7,6 +7,7 @@
 #include <ulexite/sync/condition_variable_any.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/recursive_mutex.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/timed_mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
@@ -178,7 +179,7 @@ TEST_P(ConditionVariableAny, StopsNotificationsAndTimeOutsRace) {
                                  [&] { return false; });
         EXPECT_TRUE(lock.owns_lock());
       };
-      wait_group all;
+      task_group all;
       all.spawn([&] { wait(0); });
       all.spawn([&] { wait(19); });
       all.spawn([&] { i % 2 == 0 ? condition.notify_one() : condition.notify_all(); });

@@ -6,6 +6,7 @@
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/condition_variable.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
 #include <mutex>
@@ -28,7 +29,7 @@ class ConditionVariableQueue : public RuntimeTest {
   template <class F>
   void run_with_waiters(F&& test) {
     run([&] {
-      wait_group all;
+      task_group all;
       for (int i = 0; i < count; ++i) {
         all.spawn([this, i] {
           std::unique_lock lock(guard);

@@ -7,8 +7,8 @@
 #include <ulexite/sync/condition_variable.hpp>
 #include <ulexite/sync/condition_variable_any.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/timed_mutex.hpp>
-#include <ulexite/sync/wait_group.hpp>
 
 #include <mutex>
 #include <stop_token>
@@ -41,7 +41,7 @@ TEST_P(ConditionVariables, NotifyOneWakesOneOfThem) {
     typename Kind::mutex guard;
     typename Kind::variable condition;
     int waiting = 0, tokens = 0, woken = 0;
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 10; ++i)
       all.spawn([&] {
         std::unique_lock lock(guard);
@@ -137,7 +137,7 @@ TEST_P(ConditionVariables, MissesNoNotification) {
     typename Kind::mutex guard;
     typename Kind::variable condition;
     int turn = 0;
-    wait_group all;
+    task_group all;
     for (int me = 0; me < 3; ++me)
       all.spawn([&, me] {
         for (int i = 0; i < times(2000); ++i) {
@@ -157,7 +157,7 @@ TEST_P(ConditionVariables, TimeOutsRaceWithNotifications) {
     typename Kind::mutex guard;
     typename Kind::variable condition;
     std::atomic<int> left{8};
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 8; ++i)
       all.spawn([&, i] {
         for (int k = 0; k < times(300); ++k) {

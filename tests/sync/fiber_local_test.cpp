@@ -152,7 +152,7 @@ TEST_P(FiberLocal, IsDestroyedInDetachedAndCancelledFibersToo) {
   places seen;
   fiber_local<ends_slowly> value([&] { return ends_slowly(seen); });
   run([&] {
-    wait_group group;
+    task_group group;
     for (int i = 0; i < 10; ++i) spawn([&] { value.get(); }).detach();
     auto cancelled = spawn([&] {
       value.get();
@@ -216,7 +216,7 @@ TEST_P(FiberLocal, IsDestroyedBeforeAGroupHasEnded) {
   places seen;
   fiber_local<ends_slowly> value([&] { return ends_slowly(seen); });
   run([&] {
-    wait_group waited;
+    task_group waited;
     task_group group;
     for (int round = 1; round <= 5; ++round) {
       for (int i = 0; i < 4; ++i) waited.spawn([&] { value.get(); });

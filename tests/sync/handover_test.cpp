@@ -7,7 +7,7 @@
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/semaphore.hpp>
 #include <ulexite/sync/shared_mutex.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <mutex>
 
@@ -35,7 +35,7 @@ class HandOver : public RuntimeTest {
     int turns = 0, last = 0;
     make(1).run([&] {
       bool ended = false;
-      wait_group all, yielding;
+      task_group all, yielding;
       guard_.lock();
       for (int i = 0; i < waiters; ++i)
         all.spawn([&] {
@@ -92,7 +92,7 @@ TEST_F(RuntimeTest, ReadersThatAreLetInTogetherAllRunSoon) {
     guard.lock();
     int turns = 0, last = 0;
     bool ended = false;
-    wait_group readers, yielding;
+    task_group readers, yielding;
     for (int i = 0; i < 5; ++i)
       readers.spawn([&] {
         guard.lock_shared();

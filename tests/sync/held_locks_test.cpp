@@ -8,8 +8,8 @@
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/recursive_mutex.hpp>
 #include <ulexite/sync/shared_mutex.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/timed_mutex.hpp>
-#include <ulexite/sync/wait_group.hpp>
 
 #include <mutex>
 #include <shared_mutex>
@@ -123,7 +123,7 @@ TEST_P(HeldLocks, AnEndWithALockIsReportedThoughNobodyJoins) {
   mutex one, other;
   rt.run([&] {
     spawn([&] { one.lock(); }).detach();
-    wait_group group;
+    task_group group;
     group.spawn([&] { other.lock(); });
     group.wait();
   });

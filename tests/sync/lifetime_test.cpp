@@ -5,6 +5,7 @@
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/condition_variable_any.hpp>
 #include <ulexite/sync/mutex.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/timed_mutex.hpp>
 #include <ulexite/sync/wait_group.hpp>
 
@@ -68,7 +69,7 @@ TEST_P(Lifetime, AMutexMayGoWithWhoeverUnlockedItLast) {
   std::vector<std::thread> on_threads;
   for (int i = 0; i < threads; ++i) on_threads.emplace_back(release_all, i);
   run([&] {
-    wait_group all;
+    task_group all;
     for (int i = 0; i < fibers; ++i) all.spawn([&, i] { release_all(i); });
     all.wait();
   });
@@ -91,7 +92,8 @@ TEST_P(Lifetime, AConditionVariableMayGoWhileNotifiedWaitersStillReleaseTheirLoc
   for (int round = 0; round < times(100); ++round)
     run([] {
       mutex guard;
-      wait_group gone(1), all;
+      wait_group gone(1);
+      task_group all;
       burnt_earth<condition_variable_any> condition;
       int waiting = 0;
       for (int i = 0; i < 3; ++i)

@@ -5,8 +5,8 @@
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/recursive_mutex.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/timed_mutex.hpp>
-#include <ulexite/sync/wait_group.hpp>
 
 #include <condition_variable>
 #include <mutex>
@@ -26,7 +26,7 @@ TEST_P(Mutex, LetsOneInAtATime) {
     mutex guard;
     long count = 0;  // not atomic
     int inside = 0;
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 8; ++i)
       all.spawn([&] {
         for (int k = 0; k < times(2000); ++k) {
@@ -60,7 +60,7 @@ TEST_P(Mutex, BelongsToTheFiberWhereverItRuns) {
   run([] {
     mutex guard;
     std::atomic<bool> stop{false};
-    wait_group others;
+    task_group others;
     for (int i = 0; i < 8; ++i) others.spawn([&] { wait_until([&] { return stop.load(); }); });
     for (int i = 0; i < times(1000); ++i) {
       const std::lock_guard lock(guard);
@@ -75,7 +75,7 @@ TEST_P(Mutex, WorksWithScopedLock) {
   run([] {
     mutex one, two;
     long count = 0;
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 6; ++i)
       all.spawn([&, i] {
         for (int k = 0; k < times(1000); ++k) {
@@ -98,7 +98,7 @@ TEST_P(Mutex, AWaiterIsNotPassedOverForEver) {
   run([] {
     mutex guard;
     std::atomic<bool> got{false};
-    wait_group greedy;
+    task_group greedy;
     for (int i = 0; i < 3; ++i)
       greedy.spawn([&] {
         while (!got) {
@@ -223,7 +223,7 @@ TEST_F(MutexQueue, IsServedInTheOrderOfArrival) {
     mutex guard;
     guard.lock();
     std::vector<int> order;
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 10; ++i) {
       all.spawn([&, i] {
         const std::lock_guard lock(guard);
@@ -282,7 +282,7 @@ TEST_F(MutexQueue, KeepsThePlaceOfOneThatWasPassedOver) {
     mutex guard;
     guard.lock();
     std::vector<int> order;
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 3; ++i) {
       all.spawn([&, i] {
         const std::lock_guard lock(guard);

@@ -4,7 +4,7 @@
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/parallel_invoke.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include "support/runtime_fixture.hpp"
 
@@ -101,7 +101,7 @@ TEST_P(ParallelBranches, AWorkerWithFibersTakesTheOldestBranchFirst) {
 TEST_P(ParallelBranches, BranchesAreNotStarvedByFibers) {
   run([] {
     std::atomic<bool> called{false};
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 1500; ++i)  // more than the worker's queue holds
       all.spawn([&] {
         while (!called) this_fiber::yield();

@@ -41,7 +41,7 @@ void pass_cancellation_points() {
   EXPECT_EQ(values.receive(), 1);
   int into = 0;
   EXPECT_EQ(values.receive_for(into, 1us), channel_status::timeout);
-  wait_group group;
+  task_group group;
   if (in_fiber()) group.spawn([] { this_fiber::yield(); });
   group.wait();
 }

@@ -7,7 +7,6 @@
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/task_group.hpp>
-#include <ulexite/sync/wait_group.hpp>
 
 #include <csignal>
 #include <functional>
@@ -137,7 +136,7 @@ TEST_P(StopCallback, OfAnOwnSourceIsNotLeftByATrySend) {
 TEST_P(StopCallback, OfAnOwnSourceMayEndItselfAfterManyTries) {
   run([] {
     std::atomic<bool> over{false};
-    wait_group busy;
+    task_group busy;
     for (int i = 0; i < 4; ++i) busy.spawn([&] { wait_until([&] { return over.load(); }); });
     for (int round = 0; round < 20; ++round) {
       std::stop_source source;

@@ -4,8 +4,8 @@
 
 #include <ulexite/base/random.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/timed_mutex.hpp>
-#include <ulexite/sync/wait_group.hpp>
 
 #include <mutex>
 
@@ -49,7 +49,7 @@ TEST_P(TimedMutex, IsFreeWhenAllWhoWaitedGaveUp) {
     timed_mutex guard;
     for (int i = 0; i < times(30); ++i) {
       guard.lock();
-      wait_group all;
+      task_group all;
       for (int k = 0; k < 4; ++k) all.spawn([&] { EXPECT_FALSE(guard.try_lock_for(20us)); });
       all.wait();
       guard.unlock();

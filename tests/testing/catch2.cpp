@@ -19,7 +19,7 @@ using ulexite::testing::find_failure;
 // Calls `look` with the other fiber's number, at any time.
 void race(const std::function<void(int)>& look) {
   int number = 0;
-  ulexite::wait_group both;
+  ulexite::task_group both;
   both.spawn([&] { look(number); });
   both.spawn([&] { number = 1; });
   both.wait();

@@ -36,7 +36,7 @@ void lose_an_update() {
     const auto lock = co_await co_lock(m);
     number = seen + 1;
   };
-  wait_group all;
+  task_group all;
   all.spawn(add_one);
   all.spawn(add_one);
   all.wait();
@@ -49,7 +49,7 @@ void cross_locks() {
     const auto first = co_await co_lock(one);
     const auto second = co_await co_lock(other);
   };
-  wait_group all;
+  task_group all;
   all.spawn([&] { return lock_both(a, b); });
   all.spawn([&] { return lock_both(b, a); });
   all.wait();
@@ -77,7 +77,7 @@ TEST(ExploreCoroutines, EachStrategyFindsADeadlockByTheOrderOfLocks) {
 TEST(ExploreCoroutines, ACoroutineAndAFiberDeadlockToo) {
   const auto found = find_failure({}, [] {
     channel<int> there, back;
-    wait_group all;
+    task_group all;
     all.spawn([&] {
       there.send(1);
       (void)back.receive();
@@ -96,7 +96,7 @@ TEST(ExploreCoroutines, ExhaustiveTriesEachOrder) {
   std::set<std::string> orders;
   const auto all = explore({.schedules = 1'000'000, .strategy = "exhaustive:3"}, [&] {
     std::string order;
-    wait_group both;
+    task_group both;
     for (const char who : {'a', 'b', 'c'})
       both.spawn([&, who]() -> task<> {
         order += who;
@@ -114,7 +114,7 @@ TEST(ExploreCoroutines, AnHourPassesInNoTime) {
   explore({.schedules = 200}, [] {
     const auto begun = ulexite::steady_clock::now();
     channel<int> never;
-    wait_group all;
+    task_group all;
     all.spawn([&]() -> task<> {
       int value = 0;
       EXPECT_EQ(co_await co_receive_for(never, value, 1h), channel_status::timeout);
@@ -156,7 +156,7 @@ TEST(ExploreCoroutines, NoScheduleLosesANotification) {
     mutex guard;
     condition_variable changed;
     int tokens = 0;
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 2; ++i)
       all.spawn([&]() -> task<> {
         auto lock = co_await co_lock(guard);
@@ -183,7 +183,7 @@ TEST(ExploreCoroutines, EqualSeedsMakeEqualRuns) {
   const auto run_once = [] {
     std::string order;
     explore({.schedules = 50, .strategy = "random", .seed = 7}, [&] {
-      wait_group all;
+      task_group all;
       mutex guard;
       for (const char who : {'a', 'b', 'c'})
         all.spawn([&, who]() -> task<> {

@@ -36,7 +36,7 @@ void lose_an_update() {
     const std::lock_guard lock(m);
     number = seen + 1;
   };
-  wait_group all;
+  task_group all;
   all.spawn(add_one);
   all.spawn(add_one);
   all.wait();
@@ -45,7 +45,7 @@ void lose_an_update() {
 
 void cross_locks() {
   mutex a, b;
-  wait_group all;
+  task_group all;
   all.spawn([&] {
     const std::lock_guard first(a);
     const std::lock_guard second(b);
@@ -83,7 +83,7 @@ TEST(Explore, EachStrategyFindsADeadlockAndTellsWhoWaitsForWhat) {
 TEST(Explore, RunsThatDoNotFailAreCounted) {
   const auto all = explore({.schedules = 500}, [] {
     mutex m;
-    wait_group both;
+    task_group both;
     for (int i = 0; i < 2; ++i) both.spawn([&] { const std::lock_guard lock(m); });
     both.wait();
   });
@@ -97,7 +97,7 @@ TEST(Explore, ExhaustiveComesToAnEndAndTriesEachOrder) {
   std::set<std::string> orders;
   const auto all = explore({.schedules = 1'000'000, .strategy = "exhaustive:3"}, [&] {
     std::string order;
-    wait_group both;
+    task_group both;
     for (const char who : {'a', 'b', 'c'}) both.spawn([&, who] { order += who; });
     both.wait();
     orders.insert(order);
@@ -110,7 +110,7 @@ TEST(Explore, RoundRobinGivesEachFiberItsTurn) {
   std::set<std::string> orders;
   const auto all = explore({.schedules = 1000, .strategy = "round_robin"}, [&] {
     std::string order;
-    wait_group both;
+    task_group both;
     for (const char who : {'a', 'b'})
       both.spawn([&, who] {
         for (int i = 0; i < 8; ++i) order += who, ut::point();
@@ -163,7 +163,7 @@ TEST(Explore, AScheduleOfAnotherTestIsRefused) {
 TEST(Explore, TheScheduleIsShortened) {
   const auto body = [] {
     channel<int> noise(1);
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 3; ++i)
       all.spawn([&] {
         for (int k = 0; k < 10; ++k) static_cast<void>(noise.size());
@@ -224,7 +224,7 @@ TEST(Explore, ThrowsTheReport) {
 TEST(Explore, AnAssertionOfGoogleTestFailsTheRun) {
   const auto found = find_failure({}, [] {
     int number = 0;
-    wait_group both;
+    task_group both;
     both.spawn([&] { ASSERT_EQ(number, 0) << "the other came first"; });
     both.spawn([&] { number = 1; });
     both.wait();
@@ -306,7 +306,7 @@ TEST(Explore, AnotherRuntimeRunsBesideIt) {
       channel<int> ch(2);
       int sum = 0;
       while (!stop.load()) {
-        wait_group all;
+        task_group all;
         for (int i = 0; i < 4; ++i)
           all.spawn([&] {
             ch.send(1);
@@ -327,7 +327,7 @@ TEST(Explore, UnderNoSuspendNoOtherFiberRuns) {
   explore({.schedules = 300}, [] {
     int inside = 0;
     channel<int> ch(8);
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 3; ++i)
       all.spawn([&] {
         const no_suspend step;

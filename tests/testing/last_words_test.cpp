@@ -27,7 +27,7 @@ constexpr bool sanitized = ULEXITE_ASAN || ULEXITE_TSAN;
 // Calls `otherwise` if the second fiber comes first.
 void need_an_order(const std::function<void()>& otherwise) {
   bool second = false;
-  wait_group both;
+  task_group both;
   both.spawn([&] {
     if (second) otherwise();
   });

@@ -183,7 +183,7 @@ void select_crossing() {
     for (int i = 0; i < 3; ++i)
       ux::select(ux::on_send(b, i, [&] { ++moved; }), ux::on_receive(a, [&](auto&&) { ++moved; }));
   };
-  ux::wait_group all;
+  ux::task_group all;
   all.spawn(left);
   all.spawn(right);
   all.wait();
@@ -269,7 +269,7 @@ TEST(Library, SelectOfJoinStopAndTime) { explore_library(select_sources); }
 void close_wakes() {
   ux::channel<std::unique_ptr<int>> ch(choose(2));
   int sent = 0, refused = 0, received = 0, ended = 0;
-  ux::wait_group all;
+  ux::task_group all;
   for (int i = 0; i < 2; ++i)
     all.spawn([&] {
       for (int k = 0; k < 2; ++k) {

@@ -91,7 +91,7 @@ TEST(Library, ChannelOfBothKinds) { explore_library(channel); }
 void close_wakes() {
   ux::channel<std::unique_ptr<int>> ch(choose(2));
   int sent = 0, refused = 0, received = 0, ended = 0;
-  ux::wait_group all;
+  ux::task_group all;
   for (int i = 0; i < 2; ++i)
     start_in(all, [&]() -> task<> {
       for (int k = 0; k < 2; ++k) try {

@@ -182,7 +182,7 @@ void deadlines() {
   bool exceeded = false, got = false;
   try {
     const ux::deadline_scope scope(limit);
-    ux::wait_group inherited;
+    ux::task_group inherited;
     inherited.spawn([] { unless_cancelled([] { ux::this_fiber::sleep_for(1h); }); });
     got = ch.receive().has_value();
     {

@@ -34,7 +34,7 @@ void mutexes() {
       m.unlock();
     }
   };
-  ux::wait_group all;
+  ux::task_group all;
   for (int i = 0; i < 3; ++i) all.spawn(one);
   all.wait();
   expect(total == wanted, "mutex: total");
@@ -77,7 +77,7 @@ void shared_locks() {
       }
     }
   };
-  ux::wait_group all;
+  ux::task_group all;
   for (int i = 0; i < 3; ++i) all.spawn(one);
   all.wait();
   expect(m.try_lock(), "free at the end");
@@ -156,7 +156,7 @@ void notify_counts() {
   ux::mutex m;
   ux::condition_variable cv;
   int waiting = 0, woken = 0, timed_out = 0;
-  ux::wait_group all;
+  ux::task_group all;
   for (int i = 0; i < 2; ++i)
     all.spawn([&] {
       std::unique_lock lock(m);
@@ -260,7 +260,7 @@ void events() {
   ux::latch both(2);
   ux::barrier meet(2);
   int phase[2] = {0, 0};
-  ux::wait_group all;
+  ux::task_group all;
   for (int i = 0; i < 2; ++i)
     all.spawn([&, i] {
       if (choose(2)) {
@@ -287,7 +287,7 @@ TEST(Library, EventLatchAndBarrier) { explore_library(events); }
 void once() {
   ux::once_flag flag;
   int calls = 0, successes = 0, running = 0;
-  ux::wait_group all;
+  ux::task_group all;
   for (int i = 0; i < 3; ++i)
     all.spawn([&] {
       try {

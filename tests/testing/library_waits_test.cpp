@@ -28,7 +28,7 @@ TEST(Library, PermitsBehindAWaiterThatLeaves) { explore_library(permits_behind_o
 // A reader holds the lock until the other readers have come; a writer between them gives up.
 void readers_behind_a_writer_that_leaves() {
   ux::shared_mutex m;
-  ux::wait_group readers, writer;
+  ux::task_group readers, writer;
   m.lock_shared();
   writer.spawn([&] { expect(!m.try_lock_for(some_time()), "a writer beside a reader"); });
   for (int i = 0; i < 2; ++i)
@@ -87,7 +87,7 @@ TEST(Library, ConditionVariableAnyOfSharedMutex) { explore_library(any_condition
 // Values that are broadcast: each reader sees the newest at the end, and what it has not missed in its order.
 void broadcasts() {
   ux::broadcast<int> news(2);
-  ux::wait_group readers;
+  ux::task_group readers;
   for (int i = 0; i < 2; ++i)
     readers.spawn([&, from = news.subscribe()]() mutable {
       int last = 0;
@@ -109,7 +109,7 @@ TEST(Library, Broadcast) { explore_library(broadcasts); }
 void auto_reset() {
   ux::auto_reset_event flag;
   int passed = 0;
-  ux::wait_group waiters;
+  ux::task_group waiters;
   for (int i = 0; i < 2; ++i)
     waiters.spawn([&] {
       while (!flag.wait_for(1ms + some_time())) {

@@ -121,7 +121,7 @@ TEST(NetworkEnds, AClosedListenerRefusesWhileItsAcceptorHasNotLeft) {
   for (const net::endpoint& at : {server_at, path_at})
     explore({.schedules = 100, .slowness = 0ns}, [&] {
       net::tcp_listener listener(at);
-      wait_group acceptor;
+      task_group acceptor;
       acceptor.spawn([&] {
         std::error_code error;
         static_cast<void>(listener.accept(error));
@@ -140,7 +140,7 @@ TEST(NetworkEnds, ACloseRefusesTheBacklogWhileTheAcceptorHasNotLeft) {
   explore({.schedules = 200, .slowness = 0ns}, [] {
     net::tcp_listener listener(server_at);
     bool was_accepted = false;
-    wait_group acceptor;
+    task_group acceptor;
     acceptor.spawn([&] {
       std::error_code error;
       const auto accepted = listener.accept(error);
@@ -160,7 +160,7 @@ TEST(NetworkEnds, ACloseRefusesTheBacklogWhileTheAcceptorHasNotLeft) {
 TEST(NetworkEnds, AConnectUnderWayToAListenerThatClosesIsRefused) {
   explore({.schedules = 50, .slowness = 0ns, .network = {.latency = 50ms}}, [] {
     net::tcp_listener listener(server_at);
-    wait_group all;
+    task_group all;
     all.spawn([&] {
       std::error_code error;
       static_cast<void>(listener.accept(error));
@@ -203,7 +203,7 @@ TEST(NetworkEnds, ListenersThatShareAPortShareItsConnections) {
   bool reached[2] = {false, false};
   explore({.schedules = 50, .slowness = 0ns}, [&] {
     net::tcp_listener one(server_at, {.reuse_port = true}), two(server_at, {.reuse_port = true});
-    wait_group acceptors;
+    task_group acceptors;
     for (net::tcp_listener* each : {&one, &two})
       acceptors.spawn([&, each] {
         std::error_code error;
@@ -251,7 +251,7 @@ TEST(NetworkEnds, AWriteToAUnixSocketThatWasClosedFailsAtOnce) {
 TEST(NetworkEnds, AWriteToAUnixSocketThatReadsNoMoreFails) {
   explore({.schedules = 100, .slowness = 0ns, .network = {.buffer = 4}}, [] {
     auto [client, server] = connected(path_at);
-    wait_group writer;
+    task_group writer;
     writer.spawn([&, &to = client] {
       std::error_code error;
       to.write("12345678", 8, error);  // waits for room

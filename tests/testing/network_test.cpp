@@ -46,7 +46,7 @@ TEST(Network, AServerAnswersItsClients) {
         task_group connections;
         listener.serve(connections, echo);
       });
-      wait_group clients;
+      task_group clients;
       for (int i = 0; i < 2; ++i)
         clients.spawn([&, i] {
           auto stream = net::tcp_stream::connect(server_at);
@@ -67,7 +67,7 @@ TEST(Network, LatencyIsVirtualTime) {
   explore({.schedules = 50, .slowness = 0ns, .network = {.latency = 10s}}, [] {
     auto [one, two] = ut::stream_pair();
     const auto begin = steady_clock::now();
-    wait_group all;
+    task_group all;
     all.spawn([&, &to = two] { EXPECT_EQ(exchange(to, "abc"), "xyz"); });
     char data[3];
     EXPECT_EQ(one.read(data, 3), 3u);
@@ -90,7 +90,7 @@ TEST(Network, AConnectionToNobodyIsRefused) {
 TEST(Network, AnEndIsSeenAfterTheDataBeforeIt) {
   explore({.schedules = 200, .slowness = 0ns, .network = {.jitter = 1ms, .short_reads = true}}, [] {
     auto [one, two] = ut::stream_pair();
-    wait_group all;
+    task_group all;
     all.spawn([&, &from = one] {
       from.write("all of it", 9);
       from.close();
@@ -107,7 +107,7 @@ TEST(Network, AWriterWaitsForRoom) {
   explore({.schedules = 100, .slowness = 0ns, .network = {.buffer = 10}}, [] {
     auto [one, two] = ut::stream_pair();
     bool written = false;
-    wait_group all;
+    task_group all;
     all.spawn([&, &to = one] {
       to.write(std::string(25, 'x').data(), 25);
       written = true;
@@ -135,7 +135,7 @@ TEST(Network, UnreadDataMakesTheCloseAReset) {
 TEST(Network, BytesForAClosedSocketAreAnsweredByAReset) {
   explore({.schedules = 50, .slowness = 0ns, .network = {.latency = 50ms, .buffer = 4}}, [] {
     auto [one, two] = ut::stream_pair();
-    wait_group all;
+    task_group all;
     all.spawn([&, &to = one] {
       std::error_code error;
       to.write("12345678", 8, error);            // waits for room
@@ -153,7 +153,7 @@ TEST(Network, BytesAndConnectsThatAPartitionHeldFindClosedSockets) {
     auto stream = net::tcp_stream::connect(server_at);
     auto accepted = listener.accept();
     ut::partition(server_at);
-    wait_group all;
+    task_group all;
     all.spawn([&] {
       std::error_code error;
       stream.write("12345678", 8, error);
@@ -177,7 +177,7 @@ TEST(Network, BytesAndConnectsThatAPartitionHeldFindClosedSockets) {
 TEST(Network, APartitionHoldsWhatIsSent) {
   explore({.schedules = 100, .slowness = 0ns}, [] {
     net::tcp_listener listener(server_at);
-    wait_group all;
+    task_group all;
     all.spawn([&] { accept_and_echo(listener); });
     {
       auto stream = net::tcp_stream::connect(server_at);
@@ -277,7 +277,7 @@ TEST(Network, AConnectThatIsGivenUpIsAReset) {
   for (const bool cancel : {false, true}) {
     explore({.schedules = 50, .slowness = 0ns, .network = {.latency = 50ms, .jitter = 20ms}}, [&] {
       net::tcp_listener listener(server_at);
-      wait_group all;
+      task_group all;
       all.spawn([&] { accept_a_reset(listener); });
       auto client = spawn([&] {
         std::error_code error;
@@ -295,7 +295,7 @@ TEST(Network, AConnectThatIsGivenUpIsAReset) {
 TEST(Network, AConnectThatIsGivenUpBehindAPartitionIsAReset) {
   explore({.schedules = 50, .slowness = 0ns}, [] {
     net::tcp_listener listener(server_at);
-    wait_group all;
+    task_group all;
     all.spawn([&] {
       accept_a_reset(listener);
       accept_and_echo(listener);
@@ -312,7 +312,7 @@ TEST(Network, AConnectThatIsGivenUpBehindAPartitionIsAReset) {
 TEST(Network, ConnectionsAreResetOnRequest) {
   explore({.schedules = 100, .slowness = 0ns}, [] {
     net::tcp_listener listener(server_at);
-    wait_group all;
+    task_group all;
     all.spawn([&] { accept_and_echo(listener); });
     auto stream = net::tcp_stream::connect(server_at);
     EXPECT_EQ(exchange(stream, "hello"), "hello");
@@ -357,7 +357,7 @@ TEST(Network, UnixSocketsAndFreePortsWork) {
       net::tcp_listener listener(at);
       const auto bound = listener.local_endpoint();
       const auto to = bound.str() == "0.0.0.0:80" ? net::endpoint::ip("192.0.2.7", 80) : bound;
-      wait_group all;
+      task_group all;
       all.spawn([&] { accept_and_echo(listener); });
       {
         auto stream = net::tcp_stream::connect(to);
@@ -380,7 +380,7 @@ TEST(Network, TheSystemResolvesNames) {
 TEST(Network, TheSameSeedGivesTheSameNetwork) {
   const auto body = [] {
     auto [one, two] = ut::stream_pair();
-    wait_group all;
+    task_group all;
     all.spawn([&, &to = one] { to.write("0123456789", 10); });
     char data[10];
     two.read(data, 10);

@@ -52,7 +52,7 @@ TEST(RuntimeOfARun, IsInspected) {
     runtime& own = current_runtime();
     own.start_trace();
     event end;
-    wait_group others;
+    task_group others;
     others.spawn([&] { end.wait(); });
     this_fiber::yield();
     std::ostringstream text, json, numbers, trace;

@@ -19,7 +19,7 @@ using ulexite::testing::point;
 TEST(Slowness, CountsFromEachMomentWhenNothingCanRun) {
   const auto body = [] {
     bool late = false;
-    wait_group timer;
+    task_group timer;
     timer.spawn([&] {
       this_fiber::sleep_for(7ms);
       late = true;
@@ -38,7 +38,7 @@ TEST(Slowness, EndsForAFiberThatCanRun) {
   const auto found = find_failure({.schedules = 500, .slowness = 5ms}, [] {
     const auto begin = steady_clock::now();
     bool done = false;
-    wait_group timer;
+    task_group timer;
     timer.spawn([&] {
       while (!done) this_fiber::sleep_for(1ms);
     });
@@ -55,7 +55,7 @@ TEST(Slowness, TimeNeedNotPassForAFiberThatYieldsAlone) {
     return find_failure({.schedules = 500, .slowness = 5ms}, [=] {
       const auto begin = steady_clock::now();
       bool timer_set = false;
-      wait_group timer;
+      task_group timer;
       timer.spawn([&] {
         timer_set = true;
         this_fiber::sleep_for(2ms);
@@ -74,7 +74,7 @@ TEST(Slowness, TimeNeedNotPassForAFiberThatYieldsAlone) {
 TEST(Slowness, MayBeTheLargestTime) {
   const auto found = find_failure({.schedules = 500, .slowness = std::chrono::nanoseconds::max()}, [] {
     channel<int> numbers;
-    wait_group senders;
+    task_group senders;
     senders.spawn([&] {
       int one = 1;
       static_cast<void>(numbers.send_for(one, 1h));
@@ -111,7 +111,7 @@ void ask_once(const std::function<void()>& ask) {
     asking = false;
     answer.set();
   };
-  wait_group all;
+  task_group all;
   for (int i = 0; i < 3; ++i) all.spawn(get);
   all.wait();
   expect(asked == 1, "one question");
@@ -120,7 +120,7 @@ void ask_once(const std::function<void()>& ask) {
 void ask_a_server() {
   const auto at = net::endpoint::parse("10.0.0.1:53");
   net::tcp_listener listener(at);
-  wait_group server;
+  task_group server;
   server.spawn([&] {
     task_group clients;
     listener.serve(clients, [](net::tcp_stream& client) {
@@ -155,7 +155,7 @@ TEST(Slowness, OfTheMixedStrategyIsLongerThanTheWayOfAMessage) {
 TEST(Slowness, OfTheMixedStrategyEndsNoTimeLimitOfSeconds) {
   const auto found = find_failure({}, [] {
     channel<int> numbers;
-    wait_group sender;
+    task_group sender;
     sender.spawn([&] {
       for (int i = 0; i < 10; ++i) point();
       numbers.send(1);

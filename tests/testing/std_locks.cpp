@@ -30,7 +30,7 @@ void lose_an_update() {
     const std::lock_guard lock(m);
     number = seen + 1;
   };
-  wait_group both;
+  task_group both;
   both.spawn(add_one);
   both.spawn(add_one);
   both.wait();
@@ -49,7 +49,7 @@ std::mutex first, second;  // they outlive the runs, which abandon their holders
 
 TEST(StdLocks, ACircleIsADeadlock) {
   const auto found = find_failure({}, [] {
-    wait_group both;
+    task_group both;
     both.spawn([] { const std::scoped_lock lock(first), inner(second); });
     both.spawn([] { const std::scoped_lock lock(second), inner(first); });
     both.wait();
@@ -63,7 +63,7 @@ TEST(StdLocks, ExcludeOthersOverAWait) {
   explore({.schedules = 500}, [] {
     std::mutex m;
     int inside = 0;
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 3; ++i)
       all.spawn([&] {
         const std::lock_guard lock(m);
@@ -80,7 +80,7 @@ TEST(StdLocks, AConditionVariableWaits) {
     std::mutex m;
     std::condition_variable changed;
     int number = 0;
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 2; ++i)
       all.spawn([&] {
         std::unique_lock lock(m);
@@ -101,7 +101,7 @@ TEST(StdLocks, AConditionVariableWaits) {
     std::mutex m;
     std::condition_variable changed;
     bool done = false;
-    wait_group both;
+    task_group both;
     both.spawn([&] {
       const bool seen = [&] {
         const std::lock_guard lock(m);
@@ -134,7 +134,7 @@ TEST(StdLocks, TimeLimitsAreInTheTimeOfTheRun) {
     EXPECT_EQ(std::chrono::steady_clock::now() - start_of_std, 1h);
     std::timed_mutex timed;
     const std::lock_guard held(timed);
-    wait_group other;
+    task_group other;
     other.spawn([&] { EXPECT_FALSE(timed.try_lock_for(1min)); });
     other.wait();
     EXPECT_EQ(steady_clock::now() - start, 61min);
@@ -145,7 +145,7 @@ TEST(StdLocks, TimeLimitsAreInTheTimeOfTheRun) {
 TEST(StdLocks, ARecursiveMutexIsItsHoldersOften) {
   explore({.schedules = 100}, [] {
     std::recursive_mutex m;
-    wait_group all;
+    task_group all;
     int inside = 0;
     for (int i = 0; i < 2; ++i)
       all.spawn([&] {
@@ -173,7 +173,7 @@ TEST(StdLocks, UnderNoSuspendNoOtherFiberRuns) {
   explore({.schedules = 300}, [] {
     std::mutex m;
     int inside = 0;
-    wait_group all;
+    task_group all;
     for (int i = 0; i < 3; ++i)
       all.spawn([&] {
         const no_suspend step;

@@ -30,7 +30,7 @@ TEST(VirtualTime, TimersFireInTheirOrderAndAtTheirTime) {
   ut::run_with_virtual_time([] {
     const auto start = steady_clock::now();
     std::vector<int> order;
-    wait_group all;
+    task_group all;
     for (const int ms : {30, 10, 20})
       all.spawn([&, ms] {
         this_fiber::sleep_for(std::chrono::milliseconds(ms));

@@ -164,7 +164,7 @@ void world(bool bad_network) {
   chat::rooms rooms(limits.room_members, nullptr);
   counts sent;
   net::tcp_listener listener(server_at);
-  ux::wait_group server, visitors;
+  ux::task_group server, visitors;
   server.spawn([&] {
     ux::task_group connections;
     listener.serve(connections,

@@ -67,7 +67,7 @@ void world(bool bad_network) {
   const kv_server::session_limits limits;
   count counted;
   net::tcp_listener listener(server_at);
-  ux::wait_group server, clients;
+  ux::task_group server, clients;
   server.spawn([&] {
     ux::task_group connections;
     listener.serve(connections, [&](net::tcp_stream& client) { attend(client, home, limits); },

@@ -70,7 +70,7 @@ void watch() {
 void world() {
   presence::home home{.bounds = bounds};
   net::tcp_listener listener(server_at);
-  ux::wait_group server, members, watchers;
+  ux::task_group server, members, watchers;
   server.spawn([&] { return presence::serve(listener, home, 1 + choose(4)); });
   for (int i = 0; i < 2; ++i) watchers.spawn(watch);
   for (const char* name : {"ann", "bob", "ann"}) members.spawn([name] { come_say_and_go(name); });

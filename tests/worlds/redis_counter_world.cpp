@@ -25,7 +25,7 @@ void world(bool bad_network) {
   };
   std::map<std::string, tally> tallies{{"left", {}}, {"right", {}}};
   net::tcp_listener listener(redis_at);
-  ux::wait_group server, visitors;
+  ux::task_group server, visitors;
   server.spawn([&] {
     ux::task_group connections;
     listener.serve(connections, [&](net::tcp_stream& client) { attend(client, home, limits); },

@@ -50,7 +50,7 @@ void world(bool bad_network) {
   tcp_proxy::totals served;
   bool failed[2] = {};
   bool disturbed = false;
-  ux::wait_group servers, clients;
+  ux::task_group servers, clients;
   const auto quiet = [](const net::endpoint&, const std::exception_ptr&) {};
   servers.spawn([&] {
     ux::task_group connections;

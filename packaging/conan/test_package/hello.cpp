@@ -8,7 +8,7 @@ namespace ux = ulexite;
 int main() {
   ux::run([] {
     ux::channel<std::string> greetings;
-    ux::wait_group senders;
+    ux::task_group senders;
     for (int i = 0; i < 10'000; ++i) senders.spawn([&, i] { greetings.send("hello from fiber " + std::to_string(i)); });
     auto closer = ux::spawn([&] {
       senders.wait();
