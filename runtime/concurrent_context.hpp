@@ -3,7 +3,6 @@
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/wait/cancellation_checks.hpp>
 
-#include <source_location>
 #include <string_view>
 #include <utility>
 
@@ -37,7 +36,7 @@ auto spawn_in_strand(strand& into, const task_options& options, F&& function, A&
 // A fiber that a member spawns is also a member, also through task_group and similar classes. Inside, parallel_for and
 // the other parallel functions run on one worker. Inside, block_in_place is an ordinary call, which keeps the worker:
 // use blocking() instead.
-class concurrent_context {
+class concurrent_context : public spawner<concurrent_context> {
  public:
   // Makes a context over the runtime of the calling fiber. Throws errc::no_runtime on a plain thread; std::bad_alloc.
   explicit concurrent_context(std::string_view name = {});
@@ -52,23 +51,7 @@ class concurrent_context {
 
   // Starts a fiber in the context. Any thread. Otherwise as ulexite::spawn. Throws usage_error after the shutdown of
   // the runtime.
-  template <detail::spawnable F>
-  auto spawn(F&& function, std::source_location where = std::source_location::current()) {
-    return detail::spawn_in_strand(strand_for_spawn(), {.where = where}, std::forward<F>(function));
-  }
-  template <class F, class... A>
-    requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
-  [[gnu::always_inline]] auto spawn(F&& function, A&&... arguments) {
-    const detail::spawn_place where(detail::code_address());
-    return detail::spawn_in_strand(strand_for_spawn(), {.where = where}, std::forward<F>(function),
-                                   std::forward<A>(arguments)...);
-  }
-  template <class F, class... A>
-    requires detail::spawnable<F, A...>
-  auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
-    return detail::spawn_in_strand(strand_for_spawn(), detail::to_task_options(options), std::forward<F>(function),
-                                   std::forward<A>(arguments)...);
-  }
+  using spawner::spawn;
 
   // Asks its fibers to stop, also fibers that are spawned later. Cannot be undone. Never waits. Any thread.
   void request_stop() noexcept;
@@ -80,7 +63,13 @@ class concurrent_context {
 
  private:
   friend struct detail::context_access;
+  friend detail::spawn_access;
 
+  template <class F, class... A>
+  auto start(const detail::task_options& options, F&& function, A&&... arguments) {
+    return detail::spawn_in_strand(strand_for_spawn(), options, std::forward<F>(function),
+                                   std::forward<A>(arguments)...);
+  }
   detail::strand& strand_for_spawn();
   void check_may_be_waited_for() const;  // throws as wait()
 
@@ -90,7 +79,6 @@ class concurrent_context {
 // For migrate_to and the C interface.
 struct detail::context_access {
   static strand& strand_of(const concurrent_context& of) noexcept { return of.strand_; }
-  static strand& strand_for_spawn(concurrent_context& of) { return of.strand_for_spawn(); }
   static void check_may_be_waited_for(const concurrent_context& of) { of.check_may_be_waited_for(); }
 };
 

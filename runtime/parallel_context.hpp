@@ -13,7 +13,7 @@ namespace ulexite {
 // example, one pool for requests and one for reports. A fiber in it spawns into it. Channels and all other objects work
 // across contexts. It is a runtime with a name, which a fiber can make and end; its threads have the name. It
 // corresponds to Crystal's parallel execution context.
-class parallel_context {
+class parallel_context : public spawner<parallel_context> {
  public:
   // Makes a context with at most `threads` workers (0: as runtime_options::threads). resize may raise the number up to
   // `max_threads`; if that is 0, up to `threads` or the machine's processors. Throws as runtime's constructor.
@@ -26,21 +26,8 @@ class parallel_context {
   parallel_context(const parallel_context&) = delete;
   parallel_context& operator=(const parallel_context&) = delete;
 
-  // Starts a fiber in the context, with all forms of runtime::spawn. Any thread.
-  template <detail::spawnable F>
-  auto spawn(F&& function, std::source_location where = std::source_location::current()) {
-    return runtime_.spawn(std::forward<F>(function), where);
-  }
-  template <class F, class... A>
-    requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
-  [[gnu::always_inline]] auto spawn(F&& function, A&&... arguments) {
-    return runtime_.spawn(std::forward<F>(function), std::forward<A>(arguments)...);
-  }
-  template <class F, class... A>
-    requires detail::spawnable<F, A...>
-  auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
-    return runtime_.spawn(options, std::forward<F>(function), std::forward<A>(arguments)...);
-  }
+  // Starts a fiber in the context, as runtime::spawn. Any thread.
+  using spawner::spawn;
 
   // Changes the number of workers, see runtime::resize.
   void resize(std::size_t threads) { runtime_.resize(threads); }
@@ -52,6 +39,12 @@ class parallel_context {
   [[nodiscard]] ulexite::runtime& runtime() noexcept { return runtime_; }
 
  private:
+  friend detail::spawn_access;
+  template <class F, class... A>
+  auto start(const detail::task_options& options, F&& function, A&&... arguments) {
+    return detail::spawn_access::start(runtime_, options, std::forward<F>(function), std::forward<A>(arguments)...);
+  }
+
   const std::string name_;
   ulexite::runtime runtime_;
 };

@@ -197,8 +197,6 @@ void runtime::resize(std::size_t threads) {
 
 detail::runtime_state& detail::state_of(runtime& runtime) noexcept { return *runtime.state_; }
 
-detail::runtime_state& detail::state_for_spawn(runtime& runtime) { return runtime.state_for_outside_call("spawn"); }
-
 runtime_metrics runtime::metrics() const noexcept { return state_->metrics(); }
 
 runtime_times runtime::times() const noexcept { return detail::times_of(*state_); }

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <iosfwd>
 #include <memory>
-#include <source_location>
 #include <utility>
 
 namespace ulexite {
@@ -22,7 +21,6 @@ class signal_dump;
 class trace_file;
 struct runtime_of_runs;
 runtime_state& state_of(runtime& runtime) noexcept;
-runtime_state& state_for_spawn(runtime& runtime);  // by any thread; throws as runtime::spawn
 }  // namespace detail
 
 // How a runtime ends.
@@ -42,7 +40,7 @@ enum class shutdown_mode {
 
 // A set of worker threads and the fibers that run on them. A process may have several runtimes. The threads start as
 // work appears. The thread that makes a runtime is not one of its workers.
-class runtime {
+class runtime : public spawner<runtime> {
  public:
   // Makes a runtime. Throws std::invalid_argument that names an option and its value if it is out of range;
   // std::system_error if the system refuses a resource.
@@ -71,23 +69,7 @@ class runtime {
   // Starts a fiber. Any thread. Otherwise as ulexite::spawn. Throws usage_error after shutdown, and std::system_error
   // if the system refuses the first thread or the first stack. Must not be under way on a thread outside when shutdown
   // begins.
-  template <detail::spawnable F>
-  auto spawn(F&& function, std::source_location where = std::source_location::current()) {
-    return detail::spawn_in(state_for_outside_call("spawn"), {.where = where}, std::forward<F>(function));
-  }
-  template <class F, class... A>
-    requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
-  [[gnu::always_inline]] auto spawn(F&& function, A&&... arguments) {
-    const detail::spawn_place where(detail::code_address());
-    return detail::spawn_in(state_for_outside_call("spawn"), {.where = where}, std::forward<F>(function),
-                            std::forward<A>(arguments)...);
-  }
-  template <class F, class... A>
-    requires detail::spawnable<F, A...>
-  auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
-    return detail::spawn_in(state_for_outside_call("spawn"), detail::to_task_options(options),
-                            std::forward<F>(function), std::forward<A>(arguments)...);
-  }
+  using spawner::spawn;
 
   // Makes jobs runnable. Any thread. Otherwise as ulexite::schedule. Throws as spawn. Must not be under way on a thread
   // outside when shutdown begins.
@@ -144,7 +126,7 @@ class runtime {
 
  private:
   friend detail::runtime_state& detail::state_of(runtime& runtime) noexcept;
-  friend detail::runtime_state& detail::state_for_spawn(runtime& runtime);
+  friend detail::spawn_access;
   friend class parallel_context;
   friend detail::runtime_of_runs;  // makes and ends the runtime of deterministic runs (testing/world.cpp)
 
@@ -168,6 +150,12 @@ class runtime {
     auto handle = detail::handle_access::handle_of(task);
     turn.wait_for(task);
     return handle.get();
+  }
+
+  template <class F, class... A>
+  auto start(const detail::task_options& options, F&& function, A&&... arguments) {
+    return detail::spawn_in(state_for_outside_call("spawn"), options, std::forward<F>(function),
+                            std::forward<A>(arguments)...);
   }
 
   // Only the state: no thread that inspects it, no file, nothing that the environment asks for.

@@ -66,6 +66,14 @@ template <class F, class... A>
 concept spawnable = std::is_invocable_v<std::decay_t<F>, std::decay_t<A>...> ||
                     std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<A>...>;
 
+// Calls the private start(task_options, function, arguments...) of a runtime, context or group.
+struct spawn_access {
+  template <class Starter, class F, class... A>
+  static auto start(Starter& in, const task_options& options, F&& function, A&&... arguments) {
+    return in.start(options, std::forward<F>(function), std::forward<A>(arguments)...);
+  }
+};
+
 }  // namespace detail
 
 // Starts a fiber that calls `function` in the runtime of the calling fiber or job, and returns its join_handle<R>. A
@@ -96,5 +104,34 @@ auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
   return detail::spawn_in(detail::callers_runtime(), detail::to_task_options(options), std::forward<F>(function),
                           std::forward<A>(arguments)...);
 }
+
+// The spawn functions of runtimes, contexts and groups, which are derived from it. They have the forms of
+// ulexite::spawn; the class says what else they do.
+template <class Starter>
+class spawner {
+ public:
+  // Starts a fiber.
+  template <detail::spawnable F>
+  auto spawn(F&& function, std::source_location where = std::source_location::current()) {
+    return detail::spawn_access::start(static_cast<Starter&>(*this), {.where = where}, std::forward<F>(function));
+  }
+  template <class F, class... A>
+    requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
+  [[gnu::always_inline]] auto spawn(F&& function, A&&... arguments) {
+    const detail::spawn_place where(detail::code_address());
+    return detail::spawn_access::start(static_cast<Starter&>(*this), {.where = where}, std::forward<F>(function),
+                                       std::forward<A>(arguments)...);
+  }
+  template <class F, class... A>
+    requires detail::spawnable<F, A...>
+  auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
+    return detail::spawn_access::start(static_cast<Starter&>(*this), detail::to_task_options(options),
+                                       std::forward<F>(function), std::forward<A>(arguments)...);
+  }
+
+ protected:
+  spawner() = default;
+  ~spawner() = default;
+};
 
 }  // namespace ulexite

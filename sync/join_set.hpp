@@ -15,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -26,7 +25,7 @@ namespace ulexite {
 //
 // A set must end before its runtime ends by shutdown_mode::stop, which abandons children.
 template <class T = void>
-class join_set {
+class join_set : public spawner<join_set<T>> {
  public:
   // Makes an empty set. At most `limit` children run at the same time: a further spawn waits until a child has ended.
   // Throws usage_error for a limit of 0.
@@ -43,17 +42,7 @@ class join_set {
 
   // Starts a child that calls function(arguments...). Waits while the limit is reached, and is a cancellation point
   // then. Throws like ulexite::spawn, with nothing started.
-  template <class F>
-    requires std::is_invocable_r_v<T, std::decay_t<F>>
-  void spawn(F&& function, std::source_location where = std::source_location::current()) {
-    start(where, std::forward<F>(function));
-  }
-  template <class F, class... A>
-    requires(sizeof...(A) > 0 && std::is_invocable_r_v<T, std::decay_t<F>, std::decay_t<A>...>)
-  [[gnu::always_inline]] void spawn(F&& function, A&&... arguments) {
-    const detail::spawn_place where(detail::code_address());
-    start(where, std::forward<F>(function), std::forward<A>(arguments)...);
-  }
+  using spawner<join_set>::spawn;
 
   // Waits for the next end of a child. Returns the child's result (std::monostate for void, std::reference_wrapper for
   // a reference) or throws its exception. Each child is returned once; nullopt when none is left. Skips children that
@@ -85,7 +74,7 @@ class join_set {
     void run(F&& call) noexcept {
       try {
         if constexpr (std::is_void_v<T>) {
-          static_cast<void>(std::forward<F>(call)());
+          detail::call_function(std::forward<F>(call));
           value.emplace();
         } else {
           value.emplace(std::forward<F>(call)());
@@ -136,11 +125,13 @@ class join_set {
     }
   };
 
+  friend detail::spawn_access;
   template <class F, class... A>
-  void start(detail::spawn_place where, F&& function, A&&... arguments) {
+  void start(const detail::task_options& options, F&& function, A&&... arguments) {
     delivery mine(*this);
     auto bound = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...);
-    detail::group_access::at(where, children_, child<decltype(bound)>{std::move(mine), std::move(bound)});
+    static_assert(std::is_invocable_r_v<T, decltype(bound)>, "a child of a join_set<T> returns a T");
+    detail::spawn_access::start(children_, options, child<decltype(bound)>{std::move(mine), std::move(bound)});
   }
   void deliver(ending& how) noexcept {
     {

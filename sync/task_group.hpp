@@ -42,7 +42,7 @@ enum class on_error {
 // A child fails when an exception leaves it, except the operation_cancelled of a child that was asked to stop. The
 // group keeps the first failure until a wait() throws it, and then the next one. It counts all failures. A child's
 // join_handle gives its failure too.
-class task_group {
+class task_group : public spawner<task_group> {
  public:
   // Makes a group without children. At most `limit` children run at the same time: a further spawn waits until a child
   // has ended, as in Go's errgroup. Throws usage_error for a limit of 0.
@@ -61,21 +61,7 @@ class task_group {
   // Starts a child, and returns its join_handle<R>, which may be dropped. Otherwise as ulexite::spawn. If a stop was
   // requested of the group, the child starts with this request. In a group with a limit it waits for room, and is a
   // cancellation point. A child that spawns into its own full group can deadlock.
-  template <detail::spawnable F>
-  auto spawn(F&& function, std::source_location where = std::source_location::current()) {
-    return start({.where = where}, std::forward<F>(function));
-  }
-  template <class F, class... A>
-    requires(sizeof...(A) > 0 && detail::spawnable<F, A...>)
-  [[gnu::always_inline]] auto spawn(F&& function, A&&... arguments) {
-    const detail::spawn_place where(detail::code_address());
-    return start({.where = where}, std::forward<F>(function), std::forward<A>(arguments)...);
-  }
-  template <class F, class... A>
-    requires detail::spawnable<F, A...>
-  auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
-    return start(detail::to_task_options(options), std::forward<F>(function), std::forward<A>(arguments)...);
-  }
+  using spawner::spawn;
 
   // Starts `count` children. Child number i, from 0, calls a copy of `function` with i. It is cheaper than `count` calls
   // of spawn(), and starts all or none: no child starts before all are made. Throws as spawn, and exceptions of a copy
@@ -133,6 +119,7 @@ class task_group {
 
  private:
   friend struct detail::group_access;
+  friend detail::spawn_access;
   friend struct detail::coroutine_access;
 
   // Cancels the calling fiber at the first failure of a child, until the group ends.
@@ -296,12 +283,6 @@ inline void check_may_wait_for_children() {
 
 // What functions of the library do with a group. A friend, because clang 17 knows no constrained function as one.
 struct detail::group_access {
-  // Starts a child. The place of the spawn is that of the function's caller.
-  template <class F>
-  static auto at(spawn_place where, task_group& group, F&& function) {
-    return group.start({.where = where}, std::forward<F>(function));
-  }
-
   template <class F>
   static auto run_scope(F&& body) {
     detail::check_may_wait_for_children();

@@ -67,7 +67,7 @@ template <class... F>
 auto call_all(spawn_place where, F&&... functions) {
   check_may_wait_for_children();
   task_group group;
-  std::tuple handles{group_access::at(where, group, call_of<F&&>{std::forward<F>(functions)})...};
+  std::tuple handles{spawn_access::start(group, {.where = where}, call_of<F&&>{std::forward<F>(functions)})...};
   group.wait();
   return std::apply(
       [](auto&... handle) {
@@ -230,7 +230,7 @@ class race {
   // Starts a fiber that calls `call`; make(value) makes the Result.
   template <class Call, class Make>
   void start(Call call, Make make) {
-    group_access::at(where_, group_, [this, call = std::move(call), make]() mutable { run(call, make); });
+    spawn_access::start(group_, {.where = where_}, [this, call = std::move(call), make]() mutable { run(call, make); });
   }
   Result wait() {
     group_.wait();

@@ -123,10 +123,8 @@ join_handle<> spawn_where(const ulx_spawn_options& given, F body, const void* ca
                                      .stack_size = given.stack_size,
                                      .where = detail::spawn_place(caller),
                                      .with_rare_state = with_rare_state};
-  if (given.strand)
-    return detail::spawn_in_strand(detail::context_access::strand_for_spawn(given.strand->of), options,
-                                   std::move(body));
-  if (given.runtime) return detail::spawn_in(detail::state_for_spawn(given.runtime->of), options, std::move(body));
+  if (given.strand) return detail::spawn_access::start(given.strand->of, options, std::move(body));
+  if (given.runtime) return detail::spawn_access::start(given.runtime->of, options, std::move(body));
   return detail::spawn_in(detail::callers_runtime(), options, std::move(body));
 }
 
