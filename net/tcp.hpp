@@ -258,7 +258,7 @@ class tcp_listener {
   void serve(task_group& group, Handler handler, const serve_options& options = {},
              std::source_location where = std::source_location::current()) {
     const auto start = [&handler](task_group& in, auto until, auto who, std::source_location place) {
-      return in.try_spawn_until(until, [&handler, who = std::move(who)] { return who->run(handler); }, place);
+      return in.try_spawn_until([&handler, who = std::move(who)] { return who->run(handler); }, until, place);
     };
     detail::server(*this, group, start, options, where).run();
   }

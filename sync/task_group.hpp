@@ -11,6 +11,7 @@
 #include <ulexite/sync/wait_group.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -90,14 +91,25 @@ class task_group : public spawner<task_group> {
     return true;
   }
 
-  // As try_spawn, but waits for room until `time`. A cancellation point.
+  // As try_spawn, but waits for room at most for `time`, or until `time`. A cancellation point.
   template <class F>
     requires std::is_invocable_v<std::decay_t<F>>
-  [[nodiscard]] bool try_spawn_until(absolute_timeout time, F&& function,
+  [[nodiscard]] bool try_spawn_for(F&& function, relative_timeout time,
+                                   std::source_location where = std::source_location::current()) {
+    return try_start(time.deadline(), where, std::forward<F>(function));
+  }
+  template <class F>
+    requires std::is_invocable_v<std::decay_t<F>>
+  [[nodiscard]] bool try_spawn_until(F&& function, absolute_timeout time,
                                      std::source_location where = std::source_location::current()) {
-    if (limited() && !room_.acquire(1, PTRDIFF_MAX, time.deadline())) return false;
-    start_in_room({.where = where}, std::forward<F>(function));
-    return true;
+    return try_start(time.deadline(), where, std::forward<F>(function));
+  }
+  // The former order.
+  template <class F>
+    requires std::is_invocable_v<std::decay_t<F>>
+  [[nodiscard, deprecated("use try_spawn_until(function, time)")]] bool try_spawn_until(
+      absolute_timeout time, F&& function, std::source_location where = std::source_location::current()) {
+    return try_start(time.deadline(), where, std::forward<F>(function));
   }
 
   // Waits until every child has ended, then throws the kept failure, once. A cancellation point. If the caller is asked
@@ -217,6 +229,12 @@ class task_group : public spawner<task_group> {
   auto start(const detail::task_options& options, F&& function, A&&... arguments) {
     if (limited()) room_.acquire(1, PTRDIFF_MAX, detail::no_deadline);
     return start_in_room(options, std::forward<F>(function), std::forward<A>(arguments)...);
+  }
+  template <class F>
+  bool try_start(std::int64_t deadline, std::source_location where, F&& function) {
+    if (limited() && !room_.acquire(1, PTRDIFF_MAX, deadline)) return false;
+    start_in_room({.where = where}, std::forward<F>(function));
+    return true;
   }
   // The caller has room under the limit, and gives it to the child.
   template <class F, class... A>

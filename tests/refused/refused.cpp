@@ -54,6 +54,7 @@ void dropped(ux::event& event, ux::latch& latch, ux::wait_group& group, ux::join
   event.wait_for(1s);      // REFUSED: nodiscard
   latch.wait_for(1s);      // REFUSED: nodiscard
   group.wait_for(1s);      // REFUSED: nodiscard
+  group.spawn([] {});      // REFUSED: use task_group::spawn
   fiber.wait_for(1s);      // REFUSED: nodiscard
   value.wait_for(1s);      // REFUSED: nodiscard
 }

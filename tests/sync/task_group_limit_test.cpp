@@ -49,9 +49,14 @@ TEST_P(TaskGroupLimit, TrySpawnDoesNotWait) {
     EXPECT_TRUE(group.try_spawn([&] { gate.wait(); }));
     EXPECT_TRUE(group.try_spawn([&] { gate.wait(); }));
     EXPECT_FALSE(group.try_spawn([] {}));
+    EXPECT_FALSE(group.try_spawn_for([] {}, 1us));
+    EXPECT_FALSE(group.try_spawn_until([] {}, steady_clock::now()));
+    EXPECT_FALSE(group.wait_for(1us));
     gate.set();
     group.wait();
+    EXPECT_TRUE(group.wait_for(1h));
     EXPECT_TRUE(group.try_spawn([] {}));
+    EXPECT_TRUE(group.try_spawn_for([] {}, 1h));
     task_group free;
     for (int i = 0; i < 100; ++i) EXPECT_TRUE(free.try_spawn([] {}));
     free.wait();
