@@ -60,7 +60,7 @@ struct starter;
 // or a deadline cancels nothing, and the operation is awaited.
 //
 // Waits in fibers. Blocks a plain thread, which must not be one that runs the io_context. Throws usage_error, before it
-// starts the operation, under no_suspend. Any number of fibers may have operations in one
+// starts the operation, under a no_suspend_scope. Any number of fibers may have operations in one
 // io_context. If several threads run it, each I/O object must be on a strand, because a cancellation is no more safe
 // for threads than the object itself; and an object must not be used by two fibers that may call it at the same time.
 class use_fiber_t {

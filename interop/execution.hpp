@@ -309,7 +309,7 @@ auto wait(Sender&& sender) {
     {
       // The destructor of a callback waits for a call under way, unless it runs on the thread that made the request. So
       // the fiber must not leave the thread in a callback.
-      const no_suspend in_callbacks("a stop callback of a sender");
+      const no_suspend_scope in_callbacks("a stop callback of a sender");
       outcome.source.request_stop();
     }
     const shield until_complete;

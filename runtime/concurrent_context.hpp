@@ -44,7 +44,7 @@ class concurrent_context : public spawner<concurrent_context> {
   explicit concurrent_context(runtime& over, std::string_view name = {});
   // Asks its fibers to stop, and waits until all have ended. Not a cancellation point. In one of its own fibers it does
   // not wait, reports this on stderr, and the fibers continue. Ends the process while another caller waits, or if it
-  // would have to wait under no_suspend.
+  // would have to wait under a no_suspend_scope.
   ~concurrent_context();
   concurrent_context(const concurrent_context&) = delete;
   concurrent_context& operator=(const concurrent_context&) = delete;
@@ -56,7 +56,7 @@ class concurrent_context : public spawner<concurrent_context> {
   // Asks its fibers to stop, also fibers that are spawned later. Cannot be undone. Never waits. Any thread.
   void request_stop() noexcept;
   // Waits until the context has no fiber. Not a cancellation point. Throws usage_error in one of its own fibers, under
-  // no_suspend, or while another caller waits.
+  // no_suspend_scope, or while another caller waits.
   void wait();
   // The name; valid as long as the context.
   [[nodiscard]] std::string_view name() const noexcept;
@@ -86,7 +86,7 @@ namespace this_fiber {
 
 // Moves the calling fiber into `context`, as if it had been spawned there. The fiber leaves its previous context. Waits
 // for its turn. Not a cancellation point. Throws usage_error on a plain thread, in a job or stop callback, under
-// no_suspend, or if the context belongs to another runtime (see run_in); std::bad_alloc.
+// no_suspend_scope, or if the context belongs to another runtime (see run_in); std::bad_alloc.
 void migrate_to(concurrent_context& context);
 // Takes the calling fiber out of its context. Does nothing if it is in none. Throws as above.
 void migrate_to(runtime& runtime);
@@ -94,8 +94,8 @@ void migrate_to(runtime& runtime);
 }  // namespace this_fiber
 
 // Calls the function in a new fiber of `context`, and waits for its end. Returns its value or throws its exception. Not
-// a cancellation point. Throws usage_error under no_suspend. `context` may be any context or runtime with a spawn, also
-// one other than the caller's.
+// a cancellation point. Throws usage_error under a no_suspend_scope. `context` may be any context or runtime with a
+// spawn, also one other than the caller's.
 template <class Context, class F, class... A>
   requires detail::spawnable<F, A...>
 decltype(auto) run_in(Context& context, F&& function, A&&... arguments) {

@@ -42,8 +42,8 @@ class join_handle {
 
   // Waits for the end of the fiber, and leaves its result in place. Not a cancellation point, because the fiber often
   // refers to variables of its waiter, which an exception would destroy; on_join in a select is one. Throws usage_error
-  // without a fiber, or if the fiber itself calls it. Before the fiber's end also under no_suspend, and while another
-  // caller waits.
+  // without a fiber, or if the fiber itself calls it. Before the fiber's end also under a no_suspend_scope, and while
+  // another caller waits.
   void join() { checked("join").join(); }
 
   // Waits for the end of the fiber, and takes its result or throws its exception. Afterwards the handle has no fiber.

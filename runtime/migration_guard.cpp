@@ -11,13 +11,13 @@ using detail::this_agent;
 using detail::this_scheduler;
 
 // A bound fiber comes back to its worker. A fiber that is bound already, as a member of a strand, stays so.
-migration_guard::migration_guard() {
+no_migration_scope::no_migration_scope() {
   detail::scheduler* const here = this_scheduler();
   const detail::agent& self = this_agent();
   if (!here || (self.kind != agent_kind::fiber && !self.waits_forbidden)) return;
   detail::rare_task_state& rare = here->running()->rare_state();
   if (self.waits_forbidden && rare.pins == 0)
-    throw usage_error("migration_guard under no_suspend: to pin a fiber takes a switch");
+    throw usage_error("no_migration_scope under a no_suspend_scope: to pin a fiber takes a switch");
   pinned_ = &rare;
   if (pinned_->pins++ > 0) return;
   if (here->is_bound()) {
@@ -28,7 +28,7 @@ migration_guard::migration_guard() {
   }
 }
 
-migration_guard::~migration_guard() {
+no_migration_scope::~no_migration_scope() {
   if (!pinned_ || --pinned_->pins > 0) return;
   pinned_->pinned_to = nullptr;
   // The guard of an abandoned fiber may be destroyed by another fiber or thread, after the fiber's worker has ended.

@@ -9,7 +9,7 @@ using detail::agent_kind;
 
 // The fiber counts as a job, so every wait takes the slow path (suspend.cpp), which checks. Nothing else changes. A
 // scope in another is only counted, because the inner one may end last (ulx_forbid_waiting in a hook).
-no_suspend::no_suspend(std::source_location where, const char* by) {
+no_suspend_scope::no_suspend_scope(std::source_location where, const char* by) {
   detail::agent& self = detail::this_agent();
   if (self.kind != agent_kind::fiber && !self.waits_forbidden) return;
   detail::rare_task_state* rare = self.fiber().rare_state_if_made();
@@ -27,7 +27,7 @@ no_suspend::no_suspend(std::source_location where, const char* by) {
   forbidden_ = &self;
 }
 
-no_suspend::~no_suspend() {
+no_suspend_scope::~no_suspend_scope() {
   if (!forbidden_) return;
   detail::rare_task_state* const rare = forbidden_->fiber().rare_state_if_made();
   if (rare && rare->inner_bans > 0) {

@@ -11,15 +11,18 @@ namespace ulexite {
 // worker wait until another worker takes them. No effect on a plain thread.
 //
 // A scope must end in the function and the fiber that began it.
-class no_yield {
+class no_yield_scope {
  public:
-  [[nodiscard]] no_yield() noexcept : self_(detail::this_agent()) { ++self_.held_locks; }
-  no_yield(const no_yield&) = delete;
-  no_yield& operator=(const no_yield&) = delete;
-  ~no_yield() { --self_.held_locks; }
+  [[nodiscard]] no_yield_scope() noexcept : self_(detail::this_agent()) { ++self_.held_locks; }
+  no_yield_scope(const no_yield_scope&) = delete;
+  no_yield_scope& operator=(const no_yield_scope&) = delete;
+  ~no_yield_scope() { --self_.held_locks; }
 
  private:
   detail::agent& self_;
 };
+
+// The former name.
+using no_yield [[deprecated("use no_yield_scope")]] = no_yield_scope;
 
 }  // namespace ulexite

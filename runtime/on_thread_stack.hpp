@@ -25,15 +25,16 @@ void call_on_thread_stack(void (*function)(void*), void* data) noexcept;
 
 // Calls `function` on the stack of the worker's thread. Returns its result or throws its exception. Use it for deep
 // recursion, because a thread's stack has 8 MiB, or the size of ulimit -s. Use it also for libraries that check the
-// bounds of their stack. The fiber does not leave its worker during the call, so the function must not wait: no_suspend
-// holds in it. It sees the floating-point modes of the thread, and no exception that the fiber handles; its errno
-// stays. An ordinary call on a plain thread, in a job and under no_suspend. Not a cancellation point.
+// bounds of their stack. The fiber does not leave its worker during the call, so the function must not wait:
+// no_suspend_scope holds in it. It sees the floating-point modes of the thread, and no exception that the fiber
+// handles; its errno stays. An ordinary call on a plain thread, in a job and under a no_suspend_scope. Not a
+// cancellation point.
 template <class F>
   requires std::is_invocable_v<F>
 std::invoke_result_t<F> on_thread_stack(F&& function) {
   using result = std::invoke_result_t<F>;
   if (!detail::can_leave_for_thread_stack()) return std::invoke(std::forward<F>(function));
-  const no_suspend stays("on_thread_stack");
+  const no_suspend_scope stays("on_thread_stack");
   struct call {
     F& function;
     int error = 0;

@@ -19,9 +19,9 @@ class parallel_context : public spawner<parallel_context> {
   // `max_threads`; if that is 0, up to `threads` or the machine's processors. Throws as runtime's constructor.
   explicit parallel_context(std::string_view name, std::size_t threads = 0, std::size_t max_threads = 0);
   // Asks its fibers to stop, waits until all have ended, and ends its threads. Waits as a call in block_in_place:
-  // another thread runs the caller's worker meanwhile. In a concurrent_context, in a job, under no_suspend, or with a
-  // migration_guard on the worker, it blocks the worker. Not a cancellation point. In one of its own fibers it ends
-  // nothing, and reports this on stderr.
+  // another thread runs the caller's worker meanwhile. In a concurrent_context, in a job, under a no_suspend_scope, or
+  // with a no_migration_scope on the worker, it blocks the worker. Not a cancellation point. In one of its own fibers
+  // it ends nothing, and reports this on stderr.
   ~parallel_context();
   parallel_context(const parallel_context&) = delete;
   parallel_context& operator=(const parallel_context&) = delete;

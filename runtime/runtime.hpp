@@ -56,9 +56,9 @@ class runtime : public spawner<runtime> {
   // Runs function(arguments...) as the main fiber and waits for its end. Returns its value or throws its exception.
   // Other fibers may still live then. One call at a time. A plain thread blocks, a fiber of another runtime is
   // suspended. In a job of another runtime, or a stop callback in its fibers, the wait ends the process. Throws
-  // usage_error if another run is under way, in a fiber or job of this runtime, under no_suspend, and after shutdown.
-  // Throws std::system_error if the system refuses the first thread or the first stack, with errc::limit_reached above
-  // max_fibers, and with errc::deadlock (see runtime_options::on_deadlock); std::bad_alloc.
+  // usage_error if another run is under way, in a fiber or job of this runtime, under a no_suspend_scope, and after
+  // shutdown. Throws std::system_error if the system refuses the first thread or the first stack, with
+  // errc::limit_reached above max_fibers, and with errc::deadlock (see runtime_options::on_deadlock); std::bad_alloc.
   template <class F, class... A>
     requires detail::spawnable<F, A...>
   [[gnu::always_inline]] auto run(F&& function, A&&... arguments) {

@@ -62,7 +62,8 @@ class late_fibers : public std::system_error {
 
 // Stops all fibers of a runtime until it is destroyed, except the fiber that made it. Every worker is stopped between
 // two fibers, so all registers of fibers are on their stacks. Plain threads, and calls in blocking and block_in_place,
-// continue. The fiber that made it must not wait (no_suspend). A fiber of the runtime or a thread outside may make it.
+// continue. The fiber that made it must not wait (no_suspend_scope). A fiber of the runtime or a thread outside may
+// make it.
 //
 // Fibers stop when they wait, yield or end, and in this_fiber::make_room. A write to a file is waited for. A loop that
 // does none of these delays the stop.
@@ -77,7 +78,7 @@ class [[nodiscard]] stopped_world {
   stopped_world& operator=(const stopped_world&) = delete;
 
  private:
-  const no_suspend stays_{"a stopped_world"};
+  const no_suspend_scope stays_{"a stopped_world"};
   detail::runtime_state& runtime_;
 };
 

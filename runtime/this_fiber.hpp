@@ -27,7 +27,8 @@ void set_name(std::string_view name);
 void set_user_data(void* data);
 
 // Lets the other runnable fibers of this worker run first. Not a cancellation point. Returns immediately if there are
-// none. Does nothing under no_suspend and in a fiber's stop callbacks. On plain threads and in jobs yields the thread.
+// none. Does nothing under a no_suspend_scope and in a fiber's stop callbacks. On plain threads and in jobs yields the
+// thread.
 void yield() noexcept;
 
 // Whether the fiber was asked to stop, or a child's failure cancels the body of its scope. False on a plain thread.

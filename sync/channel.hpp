@@ -89,7 +89,7 @@ class channel : private detail::channel_head {
   // would_block or closed. If the assignment throws, the received value is lost. try_send does not yield either, so a
   // std::stop_callback may call it.
   channel_status try_send(T& value) {
-    const no_yield here;
+    const no_yield_scope here;
     return send_until_ns(value, never_wait);
   }
   channel_status try_receive(T& value) { return assign(value, never_wait); }

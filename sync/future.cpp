@@ -15,7 +15,7 @@ void future_state_base::fail(std::exception_ptr exception) {
 }
 
 void future_state_base::abandon() noexcept {
-  const no_yield here;
+  const no_yield_scope here;
   const std::lock_guard lock(setting_);
   if (ready_.is_set()) return;
   broken_ = true;

@@ -34,7 +34,7 @@ class future_state_base {
   // Calls `put`, which stores the value. If `put` throws, the promise is not satisfied.
   template <class Put>
   void satisfy(Put&& put) {
-    const no_yield here;  // it may be in a callback, or under a lock of another library
+    const no_yield_scope here;  // it may be in a callback, or under a lock of another library
     const std::lock_guard lock(setting_);
     throw_if_satisfied();
     put();

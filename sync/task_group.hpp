@@ -64,9 +64,9 @@ class task_group : public spawner<task_group> {
   // cancellation point. A child that spawns into its own full group can deadlock.
   using spawner::spawn;
 
-  // Starts `count` children. Child number i, from 0, calls a copy of `function` with i. It is cheaper than `count` calls
-  // of spawn(), and starts all or none: no child starts before all are made. Throws as spawn, and exceptions of a copy
-  // of `function`. In a group with a limit it works as `count` calls of spawn(), which wait for room.
+  // Starts `count` children. Child number i, from 0, calls a copy of `function` with i. It is cheaper than `count`
+  // calls of spawn(), and starts all or none: no child starts before all are made. Throws as spawn, and exceptions of a
+  // copy of `function`. In a group with a limit it works as `count` calls of spawn(), which wait for room.
   template <class F>
     requires std::is_invocable_v<F, std::size_t> && std::is_copy_constructible_v<F>
   void spawn_batch(std::size_t count, F function, std::source_location where = std::source_location::current()) {
@@ -336,8 +336,8 @@ struct detail::group_access {
 // operation_cancelled, as after a request to stop. scope then throws the failure instead of operation_cancelled. The
 // cancellation ends with the scope, or when a wait() of the body throws the failure: the body may handle it and go on.
 // The body's stop token does not report it. A body on a plain thread, or under a shield, is not cancelled. At most 127
-// nested scopes of a fiber may have such a failure at the same time. Under no_suspend, throws usage_error before it
-// calls the body.
+// nested scopes of a fiber may have such a failure at the same time. Under a no_suspend_scope, throws usage_error
+// before it calls the body.
 template <class F>
   requires std::is_invocable_v<F, task_group&>
 auto scope(F&& body) {

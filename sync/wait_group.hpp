@@ -91,9 +91,9 @@ class wait_group {
                      const void* object = nullptr);
 
   // State
-  //   word_   the count in its upper half. The lowest bit is waited_bit: a waiter has entered the queue. While it is set,
-  //           the last done changes the count with guard_ held. The next wait that finds zero clears it, also with guard_
-  //           held. So zero without the bit means that no done() is under way.
+  //   word_   the count in its upper half. The lowest bit is waited_bit: a waiter has entered the queue. While it is
+  //           set, the last done changes the count with guard_ held. The next wait that finds zero clears it, also with
+  //           guard_ held. So zero without the bit means that no done() is under way.
   //
   // Pairings
   //   A  add and done change word_, release  ->  wait, or the last done, reads zero, acquire: the waiter sees all

@@ -37,12 +37,12 @@ struct guards {
   entry* youngest = nullptr;
 };
 
-struct waits_are_refused : no_suspend {
-  waits_are_refused() : no_suspend("ulx_forbid_waiting") {}
+struct waits_are_refused : no_suspend_scope {
+  waits_are_refused() : no_suspend_scope("ulx_forbid_waiting") {}
 };
 
-fiber_local<guards<migration_guard>>& pins() {
-  static fiber_local<guards<migration_guard>> all;
+fiber_local<guards<no_migration_scope>>& pins() {
+  static fiber_local<guards<no_migration_scope>> all;
   return all;
 }
 fiber_local<guards<waits_are_refused>>& bans() {

@@ -65,7 +65,7 @@ bool embedder_has_memory() noexcept { return memory.allocate != nullptr; }
 void* allocate(std::size_t bytes) {
   void* room;
   if (memory.allocate) {
-    const no_suspend stays("the hook allocate");
+    const no_suspend_scope stays("the hook allocate");
     room = memory.allocate(memory.user, bytes);
   } else {
     room = std::malloc(std::max<std::size_t>(bytes, 1));
@@ -77,7 +77,7 @@ void* allocate(std::size_t bytes) {
 
 void release(void* room) noexcept {
   if (memory.release) {
-    const no_suspend stays("the hook release");
+    const no_suspend_scope stays("the hook release");
     memory.release(memory.user, room);
   } else if (room) {
     own_count().fetch_sub(1, std::memory_order_relaxed);  // counter

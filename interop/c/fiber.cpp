@@ -154,7 +154,7 @@ ulx_fiber* ulx_spawn(intptr_t (*function)(void*), void* argument, const ulx_spaw
     auto fresh = std::make_unique<ulx_fiber>();
     ulx_fiber* const fiber = fresh.get();
     const detail::yield_point at_exit;
-    std::optional<no_suspend> stays;
+    std::optional<no_suspend_scope> stays;
     if (detail::controlled()) stays.emplace("ulx_spawn");  // a switch would let others wait for the lock
     const std::lock_guard lock(fiber->guard);              // the handle is complete when others read it
     fiber->handle = spawn_where(

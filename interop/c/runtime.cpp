@@ -97,14 +97,14 @@ const ulx_hooks* hooks_of_worker() noexcept {
 announced_fiber::announced_fiber() {
   const ulx_hooks* const hooks = hooks_of_worker();
   if (!hooks || !hooks->fiber_start) return;
-  const no_suspend stays("the hook fiber_start");
+  const no_suspend_scope stays("the hook fiber_start");
   hooks->fiber_start(hooks->user, this_fiber::id(), this_fiber::user_data());
 }
 
 announced_fiber::~announced_fiber() {
   const ulx_hooks* const hooks = hooks_of_worker();
   if (!hooks || !hooks->fiber_end) return;
-  const no_suspend stays("the hook fiber_end");
+  const no_suspend_scope stays("the hook fiber_end");
   hooks->fiber_end(hooks->user, this_fiber::id(), this_fiber::user_data());
 }
 

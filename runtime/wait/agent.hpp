@@ -34,7 +34,7 @@ struct agent {
   bool shielded : 1 = false;         // it ignores requests to stop
   bool expired : 1 = false;          // a wait has met its deadline; stays set as long as this deadline applies
   bool calls_back : 1 = false;       // it runs stop callbacks
-  bool waits_forbidden : 1 = false;  // by no_suspend: then it counts as a job
+  bool waits_forbidden : 1 = false;  // by no_suspend_scope: then it counts as a job
   bool kept : 1 = false;             // its fiber was abandoned: the block is never returned
   union {
     agent* next_free;                     // for task_pool, while the block is unused

@@ -33,7 +33,7 @@ inline void check_cancelled(agent& self) {
 // Throws after a wait that was cancelled.
 [[noreturn, gnu::cold]] void throw_cancelled();
 
-// Throws usage_error under no_suspend. For waits that are not cancellation points, before they link anything.
+// Throws usage_error under a no_suspend_scope. For waits that are not cancellation points, before they link anything.
 // Cancellation points check at their start.
 [[noreturn, gnu::cold]] void throw_wait_forbidden(agent& self, wait_kind kind);
 inline void check_may_wait(agent& self, wait_kind kind) {

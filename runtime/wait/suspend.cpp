@@ -32,7 +32,7 @@ std::string describe_refusal(agent& self, wait_kind kind) {
   if (rare && rare->waits_forbidden_by) return wait + rare->waits_forbidden_by;
   const std::source_location where = rare ? rare->waits_forbidden_at : std::source_location();
   if (where.line() == 0) return wait + "a hook, on_thread_stack or a stopped_world";
-  return wait + "the no_suspend of " + where.file_name() + ":" + std::to_string(where.line());
+  return wait + "the no_suspend_scope of " + where.file_name() + ":" + std::to_string(where.line());
 }
 
 // A plain thread blocks on its own condition variable. Its wait is always prepared, because the thread itself may claim
@@ -52,9 +52,9 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, w
   return self.word.reason();
 }
 
-// A wait where none is allowed: in a job, in a stop callback, or under no_suspend. The waiter ends its own wait before
-// it has begun, as cancelled, so that the caller unlinks its node and throws. A wait that cannot be cancelled, and one
-// of a job, would never end: then the process ends.
+// A wait where none is allowed: in a job, in a stop callback, or under a no_suspend_scope. The waiter ends its own wait
+// before it has begun, as cancelled, so that the caller unlinks its node and throws. A wait that cannot be cancelled,
+// and one of a job, would never end: then the process ends.
 [[gnu::cold, gnu::noinline]] wake_reason refuse_wait(agent& self, spin_lock* held, bool prepared,
                                                      wait_mode mode) noexcept {
   if (!self.waits_forbidden)
@@ -227,7 +227,7 @@ void throw_stop_cause(const agent& self) {
   throw_cancelled(cause);
 }
 
-// Without a cause the wait was refused under no_suspend: then that is reported.
+// Without a cause the wait was refused under a no_suspend_scope: then that is reported.
 void throw_cancelled(std::error_code cause) {
   if (agent& self = this_agent(); !cause && self.waits_forbidden)
     check_may_wait(self, self.fiber().rare_state_if_made()->refused);
@@ -240,7 +240,7 @@ void throw_wait_forbidden(agent& self, wait_kind kind) { throw usage_error(descr
 void throw_cancelled() { throw_cancelled(stop_cause(this_agent())); }
 
 // In a deterministic run every operation ends here, and the controller may let another fiber go first. Code under
-// no_suspend is one step, because it may hold a lock of the thread's.
+// no_suspend_scope is one step, because it may hold a lock of the thread's.
 void yield_point::pass() noexcept {
   if (!this_controller() || !this_scheduler()) return;
   agent& self = this_agent();

@@ -76,8 +76,8 @@ inline bool split_wanted(const range_state& loop) {
     this_fiber::make_room();
   }
   check_cancelled(self);
-  // Read now, because the fiber may have another worker. Null in a strand or under a migration_guard: no other worker
-  // may take a part.
+  // Read now, because the fiber may have another worker. Null in a strand or under a no_migration_scope: no other
+  // worker may take a part.
   const fork_queue* const forks = inlined_execution().forks;
   return forks && forks->wanted() && loop.active.load(std::memory_order_relaxed) <= forks->worker_limit();  // hint
 }

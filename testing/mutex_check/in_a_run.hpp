@@ -38,7 +38,7 @@ class run_mutex {
     if (owner_ != self) {
       try {
         if (!take(own_)) return refused;
-      } catch (const std::exception&) {  // the wait is forbidden, as under no_suspend
+      } catch (const std::exception&) {  // the wait is forbidden, as under a no_suspend_scope
         return EDEADLK;
       }
       owner_ = self;

@@ -22,8 +22,8 @@ struct calls {
   std::function<void()> ready = {};    // does not have to wait
   std::function<void()> waiting = {};  // has to wait until `release`; null if there is no such state
   std::function<void()> release = {};  // null: only a cancellation ends `waiting`
-  bool refusable = true;               // no_suspend refuses `waiting`; false: it would end the process, in a destructor
-  bool sometimes = false;              // it may wait, but no state forces it to
+  bool refusable = true;   // no_suspend_scope refuses `waiting`; false: it would end the process, in a destructor
+  bool sometimes = false;  // it may wait, but no state forces it to
 };
 
 struct operation {

@@ -142,11 +142,11 @@ bool is_refused_after_the_deadline(runtime& rt, const std::function<void()>& cal
   });
 }
 
-// no_suspend refuses each wait.
+// no_suspend_scope refuses each wait.
 bool has_to_wait(runtime& rt, const std::function<void()>& call) {
   return rt.run([&] {
     try {
-      const no_suspend stays;
+      const no_suspend_scope stays;
       call();
       return false;
     } catch (const usage_error&) {

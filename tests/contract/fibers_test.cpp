@@ -129,8 +129,8 @@ const section rows{
          }},
         {"this_fiber::migrate_to",
          [] { return calls{.ready = [&rt = current_runtime()] { this_fiber::migrate_to(rt); }, .sometimes = true}; }},
-        {"migration_guard", [] { return plain([] { const migration_guard guard; }); }},
-        {"no_suspend", [] { return plain([] { const no_suspend guard; }); }},
+        {"no_migration_scope", [] { return plain([] { const no_migration_scope guard; }); }},
+        {"no_suspend_scope", [] { return plain([] { const no_suspend_scope guard; }); }},
         {"on_thread_stack", [] { return plain([] { on_thread_stack([] {}); }); }},
         {"for_each_fiber",
          [] {

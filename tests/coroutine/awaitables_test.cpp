@@ -188,7 +188,7 @@ TEST_P(Awaitables, AreRefusedUnderNoSuspend) {
     EXPECT_TRUE(finish([&]() -> task<bool> {
       bool refused = false;
       try {
-        const no_suspend stays;
+        const no_suspend_scope stays;
         co_await at->wait();
       } catch (const usage_error&) {
         refused = true;

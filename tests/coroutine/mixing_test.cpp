@@ -172,7 +172,7 @@ TEST_P(CoMixing, AMigrationGuardKeepsTheThreadOverAwaits) {
     for (int i = 0; i < 12; ++i)
       all.push_back(spawn([&, i]() -> task<> {
         for (int round = 0; round < 5; ++round) {
-          const migration_guard pinned;
+          const no_migration_scope pinned;
           const std::thread::id mine = here();
           for (int k = 0; k < 40; ++k) {
             co_await wait_in_some_way(i + k, ring);
@@ -188,7 +188,7 @@ TEST_P(CoMixing, AMigrationGuardKeepsTheThreadOverAwaits) {
 TEST_P(CoMixing, NoSuspendForbidsAwaitsThatWait) {
   const auto refused = [](auto operation) -> task<bool> {
     try {
-      const no_suspend stays;
+      const no_suspend_scope stays;
       co_await co_yield_now();  // does nothing
       co_await operation();
     } catch (const usage_error& e) {

@@ -123,7 +123,7 @@ TEST_P(CoShutdown, StopKeepsTheFramesOfThoseThatWait) {
     co_await co_wait(changed, lock);
   });
   wait([]() -> task<> {
-    const migration_guard pinned;
+    const no_migration_scope pinned;
     const shield unheard;
     const deadline_scope limit(1h);
     co_await co_sleep_for(1h);

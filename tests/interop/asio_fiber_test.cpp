@@ -312,7 +312,7 @@ TEST_P(AsioFiber, StopMeetsTheEnd) {
 
 TEST_P(AsioFiber, RefusesToWaitUnderNoSuspend) {
   run([&] {
-    const no_suspend stays;
+    const no_suspend_scope stays;
     bool started = false;
     EXPECT_THROW(operation<void()>(use_fiber, [&](auto) { started = true; }), usage_error);
     EXPECT_FALSE(started);

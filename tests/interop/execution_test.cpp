@@ -176,7 +176,7 @@ TEST_P(Execution, AStopReachesWhatFollowsAFunction) {
 
 TEST_P(Execution, WaitStartsNothingWhereItMayNotWait) {
   run([] {
-    const no_suspend stays;
+    const no_suspend_scope stays;
     EXPECT_THROW(ue::wait(ue::spawn_sender(ue::workers(), [] { ADD_FAILURE(); })), usage_error);
   });
 }

@@ -1,4 +1,4 @@
-// no_suspend: operations on sockets and descriptors that would have to wait throw, and can be made again.
+// no_suspend_scope: operations on sockets and descriptors that would have to wait throw, and can be made again.
 
 #include "net_fixture.hpp"
 
@@ -33,7 +33,7 @@ TEST_P(NoSuspendNet, SocketsRefuseToWait) {
 
     pair.right.write("y");
     {
-      const no_suspend stays;
+      const no_suspend_scope stays;
       pair.right.expires_after(bound);
     }
     EXPECT_EQ(pair.left.read_some(&byte, 1), 1u);
@@ -50,12 +50,12 @@ TEST_P(NoSuspendNet, WaitsForDescriptorsAreRefused) {
     expect_refused([&] { net::wait_fd(ends[0], net::interest::read); }, "to read");
     expect_refused([&] { static_cast<void>(net::wait_fd(ends[0], net::interest::read, 1h)); }, "to read");
     {
-      const no_suspend stays;
+      const no_suspend_scope stays;
       net::wait_fd(ends[1], net::interest::write);
     }
     ASSERT_EQ(::write(ends[1], "z", 1), 1);
     {
-      const no_suspend stays;
+      const no_suspend_scope stays;
       net::wait_fd(ends[0], net::interest::read);
     }
     ::close(ends[0]);

@@ -304,10 +304,10 @@ TEST_P(BriefCall, IsNotMadeWhereTheWorkerMustStay) {
   EXPECT_TRUE(refused());
   run([&] {
     {
-      const migration_guard stays;
+      const no_migration_scope stays;
       EXPECT_TRUE(refused());
     }
-    const no_suspend stays;
+    const no_suspend_scope stays;
     EXPECT_TRUE(refused());
   });
 }

@@ -42,7 +42,7 @@ TEST_P(MigrationGuard, StaysOnItsThread) {
     for (int i = 0; i < 12; ++i)
       all.push_back(spawn([&, i] {
         for (int times = 0; times < 5; ++times) {
-          const migration_guard pinned;
+          const no_migration_scope pinned;
           const std::thread::id mine = here();
           for (int round = 0; round < 100; ++round) {
             wait_in_some_way(i + round, ring);
@@ -57,10 +57,10 @@ TEST_P(MigrationGuard, StaysOnItsThread) {
 TEST_P(MigrationGuard, MayBeNestedAndThrownThrough) {
   run([&] {
     const std::thread::id mine = [] {
-      const migration_guard outer;
+      const no_migration_scope outer;
       const std::thread::id at = here();
       {
-        const migration_guard inner;
+        const no_migration_scope inner;
         this_fiber::yield();
       }
       for (int i = 0; i < 100; ++i) {
@@ -72,7 +72,7 @@ TEST_P(MigrationGuard, MayBeNestedAndThrownThrough) {
     static_cast<void>(mine);
     EXPECT_THROW(
         [] {
-          const migration_guard pinned;
+          const no_migration_scope pinned;
           this_fiber::yield();
           throw std::runtime_error("through");
         }(),
@@ -89,7 +89,7 @@ TEST_P(MigrationGuard, InAContext) {
     std::vector<join_handle<>> all;
     for (int i = 0; i < 6; ++i)
       all.push_back(context.spawn([&, i] {
-        const migration_guard pinned;
+        const no_migration_scope pinned;
         const std::thread::id mine = here();
         for (int round = 0; round < 200; ++round) {
           ++unguarded;
@@ -106,7 +106,7 @@ TEST_P(MigrationGuard, InAContext) {
 // A worker with a pinned fiber is not given to another thread, and its work is not either.
 TEST_P(MigrationGuard, ItsWorkerIsNotHandedOff) {
   run([&] {
-    const migration_guard pinned;
+    const no_migration_scope pinned;
     const std::thread::id mine = here();
     EXPECT_EQ(block_in_place([] { return here(); }), mine);
     EXPECT_EQ(here(), mine);
@@ -129,7 +129,7 @@ TEST_P(MigrationGuard, IsWokenFromAnywhereWhileItsWorkerSleeps) {
     event go, done;
     std::thread outside;
     auto pinned = spawn([&] {
-      const migration_guard guard;
+      const no_migration_scope guard;
       const std::thread::id mine = here();
       for (int i = 0; i < 50; ++i) {
         event woken;
@@ -148,13 +148,13 @@ TEST_P(MigrationGuard, IsWokenFromAnywhereWhileItsWorkerSleeps) {
 
 TEST_P(MigrationGuard, Cancellation) {
   expect_stop_ends(rt(), [] {
-    const migration_guard pinned;
+    const no_migration_scope pinned;
     this_fiber::sleep_for(1h);
   });
 }
 
 TEST_P(MigrationGuard, OnAPlainThreadItIsNothing) {
-  const migration_guard pinned;
+  const no_migration_scope pinned;
   EXPECT_EQ(run([] { return 3; }), 3);
 }
 

@@ -1,4 +1,4 @@
-// no_suspend: what would have to wait throws, and says where. on_thread_stack: a call on the thread's own stack.
+// no_suspend_scope: what would have to wait throws, and says where. on_thread_stack: a call on the thread's own stack.
 
 #include "support/refused_wait.hpp"
 #include "support/waiting.hpp"
@@ -111,9 +111,9 @@ TEST_P(NoSuspend, ARefusalNamesTheOutermostScope) {
   run([&] {
     const std::string place = "no_suspend_test.cpp:" + std::to_string(__LINE__ + 2);
     try {
-      const no_suspend outer;
+      const no_suspend_scope outer;
       {
-        const no_suspend inner("an inner scope");
+        const no_suspend_scope inner("an inner scope");
       }
       this_fiber::sleep_for(1h);
       ADD_FAILURE();
@@ -128,7 +128,7 @@ TEST_P(NoSuspend, ARefusalChangesNothing) {
     promise<int> later;
     auto future = later.get_future();
     {
-      const no_suspend stays;
+      const no_suspend_scope stays;
       EXPECT_THROW(static_cast<void>(future.get()), usage_error);
     }
     later.set_value(3);
@@ -137,7 +137,7 @@ TEST_P(NoSuspend, ARefusalChangesNothing) {
     concurrent_context context;
     bool ran = false;
     {
-      const no_suspend stays;
+      const no_suspend_scope stays;
       EXPECT_THROW(run_in(context, [&] { ran = true; }), usage_error);
     }
     context.spawn([] {}).get();
@@ -147,7 +147,7 @@ TEST_P(NoSuspend, ARefusalChangesNothing) {
     channel<int> ready(1);
     ready.send(1);
     {
-      const no_suspend stays;
+      const no_suspend_scope stays;
       EXPECT_EQ(select(on_join(sleeper), otherwise()), 1u);
       EXPECT_EQ(select(on_join(sleeper), on_receive(ready)), 1u);
     }
@@ -159,9 +159,9 @@ TEST_P(NoSuspend, ARefusalChangesNothing) {
 TEST_P(NoSuspend, TheLastScopeToEndEndsIt) {
   run([&] {
     channel<int> empty;
-    std::optional<no_suspend> inner;
+    std::optional<no_suspend_scope> inner;
     {
-      const no_suspend outer;
+      const no_suspend_scope outer;
       inner.emplace();
     }
     EXPECT_THROW(static_cast<void>(empty.receive()), usage_error);
@@ -179,8 +179,8 @@ TEST_P(NoSuspend, WhatNeedNotWaitGoesOn) {
     auto other = spawn([&] { ++others; });
     const int before = others;
     {
-      const no_suspend stays;
-      const no_suspend nested;
+      const no_suspend_scope stays;
+      const no_suspend_scope nested;
       box.send(1);
       EXPECT_EQ(box.receive(), 1);
       const std::lock_guard lock(free);
@@ -225,7 +225,7 @@ TEST_P(NoSuspend, WhatWaitsForItsChildrenStartsNone) {
     event over;
     std::vector<join_handle<>> handles;
     for (int i = 0; i < 100; ++i) handles.push_back(spawn([&] { over.wait(); }));
-    expect_refused([&] { when_all(handles); }, "waits in a select under the no_suspend");
+    expect_refused([&] { when_all(handles); }, "waits in a select under the no_suspend_scope");
     handles.push_back(spawn([] {}));
     handles.back().join();
     expect_refused([&] { when_any(handles); }, "waits for the end of fiber");
@@ -238,7 +238,7 @@ TEST_P(NoSuspend, WhatWaitsForItsChildrenStartsNone) {
 TEST_P(NoSuspend, AStopComesFirst) {
   auto handle = rt().spawn([] {
     wait_until([] { return this_fiber::stop_requested(); });
-    const no_suspend stays;
+    const no_suspend_scope stays;
     this_fiber::sleep_for(1h);
   });
   handle.request_stop();
@@ -246,7 +246,7 @@ TEST_P(NoSuspend, AStopComesFirst) {
 }
 
 TEST(NoSuspend, OnAPlainThreadItIsNothing) {
-  const no_suspend stays;
+  const no_suspend_scope stays;
   event set(true);
   set.wait();
   EXPECT_FALSE(event().wait_for(1ms));
@@ -314,7 +314,7 @@ TEST_P(OnThreadStack, InAContextAndPinned) {
     for (int i = 0; i < 4; ++i)
       all.push_back(context.spawn([] {
         for (int round = 0; round < 20; ++round) {
-          const migration_guard pinned;
+          const no_migration_scope pinned;
           on_thread_stack([] { EXPECT_FALSE(stack_around(__builtin_frame_address(0))); });
           this_fiber::yield();
         }

@@ -73,7 +73,7 @@ TEST_F(RuntimeTest, AHolderOfALockIsNotMadeToYield) {
 }
 
 TEST_F(RuntimeTest, ANoYieldScopeIsNotMadeToYield) {
-  make(1).run([] { expect_that_others_run_only_after([] { return no_yield(); }); });
+  make(1).run([] { expect_that_others_run_only_after([] { return no_yield_scope(); }); });
 }
 
 TEST_F(RuntimeTest, ATrySendDoesNotYieldButTheNextSendDoes) {

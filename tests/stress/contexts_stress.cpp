@@ -89,7 +89,7 @@ struct world {
           this_fiber::migrate_to(current_runtime());
           break;
         case 2: {
-          const migration_guard pinned;
+          const no_migration_scope pinned;
           const auto mine = std::this_thread::get_id();
           for (int k = 0; k < 5; ++k) {
             wait(random);

@@ -47,7 +47,7 @@ TEST_P(ParallelFairness, ALoopInAContextOrUnderAGuardCanBeEnded) {
     concurrent_context context;
     auto inside = context.spawn(endless);
     auto pinned = spawn([&] {
-      const migration_guard guard;
+      const no_migration_scope guard;
       endless();
     });
     wait_until([&] { return begun == 2; });

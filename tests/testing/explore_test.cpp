@@ -330,7 +330,7 @@ TEST(Explore, UnderNoSuspendNoOtherFiberRuns) {
     task_group all;
     for (int i = 0; i < 3; ++i)
       all.spawn([&] {
-        const no_suspend step;
+        const no_suspend_scope step;
         EXPECT_EQ(++inside, 1);
         int value = 1;
         static_cast<void>(ch.try_send(value));

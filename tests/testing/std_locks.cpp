@@ -176,7 +176,7 @@ TEST(StdLocks, UnderNoSuspendNoOtherFiberRuns) {
     task_group all;
     for (int i = 0; i < 3; ++i)
       all.spawn([&] {
-        const no_suspend step;
+        const no_suspend_scope step;
         EXPECT_EQ(++inside, 1);
         {
           const std::lock_guard lock(m);
