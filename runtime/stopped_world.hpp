@@ -65,8 +65,8 @@ class late_fibers : public std::system_error {
 // continue. The fiber that made it must not wait (no_suspend_scope). A fiber of the runtime or a thread outside may
 // make it.
 //
-// Fibers stop when they wait, yield or end, and in this_fiber::make_room. A write to a file is waited for. A loop that
-// does none of these delays the stop.
+// Fibers stop when they wait, yield or end, and in this_fiber::yield_if_requested. A write to a file is waited for. A
+// loop that does none of these delays the stop.
 class [[nodiscard]] stopped_world {
  public:
   // Blocks the calling thread until all workers are stopped. Throws late_fibers after `patience`, and then nothing is

@@ -47,7 +47,7 @@ void yield() noexcept {
   }
 }
 
-void make_room() noexcept {
+void yield_if_requested() noexcept {
   const detail::current_execution& here = detail::inlined_execution();
   if (!here.scheduler || here.agent->kind != detail::agent_kind::fiber) return;
   if (here.forks) {

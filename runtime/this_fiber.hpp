@@ -40,7 +40,9 @@ void yield() noexcept;
 // Yields if the scheduler asked for it, because other fibers have waited for this worker for about 10 ms; otherwise
 // costs about a nanosecond. For loops that compute, and for the hooks of an interpreter. Not a cancellation point. No
 // effect on a plain thread.
-void make_room() noexcept;
+void yield_if_requested() noexcept;
+// The former name.
+[[deprecated("use yield_if_requested")]] inline void make_room() noexcept { yield_if_requested(); }
 
 // The nearest deadline of the caller's waits, also an inherited one; nullopt if there is none. See deadline_scope.
 [[nodiscard]] std::optional<steady_clock::time_point> deadline() noexcept;

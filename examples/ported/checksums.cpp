@@ -37,7 +37,7 @@ std::string md5_of(const std::filesystem::path& path) {
   std::vector<char> block(64 * 1024);
   while (const std::size_t got = file.read_some(block.data(), block.size())) {
     EVP_DigestUpdate(context.get(), block.data(), got);
-    ux::this_fiber::make_room();
+    ux::this_fiber::yield_if_requested();
   }
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
   unsigned size = 0;

@@ -270,7 +270,7 @@ int ulx_sleep_until(int64_t deadline) noexcept {
 }
 
 void ulx_safepoint(void) noexcept {
-  if (!refused_in_handler()) this_fiber::make_room();
+  if (!refused_in_handler()) this_fiber::yield_if_requested();
 }
 
 int ulx_park(int64_t deadline) noexcept {

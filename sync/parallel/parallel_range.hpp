@@ -73,7 +73,7 @@ inline bool split_wanted(const range_state& loop) {
   if (here.forks) {
     here.forks->yield_if_requested();
   } else {
-    this_fiber::make_room();
+    this_fiber::yield_if_requested();
   }
   check_cancelled(self);
   // Read now, because the fiber may have another worker. Null in a strand or under a no_migration_scope: no other

@@ -310,7 +310,7 @@ const std::map<std::string, std::string> elsewhere{
     {"address::resolve", "net/address_test.cpp"},
     {"co_await", "coroutine/task_test.cpp"},
     {"co_readable", "coroutine/net_test.cpp"},
-    {"this_fiber::make_room", "sync/this_fiber_test.cpp"},
+    {"this_fiber::yield_if_requested", "sync/this_fiber_test.cpp"},
     {"await", "coroutine/foreign_test.cpp"},
     {"on_fiber", "coroutine/foreign_test.cpp"},
     {"tls_stream", "net/tls_test.cpp"},

@@ -235,7 +235,7 @@ TEST_P(StoppedWorld, ASafepointComesInTime) {
   std::atomic<bool> over{false}, begun{false};
   auto computing = rt().spawn([&] {
     begun = true;
-    while (!over) this_fiber::make_room();
+    while (!over) this_fiber::yield_if_requested();
   });
   wait_until([&] { return begun.load(); });
   for (int i = 0; i < 10; ++i) const stopped_world world(rt(), 20s);

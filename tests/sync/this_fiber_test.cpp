@@ -52,13 +52,13 @@ TEST_P(ThisFiber, KnowsItsRuntime) {
 
 // A computing fiber lets the others of its worker run from time to time.
 TEST_P(ThisFiber, MakesRoom) {
-  this_fiber::make_room();
+  this_fiber::yield_if_requested();
   run([] {
     std::atomic<bool> ran{false};
     std::vector<join_handle<>> hogs;
     for (int i = 0; i < 16; ++i)
       hogs.push_back(spawn([&] {
-        while (!ran) this_fiber::make_room();
+        while (!ran) this_fiber::yield_if_requested();
       }));
     spawn([&] { ran = true; }).get();
     for (auto& each : hogs) each.get();
