@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "dispatches %lu in place %lu steals %lu parks %lu wakes %lu polls %lu overflows %lu\n",
                    metrics.dispatches, metrics.starts_in_place, metrics.steals, metrics.parks, metrics.wakes,
                    metrics.polls, metrics.overflows);
-    require(metrics.rescued_wakeups == 0, "a wake-up was lost");
+    require(metrics.lost_wakeups == 0, "a wake-up was lost");
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", argv[1], e.what());
     return 1;

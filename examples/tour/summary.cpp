@@ -30,8 +30,8 @@ bool summary::add_metrics(const ulexite::runtime_metrics& metrics) {
         count(metrics.parks, "times that a worker without work went to sleep"),
         count(metrics.wakes, "times that a sleeping worker was woken, or a new one started"),
         count(metrics.events, "events that sockets and timers brought"),
-        count(metrics.rescued_wakeups, "wake-ups that were lost and rescued: anything but 0 is a defect")}});
-  return metrics.rescued_wakeups == 0;
+        count(metrics.lost_wakeups, "wake-ups that were lost and rescued: anything but 0 is a defect")}});
+  return metrics.lost_wakeups == 0;
 }
 
 void summary::print(std::ostream& out) const {

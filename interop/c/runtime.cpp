@@ -216,8 +216,8 @@ int ulx_runtime_metrics(const ulx_runtime* runtime, ulx_metrics* into) noexcept 
                           .events = now.events,
                           .blocking_threads = now.blocking_threads,
                           .stacks_refused = now.stacks_refused,
-                          .hogs_relieved = now.hogs_relieved,
-                          .rescued_wakeups = now.rescued_wakeups,
+                          .hogs_relieved = now.workers_retaken,
+                          .rescued_wakeups = now.lost_wakeups,
                           .stack_bytes_trimmed = now.stack_bytes_trimmed};
     std::memcpy(into, &all, std::min(size, sizeof all));
     return 0;

@@ -11,42 +11,41 @@
 namespace ulexite {
 namespace {
 
-struct metric {
+struct described {
   const char* name;
   std::uint64_t runtime_metrics::* value;
-  const char* type;  // the type of Prometheus
+  bool grows;
   const char* help;
 };
 
-constexpr metric all_metrics[] = {
-    {"workers", &runtime_metrics::workers, "gauge", "worker threads that were started"},
-    {"workers_sleeping", &runtime_metrics::workers_sleeping, "gauge", "workers that sleep"},
-    {"workers_searching", &runtime_metrics::workers_searching, "gauge", "workers that look for work"},
-    {"fibers_live", &runtime_metrics::fibers_live, "gauge", "fibers that were spawned and have not ended"},
-    {"queued_outside", &runtime_metrics::queued_outside, "gauge", "runnables in the shared queue"},
-    {"blocking_threads", &runtime_metrics::blocking_threads, "gauge", "threads for blocking calls, idle ones too"},
-    {"blocking_queued", &runtime_metrics::blocking_queued, "gauge", "blocking calls that wait for a thread"},
-    {"channel_bytes", &runtime_metrics::channel_bytes, "gauge",
+constexpr described all_metrics[] = {
+    {"workers", &runtime_metrics::workers, false, "worker threads that were started"},
+    {"workers_sleeping", &runtime_metrics::workers_sleeping, false, "workers that sleep"},
+    {"workers_searching", &runtime_metrics::workers_searching, false, "workers that look for work"},
+    {"fibers_live", &runtime_metrics::fibers_live, false, "fibers that were spawned and have not ended"},
+    {"queued_outside", &runtime_metrics::queued_outside, false, "runnables in the shared queue"},
+    {"blocking_threads", &runtime_metrics::blocking_threads, false, "threads for blocking calls, idle ones too"},
+    {"blocking_queued", &runtime_metrics::blocking_queued, false, "blocking calls that wait for a thread"},
+    {"channel_bytes", &runtime_metrics::channel_bytes, false,
      "bytes in blocks of more than 64 KiB of all channels of the process"},
-    {"fibers_spawned", &runtime_metrics::fibers_spawned, "counter", "fibers spawned"},
-    {"fibers_ended", &runtime_metrics::fibers_ended, "counter", "fibers ended"},
-    {"dispatches", &runtime_metrics::dispatches, "counter", "times that a fiber or job was given a worker"},
-    {"starts_in_place", &runtime_metrics::starts_in_place, "counter", "of these, started without a switch"},
-    {"steals", &runtime_metrics::steals, "counter", "successful steals"},
-    {"overflows", &runtime_metrics::overflows, "counter", "times that a full queue passed work to the shared queue"},
-    {"parks", &runtime_metrics::parks, "counter", "times that a worker went to sleep"},
-    {"wakes", &runtime_metrics::wakes, "counter", "times that a worker was woken or started"},
-    {"polls", &runtime_metrics::polls, "counter", "turns of the event loop"},
-    {"events", &runtime_metrics::events, "counter", "events that they brought"},
-    {"thread_starts_refused", &runtime_metrics::thread_starts_refused, "counter", "threads that the machine refused"},
-    {"stacks_refused", &runtime_metrics::stacks_refused, "counter", "stacks that the machine refused"},
-    {"accepts_refused", &runtime_metrics::accepts_refused, "counter", "accepts that lacked descriptors or memory"},
-    {"hogs_relieved", &runtime_metrics::hogs_relieved, "counter",
-     "fibers moved away from a worker that did not switch"},
-    {"polls_rescued", &runtime_metrics::polls_rescued, "counter", "workers woken or started to watch the event loop"},
-    {"stack_bytes_trimmed", &runtime_metrics::stack_bytes_trimmed, "counter",
+    {"fibers_spawned", &runtime_metrics::fibers_spawned, true, "fibers spawned"},
+    {"fibers_ended", &runtime_metrics::fibers_ended, true, "fibers ended"},
+    {"dispatches", &runtime_metrics::dispatches, true, "times that a fiber or job was given a worker"},
+    {"starts_in_place", &runtime_metrics::starts_in_place, true, "of these, started without a switch"},
+    {"steals", &runtime_metrics::steals, true, "successful steals"},
+    {"overflows", &runtime_metrics::overflows, true, "times that a full queue passed work to the shared queue"},
+    {"parks", &runtime_metrics::parks, true, "times that a worker went to sleep"},
+    {"wakes", &runtime_metrics::wakes, true, "times that a worker was woken or started"},
+    {"polls", &runtime_metrics::polls, true, "turns of the event loop"},
+    {"events", &runtime_metrics::events, true, "events that they brought"},
+    {"thread_starts_refused", &runtime_metrics::thread_starts_refused, true, "threads that the machine refused"},
+    {"stacks_refused", &runtime_metrics::stacks_refused, true, "stacks that the machine refused"},
+    {"accepts_refused", &runtime_metrics::accepts_refused, true, "accepts that lacked descriptors or memory"},
+    {"workers_retaken", &runtime_metrics::workers_retaken, true, "fibers moved away from a worker that did not switch"},
+    {"poller_handoffs", &runtime_metrics::poller_handoffs, true, "workers woken or started to watch the event loop"},
+    {"stack_bytes_trimmed", &runtime_metrics::stack_bytes_trimmed, true,
      "bytes returned from stacks of fibers that waited for long"},
-    {"rescued_wakeups", &runtime_metrics::rescued_wakeups, "counter", "lost wake-ups: always 0, or there is a defect"},
+    {"lost_wakeups", &runtime_metrics::lost_wakeups, true, "lost wake-ups: always 0, or there is a defect"},
 };
 
 void print_type(std::ostream& out, const std::string& name, const char* type, const char* help) {
@@ -55,10 +54,16 @@ void print_type(std::ostream& out, const std::string& name, const char* type, co
 
 }  // namespace
 
+std::vector<runtime_metric> runtime_metrics::list() const {
+  std::vector<runtime_metric> all;
+  for (const described& each : all_metrics) all.push_back({each.name, each.help, each.grows, this->*each.value});
+  return all;
+}
+
 std::string to_string(const runtime_metrics& metrics) {
   std::string text;
-  for (const metric& each : all_metrics)
-    text += std::string(each.name) + ' ' + std::to_string(metrics.*each.value) + '\n';
+  for (const runtime_metric& each : metrics.list())
+    text += std::string(each.name) + ' ' + std::to_string(each.value) + '\n';
   return text;
 }
 
@@ -95,10 +100,10 @@ std::string to_string(const runtime_times& times) {
 namespace detail {
 
 void write_prometheus(std::ostream& out, const runtime_report& report) {
-  for (const metric& each : all_metrics) {
-    const std::string name = "ulexite_" + std::string(each.name) + (each.type[0] == 'c' ? "_total" : "");
-    print_type(out, name, each.type, each.help);
-    out << name << ' ' << report.metrics.*each.value << '\n';
+  for (const runtime_metric& each : report.metrics.list()) {
+    const std::string name = "ulexite_" + std::string(each.name) + (each.grows ? "_total" : "");
+    print_type(out, name, each.grows ? "counter" : "gauge", each.help);
+    out << name << ' ' << each.value << '\n';
   }
   print_type(out, "ulexite_worker_dispatches_total", "counter", "times that the worker was given to a fiber or job");
   for (const worker_report& each : report.workers)

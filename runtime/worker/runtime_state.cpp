@@ -259,11 +259,11 @@ runtime_metrics runtime_state::metrics() const noexcept {
   for (const auto& s : schedulers) m.fibers_spawned += s->counters().spawned.get();
   m.fibers_live = m.fibers_spawned > m.fibers_ended ? m.fibers_spawned - m.fibers_ended : 0;
   const auto& seen = monitor.counts;
-  m.wakes = seen.wakes.load(std::memory_order_relaxed);                  // counter
-  m.hogs_relieved = seen.hogs_relieved.load(std::memory_order_relaxed);  // counter
-  m.polls_rescued = seen.polls_rescued.load(std::memory_order_relaxed);  // counter
+  m.wakes = seen.wakes.load(std::memory_order_relaxed);                    // counter
+  m.workers_retaken = seen.hogs_relieved.load(std::memory_order_relaxed);  // counter
+  m.poller_handoffs = seen.polls_rescued.load(std::memory_order_relaxed);  // counter
   m.stack_bytes_trimmed = monitor.idle_stacks.bytes();
-  m.rescued_wakeups = seen.rescued.load(std::memory_order_relaxed);  // counter
+  m.lost_wakeups = seen.rescued.load(std::memory_order_relaxed);  // counter
   m.thread_starts_refused = threads.refused();
   return m;
 }

@@ -85,7 +85,7 @@ class Kafka : public testing::TestWithParam<std::size_t> {
       runtime rt({.threads = GetParam()});
       rt.run(std::forward<Body>(body));
       rt.shutdown(shutdown_mode::cancel);
-      EXPECT_EQ(rt.metrics().rescued_wakeups, 0u);
+      EXPECT_EQ(rt.metrics().lost_wakeups, 0u);
       EXPECT_EQ(rt.metrics().fibers_live, 0u);
     }
     EXPECT_EQ(open_eventfds(), before);

@@ -307,7 +307,7 @@ void run_with_refused_threads() {
   }
   if (rt.metrics().workers < 2) std::_Exit(8);
   rt.shutdown(shutdown_mode::drain);
-  std::_Exit(rt.metrics().rescued_wakeups == 0 ? 0 : 9);
+  std::_Exit(rt.metrics().lost_wakeups == 0 ? 0 : 9);
 }
 
 TEST(RuntimeDeathTest, DoesWithoutThreadsThatAreRefused) {

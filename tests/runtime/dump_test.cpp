@@ -310,12 +310,14 @@ TEST_P(Dump, AsMetricsCountsWhatWaitsByKind) {
     EXPECT_TRUE(has(text.str(), "ulexite_fibers_waiting{kind=\"mutex\"} 0\n"));
     EXPECT_TRUE(has(text.str(), "# TYPE ulexite_dispatches_total counter\nulexite_dispatches_total "));
     EXPECT_TRUE(has(text.str(), "ulexite_worker_queued{worker=\"0\"} "));
-    EXPECT_TRUE(has(text.str(), "\nulexite_rescued_wakeups_total 0\n"));
+    EXPECT_TRUE(has(text.str(), "\nulexite_lost_wakeups_total 0\n"));
     enough.set();
     all.wait();
   });
   const std::string lines = to_string(rt.metrics());
   EXPECT_TRUE(has(lines, "fibers_spawned 4\n")) << lines;
+  for (const runtime_metric& each : rt.metrics().list())
+    EXPECT_TRUE(has(lines, std::string(each.name) + ' ')) << each.name;
 }
 
 class Inspections : public RuntimeTest {};

@@ -137,7 +137,7 @@ TEST_P(Hogs, AFiberWokenByAHogRunsElsewhere) {
 TEST_P(Hogs, AFiberWokenByAHogNeedsNoMonitor) {
   runtime& rt = this->rt();
   rt.run([&] {
-    const auto relieved = [&] { return rt.metrics().hogs_relieved; };
+    const auto relieved = [&] { return rt.metrics().workers_retaken; };
     bool needed_none = false;
     for (int i = 0; i < 30 && !needed_none; ++i) {  // on a busy machine the monitor may be faster
       waiting_fiber asleep;

@@ -140,7 +140,7 @@ TEST_P(SeveralRuntimes, ComeAndGoOnManyThreads) {
           return one.get() + two.get();
         });
         EXPECT_EQ(sum, 3);
-        EXPECT_EQ(brief.metrics().rescued_wakeups, 0u);
+        EXPECT_EQ(brief.metrics().lost_wakeups, 0u);
       }
     });
   for (auto& thread : threads) thread.join();

@@ -144,7 +144,7 @@ TEST_P(Shutdown, CancelMissesNobody) {
           })
           .detach();
     EXPECT_EQ(brief.shutdown(shutdown_mode::cancel), 0u);
-    EXPECT_EQ(brief.metrics().rescued_wakeups, 0u);
+    EXPECT_EQ(brief.metrics().lost_wakeups, 0u);
   }
 }
 

@@ -275,7 +275,7 @@ TEST_F(Resize, NothingIsLost) {
     for (auto& each : all) each.get();
     EXPECT_EQ(spawned, ran);
     rt.resize(most);
-    EXPECT_EQ(rt.metrics().rescued_wakeups, 0U);
+    EXPECT_EQ(rt.metrics().lost_wakeups, 0U);
   }
 }
 

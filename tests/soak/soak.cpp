@@ -193,7 +193,7 @@ int main(int argc, char** argv) {
   }
   here.over = true;
   loads.join();
-  require(rt.metrics().rescued_wakeups == 0, "no wake-up was lost and rescued");
+  require(rt.metrics().lost_wakeups == 0, "no wake-up was lost and rescued");
   require(rt.metrics().fibers_live == 0, "no fiber is left");
   return record.judge() ? 0 : 1;
 }

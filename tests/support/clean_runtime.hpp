@@ -38,7 +38,7 @@ void run_and_leave_nothing(const runtime_options& options, Body&& body) {
     runtime rt(options);
     rt.run(std::forward<Body>(body));
     rt.shutdown(shutdown_mode::cancel);
-    EXPECT_EQ(rt.metrics().rescued_wakeups, 0u);
+    EXPECT_EQ(rt.metrics().lost_wakeups, 0u);
     EXPECT_EQ(rt.metrics().fibers_live, 0u);
   }
   EXPECT_EQ(descriptor_table(), before);

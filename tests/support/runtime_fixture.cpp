@@ -47,7 +47,7 @@ runtime& RuntimeTest::make(runtime_options options) {
 std::size_t RuntimeTest::end(runtime& runtime, shutdown_mode mode) {
   const std::size_t left = runtime.shutdown(mode);
   const runtime_metrics m = runtime.metrics();
-  EXPECT_EQ(m.rescued_wakeups, 0u) << "a wake-up was lost";
+  EXPECT_EQ(m.lost_wakeups, 0u) << "a wake-up was lost";
   EXPECT_EQ(m.fibers_spawned, m.fibers_ended);
   EXPECT_EQ(m.fibers_live, 0u);
   for (owned& each : runtimes_)
@@ -67,7 +67,7 @@ void RuntimeTest::report() {
         m.workers, m.workers_sleeping, m.workers_searching, m.fibers_live, m.queued_outside,
         static_cast<unsigned long long>(m.dispatches), static_cast<unsigned long long>(m.parks),
         static_cast<unsigned long long>(m.wakes), static_cast<unsigned long long>(m.polls),
-        static_cast<unsigned long long>(m.rescued_wakeups));
+        static_cast<unsigned long long>(m.lost_wakeups));
   }
 }
 
