@@ -90,14 +90,18 @@ runtime::main_turn::main_turn(runtime& runtime) : rt(*runtime.state_) {
     throw usage_error("runtime::run was called while another run is under way");
 }
 
-// Fibers may be left without a thread that waits for them.
 runtime::main_turn::~main_turn() {
-  rt.handle.running_main.store(false, std::memory_order_seq_cst);  // pairs with main_turn and count_spawn
-  if (rt.live() > 0) rt.monitor.ensure();
+  rt.handle.running_main.store(false, std::memory_order_release);  // pairs with main_turn
 }
 
+// A dump does not list the wait of a plain thread in run().
 void runtime::main_turn::wait_for(detail::task& task) const {
-  rt.monitor.watch_until_done(task);
+  detail::agent& self = detail::this_agent();
+  detail::thread_agent* const thread =
+      self.kind == detail::agent_kind::thread ? &static_cast<detail::thread_agent&>(self) : nullptr;
+  if (thread) thread->is_listed = false;
+  task.join();
+  if (thread) thread->is_listed = true;
   if (rt.handle.deadlocked.load(std::memory_order_relaxed)) {  // written before the end of the task was made possible
     task.take_failure();
     throw std::system_error(make_error_code(errc::deadlock), "ulexite::runtime::run");
@@ -110,7 +114,6 @@ detail::runtime_state& runtime::state_for_outside_call(const char* operation) {
   if (ended() && !(here && &here->runtime() == state_.get()))
     throw usage_error(std::string("runtime::") + operation + " was called after shutdown");
   state_->threads.ensure_worker();
-  if (!state_->schedulers.front()->is_controlled()) state_->monitor.ensure();  // a run has no other thread
   return *state_;
 }
 
@@ -134,7 +137,7 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
   if (ended_.exchange(true, std::memory_order_relaxed))  // decides between two calls at the same time
     throw usage_error("runtime::shutdown was called twice at the same time");
   if (mode == shutdown_mode::cancel) state_->request_stop();
-  if (mode != shutdown_mode::stop) state_->monitor.watch_until_quiet();
+  if (mode != shutdown_mode::stop) state_->wait_until_quiet();
   quiet_.store(true, std::memory_order_relaxed);  // hint
   signal_dump_.reset();
   trace_file_.reset();

@@ -36,8 +36,7 @@ std::string describe_refusal(agent& self, wait_kind kind) {
 }
 
 // A plain thread blocks on its own condition variable. Its wait is always prepared, because the thread itself may claim
-// it without the queue's lock: after its deadline, and when it is poked. Only a thread of an isolated_context is ever
-// asked to stop.
+// it without the queue's lock after its deadline. Only a thread of an isolated_context is ever asked to stop.
 wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, wait_mode mode,
                            std::int64_t deadline) noexcept {
   if (!prepared) self.word.prepare();
@@ -47,8 +46,7 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, w
   std::optional<blocked_thread> listed;
   if (self.is_listed) listed.emplace(deadline == no_deadline ? mode : mode.with_timer());
   if (!self.block(deadline) && self.word.claim(wake_reason::timed_out) == claim_result::lost)
-    while (!self.block(no_deadline)) {
-    }  // claimed in time: the resume is on its way
+    self.block(no_deadline);  // claimed in time: the resume is on its way
   return self.word.reason();
 }
 

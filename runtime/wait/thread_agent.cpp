@@ -6,16 +6,14 @@ namespace ulexite::detail {
 
 bool thread_agent::block(std::int64_t deadline) noexcept {
   std::unique_lock lock(mutex_);
-  const auto signalled = [this] { return resumed_ || poked_; };
-  if (deadline == no_deadline) {
-    count(!signalled());
-    condition_.wait(lock, signalled);
-  } else {
+  const auto resumed = [this] { return std::exchange(resumed_, false); };
+  if (deadline != no_deadline) {
     const auto until = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
-    if (!condition_.wait_until(lock, until, signalled)) return false;
+    return condition_.wait_until(lock, until, resumed);
   }
-  poked_ = false;
-  return std::exchange(resumed_, false);
+  count(!resumed_);
+  condition_.wait(lock, resumed);
+  return true;
 }
 
 }  // namespace ulexite::detail

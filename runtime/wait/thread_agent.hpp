@@ -16,18 +16,16 @@ class thread_agent : public agent {
  public:
   thread_agent() noexcept { kind = agent_kind::thread; }
 
-  // Ends block. Any thread. The object may be destroyed as soon as the blocked thread has seen it.
-  void resume() noexcept { signal(resumed_); }
-  // Ends the present or the next block without a resume, once. Any thread that knows that the object exists.
-  void poke() noexcept { signal(poked_); }
-
-  // Drops a poke that ended no block, because it would end the next one. After this no thread may poke.
-  void forget_poke() noexcept {
+  // Ends the present or the next block. Any thread. The object may be destroyed as soon as the blocked thread has seen
+  // it.
+  void resume() noexcept {
     const std::lock_guard lock(mutex_);
-    poked_ = false;
+    resumed_ = true;
+    count(false);
+    condition_.notify_one();  // under the lock: see above
   }
 
-  // Blocks until resumed (true), or poked, or `deadline` (steady clock, nanoseconds) has passed (false). Called by the
+  // Blocks until resumed (true), or until `deadline` (steady clock, nanoseconds) has passed (false). Called by the
   // thread itself.
   bool block(std::int64_t deadline) noexcept;
 
@@ -35,13 +33,6 @@ class thread_agent : public agent {
   static std::size_t count_blocked() noexcept { return blocked_.load(std::memory_order_relaxed); }  // hint
 
  private:
-  void signal(bool& flag) noexcept {
-    const std::lock_guard lock(mutex_);
-    flag = true;
-    count(false);
-    condition_.notify_one();  // under the lock: see resume
-  }
-
   // Adds this thread to the blocked threads, or removes it. Mutex held.
   void count(bool blocked) noexcept {
     if (std::exchange(counted_, blocked) == blocked) return;
@@ -53,7 +44,6 @@ class thread_agent : public agent {
   std::mutex mutex_;  // guards the flags
   std::condition_variable condition_;
   bool resumed_ = false;  // block must return true
-  bool poked_ = false;    // block must return, and its caller must check its wait
   bool counted_ = false;  // this thread is in blocked_
 
  public:

@@ -11,8 +11,8 @@
 //
 // A wait that only one lock guards (a channel's, held until after the commit) needs no prepare. With a timer or a file
 // descriptor armed before the switch, claims can be early. Then the claimer does not resume the waiter; the commit
-// fails, and the waiter continues without a sleep. A plain thread always prepares, because after its deadline, or when
-// it is poked, it claims its own wait without the lock.
+// fails, and the waiter continues without a sleep. A plain thread always prepares, because after its deadline it claims
+// its own wait without the lock.
 //
 // State
 //   phase_     the waiter moves it to preparing, waiting, shielded, guarded or bare; claimers move it away from there.

@@ -10,7 +10,7 @@
 //
 // State
 //   bytes_   counter, written by the monitor.
-// All else is the monitor's own, see monitor.hpp A; the holds have a head comment of their own.
+// All else is the monitor's own; the holds have a head comment of their own.
 
 #include <ulexite/runtime/task/task_pool.hpp>
 #include <ulexite/runtime/worker/fiber_holds.hpp>

@@ -1,143 +1,32 @@
-// The monitor's two halves: which thread has the lease, and the work of a tick. Only the thread with the lease calls
-// tick(), so its own members need no lock.
+// The work of a tick, and the times of the ticks. Only the monitor calls tick(), so its own members need no lock.
 
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
-#include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <algorithm>
-#include <thread>
+#include <mutex>
 #include <utility>
 
 namespace ulexite::detail {
 
-// While it lives, the calling thread is the monitor, unless another thread is.
-class monitor::lease {
- public:
-  explicit lease(monitor& of) noexcept : of_(of), mine_(!of.taken_.exchange(true, std::memory_order_acquire)) {}  // A
-  ~lease() {
-    if (mine_) of_.taken_.store(false, std::memory_order_release);  // A
-  }
-  lease(const lease&) = delete;
-  lease& operator=(const lease&) = delete;
-
-  [[nodiscard]] bool mine() const noexcept { return mine_; }
-
- private:
-  monitor& of_;
-  const bool mine_;
-};
-
-// ---- which thread is the monitor ----
-
-// The caller is a plain thread that waits in run(): it joins the task with the time of the next tick as its limit. If
-// another thread is the monitor, it only joins.
-void monitor::watch_until_done(task& task) noexcept {
-  if (this_agent().kind == agent_kind::thread) {
-    const lease lease(*this);
-    if (lease.mine()) {
-      auto& self = static_cast<thread_agent&>(this_agent());
-      self.is_listed = false;  // it waits until the next tick, again and again
-      while (!task.join(next_tick(self))) tick();
-      self.is_listed = true;
-      forget(self);
-    } else {
-      task.join();
-    }
-  } else {  // a fiber of another runtime, which may change its thread
-    ensure();
-    task.join();
-  }
-}
-
-// Quiet: all workers sleep, no fiber lives, and nothing is published. Checked with the mutex held, under which workers
-// fall asleep. The last of them wakes this thread, because quiet_waiter_ was set under it too. What is being published
-// is in no queue, and its publisher does not wake this thread. So this thread looks again soon.
-void monitor::watch_until_quiet() noexcept {
-  const lease lease(*this);
-  thread_agent self;  // really blocks the caller, a fiber of another runtime too
+void monitor::run() noexcept {
+  std::unique_lock lock(runtime_.parker.mutex());
   for (;;) {
-    std::int64_t next_look = no_deadline;
-    {
-      const std::lock_guard lock(runtime_.parker.mutex());
-      const idle_counts idle = runtime_.parker.counts();
-      // In the order in which a runnable moves: a publisher is in the gate before it takes one, and until its push.
-      bool quiet = idle.sleeping == idle.started && runtime_.live() == 0 && !any_starved();
-      const bool gate_idle = runtime_.tasks->gate.idle();
-      quiet = quiet && !runtime_.any_work();
-      if (quiet && !gate_idle) next_look = now_ns() + tuning::tick_interval;
-      quiet = quiet && gate_idle;
-      quiet_waiter_ = quiet ? nullptr : &self;
-      if (quiet) break;
-    }
-    self.block(lease.mine() ? std::min(next_tick(self), next_look) : next_look);
-    if (lease.mine()) tick();
-  }
-  if (lease.mine()) forget(self);
-}
-
-// A thread that exists may wait, because another thread had the lease: it is woken to take it over.
-void monitor::ensure() noexcept {
-  if (taken_.load(std::memory_order_relaxed)) return;  // hint
-  const std::lock_guard lock(runtime_.parker.mutex());
-  if (ending_) return;
-  if (thread_.joinable()) {
-    if (agent_) agent_->poke();  // it may take the lease now
-    return;
-  }
-  try {
-    thread_ = std::thread([this] { thread_main(); });
-  } catch (const std::exception&) {  // std::system_error, std::bad_alloc
-    // No monitor: the workers need none as long as no fiber runs for long.
+    const auto next = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(next_tick()));
+    const bool slept = asleep_;
+    changed_.wait_until(lock, next, [&] { return asleep_ != slept || runtime_.safepoint.ending(); });
+    if (runtime_.safepoint.ending()) return;
+    asleep_ = false;
+    lock.unlock();
+    tick();
+    lock.lock();
   }
 }
 
-// The thread is joined without the mutex, because it takes the mutex before it ends.
-void monitor::end() noexcept {
-  std::thread own;
-  {
-    const std::lock_guard lock(runtime_.parker.mutex());
-    ending_ = true;
-    own.swap(thread_);
-    if (agent_) agent_->poke();
-  }
-  if (own.joinable()) own.join();
-}
-
-// The monitor's own thread. While another thread has the lease it checks only now and then. So it takes over a lease
-// that ends, at the latest after that time.
-void monitor::thread_main() noexcept {
-  auto& self = static_cast<thread_agent&>(this_agent());
-  // Under the mutex, so that ensure() and end() find the agent of this thread, or the thread sees that it must end.
-  const auto ended = [&] {
-    const std::lock_guard lock(runtime_.parker.mutex());
-    agent_ = ending_ ? nullptr : &self;
-    return ending_;
-  };
-  while (!ended()) {
-    const lease lease(*this);
-    self.block(lease.mine() ? next_tick(self) : now_ns() + tuning::trim_interval);
-    if (lease.mine()) tick();
-  }
-  forget(self);
-}
-
-// The thread is no longer the monitor, and no late poke may end a wait of its own.
-void monitor::forget(thread_agent& self) noexcept {
-  const std::lock_guard lock(runtime_.parker.mutex());
-  if (asleep_ == &self) asleep_ = nullptr;
-  self.forget_poke();
-}
-
-// For the count of threads that could help: the calling monitor is not one.
-bool monitor::has_other_thread() const noexcept {
-  return thread_.joinable() && thread_.get_id() != std::this_thread::get_id();
-}
-
-// A monitor that has stopped ticking sleeps until this. Only the first worker that wakes up pokes it.
+// Only the first worker that wakes up makes the system call.
 void monitor::wake() noexcept {
-  if (asleep_) std::exchange(asleep_, nullptr)->poke();
+  if (std::exchange(asleep_, false)) changed_.notify_one();
 }
 
 void monitor::on_wake() noexcept {
@@ -145,27 +34,17 @@ void monitor::on_wake() noexcept {
   wake();
 }
 
-// The waiter checks everything again, so a poke too many does no harm.
-void monitor::wake_quiet_waiter() noexcept {
-  if (quiet_waiter_) quiet_waiter_->poke();
-}
-
-// ---- its work ----
-
 // The time of the next tick. In a stopped world a tick does nothing, and its work stays due. After some quiet
 // ticks only the stacks remain to be trimmed, and then nothing: the next worker that wakes up wakes the monitor. The
-// wakes are compared with the mutex held, and on_wake runs with it held. So a worker that wakes up later finds
-// asleep_ set.
-std::int64_t monitor::next_tick(thread_agent& self) noexcept {
-  if (activity_.quiet_ticks < tuning::quiet_ticks_before_sleep || runtime_.safepoint.requested(safepoint_request::halt))
-    return now_ns() + tuning::tick_interval;
-  const std::lock_guard lock(runtime_.parker.mutex());
-  const idle_counts idle = runtime_.parker.counts();
-  if (idle.sleeping != idle.started || any_starved() ||
-      counts.wakes.load(std::memory_order_relaxed) != activity_.seen_wakes)  // counter
-    return now_ns() + tuning::tick_interval;
-  asleep_ = &self;
+// mutex is held, as in on_wake. So a worker whose wake is not counted here finds asleep_ set.
+std::int64_t monitor::next_tick() noexcept {
   const std::int64_t now = now_ns();
+  const idle_counts idle = runtime_.parker.counts();
+  if (activity_.quiet_ticks < tuning::quiet_ticks_before_sleep || idle.sleeping != idle.started || any_starved() ||
+      runtime_.safepoint.requested(safepoint_request::halt) ||
+      counts.wakes.load(std::memory_order_relaxed) != activity_.seen_wakes)  // counter
+    return now + tuning::tick_interval;
+  asleep_ = true;
   const bool asks = calls_.when_quiet && activity_.ask_after > 0;
   const std::int64_t asks_at = asks ? activity_.last_busy + activity_.ask_after : no_deadline;
   const std::int64_t trims = trimming_.left > 0 ? now + tuning::trim_interval : no_deadline;

@@ -1,37 +1,30 @@
 #pragma once
 
-// The monitor of a runtime. It does the work that a worker cannot do for itself, because it is stuck in a long fiber. A
-// thread that waits in run(), or for the runtime's end, is the monitor while it waits. Without one, the monitor has its
-// own thread. It ticks only while some worker is awake or wakes up now and then, and sleeps after two ticks in which
+// The monitor of a runtime: a thread that does the work that a worker cannot do for itself, because it is stuck in a
+// long fiber. It ticks only while some worker is awake or wakes up now and then, and sleeps after two ticks in which
 // none did.
 //
 // State
-//   taken_       a thread is the monitor now.
 //   starved_     fibers to which the system refused a stack. A queue with a lock, see inject_queue.hpp.
 //   counts       counters: wakes is written with the parker's mutex held, the others by the monitor.
 //   idle_stacks  see its head comment.
-//   asleep_, quiet_waiter_, thread_, agent_, ending_   guarded by the parker's mutex.
+//   asleep_      guarded by the parker's mutex.
 // All else is the monitor's own.
-//
-// Pairings
-//   A  ~lease stores taken_, release  ->  the next lease exchanges it, acquire: it sees the writes of the last monitor.
 
 #include <ulexite/runtime/queue/inject_queue.hpp>
 #include <ulexite/runtime/worker/idle_stacks.hpp>
 #include <ulexite/runtime/worker/tuning.hpp>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <thread>
 #include <vector>
 
 namespace ulexite::detail {
 
 class runtime_state;
 class scheduler;
-class task;
-class thread_agent;
 
 class monitor {
  public:
@@ -41,13 +34,8 @@ class monitor {
   monitor(const monitor&) = delete;
   monitor& operator=(const monitor&) = delete;
 
-  // Waits until `task` has ended, or until no fiber is left. A plain thread is the monitor during the call.
-  void watch_until_done(task& task) noexcept;
-  void watch_until_quiet() noexcept;
-  // Starts the monitor's own thread, if there is no monitor. For fibers that no plain thread waits for. Any thread.
-  void ensure() noexcept;
-  // Ends that thread, and joins it. A plain thread.
-  void end() noexcept;
+  // Ticks until the runtime ends. Called by the monitor's thread.
+  void run() noexcept;
   // Called when nothing has happened for a while, and more and more rarely while nothing happens, until it returns
   // true. Before the first fiber is spawned.
   void call_when_quiet(bool (*function)(runtime_state&)) noexcept { calls_.when_quiet = function; }
@@ -69,10 +57,8 @@ class monitor {
   void wake() noexcept;
   // A worker leaves its sleep.
   void on_wake() noexcept;
-  // The last worker fell asleep, or a fiber ended outside of all workers: the thread that waits for that checks again.
-  void wake_quiet_waiter() noexcept;
-  // Whether the monitor has a thread of its own that is not the calling one.
-  [[nodiscard]] bool has_other_thread() const noexcept;
+  // The runtime ends (safepoint_request::end).
+  void on_end() noexcept { changed_.notify_one(); }
 
   struct counts {
     // State: counters. wakes is written with the parker's mutex held, the others by the monitor.
@@ -82,8 +68,6 @@ class monitor {
   detail::idle_stacks idle_stacks;
 
  private:
-  class lease;
-
   // The observations of the last ticks, from which the monitor sees that nothing happens.
   struct activity {
     std::uint64_t seen_wakes = ~std::uint64_t{0};  // the first tick finds that something has happened
@@ -111,18 +95,12 @@ class monitor {
   void rescue() noexcept;
   [[nodiscard]] bool work_is_lost() const noexcept;
   void retry_starved() noexcept;
-  [[nodiscard]] std::int64_t next_tick(thread_agent& self) noexcept;
-  void thread_main() noexcept;
-  void forget(thread_agent& self) noexcept;
+  [[nodiscard]] std::int64_t next_tick() noexcept;
 
   runtime_state& runtime_;
-  std::atomic<bool> taken_{false};
   inject_queue starved_;
-  thread_agent* asleep_ = nullptr;        // the monitor, when it sleeps until a worker wakes up
-  thread_agent* quiet_waiter_ = nullptr;  // waits until all workers sleep
-  std::thread thread_;                    // its own, if it has one
-  thread_agent* agent_ = nullptr;         // of that thread
-  bool ending_ = false;                   // that thread must end
+  bool asleep_ = false;              // until a worker wakes up
+  std::condition_variable changed_;  // asleep_ was cleared, or the runtime ends
   calls calls_;
   activity activity_;
   trimming trimming_;

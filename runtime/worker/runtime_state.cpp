@@ -85,9 +85,8 @@ void runtime_state::resume_from_outside(task& fiber) noexcept {
 // ---- counting ----
 
 // Each worker counts for itself, so no word is written by all. Only a limit needs the exact number at any time. A spawn
-// is counted before it is published, so that no end is seen without it. A thread outside also starts the monitor if
-// there is none. During a run the thread that waits there is the monitor, and checks at its end whether fibers are
-// left. After the runtime's end no worker would take the fiber, so the spawn is refused.
+// is counted before it is published, so that no end is seen without it. After the runtime's end no worker would take
+// the fiber, so the spawn is refused.
 void runtime_state::count_spawn(scheduler* here) {
   if (!here && safepoint.ending() && runtime_of_thread() != this)
     throw usage_error("a fiber was spawned after the shutdown of its runtime");
@@ -96,8 +95,6 @@ void runtime_state::count_spawn(scheduler* here) {
     here->counters().spawned.add();
   } else {
     fibers.enter_outside();
-    if (!handle.running_main.load(std::memory_order_seq_cst) && !controlled())
-      monitor.ensure();  // pairs with ~main_turn
   }
 }
 
@@ -111,7 +108,7 @@ void runtime_state::count_end(scheduler* here) noexcept {
   }
   fibers.leave_outside();
   const std::lock_guard lock(parker.mutex());
-  monitor.wake_quiet_waiter();
+  on_all_asleep();
 }
 
 // Exact while every worker sleeps: their counters were written before they took the parker's mutex.
@@ -149,10 +146,9 @@ void runtime_state::request_stop() noexcept {
   inject(cancelled, priority::woken);
 }
 
-// In this order: the monitor first, because it may wake or start workers; then the workers. Then the gate is shut, so
-// that no thread publishes. Then the threads of blocking calls, because no worker takes their results.
+// In this order: first the workers and the monitor. Then the gate is shut, so that no thread publishes. Then the
+// threads of blocking calls, because no worker takes their results.
 std::size_t runtime_state::stop_workers() noexcept {
-  monitor.end();
   threads.end_all();
   tasks->gate.shut();  // a late publisher still notifies, though no worker takes its item
   blocking->retire();
@@ -181,18 +177,38 @@ std::size_t runtime_state::abandon_all() noexcept {
   return left.size();
 }
 
-// The mutex keeps workers from falling asleep or waking up during the check. The gate and the queues show what is being
-// published, and the pool what may still publish.
+// Whether all workers sleep, and nothing is published. The parker's mutex is held, so that no worker falls asleep or
+// wakes up during the check. In the order in which a runnable moves: a publisher is in the gate before it takes one,
+// and until its push.
+bool runtime_state::is_quiet() const noexcept {
+  const idle_counts idle = parker.counts();
+  return idle.sleeping == idle.started && !monitor.any_starved() && tasks->gate.idle() && !any_work();
+}
+
 std::size_t runtime_state::threads_if_quiet() noexcept {
   const blocking_pool::counts calls = blocking->now();
   const std::lock_guard lock(parker.mutex());
-  const idle_counts idle = parker.counts();
-  const bool quiet = idle.sleeping == idle.started && !monitor.any_starved() && tasks->gate.idle() && !any_work();
   // A thread of the pool that makes a call may end a wait, so nothing is quiet then. A thread that was lent to a worker
   // counts as the worker.
   const std::size_t callers = calls.threads - calls.lent;
-  if (!quiet || calls.idle != callers || calls.queued != 0) return 0;
-  return idle.started + threads.spare_count() + callers + (monitor.has_other_thread() ? 2 : 1);
+  if (!is_quiet() || calls.idle != callers || calls.queued != 0) return 0;
+  return parker.counts().started + threads.spare_count() + callers + 1;  // the monitor
+}
+
+// The last worker that falls asleep wakes this thread, because quiet_waiter_ was set under the mutex. What is being
+// published is in no queue, and its publisher does not wake this thread. So without fibers it looks again soon.
+void runtime_state::wait_until_quiet() noexcept {
+  thread_agent self;  // really blocks the caller, a fiber of another runtime too
+  for (;;) {
+    bool none_lives;
+    {
+      const std::lock_guard lock(parker.mutex());
+      none_lives = live() == 0;
+      quiet_waiter_ = none_lives && is_quiet() ? nullptr : &self;
+      if (!quiet_waiter_) return;
+    }
+    self.block(none_lives ? now_ns() + tuning::tick_interval : no_deadline);
+  }
 }
 
 // ---- the parker's host ----

@@ -9,6 +9,7 @@
 //   monitor      monitor.hpp.               safepoint   safepoint.hpp.
 //   world        world_stop.hpp.            trace       recorder.hpp.
 //   schedulers   made at the start, and never changed; scheduler.hpp.
+//   quiet_waiter_   guarded by the parker's mutex.
 
 #include <ulexite/fiber/stack_pool.hpp>
 #include <ulexite/runtime/metrics.hpp>
@@ -48,8 +49,6 @@ class event_loop;
 //
 // Pairings
 //   A  the end of a run stores running_main, release  ->  the next run exchanges it, acquire.
-//   B  the end of a run stores running_main, then loads the number of fibers; a spawner outside counts its fiber, then
-//      loads running_main. All are seq_cst, so one of the two sees the other, and starts a monitor.
 struct runtime_handle {
   runtime* object = nullptr;  // null in tests without one
   std::uint64_t number = 0;   // of all runtimes of the process, from 1
@@ -103,10 +102,11 @@ class runtime_state {
   [[nodiscard]] runtime_metrics metrics() const noexcept;
   // How many are in the queues of the workers, and in the shared one: a hint.
   [[nodiscard]] std::size_t queued() const noexcept;
-  // The number of this runtime's threads, including the caller, if the runtime is quiet; otherwise 0. It is quiet if
-  // all workers sleep, and nothing is runnable or is being made runnable. Then only the end of a wait can change it.
-  // Called by a thread that is no worker.
+  // The number of this runtime's threads, if the runtime is quiet; otherwise 0. It is quiet if all workers sleep, and
+  // nothing is runnable or is being made runnable. Then only the end of a wait can change it. Called by the monitor.
   [[nodiscard]] std::size_t threads_if_quiet() noexcept;
+  // Blocks the calling thread until the runtime is quiet, and no fiber lives.
+  void wait_until_quiet() noexcept;
 
   // For the parker, see parker.hpp.
   [[nodiscard]] bool any_work() const noexcept;
@@ -122,7 +122,9 @@ class runtime_state {
   void wake_loop() noexcept;
   [[nodiscard]] bool start_worker() noexcept { return threads.start(); }
   [[nodiscard]] bool starts_suspended() const noexcept { return threads.starts_suspended(); }
-  void on_all_asleep() noexcept { monitor.wake_quiet_waiter(); }
+  void on_all_asleep() noexcept {
+    if (quiet_waiter_) quiet_waiter_->resume();  // it checks again, so once too often does no harm
+  }
   void on_worker_awake() noexcept { monitor.on_wake(); }
 
   struct retirement {
@@ -147,7 +149,10 @@ class runtime_state {
   runtime_handle handle;
 
  private:
+  [[nodiscard]] bool is_quiet() const noexcept;
   [[nodiscard]] std::vector<late_fiber> find_late_fibers(const scheduler* except);
+
+  thread_agent* quiet_waiter_ = nullptr;
 };
 
 // The runtime that the calling thread belongs to; null on a thread outside.

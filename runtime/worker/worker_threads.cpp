@@ -1,5 +1,5 @@
-// The threads of the workers: started one by one when there is work, kept until the runtime ends. A surplus worker
-// waits as a spare, and is recalled before a new thread is started.
+// The threads of the workers: started one by one when there is work, kept until the runtime ends. The monitor is
+// started with the first. A surplus worker waits as a spare, and is recalled before a new thread is started.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
@@ -25,7 +25,7 @@ worker_threads::worker_threads(runtime_state& rt, const runtime_options& options
       most_(std::max(first_limit_, most_workers(options.max_threads))),
       crowded_(most_ > processors()),
       quota_{.counts = options.threads == 0 && !std::getenv("ULEXITE_THREADS"), .last = now_ns()} {
-  threads_.reserve(most_);
+  threads_.reserve(most_ + 1);
   spares_.reserve(most_);
 }
 
@@ -51,8 +51,8 @@ bool worker_threads::starts_suspended() const noexcept {
   return refused_until_.load(std::memory_order_relaxed) > now_ns();  // hint
 }
 
-// A worker takes over the search role of the thread that found that one is needed. Its number is its place among the
-// threads.
+// A worker takes over the search role of the thread that found that one is needed. A thread takes over the
+// floating-point mode and the signal mask that the maker of the runtime had.
 bool worker_threads::start() noexcept {
   const std::lock_guard lock(runtime_.parker.mutex());
   // Checked under the mutex, under which end_all has set it.
@@ -62,9 +62,14 @@ bool worker_threads::start() noexcept {
     return true;
   }
   try {
+    if (threads_.empty()) {
+      threads_.emplace_back([this] {
+        inherited_.adopt();
+        runtime_.monitor.run();
+      });
+    }
     threads_.emplace_back([this, index = started_] {
       set_runtime_of_thread(runtime_);
-      // The worker takes over the floating-point mode and the signal mask that the maker of the runtime had.
       inherited_.adopt();
       runtime_.schedulers[index]->searching = true;  // who starts a worker makes it a searcher
       if (task* const on_leave = be_worker(index)) runtime_.inject(*on_leave, priority::woken);
@@ -123,7 +128,8 @@ void worker_threads::end_all() noexcept {
   std::vector<std::thread> ended;
   {
     const std::lock_guard lock(runtime_.parker.mutex());
-    runtime_.safepoint.request(safepoint_request::end);  // for start, ordered by the mutex
+    runtime_.safepoint.request(safepoint_request::end);  // for start and the monitor, ordered by the mutex
+    runtime_.monitor.on_end();
     ended.swap(threads_);
     for (worker_slot* const surplus : spares_) surplus->wake.notify_one();
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The threads that run the workers of a runtime: how they are started, set aside as spares when there are too many, and
-// ended.
+// The threads of a runtime: the monitor's, and those that run the workers. How they are started, set aside as spares
+// when there are too many, and ended.
 //
 // State
 //   first_.done      the first worker was started. Set once, with first_.mutex held.
@@ -59,7 +59,7 @@ class worker_threads {
   // Makes the calling thread the worker of that number, until the worker must end or goes to another thread. Returns a
   // fiber that the caller must make runnable, or null.
   task* be_worker(std::size_t index) noexcept;
-  // Ends all workers at their next safepoint, and joins them. A plain thread.
+  // Ends the monitor, and all workers at their next safepoint, and joins them. A plain thread.
   void end_all() noexcept;
 
   // Sets a surplus worker aside as a spare, which is no longer counted. Called with the parker's mutex held.
@@ -108,9 +108,9 @@ class worker_threads {
   std::atomic<std::size_t> in_hooks_{0};
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::int64_t> refused_until_{0};  // ns of the steady clock
-  std::vector<std::thread> threads_;
-  std::vector<worker_slot*> spares_;  // surplus workers; room for all is reserved
-  std::size_t started_ = 0;           // the number of the next worker
+  std::vector<std::thread> threads_;            // the monitor's is the first
+  std::vector<worker_slot*> spares_;            // surplus workers; room for all is reserved
+  std::size_t started_ = 0;                     // the number of the next worker
   quota quota_;
 };
 

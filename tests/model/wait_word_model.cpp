@@ -8,7 +8,7 @@
 // MUTANT: not_exchanged       two claims succeed
 // MUTANT: early_is_resumed    a claimer resumes a waiter that is not yet saved
 // MUTANT: commit_before_save
-// MUTANT: poked_unprepared    a thread that may be poked does not prepare its wait: both it and a notifier end the wait
+// MUTANT: late_unprepared     a thread with a deadline does not prepare its wait: both it and a notifier end the wait
 // MUTANT: interrupt_stays     the end of a scope does not take the interrupt of its failed child back
 
 #include <ulexite/base/spin_lock.hpp>
@@ -25,7 +25,7 @@ enum class mutation {
   not_exchanged,
   early_is_resumed,
   commit_before_save,
-  poked_unprepared,
+  late_unprepared,
   interrupt_stays
 };
 constexpr auto mutant = mutation::ULEXITE_MUTANT;
@@ -42,7 +42,7 @@ using ulexite::detail::wake_reason;
 
 constexpr bool save_first = mutant != mutation::commit_before_save;
 
-constexpr bool threads_prepare = mutant != mutation::poked_unprepared;
+constexpr bool threads_prepare = mutant != mutation::late_unprepared;
 
 // A fiber that waits once. The thread that resumes it executes its code after the wait.
 struct waiter {
@@ -177,13 +177,13 @@ struct wait_under_a_lock : rl::test_suite<wait_under_a_lock, 5> {
   }
 };
 
-// A plain thread's wait under a lock. After a poke the thread ends the wait itself, without the lock, and unlinks its
-// node.
-struct poked_wait : rl::test_suite<poked_wait, 3> {
+// A plain thread's wait under a lock. After its deadline the thread ends the wait itself, without the lock, and unlinks
+// its node.
+struct late_wait : rl::test_suite<late_wait, 3> {
   waiter self;
   ulexite::detail::basic_spin_lock<atomics> lock;
   rl::var<bool> queued;
-  atomics::atomic<bool> poked{false}, resumed{false};
+  atomics::atomic<bool> late{false}, resumed{false};
 
   void before() { queued($) = false; }
 
@@ -191,7 +191,7 @@ struct poked_wait : rl::test_suite<poked_wait, 3> {
     switch (id) {
       case 0: wait(); return;
       case 1: notify(); return;
-      case 2: poked.store(true, rl::mo_seq_cst); return;
+      case 2: late.store(true, rl::mo_seq_cst); return;
     }
   }
 
@@ -203,7 +203,7 @@ struct poked_wait : rl::test_suite<poked_wait, 3> {
     if (threads_prepare) self.word.prepare();
     RL_ASSERT(self.switched(threads_prepare, false));
     lock.unlock();
-    while (!poked.load(rl::mo_seq_cst) && !resumed.load(rl::mo_seq_cst)) atomics::pause(0);
+    while (!late.load(rl::mo_seq_cst) && !resumed.load(rl::mo_seq_cst)) atomics::pause(0);
     if (!resumed.load(rl::mo_seq_cst)) {
       self.note[int(wake_reason::timed_out)]($) = 1;
       if (self.word.claim(wake_reason::timed_out) != claim_result::lost) {
@@ -285,7 +285,7 @@ struct interrupted_scope : rl::test_suite<interrupted_scope, 4> {
 
 int main() {
   return model::holds<prepared_wait>(600'000) && model::holds<wait_under_a_lock>(400'000) &&
-                 model::holds<poked_wait>(200'000) && model::holds<interrupted_scope>(200'000)
+                 model::holds<late_wait>(200'000) && model::holds<interrupted_scope>(200'000)
              ? 0
              : 1;
 }

@@ -152,29 +152,6 @@ TEST_P(Hogs, AFiberWokenByAHogNeedsNoMonitor) {
   });
 }
 
-// No thread is in run(), which would be the monitor.
-TEST_P(Hogs, AreRelievedAfterARun) {
-  std::optional<isolated_context> outside;
-  std::atomic<bool> over{false}, in_time{false};
-  run([&] {
-    outside.emplace("outside", [&] {
-      while (!over) std::this_thread::yield();
-      spawn([&] {
-        for (int i = 0; i < 3; ++i) {
-          waiting_fiber asleep;
-          wait_until([&] { return asleep.ready.load(); });
-          asleep.wake_and_hog();
-          asleep.fiber.join();
-        }
-        in_time = true;
-      }).get();
-    });
-  });
-  over = true;
-  outside->join();
-  EXPECT_TRUE(in_time);
-}
-
 TEST_P(Hogs, AFiberWokenByAJobRunsElsewhere) {
   run([] {
     struct waker : job {
@@ -223,7 +200,7 @@ TEST_P(Hogs, OutsideWorkRunsBesideAHog) {
   hog.join();
 }
 
-// The hog's fibers outlive run(): the monitor must help them too.
+// The hog's fibers outlive run(), and the monitor too.
 TEST_P(Hogs, AreRelievedAfterTheEndOfRunToo) {
   std::atomic<bool> done{false}, go{false};
   run([&] {
