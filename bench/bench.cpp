@@ -44,13 +44,13 @@ std::map<std::string, std::function<void(int)>> workloads{
     {"wake", wake},
 };
 
-// mix2x10 to mix16x5000: so many fibers that compute, and for so many microseconds.
+// mix2x10 to mix2000x5000: so many fibers that compute, and for so many microseconds. mixspawns, mixtimers: floods.
 void add_mixes() {
-  for (const int hogs : {2, 16})
-    for (const int us : {10, 100, 1000, 5000})
-      workloads["mix" + std::to_string(hogs) + "x" + std::to_string(us)] = [hogs, us](int n) {
-        mix(hogs, us * 1000, n);
-      };
+  const auto add = [](const std::string& load) { workloads["mix" + load] = [load](int n) { mix(load, n); }; };
+  for (const char* fibers : {"2", "16", "2000"})
+    for (const char* us : {"10", "100", "1000", "5000"}) add(std::string(fibers) + "x" + us);
+  add("spawns");
+  add("timers");
 }
 
 }  // namespace

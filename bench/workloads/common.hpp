@@ -38,7 +38,8 @@ void parked(int n);
 void timers(int n);
 void sleep1ms(int n);
 void wake(int n);
-void mix(int hogs, std::int64_t quantum, int n);
+// mix.cpp
+void mix(const std::string& load, int n);
 // forkjoin.cpp
 void fib(int n);
 void skynet_fj(int n);

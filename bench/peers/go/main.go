@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -137,68 +138,127 @@ func convoy(n int) {
 	putPercentiles("waited", waits)
 }
 
-// How late a timer and an echo over loopback are while `hogs` goroutines compute for `quantum` and yield.
-func mix(hogs int, quantum time.Duration, n int) {
-	var over atomic.Bool
-	var busy, measured sync.WaitGroup
-	for i := 0; i < hogs; i++ {
-		busy.Add(1)
+// A kind of load, until over: waves of short goroutines, timers, or "16x100", 16 goroutines that compute for 100 us and
+// yield.
+func addLoad(busy *sync.WaitGroup, load string, over *atomic.Bool) {
+	add := func(number int, once func()) {
+		busy.Add(number)
+		for i := 0; i < number; i++ {
+			go func() {
+				for !over.Load() {
+					once()
+				}
+				busy.Done()
+			}()
+		}
+	}
+	switch load {
+	case "spawns":
+		add(1, func() { waitGroup1k(1000) })
+	case "timers":
+		add(2000, func() { time.Sleep(time.Millisecond) })
+	default:
+		number, us, _ := strings.Cut(load, "x")
+		hogs, _ := strconv.Atoi(number)
+		quantum, _ := strconv.Atoi(us)
+		add(hogs, func() {
+			compute(time.Duration(quantum) * time.Microsecond)
+			runtime.Gosched()
+		})
+	}
+}
+
+// Calls once n times, or for 3 s, and collects the times.
+func sample(times *[]time.Duration, n int, once func() time.Duration) {
+	end := time.Now().Add(3 * time.Second)
+	for i := 0; i < n && time.Now().Before(end); i++ {
+		*times = append(*times, once())
+	}
+}
+
+func serveEcho(listener net.Listener) {
+	for {
+		peer, err := listener.Accept()
+		if err != nil {
+			return
+		}
 		go func() {
-			for !over.Load() {
-				compute(quantum)
-				runtime.Gosched()
+			for octet := make([]byte, 1); ; {
+				if got, _ := peer.Read(octet); got != 1 {
+					return
+				}
+				peer.Write(octet)
 			}
-			busy.Done()
 		}()
 	}
-	var ticks, echoes []time.Duration
-	measured.Add(2)
-	go func() {
-		for i := 0; i < n; i++ {
-			start := time.Now()
-			time.Sleep(time.Millisecond)
-			ticks = append(ticks, time.Since(start)-time.Millisecond)
-		}
-		measured.Done()
-	}()
+}
+
+// How late a timer, an echo on each of 64 connections and a wake by a thread of its own are, each n times.
+func mix(load string, n int) {
+	var over atomic.Bool
+	var busy, measured sync.WaitGroup
+	addLoad(&busy, load, &over)
+	var ticks, wakes []time.Duration
+	var echoes [64][]time.Duration
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
+	go serveEcho(listener)
+	measured.Add(2 + len(echoes))
 	go func() {
-		peer, err := listener.Accept()
-		if err != nil {
-			panic(err)
-		}
-		for octet := make([]byte, 1); ; {
-			if got, _ := peer.Read(octet); got != 1 {
-				return
+		sample(&ticks, n, func() time.Duration {
+			start := time.Now()
+			time.Sleep(time.Millisecond)
+			return time.Since(start) - time.Millisecond
+		})
+		measured.Done()
+	}()
+	for i := range echoes {
+		go func(times *[]time.Duration) {
+			stream, err := net.Dial("tcp", listener.Addr().String())
+			if err != nil {
+				panic(err)
 			}
-			peer.Write(octet)
+			octet := make([]byte, 1)
+			sample(times, n, func() time.Duration {
+				time.Sleep(time.Millisecond)
+				start := time.Now()
+				stream.Write(octet)
+				if got, _ := stream.Read(octet); got != 1 {
+					panic("mix: no echo")
+				}
+				return time.Since(start)
+			})
+			measured.Done()
+		}(&echoes[i])
+	}
+	sent := make(chan time.Time, 1)
+	go func() { // in a system call it holds no processor of Go's, so it is as a thread outside
+		runtime.LockOSThread()
+		end := time.Now().Add(3 * time.Second)
+		for i := 0; i < n && time.Now().Before(end); i++ {
+			syscall.Nanosleep(&syscall.Timespec{Nsec: 1_000_000}, nil)
+			sent <- time.Now()
 		}
+		close(sent)
 	}()
 	go func() {
-		stream, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			panic(err)
-		}
-		octet := make([]byte, 1)
-		for i := 0; i < n; i++ {
-			time.Sleep(time.Millisecond)
-			start := time.Now()
-			stream.Write(octet)
-			if got, _ := stream.Read(octet); got != 1 {
-				panic("mix: no echo")
-			}
-			echoes = append(echoes, time.Since(start))
+		for start := range sent {
+			wakes = append(wakes, time.Since(start))
 		}
 		measured.Done()
 	}()
 	measured.Wait()
 	over.Store(true)
 	busy.Wait()
+	all := []time.Duration{}
+	for _, times := range echoes {
+		all = append(all, times...)
+	}
 	putPercentiles("tick", ticks)
-	putPercentiles("echo", echoes)
+	putPercentiles("echo", all)
+	putPercentiles("wake", wakes)
 }
 
 func main() {
@@ -211,10 +271,8 @@ func main() {
 	runtime.GOMAXPROCS(threads)
 	start := time.Now()
 	metric := ""
-	if hogs, us, found := strings.Cut(strings.TrimPrefix(os.Args[1], "mix"), "x"); found && strings.HasPrefix(os.Args[1], "mix") {
-		number, _ := strconv.Atoi(hogs)
-		quantum, _ := strconv.Atoi(us)
-		mix(number, time.Duration(quantum)*time.Microsecond, n)
+	if strings.HasPrefix(os.Args[1], "mix") {
+		mix(strings.TrimPrefix(os.Args[1], "mix"), n)
 		return
 	}
 	switch os.Args[1] {

@@ -1,4 +1,5 @@
 // The workloads of structured concurrency on tokio: bench WORKLOAD THREADS N
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -106,54 +107,101 @@ async fn convoy(n: usize) {
     put_percentiles("waited", &mut *waits.lock().await);
 }
 
-// How late a timer, an echo over loopback and a wake from outside are while `hogs` tasks compute for `quantum` and
-// yield.
-async fn mix(hogs: usize, quantum: Duration, n: usize) {
-    let over = Arc::new(AtomicBool::new(false));
-    let mut busy = JoinSet::new();
-    for _ in 0..hogs {
+// A kind of load, until `over`: waves of short tasks, timers, or "16x100", 16 tasks that compute for 100 us and yield.
+fn add_load(busy: &mut JoinSet<()>, load: &str, over: &Arc<AtomicBool>) {
+    let ended = |over: &Arc<AtomicBool>| {
         let over = over.clone();
+        move || over.load(Ordering::Relaxed)
+    };
+    if load == "spawns" {
+        let ended = ended(over);
         busy.spawn(async move {
-            while !over.load(Ordering::Relaxed) {
-                compute(quantum);
-                tokio::task::yield_now().await;
+            while !ended() {
+                wait_group1k(1000).await;
+            }
+        });
+    } else if load == "timers" {
+        for _ in 0..2000 {
+            let ended = ended(over);
+            busy.spawn(async move {
+                while !ended() {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            });
+        }
+    } else {
+        let (hogs, us) = load.split_once('x').unwrap();
+        let quantum = Duration::from_micros(us.parse().unwrap());
+        for _ in 0..hogs.parse().unwrap() {
+            let ended = ended(over);
+            busy.spawn(async move {
+                while !ended() {
+                    compute(quantum);
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+    }
+}
+
+const MOST_TIME: Duration = Duration::from_secs(3);
+
+async fn tick(n: usize) -> Vec<Duration> {
+    let (end, mut ticks) = (Instant::now() + MOST_TIME, Vec::new());
+    while ticks.len() < n && Instant::now() < end {
+        let start = Instant::now();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        ticks.push(start.elapsed().saturating_sub(Duration::from_millis(1)));
+    }
+    ticks
+}
+
+async fn echo(address: SocketAddr, n: usize) -> Vec<Duration> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let (end, mut octet, mut echoes) = (Instant::now() + MOST_TIME, [0; 1], Vec::new());
+    while echoes.len() < n && Instant::now() < end {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let start = Instant::now();
+        stream.write_all(&octet).await.unwrap();
+        stream.read_exact(&mut octet).await.unwrap();
+        echoes.push(start.elapsed());
+    }
+    echoes
+}
+
+async fn serve_echo(listener: TcpListener) {
+    loop {
+        let (mut peer, _) = listener.accept().await.unwrap();
+        tokio::spawn(async move {
+            let mut octet = [0; 1];
+            while peer.read_exact(&mut octet).await.is_ok() {
+                peer.write_all(&octet).await.unwrap();
             }
         });
     }
-    let ticker = tokio::spawn(async move {
-        let mut ticks = Vec::new();
-        for _ in 0..n {
-            let start = Instant::now();
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            ticks.push(start.elapsed().saturating_sub(Duration::from_millis(1)));
-        }
-        ticks
-    });
+}
+
+// How late a timer, an echo on each of 64 connections and a wake from outside are, each n times.
+async fn mix(load: String, n: usize) {
+    let over = Arc::new(AtomicBool::new(false));
+    let mut busy = JoinSet::new();
+    add_load(&mut busy, &load, &over);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        let (mut peer, _) = listener.accept().await.unwrap();
-        let mut octet = [0; 1];
-        while peer.read_exact(&mut octet).await.is_ok() {
-            peer.write_all(&octet).await.unwrap();
-        }
-    });
-    let client = tokio::spawn(async move {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        let (mut octet, mut echoes) = ([0; 1], Vec::new());
-        for _ in 0..n {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            let start = Instant::now();
-            stream.write_all(&octet).await.unwrap();
-            stream.read_exact(&mut octet).await.unwrap();
-            echoes.push(start.elapsed());
-        }
-        echoes
-    });
+    tokio::spawn(serve_echo(listener));
+    let ticker = tokio::spawn(tick(n));
+    let mut clients = JoinSet::new();
+    for _ in 0..64 {
+        clients.spawn(echo(address, n));
+    }
     let (sender, mut sent) = mpsc::channel(1);
     let outside = std::thread::spawn(move || {
+        let end = Instant::now() + MOST_TIME;
         for _ in 0..n {
             std::thread::sleep(Duration::from_millis(1));
+            if Instant::now() > end {
+                break;
+            }
             sender.blocking_send(Instant::now()).unwrap();
         }
     });
@@ -164,19 +212,17 @@ async fn mix(hogs: usize, quantum: Duration, n: usize) {
         }
         wakes
     });
-    let (mut ticks, mut echoes, mut wakes) = (ticker.await.unwrap(), client.await.unwrap(), receiver.await.unwrap());
+    let (mut ticks, mut echoes) = (ticker.await.unwrap(), Vec::new());
+    while let Some(times) = clients.join_next().await {
+        echoes.append(&mut times.unwrap());
+    }
+    let mut wakes = receiver.await.unwrap();
     outside.join().unwrap();
     over.store(true, Ordering::Relaxed);
     while busy.join_next().await.is_some() {}
     put_percentiles("tick", &mut ticks);
     put_percentiles("echo", &mut echoes);
     put_percentiles("wake", &mut wakes);
-}
-
-// "mix16x100": 16 tasks, 100 us.
-fn mix_of(workload: &str) -> Option<(usize, Duration)> {
-    let (hogs, us) = workload.strip_prefix("mix")?.split_once('x')?;
-    Some((hogs.parse().ok()?, Duration::from_micros(us.parse().ok()?)))
 }
 
 fn main() {
@@ -198,9 +244,10 @@ fn main() {
             runtime.block_on(async move { tokio::spawn(convoy(n)).await.unwrap() });
             return;
         }
-        _ => match mix_of(&workload) {
-            Some((hogs, quantum)) => {
-                runtime.block_on(async move { tokio::spawn(mix(hogs, quantum, n)).await.unwrap() });
+        _ => match workload.strip_prefix("mix") {
+            Some(load) => {
+                let load = load.to_string();
+                runtime.block_on(async move { tokio::spawn(mix(load, n)).await.unwrap() });
                 return;
             }
             None => std::process::exit(3),
