@@ -5,7 +5,7 @@
 //
 // Outside a deterministic run the cost is one load of controlled_somewhere, on slow paths only. Fast paths have no
 // cost: a value that they load anyway sends a deterministic run to the slow path. These values are the mutex's free
-// word, the worker's numbers for fibers, its dispatches until maintenance, and the requests to it.
+// word and the worker's interrupts.
 //
 // State
 //   controlled_somewhere   whether the process has a deterministic run. A hint: it decides only whether to ask for the

@@ -43,8 +43,13 @@ void fork_queue::simulate_thief() noexcept {
   if (task* const started = start_next(true)) owner_.add(*started);
 }
 
-// Called between two chunks of a loop, or two functions of parallel_invoke, after another thread asked for it.
-void fork_queue::yield_slow() noexcept { owner_.yield_after_request(); }
+// Called between two chunks of a loop, or two functions of parallel_invoke, after another thread asked for it. A fiber
+// that computes for long keeps the worker from the event loop too. So the switch after this one does maintenance. That
+// maintenance starts no forks, because the fiber that made them continues soon.
+void fork_queue::yield_slow() noexcept {
+  owner_.pace_.maintain_after_next();
+  owner_.yield_to_woken();
+}
 
 // One thief at a time: each pays a heavy fence, most of them without a result, and the kernel makes them wait for each
 // other.

@@ -1,23 +1,13 @@
 #pragma once
 
-// The branches that a worker offers, and the requests to the worker that a forking or computing fiber checks.
+// The branches that a worker offers, and the interrupts of the worker, which a forking or computing fiber checks.
 // parallel_invoke and the parallel loops see only this part of the scheduler.
 //
 // State
 //   forks_            the deque of branches, see deque.hpp.
 //   stealing_         a thief is at forks_. Written by thieves, read by thieves as a hint.
-//   requests_         requests to the owner. yield: the running fiber should yield at its next chance; set by the
-//                     monitor, cleared by the owner at the next dispatch; a hint. inspected: set and cleared by
-//                     inspection (runtime/worker/inspection.hpp). traced: each dispatch is recorded; a hint.
-//                     maintenance: the owner must go to its main stack; cleared by the owner, which finds the reason
-//                     there. controlled: after every operation the owner asks which fiber continues; set by the owner.
-//                     held: before each switch to a fiber the owner waits while the monitor holds it; set and cleared
-//                     by idle_stacks (runtime/worker/fiber_holds.hpp).
-//
-// Pairings
-//   A  inspection.hpp A, fiber_holds.hpp A and B.
-//   B  ask, release  ->  asked, acquire: a worker that sees the request sees what it is about, as its recorder.
 
+#include <ulexite/runtime/fork/interrupts.hpp>
 #include <ulexite/runtime/queue/deque.hpp>
 
 #include <atomic>
@@ -30,9 +20,6 @@ class branch;
 class runtime_state;
 class scheduler;
 class task;
-
-// The requests to a worker, as bits.
-enum class request : std::uint8_t { yield = 1, inspected = 2, traced = 4, maintenance = 8, controlled = 16, held = 32 };
 
 class fork_queue {
  public:
@@ -63,25 +50,13 @@ class fork_queue {
 
   // Yields if the monitor has requested it, because the running fiber has not yielded for long.
   void yield_if_requested() noexcept {
-    if (yield_requested()) [[unlikely]]
+    if (interrupts.asked(request::yield)) [[unlikely]]
       yield_slow();
-  }
-  [[nodiscard]] bool yield_requested() const noexcept { return asked_for(request::yield); }
-  // Whether there is any request, with one load for all.
-  [[nodiscard]] bool asked() const noexcept { return requests_.load(std::memory_order_acquire) != 0; }  // A, B
-  [[nodiscard]] bool asked_for(request what) const noexcept {
-    return (requests_.load(std::memory_order_relaxed) & static_cast<std::uint8_t>(what)) != 0;  // hint
   }
 
   // Any thread, below.
 
   [[nodiscard]] bool may_have_items() const noexcept { return forks_.may_have_items(); }
-  void ask(request what) noexcept {
-    requests_.fetch_or(static_cast<std::uint8_t>(what), std::memory_order_release);  // A, ordered by its fence; B
-  }
-  void withdraw(request what) noexcept {
-    requests_.fetch_and(static_cast<std::uint8_t>(~static_cast<unsigned>(what)), std::memory_order_release);  // A
-  }
   // Takes the oldest branch for a worker of `rt`. Returns the branch's fiber, or null.
   task* steal(runtime_state& rt) noexcept;
 
@@ -94,8 +69,10 @@ class fork_queue {
   scheduler& owner_;           // this is a part of that worker
   const std::size_t workers_;  // the runtime's largest number
   deque<branch, 1024, deque_order::last_in_first_out> forks_;
-  alignas(cache_line) std::atomic<std::uint8_t> requests_{0};
   std::atomic<bool> stealing_{false};
+
+ public:
+  alignas(cache_line) detail::interrupts interrupts;
 };
 
 }  // namespace ulexite::detail

@@ -13,8 +13,6 @@ class fiber_ids {
   [[nodiscard]] bool any() const noexcept { return next_ != last_; }
   // The next number at hand. There is one.
   std::uint64_t take() noexcept { return next_++; }
-  // Puts away the numbers at hand: the next spawn takes the slow path.
-  void forget() noexcept { next_ = last_; }
   void refill() noexcept;
 
   // The first of `count` numbers that no other caller gets. Any thread.

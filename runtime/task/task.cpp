@@ -59,7 +59,7 @@ void inherit(task& task, const runtime_state& rt, std::int64_t deadline) noexcep
     task.agent().word.request_stop();
 }
 
-// Spawns by a thread outside, by a bound fiber, and every 128th spawn, for which new numbers are needed.
+// Spawns by a thread outside, every 128th spawn, for which new numbers are needed, and those with more to do.
 [[gnu::noinline]] void publish_slow(task& task) {
   const yield_point at_exit;
   scheduler* const here = initialise(task);
@@ -71,13 +71,12 @@ void inherit(task& task, const runtime_state& rt, std::int64_t deadline) noexcep
   }
 }
 
-// The last step of a spawn. `here` is the calling worker, of the task's runtime, or null on another thread. On a worker
-// the fast path tests one thing: whether there is a number at hand. There is none after 128 spawns. Numbers are also
-// hidden (scheduler::forget_ids) when a spawn has more to do: for a trace, for a strand, in a deterministic run.
+// The last step of a spawn. `here` is the calling worker, of the task's runtime, or null on another thread. A spawn has
+// more to do for a trace, for a strand, and in a deterministic run.
 [[gnu::always_inline]] inline void publish_on(scheduler* here, task& task) {
-  if (!here || !here->has_ids()) [[unlikely]]
+  if (!here || !here->spawns_fast()) [[unlikely]]
     return publish_slow(task);
-  task.id = here->next_id();
+  task.id = here->id_at_hand();
   inherit(task, here->runtime(), here->running_agent().deadline);
   here->add(task);
 }
@@ -144,7 +143,6 @@ scheduler* initialise(task& task) noexcept {
   if (here && here->traced()) {
     here->record(trace_kind::spawn, task.id);
     stamp_runnable(task);
-    here->forget_ids();
   }
   return here;
 }

@@ -74,7 +74,7 @@ job* controlled_run::take(std::size_t which) noexcept {
 // The main stack's choice. If the controller has picked another fiber at an operation, the running one has yielded for
 // it, and it comes first. Branches that were offered become fibers here, so the controller may start them in any order.
 job* controlled_run::next() noexcept {
-  worker_.pace_.maintenance_done();
+  worker_.note(request::maintenance, false);
   if (job* const picked = std::exchange(picked_, nullptr)) return picked;
   gather();
   while (job* const forked = worker_.forks_.start_next(true)) runnable_.push_back(forked);
@@ -95,21 +95,12 @@ bool controlled_run::another_goes_first() noexcept {
   const std::size_t which = ask(controller::moment::operation);
   if (which == 0) return controller_.over;
   picked_ = take(which - 1);
-  worker_.pace_.request_maintenance();  // otherwise a strand would run its next member first
+  worker_.note(request::maintenance);  // otherwise a strand would run its next member first
   return true;
 }
 
-// A run of its own numbers its fibers from 1, so that its reports are the same each time.
-std::uint64_t scheduler::next_id_slow() noexcept {
-  if (controlled_) return controlled_->next_id();
-  if (traced()) return fiber_ids::reserve(1);  // one at a time, because each spawn is recorded
-  spawn_cache_.ids.refill();
-  return spawn_cache_.ids.take();
-}
-
 // As run(), without search and sleep: one thread, and the controller's choice. The calling thread keeps its own record
-// of what it executes, which is restored at the end. Without numbers at hand each spawn takes the slow path, where the
-// run numbers its fibers. The pace is never renewed, so each switch goes to the main stack.
+// of what it executes, which is restored at the end.
 void scheduler::run_controlled(controller& by) noexcept {
   controlled_run run(*this, by);
   controlled_ = &run;
@@ -119,9 +110,8 @@ void scheduler::run_controlled(controller& by) noexcept {
   current_.move_to_this_thread();
   const current_execution outside = std::exchange(current_.execution(), {this, &current_.job_agent(), &forks_});
   const bool perturbed_outside = set_perturbed(false);  // there is no other thread to interleave with
-  forks_.ask(request::controlled);
-  pace_.maintain_soon();
-  forget_ids();
+  ask(request::controlled);
+  note(request::controlled);
   pace_.set_time(by.now);
   while (job* const next = by.over ? nullptr : run.next()) {
     switch_thread* here = switch_out_of_main(main, *next);
@@ -132,7 +122,8 @@ void scheduler::run_controlled(controller& by) noexcept {
     complete_switch();
     if (runtime_.monitor.any_starved()) panic("no memory for the stack of a fiber in a deterministic run");
   }
-  forks_.withdraw(request::controlled);
+  withdraw(request::controlled);
+  note(request::controlled, false);
   set_perturbed(perturbed_outside);
   current_.execution() = outside;
   controlled_ = nullptr;

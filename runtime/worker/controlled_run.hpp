@@ -2,8 +2,8 @@
 
 // The worker of a deterministic run (base/controller.hpp): the only one of its runtime, on the thread that calls.
 //
-// No fiber finds a next one by itself, because maintenance is always due: each switch goes to the main stack, which
-// asks the controller. The fibers' budgets are 1, so that every operation asks too. No worker is woken, because for the
+// No fiber finds a next one by itself: by request::controlled each switch goes to the main stack, which asks the
+// controller. The fibers' budgets are 1, so that every operation asks too. No worker is woken, because for the
 // parker this worker is a searcher.
 
 #include <ulexite/base/controller.hpp>

@@ -18,7 +18,7 @@
 //      heavy one before its load. Either the monitor sees the fiber running, and leaves its stack alone, or the worker
 //      sees the request and the place, and waits.
 //   B  let_go stores null, release  ->  wait_while_held loads it, acquire: the fiber runs after the use of its stack. A
-//      worker that comes so late that the request is withdrawn sees the same by fork_queue.hpp A.
+//      worker that comes so late that the request is withdrawn sees the same by interrupts.hpp A.
 //
 // Checked by tests/model/fiber_holds_model.cpp.
 

@@ -8,32 +8,19 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 namespace ulexite::detail {
 
 class maintenance_pace {
  public:
-  // Counts a dispatch. False: do maintenance instead.
-  [[nodiscard, gnu::always_inline]] bool count_dispatch() noexcept {
-    if (until_maintenance_ == 0) return false;
-    --until_maintenance_;
-    return true;
-  }
-  [[nodiscard]] bool maintenance_due() const noexcept { return until_maintenance_ == 0; }
+  // Counts a dispatch. Whether it is the last one before maintenance.
+  [[nodiscard]] bool is_last_dispatch() noexcept { return --until_maintenance_ == 0; }
   [[nodiscard]] unsigned dispatches_to_maintenance() const noexcept { return until_maintenance_; }
-  // The next dispatch does maintenance.
-  void maintain_soon() noexcept { until_maintenance_ = 0; }
-  void maintain_after_next() noexcept { until_maintenance_ = std::min(until_maintenance_, 1u); }
-  // While a bound fiber runs, no dispatch is counted, and each switch goes to the main stack. suspend_count returns the
-  // count at which resume_count continues.
-  [[nodiscard]] unsigned suspend_count() noexcept { return std::exchange(until_maintenance_, 0); }
-  void resume_count(unsigned left) noexcept { until_maintenance_ = left == 0 || asked_ ? 0 : left - 1; }
-
-  // Another thread has asked for maintenance.
-  void request_maintenance() noexcept { asked_ = true; }
-  [[nodiscard]] bool maintenance_requested() const noexcept { return asked_; }
-  void maintenance_done() noexcept { asked_ = false; }
+  // The switch after the next does maintenance, which starts no forks.
+  void maintain_after_next() noexcept {
+    until_maintenance_ = 1;
+    forks_turn_ = true;
+  }
 
   // Maintenance begins. As many dispatches follow up to the next one as fit into a poll interval, if they last as long
   // as those before. Their number at most doubles, because a single short fiber among long ones says little, and 61
@@ -55,22 +42,13 @@ class maintenance_pace {
   // long.
   void add_idle_time(std::int64_t time) noexcept { idle_ += time; }
 
-  // Whether this maintenance should poll. Not if the worker has polled since the last maintenance, as a worker does
-  // that mostly serves events.
-  [[nodiscard]] bool poll_due(std::int64_t now) noexcept {
-    if (std::exchange(polled_, false) || now - last_poll_ < tuning::poll_interval) return false;
-    last_poll_ = now;
-    return true;
-  }
-  void on_poll() noexcept { polled_ = true; }
-  void forget_poll() noexcept { polled_ = false; }
+  // Whether this maintenance should poll. Not if the worker has polled just now, as a worker does that mostly serves
+  // events.
+  [[nodiscard]] bool poll_due(std::int64_t now) const noexcept { return now - last_poll_ >= tuning::poll_interval; }
+  void on_poll(std::int64_t now) noexcept { last_poll_ = now; }
 
-  // The running fiber only lets others go first, so the next maintenance leaves it the forks that it has made.
-  void leave_forks() noexcept { leave_forks_ = true; }
-  [[nodiscard]] bool take_leave_forks() noexcept { return std::exchange(leave_forks_, false); }
-  // Whether the forks come before the shared queue at this maintenance: at every other one, so that neither starves the
-  // other.
-  [[nodiscard]] bool forks_first(bool leave_forks) noexcept { return forks_turn_ = !forks_turn_ && !leave_forks; }
+  // Whether this maintenance starts a fork: every other one, so that neither the forks nor the shared queue starve.
+  [[nodiscard]] bool forks_are_next() noexcept { return forks_turn_ = !forks_turn_; }
 
   // The clock was read. A wait notes the last time that was read, so that no switch needs to read the clock.
   void set_time(std::int64_t now) noexcept { coarse_time_ = static_cast<std::uint32_t>(now / 1'000'000); }
@@ -81,10 +59,7 @@ class maintenance_pace {
   unsigned until_maintenance_ = 1;           // dispatches
   unsigned dispatches_per_maintenance_ = 1;  // dispatches from the last maintenance to the next
   std::uint32_t coarse_time_ = 0;
-  bool asked_ = false;        // by request::maintenance, since the last maintenance
-  bool polled_ = false;       // since the last maintenance
-  bool forks_turn_ = false;   // the forks came first at the last maintenance
-  bool leave_forks_ = false;  // at the next maintenance
+  bool forks_turn_ = false;  // the forks came first at the last maintenance
   bool eager_ = true;
   std::int64_t last_maintenance_ = 0, last_poll_ = 0;
   std::int64_t idle_ = 0;  // ns since the last maintenance

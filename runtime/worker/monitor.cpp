@@ -15,8 +15,8 @@ void monitor::run() noexcept {
   for (;;) {
     const auto next = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(next_tick()));
     const bool slept = asleep_;
-    changed_.wait_until(lock, next, [&] { return asleep_ != slept || runtime_.safepoint.ending(); });
-    if (runtime_.safepoint.ending()) return;
+    changed_.wait_until(lock, next, [&] { return asleep_ != slept || runtime_.is_ending(); });
+    if (runtime_.is_ending()) return;
     asleep_ = false;
     lock.unlock();
     tick();
@@ -41,8 +41,7 @@ std::int64_t monitor::next_tick() noexcept {
   const std::int64_t now = now_ns();
   const idle_counts idle = runtime_.parker.counts();
   if (activity_.quiet_ticks < tuning::quiet_ticks_before_sleep || idle.sleeping != idle.started || any_starved() ||
-      runtime_.safepoint.requested(safepoint_request::halt) ||
-      counts.wakes.load(std::memory_order_relaxed) != activity_.seen_wakes)  // counter
+      runtime_.world.is_taken() || counts.wakes.load(std::memory_order_relaxed) != activity_.seen_wakes)  // counter
     return now + tuning::tick_interval;
   asleep_ = true;
   const bool asks = calls_.when_quiet && activity_.ask_after > 0;
@@ -55,7 +54,7 @@ std::int64_t monitor::next_tick() noexcept {
 // since the last one and all sleep. When enough time was quiet, the check for deadlocks is called. It is called again
 // after four times that time, and so on, because a thread outside may have ended meanwhile.
 void monitor::tick() noexcept {
-  if (runtime_.safepoint.requested(safepoint_request::halt)) return;  // it may run code of fibers that never started
+  if (runtime_.world.is_taken()) return;  // it may run code of fibers that never started
   const idle_counts idle = runtime_.parker.counts();
   const std::uint64_t wakes = counts.wakes.load(std::memory_order_relaxed);  // counter
   // A quiet tick needs both, because a worker may have woken and fallen asleep again between two ticks.

@@ -57,7 +57,7 @@ class monitor {
   void wake() noexcept;
   // A worker leaves its sleep.
   void on_wake() noexcept;
-  // The runtime ends (safepoint_request::end).
+  // The runtime ends (request::end).
   void on_end() noexcept { changed_.notify_one(); }
 
   struct counts {

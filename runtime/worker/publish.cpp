@@ -6,6 +6,7 @@
 
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
+#include <ulexite/runtime/worker/controlled_run.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 
@@ -22,6 +23,13 @@ namespace ulexite::detail {
     runtime_.injected.push(evicted);
     return;
   }
+}
+
+// A run of its own numbers its fibers from 1, so that its reports are the same each time.
+std::uint64_t scheduler::next_id() noexcept {
+  if (controlled_) return controlled_->next_id();
+  if (!spawn_cache_.ids.any()) spawn_cache_.ids.refill();
+  return spawn_cache_.ids.take();
 }
 
 // Whether a worker sleeps or is not started yet, and none searches. A hint: it decides only whether a wake may pay.
@@ -42,7 +50,7 @@ void scheduler::announce_pushes() noexcept {
 
 // At maintenance, and after a sleep. Suppressed pushes that are still there are announced when the pause is over.
 void scheduler::judge_wakes(std::int64_t now) noexcept {
-  wake_policy_.set_slot_due(!queues_.alone() && wake_policy_.slot.over(now));
+  note(request::slot_due, !queues_.alone() && wake_policy_.slot.over(now));
   if (wake_policy_.announce_due(now, eager()) && queues_.may_have_items()) announce_pushes();
 }
 
@@ -102,7 +110,7 @@ void scheduler::enqueue_jobs(intrusive_queue<job>& jobs) noexcept {
 // will probably run it next.
 void scheduler::wake(task& woken) noexcept {
   perturb();
-  if (wake_policy_.any()) [[unlikely]]
+  if (forks_.interrupts.at_wake()) [[unlikely]]
     return wake_slow(woken);
   if (migrating) return add(woken);
   if (job* const displaced = queues_.put_into_slot(woken)) enqueue_displaced(*displaced);
@@ -117,7 +125,7 @@ void scheduler::wake(task& woken) noexcept {
   }
   if (migrating) return add(woken);
   if (job* const displaced = queues_.put_into_slot(woken)) return enqueue_displaced(*displaced);
-  if (wake_policy_.slot_due()) announce_slot();
+  if (noted(request::slot_due)) announce_slot();
 }
 
 // The mark comes after the wake, which asks whether the fiber that it displaces was marked.
@@ -135,7 +143,7 @@ void scheduler::wake_holder(task& woken) noexcept {
 
 // Wakes another worker for the fiber in the slot, if that may pay (wake_policy.hpp).
 void scheduler::announce_slot() noexcept {
-  wake_policy_.set_slot_due(false);  // until the next maintenance
+  note(request::slot_due, false);  // until the next maintenance
   if (!others_may_be_woken()) return;
   wake_policy_.slot.on_wake(now_ns(), thefts());
   runtime_.parker.wake_one();

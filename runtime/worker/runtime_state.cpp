@@ -88,7 +88,7 @@ void runtime_state::resume_from_outside(task& fiber) noexcept {
 // is counted before it is published, so that no end is seen without it. After the runtime's end no worker would take
 // the fiber, so the spawn is refused.
 void runtime_state::count_spawn(scheduler* here) {
-  if (!here && safepoint.ending() && runtime_of_thread() != this)
+  if (!here && is_ending() && runtime_of_thread() != this)
     throw usage_error("a fiber was spawned after the shutdown of its runtime");
   if (fibers.limited()) fibers.enter_limited();
   if (here) {
@@ -231,16 +231,6 @@ std::size_t runtime_state::queued() const noexcept {
 
 // Ends the present or the next sleep in the event loop (event_loop.cpp A).
 void runtime_state::wake_loop() noexcept { loop->wake(); }
-
-// The parker's mutex is held. Busy workers then see that there are too many of them; idle workers see it when they
-// park.
-void runtime_state::surplus_changed(bool some) noexcept {
-  if (some) {
-    safepoint.request(safepoint_request::surplus);
-  } else {
-    safepoint.withdraw(safepoint_request::surplus);
-  }
-}
 
 // ---- reports ----
 

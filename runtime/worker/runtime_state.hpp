@@ -6,8 +6,8 @@
 //   injected     the queue that all workers share, see inject_queue.hpp.
 //   parker       which workers sleep, see parker.hpp.
 //   threads      worker_threads.hpp.        fibers      fiber_counts.hpp.
-//   monitor      monitor.hpp.               safepoint   safepoint.hpp.
-//   world        world_stop.hpp.            trace       recorder.hpp.
+//   monitor      monitor.hpp.               trace       recorder.hpp.
+//   world        world_stop.hpp.
 //   schedulers   made at the start, and never changed; scheduler.hpp.
 //   quiet_waiter_   guarded by the parker's mutex.
 
@@ -23,7 +23,6 @@
 #include <ulexite/runtime/worker/fiber_counts.hpp>
 #include <ulexite/runtime/worker/monitor.hpp>
 #include <ulexite/runtime/worker/recorder.hpp>
-#include <ulexite/runtime/worker/safepoint.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/runtime/worker/worker_threads.hpp>
 #include <ulexite/runtime/worker/world_stop.hpp>
@@ -96,6 +95,10 @@ class runtime_state {
   // never resumed, and objects on their stacks are never destroyed. Called last, by a plain thread.
   std::size_t stop_workers() noexcept;
 
+  // Whether the workers must end: from some moment of stop_workers on. Exact with the parker's mutex held, otherwise a
+  // hint.
+  [[nodiscard]] bool is_ending() const noexcept { return schedulers.front()->asked(request::end); }
+
   // After stop_workers: ends the remaining fibers, without running them. Returns their number.
   std::size_t abandon_all() noexcept;
 
@@ -142,7 +145,6 @@ class runtime_state {
   std::vector<std::unique_ptr<scheduler>> schedulers;
   fiber_counts fibers;
   detail::monitor monitor;
-  safepoint_flags safepoint;
   trace_state trace;
   world_stop world;
   detail::brief_calls brief_calls;

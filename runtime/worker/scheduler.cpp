@@ -42,7 +42,7 @@ void scheduler::begin_quantum(task* next) noexcept {
 #endif
   std_atomics::compiler_fence();  // inspection.hpp A, fiber_holds.hpp A
   // One load for all requests of other threads.
-  if (forks_.asked()) [[unlikely]]
+  if (forks_.interrupts.at_dispatch()) [[unlikely]]
     answer_requests();
   counters().dispatches.add();
 }
@@ -51,22 +51,21 @@ void scheduler::begin_quantum(task* next) noexcept {
 // before may read it at this moment, so the worker waits for its end. Maintenance is only noted here, and done at the
 // next switch.
 [[gnu::noinline]] void scheduler::answer_requests() noexcept {
-  if (forks_.asked_for(request::yield)) forks_.withdraw(request::yield);
-  if (forks_.asked_for(request::inspected))
+  if (asked(request::yield)) withdraw(request::yield);
+  if (asked(request::inspected))
     runtime_.world.inspections.wait_for_end([](const auto& epoch, unsigned seen) {
       epoch.wait(seen, std::memory_order_relaxed);  // then wait_for_end loads it
     });
   if (const task* const next = running()) runtime_.monitor.idle_stacks.wait_while_held(*next);
-  if (forks_.asked_for(request::maintenance)) {
-    forks_.withdraw(request::maintenance);
-    pace_.maintain_soon();
-    pace_.request_maintenance();
+  if (asked(request::halt) || asked(request::end)) note(request::maintenance);  // on the way to handle_safepoint
+  if (asked(request::maintenance)) {
+    withdraw(request::maintenance);
+    note(request::maintenance);
   }
   // A deterministic run asks its controller after each operation.
   if (controlled_ && running()) current_.end_round_at_next_operation();
-  wake_policy_.set_traced(forks_.asked_for(request::traced));
-  if (traced()) {
-    forget_ids();
+  if (asked(request::traced)) {
+    note(request::traced);
     record_dispatch();
   }
 }
@@ -77,19 +76,11 @@ bool scheduler::budget_is_spent() noexcept {
   if (controlled_) [[unlikely]]
     return controlled_->another_goes_first();
   const bool last = current_.next_round();
-  const bool wanted = last || forks_.yield_requested();
+  const bool wanted = last || asked(request::yield);
   if (!wanted || running()->agent().held_locks == 0) return wanted;
   // Others would wait for its lock, or it is in a no_yield scope. So it yields at its first operation without one.
   current_.end_round_at_next_operation();
   return false;
-}
-
-// A fiber that computes for long keeps the worker from the event loop too. So the switch after this one does
-// maintenance. That maintenance starts no forks, because the fiber that made them continues soon.
-void scheduler::yield_after_request() noexcept {
-  pace_.maintain_after_next();
-  pace_.leave_forks();
-  yield_to_woken();
 }
 
 // Whether `next` can run from its beginning where another computation has just ended, on a stack of the size that
@@ -231,7 +222,7 @@ void scheduler::leave_stack(task& self, stackless_wait& wait) noexcept {
 void scheduler::yield() noexcept {
   if (running()->agent().kind == agent_kind::job) return;  // in a stop callback
   job* const next = next_local();
-  if (!migrating && !next && !pace_.maintenance_due() && !has_slot() && !has_pinned()) {  // alone
+  if (!migrating && !next && !forks_.interrupts.at_switch() && !has_slot() && !has_pinned()) {  // alone
     begin_quantum(running());
     return;
   }
@@ -311,21 +302,19 @@ void scheduler::make_fiber_of_job() {
 }
 
 // The job's frame takes the place of the main stack. When the member leaves its stack, for any reason, the switch
-// returns here. It is still this worker, because a bound fiber is not handed off. During this time each dispatch asks
-// for maintenance, so next_local returns null and no other fiber runs in between. Before the member is published, its
-// `run` is set again, so that a queue gives it to dispatch_bound. If it has left the strand, it is an ordinary fiber.
+// returns here. It is still this worker, because a bound fiber is not handed off. During this time next_local returns
+// null, so no other fiber runs in between. Before the member is published, its `run` is set again, so that a queue
+// gives it to dispatch_bound. If it has left the strand, it is an ordinary fiber.
 void scheduler::run_bound(task& member) noexcept {
   context mine;
   context* const main = std::exchange(switch_.main, &mine);
-  const unsigned dispatches_left = pace_.suspend_count();
   current_.execution().forks = nullptr;
-  switch_.is_bound = true;
-  forget_ids();
+  note(request::bound);
   member.run = nullptr;
   static_cast<void>(switch_out(mine, &member, departure::returns));
-  switch_.is_bound = false;
+  note(request::bound, false);
   current_.execution().forks = &forks_;
-  pace_.resume_count(dispatches_left);
+  static_cast<void>(count_dispatch());
   switch_.main = main;
   if (switch_.action.what != post_switch::nothing && switch_.action.what != post_switch::ended) {
     task& left = *switch_.action.who;
@@ -350,7 +339,7 @@ void scheduler::rebind() noexcept {
 // maintenance, the slot was taken too often, or a pinned fiber has its turn. Called by a fiber that is about to wait,
 // with its queue's lock held, so it takes no lock and makes no system call.
 job* scheduler::next_local() noexcept {
-  if (!pace_.count_dispatch()) return nullptr;
+  if (!count_dispatch()) return nullptr;
   // The slot comes first, because its fiber was woken last and its data is in the cache. But after some dispatches in a
   // row the fibers in the ring have a turn.
   if (has_slot()) {
@@ -384,7 +373,7 @@ task* scheduler::run() noexcept {
     if (!chosen) chosen = search();
     if (!chosen) chosen = park(stopping);
     // After park, so that a worker that was woken for a request answers it before it runs anything.
-    if (runtime_.safepoint.any()) [[unlikely]]
+    if (forks_.interrupts.at_safepoint()) [[unlikely]]
       chosen = handle_safepoint(chosen, stopping);
     if (!chosen) continue;
     // A searcher that has found work wakes the next one, so that searchers follow the work.

@@ -9,7 +9,7 @@
 //   wake_policy_   wake_policy.hpp.
 //   thefts_        the number of thefts from this worker. Counted by thieves, a hint for the owner.
 //   handoff_work_  its part handoff_offer.hpp.
-//   forks_         fork_queue.hpp.
+//   forks_         fork_queue.hpp; the requests to this worker: interrupts.hpp.
 //   activity_      worker_activity.hpp.
 // The base worker_slot belongs to the parker, see parker.hpp. All else is the owner's.
 
@@ -83,10 +83,10 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   task_pool::cache& blocks() noexcept { return spawn_cache_.blocks; }
   // A number for a new fiber, unique in the process.
-  [[nodiscard]] bool has_ids() const noexcept { return spawn_cache_.ids.any(); }
-  std::uint64_t next_id() noexcept { return has_ids() ? spawn_cache_.ids.take() : next_id_slow(); }
-  // The next spawn takes the slow path, which handles inheritance.
-  void forget_ids() noexcept { spawn_cache_.ids.forget(); }
+  [[nodiscard]] std::uint64_t next_id() noexcept;
+  // Whether a spawn has nothing to do but to take the number at hand.
+  [[nodiscard]] bool spawns_fast() const noexcept { return spawn_cache_.ids.any() && !forks_.interrupts.at_spawn(); }
+  [[nodiscard]] std::uint64_t id_at_hand() noexcept { return spawn_cache_.ids.take(); }
 
   // Makes new runnables wait their turn in this worker's queue, or a fiber that was woken run next.
   void add(job& runnable) noexcept {
@@ -103,7 +103,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void wake_holder(task& woken) noexcept;
 
   // Whether the events here are being recorded.
-  [[nodiscard]] bool traced() const noexcept { return wake_policy_.traced(); }
+  [[nodiscard]] bool traced() const noexcept { return noted(request::traced); }
   void record(trace_kind kind, std::uint64_t value = 0, std::uint8_t detail = 0) noexcept;
 
   // The running job continues as a fiber. Throws errc::limit_reached, std::bad_alloc.
@@ -118,8 +118,6 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void yield() noexcept;
   // As yield. Called when a fiber has done much without waiting. It changes places with a fiber that it has woken.
   void yield_to_woken() noexcept;
-  // As yield. Called when a fiber computes, after request::yield.
-  void yield_after_request() noexcept;
   // The running fiber has done some more operations without a wait: true when it should yield.
   [[nodiscard]] bool budget_is_spent() noexcept;
   // Gives this worker, with all its queues, to another thread. The running fiber continues on the present thread, which
@@ -139,11 +137,11 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void run_bound(task& member) noexcept;
   // The `run` of such a fiber while it is runnable.
   static void dispatch_bound(job* member) noexcept;
-  [[nodiscard]] bool is_bound() const noexcept { return switch_.is_bound; }
+  [[nodiscard]] bool is_bound() const noexcept { return noted(request::bound); }
   // Makes the running fiber a bound one, or renews what it is bound to. Returns on the worker that then has the fiber.
   void rebind() noexcept;
   void yield_bound_if_requested() noexcept {
-    if (forks_.yield_requested()) yield();
+    if (asked(request::yield)) yield();
   }
   // Whether the running fiber may leave this worker to another thread.
   [[nodiscard]] bool may_hand_off() const noexcept { return !is_bound() && !has_pins(); }
@@ -153,8 +151,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool has_pins() const noexcept { return queues_.has_pins(); }
   [[nodiscard]] bool may_run(const task& member) const noexcept;
   [[nodiscard]] bool forward_if_pinned_elsewhere(task& member) noexcept;
-  // Whether another thread has asked for maintenance.
-  [[nodiscard]] bool maintenance_requested() const noexcept { return pace_.maintenance_requested(); }
+  [[nodiscard]] bool maintenance_due() const noexcept { return noted(request::maintenance); }
   // Calls function(data) on the thread's own stack. It must not wait.
   void call_on_thread_stack(void (*function)(void*), void* data) noexcept;
 
@@ -181,8 +178,9 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] const worker_counters& counters() const noexcept { return activity_.counters; }
   // Records the events here from now on, until request::traced is withdrawn.
   void start_recording(recorder& into) noexcept;
-  void ask(request what) noexcept { forks_.ask(what); }
-  void withdraw(request what) noexcept { forks_.withdraw(what); }
+  void ask(request what) noexcept { forks_.interrupts.ask(what); }
+  void withdraw(request what) noexcept { forks_.interrupts.withdraw(what); }
+  [[nodiscard]] bool asked(request what) const noexcept { return forks_.interrupts.asked(what); }  // hint
   // If the fiber here is in a brief call, a thread comes to take the worker over.
   void relieve_call() noexcept;
 
@@ -202,6 +200,9 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     fiber_ids ids;
   };
 
+  [[nodiscard]] bool noted(request what) const noexcept { return forks_.interrupts.noted(what); }
+  void note(request what, bool on = true) noexcept { forks_.interrupts.note(what, on); }
+
   // Switching, in scheduler.cpp.
   static void stack_main(switch_thread& thread);
   inline switch_thread* switch_out(context& from, job* next, departure departure) noexcept;
@@ -218,6 +219,12 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   static task* fiber_of(switch_thread& on_leave) noexcept;
   switch_thread* make_call(context& main) noexcept;
   job* next_local() noexcept;
+  // False: the main stack must choose instead.
+  [[nodiscard]] bool count_dispatch() noexcept {
+    if (forks_.interrupts.at_switch()) return false;
+    if (pace_.is_last_dispatch()) note(request::maintenance);
+    return true;
+  }
   // Whether there is more than the slot.
   [[nodiscard]] bool others_wait() const noexcept { return may_have_work() || has_pinned(); }
 
@@ -233,14 +240,14 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] victims::worth look_at(const scheduler& victim, std::int64_t now) noexcept;
   void note_theft() noexcept { thefts_.fetch_add(1, std::memory_order_relaxed); }                          // hint
   [[nodiscard]] std::uint32_t thefts() const noexcept { return thefts_.load(std::memory_order_relaxed); }  // hint
-  job* poll_events(bool run_first) noexcept;
+  job* poll_events(bool run_first, std::int64_t now) noexcept;
   using outcome = parker<runtime_state>::outcome;
   outcome sleep();
   job* park(bool& stopping) noexcept;
   job* distribute(intrusive_queue<event>& ready, bool run_first) noexcept;
   [[nodiscard]] bool eager() const noexcept { return pace_.eager(); }
 
-  // Requests of others between two fibers, in safepoint.cpp.
+  // Requests of others between two fibers, in world_stop.cpp.
   [[nodiscard]] job* handle_safepoint(job* chosen, bool& stopping) noexcept;
   void empty_queues() noexcept;
 
@@ -270,8 +277,6 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   void record_left_stack(task& self, wait_mode mode, bool yields) noexcept;
   void record_waits(run_times& into, std::uint32_t now, task* next) const noexcept;
   [[nodiscard]] std::uint8_t how_it_left() const noexcept;
-
-  std::uint64_t next_id_slow() noexcept;
 
   // The members in the order of use: the members that each dispatch uses come first.
   runtime_state& runtime_;

@@ -28,7 +28,7 @@ job* scheduler::next() noexcept {
     if (job* const displaced = has_slot() && others_wait() ? queues_.take_slot() : nullptr)
       enqueue_displaced(*displaced);
   }
-  if (pace_.maintenance_due())
+  if (maintenance_due())
     if (job* const due = maintenance()) return due;
   if (job* const mine = next_local()) return mine;
   if (has_pinned()) [[unlikely]]
@@ -39,30 +39,27 @@ job* scheduler::next() noexcept {
   return take_injected(tuning::inject_batch);
 }
 
-// Maintenance. A worker with endless own work polls the event loop here, takes a few from the shared queue, and starts
-// a fork. So none of these starves. Returns what to run first, or null.
+// Maintenance. A worker with endless own work polls the event loop here, takes a few from the shared queue, or
+// starts a fork. So none of these starves. Returns what to run first, or null.
 job* scheduler::maintenance() noexcept {
   const std::int64_t now = now_ns();
   pace_.begin_maintenance(now);
+  note(request::maintenance, false);
   if (traced()) record(trace_kind::queue, queued());
   judge_wakes(now);
   // The first of the fired fibers waits like the others: this worker has own work.
   if (pace_.poll_due(now)) {
-    poll_events(false);
-    pace_.forget_poll();
+    poll_events(false, now);
     // A worker that rarely does maintenance is a bad poller: if none watches the loop now, another worker should.
     if (eager() && runtime_.parker.nobody_polls()) runtime_.parker.wake_one();
   }
-  pace_.maintenance_done();
   // Where fibers run long, each dispatch does maintenance, and next_local has left this turn to the main stack.
   if (has_pinned()) {
     queues_.on_pinned();
     if (queues_.pinned_is_next()) return take_pinned();
   }
-  const bool leave_forks = pace_.take_leave_forks();
-  job* const forked = pace_.forks_first(leave_forks) ? forks_.start_next(true) : nullptr;
-  job* const due = forked ? forked : take_injected(maintenance_share());
-  return due || leave_forks ? due : forks_.start_next(true);
+  job* const forked = pace_.forks_are_next() ? forks_.start_next(true) : nullptr;
+  return forked ? forked : take_injected(maintenance_share());
 }
 
 // How many maintenance takes from the shared queue. While woken fibers are there, those of later events collect behind
@@ -194,7 +191,7 @@ job* scheduler::search() noexcept {
     perturb();
     const bool last = now - start >= tuning::search_time;
     if (job* const taken = take_from_others(last, now)) return taken;
-    if (job* const ready = poll_events(true)) return ready;
+    if (job* const ready = poll_events(true, now)) return ready;
     if (last || runtime_.parker.counts().awake() <= 1) return nullptr;
     // A victim may need this processor to make progress.
     if (runtime_.threads.crowded()) {
@@ -208,13 +205,13 @@ job* scheduler::search() noexcept {
 }
 
 // One turn of the event loop without blocking. Null, without a poll, if another worker polls it or sleeps in it.
-job* scheduler::poll_events(bool run_first) noexcept {
+job* scheduler::poll_events(bool run_first, std::int64_t now) noexcept {
+  pace_.on_poll(now);
   if (!runtime_.parker.try_acquire_poller(*this)) return nullptr;
   event_list ready;
   runtime_.loop->poll(ready);
   runtime_.parker.release_poller();
   counters().polls.add();
-  pace_.on_poll();
   return distribute(ready, run_first);
 }
 
@@ -280,6 +277,7 @@ job* scheduler::park(bool& stopping) noexcept {
   const std::int64_t now = now_ns();
   pace_.set_time(now);
   pace_.add_idle_time(now - asleep);
+  if (ended == outcome::polled) pace_.on_poll(now);
   judge_wakes(now);
   stopping = ended == outcome::stopping;
   job* first = nullptr;
@@ -298,7 +296,6 @@ void runtime_state::sleep_in_loop(worker_slot& worker_slot) noexcept {
   auto& sleeper = static_cast<scheduler&>(worker_slot);
   loop->wait(*sleeper.ready_);
   sleeper.counters().polls.add();
-  sleeper.pace_.on_poll();
 }
 
 }  // namespace ulexite::detail

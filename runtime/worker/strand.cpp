@@ -89,10 +89,9 @@ void strand::request_stop() noexcept {
   runtime_.inject(cancelled, priority::woken);
 }
 
-// While a bound fiber runs, its worker has no numbers at hand, so each spawn comes here through publish_slow.
+// Each spawn by a bound fiber comes here (interrupts::at_spawn).
 void join_strand(task& task, scheduler* here) {
   if (!here || !here->is_bound()) return;
-  here->forget_ids();
   // The running fiber is bound, so it has rare state. It may be pinned and in no strand.
   const rare_task_state* const spawner = here->running()->rare_state_if_made();
   const rare_task_state* const own = task.rare_state_if_made();
@@ -137,9 +136,9 @@ void strand::pass_to(task& member) noexcept {
   if (!here.forward_if_pinned_elsewhere(member)) here.add(member);
 }
 
-// The strand stays on this worker until no member waits. It moves on earlier after a number of turns, at a request for
-// maintenance, or if the next member is pinned to another worker. Each member returns here when it leaves its stack.
-// The reference keeps the strand alive while its last member ends.
+// The strand stays on this worker until no member waits. It moves on earlier after a number of turns, for maintenance,
+// or if the next member is pinned to another worker. Each member returns here when it leaves its stack. The reference
+// keeps the strand alive while its last member ends.
 void strand::run(task& first) noexcept {
   if (!turn_.try_acquire(first)) return;
   retain();
@@ -150,7 +149,7 @@ void strand::run(task& first) noexcept {
     member = static_cast<task*>(turn_.release());
     if (!member) break;
     // Other fibers of this worker get a turn.
-    if (turns == members_per_run || here.maintenance_requested() || !here.may_run(*member)) {
+    if (turns == members_per_run || here.maintenance_due() || !here.may_run(*member)) {
       pass_to(*member);
       break;
     }

@@ -61,7 +61,6 @@ struct switch_state {
   context* thread_main = nullptr;
   void (*call)(void*) = nullptr;  // post_switch::calling: the function
   void* call_data = nullptr;
-  bool is_bound = false;  // the running fiber is bound, see scheduler::run_bound
 };
 
 }  // namespace ulexite::detail

@@ -1,5 +1,5 @@
-// The recording of a worker's events. It costs nothing while it is off. A dispatch tests it together with all other
-// requests to the worker. A wake tests it together with the check whether the slot is to be announced.
+// The recording of a worker's events. It costs nothing while it is off, because each step tests it together with all
+// other reasons (interrupts.hpp).
 
 #include <ulexite/runtime/trace.hpp>
 #include <ulexite/runtime/worker/probes.hpp>
@@ -33,9 +33,9 @@ void scheduler::start_recording(recorder& into) noexcept {
 void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail) noexcept {
   // The end of a recording is noticed here: a thread has withdrawn the request, and this event is not recorded.
   recorder& into = *activity_.recorder_now();
-  if (!forks_.asked_for(request::traced)) {
+  if (!asked(request::traced)) {
     into.times.stop();
-    return wake_policy_.set_traced(false);
+    return note(request::traced, false);
   }
   const task* const current = running();
   const std::uint64_t now = clock_ticks();

@@ -37,14 +37,6 @@ class wake_policy {
  public:
   wake_pause pushes, slot;
 
-  // Whether a wake of a fiber has an additional duty, with one load for all.
-  [[nodiscard]] bool any() const noexcept { return bits_ != 0; }
-  [[nodiscard]] bool traced() const noexcept { return (bits_ & traced_bit) != 0; }
-  void set_traced(bool traced) noexcept { set(traced_bit, traced); }
-  // Whether another worker is to be woken for a filled slot.
-  [[nodiscard]] bool slot_due() const noexcept { return (bits_ & slot_bit) != 0; }
-  void set_slot_due(bool due) noexcept { set(slot_bit, due); }
-
   // Whether the push just made is not to be announced. A fiber that pushes much without a switch reads the clock for
   // the first pushes of a pause, and then now and then.
   [[nodiscard]] bool suppresses_push() noexcept {
@@ -71,13 +63,10 @@ class wake_policy {
 
  private:
   static constexpr unsigned pushes_per_time = 16;
-  static constexpr std::uint8_t slot_bit = 1, traced_bit = 2;
 
-  void set(std::uint8_t bit, bool on) noexcept { bits_ = static_cast<std::uint8_t>((bits_ & ~bit) | (on ? bit : 0)); }
   [[nodiscard]] unsigned suppressed() const noexcept { return suppressed_.load(std::memory_order_relaxed); }  // hint
   void set_suppressed(unsigned number) noexcept { suppressed_.store(number, std::memory_order_relaxed); }     // hint
 
-  std::uint8_t bits_ = 0;
   std::atomic<unsigned> suppressed_{0};
 };
 

@@ -32,7 +32,7 @@ worker_threads::worker_threads(runtime_state& rt, const runtime_options& options
 // The first worker is started only here, so that a refusal reaches the caller as an exception.
 void worker_threads::ensure_worker() {
   if (first_.done.load(std::memory_order_acquire)) return;  // A
-  if (runtime_.safepoint.ending()) return;                  // count_spawn refuses the fiber
+  if (runtime_.is_ending()) return;                         // count_spawn refuses the fiber
   // One thread tries, and the others wait for its result. A stack is provided first, so that a refusal of memory is
   // thrown too.
   const std::lock_guard lock(first_.mutex);
@@ -56,7 +56,7 @@ bool worker_threads::starts_suspended() const noexcept {
 bool worker_threads::start() noexcept {
   const std::lock_guard lock(runtime_.parker.mutex());
   // Checked under the mutex, under which end_all has set it.
-  if (runtime_.safepoint.ending()) return false;  // no thread would join it
+  if (runtime_.is_ending()) return false;  // no thread would join it
   if (!spares_.empty()) {
     recall_spare();
     return true;
@@ -128,7 +128,7 @@ void worker_threads::end_all() noexcept {
   std::vector<std::thread> ended;
   {
     const std::lock_guard lock(runtime_.parker.mutex());
-    runtime_.safepoint.request(safepoint_request::end);  // for start and the monitor, ordered by the mutex
+    for (const auto& s : runtime_.schedulers) s->ask(request::end);  // for start and the monitor, ordered by the mutex
     runtime_.monitor.on_end();
     ended.swap(threads_);
     for (worker_slot* const surplus : spares_) surplus->wake.notify_one();
@@ -140,11 +140,11 @@ void worker_threads::end_all() noexcept {
 // It returns as a searcher, as any worker that is started.
 bool worker_threads::wait_as_spare(worker_slot& surplus) noexcept {
   std::unique_lock lock(runtime_.parker.mutex());
-  surplus.wake.wait(lock, [&] { return surplus.notified || runtime_.safepoint.ending(); });
+  surplus.wake.wait(lock, [&] { return surplus.notified || runtime_.is_ending(); });
   if (!surplus.notified) return false;
   surplus.notified = false;
   surplus.searching = true;
-  return !runtime_.safepoint.ending();
+  return !runtime_.is_ending();
 }
 
 // A quota can only lower the limit. A larger quota than at the start raises it again, but not above the first limit.

@@ -8,7 +8,7 @@
 //
 // Pairings
 //   A  start_world stores taken, release  ->  the next stop_world exchanges it, acquire: it sees the world started.
-//      Both are in safepoint.cpp.
+//      Both are in world_stop.cpp.
 
 #include <ulexite/base/job.hpp>
 #include <ulexite/fiber/fiber.hpp>
@@ -33,6 +33,8 @@ struct late_fiber {
 };
 
 struct world_stop {
+  [[nodiscard]] bool is_taken() const noexcept { return taken.load(std::memory_order_relaxed); }  // hint
+
   std::atomic<bool> taken{false};
   std::atomic<bool> stopped{false};
   std::mutex mutex;                 // guards the rest, except inspecting; taken after the parker's

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <utility>
+
 namespace {
 
 // A worker that dispatches `number` fibers of `work` ns each, after it was idle for `idle` ns before each.
@@ -18,11 +21,9 @@ class worker {
   }
   // Dispatches a fiber of `work` ns. Whether maintenance came first.
   bool maintains_before(std::int64_t work) {
-    const bool maintenance = !pace_.count_dispatch();
-    if (maintenance) {
-      pace_.begin_maintenance(now_);
-      static_cast<void>(pace_.count_dispatch());
-    }
+    const bool maintenance = std::exchange(due_, false);
+    if (maintenance) pace_.begin_maintenance(now_);
+    due_ = pace_.is_last_dispatch();
     now_ += work;
     return maintenance;
   }
@@ -34,6 +35,7 @@ class worker {
 
  private:
   ulexite::detail::maintenance_pace pace_;
+  bool due_ = false;
   std::int64_t now_ = 1'000'000;
 };
 

@@ -1,5 +1,5 @@
-// A worker's duties between two fibers at another thread's request: the end, a stop of the world, a smaller number of
-// workers.
+// A worker's duties at a safepoint, between two fibers, at another thread's request: the end, a stop of the world, a
+// smaller number of workers.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
@@ -19,18 +19,18 @@ constexpr std::chrono::microseconds time_to_next_look{200};
 
 }  // namespace
 
-// Called in each turn of the loop in which a flag is set, with the work that was chosen. If it returns that work, it
-// runs next. Null: there was none, it was given to other workers, or the worker ends. The worker leaves the search
-// first, because it may wait here, and others would rely on a searcher. A surplus worker gives all its work away, and
-// waits as a spare until it is recalled.
+// Called in each turn of the loop in which there is such a request, with the work that was chosen. If it returns that
+// work, it runs next. Null: there was none, it was given to other workers, or the worker ends. The worker leaves the
+// search first, because it may wait here, and others would rely on a searcher. A surplus worker gives all its work
+// away, and waits as a spare until it is recalled.
 job* scheduler::handle_safepoint(job* chosen, bool& stopping) noexcept {
   runtime_.parker.end_search(*this, eager());
-  if (runtime_.safepoint.requested(safepoint_request::halt)) runtime_.wait_while_stopped(*this);
-  if (runtime_.safepoint.ending()) {
+  if (asked(request::halt)) runtime_.wait_while_stopped(*this);
+  if (asked(request::end)) {
     stopping = true;
     return nullptr;
   }
-  if (!runtime_.safepoint.requested(safepoint_request::surplus) || has_pins()) return chosen;
+  if (!asked(request::surplus) || has_pins()) return chosen;
   {
     // A worker that retires no longer counts. The gate shows meanwhile that it still has work.
     const gate_guard of_all(runtime_.tasks->gate);
@@ -53,10 +53,19 @@ job* scheduler::handle_safepoint(job* chosen, bool& stopping) noexcept {
 // are allowed now, one is woken or started for work that is published already; each wakes the next.
 void runtime_state::resize(std::size_t to) noexcept {
   parker.set_limit(static_cast<std::uint32_t>(to));
-  if (safepoint.requested(safepoint_request::surplus)) {
-    for (const auto& s : schedulers) s->ask(request::maintenance);
-  } else if (any_work()) {
-    parker.notify();
+  if (!schedulers.front()->asked(request::surplus) && any_work()) parker.notify();
+}
+
+// The parker's mutex is held. Busy workers then see at their next maintenance that there are too many of them; idle
+// workers see it when they park.
+void runtime_state::surplus_changed(bool some) noexcept {
+  for (const auto& s : schedulers) {
+    if (some) {
+      s->ask(request::surplus);
+      s->ask(request::maintenance);
+    } else {
+      s->withdraw(request::surplus);
+    }
   }
 }
 
@@ -72,7 +81,7 @@ void scheduler::empty_queues() noexcept {
 
 // ---- the stop of the world ----
 
-// The flag may be old: whether the world is being stopped is asked again with the mutex held.
+// The request may be old: whether the world is being stopped is asked again with the mutex held.
 void runtime_state::wait_while_stopped(scheduler& worker) noexcept {
   std::unique_lock lock(world.mutex);
   if (!world.halting) return;
@@ -84,11 +93,11 @@ void runtime_state::wait_while_stopped(scheduler& worker) noexcept {
   world.halted[worker.index()] = false;
 }
 
-// Sets the flag, and asks each worker for maintenance, and its fiber to yield, until all have stopped. A
-// request may be lost between a worker's check and its switch, so requests are repeated. A worker that sleeps takes the
-// parker's mutex before it continues, and then sees the flag. So workers that sleep or have stopped, counted with both
-// mutexes held, do not run before the world is started. The caller may be a fiber: then its own worker counts too. A
-// fiber in a brief call without a worker has its registers in use, so its end is waited for.
+// Asks each worker to halt, and its fiber to yield, until all have stopped. The request to yield ends with the fiber's
+// quantum, so it is repeated. A worker that sleeps takes the parker's mutex before it continues, and then sees the
+// request to halt. So workers that sleep or have stopped, counted with both mutexes held, do not run before the world
+// is started. The caller may be a fiber: then its own worker counts too. A fiber in a brief call without a worker has
+// its registers in use, so its end is waited for.
 bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& late) {
   if (world.taken.exchange(true, std::memory_order_acquire))  // pairs with start_world, world_stop.hpp A
     throw usage_error("the world of this runtime is stopped already, or about to be");
@@ -100,7 +109,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
     const std::lock_guard lock(world.mutex);
     world.halting = true;
   }
-  safepoint.request(safepoint_request::halt);
+  for (const auto& s : schedulers) s->ask(request::halt);
   const auto all_halted = [&] {
     const std::lock_guard idle_lock(parker.mutex());
     const std::lock_guard lock(world.mutex);
@@ -119,11 +128,8 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
       start_world();
       return false;
     }
-    for (const auto& s : schedulers) {
-      if (s.get() == here) continue;
-      s->ask(request::maintenance);
-      s->ask(request::yield);
-    }
+    for (const auto& s : schedulers)
+      if (s.get() != here) s->ask(request::yield);
     std::unique_lock lock(world.mutex);
     world.changed.wait_for(lock, time_to_next_look);
   }
@@ -145,10 +151,10 @@ std::vector<late_fiber> runtime_state::find_late_fibers(const scheduler* except)
   return found;
 }
 
-// The flag is cleared first, so that a worker that continues does not come here again.
+// The requests are withdrawn first, so that a worker that continues does not come here again.
 void runtime_state::start_world() noexcept {
   world.stopped.store(false, std::memory_order_relaxed);  // a hint for other threads
-  safepoint.withdraw(safepoint_request::halt);
+  for (const auto& s : schedulers) s->withdraw(request::halt);
   {
     const std::lock_guard lock(world.mutex);
     world.halting = false;
