@@ -8,9 +8,6 @@ namespace {
 
 constinit thread_local controller* own_controller = nullptr;
 
-// Aligned agents have no such address.
-constexpr std::uintptr_t never_free = 2;
-
 }  // namespace
 
 // A fiber of a deterministic run stays on its thread. Other fibers get null on any thread.
@@ -31,8 +28,7 @@ constexpr std::uintptr_t never_free = 2;
   own_controller = own;
   const std::lock_guard lock(guard);
   runs += own ? 1 : -1;
-  controlled_somewhere.store(runs > 0, std::memory_order_relaxed);        // hint
-  free_word.store(runs > 0 ? never_free : 0, std::memory_order_relaxed);  // hint
+  controlled_somewhere.store(runs > 0, std::memory_order_relaxed);  // hint
 }
 
 std::int64_t controlled_clock_ns() noexcept {

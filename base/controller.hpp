@@ -4,15 +4,12 @@
 // seam; the strategies are behind it (testing/explore.hpp).
 //
 // Outside a deterministic run the cost is one load of controlled_somewhere, on slow paths only. Fast paths have no
-// cost: a value that they load anyway sends a deterministic run to the slow path. These values are the mutex's free
-// word and the worker's interrupts.
+// cost: a value that they load anyway sends a deterministic run to the slow path. These values are the fiber's budget,
+// which is 1, and the worker's interrupts.
 //
 // State
 //   controlled_somewhere   whether the process has a deterministic run. A hint: it decides only whether to ask for the
 //                          thread's controller.
-//   free_word              the word that lock expects in a free mutex: 0. While there are deterministic runs it is a
-//                          word that is never stored, so each lock takes the slow path, which asks for the controller.
-//                          A hint.
 
 #include <ulexite/base/standard.hpp>
 
@@ -57,7 +54,6 @@ class controller {
 };
 
 inline constinit std::atomic<bool> controlled_somewhere{false};
-inline constinit std::atomic<std::uintptr_t> free_word{0};
 
 // The controller of the calling thread's run; null if there is none.
 controller* this_controller() noexcept;

@@ -66,8 +66,7 @@ bool mutex::take_or_mark(std::uintptr_t self) noexcept {
 
 bool mutex::lock_until(std::int64_t deadline, detail::cancellable how) {
   detail::agent& self = detail::this_agent();
-  return (--self.budget > 0 && take_free(self, detail::free_word.load(std::memory_order_relaxed))) ||  // hint
-         lock_slow(self, deadline, how);
+  return (--self.budget > 0 && take_free(self)) || lock_slow(self, deadline, how);
 }
 
 std::unique_lock<mutex> detail::acquire(mutex& of, std::error_code& error) {

@@ -41,8 +41,7 @@ class mutex {
   void lock() {
     detail::agent& self = *detail::inlined_caller().agent;
     // Counted before it is the caller's, because a holder does not yield.
-    if (--self.budget == 0 || !take_free(self, detail::free_word.load(std::memory_order_relaxed)))  // hint
-        [[unlikely]]
+    if (--self.budget == 0 || !take_free(self)) [[unlikely]]
       lock_slow(self, detail::no_deadline);
   }
 
@@ -74,7 +73,8 @@ class mutex {
     return (word_.load(std::memory_order_relaxed) & ~contended_bit) ==
            id(agent);  // only the caller could have put itself
   }
-  [[nodiscard]] bool take_free(detail::agent& self, std::uintptr_t expected = 0) noexcept {
+  [[nodiscard]] bool take_free(detail::agent& self) noexcept {
+    std::uintptr_t expected = 0;
     if (!word_.compare_exchange_strong(expected, id(self), std::memory_order_acquire,
                                        std::memory_order_relaxed))  // A
       return false;
