@@ -1,5 +1,5 @@
-// The members of a strand: how a fiber enters and leaves it, and how members take turns (strand_turn.hpp has the
-// protocol).
+// Bound fibers, except the switch itself (scheduler.cpp): how a fiber enters and leaves a strand, how members take
+// turns (strand_turn.hpp has the protocol), which worker may run a bound fiber, and how it gets there.
 
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/runtime/task/task.hpp>
@@ -155,6 +155,54 @@ void strand::run(task& first) noexcept {
     }
   }
   release();
+}
+
+// ---- which worker may run a bound fiber ----
+
+// The job that represents a bound fiber in the queues. A fiber that was just pinned has no worker yet: it is this one.
+void scheduler::dispatch_bound(job* dispatched) noexcept {
+  task& member = *static_cast<task*>(dispatched);
+  rare_task_state& rare = *member.rare_state_if_made();
+  scheduler& here = *this_scheduler();
+  if (here.forward_if_pinned_elsewhere(member)) return;
+  // From now on this worker neither retires nor hands itself off, as long as it has a pinned fiber.
+  if (rare.pins > 0 && !rare.pinned_to) {
+    rare.pinned_to = &here;
+    here.pin();
+  }
+  if (rare.member_of) {
+    rare.member_of->run(member);
+  } else {
+    here.run_bound(member);
+  }
+}
+
+// A fiber without a pin may run anywhere. A fiber that was pinned while it ran has no worker until its next dispatch.
+bool scheduler::may_run(const task& member) const noexcept {
+  const rare_task_state* const rare = member.rare_state_if_made();
+  return !rare || !rare->pinned_to || rare->pinned_to == this;
+}
+
+// After true the fiber belongs to another worker, and may be running there already.
+bool scheduler::forward_if_pinned_elsewhere(task& member) noexcept {
+  if (may_run(member)) return false;
+  member.rare_state_if_made()->pinned_to->give_pinned(member);
+  return true;
+}
+
+// The worker sees it at its next maintenance, or looks for work once more before it sleeps.
+void scheduler::give_pinned(task& member) noexcept {
+  // In a queue of its own, because thieves take from all others.
+  queues_.push_pinned(member);
+  perturb();
+  ask(request::maintenance);
+  runtime_.parker.wake(*this);
+}
+
+job* scheduler::take_pinned() noexcept {
+  intrusive_queue<job> one;
+  queues_.take_pinned(1, one);
+  return one.pop();
 }
 
 }  // namespace ulexite::detail

@@ -1,8 +1,9 @@
 // The fiber keeps its thread, and the worker moves to another one: at once in block_in_place, and after a while in a
 // brief call that lasts. The thread is a plain one until the call ends. docs/scheduler.md (Blocking) describes the
-// steps.
+// steps. Here are also the calls that a fiber makes on its thread's own stack.
 
 #include <ulexite/base/perturb.hpp>
+#include <ulexite/fiber/stack_overflow.hpp>
 #include <ulexite/fiber/switch.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
@@ -112,6 +113,27 @@ task* scheduler::fiber_of(switch_thread& on_leave) noexcept {
   kept.who->state.saved();
   if (kept.counted_by) kept.counted_by->ended();
   return kept.who;
+}
+
+// ---- the thread's own stack ----
+
+// The fiber leaves its stack, but stays the running one: it is not made resumable, so no other worker can have it. The
+// switch goes to thread_main, because `main` may be the frame of the job that runs the bound fiber.
+void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexcept {
+  switch_.call = function;
+  switch_.call_data = data;
+  switch_.action.what = post_switch::calling;
+  static_cast<scheduler&>(switch_context(running()->saved, *switch_.thread_main, *this)).complete_switch();
+}
+
+// On the thread's own stack, in run(): makes the call, during which the fiber counts as running, and switches back to
+// it. Returns when the fiber leaves its stack the next time.
+switch_thread* scheduler::make_call(context& main) noexcept {
+  switch_.action.what = post_switch::nothing;
+  set_call_for(running()->current_stack);
+  switch_.call(switch_.call_data);
+  set_call_for(nullptr);
+  return &switch_context(main, running()->saved, *this);
 }
 
 }  // namespace ulexite::detail
