@@ -186,22 +186,15 @@ void task::leave_runtime(scheduler* here) noexcept {
   runtime().count_end(here);
 }
 
-// Whether no owner refers to it now or later.
-[[gnu::always_inline]] inline bool task::is_detached() noexcept {
-  const task_ownership now = ownership().load(std::memory_order_acquire);  // B
-  return now == task_ownership::none || (now == task_ownership::released && lock_.is_free());
-}
-
 void task::clear_locals_slow() noexcept { rare_state_.load(std::memory_order_acquire)->locals.clear(); }  // A
 
 // The fast path: a detached fiber that leaves nothing only has to return its block. A stack with a canary is checked on
 // the slow path. The rare path is called last, so that the fast path saves no registers.
 scheduler* task::finish() noexcept {
   scheduler* const here = inlined_execution().scheduler;
-  // Check in this order: the owner's writes can be seen only after its release was seen.
   // With a limit on the number of fibers their exact count is needed, so that case is slow too.
-  const bool simple = is_detached() && !needs_cleanup_.load(std::memory_order_relaxed) &&  // ordered by B
-                      !holds_locks() && !current_stack->canary && !here->runtime().fibers.limited();
+  const bool simple =
+      is_bare(released) && !holds_locks() && !current_stack->canary && !here->runtime().fibers.limited();
   task_pool::cache::free_list* const place = simple ? task_pool::place_for(this, here->blocks()) : nullptr;
   if (!place) return finish_slow();
   leave_stack();
@@ -217,31 +210,30 @@ scheduler* task::finish_slow() noexcept {
   // The destructors of these values are the user's, and may wait. So the worker is looked up after them.
   clear_locals();  // the locals that the end of the closure has made
   if (holds_locks()) fail_for_locks();
-  if (ownership().load(std::memory_order_relaxed) != task_ownership::none) {  // its own, if it is that
-    scheduler* const here = worker_of(runtime());
-    lock_.lock();
-    if (ownership().load(std::memory_order_relaxed) != task_ownership::released) {  // lock_ held
-      leave_runtime(here);
-      done_.store(true, std::memory_order_release);  // C
-      // The joiner is resumed by this fiber's worker, and so runs next there.
-      detail::agent* joiner = nullptr;
-      if (const auto claimed = joiner_ ? joiner_->word.claim(wake_reason::notified) : claim_result::lost;
-          claimed != claim_result::lost) {
-        joiner = std::exchange(joiner_, nullptr);
-        if (claimed == claim_result::early) joiner = nullptr;
-      }
-      lock_.unlock();  // the owner may destroy it now
-      if (joiner) resume(*joiner, here);
-      return here;
-    }
+  scheduler* const here = worker_of(runtime());
+  lock_.lock();
+  const std::uint8_t before = bits().load(std::memory_order_relaxed);  // lock_ held
+  if (before & released) {
     lock_.unlock();
+    return destroy();
   }
-  return destroy();
+  leave_runtime(here);
+  bits().store(before | ended, std::memory_order_release);  // B
+  // The joiner is resumed by this fiber's worker, and so runs next there.
+  detail::agent* joiner = nullptr;
+  if (const auto claimed = joiner_ ? joiner_->word.claim(wake_reason::notified) : claim_result::lost;
+      claimed != claim_result::lost) {
+    joiner = std::exchange(joiner_, nullptr);
+    if (claimed == claim_result::early) joiner = nullptr;
+  }
+  lock_.unlock();  // the owner may destroy it now
+  if (joiner) resume(*joiner, here);
+  return here;
 }
 
 // The fast path: the fiber has ended, and leaves only its block, which a worker of its runtime keeps.
 void task::release() noexcept {
-  if (has_ended() && !needs_cleanup_.load(std::memory_order_relaxed) && lock_.is_free()) [[likely]] {  // ordered by C
+  if (is_bare(ended)) [[likely]] {
     scheduler* const here = worker_of_pool(this);
     if (task_pool::cache::free_list* const place = here ? task_pool::place_for(this, here->blocks()) : nullptr)
       return task_pool::keep(this, *place);  // its destructor has nothing to do
@@ -249,12 +241,10 @@ void task::release() noexcept {
   release_slow();
 }
 
-// The lock decides which of the two is last: the fiber reads the ownership, and the owner reads done_, each under it.
-// The fast path of finish() reads the ownership without the lock, and therefore asks whether the lock is free.
+// Under the lock, because the fiber leaves the runtime between its look at `released` and its end.
 void task::release_slow() noexcept {
   lock_.lock();
-  ownership().store(task_ownership::released, std::memory_order_release);  // B
-  const bool last = done_.load(std::memory_order_relaxed);                 // lock_ held
+  const bool last = (bits().fetch_or(released, std::memory_order_release) & ended) != 0;  // B
   lock_.unlock();
   if (last) destroy();
 }
@@ -268,7 +258,7 @@ scheduler* task::destroy() noexcept {
   clear_locals();  // the locals that the lines above have made
   scheduler* const here = worker_of_pool(this);
   // False if the fiber has ended under the lock before (finish_slow), and its owner destroys the task now.
-  if (!done_.load(std::memory_order_relaxed)) leave_runtime(here);  // its own, or ordered by lock_
+  if ((bits().load(std::memory_order_relaxed) & ended) == 0) leave_runtime(here);  // its own, or ordered by lock_
   const bool keeps_address = holds_locks();  // the pool checks too, but a worker's cache does not
   const bool kept = agent().kept;
   this->~task();
@@ -352,7 +342,7 @@ bool task::done() noexcept {
 // rethrow it as soon as the closure is destroyed, and this task must not refer to it then.
 void task::keep_failure() noexcept {
   expired_ = agent().expired;
-  if (failure_taken_ && is_detached()) return;
+  if (failure_taken_ && (bits().load(std::memory_order_relaxed) & released)) return;  // never withdrawn
   failure = std::current_exception();
   mark_needs_cleanup();
 }

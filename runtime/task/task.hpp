@@ -11,20 +11,15 @@
 // State
 //   rare_state_   null, or state that few fibers need. Set once with lock_ held, by a holder of the handle or by the
 //                 fiber.
-//   needs_cleanup_    destroy must do more than return the block: drop the result, or destroy a failure, a name or a
-//                     rare state. Set before ownership_ is `released`, by a holder of the handle, or by the fiber.
-//   ownership_    the owner, which refers to the task in addition to the runtime. Chosen before the task is published;
-//                 set to `released` once, by the owner, with lock_ held.
-//   done_         the fiber has ended. Set once, by the fiber, with lock_ held.
+//   bits_         see bit. Set before the task is published, later by an atomic or; `ended` also by a store, because
+//                 with lock_ held nobody but the fiber sets bits.
 //
 // Pairings
 //   A  rare_state() stores rare_state_, release  ->  a later rare_state(), or the fiber at its end, loads it, acquire:
 //      it sees the complete state.
-//   B  release stores ownership_, release  ->  is_detached loads it, acquire. If it then finds lock_ free, the owner's
-//      critical section has ended, and nothing else refers to the task.
-//   C  finish_slow stores done_, release, in its critical section  ->  join, done and release load it, acquire: they
-//      see the result. If release then finds lock_ free, that critical section has ended, and nothing else refers to
-//      the task.
+//   B  with lock_ held, release sets `released` and finish_slow sets `ended`, release  ->  the other of the two, and
+//      join and done, load bits_, acquire: they see the other's writes, and the result. If they then find lock_ free,
+//      that critical section has ended, and nothing else refers to the task.
 
 #include <ulexite/base/spin_lock.hpp>
 #include <ulexite/fiber/fiber.hpp>
@@ -47,16 +42,8 @@ class strand;
 struct rare_task_state;
 enum class cancellable : bool;
 
-// The owner of a task, which refers to it in addition to the runtime. The runtime refers to it until the fiber has
-// ended. The last of the two destroys it.
-enum class task_ownership : std::uint8_t {
-  handle,    // a handle, which will take the result
-  none,      // detached from the start
-  fork,      // the frame of the fiber that forked it
-  released,  // the handle or the frame has given it up
-};
-
-// A fiber as the runtime sees it: its closure and its end.
+// A fiber as the runtime sees it: its closure and its end. The runtime refers to it until the fiber has ended, and an
+// owner may do so too: a handle, or the frame of the fiber that forked it. The last of the two destroys it.
 class task : public fiber {
  public:
   struct operations {
@@ -65,7 +52,7 @@ class task : public fiber {
     void (*drop)(task&) noexcept;       // destroys the result; null: nothing to do
   };
 
-  explicit task(const operations& how) noexcept : operations_(how), needs_cleanup_(how.drop != nullptr) {}
+  explicit task(const operations& how) noexcept : operations_(how), bits_(how.drop ? needs_cleanup : 0) {}
 
   detail::agent& agent() noexcept { return *(reinterpret_cast<detail::agent*>(this) - 1); }
 
@@ -79,7 +66,7 @@ class task : public fiber {
   void release() noexcept;
   // For select, under the guard: makes `waiter` the joiner. The fiber's end claims the joiner's wait.
   [[nodiscard]] spin_lock& guard() noexcept { return lock_; }
-  [[nodiscard]] bool has_ended() const noexcept { return done_.load(std::memory_order_acquire); }  // C
+  [[nodiscard]] bool has_ended() const noexcept { return (bits().load(std::memory_order_acquire) & ended) != 0; }  // B
   // Throws usage_error if another caller waits for the end, or if the calling agent, `self`, may not wait. It may not
   // wait if it is this fiber itself, in block_in_place.
   void check_joiner(detail::agent& self) const;
@@ -103,14 +90,17 @@ class task : public fiber {
   //
   // Called before the task is published: whether there will be no handle.
   void detach_at_birth(bool detached = true) noexcept {
-    ownership_ = detached ? task_ownership::none : task_ownership::handle;
+    if (detached) bits_ |= released;
   }
   // Called before the task is published: its handle is in the frame of the forking fiber.
   void make_branch_of(const task& forking) noexcept {
-    ownership_ = task_ownership::fork;
+    bits_ |= is_of_fork;
     stack_bits_ = forking.stack_bits_;
   }
-  [[nodiscard]] bool is_branch() const noexcept { return ownership_ == task_ownership::fork; }
+  // Whether the frame of its fork still owns it.
+  [[nodiscard]] bool is_branch() const noexcept {
+    return (bits().load(std::memory_order_relaxed) & (is_of_fork | released)) == is_of_fork;  // hint
+  }
   // Sets the stack size in bytes; 0: the runtime's default. Called before the task is published. Throws
   // std::invalid_argument, and std::system_error if the system refuses the first stack of this size.
   void reserve_stack(std::size_t size);
@@ -185,15 +175,22 @@ class task : public fiber {
   void drop_result() noexcept {
     if (operations_.drop) operations_.drop(*this);
   }
+  enum bit : std::uint8_t {
+    ended = 1,          // the fiber has ended; set by it with lock_ held
+    released = 2,       // no owner refers to it: detached from the start, or given up; set by the owner with lock_ held
+    needs_cleanup = 4,  // destroy does more than return the block; set by the fiber, or by the owner before `released`
+    is_of_fork = 8,     // its owner is the frame of the fiber that forked it; set before it is published
+  };
   // Once the task is published. Before, the member is used as it is, because an atomic one hides from the compiler what
   // it knows of a spawn.
-  [[nodiscard]] std::atomic_ref<task_ownership> ownership() noexcept {
-    return std::atomic_ref<task_ownership>(ownership_);
+  [[nodiscard]] std::atomic_ref<std::uint8_t> bits() const noexcept { return std::atomic_ref<std::uint8_t>(bits_); }
+  // Whether the fiber or the owner has left the task, as `how` says, and destroy would only return the block.
+  [[nodiscard]] bool is_bare(bit how) const noexcept {
+    return (bits().load(std::memory_order_acquire) & (how | needs_cleanup)) == how && lock_.is_free();  // B
   }
   void release_slow() noexcept;
   scheduler* finish_slow() noexcept;
-  [[nodiscard]] bool is_detached() noexcept;
-  void mark_needs_cleanup() noexcept { needs_cleanup_.store(true, std::memory_order_relaxed); }  // published by B
+  void mark_needs_cleanup() noexcept { bits().fetch_or(needs_cleanup, std::memory_order_relaxed); }  // published by B
   [[nodiscard]] bool holds_locks() noexcept { return agent().held_locks != 0; }
   void fail_for_locks() noexcept;
   void leave_stack() noexcept;
@@ -204,11 +201,9 @@ class task : public fiber {
   const operations& operations_;  // of the closure's and the result's type
   std::atomic<rare_task_state*> rare_state_{nullptr};
   std::uint8_t stack_bits_ = 0;  // the wanted stack's size as a power of two; 0: the runtime's default
-  task_ownership ownership_ = task_ownership::handle;
-  std::atomic<bool> needs_cleanup_;
-  bool expired_ = false;  // the fiber's deadline had passed when `failure` was kept
-  spin_lock lock_;        // guards the rest, and rare_state_ and ownership_ as they are set
-  std::atomic<bool> done_{false};
+  mutable std::uint8_t bits_;
+  bool expired_ = false;             // the fiber's deadline had passed when `failure` was kept
+  spin_lock lock_;                   // guards the rest, and rare_state_, `ended` and `released` as they are set
   bool failure_taken_ = false;       // `failure` was rethrown, or will be: it is not reported
   detail::agent* joiner_ = nullptr;  // waits for the end; null again once its wait was claimed
 };

@@ -48,7 +48,7 @@ MUTANTS = [
      "  if (stopped) who.request_stop();", "  static_cast<void>(stopped);", LIBRARY),
     ("a stop of a group wakes no child", "sync/task_group.cpp", "  wake_stopped();\n  return true;", "  return true;", LIBRARY),
     ("the joiner is not woken", "runtime/task/task.cpp",
-     "      if (joiner) resume(*joiner, here);\n      return here;", "      return here;", LIBRARY),
+     "  if (joiner) resume(*joiner, here);\n  return here;", "  return here;", LIBRARY),
     ("a join that times out stays the joiner", "runtime/task/task.cpp",
      "  joiner_ = nullptr;\n  return has_ended();", "  return has_ended();", LIBRARY),
     ("a broken promise is not reported", "sync/future.cpp", "  broken_ = true;\n  ready_.set();", "  broken_ = true;", LIBRARY),
