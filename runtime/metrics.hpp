@@ -22,7 +22,7 @@ struct runtime_metric {
 // The numbers of a runtime. They only grow, except those under "now".
 struct runtime_metrics {
   // now
-  std::size_t workers = 0;           // threads started
+  std::size_t workers = 0;           // threads started, without those that sleep above the limit (resize)
   std::size_t workers_sleeping = 0;  // of these
   std::size_t fibers_live = 0;       // spawned and not ended
   std::size_t queued_outside = 0;    // runnable, in the shared queue of outside threads and overflow

@@ -11,7 +11,7 @@
 // Pairings
 //   A  inspection.hpp A, fiber_holds.hpp A and B.
 //   B  ask, release  ->  at_dispatch, acquire: a worker that sees the request sees what it is about, as its recorder.
-//   C  end, halt and surplus are asked before their caller takes the parker's mutex, or under it  ->  a worker that has
+//   C  end and halt are asked before their caller takes the parker's mutex, or under it  ->  a worker that has
 //      left its sleep has held that mutex later. So at_safepoint sees the request. And: withdraw, release  ->  the
 //      worker that finds no request, acquire, comes after all that was done while there was one.
 
@@ -25,7 +25,6 @@ namespace ulexite::detail {
 enum class request : std::uint32_t {
   halt = 1,          // the world is being stopped, or is
   end = 2,           // the workers must end, even if there is work. Never withdrawn
-  surplus = 4,       // there may be too many workers
   yield = 8,         // the running fiber should yield at its next chance. A hint, withdrawn at the next dispatch
   inspected = 16,    // an inspection reads fibers (inspection.hpp)
   held = 32,         // the monitor may hold the next fiber (fiber_holds.hpp)
@@ -44,7 +43,7 @@ class interrupts {
  public:
   // The steps at which the owner asks whether there is a reason to do something else, or more.
   [[nodiscard]] bool at_safepoint() const noexcept {
-    return (requests_.load(std::memory_order_acquire) & (request::halt | request::end | request::surplus)) != 0;  // C
+    return (requests_.load(std::memory_order_acquire) & (request::halt | request::end)) != 0;  // C
   }
   [[nodiscard]] bool at_dispatch() const noexcept {
     return (requests_.load(std::memory_order_acquire) & at_dispatch_) != 0;  // A, B

@@ -60,9 +60,6 @@ class basic_idle_word {
   // not started -> searching. Parker's mutex held.
   void start_into_search() noexcept { bits_.fetch_add(worker + searcher, Atomics::seq_cst); }  // A
 
-  // running -> not started: there are too many workers. Parker's mutex held.
-  void retire() noexcept { bits_.fetch_sub(worker, Atomics::seq_cst); }  // A
-
   // searching -> not started: the system refused the thread. True if it was the last searcher. Parker's mutex held.
   [[nodiscard]] bool start_failed() noexcept {
     return unpack(bits_.fetch_sub(worker + searcher, Atomics::seq_cst)).searching == 1;  // A

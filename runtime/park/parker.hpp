@@ -8,20 +8,26 @@
 // A worker is running, searching or sleeping. It sleeps on a condition variable; the holder of the poller's token
 // sleeps in the event loop. Every step except the fast path of notify happens in one critical section of mutex_.
 //
+// A limit holds for the workers that are awake. At the limit no worker is woken for work that others can do. A worker
+// above it is surplus: it leaves its work to the others, and sleeps. It does not check the queues before, because each
+// of the others does so before its own sleep. It never sleeps in the event loop, which an event would end.
+//
 // State
 //   idle_       see idle.hpp.
 //   poller_     the worker that turns the event loop, blocking or not, or null. Any worker takes it by exchange; its
 //               holder releases it.
 //   sleepers_   the workers that sleep on a condition variable, newest last. Guarded by mutex_.
 //   in_loop_    the worker that sleeps in the loop. Guarded by mutex_.
-//   limit_      the largest number of workers. Written under mutex_. A pusher reads it without mutex_ as a hint, and
-//               wake_one reads it again.
+//   limit_      the largest number of awake workers. Written under mutex_. A pusher reads it without mutex_, and may
+//               see it stale only as pairing C allows.
 //   stopping_   guarded by mutex_.
 //
 // Pairings
 //   A  idle.hpp A.
 //   B  release_poller stores null, release  ->  try_acquire_poller exchanges, acquire: one turn of the loop happens
 //      before the next.
+//   C  a pusher publishes work, executes a full fence (A), then loads limit_. set_limit stores it, executes a full
+//      fence, then reads the queues. Either the pusher sees the new limit, or set_limit sees the work.
 
 #include <ulexite/base/intrusive_list.hpp>
 #include <ulexite/base/perturb.hpp>
@@ -51,10 +57,7 @@ struct basic_worker_slot : list_hook {
 //   bool has_work_for(worker_slot&)   whether there is work that only this worker can do. Mutex held.
 //   void sleep_in_loop(worker_slot&)  blocks in the event loop until an event, a timer or wake_loop
 //   void wake_loop()           ends the present or the next sleep_in_loop
-//   bool start_worker()        starts another thread, or recalls a spare; false: refused
-//   bool may_retire(worker_slot&)     whether this worker is not needed. It then retires instead of sleeping
-//   void surplus_changed(bool some)   there are now more workers than the limit, or no longer; mutex held
-//   void add_spare(worker_slot&)      this worker no longer counts, until it is recalled; mutex held
+//   bool start_worker()        starts another thread; false: refused
 //   bool starts_suspended()    a start was refused just now: do not try again yet; mutex held
 //   void on_all_asleep()       every started worker sleeps; mutex held
 //   void on_worker_awake()     a worker leaves its sleep; mutex held
@@ -63,7 +66,7 @@ class parker {
  public:
   using worker_slot = basic_worker_slot<Policy>;
   enum class outcome : std::uint8_t {
-    work_seen,  // did not sleep, or was woken by a pusher: searching now, unless it must retire
+    work_seen,  // did not sleep, or was woken by a pusher: searching now
     polled,     // was in the event loop, which may have returned events
     stopping,   // the worker must end
   };
@@ -78,12 +81,16 @@ class parker {
 
   // Call it after every publication of work. Any thread.
   void notify() noexcept {
-    const idle_counts now = idle_.counts_after_publishing();  // A
-    // A searcher, or the next one, will see the work.
-    if (now.searching == 0 && (now.sleeping > 0 || now.started < limit())) wake_one();
+    if (wants_another(idle_.counts_after_publishing())) wake_one();  // A, C
   }
 
-  // Wakes one sleeper, or starts another worker, unless a worker searches already. Any thread.
+  // Whether one more worker could help with published work. A searcher, or the next one, will see the work.
+  [[nodiscard]] bool wants_another(const idle_counts& now) const noexcept {
+    return now.searching == 0 && now.awake() < limit();
+  }
+
+  // Wakes one sleeper, or starts another worker, unless a worker searches already or the limit is reached. The last one
+  // before the limit is the one in the loop, if there is one. Any thread.
   void wake_one() noexcept {
     perturb();
     for (;;) {
@@ -91,10 +98,11 @@ class parker {
       {
         std::unique_lock lock(mutex_);
         const idle_counts now = idle_.counts();
-        if (now.searching > 0 || stopping_) return;
-        if (worker_slot* const chosen = sleepers_.empty() ? in_loop_ : &sleepers_.back()) {
+        if (!wants_another(now) || stopping_) return;
+        const bool is_last = in_loop_ && now.awake() + 1 >= limit();
+        if (worker_slot* const chosen = is_last || sleepers_.empty() ? in_loop_ : &sleepers_.back()) {
           loop = wake_locked(*chosen);
-        } else if (now.started < limit() && !host_.starts_suspended()) {
+        } else if (!host_.starts_suspended()) {
           idle_.start_into_search();
           start = true;
         }
@@ -107,7 +115,6 @@ class parker {
         std::unique_lock lock(mutex_);
         last = idle_.start_failed();
         const idle_counts left = idle_.counts();
-        if (!is_surplus()) host_.surplus_changed(false);
         if (left.sleeping == left.started) host_.on_all_asleep();
       }
       if (!last || !host_.any_work()) return;
@@ -152,16 +159,12 @@ class parker {
   }
 
   // Whether no worker watches the event loop although one sleeps that could. A hint.
-  [[nodiscard]] bool nobody_polls() const noexcept {
-    const idle_counts now = idle_.counts();
-    return now.sleeping > 0 && is_unwatched(now);
-  }
+  [[nodiscard]] bool nobody_polls() const noexcept { return counts().sleeping > 0 && could_poll(); }
 
-  // Whether no worker watches the event loop, although one could be started. A hint, for the monitor only. A worker
-  // that begins to run fibers must not start a thread for events that may never arrive.
-  [[nodiscard]] bool unstarted_could_poll() const noexcept {
-    const idle_counts now = idle_.counts();
-    return now.started < limit() && is_unwatched(now);
+  // The same, also if one could be started. A hint, for the monitor only. A worker that begins to run fibers must not
+  // start a thread for events that may never arrive.
+  [[nodiscard]] bool could_poll() const noexcept {
+    return wants_another(counts()) && !poller_.load(Policy::relaxed);  // hint
   }
 
   // Sleeps until there is something to do. Called when the worker has found nothing. It reads the queues once more
@@ -170,18 +173,18 @@ class parker {
     perturb();
     std::unique_lock lock(mutex_);
     if (stopping_) return outcome::stopping;
-    if (is_surplus() && host_.may_retire(worker_slot)) return outcome::work_seen;
     idle_.fall_asleep(worker_slot.searching);
     worker_slot.searching = false;
     perturb();
-    if (host_.any_work() || host_.has_work_for(worker_slot)) {
+    const idle_counts now = counts();
+    const bool surplus = now.awake() >= limit();
+    if ((!surplus && host_.any_work()) || host_.has_work_for(worker_slot)) {
       idle_.wake_into_search();
       worker_slot.searching = true;
       return outcome::work_seen;
     }
-    const idle_counts now = idle_.counts();
     if (now.sleeping == now.started) host_.on_all_asleep();
-    if (try_acquire_poller(worker_slot)) return sleep_in_loop(worker_slot, lock);
+    if (!surplus && try_acquire_poller(worker_slot)) return sleep_in_loop(worker_slot, lock);
     sleepers_.push_back(worker_slot);
     while (!worker_slot.notified) worker_slot.wake.wait(lock);
     host_.on_worker_awake();
@@ -204,56 +207,38 @@ class parker {
     bool loop;
     {
       std::unique_lock lock(mutex_);
-      loop = stop_locked();
+      stopping_ = true;
+      while (!sleepers_.empty()) static_cast<void>(wake_locked(sleepers_.front()));
+      loop = in_loop_ && wake_locked(*in_loop_);
     }
     if (loop) host_.wake_loop();
   }
 
   [[nodiscard]] idle_counts counts() const noexcept { return idle_.counts(); }
 
-  // Changes the largest number of workers. Wakes sleepers, which check whether they are surplus. Any thread, without
-  // the mutex.
+  // Changes the largest number of awake workers. At the new limit none watches the event loop. Below it one is woken or
+  // started for work that is there already; each wakes the next. Any thread, without the mutex.
   void set_limit(std::uint32_t limit) noexcept {
     bool loop = false;
     {
       std::unique_lock lock(mutex_);
-      limit_.store(limit, Policy::relaxed);  // published by the mutex
-      const bool surplus = is_surplus();
-      host_.surplus_changed(surplus);
-      loop = surplus && wake_all_locked();
+      limit_.store(limit, Policy::relaxed);  // C
+      loop = in_loop_ && counts().awake() >= limit && wake_locked(*in_loop_);
     }
     if (loop) host_.wake_loop();
+    if (wants_another(idle_.counts_after_publishing()) && host_.any_work()) wake_one();  // C
   }
   // Exact with the mutex held, otherwise a hint.
   [[nodiscard]] std::uint32_t limit() const noexcept {
     return limit_.load(Policy::relaxed);  // hint
   }
-
-  // Removes a surplus worker from the count, and passes it to the host. This is one critical section. So a caller that
-  // then needs another worker finds this one, and starts no extra thread. False: the worker stays. Called by the
-  // worker, while it does not search.
-  [[nodiscard]] bool retire_if_surplus(worker_slot& worker_slot) noexcept {
-    std::unique_lock lock(mutex_);
-    if (stopping_ || !is_surplus()) return false;
-    idle_.retire();
-    host_.add_spare(worker_slot);
-    const idle_counts left = idle_.counts();
-    if (!is_surplus()) host_.surplus_changed(false);
-    if (left.sleeping == left.started) host_.on_all_asleep();
-    return true;
-  }
+  // Whether some awake worker must leave its work to the others, and park. A hint: park decides.
+  [[nodiscard]] bool is_surplus() const noexcept { return counts().awake() > limit(); }
 
   // The parker's mutex, for decisions during which no worker may fall asleep or wake up.
   typename Policy::mutex& mutex() noexcept { return mutex_; }
 
  private:
-  [[nodiscard]] bool is_unwatched(const idle_counts& now) const noexcept {
-    return now.searching == 0 && !poller_.load(Policy::relaxed);  // hint
-  }
-
-  // Whether there are more workers than the limit. Mutex held.
-  [[nodiscard]] bool is_surplus() const noexcept { return idle_.counts().started > limit(); }
-
   // Passes the searcher's role to a sleeper. The role is passed on, and no second one is created. Mutex held.
   void pass_search_role(worker_slot& sleeper) noexcept {
     idle_.wake_into_search();
@@ -272,16 +257,6 @@ class parker {
     pass_search_role(sleeper);
     sleeper.wake.notify_one();  // under the lock: after it the worker_slot may be destroyed
     return false;
-  }
-
-  [[nodiscard]] bool wake_all_locked() noexcept {
-    while (!sleepers_.empty()) static_cast<void>(wake_locked(sleepers_.front()));
-    return in_loop_ && wake_locked(*in_loop_);
-  }
-
-  bool stop_locked() noexcept {
-    stopping_ = true;
-    return wake_all_locked();
   }
 
   // Mutex held by `lock`, and again at the return. The caller has the poller's token.

@@ -157,8 +157,8 @@ void monitor::retry_starved() noexcept {
 void monitor::rescue() noexcept {
   // Sockets are registered, but no worker watches them: the one that did now runs a fiber, and woke no other. A worker
   // in its start hook is about to watch them, so none is started then.
-  const bool start_one = runtime_.threads.in_hooks() == 0 && runtime_.parker.unstarted_could_poll();
-  if ((runtime_.parker.nobody_polls() || start_one) && runtime_.loop->registrations() > 0) {
+  const bool one_could = runtime_.threads.in_hooks() == 0 && runtime_.parker.could_poll();
+  if ((runtime_.parker.nobody_polls() || one_could) && runtime_.loop->registrations() > 0) {
     counts.polls_rescued.fetch_add(1, std::memory_order_relaxed);  // counter
     runtime_.parker.wake_one();
   }

@@ -32,11 +32,8 @@ std::uint64_t scheduler::next_id() noexcept {
   return spawn_cache_.ids.take();
 }
 
-// Whether a worker sleeps or is not started yet, and none searches. A hint: it decides only whether a wake may pay.
-bool scheduler::others_may_be_woken() const noexcept {
-  const idle_counts now = runtime_.parker.counts();
-  return now.searching == 0 && (now.sleeping > 0 || now.started < runtime_.parker.limit());
-}
+// A hint: it decides only whether a wake may pay.
+bool scheduler::others_may_be_woken() const noexcept { return runtime_.parker.wants_another(runtime_.parker.counts()); }
 
 // Out of line, because add() is inlined into every spawn, and a lone worker never comes here.
 void scheduler::notify_others() noexcept {

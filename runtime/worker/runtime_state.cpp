@@ -192,7 +192,7 @@ std::size_t runtime_state::threads_if_quiet() noexcept {
   // counts as the worker.
   const std::size_t callers = calls.threads - calls.lent;
   if (!is_quiet() || calls.idle != callers || calls.queued != 0) return 0;
-  return parker.counts().started + threads.spare_count() + callers + 1;  // the monitor
+  return parker.counts().started + callers + 1;  // the monitor
 }
 
 // The last worker that falls asleep wakes this thread, because quiet_waiter_ was set under the mutex. What is being
@@ -239,8 +239,9 @@ void runtime_state::wake_loop() noexcept { loop->wake(); }
 runtime_metrics runtime_state::metrics() const noexcept {
   runtime_metrics m;
   const idle_counts idle = parker.counts();
-  m.workers = idle.started;
-  m.workers_sleeping = idle.sleeping;
+  // Those that sleep above the limit do not count.
+  m.workers = std::max(idle.awake(), std::min(idle.started, parker.limit()));
+  m.workers_sleeping = m.workers - idle.awake();
   m.workers_searching = idle.searching;
   m.queued_outside = injected.size();
   const blocking_pool::counts calls = blocking->now();

@@ -80,7 +80,7 @@ class runtime_state {
   // Asks all fibers to stop, now and in future. Any thread.
   void request_stop() noexcept;
 
-  // Changes how many workers there may be, from 1 to threads.most(). Never waits. Any thread.
+  // Changes how many workers may be awake, from 1 to threads.most(). Never waits. Any thread.
   void resize(std::size_t to) noexcept;
 
   // Brings every worker except the caller's to its main stack, so that no fiber runs. False, and nothing is stopped, if
@@ -116,11 +116,6 @@ class runtime_state {
   [[nodiscard]] static bool has_work_for(const worker_slot& worker_slot) noexcept {
     return static_cast<const scheduler&>(worker_slot).has_pinned();
   }
-  [[nodiscard]] static bool may_retire(const worker_slot& worker_slot) noexcept {
-    return !static_cast<const scheduler&>(worker_slot).has_pins();
-  }
-  void add_spare(worker_slot& surplus) noexcept { threads.add_spare(surplus); }
-  void surplus_changed(bool some) noexcept;
   void sleep_in_loop(worker_slot& worker_slot) noexcept;
   void wake_loop() noexcept;
   [[nodiscard]] bool start_worker() noexcept { return threads.start(); }

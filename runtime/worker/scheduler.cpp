@@ -369,8 +369,9 @@ task* scheduler::run() noexcept {
   bool stopping = false;
   while (!stopping) {
     // From cheap to expensive: own queues, other workers' queues, sleep.
-    job* chosen = next();
-    if (!chosen) chosen = search();
+    const bool surplus = runtime_.parker.is_surplus() && leaves_work();
+    job* chosen = surplus ? nullptr : next();
+    if (!chosen && !surplus) chosen = search();
     if (!chosen) chosen = park(stopping);
     // After park, so that a worker that was woken for a request answers it before it runs anything.
     if (forks_.interrupts.at_safepoint()) [[unlikely]]

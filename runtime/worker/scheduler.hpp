@@ -249,7 +249,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
 
   // Requests of others between two fibers, in world_stop.cpp.
   [[nodiscard]] job* handle_safepoint(job* chosen, bool& stopping) noexcept;
-  void empty_queues() noexcept;
+  [[nodiscard]] bool leaves_work() noexcept;
 
   // Publishing, in publish.cpp.
   void push_ring(job& fiber) noexcept {

@@ -165,7 +165,7 @@ void scheduler::dispatch_bound(job* dispatched) noexcept {
   rare_task_state& rare = *member.rare_state_if_made();
   scheduler& here = *this_scheduler();
   if (here.forward_if_pinned_elsewhere(member)) return;
-  // From now on this worker neither retires nor hands itself off, as long as it has a pinned fiber.
+  // From now on this worker neither leaves as surplus nor hands itself off, as long as it has a pinned fiber.
   if (rare.pins > 0 && !rare.pinned_to) {
     rare.pinned_to = &here;
     here.pin();

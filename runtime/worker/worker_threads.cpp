@@ -1,5 +1,5 @@
 // The threads of the workers: started one by one when there is work, kept until the runtime ends. The monitor is
-// started with the first. A surplus worker waits as a spare, and is recalled before a new thread is started.
+// started with the first.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/fiber/stack_overflow.hpp>
@@ -17,8 +17,7 @@
 
 namespace ulexite::detail {
 
-// Room for all workers is reserved now, because add_spare must not fail. More workers than processors make waits in
-// loops yield the processor (scheduler::search).
+// More workers than processors make waits in loops yield the processor (scheduler::search).
 worker_threads::worker_threads(runtime_state& rt, const runtime_options& options)
     : runtime_(rt),
       first_limit_(worker_limit(options.threads)),
@@ -26,7 +25,6 @@ worker_threads::worker_threads(runtime_state& rt, const runtime_options& options
       crowded_(most_ > processors()),
       quota_{.counts = options.threads == 0 && !std::getenv("ULEXITE_THREADS"), .last = now_ns()} {
   threads_.reserve(most_ + 1);
-  spares_.reserve(most_);
 }
 
 // The first worker is started only here, so that a refusal reaches the caller as an exception.
@@ -57,10 +55,6 @@ bool worker_threads::start() noexcept {
   const std::lock_guard lock(runtime_.parker.mutex());
   // Checked under the mutex, under which end_all has set it.
   if (runtime_.is_ending()) return false;  // no thread would join it
-  if (!spares_.empty()) {
-    recall_spare();
-    return true;
-  }
   try {
     if (threads_.empty()) {
       threads_.emplace_back([this] {
@@ -81,15 +75,6 @@ bool worker_threads::start() noexcept {
     on_refusal(why);
     return false;
   }
-}
-
-// Called with the parker's mutex held. The recalled worker is a searcher, and the monitor sees it as woken.
-void worker_threads::recall_spare() noexcept {
-  worker_slot& recalled = *spares_.back();
-  spares_.pop_back();
-  recalled.notified = true;
-  recalled.wake.notify_one();
-  runtime_.on_worker_awake();
 }
 
 // For the first worker the reason is kept, because ensure_worker throws it.
@@ -122,8 +107,8 @@ task* worker_threads::be_worker(std::size_t index) noexcept {
   return on_leave;
 }
 
-// First no thread can be started or be recalled to work; then the sleeping workers are woken to end. The threads
-// are joined without the mutex, because each takes it on its way out of its sleep.
+// First no thread can be started; then the sleeping workers are woken to end. The threads are joined without the mutex,
+// because each takes it on its way out of its sleep.
 void worker_threads::end_all() noexcept {
   std::vector<std::thread> ended;
   {
@@ -131,20 +116,9 @@ void worker_threads::end_all() noexcept {
     for (const auto& s : runtime_.schedulers) s->ask(request::end);  // for start and the monitor, ordered by the mutex
     runtime_.monitor.on_end();
     ended.swap(threads_);
-    for (worker_slot* const surplus : spares_) surplus->wake.notify_one();
   }
   runtime_.parker.stop();
   for (std::thread& thread : ended) thread.join();
-}
-
-// It returns as a searcher, as any worker that is started.
-bool worker_threads::wait_as_spare(worker_slot& surplus) noexcept {
-  std::unique_lock lock(runtime_.parker.mutex());
-  surplus.wake.wait(lock, [&] { return surplus.notified || runtime_.is_ending(); });
-  if (!surplus.notified) return false;
-  surplus.notified = false;
-  surplus.searching = true;
-  return !runtime_.is_ending();
 }
 
 // A quota can only lower the limit. A larger quota than at the start raises it again, but not above the first limit.

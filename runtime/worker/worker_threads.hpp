@@ -1,7 +1,6 @@
 #pragma once
 
-// The threads of a runtime: the monitor's, and those that run the workers. How they are started, set aside as spares
-// when there are too many, and ended.
+// The threads of a runtime: the monitor's, and those that run the workers. How they are started and ended.
 //
 // State
 //   first_.done      the first worker was started. Set once, with first_.mutex held.
@@ -11,13 +10,12 @@
 //   refused_until_   before that time none is asked for. Written by the thread that was refused; a hint.
 //   quota_.ignored   guarded by quota_.guard, which is taken before the parker's mutex. The monitor owns quota_.last.
 //   first_           guarded by its mutex, which is taken before the parker's.
-//   threads_, spares_, started_   guarded by the parker's mutex.
+//   threads_, started_   guarded by the parker's mutex.
 //
 // Pairings
 //   A  ensure_worker stores first_.done, release  ->  it loads first_.done, acquire: sees the first worker started.
 
 #include <ulexite/runtime/options.hpp>
-#include <ulexite/runtime/park/parker.hpp>
 #include <ulexite/runtime/threads/inherited_thread_state.hpp>
 
 #include <atomic>
@@ -33,8 +31,6 @@ namespace ulexite::detail {
 
 class runtime_state;
 class task;
-
-using worker_slot = basic_worker_slot<std_parking>;
 
 class worker_threads {
  public:
@@ -53,7 +49,7 @@ class worker_threads {
   // outside, before it publishes.
   void ensure_worker();
 
-  // Starts one more worker, as a searcher, or recalls a spare. False: refused, or the runtime ends. Any thread.
+  // Starts one more worker, as a searcher. False: refused, or the runtime ends. Any thread.
   [[nodiscard]] bool start() noexcept;
   [[nodiscard]] bool starts_suspended() const noexcept;
   // Makes the calling thread the worker of that number, until the worker must end or goes to another thread. Returns a
@@ -61,12 +57,6 @@ class worker_threads {
   task* be_worker(std::size_t index) noexcept;
   // Ends the monitor, and all workers at their next safepoint, and joins them. A plain thread.
   void end_all() noexcept;
-
-  // Sets a surplus worker aside as a spare, which is no longer counted. Called with the parker's mutex held.
-  void add_spare(worker_slot& surplus) noexcept { spares_.push_back(&surplus); }
-  [[nodiscard]] std::size_t spare_count() const noexcept { return spares_.size(); }
-  // Waits as a spare until it is recalled. False: it must end. Its own thread.
-  [[nodiscard]] bool wait_as_spare(worker_slot& surplus) noexcept;
 
   // Sets the limit to the quota of a process's control groups, but at most to the limit at the start. Throws as
   // quota_processors.
@@ -95,7 +85,6 @@ class worker_threads {
   };
 
   void call_start_hook(std::size_t index);
-  void recall_spare() noexcept;
   void on_refusal(const std::exception& why) noexcept;
 
   runtime_state& runtime_;
@@ -109,7 +98,6 @@ class worker_threads {
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::int64_t> refused_until_{0};  // ns of the steady clock
   std::vector<std::thread> threads_;            // the monitor's is the first
-  std::vector<worker_slot*> spares_;            // surplus workers; room for all is reserved
   std::size_t started_ = 0;                     // the number of the next worker
   quota quota_;
 };

@@ -20,63 +20,37 @@ constexpr std::chrono::microseconds time_to_next_look{200};
 }  // namespace
 
 // Called in each turn of the loop in which there is such a request, with the work that was chosen. If it returns that
-// work, it runs next. Null: there was none, it was given to other workers, or the worker ends. The worker leaves the
-// search first, because it may wait here, and others would rely on a searcher. A surplus worker gives all its work
-// away, and waits as a spare until it is recalled.
+// work, it runs next. Null: there was none, or the worker ends. The worker leaves the search first, because it may wait
+// here, and others would rely on a searcher.
 job* scheduler::handle_safepoint(job* chosen, bool& stopping) noexcept {
   runtime_.parker.end_search(*this, eager());
   if (asked(request::halt)) runtime_.wait_while_stopped(*this);
-  if (asked(request::end)) {
-    stopping = true;
-    return nullptr;
-  }
-  if (!asked(request::surplus) || has_pins()) return chosen;
-  {
-    // A worker that retires no longer counts. The gate shows meanwhile that it still has work.
-    const gate_guard of_all(runtime_.tasks->gate);
-    if (!runtime_.parker.retire_if_surplus(*this)) return chosen;
-    // It keeps no work. Only fibers count as woken (run_queues.hpp).
-    if (chosen) runtime_.inject(*chosen, fiber::is_fiber(*chosen) ? priority::woken : priority::ordinary);
-    empty_queues();
-  }
-  give_stacks_back();
-  // For the monitor and for reports, a spare is like a parked worker.
-  activity_.set_busy(false);
-  stopping = !runtime_.threads.wait_as_spare(*this);
-  activity_.set_busy(!stopping);
-  return nullptr;
+  stopping = asked(request::end);
+  return stopping ? nullptr : chosen;
 }
 
 // ---- the number of workers ----
 
-// Workers that are too many retire when they have nothing to run, or at maintenance, which they are asked for. If more
-// are allowed now, one is woken or started for work that is published already; each wakes the next.
+// A surplus worker leaves its work at its next turn of the loop.
 void runtime_state::resize(std::size_t to) noexcept {
   parker.set_limit(static_cast<std::uint32_t>(to));
-  if (!schedulers.front()->asked(request::surplus) && any_work()) parker.notify();
+  if (!parker.is_surplus()) return;
+  for (const auto& s : schedulers) s->ask(request::maintenance);
 }
 
-// The parker's mutex is held. Busy workers then see at their next maintenance that there are too many of them; idle
-// workers see it when they park.
-void runtime_state::surplus_changed(bool some) noexcept {
-  for (const auto& s : schedulers) {
-    if (some) {
-      s->ask(request::surplus);
-      s->ask(request::maintenance);
-    } else {
-      s->withdraw(request::surplus);
-    }
-  }
-}
-
-// Moves all work to the shared queue, where others take it. For this the offered forks become fibers.
-void scheduler::empty_queues() noexcept {
+// A surplus worker moves all its work to the shared queue, where others take it, and must park. For this the offered
+// forks become fibers. Pinned fibers keep their worker.
+bool scheduler::leaves_work() noexcept {
+  if (has_pins()) return false;
+  runtime_.parker.end_search(*this, eager());
   intrusive_queue<job> woken, others;
   queues_.drain([&](job& mine, priority which) { (which == priority::woken ? woken : others).push(mine); });
   // A branch is in the frame of its fork, and only as a fiber it can be in the shared queue.
   while (job* const forked = forks_.start_next(true)) others.push(*forked);
   runtime_.inject(woken, priority::woken);
   runtime_.inject(others);
+  give_stacks_back();
+  return true;
 }
 
 // ---- the stop of the world ----

@@ -12,8 +12,8 @@ constexpr bool failed_start_checks = mutant != mutation::no_failed_start_check;
 constexpr bool announces_moves = mutant != mutation::unannounced_move;
 constexpr bool sticky = mutant != mutation::wake_not_sticky;
 constexpr bool own_rechecks = mutant != mutation::no_own_recheck;
-constexpr bool retires_before_sleep = mutant != mutation::surplus_sleeps;
-constexpr bool announces_retirement = mutant != mutation::silent_retirement;
+constexpr bool rechecks_as_surplus = mutant != mutation::surplus_by_hint;
+constexpr bool raise_checks = mutant != mutation::silent_raise;
 
 constexpr int workers = 2, threads = 4;
 
@@ -31,7 +31,6 @@ struct worker : ulexite::detail::basic_worker_slot<policy> {
   using ring_policy = std::conditional_t<mutant == mutation::ring_not_seq_cst, model::relacy_atomics<>, policy>;
   ulexite::detail::deque<job, 4, ulexite::detail::deque_order::first_in_first_out, ring_policy> ring;
   bool started = false;
-  bool recalled = false;              // as a spare
   job* ready = nullptr;               // from the event loop
   policy::atomic<job*> own{nullptr};  // work that only it can do
 };
@@ -47,8 +46,6 @@ struct runtime_model {
   int threads_started = 0;  // guarded by the parker's mutex, as in worker_threads
   int refusals = 0;         // starts that the machine will refuse once one worker runs; guarded by the parker's mutex
   policy::atomic<bool> suspended{false};
-  policy::atomic<bool> surplus{false};
-  worker* spare = nullptr;  // guarded by the parker's mutex
 
   // the queue of all
   model::relacy_mutex inject_mutex;
@@ -88,12 +85,6 @@ struct runtime_model {
   bool has_work_for(worker_slot& sleeper) {
     return own_rechecks && static_cast<worker&>(sleeper).own.load(policy::relaxed) != nullptr;
   }
-  bool may_retire(worker_slot&) { return retires_before_sleep; }
-  void surplus_changed(bool some) { surplus.store(some, policy::relaxed); }
-  void add_spare(worker_slot& retired) {
-    RL_ASSERT(!spare);
-    spare = &static_cast<worker&>(retired);
-  }
   void sleep_in_loop(worker_slot& sleeper) {
     locked lock(loop_mutex);
     RL_ASSERT(!std::exchange(loop_entered, true));
@@ -115,12 +106,8 @@ struct runtime_model {
       return false;
     }
     locked start(done_mutex);
-    if (worker* const recalled = std::exchange(spare, nullptr)) {
-      recalled->recalled = true;
-    } else {
-      RL_ASSERT(threads_started < workers);
-      pool[threads_started++].started = true;
-    }
+    RL_ASSERT(threads_started < workers);
+    pool[threads_started++].started = true;
     done_changed.notify_all();
     return true;
   }
@@ -128,7 +115,6 @@ struct runtime_model {
   void on_all_asleep() {
     const auto counts = parker.counts();
     RL_ASSERT(counts.started > 0 && counts.sleeping == counts.started);
-    RL_ASSERT(counts.started <= parker.limit());
   }
   void on_worker_awake() { RL_ASSERT(parker.counts().started > 0); }
 
@@ -139,7 +125,7 @@ struct runtime_model {
     parker.notify();
     blind[rl::thread_index()] = false;
   }
-  void inject(std::initializer_list<job*> published, bool announced = true) {
+  void inject(std::initializer_list<job*> published) {
     dawdle();
     {
       locked lock(inject_mutex);
@@ -150,7 +136,13 @@ struct runtime_model {
       }
       injected_count.store(length, policy::seq_cst);
     }
-    if (announced) notify();
+    notify();
+  }
+  void resize(unsigned to) {
+    dawdle();
+    blind[rl::thread_index()] = !raise_checks;
+    parker.set_limit(to);
+    blind[rl::thread_index()] = false;
   }
   void give_own(worker& whose, job& published) {
     published.published($) = 1;
@@ -175,28 +167,22 @@ struct runtime_model {
     self.searching = true;
     bool stopping = false;
     while (!stopping) {
-      job* chosen = self.ring.pop_top();
+      const bool surplus = parker.is_surplus();
+      job* chosen = surplus ? leave_work(self) : self.ring.pop_top();
       if (!chosen) chosen = self.own.exchange(nullptr, policy::acq_rel);
-      if (!chosen) chosen = take_injected(self);
-      if (!chosen) chosen = search(self);
-      if (!chosen) chosen = park(self, stopping);
-      if (surplus.load(policy::relaxed)) chosen = retire(self, chosen, stopping);
+      if (!chosen && !surplus) chosen = take_injected(self);
+      if (!chosen && !surplus) chosen = search(self);
+      if (!chosen) chosen = park(self, stopping, surplus && !rechecks_as_surplus);
       if (!chosen) continue;
       end_search(self);
       run(self, *chosen);
     }
   }
 
-  // As scheduler::handle_safepoint.
-  job* retire(worker& self, job* chosen, bool& stopping) {
+  // As scheduler::leaves_work.
+  job* leave_work(worker& self) {
     end_search(self);
-    if (!parker.retire_if_surplus(self)) return chosen;
-    for (; chosen; chosen = self.ring.pop_top()) inject({chosen}, announces_retirement);
-    locked lock(done_mutex);
-    while (!self.recalled && !over) done_changed.wait(lock);
-    stopping = over;
-    self.searching = self.recalled;
-    self.recalled = false;
+    while (job* const left = self.ring.pop_top()) inject({left});
     return nullptr;
   }
 
@@ -240,8 +226,8 @@ struct runtime_model {
     return std::exchange(self.ready, nullptr);
   }
 
-  job* park(worker& self, bool& stopping) {
-    blind[rl::thread_index()] = !rechecks;
+  job* park(worker& self, bool& stopping, bool by_hint) {
+    blind[rl::thread_index()] = !rechecks || by_hint;
     stopping = parker.park(self) == parker_type::outcome::stopping;
     blind[rl::thread_index()] = false;
     return std::exchange(self.ready, nullptr);

@@ -11,8 +11,8 @@
 // MUTANT: unannounced_move    jobs move from queue to queue without a notify
 // MUTANT: wake_not_sticky     a wake of the event loop is lost if no thread is in it yet
 // MUTANT: no_own_recheck      a worker does not check once more for work that only it can do
-// MUTANT: surplus_sleeps      a surplus worker goes to sleep instead of leaving
-// MUTANT: silent_retirement   a surplus worker leaves its work to the others without a notify
+// MUTANT: surplus_by_hint     a worker that was surplus before does not check once more before it sleeps
+// MUTANT: silent_raise        a higher limit wakes no worker for work that is there already
 
 #include <ulexite/runtime/park/parker.hpp>
 #include <ulexite/runtime/queue/deque.hpp>
@@ -32,8 +32,8 @@ enum class mutation {
   unannounced_move,
   wake_not_sticky,
   no_own_recheck,
-  surplus_sleeps,
-  silent_retirement
+  surplus_by_hint,
+  silent_raise
 };
 constexpr auto mutant = mutation::ULEXITE_MUTANT;
 
@@ -138,8 +138,8 @@ struct own_work_is_done : scenario<own_work_is_done> {
   }
 };
 
-// One worker leaves, and may be recalled.
-struct width_changes : scenario<width_changes> {
+// One worker leaves its work to the other.
+struct width_shrinks : scenario<width_shrinks> {
   void before() {
     jobs[0].pushes = &jobs[3];
     left = 4;
@@ -147,11 +147,28 @@ struct width_changes : scenario<width_changes> {
   void publish(unsigned outsider) {
     if (outsider == 0) {
       inject({&jobs[0]});
-      parker.set_limit(1);
+      resize(1);
       inject({&jobs[1]});
     } else {
       inject({&jobs[2]});
-      parker.set_limit(2);
+    }
+  }
+};
+
+// One worker leaves, and then is needed again: the first job keeps its worker until the second has been run.
+struct width_grows : scenario<width_grows> {
+  void before() {
+    jobs[0].waits_for = &jobs[1];
+    left = 3;
+  }
+  void publish(unsigned outsider) {
+    if (outsider == 0) {
+      inject({&jobs[0]});
+      resize(1);
+      inject({&jobs[1]});
+      resize(2);
+    } else {
+      inject({&jobs[2]});
     }
   }
 };
@@ -164,7 +181,7 @@ int main() {
                      model::holds<outsiders_jobs_depend>(interleavings) &&
                      model::holds<batch_is_shared>(interleavings) && model::holds<start_is_refused>(interleavings) &&
                      model::holds<event_is_seen>(interleavings) && model::holds<own_work_is_done>(interleavings) &&
-                     model::holds<width_changes>(interleavings);
+                     model::holds<width_shrinks>(interleavings) && model::holds<width_grows>(interleavings);
     if (!all) return 1;
   }
 }

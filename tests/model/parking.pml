@@ -14,6 +14,7 @@
  *   KEPT      a worker may publish without notify: for a push to its own queue (wake_policy.hpp)
  *   DECLINE   a searcher may leave another's queue alone (victims.hpp)
  *   STALE     the counts by which a worker decides whether to search may be old ones
+ *   RESIZED   the limit of awake workers falls from N to 1; 2: and rises again
  * and the safeguards, each of which can be taken away:
  *   FENCE     between publishing and reading the counts
  *   RECHECK   a look at the queues after having announced to sleep
@@ -24,9 +25,13 @@
  *   STICKY    a wake of the loop is not lost if nobody is in it yet
  *   STARTS    the monitor starts a worker if all are busy and none watches the loop
  *   RELIEF    the monitor notifies for what is queued behind a fiber that never lets go
+ *   DECIDED   a worker decides only when it has announced to sleep that it is surplus, and does not look at the queues
+ *   RAISED    a look at the queues after the limit has risen
+ *   LEAVES    the last worker that the limit allows to wake is the one in the loop
  *
  * When nothing can move any more, no job and no event may be left while a worker sleeps, or could be started, that
- * would take it; if all sleep, one of them is in the event loop; and nobody counts as searching.
+ * would take it, and that the limit allows; if all sleep, one of them is in the event loop; at the limit nobody is
+ * there; and nobody counts as searching.
  */
 /* RUN: -DN=2 -DOUTSIDE=1 -DJOBS=2 -DPUSHES=1 */
 /* RUN: -DN=2 -DOUTSIDE=2 -DJOBS=1 -DPUSHES=1 -DSTALE=1 */
@@ -44,6 +49,10 @@
 /* RUN: -DN=2 -DSTARTED=1 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=1 -DKEPT=1 -DMONITOR=1 */
 /* RUN: -DN=2 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=2 -DDECLINE=1 */
 /* RUN: -DN=2 -DOUTSIDE=0 -DPUSHES=1 -DEVENTS=2 -DKEPT=1 -DEAGER=2 -DMONITOR=1 -DDECLINE=1 */
+/* RUN: -DN=2 -DOUTSIDE=2 -DJOBS=1 -DPUSHES=1 -DRESIZED=1 */
+/* RUN: -DN=2 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=1 -DRESIZED=2 */
+/* RUN: -DN=2 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=0 -DEVENTS=1 -DEAGER=2 -DMONITOR=1 -DRESIZED=2 */
+/* RUN: -DN=3 -DOUTSIDE=1 -DJOBS=1 -DPUSHES=0 -DRESIZED=2 */
 /* MUTANT: -DFENCE=0 */
 /* MUTANT: -DRECHECK=0 */
 /* MUTANT: -DLAST=0 -DOUTSIDE=2 -DJOBS=1 */
@@ -55,6 +64,9 @@
 /* MUTANT: -DOUTSIDE=0 -DEVENTS=2 -DPUSHES=0 -DEAGER=1 -DMONITOR=0 */
 /* MUTANT: -DSTARTS=0 -DSTARTED=1 -DEVENTS=1 -DPUSHES=0 -DEAGER=2 -DMONITOR=1 */
 /* MUTANT: -DOUTSIDE=1 -DJOBS=1 -DPUSHES=1 -DKEPT=1 -DMONITOR=1 -DRELIEF=0 */
+/* MUTANT: -DRESIZED=1 -DDECIDED=0 -DPUSHES=0 */
+/* MUTANT: -DRESIZED=2 -DRAISED=0 */
+/* MUTANT: -DRESIZED=1 -DLEAVES=0 -DPUSHES=0 */
 
 #ifndef N
 #define N 2
@@ -94,6 +106,18 @@
 #endif
 #ifndef STALE
 #define STALE 0
+#endif
+#ifndef RESIZED
+#define RESIZED 0
+#endif
+#ifndef DECIDED
+#define DECIDED 1
+#endif
+#ifndef RAISED
+#define RAISED 1
+#endif
+#ifndef LEAVES
+#define LEAVES 1
 #endif
 #ifndef FENCE
 #define FENCE 1
@@ -141,6 +165,8 @@ bit stuck[N]; /* in a fiber that never lets go */
 /* the idle word */
 byte searching, sleeping, started = STARTED;
 #define awake (started - sleeping)
+#define wanted (searching == 0 && awake < limit)
+byte limit = N;
 
 /* guarded by the mutex */
 bit mutex, on_condition[N], notified[N];
@@ -152,12 +178,14 @@ bit suspended; /* a start was refused: none is tried again */
 #define somebody_on_condition (on_condition[0] || on_condition[1] || on_condition[2])
 #endif
 #define startable (started < N && !suspended)
+#define wakeable (awake < limit && (sleeping > 0 || startable))
+#define loop_is_last (LEAVES && in_loop != NOBODY && awake + 1 >= limit)
 
 /* the event loop */
 byte poller = NOBODY, event, events_to_come = EVENTS;
 bit loop_woken, blocked;
-#define nobody_polls (sleeping > 0 && searching == 0 && poller == NOBODY)
-#define unstarted_could_poll (STARTS && startable && searching == 0 && poller == NOBODY)
+#define nobody_polls (sleeping > 0 && awake < limit && searching == 0 && poller == NOBODY)
+#define unstarted_could_poll (STARTS && startable && awake < limit && searching == 0 && poller == NOBODY)
 
 byte threads_started = STARTED, refusals = REFUSALS, pushes = PUSHES;
 bit go[N];
@@ -168,36 +196,37 @@ inline unlock() { atomic { drain(); mutex = 0 } }
 
 inline pass_search_role(who) { sleeping--; searching++; notified[who] = 1 }
 
+inline wake_loop() {
+  atomic {
+    loop = 0;
+    if
+    :: STICKY || blocked -> loop_woken = 1
+    :: else
+    fi
+  }
+}
+
 inline wake_one() {
   do
   :: lock();
      atomic {
        loop = 0; start = 0;
        if
-       :: searching > 0
-       :: searching == 0 && on_condition[0] -> on_condition[0] = 0; pass_search_role(0)
-       :: searching == 0 && on_condition[1] -> on_condition[1] = 0; pass_search_role(1)
+       :: wanted && !loop_is_last && on_condition[0] -> on_condition[0] = 0; pass_search_role(0)
+       :: wanted && !loop_is_last && on_condition[1] -> on_condition[1] = 0; pass_search_role(1)
 #if N > 2
-       :: searching == 0 && on_condition[2] -> on_condition[2] = 0; pass_search_role(2)
+       :: wanted && !loop_is_last && on_condition[2] -> on_condition[2] = 0; pass_search_role(2)
 #endif
-       :: searching == 0 && !somebody_on_condition && in_loop != NOBODY ->
+       :: wanted && (loop_is_last || !somebody_on_condition) && in_loop != NOBODY ->
           pass_search_role(in_loop); in_loop = NOBODY; loop = 1
-       :: searching == 0 && !somebody_on_condition && in_loop == NOBODY && startable ->
+       :: wanted && !somebody_on_condition && in_loop == NOBODY && startable ->
           started++; searching++; start = 1
-       :: searching == 0 && !somebody_on_condition && in_loop == NOBODY && !startable
+       :: !wanted || (!somebody_on_condition && in_loop == NOBODY && !startable)
        fi
      };
      unlock();
      if
-     :: loop ->
-        atomic {
-          loop = 0;
-          if
-          :: STICKY || blocked -> loop_woken = 1
-          :: else
-          fi
-        };
-        break
+     :: loop -> wake_loop(); break
      :: atomic { start -> go[threads_started] = 1; threads_started++; start = 0 }; break
      :: atomic { start && refusals > 0 -> refusals--; suspended = 1; start = 0 };
         lock();
@@ -219,7 +248,31 @@ inline notify() {
   atomic { drain() };
 #endif
   if
-  :: searching == 0 && (sleeping > 0 || started < N) -> wake_one()
+  :: wanted -> wake_one()
+  :: else
+  fi
+}
+
+inline set_limit(to) {
+  lock();
+  atomic {
+    limit = to;
+    if
+    :: in_loop != NOBODY && awake >= limit -> pass_search_role(in_loop); in_loop = NOBODY; loop = 1
+    :: else
+    fi
+  };
+  unlock();
+  if
+  :: loop -> wake_loop()
+  :: else
+  fi;
+  if
+  :: RAISED && wanted ->
+     if
+     :: any_work -> wake_one()
+     :: else
+     fi
   :: else
   fi
 }
@@ -255,7 +308,7 @@ inline end_search() {
 proctype worker(byte me) {
   byte events;
   bit loop, start, last, wake; /* wake_one's and end_search's */
-  bit searcher, moved;
+  bit searcher, moved, surplus;
   if
   :: me >= STARTED
 end_unstarted:
@@ -264,6 +317,18 @@ end_unstarted:
   fi;
 
 next:
+#if RESIZED
+  /* a surplus worker leaves its work to the others */
+  surplus = (awake > limit);
+  if
+  :: surplus ->
+     end_search();
+     atomic { drain(); injected = injected + ring[me]; ring[me] = 0 };
+     notify();
+     goto park
+  :: else
+  fi;
+#endif
 #if EVENTS
   /* now and then a turn of the loop without blocking, all of whose events go to the own queue */
   if
@@ -333,15 +398,18 @@ take_injected:
 
 park:
   lock();
-  atomic { sleeping++; searching = searching - searcher; searcher = 0 };
+  atomic {
+    sleeping++; searching = searching - searcher; searcher = 0;
+    surplus = (awake >= limit || (surplus && !DECIDED))
+  };
 #if RECHECK
   if
-  :: any_work -> atomic { sleeping--; searching++; searcher = 1 }; unlock(); goto next
+  :: !surplus && any_work -> atomic { sleeping--; searching++; searcher = 1 }; unlock(); goto next
   :: else
   fi;
 #endif
   if
-  :: atomic { poller == NOBODY -> poller = me; in_loop = me };
+  :: atomic { !surplus && poller == NOBODY -> poller = me; in_loop = me };
      unlock();
      blocked = 1;
 end_in_loop:
@@ -359,7 +427,7 @@ end_in_loop:
      :: events > 0 -> end_search(); goto distribute
      :: else -> goto next
      fi
-  :: atomic { poller != NOBODY -> on_condition[me] = 1; mutex = 0 };
+  :: atomic { surplus || poller != NOBODY -> on_condition[me] = 1; mutex = 0 };
 end_on_condition:
      atomic { notified[me] && !mutex -> notified[me] = 0; searcher = 1 };
      goto next
@@ -403,6 +471,15 @@ proctype outsider() {
   od
 }
 
+proctype owner() {
+  byte me = OUTSIDER;
+  bit loop, start, last;
+  set_limit(1)
+#if RESIZED > 1
+  ; set_limit(N)
+#endif
+}
+
 proctype kernel() {
   do
   :: atomic { events_to_come > 0 -> events_to_come--; event++ }
@@ -415,14 +492,15 @@ proctype monitor() {
   bit loop, start, last;
 end: do
   :: nobody_polls || unstarted_could_poll -> wake_one()
-  :: RELIEF && KEPT && behind_stuck && searching == 0 && (sleeping > 0 || startable) -> wake_one()
+  :: RELIEF && KEPT && behind_stuck && searching == 0 && wakeable -> wake_one()
   od
 }
 
 proctype at_rest() {
 end: timeout;
-  assert(!(any_work && (sleeping > 0 || startable)));
-  assert(!(event > 0 && (sleeping > 0 || startable)));
+  assert(!(any_work && wakeable));
+  assert(!(event > 0 && wakeable));
+  assert(in_loop == NOBODY || awake < limit);
   assert(!(started > 0 && sleeping == started) || (in_loop != NOBODY && poller == in_loop));
   assert(searching == 0)
 }
@@ -436,6 +514,9 @@ init {
 #endif
     run store_buffers();
     run at_rest();
+#if RESIZED
+    run owner();
+#endif
 #if EVENTS
     run kernel();
 #endif
