@@ -23,10 +23,10 @@ void check(const job& job) {
 
 void schedule(job& job) {
   check(job);
-  here().enqueue_job(job);
+  here().add_job(job);
 }
 
-void schedule(job_list&& jobs) { here().enqueue_jobs(jobs.jobs_); }
+void schedule(job_list&& jobs) { here().add(jobs.jobs_); }
 
 void runtime::schedule(job& job) {
   check(job);

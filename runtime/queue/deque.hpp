@@ -21,6 +21,7 @@
 //   bottom_    index of the next push. Written by the owner only.
 //   top_       index of the oldest item. Never decreases. Raised by takers at the top.
 //   slots_     item i is in slots_[i % Capacity] while top_ <= i < bottom_.
+//   opaque_    not below the index of an opaque item (push_opaque). Written by the owner only; published by A.
 //
 // Pairings
 //   A  push, steal_half (into its own deque), pop_bottom and take_newest store bottom_, release  ->  a taker at the top
@@ -85,8 +86,17 @@ class deque {
     return bottom - top;
   }
 
+  // As push, of an item of which no look ahead is allowed, because its memory may be gone once it was taken.
+  [[nodiscard]] bool push_opaque(T& item) noexcept
+    requires fifo
+  {
+    opaque_.store(bottom_.load(Atomics::relaxed), Atomics::relaxed);  // owner-written, published by A
+    return push(item);
+  }
+
   // Takes the oldest item, or returns null when there is none. Any thread. The owner may pass a function: it is called
-  // with the two items behind that one, if there are two. Thieves may have taken them, so it may only prefetch them.
+  // with the two items behind that one, if there are two that are not opaque. Thieves may have taken them, so it may
+  // only prefetch them.
   template <class Ahead = std::nullptr_t>
   [[nodiscard]] T* pop_top(Ahead ahead = nullptr) noexcept
     requires fifo
@@ -185,7 +195,10 @@ class deque {
         thief.slot(base + i - 1).store(item, Atomics::relaxed);  // published by A below
       }
       if (top_.compare_exchange_strong(top, top + count, Atomics::acq_rel, Atomics::relaxed)) {  // C, D, E
-        if (count > 1) thief.bottom_.store(base + count - 1, Atomics::release);                  // A
+        if (count == 1) return first;
+        if (opaque_.load(Atomics::relaxed) >= top)                  // published by A
+          thief.opaque_.store(base + count - 2, Atomics::relaxed);  // owner-written, published by A
+        thief.bottom_.store(base + count - 1, Atomics::release);    // A
         return first;
       }
     }
@@ -260,7 +273,7 @@ class deque {
   template <class Ahead>
   void look_ahead(index top, index bottom, Ahead& ahead) noexcept {
     if constexpr (!std::is_null_pointer_v<Ahead>)
-      if (bottom - top > 2)
+      if (bottom - top > 2 && top >= opaque_.load(Atomics::relaxed))                          // owner-written
         ahead(*slot(top + 1).load(Atomics::relaxed), *slot(top + 2).load(Atomics::relaxed));  // hint
   }
 
@@ -274,6 +287,7 @@ class deque {
   alignas(cache_line) atomic<T*> slots_[Capacity]{};  // first, because its offset is added to the index otherwise
   alignas(cache_line) atomic<index> top_{0};
   alignas(cache_line) atomic<index> bottom_{0};
+  atomic<index> opaque_{-1};
   index shrunk_at_ = -1;  // owner only: top_ at the last take_newest
 };
 

@@ -15,7 +15,7 @@ namespace ulexite::detail {
 // A full ring moves its oldest, and the newcomer behind them, to the shared queue. So the ring keeps room for
 // the next pushes, and the lock is taken once for many.
 [[gnu::cold, gnu::noinline]] void scheduler::overflow(job& runnable) noexcept {
-  while (!queues_.push(runnable)) {
+  while (!push_any(runnable)) {
     intrusive_queue<job> evicted;
     if (!queues_.evict_oldest(evicted)) continue;
     evicted.push(runnable);
@@ -51,7 +51,7 @@ void scheduler::judge_wakes(std::int64_t now) noexcept {
   if (wake_policy_.announce_due(now, eager()) && queues_.may_have_items()) announce_pushes();
 }
 
-// The ring is full. Or, for tests, every fiber goes to the shared queue, from which any worker takes it.
+// The ring is full. Or, for tests, everything goes to the shared queue, from which any worker takes it.
 void scheduler::enqueue_slow(job& runnable) noexcept {
   if (migrating) {
     runtime_.injected.push(runnable);
@@ -61,45 +61,29 @@ void scheduler::enqueue_slow(job& runnable) noexcept {
   if (!queues_.alone()) runtime_.parker.notify();
 }
 
-// A batch is published by one notify. The surplus goes to the end of the shared queue, so that these fibers start
-// in about their order too.
-void scheduler::add(intrusive_queue<job>& fibers) noexcept {
+// A batch is published by one notify. The surplus goes to the end of the shared queue, so that these start in about
+// their order too.
+void scheduler::add(intrusive_queue<job>& batch) noexcept {
   perturb();
 #ifndef ULEXITE_DEBUG_MIGRATE
-  while (job* const next = fibers.pop()) {
-    if (queues_.push(*next)) continue;
+  while (job* const next = batch.pop()) {
+    if (push_any(*next)) continue;
     intrusive_queue<job> surplus;
     surplus.push(*next);
-    surplus.splice(fibers);
-    fibers.splice(surplus);
+    surplus.splice(batch);
+    batch.splice(surplus);
     counters().overflows.add();
     break;
   }
 #endif
-  if (!fibers.empty()) runtime_.injected.push(fibers);
+  if (!batch.empty()) runtime_.injected.push(batch);
   if (!queues_.alone()) runtime_.parker.notify();
 }
 
-void scheduler::enqueue_job(job& job) noexcept {
+void scheduler::add_job(job& job) noexcept {
   perturb();
-  push_job(job);
+  if (migrating || !queues_.push_job(job)) return enqueue_slow(job);
   notify_others_after_publishing();
-}
-
-// Jobs have their own deque, because what another deque names is prefetched as a fiber (run_queues::prefetch).
-void scheduler::push_job(job& job) noexcept {
-  if (!queues_.push_job(job)) runtime_.injected.push(job);
-}
-
-void scheduler::enqueue_jobs(intrusive_queue<job>& jobs) noexcept {
-  perturb();
-  while (job* const job = jobs.pop()) {
-    if (queues_.push_job(*job)) continue;
-    runtime_.injected.push(*job);
-    // All behind it follow, so that they start in their order.
-    runtime_.injected.push(jobs);
-  }
-  runtime_.parker.notify();
 }
 
 // The woken fiber runs next here, because its data is in this processor's caches. The fiber that was to run next goes

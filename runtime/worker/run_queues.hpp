@@ -3,9 +3,8 @@
 // The queues of one worker, and the turns that it takes among them. docs/scheduler.md has the table of all queues.
 //
 // State
-//   ring_    a deque, see deque.hpp: fibers that were spawned, have yielded, or were displaced from the slot.
-//   woken_   a deque: fibers that the event loop or another thread has woken. Fibers only, as ring_.
-//   jobs_    a deque: jobs.
+//   ring_    a deque, see deque.hpp: jobs, and fibers that were spawned, have yielded, or were displaced from the slot.
+//   woken_   a deque: fibers that the event loop or another thread has woken. Fibers only.
 //   slot_    the fiber that this worker runs next, because it woke that one last. Stolen by a thief on its last try and
 //            by the monitor, see next_slot.hpp.
 //   pinned_  fibers that only this worker may run, brought by any thread. It has a lock, see inject_queue.hpp.
@@ -42,10 +41,7 @@ class alignas(cache_line) run_queues {
     return woken_.push(fiber);
   }
   [[nodiscard]] std::size_t room_for_woken() const noexcept { return tuning::ring_size - woken_.size(); }
-  [[nodiscard]] bool push_job(job& job) noexcept {
-    only_ring_filled_ = false;
-    return jobs_.push(job);
-  }
+  [[nodiscard]] bool push_job(job& job) noexcept { return ring_.push_opaque(job); }
   // Moves the oldest of a full ring to `into`. False: a thief was faster, so there is room now.
   [[nodiscard]] bool evict_oldest(intrusive_queue<job>& into) noexcept {
     return ring_.evict<tuning::ring_overflow>([&](job& old) { into.push(old); });
@@ -99,13 +95,12 @@ class alignas(cache_line) run_queues {
     return only_ring_filled_ ? pop_ring() : next_round_robin();
   }
 
-  // Empties slot and deques: calls take(job&, priority) for each, in the order slot, ring, woken, jobs.
+  // Empties slot and deques: calls take(job&, priority) for each, in the order slot, ring, woken.
   template <class Take>
   void drain(Take&& take) noexcept {
     if (job* const next = has_slot() ? slot_.take() : nullptr) take(*next, priority::woken);
     while (job* const next = ring_.pop_top()) take(*next, priority::ordinary);
     while (job* const next = woken_.pop_top()) take(*next, priority::woken);
-    while (job* const next = jobs_.pop_top()) take(*next, priority::ordinary);
     only_ring_filled_ = true;
   }
 
@@ -115,13 +110,8 @@ class alignas(cache_line) run_queues {
     if (woken) only_ring_filled_ = false;
     return woken;
   }
-  // The same with its ring, and with its jobs.
+  // The same with its ring.
   [[nodiscard]] job* steal_ring(run_queues& victim) noexcept { return victim.ring_.steal_half(ring_); }
-  [[nodiscard]] job* steal_jobs(run_queues& victim) noexcept {
-    job* const stolen = victim.jobs_.steal_half(jobs_);
-    if (stolen) only_ring_filled_ = false;
-    return stolen;
-  }
 
   // Up to `most` of the pinned fibers. Takes a lock.
   void take_pinned(std::size_t most, intrusive_queue<job>& into) noexcept {
@@ -153,20 +143,16 @@ class alignas(cache_line) run_queues {
     };
     halve(woken_, woken);
     halve(ring_, others);
-    halve(jobs_, others);
   }
   // Whether there may be something in the deques. Never false after an earlier push, except during take_newest.
-  [[nodiscard]] bool may_have_items() const noexcept {
-    return ring_.may_have_items() || woken_.may_have_items() || jobs_.may_have_items();
-  }
+  [[nodiscard]] bool may_have_items() const noexcept { return ring_.may_have_items() || woken_.may_have_items(); }
   // How many are in the deques: a hint.
-  [[nodiscard]] std::size_t size() const noexcept { return ring_.size() + woken_.size() + jobs_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return ring_.size() + woken_.size(); }
 
  private:
   using run_deque = deque<job, tuning::ring_size, deque_order::first_in_first_out>;
 
   job* next_round_robin() noexcept;
-  // Of a deque that holds fibers only.
   [[nodiscard, gnu::always_inline]] job* pop_ring() noexcept { return pop(ring_, prefetch<8>); }
   [[nodiscard, gnu::always_inline]] job* pop_woken() noexcept { return pop(woken_, prefetch<2>); }
   template <class... Ahead>
@@ -176,9 +162,9 @@ class alignas(cache_line) run_queues {
 
   // With a thousand fibers that take turns, a dispatch waits for their memory to arrive in the first cache. So this
   // fetches the block of the fiber after the next ahead. It also fetches the top of the next fiber's stack, if it has
-  // one, because that fiber's block is here already. The deques hold fibers only, and their blocks are never unmapped,
-  // so a stale pointer does no harm. A fiber that waited in a channel needs 8 lines of its stack until its end. For
-  // fibers that the event loop has woken, more than two lines did not help.
+  // one, because that fiber's block is here already. Blocks of fibers are never unmapped, so a stale pointer does no
+  // harm; jobs are opaque. A fiber that waited in a channel needs 8 lines of its stack until its end. For fibers that
+  // the event loop has woken, more than two lines did not help.
   template <int Lines>
   static constexpr auto prefetch = []([[maybe_unused]] const job& next, [[maybe_unused]] const job& after_next) {
 #if !ULEXITE_TSAN && !ULEXITE_ASAN  // which report a read through a stale pointer as an error
@@ -191,9 +177,8 @@ class alignas(cache_line) run_queues {
 
   // owner only
   const bool alone_;
-  bool only_ring_filled_ = true;  // nothing was pushed to jobs_ or woken_, nor noted in pinned_, since all were empty
+  bool only_ring_filled_ = true;  // nothing was pushed to woken_, nor noted in pinned_, since both were empty
   bool pinned_turn_ = false;      // a pinned fiber is next, if there is one
-  bool jobs_turn_ = false;        // jobs came before the ring the last time
   unsigned slot_streak_ = 0;      // dispatches in a row from the slot
   const job* holder_ = nullptr;   // only compared, because it may have run since, and ended
   unsigned woken_turn_ = 0;       // counts the turns: woken_ has three of four
@@ -203,7 +188,6 @@ class alignas(cache_line) run_queues {
   // shared
   run_deque ring_;
   run_deque woken_;
-  run_deque jobs_;
   inject_queue pinned_;
   alignas(cache_line) next_slot<job> slot_;
 };

@@ -95,9 +95,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
       return enqueue_slow(runnable);
     notify_others_after_publishing();
   }
-  void add(intrusive_queue<job>& fibers) noexcept;
-  void enqueue_job(job& job) noexcept;
-  void enqueue_jobs(intrusive_queue<job>& jobs) noexcept;
+  void add_job(job& job) noexcept;
+  void add(intrusive_queue<job>& batch) noexcept;
   void wake(task& woken) noexcept;
   // The same for a fiber to which a lock was handed.
   void wake_holder(task& woken) noexcept;
@@ -252,14 +251,16 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool leaves_work() noexcept;
 
   // Publishing, in publish.cpp.
-  void push_ring(job& fiber) noexcept {
-    if (!queues_.push(fiber)) [[unlikely]]
-      overflow(fiber);
+  [[nodiscard]] bool push_any(job& runnable) noexcept {
+    return fiber::is_fiber(runnable) ? queues_.push(runnable) : queues_.push_job(runnable);
   }
-  void overflow(job& fiber) noexcept;
+  void push_ring(job& runnable) noexcept {
+    if (!push_any(runnable)) [[unlikely]]
+      overflow(runnable);
+  }
+  void overflow(job& runnable) noexcept;
   void enqueue_displaced(job& waits) noexcept;
   void enqueue_slow(job& runnable) noexcept;
-  void push_job(job& job) noexcept;
   void wake_slow(task& woken) noexcept;
   void announce_slot() noexcept;
   [[nodiscard]] bool others_may_be_woken() const noexcept;

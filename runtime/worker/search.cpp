@@ -107,13 +107,7 @@ job* scheduler::take_injected(std::size_t most) noexcept {
   if (!taken.empty() || !woken.empty()) {
     while (job* const other = woken.pop())
       if (!queues_.push_woken(*other)) push_ring(*other);
-    while (job* const other = taken.pop()) {
-      if (fiber::is_fiber(*other)) {
-        push_ring(*other);
-      } else {
-        push_job(*other);
-      }
-    }
+    while (job* const other = taken.pop()) push_ring(*other);
     queues_.mark_filled();
     runtime_.parker.notify();  // they were in no queue for a moment, and a searcher may have missed them
   }
@@ -123,8 +117,8 @@ job* scheduler::take_injected(std::size_t most) noexcept {
 // ---- searching, polling, parking ----
 
 // One round over all workers, from a random one on, so that thieves do not meet at the same victim. The kinds are in
-// the order of their worth: fibers, then jobs, then the oldest fork, which is the largest part of its computation. One
-// slot is tried in a round, and only in the last round of a search, because it costs a heavy fence.
+// the order of their worth: woken fibers, the ring, then the oldest fork, which is the largest part of its computation.
+// One slot is tried in a round, and only in the last round of a search, because it costs a heavy fence.
 job* scheduler::steal(bool slots_too, std::int64_t now) noexcept {
   const std::size_t n = runtime_.schedulers.size();
   const std::size_t start = victims_.first(n);
@@ -135,7 +129,6 @@ job* scheduler::steal(bool slots_too, std::int64_t now) noexcept {
     const victims::worth worth = look_at(victim, now);
     if (worth != victims::worth::nothing) stolen = queues_.steal_woken(victim.queues_);
     if (!stolen && worth == victims::worth::all) stolen = queues_.steal_ring(victim.queues_);
-    if (!stolen && worth != victims::worth::nothing) stolen = queues_.steal_jobs(victim.queues_);
     if (!stolen) stolen = victim.forks_.steal(runtime_);
     if (!stolen && worth == victims::worth::all && slots_too && victim.has_slot()) {
       slots_too = false;

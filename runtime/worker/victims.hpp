@@ -26,7 +26,7 @@ class victims {
   }
   enum class worth : std::uint8_t {
     nothing,
-    woken,  // and jobs, but no fibers of the ring
+    woken,  // but not the ring
     all,
   };
   // What to steal from that worker: all if it has done little since the last look, or a theft is tried. `dispatches`,

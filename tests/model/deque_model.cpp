@@ -46,6 +46,7 @@ using fencing_atomics =
 
 struct item {
   rl::var<int> content;
+  bool opaque = false;
   int taken = 0;
 };
 
@@ -69,11 +70,14 @@ struct items {
 };
 
 // Fibers. The owner pushes more than the ring holds, pops, evicts, and takes the newest back, also twice in a row. One
-// thief steals halves. The other thief steals from the first one, and pops from the owner.
+// thief steals halves. The other thief steals from the first one, and pops from the owner. A pop shows no opaque item,
+// neither one of the owner's nor a stolen one.
 template <std::size_t Capacity>
 struct fibers_are_taken_once : rl::test_suite<fibers_are_taken_once<Capacity>, 3> {
   static constexpr int count = 6;
   using ring = ulexite::detail::deque<item, Capacity, deque_order::first_in_first_out, atomics>;
+
+  static constexpr auto look = [](item& next, item& after) { RL_ASSERT(!next.opaque && !after.opaque); };
 
   items<count> made;
   ring owners, thiefs, robbers;
@@ -82,10 +86,11 @@ struct fibers_are_taken_once : rl::test_suite<fibers_are_taken_once<Capacity>, 3
     if (id == 0) {
       for (int i = 0; i < count; ++i) {
         item& next = made.make(i);
-        while (!owners.push(next)) {
+        next.opaque = rl::rand(2);
+        while (!(next.opaque ? owners.push_opaque(next) : owners.push(next))) {
           const auto take = [&](item& taken) { made.take(&taken); };
           switch (rl::rand(3)) {
-            case 0: made.take(owners.pop_top()); break;
+            case 0: made.take(owners.pop_top(look)); break;
             case 1: (void)owners.template evict<Capacity / 2>(take); break;
             default:
               for (unsigned times = 1 + rl::rand(2); times > 0; --times)
@@ -93,11 +98,12 @@ struct fibers_are_taken_once : rl::test_suite<fibers_are_taken_once<Capacity>, 3
           }
         }
       }
-      made.take(owners.pop_top());
+      made.take(owners.pop_top(look));
     } else if (id == 1) {
+      for (unsigned pauses = rl::rand(Capacity * Capacity); pauses > 0; --pauses) atomics::pause(0);
       made.take(owners.steal_half(thiefs));
       made.take(owners.steal_half(thiefs));
-      made.take(thiefs.pop_top());
+      made.take(thiefs.pop_top(look));
     } else {
       made.take(thiefs.steal_half(robbers));
       made.take(owners.pop_top());
@@ -107,7 +113,7 @@ struct fibers_are_taken_once : rl::test_suite<fibers_are_taken_once<Capacity>, 3
 
   void after() {
     for (ring* left : {&owners, &thiefs, &robbers})
-      while (made.take(left->pop_top())) {
+      while (made.take(left->pop_top(look))) {
       }
     made.all_taken();
   }
@@ -166,6 +172,7 @@ struct no_item_is_overlooked : rl::test_suite<no_item_is_overlooked, 2> {
 
 int main() {
   if (!model::holds<fibers_are_taken_once<2>>(400'000) || !model::holds<fibers_are_taken_once<4>>(400'000)) return 1;
+  if (!model::holds<fibers_are_taken_once<8>>(100'000)) return 1;
   if (!model::holds<forks_are_taken_once>(1'000'000)) return 1;
   for (const bool by_exchange : {false, true}) {
     model::fence_by_exchange = by_exchange;
