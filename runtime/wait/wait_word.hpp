@@ -11,15 +11,10 @@
 //
 // A wait that only one lock guards (a channel's, held until after the commit) needs no prepare. With a timer or a file
 // descriptor armed before the switch, claims can be early. Then the claimer does not resume the waiter; the commit
-// fails, and the waiter continues without a sleep. A plain thread always prepares, because after its deadline it claims
-// its own wait without the lock.
+// fails, and the waiter continues without a sleep.
 //
 // State
-//   phase_     the waiter moves it to preparing, waiting, shielded, guarded or bare; claimers move it away from there.
-//              A prepared wait (waiting, shielded) may have several claimers, so each of them exchanges. Another wait
-//              has one claimer at a time, the holder of the lock. If it is not cancellable (bare), the claimer stores.
-//              If it is (guarded), a canceller may race with the claimer; cancellers are rare and pay for both, see D.
-//   claiming_  a claimer has reached a guarded wait. Set under the lock, cleared with the next wait.
+//   phase_     the waiter moves it to preparing, waiting or shielded; claimers move it away from there, by exchange.
 //   stop_      bit 0: a request to stop, set by any thread, never cleared while the fiber lives. The rest counts the
 //              scopes that have a failure. A failed child raises it. The waiter lowers it when all children have ended,
 //              because then no canceller acts for it.
@@ -35,10 +30,7 @@
 //   C  commit changes phase_, then loads stop_; a canceller sets stop_, then changes phase_. Between its two steps the
 //      commit has a light fence, and the canceller a heavy one (rare_task_state.cpp). Either the waiter sees the
 //      request, or the canceller sees the wait.
-//   D  a claimer of a guarded wait sets claiming_, then loads stop_; a canceller sets stop_, then loads claiming_. The
-//      claimer has a light fence, and the canceller a heavy one, as in C. Either the claimer sees the request, and then
-//      exchanges phase_ like the canceller; or the canceller sees the claimer, and does not claim.
-//   E  request_stop sets stop_, release  ->  the fiber loads it, acquire: it sees the requester's earlier writes.
+//   D  request_stop sets stop_, release  ->  the fiber loads it, acquire: it sees the requester's earlier writes.
 //
 // Checked by tests/model/wait_word_model.cpp.
 
@@ -70,30 +62,21 @@ class basic_wait_word {
   // the wait has ended already: it was claimed early, or it is cancellable and a stop was requested. Called on behalf
   // of the waiter.
   [[nodiscard]] bool commit(bool prepared, bool cancellable) noexcept {
-    std::uint8_t next;
-    if (prepared) {
-      next = cancellable ? waiting : shielded;
-      if (!advance(preparing, next)) return false;
-    } else {
-      next = cancellable ? guarded : bare;
-      claiming_.store(false, Atomics::relaxed);  // published by phase_
-      phase_.store(next, Atomics::release);      // B
+    const std::uint8_t next = cancellable ? waiting : shielded;
+    if (!prepared) {
+      phase_.store(next, Atomics::release);  // B
+    } else if (!advance(preparing, next)) {
+      return false;
     }
     if (!cancellable) return true;
-    Atomics::light_fence();                                                 // C
-    return stop_.load(Atomics::acquire) == 0 || !advance(next, cancelled);  // E, ordered by C's fence
+    Atomics::light_fence();                                                    // C
+    return stop_.load(Atomics::acquire) == 0 || !advance(waiting, cancelled);  // D, ordered by C's fence
   }
 
-  // Ends the wait as notified or timed_out. Called by a holder of the lock of the wait's object. If the wait was
-  // prepared, any thread.
+  // Ends the wait as notified or timed_out. Any thread.
   [[nodiscard]] claim_result claim(wake_reason reason) noexcept {
-    auto phase = phase_.load(Atomics::acquire);  // B
-    if (phase == bare || (phase == guarded && claims_alone())) {
-      phase_.store(to_phase(reason), Atomics::release);  // A
-      return claim_result::won;
-    }
-    for (;;) {
-      if (phase < preparing || phase > guarded) return claim_result::lost;
+    for (auto phase = phase_.load(Atomics::relaxed);;) {  // the exchange decides
+      if (phase < preparing || phase > shielded) return claim_result::lost;
       if (phase_.compare_exchange_weak(phase, to_phase(reason), Atomics::acq_rel, Atomics::relaxed))  // A, B
         return phase == preparing ? claim_result::early : claim_result::won;
     }
@@ -101,19 +84,15 @@ class basic_wait_word {
 
   // Asks for cancellation. True the first time. The caller executes a heavy fence (C), and then calls cancel; one fence
   // is enough for many words. Any thread.
-  bool request_stop() noexcept { return (stop_.fetch_or(requested, Atomics::release) & requested) == 0; }  // E
+  bool request_stop() noexcept { return (stop_.fetch_or(requested, Atomics::release) & requested) == 0; }  // D
   // As request_stop, until a scope ends; the scope's end undoes it. At most 127 scopes of a fiber are nested.
-  void interrupt() noexcept { stop_.fetch_add(one_scope, Atomics::release); }  // E
+  void interrupt() noexcept { stop_.fetch_add(one_scope, Atomics::release); }  // D
   // Undoes one interrupt. Called by the waiter, while no canceller is under way for the interrupt.
   void end_interrupt() noexcept { stop_.fetch_sub(one_scope, Atomics::relaxed); }  // the waiter's own
   // Ends the present wait if it is cancellable. True if the caller must resume the waiter. Any thread.
-  [[nodiscard]] bool cancel() noexcept {
-    const auto phase = phase_.load(Atomics::acquire);                        // B
-    if (phase == guarded && claiming_.load(Atomics::acquire)) return false;  // D, ordered by the caller's fence
-    return (phase == waiting || phase == guarded) && advance(phase, cancelled);
-  }
+  [[nodiscard]] bool cancel() noexcept { return advance(waiting, cancelled); }
 
-  [[nodiscard]] bool stop_requested() const noexcept { return stop_.load(Atomics::acquire) != 0; }  // E
+  [[nodiscard]] bool stop_requested() const noexcept { return stop_.load(Atomics::acquire) != 0; }  // D
 
   // How the last wait ended. Called by the waiter, once resumed, or after a failed commit or retract.
   [[nodiscard]] wake_reason reason() const noexcept {
@@ -129,7 +108,7 @@ class basic_wait_word {
   // Whether it waits at this moment. Any thread; exact while the waiter is kept from running (inspection.hpp).
   [[nodiscard]] bool waits() const noexcept {
     const auto phase = phase_.load(Atomics::relaxed);  // hint
-    return phase >= waiting && phase <= bare;
+    return phase == waiting || phase == shielded;
   }
   // Whether it was abandoned. With the lock of the wait's object, while the node is linked there.
   [[nodiscard]] bool abandoned() const noexcept { return phase_.load(Atomics::relaxed) == gone; }  // hint
@@ -141,7 +120,7 @@ class basic_wait_word {
   }
 
  private:
-  enum : std::uint8_t { idle, preparing, waiting, shielded, guarded, bare, notified, timed_out, cancelled, gone };
+  enum : std::uint8_t { idle, preparing, waiting, shielded, notified, timed_out, cancelled, gone };
 
   static constexpr std::uint8_t requested = 1, one_scope = 2;  // in stop_
 
@@ -149,19 +128,11 @@ class basic_wait_word {
     return reason == wake_reason::timed_out ? timed_out : reason == wake_reason::cancelled ? cancelled : notified;
   }
 
-  // Whether there is no canceller. For a guarded wait, with the lock held.
-  bool claims_alone() noexcept {
-    claiming_.store(true, Atomics::relaxed);   // ordered by the fence
-    Atomics::light_fence();                    // D
-    return stop_.load(Atomics::relaxed) == 0;  // ordered by the fence
-  }
-
   bool advance(std::uint8_t from, std::uint8_t to) noexcept {
     return phase_.compare_exchange_strong(from, to, Atomics::acq_rel, Atomics::acquire);  // A, B
   }
 
   typename Atomics::template atomic<std::uint8_t> phase_{idle};
-  typename Atomics::template atomic<bool> claiming_{false};
   typename Atomics::template atomic<std::uint8_t> stop_{0};
 };
 

@@ -8,7 +8,6 @@
 // MUTANT: not_exchanged       two claims succeed
 // MUTANT: early_is_resumed    a claimer resumes a waiter that is not yet saved
 // MUTANT: commit_before_save
-// MUTANT: late_unprepared     a thread with a deadline does not prepare its wait: both it and a notifier end the wait
 // MUTANT: interrupt_stays     the end of a scope does not take the interrupt of its failed child back
 
 #include <ulexite/base/spin_lock.hpp>
@@ -25,7 +24,6 @@ enum class mutation {
   not_exchanged,
   early_is_resumed,
   commit_before_save,
-  late_unprepared,
   interrupt_stays
 };
 constexpr auto mutant = mutation::ULEXITE_MUTANT;
@@ -41,8 +39,6 @@ using ulexite::detail::claim_result;
 using ulexite::detail::wake_reason;
 
 constexpr bool save_first = mutant != mutation::commit_before_save;
-
-constexpr bool threads_prepare = mutant != mutation::late_unprepared;
 
 // A fiber that waits once. The thread that resumes it executes its code after the wait.
 struct waiter {
@@ -82,10 +78,6 @@ struct waiter {
     RL_ASSERT(word.request_stop());
     RL_ASSERT(!word.request_stop() && word.stop_requested());
     cancel();
-  }
-  // A later canceller repeats the rest.
-  void stop_again() {
-    if (word.stop_requested()) cancel();
   }
   void cancel() {
     atomics::heavy_fence();
@@ -133,7 +125,7 @@ struct prepared_wait : rl::test_suite<prepared_wait, 4> {
 
 // A wait that one lock guards, held over the switch: a claim never comes early. The second notifier finds no waiter, or
 // a waiter that was cancelled and has not removed its entry yet.
-struct wait_under_a_lock : rl::test_suite<wait_under_a_lock, 5> {
+struct wait_under_a_lock : rl::test_suite<wait_under_a_lock, 4> {
   waiter self;
   ulexite::detail::basic_spin_lock<atomics> lock;
   rl::var<bool> queued;
@@ -168,65 +160,11 @@ struct wait_under_a_lock : rl::test_suite<wait_under_a_lock, 5> {
         return;
       }
       case 3: self.stop(); return;
-      case 4: self.stop_again(); return;
     }
   }
 
   void after() {
     if (self.resumes == 0) RL_ASSERT(!cancellable && bool(queued($)));  // notified before the wait
-  }
-};
-
-// A plain thread's wait under a lock. After its deadline the thread ends the wait itself, without the lock, and unlinks
-// its node.
-struct late_wait : rl::test_suite<late_wait, 3> {
-  waiter self;
-  ulexite::detail::basic_spin_lock<atomics> lock;
-  rl::var<bool> queued;
-  atomics::atomic<bool> late{false}, resumed{false};
-
-  void before() { queued($) = false; }
-
-  void thread(unsigned id) {
-    switch (id) {
-      case 0: wait(); return;
-      case 1: notify(); return;
-      case 2: late.store(true, rl::mo_seq_cst); return;
-    }
-  }
-
-  void after() { RL_ASSERT(self.ends == 1); }
-
-  void wait() {
-    lock.lock();
-    queued($) = true;
-    if (threads_prepare) self.word.prepare();
-    RL_ASSERT(self.switched(threads_prepare, false));
-    lock.unlock();
-    while (!late.load(rl::mo_seq_cst) && !resumed.load(rl::mo_seq_cst)) atomics::pause(0);
-    if (!resumed.load(rl::mo_seq_cst)) {
-      self.note[int(wake_reason::timed_out)]($) = 1;
-      if (self.word.claim(wake_reason::timed_out) != claim_result::lost) {
-        RL_ASSERT(++self.ends == 1);
-      } else {
-        while (!resumed.load(rl::mo_seq_cst)) atomics::pause(0);
-      }
-    }
-    RL_ASSERT(int(self.note[int(self.word.reason())]($)) == 1);
-    lock.lock();
-    queued($) = false;
-    lock.unlock();
-  }
-
-  void notify() {
-    lock.lock();
-    self.note[int(wake_reason::notified)]($) = 1;
-    const bool ended = queued($) && self.word.claim(wake_reason::notified) == claim_result::won;
-    queued($) = false;
-    lock.unlock();
-    if (!ended) return;
-    RL_ASSERT(++self.ends == 1);
-    resumed.store(true, rl::mo_seq_cst);
   }
 };
 
@@ -285,7 +223,7 @@ struct interrupted_scope : rl::test_suite<interrupted_scope, 4> {
 
 int main() {
   return model::holds<prepared_wait>(600'000) && model::holds<wait_under_a_lock>(400'000) &&
-                 model::holds<late_wait>(200'000) && model::holds<interrupted_scope>(200'000)
+                 model::holds<interrupted_scope>(200'000)
              ? 0
              : 1;
 }
