@@ -15,6 +15,7 @@
 #include <ulexite/net/unix.hpp>
 #include <ulexite/os/directory.hpp>
 #include <ulexite/os/file.hpp>
+#include <ulexite/os/former_names.hpp>
 #include <ulexite/os/pipe.hpp>
 #include <ulexite/os/process.hpp>
 #include <ulexite/os/signal_set.hpp>

@@ -212,7 +212,7 @@ class managed_service {
 
   const service_options options_;
   stop_signals& stop_signals_;
-  ulexite::signal_set hangups_;
+  ulexite::os::signal_set hangups_;
   service_manager manager_;
   std::atomic<bool> draining_{false};
 };

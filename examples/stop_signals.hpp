@@ -34,7 +34,7 @@ class stop_signals {
   [[nodiscard]] ulexite::channel<int>& channel() { return set_->channel(); }
 
  private:
-  std::optional<ulexite::signal_set> set_;
+  std::optional<ulexite::os::signal_set> set_;
 };
 
 inline const char* name_of(int signal) { return signal == SIGINT ? "SIGINT" : "SIGTERM"; }

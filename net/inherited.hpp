@@ -1,6 +1,7 @@
 #pragma once
 
-// Sockets that were opened for the process before it was started, as systemd does (socket activation).
+// Sockets that were opened for the process before it was started, as systemd does (socket activation). The name is not
+// that of systemd's sd_listen_fds, because they need not listen: datagram sockets are passed too.
 //
 //   const std::vector<int> given = net::inherited_descriptors();
 //   auto listener = given.empty() ? net::tcp_listener(at) : net::tcp_listener::adopt(given.front());

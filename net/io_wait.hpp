@@ -14,8 +14,8 @@
 // read first.
 //
 // All functions here are cancellation points: they throw operation_cancelled. They throw std::system_error that names
-// the descriptors if one is not open, or if the system refuses to watch it. A limit is a duration, or a point in time of
-// any clock.
+// the descriptors if one is not open, or if the system refuses to watch it. A limit is a duration, or a point in time
+// of any clock.
 
 #include <ulexite/runtime/wait/suspend.hpp>
 

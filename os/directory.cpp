@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <string>
 
-namespace ulexite {
+namespace ulexite::os {
 namespace fs = std::filesystem;
 namespace {
 
@@ -110,4 +110,4 @@ file directory::open(const std::string& below, open_mode mode, fs::perms permiss
   return opened;
 }
 
-}  // namespace ulexite
+}  // namespace ulexite::os

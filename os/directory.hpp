@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-namespace ulexite {
+namespace ulexite::os {
 
 // Opens files by their paths below one directory, and never a file outside. It is for servers with users that name the
 // files. Links do not lead outside, even if directories are moved or linked during a call. The kernel ensures this
@@ -57,4 +57,4 @@ class directory {
   bool local_ = false;  // opens seldom wait in the root's file system
 };
 
-}  // namespace ulexite
+}  // namespace ulexite::os

@@ -14,7 +14,27 @@
 #include <cerrno>
 #include <limits>
 
-namespace ulexite {
+namespace ulexite::detail {
+
+int flags_of(os::open_mode mode) {
+  using os::open_mode;
+  const auto has = [](open_mode set, open_mode one) { return (set & one) != open_mode{}; };
+  const bool reads = has(mode, open_mode::read), writes = has(mode, open_mode::write);
+  const bool changes = (static_cast<unsigned>(mode) & ~static_cast<unsigned>(open_mode::read)) != 0;
+  if (!writes && (changes || !reads))
+    throw usage_error("a file cannot be opened with mode " + std::to_string(static_cast<unsigned>(mode)) +
+                      (changes ? ", which lacks open_mode::write" : ", which neither reads nor writes"));
+  int flags = O_CLOEXEC | (reads && writes ? O_RDWR : writes ? O_WRONLY : O_RDONLY);
+  if (has(mode, open_mode::create)) flags |= O_CREAT;
+  if (has(mode, open_mode::exclusive)) flags |= O_EXCL;
+  if (has(mode, open_mode::truncate)) flags |= O_TRUNC;
+  if (has(mode, open_mode::append)) flags |= O_APPEND;
+  return flags;
+}
+
+}  // namespace ulexite::detail
+
+namespace ulexite::os {
 namespace {
 
 using detail::flags_of;
@@ -27,8 +47,6 @@ using detail::throw_if;
 using detail::until_not_interrupted;
 
 constexpr auto any_offset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
-
-bool has(open_mode set, open_mode one) noexcept { return (set & one) != open_mode{}; }
 
 // Whether the bytes fit into any file.
 bool fits(std::size_t size, std::uint64_t offset) noexcept {
@@ -56,20 +74,6 @@ std::size_t transfer(nowait_support& calls, int fd, const void* data, std::size_
 }
 
 }  // namespace
-
-int detail::flags_of(open_mode mode) {
-  const bool reads = has(mode, open_mode::read), writes = has(mode, open_mode::write);
-  const bool changes = (static_cast<unsigned>(mode) & ~static_cast<unsigned>(open_mode::read)) != 0;
-  if (!writes && (changes || !reads))
-    throw usage_error("a file cannot be opened with mode " + std::to_string(static_cast<unsigned>(mode)) +
-                      (changes ? ", which lacks open_mode::write" : ", which neither reads nor writes"));
-  int flags = O_CLOEXEC | (reads && writes ? O_RDWR : writes ? O_WRONLY : O_RDONLY);
-  if (has(mode, open_mode::create)) flags |= O_CREAT;
-  if (has(mode, open_mode::exclusive)) flags |= O_EXCL;
-  if (has(mode, open_mode::truncate)) flags |= O_TRUNC;
-  if (has(mode, open_mode::append)) flags |= O_APPEND;
-  return flags;
-}
 
 file::file(const std::filesystem::path& path, open_mode mode, std::filesystem::perms permissions,
            std::error_code& error)
@@ -211,4 +215,4 @@ void file::close() {
   check(error, "closing");
 }
 
-}  // namespace ulexite
+}  // namespace ulexite::os

@@ -31,7 +31,7 @@
 #include <system_error>
 #include <utility>
 
-namespace ulexite {
+namespace ulexite::os {
 
 // How a file is opened: a set of these. All modes except `read` need `write` too.
 enum class open_mode : std::uint8_t {
@@ -153,4 +153,4 @@ void write_all(const std::filesystem::path& path, std::string_view data);
 void replace_file(const std::filesystem::path& path, std::string_view data, std::error_code& error);
 void replace_file(const std::filesystem::path& path, std::string_view data);
 
-}  // namespace ulexite
+}  // namespace ulexite::os

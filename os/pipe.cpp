@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-namespace ulexite {
+namespace ulexite::os {
 namespace {
 
 using detail::or_errno;
@@ -99,4 +99,4 @@ void pipe_writer::write(const void* data, std::size_t size) {
   if (error) detail::fail(error, "ulexite: writing to a pipe");
 }
 
-}  // namespace ulexite
+}  // namespace ulexite::os

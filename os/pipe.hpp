@@ -13,7 +13,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace ulexite {
+namespace ulexite::os {
 
 // An open end of a pipe: the common part of both ends. Movable while it is not in use.
 class pipe_end {
@@ -83,4 +83,4 @@ class pipe_writer : public pipe_end {
   explicit pipe_writer(int fd) : pipe_end(fd) {}
 };
 
-}  // namespace ulexite
+}  // namespace ulexite::os

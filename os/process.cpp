@@ -22,7 +22,7 @@
 #include <system_error>
 #include <utility>
 
-namespace ulexite {
+namespace ulexite::os {
 namespace {
 
 constexpr std::int64_t time_between_looks = 10'000'000;  // nanoseconds, without a pidfd
@@ -229,4 +229,4 @@ process_output output_of(process_options options, std::string_view input, std::s
   return result;
 }
 
-}  // namespace ulexite
+}  // namespace ulexite::os

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ulexite {
+namespace ulexite::os {
 
 // The choice of a standard stream for a started program. It is this process's stream, /dev/null, a pipe to this
 // process, the program's standard output (for its standard error), or stdio(fd): a descriptor of the caller, which
@@ -156,4 +156,4 @@ struct process_output {
 [[nodiscard]] process_output output_of(process_options options, std::string_view input = {},
                                        std::size_t limit = std::string::npos);
 
-}  // namespace ulexite
+}  // namespace ulexite::os

@@ -24,9 +24,10 @@
 #include <thread>
 #include <utility>
 
-namespace ulexite {
-namespace detail {
+namespace ulexite::detail {
 namespace {
+
+using os::signal_set;
 
 constexpr std::size_t signal_numbers = _NSIG;  // one more than the highest
 
@@ -185,7 +186,9 @@ class signal_hub {
   sigset_t mask_{};  // of the thread that forks
 };
 
-}  // namespace detail
+}  // namespace ulexite::detail
+
+namespace ulexite::os {
 
 signal_set::signal_set(std::vector<int> signals) : signals_(std::move(signals)) {
   for (const int signal : signals_) detail::check(signal);
@@ -194,4 +197,4 @@ signal_set::signal_set(std::vector<int> signals) : signals_(std::move(signals)) 
 
 signal_set::~signal_set() { detail::signal_hub::get().remove(*this); }
 
-}  // namespace ulexite
+}  // namespace ulexite::os

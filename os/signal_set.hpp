@@ -12,11 +12,11 @@
 #include <initializer_list>
 #include <vector>
 
-namespace ulexite {
-
-namespace detail {
+namespace ulexite::detail {
 class signal_hub;
 }
+
+namespace ulexite::os {
 
 // Delivers signals to a channel. While it exists, its signals have no other effect, even if they were ignored before.
 // If several sets have a signal, each receives it. When the last set with a signal is destroyed, the signal's previous
@@ -59,4 +59,4 @@ class signal_set {
   ulexite::channel<int> channel_{unbounded};
 };
 
-}  // namespace ulexite
+}  // namespace ulexite::os

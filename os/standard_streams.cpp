@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <mutex>
 
-namespace ulexite {
+namespace ulexite::os {
 
 using detail::or_errno;
 
@@ -201,4 +201,4 @@ output_stream& standard_error() {
   return only;
 }
 
-}  // namespace ulexite
+}  // namespace ulexite::os

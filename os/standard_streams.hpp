@@ -2,8 +2,8 @@
 
 // Reads and writes files, pipes and terminals, above all the process's standard streams, while other fibers run.
 //
-//   ux::net::buffered_reader in(ux::standard_input());
-//   while (const auto line = in.read_line()) ux::standard_output().write("got " + std::string(*line) + "\n");
+//   ux::net::buffered_reader in(ux::os::standard_input());
+//   while (const auto line = in.read_line()) ux::os::standard_output().write("got " + std::string(*line) + "\n");
 //
 // Operations that wait are cancellation points. They have two forms as in net/tcp.hpp, without an expiry; a
 // deadline_scope limits the time. Other processes may share an open file, so its O_NONBLOCK flag is never changed.
@@ -21,7 +21,7 @@
 #include <system_error>
 #include <utility>
 
-namespace ulexite {
+namespace ulexite::os {
 
 // The common part of input_stream and output_stream.
 class byte_stream {
@@ -111,4 +111,4 @@ class output_stream : public byte_stream {
 [[nodiscard]] output_stream& standard_output();
 [[nodiscard]] output_stream& standard_error();
 
-}  // namespace ulexite
+}  // namespace ulexite::os

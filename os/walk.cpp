@@ -11,6 +11,9 @@
 namespace ulexite::detail {
 namespace {
 
+using os::walk_entry;
+using os::walk_options;
+
 constexpr std::size_t batch_size = 256;
 
 std::filesystem::file_type type_of(const FTSENT& entry) noexcept {

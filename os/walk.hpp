@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace ulexite {
+namespace ulexite::os {
 
 // Options of walk.
 struct walk_options {
@@ -31,26 +31,30 @@ struct walk_entry {
   std::error_code error{};  // why the entry, or its content, could not be examined
 };
 
-namespace detail {
+}  // namespace ulexite::os
+
+namespace ulexite::detail {
 
 // A walk under way. One user at a time.
 class directory_walk {
  public:
-  directory_walk(const std::filesystem::path& root, walk_options options);
+  directory_walk(const std::filesystem::path& root, os::walk_options options);
   ~directory_walk();
   directory_walk(const directory_walk&) = delete;
   directory_walk& operator=(const directory_walk&) = delete;
 
   // The next entries; empty at the end. Valid until the next call.
-  const std::vector<walk_entry>& fetch();
+  const std::vector<os::walk_entry>& fetch();
 
  private:
   struct tree;
   const std::unique_ptr<tree> tree_;
-  std::vector<walk_entry> batch_;
+  std::vector<os::walk_entry> batch_;
 };
 
-}  // namespace detail
+}  // namespace ulexite::detail
+
+namespace ulexite::os {
 
 // Calls visit(const walk_entry&) for everything in the directory `root`, which may be a symbolic link, and by default
 // for everything below. A directory comes before its entries; otherwise there is no order. If `visit` returns a bool,
@@ -81,4 +85,4 @@ void walk(const std::filesystem::path& root, Visit&& visit, walk_options options
   }
 }
 
-}  // namespace ulexite
+}  // namespace ulexite::os

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace ulexite {
+namespace ulexite::os {
 namespace {
 
 using detail::open_now;
@@ -191,4 +191,4 @@ void replace_file(const std::filesystem::path& path, std::string_view data) {
   detail::throw_if(error, "replacing", path);
 }
 
-}  // namespace ulexite
+}  // namespace ulexite::os

@@ -93,7 +93,7 @@ class word_count {
  private:
   void read() {
     for (const std::string& path : given_.paths) texts_.add(path);
-    if (given_.paths.empty()) texts_.add(ux::standard_input());
+    if (given_.paths.empty()) texts_.add(ux::os::standard_input());
     parts_.close();
   }
 

@@ -32,8 +32,8 @@ class worker_process {
   // Waits until it listens, or has failed to.
   worker_process()
       : process_({.arguments = {"/proc/self/exe", "--worker"},
-                  .in = ux::stdio::pipe,
-                  .out = ux::stdio::pipe,
+                  .in = ux::os::stdio::pipe,
+                  .out = ux::os::stdio::pipe,
                   .own_group = true}) {  // so that Ctrl-C reaches only the coordinator
     ux::net::buffered_reader lines(process_.out());
     const auto line = ux::try_for(30s, [&] { return lines.read_line(); });
@@ -52,14 +52,14 @@ class worker_process {
     if (!process_.wait_for(5s)) process_.kill(SIGKILL);
   }
   // Kills it if it still runs, and returns how it ended.
-  ux::exit_status ended() {
+  ux::os::exit_status ended() {
     if (const auto status = process_.wait_for(100ms)) return *status;
     process_.kill(SIGKILL);
     return process_.wait();
   }
 
  private:
-  ux::process process_;
+  ux::os::process process_;
   int port_ = 0;
 };
 

@@ -27,31 +27,31 @@ std::size_t whole_words(std::string_view text) {
 
 void text_parts::add(const std::filesystem::path& named) {
   if (!std::filesystem::is_directory(named)) {
-    ux::input_stream from(named);
+    ux::os::input_stream from(named);
     return add(from);
   }
-  ux::walk(named, [&](const ux::walk_entry& entry) {
+  ux::os::walk(named, [&](const ux::os::walk_entry& entry) {
     if (entry.error) {
       ++totals_.unreadable;
     } else if (entry.type == std::filesystem::file_type::regular) {
       std::error_code error;
-      ux::file readable(entry.path, ux::open_mode::read, error);
+      ux::os::file readable(entry.path, ux::os::open_mode::read, error);
       if (error) {
         ++totals_.unreadable;
       } else {
-        auto from = ux::input_stream::share(readable.native_handle(), entry.path);
+        auto from = ux::os::input_stream::share(readable.native_handle(), entry.path);
         add(from);
       }
     }
   });
 }
 
-void text_parts::add(ux::input_stream& from) {
+void text_parts::add(ux::os::input_stream& from) {
   ++totals_.files;
   cut(from);
 }
 
-void text_parts::cut(ux::input_stream& from) {
+void text_parts::cut(ux::os::input_stream& from) {
   std::string text;
   for (;;) {
     const std::size_t before = text.size();

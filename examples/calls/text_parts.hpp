@@ -33,12 +33,12 @@ class text_parts {
   // std::runtime_error if a word is longer than a part may be.
   void add(const std::filesystem::path& named);
   // All of a stream.
-  void add(ulexite::input_stream& from);
+  void add(ulexite::os::input_stream& from);
 
   [[nodiscard]] const read_totals& totals() const noexcept { return totals_; }
 
  private:
-  void cut(ulexite::input_stream& from);
+  void cut(ulexite::os::input_stream& from);
   void send(const std::string& file, std::string text);
 
   ulexite::channel<part_ptr>& to_;

@@ -47,8 +47,8 @@ void work(ux::runtime& in) {
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (!server) throw std::runtime_error("a worker cannot listen on a port of 127.0.0.1");
   in.run([&] {
-    ux::standard_output().write(std::to_string(port) + "\n");
-    for (std::array<char, 64> ignored; ux::standard_input().read_some(ignored.data(), ignored.size()) > 0;) {
+    ux::os::standard_output().write(std::to_string(port) + "\n");
+    for (std::array<char, 64> ignored; ux::os::standard_input().read_some(ignored.data(), ignored.size()) > 0;) {
     }
     rpc::shutdown(*server, std::chrono::seconds(1));
   });

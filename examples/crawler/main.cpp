@@ -71,7 +71,7 @@ int run(const arguments& given, examples::stop_signals& signals) {
     status = 1;
   }
   if (status == 0 && broken_pages(site) > 0) status = 1;
-  ux::standard_output().write(given.json ? report_as_json(site, ending) : report_as_text(site, ending));
+  ux::os::standard_output().write(given.json ? report_as_json(site, ending) : report_as_text(site, ending));
   return status;
 }
 

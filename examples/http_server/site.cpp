@@ -43,7 +43,7 @@ lookup from_error(const std::error_code& error) {
 
 // ---- files ----
 
-open_file::open_file(ulexite::file opened) : file_(std::move(opened)) {
+open_file::open_file(ulexite::os::file opened) : file_(std::move(opened)) {
   struct stat about{};
   if (::fstat(file_.native_handle(), &about) != 0) throw std::system_error(errno, std::system_category(), "fstat");
   regular_ = S_ISREG(about.st_mode);

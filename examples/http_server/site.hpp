@@ -18,7 +18,7 @@ class open_file {
  public:
   open_file() = default;
   // Looks at what was opened for reading. Throws std::system_error.
-  explicit open_file(ulexite::file opened);
+  explicit open_file(ulexite::os::file opened);
 
   [[nodiscard]] bool is_regular() const noexcept { return regular_; }
   [[nodiscard]] bool is_directory() const noexcept { return directory_; }
@@ -30,7 +30,7 @@ class open_file {
   [[nodiscard]] int native_handle() const noexcept { return file_.native_handle(); }
 
  private:
-  ulexite::file file_;
+  ulexite::os::file file_;
   bool regular_ = false, directory_ = false;
   std::uint64_t size_ = 0;
   timespec modified_{};
@@ -64,7 +64,7 @@ class site {
  private:
   [[nodiscard]] lookup open(const std::string& wanted, bool as_directory) const;
 
-  ulexite::directory root_;
+  ulexite::os::directory root_;
 };
 
 // The path of a target without its query, unescaped; false if it is malformed.

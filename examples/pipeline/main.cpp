@@ -60,7 +60,7 @@ class pipeline {
   void read_paths() {
     for (const std::string& path : given_.files) pass_on(path);
     if (given_.files.empty()) {
-      ux::net::buffered_reader lines(ux::standard_input());
+      ux::net::buffered_reader lines(ux::os::standard_input());
       while (const auto path = lines.read_line()) pass_on(std::string(*path));
     }
     to_hash_.close();
@@ -79,7 +79,7 @@ class pipeline {
 
   void collect() {
     for (const item_ptr& each : in_order_) {
-      ux::standard_output().write(*each->digest.receive() + "  " + each->path + '\n');
+      ux::os::standard_output().write(*each->digest.receive() + "  " + each->path + '\n');
       ++printed_;
     }
   }

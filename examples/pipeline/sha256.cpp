@@ -19,7 +19,7 @@ void check(int done) {
 }  // namespace
 
 std::string sha256_of(const std::string& path) {
-  ulexite::input_stream file(path);
+  ulexite::os::input_stream file(path);
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
   check(EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr));
   std::vector<char> block(64 * 1024);  // not on the fiber's stack, which is small

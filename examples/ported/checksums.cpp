@@ -31,7 +31,7 @@ struct arguments {
 };
 
 std::string md5_of(const std::filesystem::path& path) {
-  ux::input_stream file(path);
+  ux::os::input_stream file(path);
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
   if (EVP_DigestInit_ex(context.get(), EVP_md5(), nullptr) != 1) throw std::runtime_error("OpenSSL has no MD5");
   std::vector<char> block(64 * 1024);
@@ -58,7 +58,7 @@ std::map<std::string, std::string> sum_all(const arguments& given) {
   std::map<std::string, std::string> all;
   ux::scope([&](ux::task_group& stages) {
     stages.spawn([&, to = std::move(paths)] {  // the channel ends with this fiber
-      ux::walk(given.directory, [&](const ux::walk_entry& entry) {
+      ux::os::walk(given.directory, [&](const ux::os::walk_entry& entry) {
         if (entry.error) throw std::system_error(entry.error, entry.path.string());
         if (entry.type == std::filesystem::file_type::regular) to.send(entry.path);
       });
@@ -79,7 +79,7 @@ int run(const arguments& given, examples::stop_signals& signals) {
   if (first.index == 1) return 128 + std::get<1>(first.value);
   std::string text;
   for (const auto& [path, digest] : std::get<0>(first.value)) text += digest + "  " + path + '\n';
-  ux::standard_output().write(text);
+  ux::os::standard_output().write(text);
   return 0;
 }
 

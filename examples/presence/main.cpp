@@ -68,7 +68,7 @@ std::size_t raise_descriptor_limit() {
 }
 
 // An ordinary fiber: it waits for the disk. Until `changes` is closed.
-void write_history(ulexite::channel<std::string>& changes, ulexite::file file) {
+void write_history(ulexite::channel<std::string>& changes, ulexite::os::file file) {
   while (auto text = changes.receive()) {
     std::string next;
     while (text->size() < 64 * 1024 && changes.try_receive(next) == ulexite::channel_status::ok) *text += next;
@@ -84,8 +84,8 @@ std::string run(const arguments& given, examples::stop_signals& signals) {
   ulexite::channel<std::string> changes(4096);
   ulexite::task_group helpers;
   if (!given.history.empty()) {
-    using enum ulexite::open_mode;
-    helpers.spawn(write_history, std::ref(changes), ulexite::file(given.history, write | create | append));
+    using enum ulexite::os::open_mode;
+    helpers.spawn(write_history, std::ref(changes), ulexite::os::file(given.history, write | create | append));
   }
   helpers.spawn([&] {
     signals.wait();

@@ -43,8 +43,8 @@ class limiter {
   void run() {
     const auto pass_all = [&] {
       ux::scope([&](ux::task_group& group) {
-        for (ux::input_stream& each : files_) group.spawn([&] { pass_lines(each); });
-        if (files_.empty()) group.spawn([&] { pass_lines(ux::standard_input()); });
+        for (ux::os::input_stream& each : files_) group.spawn([&] { pass_lines(each); });
+        if (files_.empty()) group.spawn([&] { pass_lines(ux::os::standard_input()); });
       });
     };
     ux::when_any(pass_all, [&] { bucket_.fill(); });
@@ -55,20 +55,20 @@ class limiter {
   }
 
  private:
-  void pass_lines(ux::input_stream& from) {
+  void pass_lines(ux::os::input_stream& from) {
     ux::net::buffered_reader lines(from);
     while (const auto line = lines.read_line()) {
       const bool pass = bucket_.take(given_.patience);
       const std::lock_guard lock(mutex_);
-      if (pass) ux::standard_output().write(std::string(*line) + '\n');
+      if (pass) ux::os::standard_output().write(std::string(*line) + '\n');
       ++(pass ? passed_ : dropped_);
     }
   }
 
   const arguments& given_;
   token_bucket bucket_;
-  std::deque<ux::input_stream> files_;  // none: standard input
-  ux::mutex mutex_;                     // guards all below
+  std::deque<ux::os::input_stream> files_;  // none: standard input
+  ux::mutex mutex_;                         // guards all below
   std::uintmax_t passed_ = 0, dropped_ = 0;
 };
 

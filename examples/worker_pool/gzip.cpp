@@ -89,7 +89,7 @@ class compressor {
 }  // namespace
 
 gzip_result gzip_file(const std::string& from, const std::string& to) {
-  ulexite::input_stream source(from);
+  ulexite::os::input_stream source(from);
   unfinished_file target(to);
   compressor zlib(target);
   gzip_result result;

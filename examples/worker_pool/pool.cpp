@@ -18,7 +18,7 @@ namespace {
 // Writes a whole line. Its errors are ignored, because stderr may be closed.
 void say(const std::string& line) {
   std::error_code ignored;
-  ux::standard_error().write("worker_pool: " + line + "\n", ignored);
+  ux::os::standard_error().write("worker_pool: " + line + "\n", ignored);
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ pool_summary pool::run(examples::stop_signals& signals) {
 void pool::read_names() {
   for (const std::string& path : given_.files) submitted_.send({path});
   if (given_.files.empty()) {
-    ux::net::buffered_reader lines(ux::standard_input());
+    ux::net::buffered_reader lines(ux::os::standard_input());
     while (const auto path = lines.read_line()) submitted_.send({std::string(*path)});
   }
   submitted_.close();

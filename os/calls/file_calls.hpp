@@ -24,7 +24,7 @@
 namespace ulexite::detail {
 
 // The flags of open for a mode. Throws usage_error for a contradictory one.
-int flags_of(open_mode mode);
+int flags_of(os::open_mode mode);
 
 // The type of an open file, and the numbers of its device; also if it was opened with O_PATH. Zeros if there are none.
 // Never waits.

@@ -15,6 +15,11 @@
 namespace ulexite::detail {
 namespace {
 
+using os::pipe_reader;
+using os::pipe_writer;
+using os::process_options;
+using os::stdio;
+
 void check(int error, const char* what) {
   if (error != 0) throw std::system_error(error, std::system_category(), what);
 }

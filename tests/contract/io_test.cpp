@@ -110,14 +110,14 @@ const section network{
 // A file that is in memory, in a folder of its own.
 struct files {
   std::filesystem::path folder;
-  file open;
+  os::file open;
 
   files() {
     std::string name = "/tmp/ulexite_contract.XXXXXX";
     if (!::mkdtemp(name.data())) std::abort();
     folder = name;
-    write_all(path(), "text");
-    open = file(path(), open_mode::read);
+    os::write_all(path(), "text");
+    open = os::file(path(), os::open_mode::read);
   }
   ~files() { std::filesystem::remove_all(folder); }
   [[nodiscard]] std::filesystem::path path() const { return folder / "file"; }
@@ -131,10 +131,10 @@ auto on_files(const char* name, void (*call)(files&), bool sometimes) {
 }
 
 // A process that ends at once or at the release, and what it writes.
-calls of_process(void (*use)(process&)) {
+calls of_process(void (*use)(os::process&)) {
   struct state {
-    process ended{process_options{.arguments = {"true"}, .out = stdio::pipe}};
-    process under_way{process_options{.arguments = {"cat"}, .in = stdio::pipe, .out = stdio::pipe}};
+    os::process ended{os::process_options{.arguments = {"true"}, .out = os::stdio::pipe}};
+    os::process under_way{os::process_options{.arguments = {"cat"}, .in = os::stdio::pipe, .out = os::stdio::pipe}};
   };
   const auto on = std::make_shared<state>();
   on->ended.wait();
@@ -156,17 +156,17 @@ const section system_calls{
         on_files(
             "file::size", [](files& on) { (void)on.open.size(); }, false),
         on_files(
-            "file::release", [](files& on) { on.open = file::adopt(on.open.release(), "again"); }, false),
+            "file::release", [](files& on) { on.open = os::file::adopt(on.open.release(), "again"); }, false),
         on_files(
             "file::close", [](files& on) { on.open.close(); }, true),
         on_files(
-            "walk", [](files& on) { walk(on.folder, [](const walk_entry&) {}); }, true),
+            "walk", [](files& on) { os::walk(on.folder, [](const os::walk_entry&) {}); }, true),
         {"output_of",
-         [] { return calls{.ready = [] { (void)output_of({.arguments = {"true"}}); }, .sometimes = true}; }},
+         [] { return calls{.ready = [] { (void)os::output_of({.arguments = {"true"}}); }, .sometimes = true}; }},
         {"process",
          [] {
-           const auto on = std::make_shared<std::optional<process>>();
-           return calls{.ready = [=] { on->emplace(process_options{.arguments = {"true"}}); }, .sometimes = true};
+           const auto on = std::make_shared<std::optional<os::process>>();
+           return calls{.ready = [=] { on->emplace(os::process_options{.arguments = {"true"}}); }, .sometimes = true};
          }},
         {"input_stream",
          [] {
@@ -183,8 +183,8 @@ const section system_calls{
            };
            struct state {
              pipe busy, idle;
-             input_stream from_busy = input_stream::share(busy.ends[0], "busy");
-             input_stream from_idle = input_stream::share(idle.ends[0], "idle");
+             os::input_stream from_busy = os::input_stream::share(busy.ends[0], "busy");
+             os::input_stream from_idle = os::input_stream::share(idle.ends[0], "idle");
              char byte = 0;
            };
            const auto on = std::make_shared<state>();
@@ -193,28 +193,30 @@ const section system_calls{
                         .waiting = [=] { (void)on->from_idle.read_some(&on->byte, 1); },
                         .release = [=] { on->idle.write(); }};
          }},
-        {"process::wait", [] { return of_process([](process& of) { of.wait(); }); }},
+        {"process::wait", [] { return of_process([](os::process& of) { of.wait(); }); }},
         {"process::kill",
          [] {
-           const auto on = std::make_shared<process>(process_options{.arguments = {"cat"}, .in = stdio::pipe});
+           const auto on =
+               std::make_shared<os::process>(os::process_options{.arguments = {"cat"}, .in = os::stdio::pipe});
            return plain([=] { on->kill(0); });
          }},
         {"pipe_reader",
          [] {
-           return of_process([](process& of) {
+           return of_process([](os::process& of) {
              char byte = 0;
              (void)of.out().read_some(&byte, 1);
            });
          }},
         {"pipe_end::close",
          [] {
-           const auto on = std::make_shared<process>(process_options{.arguments = {"cat"}, .in = stdio::pipe});
+           const auto on =
+               std::make_shared<os::process>(os::process_options{.arguments = {"cat"}, .in = os::stdio::pipe});
            return plain([=] { on->in().close(); });
          }},
         {"signal_set::receive",
          [] {
            struct state {
-             signal_set signals{SIGUSR2}, again{SIGUSR1};
+             os::signal_set signals{SIGUSR2}, again{SIGUSR1};
              std::atomic<bool> received{false}, sent{false};
            };
            const auto on = std::make_shared<state>();
@@ -234,7 +236,7 @@ const section system_calls{
                               while (!on->received && on->signals.channel().size() == 0) this_fiber::sleep_for(1ms);
                             }};
          }},
-        {"signal_set", [] { return plain([] { const signal_set made{SIGUSR1}; }); }},
+        {"signal_set", [] { return plain([] { const os::signal_set made{SIGUSR1}; }); }},
     }};
 
 }  // namespace

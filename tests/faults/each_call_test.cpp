@@ -162,8 +162,8 @@ void use_files() {
       ~removal() { std::filesystem::remove(path); }
     } at_exit{path};
     const std::string text(100'000, 'x');
-    write_all(path, text);
-    if (read_all(path) != text) std::abort();
+    os::write_all(path, text);
+    if (os::read_all(path) != text) std::abort();
   });
 }
 

@@ -231,9 +231,10 @@ TEST(GrpcPeer, DISABLED_CallsUntilItIsKilled) {
 TEST_P(GrpcEnds, AKilledClientStopsItsHandlers) {
   run([&] {
     ::setenv("ULEXITE_TEST_GRPC_PORT", std::to_string(here.port).c_str(), 1);
-    process client({.arguments = {std::filesystem::read_symlink("/proc/self/exe"), "--gtest_also_run_disabled_tests",
-                                  "--gtest_filter=GrpcPeer.DISABLED_CallsUntilItIsKilled"},
-                    .out = stdio::null});
+    os::process client(
+        {.arguments = {std::filesystem::read_symlink("/proc/self/exe"), "--gtest_also_run_disabled_tests",
+                       "--gtest_filter=GrpcPeer.DISABLED_CallsUntilItIsKilled"},
+         .out = os::stdio::null});
     here.await_begun(50);
     ASSERT_TRUE(client.kill(SIGKILL));
     EXPECT_EQ(client.wait().signal, SIGKILL);

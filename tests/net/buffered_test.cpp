@@ -326,8 +326,8 @@ TEST_P(BufferedTest, ACancelledReadLosesNothing) {
   in_runtime([] {
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    auto reader = pipe_reader::adopt(ends[0]);
-    auto writer = pipe_writer::adopt(ends[1]);
+    auto reader = os::pipe_reader::adopt(ends[0]);
+    auto writer = os::pipe_writer::adopt(ends[1]);
     buffered_reader in(reader);
     writer.write("half");
     EXPECT_EQ(in.peek(4), "half");

@@ -36,7 +36,7 @@ TEST_P(SendFileTest, SendsAllOfItOrAPart) {
   in_runtime([&] {
     for (auto make : {stream_pair::tcp, stream_pair::unix_sockets}) {
       auto ends = make();
-      const file from(path_);
+      const os::file from(path_);
       ::posix_fadvise(from.native_handle(), 0, 0, POSIX_FADV_DONTNEED);
       scope([&](task_group& group) {
         group.spawn([&] {
@@ -55,7 +55,7 @@ TEST_P(SendFileTest, SendsAllOfItOrAPart) {
 TEST_P(SendFileTest, FailsAsAWriteDoesAndRaisesNoSignal) {
   in_runtime([&] {
     auto ends = stream_pair::unix_sockets();
-    const file from(path_);
+    const os::file from(path_);
     ends.right.close();
     std::error_code error;
     EXPECT_EQ(ends.left.send_file(from.native_handle(), 0, 10, error), 0u);
@@ -73,7 +73,7 @@ TEST_P(SendFileTest, FailsAsAWriteDoesAndRaisesNoSignal) {
 TEST_P(SendFileTest, CountsWhatItSentBeforeItWasCut) {
   in_runtime([&] {
     auto ends = stream_pair::unix_sockets();
-    const file from(path_);
+    const os::file from(path_);
     std::error_code error;
     std::size_t sent = 0;
     for (std::chrono::milliseconds time = 20ms; sent == 0 && time < bound; time *= 2) {  // it may pass before the first
@@ -92,7 +92,7 @@ TEST_P(SendFileTest, CountsWhatItSentBeforeItWasCut) {
 TEST_P(SendFileTest, AFileThatMayWaitIsReadOnThePool) {
   run_and_leave_nothing({.threads = GetParam(), .blocking_threads = 1}, [] {
     auto ends = stream_pair::unix_sockets();
-    file from("/proc/version");
+    os::file from("/proc/version");
     std::string content(1000, '\0');
     content.resize(from.read_at(content.data(), content.size(), 0));
     busy_pool busy;
@@ -108,7 +108,7 @@ TEST_P(SendFileTest, AFileThatMayWaitIsReadOnThePool) {
 TEST_P(SendFileTest, RefusesOffsetsThatNoFileHas) {
   in_runtime([&] {
     auto ends = stream_pair::tcp();
-    const file from(path_);
+    const os::file from(path_);
     std::error_code error;
     EXPECT_EQ(ends.left.send_file(from.native_handle(), ~std::uint64_t{1}, 2, error), 0u);
     EXPECT_EQ(error, std::errc::invalid_argument);

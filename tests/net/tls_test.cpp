@@ -357,7 +357,7 @@ TEST_P(Tls, TalksToOpenssl) {
     });
     const std::string command = "(echo hello; sleep 0.2) | openssl s_client -quiet -verify_return_error -CAfile " +
                                 mine->certificate + " -connect " + listener.local_endpoint().str() + " 2>&1";
-    const auto out = output_of({.arguments = {"sh", "-c", command}, .out = stdio::pipe}).out;
+    const auto out = os::output_of({.arguments = {"sh", "-c", command}, .out = os::stdio::pipe}).out;
     EXPECT_NE(out.find("echo hello"), std::string::npos) << out;
     server.get();
   });

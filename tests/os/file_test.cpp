@@ -19,6 +19,7 @@
 namespace {
 
 using namespace ulexite;
+using namespace ulexite::os;
 using namespace ulexite::test;
 using enum open_mode;
 

@@ -15,6 +15,7 @@
 namespace {
 
 using namespace ulexite;
+using namespace ulexite::os;
 using namespace ulexite::test;
 
 class OutputOf : public OsTest {};

@@ -16,6 +16,7 @@
 namespace {
 
 using namespace ulexite;
+using namespace ulexite::os;
 using namespace ulexite::test;
 
 class Pipe : public OsTest {};

@@ -21,6 +21,7 @@
 namespace {
 
 using namespace ulexite;
+using namespace ulexite::os;
 using namespace ulexite::test;
 
 class ProcessGroup : public OsTest {};

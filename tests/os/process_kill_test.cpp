@@ -23,6 +23,7 @@ extern "C" int kill(pid_t number, int signal) noexcept {
 namespace {
 
 using namespace ulexite;
+using namespace ulexite::os;
 using namespace ulexite::test;
 
 class ProcessKill : public OsTest {};

@@ -23,6 +23,7 @@
 namespace {
 
 using namespace ulexite;
+using namespace ulexite::os;
 using namespace ulexite::test;
 
 class Process : public OsTest {};

@@ -78,6 +78,7 @@ extern "C" int fchmod(int fd, mode_t mode) noexcept {
 namespace {
 
 using namespace ulexite;
+using namespace ulexite::os;
 using namespace ulexite::test;
 namespace fs = std::filesystem;
 

@@ -13,6 +13,7 @@
 namespace {
 
 using namespace ulexite;
+using namespace ulexite::os;
 using namespace ulexite::test;
 
 constexpr int sandbox_refused = 77;

@@ -20,6 +20,7 @@
 namespace {
 
 using namespace ulexite;
+using namespace ulexite::os;
 using namespace ulexite::test;
 
 class SignalSet : public OsTest {};

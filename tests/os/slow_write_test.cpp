@@ -37,6 +37,7 @@ extern "C" ssize_t pwritev(int fd, const iovec* parts, int count, off_t at) {
 namespace {
 
 using namespace ulexite;
+using namespace ulexite::os;
 using namespace ulexite::test;
 using enum open_mode;
 

@@ -24,6 +24,7 @@
 namespace {
 
 using namespace ulexite;
+using namespace ulexite::os;
 using namespace ulexite::test;
 
 class StandardStreams : public OsTest {

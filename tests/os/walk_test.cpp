@@ -16,6 +16,7 @@
 namespace {
 
 using namespace ulexite;
+using namespace ulexite::os;
 using namespace ulexite::test;
 using std::filesystem::file_type;
 namespace fs = std::filesystem;

@@ -181,7 +181,7 @@ TEST_P(NoDeadlock, WhileADescriptorIsWaitedFor) {
   const std::string report = report_of([] {
     net::tcp_listener listener(net::endpoint::parse("127.0.0.1:0"));
     auto accepting = spawn([&] { listener.accept(); });
-    output_of({.arguments = {"sleep", "0.45"}});  // waits for the other end of a pipe, and then for the process
+    os::output_of({.arguments = {"sleep", "0.45"}});  // waits for the other end of a pipe, and then for the process
     net::tcp_stream::connect(listener.local_endpoint());
     accepting.join();
   });

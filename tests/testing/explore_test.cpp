@@ -261,13 +261,13 @@ TEST(Explore, ADescriptorOfTheKernelIsRefused) {
 
 TEST(Explore, WhatARunDoesNotHaveIsRefusedWithWords) {
   const auto why = [](void (*body)()) { return find_failure({.leaks_fail = false}, body).failure->report; };
-  for (const auto& body : {+[] { static_cast<void>(output_of({.arguments = {"true"}})); },
-                           +[] { static_cast<void>(process({.arguments = {"true"}}).wait()); },
+  for (const auto& body : {+[] { static_cast<void>(os::output_of({.arguments = {"true"}})); },
+                           +[] { static_cast<void>(os::process({.arguments = {"true"}}).wait()); },
                            +[] { net::udp_socket(net::endpoint::ip("127.0.0.1", 0)); }}) {
     const std::string report = why(body);
     EXPECT_NE(report.find("a run of ulexite::testing has stream sockets only"), std::string::npos) << report;
   }
-  const std::string report = why([] { static_cast<void>(signal_set{SIGUSR2}.receive()); });
+  const std::string report = why([] { static_cast<void>(os::signal_set{SIGUSR2}.receive()); });
   EXPECT_NE(report.find("In a run no signal comes, and no other thread counts.\n"), std::string::npos) << report;
   EXPECT_EQ(find_failure({}, cross_locks).failure->report.find("no signal"), std::string::npos);
 }
