@@ -35,7 +35,8 @@ std::string describe_refusal(agent& self, wait_kind kind) {
   return wait + "the no_suspend_scope of " + where.file_name() + ":" + std::to_string(where.line());
 }
 
-// A plain thread blocks on its own condition variable. After its deadline it claims its wait itself. Only a thread of an isolated_context is ever asked to stop.
+// A plain thread blocks on its own condition variable. After its deadline it claims its wait itself. Only a thread of
+// an isolated_context is ever asked to stop.
 wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, wait_mode mode,
                            std::int64_t deadline) noexcept {
   const bool waits = self.word.commit(prepared, mode.is_cancellable());
