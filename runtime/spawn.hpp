@@ -2,6 +2,7 @@
 
 #include <ulexite/runtime/join_handle.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <source_location>
@@ -111,8 +112,9 @@ template <class Starter>
 class spawner {
  public:
   // Starts a fiber.
-  template <detail::spawnable F>
-  auto spawn(F&& function, std::source_location where = std::source_location::current()) {
+  template <class F, std::same_as<std::source_location> Place = std::source_location>  // checked before F
+    requires detail::spawnable<F>
+  auto spawn(F&& function, Place where = std::source_location::current()) {
     return detail::spawn_access::start(static_cast<Starter&>(*this), {.where = where}, std::forward<F>(function));
   }
   template <class F, class... A>

@@ -4,7 +4,7 @@
 
 #include "support/waiting.hpp"
 
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/task_group.hpp>
 
 #include <sys/socket.h>
 

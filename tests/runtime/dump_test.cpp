@@ -5,6 +5,7 @@
 
 #include <ulexite/runtime/worker/inspection.hpp>
 #include <ulexite/sync/blocking.hpp>
+#include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/task_group.hpp>

@@ -185,7 +185,7 @@ void events() {
   ux::latch both(2);
   ux::barrier meet(2);
   int phase[2] = {0, 0}, passed = 0;
-  ux::wait_group all;
+  ux::task_group all;
   for (int i = 0; i < 2; ++i)
     start_in(all, [&, i]() -> task<> {
       if (choose(2)) {

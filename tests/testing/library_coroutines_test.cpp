@@ -168,7 +168,7 @@ void select_crossing() {
     for (int i = 0; i < 3; ++i)
       co_await ux::co_select(ux::on_send(to, i, [&] { ++moved; }), ux::on_receive(from, [&](auto&&) { ++moved; }));
   };
-  ux::wait_group all;
+  ux::task_group all;
   start_in(all, [&] { return cross(a, b); });
   start_in(all, [&] { return cross(b, a); });
   all.wait();
@@ -192,7 +192,7 @@ void select_sources() {  // a join, a stop, a permit and an event as cases
       if (index < 4) ++came[index];
     }
   });
-  ux::wait_group others;
+  ux::task_group others;
   start_in(others, [&]() -> task<> {
     co_await ux::co_sleep_for(some_time());
     stop.request_stop();
