@@ -34,7 +34,7 @@ struct task_pool::layout {
 // Read by a debugger while nothing runs. The script knows the order of the numbers. A change of their order or meaning
 // is a new version.
 struct debug_table {
-  std::uint32_t version = 2;
+  std::uint32_t version = 3;
   // From a pool to its blocks: the list of slabs, and in each slab the blocks one behind the other.
   std::uint32_t slab_size = task_pool::layout::slab_bytes;
   std::uint32_t pool_slabs = task_pool::layout::slabs;

@@ -8,7 +8,7 @@ a text or None; and error, the exception that its debugger shows as a message.
 import collections
 import struct
 
-VERSION = 2
+VERSION = 3
 KINDS, POOLS, RINGS = 32, 256, 256
 NUMBERS = """version slab_size pool_slabs slab_next slab_block_size slab_carved first_block agent_size agent_phase
 agent_in_use task_object task_frame task_state task_wait_bits task_wait_since task_stack task_id task_name task_where
@@ -16,7 +16,7 @@ stack_low stack_high saved_pc saved_fp resumed_sp ring_words ring_mask ring_next
 # recorder.hpp: trace_kind
 DISPATCH, LEFT, PLACE, NAME, WAKE, PARK, UNPARK, STEAL, QUEUE, SPAN_BEGIN, SPAN_END, SPAWN = range(12)
 FRESH, RUNNING, RESUMABLE, DEAD = range(4)
-WAITING_PHASES = range(2, 6)  # wait_word.hpp: waiting, shielded, guarded, bare
+WAITING_PHASES = range(2, 4)  # wait_word.hpp: waiting, shielded
 
 
 def word_at(memory, offset):
