@@ -7,6 +7,12 @@
 
 #define SIZE(type, size) static_assert(sizeof(type) == (size), #type)
 #define AT(type, field, place) static_assert(offsetof(type, field) == (place), #type "::" #field)
+/* Fields of eight bytes in a row. */
+#define ROW(type, place, a, b, c, d) \
+  AT(type, a, place);                \
+  AT(type, b, (place) + 8);          \
+  AT(type, c, (place) + 16);         \
+  AT(type, d, (place) + 24)
 
 static_assert(ULX_ABI_VERSION == 1, "a new version gets tables of its own");
 static_assert(sizeof(void*) == 8 && sizeof(size_t) == 8, "the numbers below");
@@ -21,21 +27,12 @@ static_assert(ULX_READ == 1 && ULX_WRITE == 2, "");
 static_assert(ULX_FRESH == 0 && ULX_RUNNABLE == 1 && ULX_RUNNING == 2 && ULX_WAITING == 3, "");
 
 SIZE(ulx_hooks, 72);
-AT(ulx_hooks, size, 0);
-AT(ulx_hooks, user, 8);
-AT(ulx_hooks, allocate, 16);
-AT(ulx_hooks, release, 24);
-AT(ulx_hooks, thread_start, 32);
-AT(ulx_hooks, thread_stop, 40);
-AT(ulx_hooks, thread_idle, 48);
-AT(ulx_hooks, fiber_start, 56);
+ROW(ulx_hooks, 0, size, user, allocate, release);
+ROW(ulx_hooks, 32, thread_start, thread_stop, thread_idle, fiber_start);
 AT(ulx_hooks, fiber_end, 64);
 
 SIZE(ulx_runtime_options, 72);
-AT(ulx_runtime_options, size, 0);
-AT(ulx_runtime_options, threads, 8);
-AT(ulx_runtime_options, max_threads, 16);
-AT(ulx_runtime_options, stack_size, 24);
+ROW(ulx_runtime_options, 0, size, threads, max_threads, stack_size);
 AT(ulx_runtime_options, max_fibers, 32);
 AT(ulx_runtime_options, blocking_threads, 40);
 AT(ulx_runtime_options, on_deadlock, 48);
@@ -44,10 +41,7 @@ AT(ulx_runtime_options, hooks, 56);
 AT(ulx_runtime_options, trim_stacks_after, 64);
 
 SIZE(ulx_spawn_options, 48);
-AT(ulx_spawn_options, size, 0);
-AT(ulx_spawn_options, name, 8);
-AT(ulx_spawn_options, stack_size, 16);
-AT(ulx_spawn_options, data, 24);
+ROW(ulx_spawn_options, 0, size, name, stack_size, data);
 AT(ulx_spawn_options, runtime, 32);
 AT(ulx_spawn_options, strand, 40);
 
@@ -73,40 +67,16 @@ AT(ulx_job, next, 0);
 AT(ulx_job, run, 8);
 
 SIZE(ulx_fiber_info, 128);
-AT(ulx_fiber_info, size, 0);
-AT(ulx_fiber_info, id, 8);
-AT(ulx_fiber_info, name, 16);
-AT(ulx_fiber_info, state, 24);
-AT(ulx_fiber_info, waits, 32);
-AT(ulx_fiber_info, object, 40);
-AT(ulx_fiber_info, holder, 48);
-AT(ulx_fiber_info, file, 56);
-AT(ulx_fiber_info, line, 64);
-AT(ulx_fiber_info, code, 72);
-AT(ulx_fiber_info, data, 80);
-AT(ulx_fiber_info, low, 88);
-AT(ulx_fiber_info, sp, 96);
-AT(ulx_fiber_info, high, 104);
-AT(ulx_fiber_info, record, 112);
-AT(ulx_fiber_info, record_size, 120);
+ROW(ulx_fiber_info, 0, size, id, name, state);
+ROW(ulx_fiber_info, 32, waits, object, holder, file);
+ROW(ulx_fiber_info, 64, line, code, data, low);
+ROW(ulx_fiber_info, 96, sp, high, record, record_size);
 
 SIZE(ulx_metrics, 136);
-AT(ulx_metrics, size, 0);
-AT(ulx_metrics, workers, 8);
-AT(ulx_metrics, workers_sleeping, 16);
-AT(ulx_metrics, fibers_live, 24);
-AT(ulx_metrics, fibers_spawned, 32);
-AT(ulx_metrics, fibers_ended, 40);
-AT(ulx_metrics, dispatches, 48);
-AT(ulx_metrics, steals, 56);
-AT(ulx_metrics, parks, 64);
-AT(ulx_metrics, wakes, 72);
-AT(ulx_metrics, polls, 80);
-AT(ulx_metrics, events, 88);
-AT(ulx_metrics, blocking_threads, 96);
-AT(ulx_metrics, stacks_refused, 104);
-AT(ulx_metrics, hogs_relieved, 112);
-AT(ulx_metrics, rescued_wakeups, 120);
+ROW(ulx_metrics, 0, size, workers, workers_sleeping, fibers_live);
+ROW(ulx_metrics, 32, fibers_spawned, fibers_ended, dispatches, steals);
+ROW(ulx_metrics, 64, parks, wakes, polls, events);
+ROW(ulx_metrics, 96, blocking_threads, stacks_refused, hogs_relieved, rescued_wakeups);
 AT(ulx_metrics, stack_bytes_trimmed, 128);
 
 int main(void) {
