@@ -8,17 +8,15 @@
 // The library itself does not need Boost.Beast; a program that includes this header does. For https see http_tls.hpp.
 
 #include <ulexite/interop/http_message.hpp>
+#include <ulexite/interop/http_reply.hpp>
 #include <ulexite/interop/http_wire.hpp>
 #include <ulexite/sync/mutex.hpp>
-
-#include <boost/beast/core/flat_buffer.hpp>
 
 #include <poll.h>
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -44,53 +42,6 @@ struct client_options {
   std::uint64_t body_size = 8 * 1024 * 1024;                         // bytes of an answer's body in a response
 };
 
-class client;
-
-// An answer whose body is read in parts. For one fiber. The client must outlive it. Its destructor closes the
-// connection, unless all was read. Functions that wait are cancellation points. They throw std::system_error with an
-// error of Beast, of the connection or of TLS, and then the connection is closed.
-class reply {
- public:
-  reply(reply&&) noexcept = default;
-  reply& operator=(reply&&) noexcept = default;
-
-  // The answer, without its body.
-  [[nodiscard]] const response& header() const noexcept { return header_; }
-  // The size of the body, if the header tells.
-  [[nodiscard]] std::optional<std::uint64_t> size() const;
-  // The next part of the body, valid until the next call; empty at the end. Waits for at least a byte.
-  [[nodiscard]] std::string_view read_some();
-  // All of the body, of at most `most` bytes: else the error is http::error::body_limit.
-  [[nodiscard]] std::string read_all(std::uint64_t most);
-
- private:
-  friend class client;
-  struct connection {
-    net::tcp_stream tcp{};
-    std::unique_ptr<wire> stream{};
-    boost::beast::flat_buffer buffer;
-    std::string origin;
-    steady_clock::time_point idle_since{};
-    bool kept = false;  // it has carried a request before
-  };
-  using parser = boost::beast::http::response_parser<boost::beast::http::buffer_body>;
-  static constexpr std::size_t block_size = 64 * 1024;
-
-  reply(client& of, std::unique_ptr<connection> on) : client_(&of), connection_(std::move(on)) {}
-  void read_header(bool of_head, std::uint32_t most);
-  std::size_t read_into(char* data, std::size_t size);
-  void give_back();
-  [[noreturn]] void fail(const boost::system::error_code& error, const char* what);
-
-  client* client_;
-  std::unique_ptr<connection> connection_;  // null once it is given back or closed
-  std::unique_ptr<parser> parser_;          // its header is moved into header_
-  response header_;
-  std::unique_ptr<char[]> block_;
-  bool closed_unanswered_ = false;  // before a byte of the answer
-  bool reusable_ = true;            // all of the request was sent
-};
-
 // Sends requests, and keeps connections for later ones. Any number of fibers may use it at the same time; each request
 // has a connection of its own meanwhile. Functions that wait are cancellation points: a deadline of the fiber bounds
 // them, and only that does, so give each request one. A request that is given up closes its connection.
@@ -99,8 +50,8 @@ class reply {
 // an idempotent method (GET, HEAD, PUT, DELETE, OPTIONS, TRACE) is sent once more on a new connection; another fails,
 // because the server may have executed it. A connection that was seen to be closed is not used at all.
 //
-// Functions throw std::invalid_argument for an address that is none, and std::system_error for a failure; an answer of
-// any status is a result.
+// Functions throw std::invalid_argument for an address that is none, not_connected if there is no connection, and
+// another std::system_error for a later failure; an answer of any status is a result.
 class client {
  public:
   // Connects to nothing.
@@ -139,22 +90,30 @@ class client {
     const std::string bytes = text_of(asked);
     const bool may_repeat = is_idempotent(asked.method());
     for (;;) {
-      reply made(*this, connection_to(at));
+      reply made(*this, connection_to(at), asked.method() == verb::head, options_.header_size);
       const bool kept = made.connection_->kept;
-      boost::system::error_code error;
-      made.connection_->tcp.expires_never();
-      made.connection_->stream->write(bytes, error);  // a refusal may be there although not all was taken
-      const bool cut = error == boost::asio::error::operation_aborted || error == boost::asio::error::timed_out;
-      if (cut) made.fail(error, "sending the request");
-      made.reusable_ = !error;
+      if (made.send(bytes)) made.finish(1);
       try {
-        made.read_header(asked.method() == verb::head, options_.header_size);
+        made.read_header();
         return made;
       } catch (const std::system_error& failure) {
         if (!kept || !may_repeat || !made.closed_unanswered_) throw;
       }
       drop_idle(at.origin());  // the server has probably closed them all
     }
+  }
+  // Sends the header of a request whose body follows by reply::write and reply::end, in `size` bytes, or without a size
+  // in chunks. Is never sent twice.
+  [[nodiscard]] reply begin(const url& at, http::request asked, std::optional<std::uint64_t> size = {}) {
+    fill_in(at, asked);
+    if (size)
+      asked.content_length(*size);
+    else
+      asked.chunked(true);
+    reply made(*this, connection_to(at), asked.method() == verb::head, options_.header_size);
+    made.left_ = size;
+    made.send(text_of(asked));
+    return made;
   }
 
   // Closes the connections that are kept. Never waits.
@@ -220,9 +179,11 @@ class client {
         }
       }
     }
-    return found ? std::move(found) : connect(at);
+    if (!found) found = connect(at);
+    found->tcp.expires_never();
+    return found;
   }
-  std::unique_ptr<connection> connect(const url& at) const {
+  std::unique_ptr<connection> connect(const url& at) const try {
     if (at.secure && !options_.tls)
       throw std::invalid_argument("\"" + at.origin() + "\": this client has no TLS, see client_options::tls");
     const auto until = steady_clock::now() + options_.connect_time;
@@ -233,9 +194,14 @@ class client {
     made->tcp.expires_at(until);
     made->stream = at.secure ? options_.tls(made->tcp, at.host) : std::make_unique<bare_wire>(made->tcp);
     return made;
+  } catch (const operation_cancelled&) {
+    throw;
+  } catch (const std::system_error& error) {
+    throw not_connected(error.code(), "connecting to " + at.authority);
   }
   void keep(std::unique_ptr<connection> done) {
     done->kept = true;
+    done->ended.store(0, std::memory_order_relaxed);  // published by guard_
     done->idle_since = steady_clock::now();
     if (done->buffer.capacity() >= reply::block_size) done->buffer.shrink_to_fit();  // it is empty
     std::vector<std::unique_ptr<connection>> late{};                                 // closed without the lock
@@ -298,83 +264,12 @@ class client {
   std::vector<std::unique_ptr<connection>> idle_;  // the oldest first
 };
 
-inline std::optional<std::uint64_t> reply::size() const {
-  std::uint64_t size = 0;
-  const auto length = header_.find(field::content_length);
-  if (length == header_.end()) return std::nullopt;
-  const std::string_view text = view(length->value());
-  std::from_chars(text.data(), text.data() + text.size(), size);
-  return size;
-}
-
-inline std::string_view reply::read_some() {
-  if (!connection_) return {};
-  if (!block_) block_.reset(new char[block_size]);
-  return {block_.get(), read_into(block_.get(), block_size)};
-}
-
-inline std::string reply::read_all(std::uint64_t most) {
-  const std::uint64_t expected = connection_ ? parser_->content_length().value_or(0) : 0;
-  std::string body;
-  const auto limit = boost::beast::http::make_error_code(boost::beast::http::error::body_limit);
-  if (expected > most) fail(limit, "reading the answer");
-  for (std::size_t size = 0; connection_; body.resize(size)) {
-    body.resize(std::max<std::size_t>(std::min<std::uint64_t>(expected, block_size), size == 0 ? 2048 : 2 * size));
-    while (connection_ && size < body.size()) size += read_into(body.data() + size, body.size() - size);
-    if (size > most) fail(limit, "reading the answer");
-  }
-  return body;
-}
-
-inline void reply::read_header(bool of_head, std::uint32_t most) {
-  for (bool first = true;; first = false) {
-    parser_ = std::make_unique<parser>();
-    parser_->header_limit(most);
-    parser_->body_limit(std::numeric_limits<std::uint64_t>::max());  // with none, Boost 1.74 refuses all
-    parser_->skip(of_head);
-    boost::system::error_code error;
-    boost::beast::http::read_header(*connection_->stream, connection_->buffer, *parser_, error);
-    closed_unanswered_ =
-        first && (error == boost::beast::http::error::end_of_stream ||
-                  (error && !parser_->got_some() && connection_->buffer.size() == 0 &&
-                   error != boost::asio::error::timed_out && error != boost::asio::error::operation_aborted));
-    if (error) fail(error, "reading the answer");
-    const unsigned code = parser_->get().result_int();
-    if (code / 100 != 1 || code == 101) break;  // else one like 103 Early Hints, before the answer itself
-  }
-  static_cast<boost::beast::http::response_header<>&>(header_) = std::move(parser_->get().base());
-  if (http::has_strange_encoding(header_))
-    fail(boost::beast::http::make_error_code(boost::beast::http::error::bad_transfer_encoding), "reading the answer");
-  if (parser_->is_done()) give_back();
-}
-
-inline std::size_t reply::read_into(char* data, std::size_t size) {
-  auto& body = parser_->get().body();
-  body.data = data;
-  body.size = size;
-  do {
-    boost::system::error_code error;
-    boost::beast::http::read_some(*connection_->stream, connection_->buffer, *parser_, error);
-    if (error && error != boost::beast::http::error::need_buffer) fail(error, "reading the answer");
-  } while (body.size == size && !parser_->is_done());
-  if (parser_->is_done()) give_back();
-  return size - body.size;
-}
-
-// Bytes behind the answer belong to no request, and would pass for the next answer.
-inline void reply::give_back() {
-  const bool reusable = reusable_ && parser_->keep_alive() && connection_->buffer.size() == 0 &&
-                        header_.result() != status::switching_protocols;
-  if (reusable)
+inline void reply::finish(unsigned part) {
+  if ((connection_->ended.fetch_or(part, std::memory_order_acq_rel) | part) != 3) return;  // pairs with itself
+  if (reusable_)
     client_->keep(std::move(connection_));
   else
     connection_.reset();
-}
-
-inline void reply::fail(const boost::system::error_code& error, const char* what) {
-  connection_.reset();
-  this_fiber::check();  // Beast reports a cancellation as one of its errors
-  throw std::system_error(error, what);
 }
 
 }  // namespace ulexite::http

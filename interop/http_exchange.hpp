@@ -10,6 +10,7 @@
 #include <boost/beast/core/flat_buffer.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -42,7 +43,7 @@ struct limits {
 // cancellation points. A failure of the connection, or a limit of time for a write, throws a std::system_error of
 // connection_aborted; a wrong request, or one over a limit, throws a refusal. Let both pass.
 //
-// For the fiber of the handler.
+// For the fiber of the handler. Another may read the body while that answers, once ask_for_body was called.
 class exchange {
  public:
   static constexpr std::size_t block_size = 64 * 1024;  // the largest part of a body that is read at once
@@ -66,7 +67,8 @@ class exchange {
     if (error) fail(error, "header", limits_.header_time);
     static_cast<fields_of_request&>(asked_) = std::move(parser_.get().base());
     is_head_ = asked_.method() == verb::head;
-    detail::http::check_header(asked_);  // a request that it refuses is the last
+    detail::http::check_header(asked_);                                    // a request that it refuses is the last
+    if (parser_.is_done()) body_.store(whole, std::memory_order_relaxed);  // no other fiber knows this yet
     keep_alive_ = parser_.keep_alive();  // the parser sees all lines of Connection, and the header only the first
   }
 
@@ -82,8 +84,24 @@ class exchange {
   // Whether the client holds its body back until it is asked for (Expect: 100-continue). The first read asks for it. If
   // there is none, the connection ends with the answer.
   [[nodiscard]] bool body_held_back() const {
-    return !body_begun_ && !parser_.is_done() && asked_.version() >= 11 &&
-           boost::beast::iequals(asked_[field::expect], "100-continue");
+    return body() == unread && asked_.version() >= 11 && boost::beast::iequals(asked_[field::expect], "100-continue");
+  }
+  // Asks for such a body, and begins the time for it. The first read does so too.
+  void ask_for_body() {
+    if (body() != unread) return;
+    body_deadline_ = steady_clock::now() + limits_.body_time;
+    if (body_held_back()) {
+      wire_.tcp().writes_expire_after(limits_.write_time);
+      wire_.write("HTTP/1.1 100 Continue\r\n\r\n");
+    }
+    body_.store(begun, std::memory_order_relaxed);  // flag
+    // Otherwise Beast reads in pieces as small as the header's rest.
+    buffer_.reserve(std::min<std::uint64_t>(parser_.content_length().value_or(block_size), block_size));
+  }
+  // The size of the body, if the header tells.
+  [[nodiscard]] std::optional<std::uint64_t> body_size() const {
+    const auto size = parser_.content_length();
+    return size ? std::optional<std::uint64_t>(*size) : std::nullopt;
   }
   // The next part of the body, valid until the next call; empty at the end. Waits for at least a byte.
   [[nodiscard]] std::string_view read_some() {
@@ -129,10 +147,10 @@ class exchange {
   // part, or by flush().
   void begin(const boost::beast::http::response_header<>& header, std::optional<std::uint64_t> size = {}) {
     if (code_ != 0) throw std::logic_error("http::exchange: a second answer to one request");
-    if (body_held_back() || closing_.stop_requested()) keep_alive_ = false;
+    if (body_held_back() || body() == failed || closing_.stop_requested()) keep_alive_ = false;
     const auto code = header.result();
     bodyless_ = is_head_ || code == status::no_content || code == status::not_modified;
-    left_ = size ? size : length_of(header);
+    left_ = code == status::no_content ? std::nullopt : size ? size : detail::http::length_of(header);
     chunked_ = !left_ && !bodyless_ && asked_.version() >= 11;
     if (!left_ && !bodyless_ && !chunked_) keep_alive_ = false;
     const std::string_view own = view(header.reason());
@@ -148,9 +166,7 @@ class exchange {
   void write(std::string_view part) {
     if (part.empty() || !takes(part.size())) return;
     if (chunked_) {
-      char size[24];
-      pending_.append(size, static_cast<std::size_t>(std::snprintf(size, sizeof size, "%zx\r\n", part.size())));
-      pending_.append(part) += "\r\n";
+      detail::http::append_chunk(pending_, part);
     } else if (pending_.empty()) {
       return timed(part.size(), [&] { return wire_.write(part), part.size(); });
     } else {
@@ -208,7 +224,7 @@ class exchange {
   // Whether another request may follow, as far as is known.
   [[nodiscard]] bool keep_alive() const noexcept { return keep_alive_; }
   // Whether all of the request was read.
-  [[nodiscard]] bool is_whole() const { return parser_.is_done(); }
+  [[nodiscard]] bool is_whole() const noexcept { return body() == whole; }
   // The answer's status, 0 if there is none yet.
   [[nodiscard]] unsigned code() const noexcept { return code_; }
   // The bytes of the answer's body that were sent.
@@ -218,9 +234,11 @@ class exchange {
 
  private:
   using fields_of_request = boost::beast::http::request_header<>;
+  enum body_state : std::uint8_t { unread, begun, whole, failed };
 
+  [[nodiscard]] body_state body() const noexcept { return body_.load(std::memory_order_relaxed); }  // flag
   std::size_t read_into(char* data, std::size_t size) {
-    if (!body_begun_) begin_body();
+    ask_for_body();
     wire_.tcp().reads_expire_at(body_deadline_);
     auto& body = parser_.get().body();
     body.data = data;
@@ -230,17 +248,8 @@ class exchange {
       boost::beast::http::read_some(wire_, buffer_, parser_, error);
       if (error && error != boost::beast::http::error::need_buffer) fail(error, "body", limits_.body_time);
     } while (body.size == size && !parser_.is_done());
+    if (parser_.is_done()) body_.store(whole, std::memory_order_relaxed);  // flag
     return size - body.size;
-  }
-  void begin_body() {
-    body_deadline_ = steady_clock::now() + limits_.body_time;
-    if (body_held_back()) {
-      wire_.tcp().writes_expire_after(limits_.write_time);
-      wire_.write("HTTP/1.1 100 Continue\r\n\r\n");
-    }
-    body_begun_ = true;
-    // Otherwise Beast reads in pieces as small as the header's rest.
-    buffer_.reserve(std::min<std::uint64_t>(parser_.content_length().value_or(block_size), block_size));
   }
 
   // Counts bytes of the body that the handler sends; false if the answer has no body.
@@ -250,14 +259,6 @@ class exchange {
     if (left_ && size > *left_) throw std::logic_error("http::exchange: the answer is longer than its Content-Length");
     if (left_) *left_ -= size;
     return true;
-  }
-  static std::optional<std::uint64_t> length_of(const fields& header) {
-    const auto length = header.find(field::content_length);
-    if (length == header.end()) return std::nullopt;
-    std::uint64_t size = 0;
-    const std::string_view text = view(length->value());
-    std::from_chars(text.data(), text.data() + text.size(), size);
-    return size;
   }
   // The fields of the answer, of which Content-Length, Connection and Transfer-Encoding follow from its state.
   void add_fields(const boost::beast::http::response_header<>& header) {
@@ -302,7 +303,7 @@ class exchange {
 
   [[noreturn]] void fail(const boost::system::error_code& error, const char* part, std::chrono::nanoseconds time) {
     using code = boost::beast::http::error;
-    keep_alive_ = false;
+    body_.store(failed, std::memory_order_relaxed);  // flag
     const std::string the_part = std::string("the ") + part;
     if (error == boost::asio::error::timed_out) {
       char text[48];
@@ -334,9 +335,9 @@ class exchange {
   http::request asked_{verb::get, {}};
   const steady_clock::time_point begun_at_ = steady_clock::now();
   steady_clock::time_point body_deadline_{};
-  std::unique_ptr<char[]> block_;  // for read_some
-  bool body_begun_ = false;        // its reading
-  bool keep_alive_ = false;        // false also until the header is read
+  std::unique_ptr<char[]> block_;         // for read_some
+  std::atomic<body_state> body_{unread};  // State: written by the fiber that reads it
+  bool keep_alive_ = false;               // false also until the header is read
   bool is_head_ = false;
 
   // The answer.

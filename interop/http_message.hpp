@@ -16,12 +16,14 @@
 #include <charconv>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <ctime>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace ulexite::http {
 
@@ -173,6 +175,19 @@ void check_host_and_encoding(const Header& asked) {
   if (has_strange_encoding(asked)) throw refusal(status::not_implemented, "the Transfer-Encoding is not \"chunked\"");
 }
 
+// Erases what concerns only one connection, as a proxy must: known fields, and those that `Connection` names, but Host.
+// Transfer-Encoding stays for the functions that send the message, which set or drop it.
+inline void erase_hop_fields(fields& header) {
+  std::vector<std::string> named;  // copies, because an erased line takes its names with it
+  for (auto [line, end] = header.equal_range(field::connection); line != end; ++line)
+    for (const auto name : boost::beast::http::token_list(line->value())) named.emplace_back(name.data(), name.size());
+  for (const std::string& name : named)
+    if (!boost::beast::iequals(name, "host")) header.erase(name);
+  for (const field hop : {field::connection, field::keep_alive, field::te, field::trailer, field::upgrade,
+                          field::proxy_connection, field::expect})
+    header.erase(hop);
+}
+
 // Drops the empty lines before a request, which RFC 9112, 2.2 lets a client send, and which Beast takes for a malformed
 // request. Returns whether the rest of the flat `buffer` begins a request.
 template <class Buffer>
@@ -236,6 +251,23 @@ inline void append(std::string& to, std::string_view name, std::string_view valu
 inline void append(std::string& to, const fields& all) {
   for (const auto& each : all) append(to, view(each.name_string()), view(each.value()));
   to += "\r\n";
+}
+
+// The size of a body, if its header tells.
+inline std::optional<std::uint64_t> length_of(const fields& header) {
+  const auto length = header.find(field::content_length);
+  if (length == header.end()) return std::nullopt;
+  std::uint64_t size = 0;
+  const std::string_view text = view(length->value());
+  std::from_chars(text.data(), text.data() + text.size(), size);
+  return size;
+}
+
+// Appends a part of a body as a chunk.
+inline void append_chunk(std::string& to, std::string_view part) {
+  char size[24];
+  to.append(size, static_cast<std::size_t>(std::snprintf(size, sizeof size, "%zx\r\n", part.size())));
+  to.append(part) += "\r\n";
 }
 
 // Appends the field Date of now, whose text is made once a second by each thread. Not inlined, because a compiler may

@@ -127,7 +127,12 @@ class connection {
       const std::function<void(const exchange&)>& on_end;
       const exchange& of;
     } const tell{options_.on_end, now};
-    answer_one(now);
+    try {
+      answer_one(now);
+    } catch (...) {
+      if (now.code() != 0 && !now.ended()) tcp_.abort();  // what was sent must not look like a whole answer
+      throw;
+    }
     return now.ended() && now.keep_alive() && now.is_whole();
   }
   void answer_one(exchange& now) {
@@ -154,12 +159,8 @@ class connection {
       refuse(now, status::internal_server_error, "the server has failed");
     }
   }
-  // A handler may have begun an answer. It must not look like a whole one, so the connection is cut.
   void refuse(exchange& now, status code, const std::string& why) {
-    if (now.code() != 0) {
-      tcp_.abort();
-      throw std::system_error(std::make_error_code(std::errc::connection_aborted), why);
-    }
+    if (now.code() != 0) throw std::system_error(std::make_error_code(std::errc::connection_aborted), why);
     if (!now.is_whole()) now.make_last();
     now.send_unread(options_.refuse ? options_.refuse(code, why) : line_of(code, why));
   }

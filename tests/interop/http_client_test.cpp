@@ -4,6 +4,7 @@
 #include "net/tls_fixture.hpp"
 
 #include <ulexite/interop/http_tls.hpp>
+#include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/task_group.hpp>
 
@@ -209,6 +210,62 @@ TEST_P(HttpClient, DoesNotUseAClosedConnection) {
     // Bytes that nobody has asked for are no answer.
     odd_server chatty([](auto&, int, int) { return two_bytes + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"; });
     for (int i = 0; i < 3; ++i) EXPECT_EQ(client.get(chatty.url()).body(), "hi");
+  });
+}
+
+// The answer may begin before the body has ended, and end before the client knows that the body has.
+TEST_P(HttpClient, SendsBodiesInParts) {
+  in_runtime([] {
+    http_home home([](http::exchange& now) {
+      now.begin({});
+      for (auto part = now.read_some(); !part.empty(); part = now.read_some()) now.write(part);
+    });
+    const auto to = http::url::parse(home.url());
+    http::client client;
+    for (const auto size : {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(6)}) {
+      http::reply got = client.begin(to, http::request(verb::post), size);
+      EXPECT_TRUE(got.write("abc"));
+      got.read_header();
+      EXPECT_EQ(got.read_some(), "abc");
+      EXPECT_TRUE(got.write("def"));
+      std::string rest = size ? got.read_all(10) : "";
+      EXPECT_TRUE(got.end());
+      rest += got.read_all(10);
+      EXPECT_EQ(rest, "def");
+      EXPECT_EQ(client.idle_connections(), 1U);
+    }
+    {
+      http::reply left = client.begin(to, http::request(verb::post), 6);
+      EXPECT_TRUE(left.write("abc"));
+      EXPECT_FALSE(left.end());
+      EXPECT_THROW(left.write("defg"), std::logic_error);
+    }
+    EXPECT_EQ(client.idle_connections(), 0U);
+    EXPECT_THROW((void)client.begin(http::url::parse("http://127.0.0.1:1"), {}), http::not_connected);
+  });
+}
+
+// A proxy reads a request in a fiber and answers in another.
+TEST_P(HttpClient, AnExchangeIsReadAndAnsweredAtOnce) {
+  in_runtime([] {
+    http_home home([](http::exchange& now) {
+      channel<std::string> parts;
+      now.ask_for_body();
+      scope([&](task_group& reading) {
+        reading.spawn([&] {
+          for (auto part = now.read_some(); !part.empty(); part = now.read_some()) parts.send(std::string(part));
+          parts.close();
+        });
+        now.begin({});
+        now.flush();
+        for (const std::string& part : parts) now.write(part);
+      });
+    });
+    http::client client;
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_EQ(client.request(verb::post, home.url(), "text").body(), "text");
+      EXPECT_EQ(client.idle_connections(), 1U);
+    }
   });
 }
 
