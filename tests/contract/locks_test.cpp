@@ -114,6 +114,8 @@ const section locks{
          }},
         {"condition_variable::wait",
          [] { return of_condition([](auto& at, auto& lock) { at.changed.wait(lock, at.is_over()); }); }},
+        {"condition_variable::wait",
+         [] { return of_condition([](auto& at, auto& lock) { at.changed_any.wait(lock, at.is_over()); }); }},
         {"condition_variable::wait_for",
          [] { return of_condition([](auto& at, auto& lock) { (void)at.changed.wait_for(lock, 1h, at.is_over()); }); }},
         {"condition_variable_any",

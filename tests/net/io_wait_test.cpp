@@ -126,16 +126,6 @@ TEST_P(IoWait, WaitsBesideAStreamOfItsOwn) {
   });
 }
 
-TEST_P(IoWait, IsACancellationPoint) {
-  in_runtime([] {
-    const auto pair = ends::pipe();
-    auto waiter = spawn([&] { net::wait_fd(pair.fd[0], net::interest::read); });
-    let_others_run();
-    waiter.request_stop();
-    EXPECT_THROW(waiter.get(), operation_cancelled);
-  });
-}
-
 TEST_P(IoWait, IsBoundedByTheFibersDeadline) {
   in_runtime([] {
     const ends pair = ends::pipe();

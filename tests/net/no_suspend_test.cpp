@@ -4,11 +4,8 @@
 
 #include "support/refused_wait.hpp"
 
-#include <ulexite/net/io_wait.hpp>
 #include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/sync/cancellation.hpp>
-
-#include <unistd.h>
 
 namespace ulexite::test {
 namespace {
@@ -40,26 +37,6 @@ TEST_P(NoSuspendNet, SocketsRefuseToWait) {
     EXPECT_EQ(byte, 'y');
     auto client = net::tcp_stream::connect(listener.local_endpoint());
     EXPECT_TRUE(listener.accept().is_open());
-  });
-}
-
-TEST_P(NoSuspendNet, WaitsForDescriptorsAreRefused) {
-  in_runtime([] {
-    int ends[2];
-    ASSERT_EQ(::pipe(ends), 0);
-    expect_refused([&] { net::wait_fd(ends[0], net::interest::read); }, "to read");
-    expect_refused([&] { static_cast<void>(net::wait_fd(ends[0], net::interest::read, 1h)); }, "to read");
-    {
-      const no_suspend_scope stays;
-      net::wait_fd(ends[1], net::interest::write);
-    }
-    ASSERT_EQ(::write(ends[1], "z", 1), 1);
-    {
-      const no_suspend_scope stays;
-      net::wait_fd(ends[0], net::interest::read);
-    }
-    ::close(ends[0]);
-    ::close(ends[1]);
   });
 }
 

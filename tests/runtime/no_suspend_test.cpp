@@ -11,22 +11,17 @@
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
-#include <ulexite/sync/condition_variable.hpp>
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/future.hpp>
 #include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/select.hpp>
-#include <ulexite/sync/semaphore.hpp>
-#include <ulexite/sync/shared_mutex.hpp>
 #include <ulexite/sync/task_group.hpp>
-#include <ulexite/sync/wait_group.hpp>
 #include <ulexite/sync/when.hpp>
 
 #include <atomic>
 #include <cerrno>
 #include <functional>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include <unistd.h>
@@ -38,61 +33,6 @@ using namespace ulexite::test;
 
 class NoSuspend : public WorkersTest {};
 ULEXITE_TEST_WORKERS(NoSuspend);
-
-TEST_P(NoSuspend, EveryWaitIsRefused) {
-  run([&] {
-    channel<int> empty, full(1);
-    full.send(1);
-    event never;
-    auto_reset_event pulse;
-    binary_semaphore none(0);
-    mutex locked;
-    shared_mutex shared;
-    condition_variable changed;
-    promise<int> unkept;
-    future<int> later = unkept.get_future();
-    wait_group open;
-    open.add();
-    event over;
-    auto holder = spawn([&] {
-      const std::unique_lock lock(locked);
-      const std::unique_lock exclusive(shared);
-      over.wait();
-    });
-    wait_until_others_wait();
-
-    expect_refused([&] { static_cast<void>(empty.receive()); }, "to receive from channel");
-    expect_refused([&] { full.send(2); }, "to send to channel");
-    int item = 0;
-    expect_refused([&] { static_cast<void>(empty.receive_for(item, 1h)); }, "to receive from channel");
-    expect_refused([&] { select(on_receive(empty, [](auto) {}), on_set(never)); }, "in a select");
-    expect_refused([&] { never.wait(); }, "for event");
-    expect_refused([&] { pulse.wait(); }, "for auto_reset_event");
-    expect_refused([&] { none.acquire(); }, "for semaphore");
-    expect_refused([&] { locked.lock(); }, "for mutex");
-    expect_refused([&] { shared.lock_shared(); }, "for shared_mutex");
-    expect_refused([&] { static_cast<void>(later.get()); }, "for future");
-    expect_refused([&] { open.wait(); }, "for wait_group");
-    expect_refused([&] { holder.join(); }, "for the end of fiber");
-    expect_refused([&] { this_fiber::sleep_for(1h); }, "in a sleep");
-    mutex mine;
-    std::unique_lock lock(mine);
-    expect_refused([&] { changed.wait(lock); }, "for condition_variable");
-    EXPECT_TRUE(lock.owns_lock());
-
-    // Nothing was lost, and no waiter is left in a queue.
-    EXPECT_EQ(full.receive(), 1);
-    EXPECT_EQ(full.try_receive(item), channel_status::would_block);
-    none.release();
-    none.acquire();
-    open.done();
-    over.set();
-    holder.get();
-    auto sender = spawn([&] { empty.send(9); });
-    EXPECT_EQ(empty.receive(), 9);
-    sender.get();
-  });
-}
 
 TEST_P(NoSuspend, UnderAShieldItRefusesToo) {
   run([&] {

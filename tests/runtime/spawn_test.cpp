@@ -257,17 +257,6 @@ TEST_P(Spawn, FromAnyThread) {
   EXPECT_EQ(ran, 4 * times(500));
 }
 
-using SpawnOutside = RuntimeTest;
-
-TEST_F(SpawnOutside, AnyRuntimeIsRefused) {
-  try {
-    spawn([] {}).join();
-    FAIL() << "spawned into nothing";
-  } catch (const std::system_error& e) {
-    EXPECT_EQ(e.code(), errc::no_runtime);
-  }
-}
-
 using Stacks = RuntimeTest;
 
 TEST_F(Stacks, HaveTheSizeThatWasAskedFor) {

@@ -62,17 +62,6 @@ void expect_stop_forbids(runtime& rt, F operation) {
   EXPECT_THROW(handle.get(), operation_cancelled);
 }
 
-// `operation` waits, and a request to stop does not end that, but `end`. Returns what it gives. On a plain thread.
-template <class F, class End>
-auto expect_stop_spares(runtime& rt, F operation, End end) {
-  auto handle = spawn_until_it_waits(rt, std::move(operation));
-  handle.request_stop();
-  wait_until_all_wait(rt);
-  EXPECT_FALSE(handle.done());
-  end();
-  return handle.get();
-}
-
 // Takes the one thread of the pool until the end of its life.
 class busy_pool {
  public:

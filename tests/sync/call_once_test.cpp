@@ -2,7 +2,6 @@
 #include "support/waiting.hpp"
 
 #include <ulexite/sync/call_once.hpp>
-#include <ulexite/sync/event.hpp>
 
 #include <memory>
 #include <stdexcept>
@@ -94,22 +93,6 @@ TEST_P(CallOnce, PassesItsArgumentsOn) {
   call_once(at_static_initialisation, [](int& out) { out = 1; }, into);
   call_once(at_static_initialisation, [](int& out) { out = 2; }, into);
   EXPECT_LE(into, 1);
-}
-
-TEST_P(CallOnce, IsNoCancellationPoint) {
-  once_flag flag;
-  event go;
-  auto initialiser = spawn_until_it_waits(rt(), [&] { call_once(flag, [&] { go.wait(); }); });
-  auto waiter = spawn_until_it_waits(rt(), [&] {
-    call_once(flag, [] { ADD_FAILURE(); });
-    return this_fiber::stop_requested();
-  });
-  waiter.request_stop();
-  wait_until_all_wait(rt());
-  EXPECT_FALSE(waiter.done());
-  go.set();
-  EXPECT_TRUE(waiter.get());
-  initialiser.get();
 }
 
 }  // namespace

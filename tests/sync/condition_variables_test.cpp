@@ -174,37 +174,6 @@ TEST_P(ConditionVariables, TimeOutsRaceWithNotifications) {
   });
 }
 
-// Neither a stop that is requested before the wait, nor one during it, ends the wait.
-TEST_P(ConditionVariables, PlainWaitIsNoCancellationPoint) {
-  run_for_kind([]<class Kind> {
-    for (const bool before : {true, false}) {
-      typename Kind::mutex guard;
-      typename Kind::variable condition;
-      bool go = false;
-      std::atomic<bool> waiting{false};
-      auto waiter = spawn([&] {
-        const deadline_scope scope(0s);
-        std::unique_lock lock(guard);
-        waiting = true;
-        condition.wait(lock, [&] { return go; });
-        return this_fiber::stop_requested();
-      });
-      if (before) waiter.request_stop();
-      wait_until([&] { return waiting.load(); });
-      wait_until_others_wait();
-      if (!before) waiter.request_stop();
-      wait_until_others_wait();
-      EXPECT_FALSE(waiter.done());
-      {
-        const std::lock_guard lock(guard);
-        go = true;
-      }
-      condition.notify_one();
-      EXPECT_TRUE(waiter.get());
-    }
-  });
-}
-
 TEST_P(ConditionVariables, CancelledWaitHoldsTheMutexWhenItThrows) {
   run_for_kind([]<class Kind> {
     typename Kind::mutex guard;

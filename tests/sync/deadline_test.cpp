@@ -6,14 +6,10 @@
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/condition_variable.hpp>
 #include <ulexite/sync/select.hpp>
-#include <ulexite/sync/selector.hpp>
-#include <ulexite/sync/task_group.hpp>
-#include <ulexite/sync/when.hpp>
+#include <ulexite/sync/wait_group.hpp>
 
 #include <memory>
 #include <mutex>
-#include <stdexcept>
-#include <string>
 
 namespace {
 
@@ -31,7 +27,8 @@ class Deadline : public WorkersTest {
 };
 ULEXITE_TEST_WORKERS(Deadline);
 
-TEST_P(Deadline, EndsEachKindOfWait) {
+// Those of fibers are in tests/contract.
+TEST_P(Deadline, EndsWaitsOfPlainThreadsAndTimedOnes) {
   everywhere([] {
     channel<int> values;
     wait_group group(1);
@@ -43,20 +40,11 @@ TEST_P(Deadline, EndsEachKindOfWait) {
       EXPECT_THROW(operation(), deadline_exceeded);
       EXPECT_TRUE(limit.expired());
     };
-    expires([] { this_fiber::sleep_for(1h); });
     expires([] { this_fiber::sleep_until(ulexite::steady_clock::time_point::max()); });
-    expires([&] { values.receive(); });
     expires([&] { values.receive_for(value, 1h); });
-    expires([&] { values.send(1); });
     expires([&] { values.send_for(value, 1h); });
-    expires([&] { group.wait(); });
     expires([&] { group.wait_for(1h); });
     expires([&] { select(on_receive(values, [](auto) {}), on_send(values, 2), after(1h)); });
-    expires([&] {
-      selector<int> any;
-      any.add_receive(values);
-      any.wait();
-    });
     expires([&] {
       std::unique_lock lock(guard);
       try {
@@ -98,10 +86,6 @@ TEST_P(Deadline, IsStickyUntilItsScopeEnds) {
       EXPECT_THROW(this_fiber::check(), deadline_exceeded);
       EXPECT_THROW(this_fiber::sleep_for(0s), deadline_exceeded);
       EXPECT_THROW(values.send(1), deadline_exceeded);
-      EXPECT_THROW(values.try_send(value), deadline_exceeded);
-      EXPECT_THROW(values.receive(), deadline_exceeded);
-      EXPECT_THROW(wait_group().wait(), deadline_exceeded);
-      EXPECT_THROW(select(otherwise()), deadline_exceeded);
       EXPECT_FALSE(this_fiber::stop_requested()) << "nobody asked";
     }
     this_fiber::check();
@@ -222,42 +206,6 @@ TEST_P(Deadline, AnEqualLimitOfTheWaitItselfIsATimeOutToo) {
     int value = 1;
     EXPECT_EQ(channel<int>().receive_until(value, end), channel_status::timeout);
     EXPECT_THROW(this_fiber::check(), deadline_exceeded);
-  });
-}
-
-TEST_P(Deadline, LeavesJoinMutexConditionAndYieldAlone) {
-  run([] {
-    mutex guard;
-    condition_variable condition;
-    bool go = false;
-    std::atomic<int> waiting{0};
-    std::unique_lock lock(guard);
-    const auto expired = [&](auto body) {
-      return [&, body] {
-        const deadline_scope limit(0s);
-        EXPECT_THROW(this_fiber::check(), deadline_exceeded);
-        ++waiting;
-        body();
-        this_fiber::yield();
-        EXPECT_THROW(this_fiber::check(), deadline_exceeded);
-      };
-    };
-    auto locker = spawn(expired([&] { const std::lock_guard mine(guard); }));
-    auto waiter = spawn(expired([&] {
-      std::unique_lock mine(guard);
-      condition.wait(mine, [&] { return go; });
-    }));
-    auto joiner = spawn(expired([&] { locker.join(); }));
-    auto getter = spawn(expired([&] { waiter.get(); }));
-    wait_until([&] { return waiting == 4; });
-    wait_until_others_wait();
-    EXPECT_FALSE(joiner.done());
-    EXPECT_FALSE(getter.done());
-    go = true;
-    lock.unlock();
-    condition.notify_all();
-    joiner.get();
-    getter.get();
   });
 }
 

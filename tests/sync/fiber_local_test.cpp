@@ -1,7 +1,6 @@
 #include "support/cancellation.hpp"
 #include "support/runtime_fixture.hpp"
 
-#include <ulexite/runtime/jobs.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/channel.hpp>
 #include <ulexite/sync/fiber_local.hpp>
@@ -308,34 +307,6 @@ TEST_P(FiberLocal, ANewOneAtTheSamePlaceIsAnother) {
       value.emplace([i] { return i; });
       EXPECT_EQ(**value, i);
     }
-  });
-}
-
-struct local_job : job {
-  fiber_local<int>* value = nullptr;
-  wait_group* group = nullptr;
-  std::atomic<bool> refused = false;
-};
-
-TEST_P(FiberLocal, IsAUsageErrorInAJob) {
-  fiber_local<int> value;
-  run([&] {
-    wait_group group(1);
-    local_job one;
-    one.value = &value;
-    one.group = &group;
-    one.run = [](job* self) noexcept {
-      auto& here = *static_cast<local_job*>(self);
-      try {
-        here.value->get();
-      } catch (const usage_error&) {
-        here.refused = true;
-      }
-      here.group->done();
-    };
-    schedule(one);
-    group.wait();
-    EXPECT_TRUE(one.refused);
   });
 }
 

@@ -143,19 +143,6 @@ TEST_P(Future, WaitsNoLongerThanAllowed) {
   check();
 }
 
-TEST_P(Future, IsNoCancellationPoint) {
-  promise<int> value;
-  auto there = value.get_future();
-  EXPECT_EQ(expect_stop_spares(
-                rt(),
-                [&] {
-                  there.wait();
-                  return there.get();
-                },
-                [&] { value.set_value(8); }),
-            8);
-}
-
 // Its moves throw while `armed`.
 struct fragile {
   explicit fragile(int value, bool armed = false) : value(value), armed(armed) {}

@@ -76,16 +76,6 @@ TEST_P(Gates, WaitNoLongerThanAllowed) {
   for_kind(check);
 }
 
-TEST_P(Gates, AreCancellationPoints) {
-  for_kind([&]<class Gate> {
-    Gate gate;
-    expect_stop_ends(rt(), [&] { gate.wait(); });
-    expect_stop_ends(rt(), [&] { EXPECT_TRUE(gate.wait_for(1h)); });
-    open_wide(gate);
-    expect_stop_forbids(rt(), [&] { gate.wait(); });
-  });
-}
-
 // The memory is freed as soon as the wait returns: what opened the gate must not touch it after that.
 TEST_P(Gates, MayBeDestroyedAsSoonAsTheWaitReturns) {
   run_for_kind([]<class Gate> {

@@ -103,23 +103,6 @@ TEST_P(Locks, MisuseOnAPlainThreadIsAUsageErrorToo) {
   });
 }
 
-TEST_P(Locks, AreNoCancellationPoints) {
-  run_for_kind([]<class Lock> {
-    Lock guard;
-    guard.lock();
-    auto waiter = spawn([&] {
-      const deadline_scope scope(0s);
-      const std::lock_guard lock(guard);
-      return this_fiber::stop_requested();
-    });
-    waiter.request_stop();
-    wait_until_others_wait();
-    EXPECT_FALSE(waiter.done());
-    guard.unlock();
-    EXPECT_TRUE(waiter.get());
-  });
-}
-
 // ---- with a time limit ----
 
 class TimedLocks : public KindsTest<timed_lock, exclusive_lock> {};

@@ -146,19 +146,6 @@ TEST_P(Semaphore, ACancelledAcquireTakesNothing) {
   EXPECT_TRUE(permit.try_acquire());
 }
 
-TEST_P(Semaphore, ADeadlineOfTheCallerEndsTheWait) {
-  auto check = [] {
-    binary_semaphore permit(0);
-    EXPECT_THROW(timeout(1ms, [&] { permit.acquire(); }), deadline_exceeded);
-    EXPECT_THROW(timeout(1ms, [&] { (void)permit.try_acquire_for(1h); }), deadline_exceeded);
-    EXPECT_FALSE(timeout(1h, [&] { return permit.try_acquire_for(1ms); }));
-    permit.release();
-    EXPECT_TRUE(permit.try_acquire());
-  };
-  run(check);
-  check();
-}
-
 TEST_P(Semaphore, ThePermitGoesToTheNextWhenAWaiterLeaves) {
   binary_semaphore permit(0);
   auto first = spawn_until_it_waits(rt(), [&] { permit.acquire(); });

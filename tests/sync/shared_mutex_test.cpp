@@ -213,21 +213,6 @@ TEST_P(SharedMutex, ReadersWaitNoLongerThanAllowed) {
   free.unlock_shared();
 }
 
-TEST_P(SharedMutex, IsNoCancellationPoint) {
-  ulexite::shared_mutex guard;
-  guard.lock();
-  EXPECT_TRUE(expect_stop_spares(
-      rt(),
-      [&] {
-        guard.lock_shared();
-        guard.unlock_shared();
-        guard.lock();
-        guard.unlock();
-        return this_fiber::stop_requested();
-      },
-      [&] { guard.unlock(); }));
-}
-
 TEST_P(SharedMutex, WorksWithStdsLocks) {
   run([] {
     ulexite::shared_mutex one, two;

@@ -7,9 +7,7 @@
 #include <functional>
 #include <memory>
 #include <stop_token>
-#include <string>
 #include <thread>
-#include <tuple>
 
 namespace {
 
@@ -285,27 +283,6 @@ TEST_P(StopToken, IsToldWhateverTheOrderOfItsMakingAndTheRequest) {
       asked = true;
       handle.get();
     }
-  });
-}
-
-TEST_P(StopToken, CheckThrowsOnceAsked) {
-  run([] {
-    std::atomic<bool> go{false};
-    auto handle = spawn([&] {
-      this_fiber::check();
-      go = true;
-      wait_until([] { return this_fiber::stop_requested(); });
-      EXPECT_THROW(this_fiber::check(), operation_cancelled);
-      EXPECT_THROW(this_fiber::check(), operation_cancelled);
-      try {
-        this_fiber::check();
-      } catch (const std::system_error& e) {
-        EXPECT_EQ(e.code(), errc::cancelled);
-      }
-    });
-    wait_until([&] { return go.load(); });
-    handle.request_stop();
-    handle.get();
   });
 }
 
