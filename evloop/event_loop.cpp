@@ -1,7 +1,7 @@
 // The event loop on libevent. An owner registers its descriptor once for its life, a guest for one wait
 // (guest_registrations.hpp); edge-triggered, in both directions.
-// There is one eventfd for wake, and one timerfd for the deadlines (timers.hpp). libevent's own timers and one-shot
-// events stay unused: they cost a system call per wait.
+// There is one eventfd for wake, and one timerfd for the deadlines (timers.hpp). Sandboxes may refuse these, and only
+// then libevent's own timers and wakes are used: a timer may be milliseconds late, and a wake costs a system call more.
 //
 // State
 //   wake_pending  a wake was called and no wait has returned since. Set by wake, cleared by wait as its last step.
@@ -113,8 +113,8 @@ struct event_loop::state {
 };
 
 event_loop::state::state(std::size_t shards)
-    : deadlines(shards),
-      wakefd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "ulexite: creating an eventfd"),
+    : deadlines(shards, alarm_registration),
+      wakefd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       base(make_base()),
       interest(EV_READ | EV_WRITE | EV_ET | EV_PERSIST) {
   // Without EV_CLOSED a reader must not wait after a short read; all kernels since 2.6.17 have it.
@@ -124,10 +124,13 @@ event_loop::state::state(std::size_t shards)
 }
 
 // Registers a descriptor for one purpose: its edge ends a blocking turn. It is never read, because each write or expiry
-// is a new edge anyway.
+// is a new edge anyway. Without a descriptor `event` ends a turn once it is active or late; a far time limit makes room
+// for a nearer one.
 void event_loop::state::watch_own(struct ::event& event, int fd) {
-  event_assign(&event, base.get(), fd, EV_READ | EV_ET | EV_PERSIST, [](evutil_socket_t, short, void*) {}, nullptr);
-  if (event_add(&event, nullptr) != 0) {
+  const short what = fd < 0 ? 0 : EV_READ | EV_ET | EV_PERSIST;
+  constexpr timeval far{1'000'000'000, 0};
+  event_assign(&event, base.get(), fd, what, [](evutil_socket_t, short, void*) {}, nullptr);
+  if (event_add(&event, fd < 0 ? &far : nullptr) != 0) {
     throw std::system_error(errno, std::system_category(), "ulexite: registering fd " + std::to_string(fd));
   }
 }
@@ -184,7 +187,7 @@ void event_loop::wake() noexcept {
   perturb();
   const std::uint64_t one = 1;
   // The counter is never read: at one write per nanosecond it would take 584 years to fill up.
-  if (::write(state_->wakefd.get(), &one, sizeof one) < 0) panic("writing an eventfd failed with errno %d", errno);
+  if (::write(state_->wakefd.get(), &one, sizeof one) < 0) event_active(&state_->wake_registration, EV_READ, 0);
 }
 
 void event_loop::arm(timer_event& timer, std::int64_t deadline, std::size_t shard) noexcept {

@@ -3,14 +3,13 @@
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/evloop/timers.hpp>
 
+#include <event2/event.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <mutex>
-#include <system_error>
 
 namespace ulexite::detail {
 namespace {
@@ -26,20 +25,12 @@ std::int64_t now() noexcept {
   return time.tv_sec * nanoseconds_per_second + time.tv_nsec;
 }
 
-// Whether a sandbox has answered.
-bool is_refusal(int error) noexcept { return error == EPERM || error == EACCES || error == ENOSYS; }
-
 }  // namespace
 
-timers::timers(std::size_t shards)
+timers::timers(std::size_t shards, struct ::event& substitute)
     : shards_(std::max<std::size_t>(shards, 1)),
-      timerfd_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "ulexite: creating a timerfd") {
-  // Tried here, because an armer has nobody to tell.
-  const int fd = timerfd_.get();
-  constexpr itimerspec none{};
-  if (timerfd_settime(fd, 0, &none, nullptr) < 0 && is_refusal(errno))
-    throw std::system_error(errno, std::system_category(), "ulexite: setting a timerfd");
-}
+      timerfd_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
+      substitute_(substitute) {}
 
 void timers::provide(std::size_t count) {
   for (shard_state& shard : shards_) {
@@ -130,8 +121,8 @@ bool timers::begin_wait() noexcept {
   }
   const bool stands = alarm_ > time && alarm_ <= deadline;  // in the future, so it has not fired yet
   if (!stands) set_alarm(deadline);
-  wake_at_.store(alarm_,
-                 std::memory_order_relaxed);  // only lowers the announcement: an armer that misses it takes the lock
+  // Only lowers the announcement.
+  wake_at_.store(stands ? alarm_ : deadline, std::memory_order_relaxed);  // an armer that misses it takes the lock
   return true;
 }
 
@@ -149,20 +140,20 @@ void timers::hasten(std::int64_t deadline) noexcept {
 }
 
 // Called with alarm_lock_ held. An alarm in the past fires immediately. INT64_MAX needs no system call: it is only
-// requested after the last alarm, and a timerfd that has fired is silent.
+// requested after the last alarm, and a timerfd that has fired is silent. The substitute may fire some milliseconds
+// too early or too late, because libevent reads a clock of kernel ticks. So it never stands.
 void timers::set_alarm(std::int64_t deadline) noexcept {
   alarm_ = deadline;
   if (deadline == INT64_MAX) return;
   itimerspec alarm{};
   alarm.it_value.tv_sec = deadline / nanoseconds_per_second;
   alarm.it_value.tv_nsec = deadline % nanoseconds_per_second;
-  if (timerfd_settime(timerfd_.get(), TFD_TIMER_ABSTIME, &alarm, nullptr) < 0) {
-    if (is_refusal(errno)) {
-      warn("the system has begun to refuse timerfd_settime (error %d): no sleep and no time limit would end", errno);
-      std::abort();
-    }
-    panic("timerfd_settime(%d, %lld) failed with errno %d", timerfd_.get(), static_cast<long long>(deadline), errno);
-  }
+  if (timerfd_settime(timerfd_.get(), TFD_TIMER_ABSTIME, &alarm, nullptr) == 0) return;
+  alarm_ = 0;
+  const std::int64_t rest = std::max<std::int64_t>(deadline - now(), 0);
+  const timeval after{rest / nanoseconds_per_second, rest % nanoseconds_per_second / 1000};
+  if (event_add(&substitute_, &after) != 0)
+    panic("no alarm at %lld: errno %d", static_cast<long long>(deadline), errno);
 }
 
 }  // namespace ulexite::detail

@@ -11,7 +11,7 @@
 //   wake_at_         `nobody`: no thread is blocked. Otherwise the latest time at which the blocked thread wakes by
 //                    itself. INT64_MAX: it sleeps until an event or a wake. Written under alarm_lock_.
 //   alarm_           the last time set in the timerfd, perhaps in the past; INT64_MAX: none. Under alarm_lock_.
-//                    Implies: while wake_at_ is a time, alarm_ == wake_at_.
+//                    0: the system has refused it, and the substitute is set.
 //
 // Pairings
 //   A  arm stores earliest, then loads wake_at_ (B's word), both seq_cst.
@@ -40,14 +40,16 @@
 #include <cstdint>
 #include <vector>
 
+struct event;  // libevent's
+
 namespace ulexite::detail {
 
 class timers {
  public:
-  // Throws std::system_error if there is no timerfd, or the system refuses to set one.
-  explicit timers(std::size_t shards);
+  // `substitute` is an event of libevent with a time limit. It ends the wait where a sandbox refuses a timerfd.
+  timers(std::size_t shards, struct ::event& substitute);
 
-  // The descriptor that becomes readable (as an edge, it is never read) when a wait must end.
+  // The descriptor that becomes readable (as an edge, it is never read) when a wait must end. Negative: refused.
   [[nodiscard]] int descriptor() const noexcept { return timerfd_.get(); }
 
   // As event_loop's. Any thread.
@@ -83,6 +85,7 @@ class timers {
 
   std::vector<shard_state> shards_;
   owned_fd timerfd_;
+  struct ::event& substitute_;
   alignas(cache_line) std::atomic<std::int64_t> wake_at_{nobody};
   spin_lock alarm_lock_;
   std::int64_t alarm_ = INT64_MAX;

@@ -6,8 +6,8 @@
 //
 // EDIT: the kernel
 //   evloop/event_loop.cpp: ::write( => model::write_eventfd(
-//   evloop/event_loop.cpp: wakefd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), => wakefd(1'000'000,
-//   evloop/timers.cpp: timerfd_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), => timerfd_(1'000'001,
+//   evloop/event_loop.cpp: wakefd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), => wakefd(1'000'000),
+//   evloop/timers.cpp: timerfd_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)), => timerfd_(1'000'001),
 //   evloop/owned_fd.hpp: ::close(fd_); =>
 
 #include <ulexite/evloop/event_loop.cpp>
@@ -20,6 +20,7 @@ int event_config_require_features(event_config*, int) { return 0; }
 int event_config_set_flag(event_config*, int) { return 0; }
 event_base* event_base_new_with_config(const event_config*) { return reinterpret_cast<event_base*>(&the_base); }
 void event_base_free(event_base*) {}
+void event_active(event*, int, short) {}  // no model refuses the eventfd
 int event_base_get_features(const event_base*) { return 0; }
 void ulexite::detail::set_up_libevent() {}
 ulexite::detail::quiet_scope::quiet_scope(bool) noexcept {}
