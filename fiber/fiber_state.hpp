@@ -51,7 +51,7 @@ class basic_fiber_state {
   // the thread that will run the fiber.
   [[nodiscard]] bool resume() noexcept { return advance(fiber_phase::resumable); }
 
-  // Whether it is suspended, and stays so as long as it is held (fiber_holds.hpp). Then its context can be read. Called
+  // Whether it is suspended, and stays so as long as it is held (held_range.hpp). Then its context can be read. Called
   // by the thread that holds it.
   [[nodiscard]] bool is_suspended() const noexcept {
     return state_.load(Atomics::acquire) == fiber_phase::resumable;  // A

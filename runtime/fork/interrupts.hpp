@@ -9,7 +9,7 @@
 //   noted_   what the worker itself has noted. Owner only.
 //
 // Pairings
-//   A  inspection.hpp A, fiber_holds.hpp A and B.
+//   A  held_range.hpp A and B (runtime/worker).
 //   B  ask, release  ->  at_dispatch, acquire: a worker that sees the request sees what it is about, as its recorder.
 //   C  end and halt are asked before their caller takes the parker's mutex, or under it  ->  a worker that has
 //      left its sleep has held that mutex later. So at_safepoint sees the request. And: withdraw, release  ->  the
@@ -26,8 +26,7 @@ enum class request : std::uint32_t {
   halt = 1,          // the world is being stopped, or is
   end = 2,           // the workers must end, even if there is work. Never withdrawn
   yield = 8,         // the running fiber should yield at its next chance. A hint, withdrawn at the next dispatch
-  inspected = 16,    // an inspection reads fibers (inspection.hpp)
-  held = 32,         // the monitor may hold the next fiber (fiber_holds.hpp)
+  inspected = 16,    // an inspection may hold the next fiber (inspection.hpp)
   maintenance = 64,  // the worker must go to its main stack. Withdrawn at the next dispatch, and noted
   controlled = 128,  // a deterministic run. The worker both asks it and notes it
   traced = 256,      // the events here are recorded. A hint, noted at the next dispatch
@@ -77,8 +76,7 @@ class interrupts {
 
  private:
   static constexpr std::uint32_t at_dispatch_ = request::halt | request::end | request::yield | request::inspected |
-                                                request::held | request::maintenance | request::controlled |
-                                                request::traced;
+                                                request::maintenance | request::controlled | request::traced;
 
   std::atomic<std::uint32_t> requests_{0};
   std::uint32_t noted_ = 0;

@@ -22,8 +22,7 @@
 namespace ulexite::detail {
 namespace {
 
-// The largest batch of an inspection, for which a worker may wait. A block of the pool counts 1, with a fiber in it 8.
-constexpr std::size_t most_at_a_time = 1024;
+constexpr std::size_t held_at_a_time = 16 * 1024;  // bytes of blocks, so at most 128 fibers
 constexpr std::size_t most_edges = 100;
 constexpr std::size_t most_findings = 100;
 constexpr std::uint32_t stuck_for = 1000;  // milliseconds
@@ -111,22 +110,16 @@ class grouping {
   std::size_t left_out_ = 0;
 };
 
-// Holds the fibers back in small batches, so that no worker waits for long.
+// Holds the fibers in small batches, so that no worker waits for long. The blocks of a slab come in the order of their
+// addresses.
 void collect_fibers(runtime_state& rt, const dump_options& options, std::uint32_t long_wait, runtime_report& into) {
   grouping groups(options, long_wait);
   wait_graph graph;
-  std::optional<inspection> look;
-  std::size_t seen = 0;
+  std::optional<inspection> look(std::in_place, rt, std::unique_lock(rt.world.inspecting));
   rt.tasks->for_each_unlocked([&](agent& block) {
-    if (!look || seen >= most_at_a_time) {
-      look.reset();
-      look.emplace(rt);
-      seen = 0;
-    }
-    ++seen;
+    if (!look->holds(block)) look->hold(block, held_at_a_time);
     fiber_record fiber;
     if (!look->read(block, fiber)) return;
-    seen += 7;
     if (fiber.state == fiber_record::status::waiting) ++into.waiting[static_cast<std::size_t>(fiber.kind)];
     groups.add(fiber);
     graph.add(fiber, holder_of(fiber));

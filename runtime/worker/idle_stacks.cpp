@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <mutex>
 #include <optional>
+#include <utility>
 
 namespace ulexite::detail {
 namespace {
@@ -52,11 +54,21 @@ void idle_stacks::step(std::int64_t now) noexcept {
     at_ = runtime_.tasks->first();
     walking_ = true;
   }
+  std::unique_lock alone(runtime_.world.inspecting, std::try_to_lock);
+  if (!alone) return;  // a dump, for which the monitor does not wait
+  inspection look(runtime_, std::move(alone));
   now_ = static_cast<std::uint32_t>(now / 1'000'000);
-  agent* idle[fiber_holds::places];
-  do {
-    trim({idle, find(idle)});
-  } while (walking_ && now_ns() - now < tuning::idle_stacks_portion);
+  for (std::size_t looks = 1;; ++looks) {
+    agent* const block = task_pool::next(at_);
+    walking_ = block != nullptr;
+    if (!walking_) return;
+    if (idle_wait(*block)) {
+      trim(look, *block);
+    } else if (looks % tuning::blocks_per_look != 0) {
+      continue;
+    }
+    if (now_ns() - now >= tuning::idle_stacks_portion) return;
+  }
 }
 
 // Fibers began their waits at the latest at `last_busy`. A walk that starts when such a wait is long enough is the last
@@ -80,36 +92,16 @@ std::optional<std::uint16_t> idle_stacks::idle_wait(agent& block) const noexcept
   return seen.trimmed_in == mark ? std::nullopt : std::optional(mark);
 }
 
-// The next idle fibers of the walk, and how many. It looks at a limited number of blocks, and may end the walk.
-std::size_t idle_stacks::find(std::span<agent*> into) noexcept {
-  std::size_t found = 0;
-  for (std::size_t looks = 0; looks < tuning::blocks_per_look && found < into.size(); ++looks) {
-    agent* const block = task_pool::next(at_);
-    if (!block) {
-      walking_ = false;
-      break;
-    }
-    if (idle_wait(*block)) into[found++] = block;
+void idle_stacks::trim(inspection& look, agent& idle) noexcept {
+  look.hold(idle, 1);
+  // The copy comes first: the fiber may have ended before the fence, and then its memory belongs to the pool.
+  const std::optional<std::uint16_t> wait = idle_wait(idle);
+  if (fiber& held = idle.fiber(); wait && held.state.is_suspended()) {
+    const std::size_t bytes = trim_below(*held.current_stack, held.saved.frame);
+    bytes_.fetch_add(bytes, std::memory_order_relaxed);  // counter
+    held.trimmed_in = *wait;
   }
-  return found;
-}
-
-void idle_stacks::trim(std::span<agent* const> idle) noexcept {
-  if (idle.empty()) return;
-  for (std::size_t i = 0; i < idle.size(); ++i) holds_.hold(i, &idle[i]->fiber());
-  for (const auto& s : runtime_.schedulers) s->ask(request::held);
-  std_atomics::heavy_fence();  // fiber_holds.hpp A
-  for (std::size_t i = 0; i < idle.size(); ++i) {
-    // The copy comes first: the fiber may have ended before the fence, and then its memory belongs to the pool.
-    const std::optional<std::uint16_t> wait = idle_wait(*idle[i]);
-    if (fiber& held = idle[i]->fiber(); wait && held.state.is_suspended()) {
-      const std::size_t bytes = trim_below(*held.current_stack, held.saved.frame);
-      bytes_.fetch_add(bytes, std::memory_order_relaxed);  // counter
-      held.trimmed_in = *wait;
-    }
-    holds_.let_go(i);
-  }
-  for (const auto& s : runtime_.schedulers) s->withdraw(request::held);
+  look.let_go();
 }
 
 }  // namespace ulexite::detail

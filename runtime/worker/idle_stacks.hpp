@@ -4,28 +4,26 @@
 // in calls once would otherwise keep that memory until it ends. The monitor walks over all fibers now and then, in
 // portions, and looks at each wait once.
 //
-// The fiber does not run meanwhile, see fiber_holds.hpp. Left alone are fibers that run (in block_in_place and brief
+// An inspection holds the fiber meanwhile, one at a time. Left alone are fibers that run (in block_in_place and brief
 // calls too), that have not started or have ended, and stacks with a canary, which is at their low end. So is a fiber
 // that waits on another stack than its own, because its own may be in use anywhere.
 //
 // State
 //   bytes_   counter, written by the monitor.
-// All else is the monitor's own; the holds have a head comment of their own.
+// All else is the monitor's own.
 
 #include <ulexite/runtime/task/task_pool.hpp>
-#include <ulexite/runtime/worker/fiber_holds.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 
 namespace ulexite::detail {
 
+class inspection;
 class runtime_state;
-class task;
 
 class idle_stacks {
  public:
@@ -39,19 +37,15 @@ class idle_stacks {
   // When the next step is needed if no fiber has run since `last_busy`, or no_deadline. Called by the monitor.
   [[nodiscard]] std::int64_t next_step(std::int64_t last_busy) const noexcept;
 
-  // Called by a worker before it switches to the fiber.
-  void wait_while_held(const task& resumed) const noexcept { holds_.wait_while_held(&resumed); }
   // Bytes returned so far. Any thread.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }  // counter
 
  private:
   [[nodiscard]] std::optional<std::uint16_t> idle_wait(agent& block) const noexcept;
-  std::size_t find(std::span<agent*> into) noexcept;
-  void trim(std::span<agent* const> idle) noexcept;
+  void trim(inspection& look, agent& idle) noexcept;
 
   runtime_state& runtime_;
   const std::int64_t after_;  // ns; 0: off
-  fiber_holds holds_;
   std::atomic<std::uint64_t> bytes_{0};
   task_pool::place at_;     // in the present walk
   bool walking_ = false;    // there is one

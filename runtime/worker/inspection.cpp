@@ -1,4 +1,4 @@
-// How fibers are read from outside: by an inspection, which keeps suspended fibers in place, or without any hold. Both
+// How fibers are read from outside: by an inspection, which holds suspended fibers, or without any hold. Both
 // copy the fiber's record first, because its block may be reused at any moment.
 
 #include <ulexite/base/atomics.hpp>
@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <utility>
 
 namespace ulexite::detail {
 
@@ -17,23 +18,23 @@ namespace ulexite::detail {
 // A build for ThreadSanitizer has real fences on both sides.
 bool inspection::possible() noexcept { return ULEXITE_TSAN || fences_are_asymmetric; }
 
-// One inspection of a runtime at a time: it holds the mutex until its destructor. A worker that sees the request waits
-// for the epoch's end before its next fiber runs (scheduler::answer_requests).
-inspection::inspection(runtime_state& rt) noexcept : runtime_(rt) {
-  runtime_.world.inspecting.lock();
-  runtime_.world.inspections.begin();
+inspection::inspection(runtime_state& rt, std::unique_lock<std::mutex> alone) noexcept
+    : alone_(std::move(alone)), runtime_(rt) {
   for (const auto& s : runtime_.schedulers) s->ask(request::inspected);
-  std_atomics::heavy_fence();                               // A
-  now_ = static_cast<std::uint32_t>(now_ns() / 1'000'000);  // late, because waits begin until the fence
 }
 
-// The requests are withdrawn first, so that workers that come now do not look at the epoch.
 inspection::~inspection() {
+  let_go();
   for (const auto& s : runtime_.schedulers) s->withdraw(request::inspected);
-  runtime_.world.inspections.end();
-  runtime_.world.inspections.wake_workers();
-  runtime_.world.inspecting.unlock();
 }
+
+void inspection::hold(const agent& first, std::size_t size) noexcept {
+  runtime_.world.held.hold(&first, size);
+  std_atomics::heavy_fence();                               // held_range.hpp A
+  now_ = static_cast<std::uint32_t>(now_ns() / 1'000'000);  // late, because waits begin until the fence
+}
+void inspection::let_go() noexcept { runtime_.world.held.hold(nullptr, 0); }
+bool inspection::holds(const agent& block) const noexcept { return runtime_.world.held.holds(&block); }
 
 // A coroutine that waits is in the phase of a fiber that has not begun.
 [[nodiscard]] static bool has_begun(const fiber& content) noexcept {
@@ -42,7 +43,7 @@ inspection::~inspection() {
 
 // The first copy shows whether the block has a fiber, and in which phase. The second copy is made after the phase was
 // read, so it has the writes before this phase. The word is read before and after the second copy. If it shows a wait
-// both times, it is the same wait, because no fiber is resumed during the inspection.
+// both times, it is the same wait, because the fiber is held.
 bool inspection::read(agent& block, fiber_record& into) const {
   raw_record raw;
   copy_record(block, raw);
@@ -69,8 +70,7 @@ bool inspection::read(agent& block, fiber_record& into) const {
   }
   if (into.id == 0) return false;  // not spawned yet
   into.name = name_of(*into.who, into.id);
-  // The frame is valid only in this phase: the fiber has left its stack, and does not return to it during the
-  // inspection.
+  // The frame is valid only in this phase: the fiber has left its stack, and does not return to it while it is held.
   if (phase == fiber_phase::resumable) {
     into.frame = content.saved.frame;
     into.stack_size = content.current_stack->size();
@@ -90,7 +90,7 @@ void inspection::read_wait(const fiber& waiting, fiber_record& into) const {
   into.cancellable = (waiting.wait_bits & wait_mode::cancellable_bit) != 0;
   into.object = waiting.next;
   into.waited = waited_since(waiting.wait_since, now_);
-  // The fiber's call has not returned, and cannot during the inspection, so the channel is there.
+  // The fiber is held, so its call has not returned, and the channel is there.
   if (into.kind == wait_kind::send) into.capacity = static_cast<const channel_head*>(into.object)->capacity_;
   if (into.kind != wait_kind::join) return;
   // The joiner holds the handle as long as it does not run, so the fiber that it joins is there.

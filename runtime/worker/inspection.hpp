@@ -1,15 +1,9 @@
 #pragma once
 
-// Reads the fibers of a runtime from outside. While an inspection exists, no suspended or fresh fiber begins to run:
-// its record and its stack do not change. Running fibers continue. A worker that wants to resume a fiber waits for the
-// inspection's end, but for no later inspection (inspection_epoch.hpp). So it must be short: a few hundred fibers at a
-// time.
-//
-// Pairings
-//   A  the worker marks a fiber as running, then loads requests_ (scheduler.cpp)  ->  the inspection sets
-//      request::inspected, executes a heavy fence, then loads the fiber's phase. Either the inspection sees the fiber
-//      running, and does not read it; or the worker sees the request, and waits. Also: the inspection withdraws the
-//      request, release  ->  the worker loads requests_, acquire. So its use of the fiber comes after the reads.
+// Looks at the fibers of a runtime from outside: a dump reads them, and the monitor trims their stacks. It holds some
+// fibers at a time. As long as it does, those that are suspended or fresh do not begin to run, so their records and
+// stacks do not change (held_range.hpp). All others continue. A worker that wants to resume a held fiber waits, so an
+// inspection must not hold fibers for long.
 //
 // The worker's fence is only the compiler's, because it is on the path of every switch. If the kernel refuses the heavy
 // fence (membarrier), nothing can be inspected.
@@ -19,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 namespace ulexite::detail {
@@ -52,20 +47,28 @@ struct fiber_record {
 
 class inspection {
  public:
-  explicit inspection(runtime_state& rt) noexcept;
+  // Has the lock of rt.world.inspecting, because a runtime has one inspection at a time.
+  inspection(runtime_state& rt, std::unique_lock<std::mutex> alone) noexcept;
   ~inspection();
   inspection(const inspection&) = delete;
   inspection& operator=(const inspection&) = delete;
 
   static bool possible() noexcept;
 
-  // Reads the facts about the fiber in that block. False if there is none that has begun or is about to begin. A
+  // Holds the fibers of the blocks in `size` bytes from `first` on, and lets go of those before. At the price of a heavy
+  // fence.
+  void hold(const agent& first, std::size_t size) noexcept;
+  void let_go() noexcept;
+  [[nodiscard]] bool holds(const agent& block) const noexcept;
+
+  // Reads the facts about the fiber in that block, which it holds. False if there is none that has begun or is about to begin. A
   // running fiber may end during the call. So only data that cannot be torn is read: its number and its place.
   bool read(agent& block, fiber_record& into) const;
 
  private:
   void read_wait(const fiber& waiting, fiber_record& into) const;
 
+  std::unique_lock<std::mutex> alone_;
   runtime_state& runtime_;
   std::uint32_t now_ = 0;  // milliseconds of the steady clock
 };

@@ -40,23 +40,18 @@ void scheduler::begin_quantum(task* next) noexcept {
 #ifdef ULEXITE_DEBUG_MIGRATE
   if (next) next->last_worker = index_;
 #endif
-  std_atomics::compiler_fence();  // inspection.hpp A, fiber_holds.hpp A
+  std_atomics::compiler_fence();  // held_range.hpp A
   // One load for all requests of other threads.
   if (forks_.interrupts.at_dispatch()) [[unlikely]]
     answer_requests();
   counters().dispatches.add();
 }
 
-// Rare. The fiber is marked as running, so an inspection that begins now leaves it alone. An inspection that began
-// before may read it at this moment, so the worker waits for its end. Maintenance is only noted here, and done at the
-// next switch.
+// Rare. The fiber is marked as running, so an inspection that comes to it now leaves it alone. An inspection that came
+// before may use it at this moment, so the worker waits. Maintenance is only noted here, and done at the next switch.
 [[gnu::noinline]] void scheduler::answer_requests() noexcept {
   if (asked(request::yield)) withdraw(request::yield);
-  if (asked(request::inspected))
-    runtime_.world.inspections.wait_for_end([](const auto& epoch, unsigned seen) {
-      epoch.wait(seen, std::memory_order_relaxed);  // then wait_for_end loads it
-    });
-  if (const task* const next = running()) runtime_.monitor.idle_stacks.wait_while_held(*next);
+  if (task* const next = running()) runtime_.world.held.wait_while_held(&next->agent());
   if (asked(request::halt) || asked(request::end)) note(request::maintenance);  // on the way to handle_safepoint
   if (asked(request::maintenance)) {
     withdraw(request::maintenance);

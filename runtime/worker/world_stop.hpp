@@ -12,7 +12,7 @@
 
 #include <ulexite/base/job.hpp>
 #include <ulexite/fiber/fiber.hpp>
-#include <ulexite/runtime/worker/inspection_epoch.hpp>
+#include <ulexite/runtime/worker/held_range.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -43,8 +43,8 @@ struct world_stop {
   std::condition_variable over;     // the world was started
   std::vector<bool> halted;         // by worker
   std::size_t halted_count = 0;     // the number of halted workers
-  std::mutex inspecting;            // held while fibers are read, see inspection.hpp
-  inspection_epoch inspections;     // for workers that wait until then
+  std::mutex inspecting;            // of the inspection
+  held_range held;                  // by the inspection
 };
 
 }  // namespace ulexite::detail

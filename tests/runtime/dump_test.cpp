@@ -12,7 +12,6 @@
 
 #include <atomic>
 #include <latch>
-#include <optional>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -323,32 +322,42 @@ TEST_P(Dump, AsMetricsCountsWhatWaitsByKind) {
 
 class Inspections : public RuntimeTest {};
 
-// A dump is many inspections in a row. The worker that waits for one may run a fiber in the next.
-TEST_F(Inspections, LetAWorkerThroughBetweenThem) {
+// Others run on, also on the only worker, until that comes to the held one.
+TEST_F(Inspections, HoldOnlyTheFibersThatTheyAreAt) {
   if (!detail::inspection::possible()) GTEST_SKIP() << "the kernel refuses membarrier";
   runtime& rt = make(1);
   std::atomic<std::uint64_t> rounds{0};
-  std::atomic<bool> over{false};
+  std::atomic<bool> over{false}, resumed{false};
+  std::atomic<detail::agent*> waiter{nullptr};
+  event go;
+  auto waits = spawn_until_it_waits(rt, [&] {
+    waiter = &detail::this_agent();
+    go.wait();
+    resumed = true;
+  });
   auto busy = rt.spawn([&] {
     for (; !over; ++rounds) this_fiber::yield();
   });
-  while (rounds == 0) std::this_thread::yield();
-  bool ran = false;
-  std::optional<detail::inspection> look;
-  for (auto patience = 1ms; !ran && patience < 2s; patience *= 2) {
-    look.emplace(detail::state_of(rt));
-    std::this_thread::sleep_for(
-        patience);  // the worker comes to wait; on a busy machine, in a later round of this loop
-    look.reset();
-    look.emplace(detail::state_of(rt));
+  const auto run_on = [&] {
     const std::uint64_t before = rounds;
-    std::this_thread::sleep_for(patience);
-    ran = rounds != before;
-    look.reset();
+    wait_until([&] { return rounds > before + 1000; });
+  };
+  {
+    detail::runtime_state& state = detail::state_of(rt);
+    detail::inspection look(state, std::unique_lock(state.world.inspecting));
+    look.hold(*waiter, 1);
+    run_on();
+    look.let_go();
+    run_on();
+    look.hold(*waiter, 1);
+    go.set();
+    for (int i = 0; i < 100; ++i) std::this_thread::yield();  // the worker comes to it; sometimes later
+    EXPECT_FALSE(resumed);
   }
-  EXPECT_TRUE(ran);
+  run_on();
   over = true;
   busy.join();
+  waits.join();
 }
 
 [[gnu::noinline]] void block_here(std::latch& until) {
