@@ -55,14 +55,13 @@ class inspection {
 
   static bool possible() noexcept;
 
-  // Holds the fibers of the blocks in `size` bytes from `first` on, and lets go of those before. At the price of a heavy
-  // fence.
+  // Holds the fibers of the blocks in the `size` bytes from `first`, and lets go of those before. Costs a heavy fence.
   void hold(const agent& first, std::size_t size) noexcept;
   void let_go() noexcept;
   [[nodiscard]] bool holds(const agent& block) const noexcept;
 
-  // Reads the facts about the fiber in that block, which it holds. False if there is none that has begun or is about to begin. A
-  // running fiber may end during the call. So only data that cannot be torn is read: its number and its place.
+  // Reads the facts about the fiber in that block, which it holds. False if there is none that has begun or is about to
+  // begin. A running fiber may end during the call. So only data that cannot be torn is read: its number and its place.
   bool read(agent& block, fiber_record& into) const;
 
  private:
