@@ -49,7 +49,7 @@ struct pair {
 
 void measure(const std::filesystem::path& folder, int rounds) {
   const std::string path = (folder / "ulexite_bench_file").string();
-  os::file both(path, os::open_mode::read | os::open_mode::write | os::open_mode::create | os::open_mode::truncate);
+  file both(path, open_mode::read | open_mode::write | open_mode::create | open_mode::truncate);
   const int fd = both.native_handle();
   char page[4096] = {};
   both.write_at(page, sizeof page, 0);
@@ -66,9 +66,8 @@ void measure(const std::filesystem::path& folder, int rounds) {
          struct stat status{};
          expect(::fstat(fd, &status) == 0);
        }},
-      {"open to read", [&] { const os::file opened(path); },
-       [&] { ::close(::open(path.c_str(), O_RDONLY | O_CLOEXEC)); }},
-      {"open to write", [&] { const os::file opened(path, os::open_mode::write); },
+      {"open to read", [&] { const file opened(path); }, [&] { ::close(::open(path.c_str(), O_RDONLY | O_CLOEXEC)); }},
+      {"open to write", [&] { const file opened(path, open_mode::write); },
        [&] { ::close(::open(path.c_str(), O_WRONLY | O_CLOEXEC)); }},
       {"open in directory", [&] { (void)inside.open("ulexite_bench_file"); },
        [&] { ::close(::openat(inside.native_handle(), "ulexite_bench_file", O_RDONLY | O_CLOEXEC)); }},
