@@ -130,7 +130,7 @@ inline void add_sockets(std::vector<awaitable_kind>& to) {
                 over<streams>(
                     [](streams& of) -> task<> {
                       std::byte got[1];
-                      EXPECT_EQ(co_await co_read(of.near, got), 1u);
+                      EXPECT_EQ(co_await co_read(of.near, got, sizeof got), 1u);
                     },
                     write)});
   const auto empty = [](full_streams& of) { of.drain(); };

@@ -31,7 +31,7 @@ ULEXITE_TEST_WORKERS(ProcessKill);
 
 TEST_P(ProcessKill, SparesTheNumberOfAProcessThatOtherCodeHasReaped) {
   in_runtime([] {
-    process gone({.arguments = {"true"}});
+    os::process gone({.arguments = {"true"}});
     ASSERT_EQ(::waitpid(gone.id(), nullptr, 0), gone.id());
     try {
       gone.kill(SIGTERM);
