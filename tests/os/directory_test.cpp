@@ -16,6 +16,9 @@ namespace {
 
 using namespace ulexite;
 using namespace ulexite::os;
+using os::directory;
+using os::file;
+using os::open_mode;
 using namespace ulexite::test;
 using enum open_mode;
 namespace fs = std::filesystem;

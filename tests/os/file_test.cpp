@@ -20,6 +20,8 @@ namespace {
 
 using namespace ulexite;
 using namespace ulexite::os;
+using os::file;
+using os::open_mode;
 using namespace ulexite::test;
 using enum open_mode;
 

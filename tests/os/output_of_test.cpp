@@ -16,6 +16,13 @@ namespace {
 
 using namespace ulexite;
 using namespace ulexite::os;
+using os::exit_status;
+using os::file;
+using os::open_mode;
+using os::process;
+using os::process_options;
+using os::process_output;
+using os::stdio;
 using namespace ulexite::test;
 
 class OutputOf : public OsTest {};

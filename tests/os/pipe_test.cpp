@@ -17,6 +17,8 @@ namespace {
 
 using namespace ulexite;
 using namespace ulexite::os;
+using os::pipe_reader;
+using os::pipe_writer;
 using namespace ulexite::test;
 
 class Pipe : public OsTest {};

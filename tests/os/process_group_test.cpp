@@ -22,6 +22,11 @@ namespace {
 
 using namespace ulexite;
 using namespace ulexite::os;
+using os::exit_status;
+using os::pipe_reader;
+using os::process;
+using os::process_options;
+using os::stdio;
 using namespace ulexite::test;
 
 class ProcessGroup : public OsTest {};

@@ -24,6 +24,7 @@ namespace {
 
 using namespace ulexite;
 using namespace ulexite::os;
+using os::process;
 using namespace ulexite::test;
 
 class ProcessKill : public OsTest {};
@@ -31,7 +32,7 @@ ULEXITE_TEST_WORKERS(ProcessKill);
 
 TEST_P(ProcessKill, SparesTheNumberOfAProcessThatOtherCodeHasReaped) {
   in_runtime([] {
-    os::process gone({.arguments = {"true"}});
+    process gone({.arguments = {"true"}});
     ASSERT_EQ(::waitpid(gone.id(), nullptr, 0), gone.id());
     try {
       gone.kill(SIGTERM);

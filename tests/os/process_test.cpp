@@ -24,6 +24,14 @@ namespace {
 
 using namespace ulexite;
 using namespace ulexite::os;
+using os::exit_status;
+using os::file;
+using os::open_mode;
+using os::pipe_reader;
+using os::process;
+using os::process_options;
+using os::process_output;
+using os::stdio;
 using namespace ulexite::test;
 
 class Process : public OsTest {};

@@ -79,6 +79,7 @@ namespace {
 
 using namespace ulexite;
 using namespace ulexite::os;
+using os::directory;
 using namespace ulexite::test;
 namespace fs = std::filesystem;
 

@@ -14,6 +14,8 @@ namespace {
 
 using namespace ulexite;
 using namespace ulexite::os;
+using os::file;
+using os::open_mode;
 using namespace ulexite::test;
 
 constexpr int sandbox_refused = 77;

@@ -21,6 +21,7 @@ namespace {
 
 using namespace ulexite;
 using namespace ulexite::os;
+using os::signal_set;
 using namespace ulexite::test;
 
 class SignalSet : public OsTest {};

@@ -38,6 +38,8 @@ namespace {
 
 using namespace ulexite;
 using namespace ulexite::os;
+using os::file;
+using os::open_mode;
 using namespace ulexite::test;
 using enum open_mode;
 
@@ -66,7 +68,7 @@ bool made_here(Write&& write) {
 // A busy machine may make some of the writes long.
 TEST_P(SlowWrite, IsTheExceptionSoWritesNeedNoThread) {
   in_runtime({.threads = GetParam()}, [&] {
-    os::file log(scratch_ / "log", read | write | create);
+    file log(scratch_ / "log", read | write | create);
     int at = 0, appended = 0;
     std::string expected;
     for (int i = 0; i < 100; ++i) {
@@ -84,7 +86,7 @@ TEST_P(SlowWrite, IsTheExceptionSoWritesNeedNoThread) {
 // While a write lasts, others go to the pool, whatever their file. Later ones do not.
 TEST_P(SlowWrite, KeepsNoWorker) {
   in_runtime({.threads = GetParam()}, [&] {
-    os::file log(scratch_ / "log", read | write | create), other(scratch_ / "other", write | create);
+    file log(scratch_ / "log", read | write | create), other(scratch_ / "other", write | create);
     slow = true;
     auto writing = spawn([&] { log.append("slow\n"); });
     wait_until([&] { return detail::this_agent().fiber().runtime().brief_calls.any_lasts(); });
@@ -99,8 +101,7 @@ TEST_P(SlowWrite, KeepsNoWorker) {
 // Its writes wait for the disk each time.
 TEST_P(SlowWrite, IsThatOfASynchronousFile) {
   in_runtime({.threads = GetParam()}, [&] {
-    os::file log =
-        os::file::adopt(::open((scratch_ / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_DSYNC, 0600), "log");
+    file log = file::adopt(::open((scratch_ / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_DSYNC, 0600), "log");
     for (int i = 0; i < 3; ++i) EXPECT_FALSE(made_here([&] { log.append("a"); }));
     EXPECT_EQ(log.size(), 3u);
   });

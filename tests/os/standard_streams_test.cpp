@@ -25,6 +25,9 @@ namespace {
 
 using namespace ulexite;
 using namespace ulexite::os;
+using os::input_stream;
+using os::output_stream;
+using os::process;
 using namespace ulexite::test;
 
 class StandardStreams : public OsTest {

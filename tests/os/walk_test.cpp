@@ -17,6 +17,11 @@ namespace {
 
 using namespace ulexite;
 using namespace ulexite::os;
+using os::file;
+using os::open_mode;
+using os::walk;
+using os::walk_entry;
+using os::walk_options;
 using namespace ulexite::test;
 using std::filesystem::file_type;
 namespace fs = std::filesystem;
