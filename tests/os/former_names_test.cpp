@@ -12,7 +12,10 @@ namespace {
 
 using ulexite::test::OneRuntimeTest;
 
-class FormerNames : public OneRuntimeTest {};
+class FormerNames : public OneRuntimeTest {
+ protected:
+  FormerNames() : OneRuntimeTest(2) {}
+};
 
 TEST_F(FormerNames, AreThoseOfOs) {
   run([] {
