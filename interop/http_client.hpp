@@ -197,7 +197,7 @@ class client {
   } catch (const operation_cancelled&) {
     throw;
   } catch (const std::system_error& error) {
-    throw not_connected(error.code(), "connecting to " + at.authority);
+    throw not_connected(error);
   }
   void keep(std::unique_ptr<connection> done) {
     done->kept = true;

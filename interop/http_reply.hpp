@@ -22,10 +22,10 @@ namespace ulexite::http {
 
 class client;
 
-// Thrown when there is no connection: the server has not seen the request.
+// Thrown when there is no connection: the server has not seen the request. It has the code and words of the failure.
 class not_connected : public std::system_error {
  public:
-  using std::system_error::system_error;
+  explicit not_connected(const std::system_error& why) : std::system_error(why) {}
 };
 
 // An answer whose body is read in parts. For one fiber; another may write the request's body meanwhile. The client must
