@@ -103,7 +103,7 @@ struct event_loop::state {
   guest_registrations guests;
   owned_fd wakefd;
   struct ::event wake_registration{};
-  struct ::event alarm_registration{};
+  struct ::event alarm_registration{}, substitute{};
   base_pointer base;
   short interest;                    // the events for which a descriptor is registered
   event_list* collecting = nullptr;  // the list to which on_edge adds claimed events; set while a thread turns the loop
@@ -113,13 +113,16 @@ struct event_loop::state {
 };
 
 event_loop::state::state(std::size_t shards)
-    : deadlines(shards, alarm_registration),
+    : deadlines(shards, substitute),
       wakefd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       base(make_base()),
       interest(EV_READ | EV_WRITE | EV_ET | EV_PERSIST) {
   // Without EV_CLOSED a reader must not wait after a short read; all kernels since 2.6.17 have it.
   if (event_base_get_features(base.get()) & EV_FEATURE_EARLY_CLOSE) interest |= EV_CLOSED;
   watch_own(wake_registration, wakefd.get());
+  watch_own(substitute, -1);
+  if (deadlines.descriptor() < 0) return;
+  event_del(&substitute);  // perhaps for ever
   watch_own(alarm_registration, deadlines.descriptor());
 }
 

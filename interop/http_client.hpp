@@ -92,7 +92,8 @@ class client {
     for (;;) {
       reply made(*this, connection_to(at), asked.method() == verb::head, options_.header_size);
       const bool kept = made.connection_->kept;
-      if (made.send(bytes)) made.finish(1);
+      made.send(bytes);
+      made.end();
       try {
         made.read_header();
         return made;
@@ -103,9 +104,10 @@ class client {
     }
   }
   // Sends the header of a request whose body follows by reply::write and reply::end, in `size` bytes, or without a size
-  // in chunks. Is never sent twice.
+  // in chunks; that of `asked` is left out. Is never sent twice.
   [[nodiscard]] reply begin(const url& at, http::request asked, std::optional<std::uint64_t> size = {}) {
     fill_in(at, asked);
+    asked.body().clear();
     if (size)
       asked.content_length(*size);
     else

@@ -43,7 +43,8 @@ struct limits {
 // cancellation points. A failure of the connection, or a limit of time for a write, throws a std::system_error of
 // connection_aborted; a wrong request, or one over a limit, throws a refusal. Let both pass.
 //
-// For the fiber of the handler. Another may read the body while that answers, once ask_for_body was called.
+// For the fiber of the handler. Another may read the body while that answers by begin() and write(), once
+// ask_for_body() was called.
 class exchange {
  public:
   static constexpr std::size_t block_size = 64 * 1024;  // the largest part of a body that is read at once

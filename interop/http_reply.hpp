@@ -30,8 +30,8 @@ class not_connected : public std::system_error {
 
 // An answer whose body is read in parts. For one fiber; another may write the request's body meanwhile. The client must
 // outlive it. Its destructor closes the connection, unless all was read. Functions that wait are cancellation points.
-// Those that read throw std::system_error with an error of Beast, of the connection or of TLS, and then the connection
-// is closed.
+// Those that read throw std::system_error with an error of Beast, of the connection or of TLS. Then no other request
+// gets the connection, and it is closed once the request has ended too.
 class reply {
  public:
   reply(reply&&) noexcept = default;
@@ -40,9 +40,11 @@ class reply {
   // After client::begin: sends a part of the request's body. Waits until the system has taken it. False if the server
   // takes no more; it may have answered nevertheless.
   bool write(std::string_view part);
-  // Ends the request's body. False as for write, or if it has fewer bytes than its Content-Length.
+  // Ends the request's body; once more does nothing. False as for write, or if it has fewer bytes than its
+  // Content-Length.
   bool end();
-  // After client::begin: reads the header of the answer, which may come before the request has ended.
+  // After client::begin: reads the header of the answer, which may come before the request has ended. The functions
+  // that read the body do so too.
   void read_header();
 
   // The answer, without its body.
@@ -88,6 +90,7 @@ class reply {
   std::unique_ptr<connection> connection_;  // null once it is given back or closed, at the end of both sides
   std::optional<std::uint64_t> left_ = 0;   // of the request's Content-Length; none: its body goes in chunks
   bool cut_ = false;                        // a write has failed
+  bool sent_ = false;                       // all of the request is sent
   std::unique_ptr<parser> parser_;          // its header is moved into header_
   response header_;
   std::unique_ptr<char[]> block_;
@@ -101,13 +104,14 @@ class reply {
 inline bool reply::send(std::string_view bytes) {
   boost::system::error_code error;
   connection_->stream->write(bytes, error);
-  if (error) this_fiber::check();
   cut_ = cut_ || error;
+  if (error) this_fiber::check();
   return !cut_;
 }
 
 inline bool reply::write(std::string_view part) {
   if (part.empty()) return true;
+  if (sent_) throw std::logic_error("http::reply: a part behind the end of the request");
   if (left_) {
     if (part.size() > *left_) throw std::logic_error("http::reply: the request is longer than its Content-Length");
     *left_ -= part.size();
@@ -119,18 +123,22 @@ inline bool reply::write(std::string_view part) {
 }
 
 inline bool reply::end() {
+  if (sent_) return true;
   if (cut_ || (left_ ? *left_ > 0 : !send("0\r\n\r\n"))) return false;
+  sent_ = true;
   finish(1);
   return true;
 }
 
 inline std::string_view reply::read_some() {
+  if (!done_ && !parser_) read_header();
   if (done_) return {};
   if (!block_) block_.reset(new char[block_size]);
   return {block_.get(), read_into(block_.get(), block_size)};
 }
 
 inline std::string reply::read_all(std::uint64_t most) {
+  if (!done_ && !parser_) read_header();
   const std::uint64_t expected = !done_ ? parser_->content_length().value_or(0) : 0;
   std::string body;
   const auto limit = boost::beast::http::make_error_code(boost::beast::http::error::body_limit);

@@ -68,16 +68,18 @@ namespace ulexite::net {
 inline std::size_t wait_any(std::span<fd_interest> fds, absolute_timeout limit = {}) {
   return detail::wait_for_fds(fds, limit.deadline());
 }
-inline std::size_t wait_any(std::span<fd_interest> fds, relative_timeout limit) {
-  return detail::wait_for_fds(fds, limit.deadline());
+template <std::convertible_to<relative_timeout> Time>
+std::size_t wait_any(std::span<fd_interest> fds, Time limit) {
+  return detail::wait_for_fds(fds, relative_timeout(limit).deadline());
 }
 
 // Waits until one descriptor is ready. Returns its ready directions; interest::none if the limit passed first.
 inline interest wait_fd(int fd, interest wanted, absolute_timeout limit = {}) {
   return detail::wait_for_fd(fd, wanted, limit.deadline());
 }
-inline interest wait_fd(int fd, interest wanted, relative_timeout limit) {
-  return detail::wait_for_fd(fd, wanted, limit.deadline());
+template <std::convertible_to<relative_timeout> Time>
+interest wait_fd(int fd, interest wanted, Time limit) {
+  return detail::wait_for_fd(fd, wanted, relative_timeout(limit).deadline());
 }
 
 // Former forms of wait_fd, which 0.2 will not have.

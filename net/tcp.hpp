@@ -83,12 +83,19 @@ class tcp_stream : public socket_base {
   }
   template <std::convertible_to<relative_timeout> Time = relative_timeout, std::same_as<std::error_code>... Error>
   [[deprecated("use connect(net::address(host, port), options, ...)"), nodiscard]] static tcp_stream connect(
-      std::string_view host, std::uint16_t port, Time time = {}, Error&... error) {
+      std::string_view host, std::uint16_t port, Time time = {}, Error&... error) try {
     return connect(address(host, port), within(time), error...);
+  } catch (const std::invalid_argument&) {
+    if constexpr (sizeof...(error) == 0) throw;
+    ((error = std::make_error_code(std::errc::invalid_argument)), ...);
+    return {};
   }
   [[deprecated("use connect(net::address(host, port), {}, error)"), nodiscard]] static tcp_stream connect(
-      std::string_view host, std::uint16_t port, std::error_code& error) {
+      std::string_view host, std::uint16_t port, std::error_code& error) try {
     return connect(address(host, port), connect_options(), error);
+  } catch (const std::invalid_argument&) {
+    error = std::make_error_code(std::errc::invalid_argument);
+    return {};
   }
 
   // Reads the available bytes: at least one, at most `size`. Waits while there are none. Returns the number of bytes, 0

@@ -122,7 +122,7 @@ class visit {
   template <class F>
   http::reply ask(const http::request& asked, F&& send) {
     return of_backend([&] {
-      for (std::size_t left = home_.backends.size();;) {
+      for (std::size_t left = home_.backends.size() + (at_.host.empty() ? 0 : 1);;) {
         if (at_.host.empty()) at_ = home_.backends[home_.next++ % home_.backends.size()];
         at_.target = http::view(asked.target());
         try {
@@ -143,6 +143,8 @@ class visit {
   }
 
   void pass_answer_on(http::reply& got, http::exchange& now) {
+    if (got.header().result() == http::status::switching_protocols)
+      throw http::refusal(http::status::bad_gateway, "the backend changes the protocol unasked");
     boost::beast::http::response_header<> header = got.header();
     http::erase_hop_fields(header);
     header.version(11);  // the proxy's own, as in each message that it sends
@@ -169,6 +171,7 @@ void serve(const arguments& given, examples::stop_signals& signals) {
   proxy home;
   for (const std::string& each : given.to) {
     const auto at = ux::net::address::parse(each);
+    if (at.host().empty()) throw std::invalid_argument("--to " + each + ": a backend is HOST:PORT");
     home.backends.push_back({.host = at.host(), .port = at.port(), .authority = at.str(), .target = "/"});
   }
   ux::net::unix_stream before;

@@ -19,7 +19,7 @@ struct described {
 };
 
 constexpr described all_metrics[] = {
-    {"workers", &runtime_metrics::workers, false, "worker threads that were started"},
+    {"workers", &runtime_metrics::workers, false, "worker threads, without those that sleep above the limit"},
     {"workers_sleeping", &runtime_metrics::workers_sleeping, false, "workers that sleep"},
     {"workers_searching", &runtime_metrics::workers_searching, false, "workers that look for work"},
     {"fibers_live", &runtime_metrics::fibers_live, false, "fibers that were spawned and have not ended"},

@@ -11,6 +11,7 @@
 // A limit holds for the workers that are awake. At the limit no worker is woken for work that others can do. A worker
 // above it is surplus: it leaves its work to the others, and sleeps. It does not check the queues before, because each
 // of the others does so before its own sleep. It never sleeps in the event loop, which an event would end.
+// A worker that is woken for a pinned fiber may be one too many; then another leaves its work.
 //
 // State
 //   idle_       see idle.hpp.

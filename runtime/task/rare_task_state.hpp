@@ -34,10 +34,10 @@ struct rare_task_state : list_hook {
   std::stop_source stop{std::nostopstate};
   std::optional<std::stop_callback<relay>> runtime_stop;  // a stop of the whole runtime reaches the token too
   std::optional<std::stop_callback<relay>> strand_stop;   // and a stop of the strand
-  std::source_location waits_forbidden_at;                // by no_suspend
+  std::source_location waits_forbidden_at;                // by no_suspend_scope
   const char* waits_forbidden_by = nullptr;               // the same in words; null: only the place is known
-  unsigned inner_bans = 0;                                // further scopes of no_suspend that have not ended
-  wait_kind refused = wait_kind::none;                    // the last wait that no_suspend has refused
+  unsigned inner_bans = 0;                                // further objects no_suspend_scope that have not ended
+  wait_kind refused = wait_kind::none;                    // the last wait that no_suspend_scope has refused
   void* user_data = nullptr;                              // this_fiber::user_data
   void* c_handle = nullptr;                               // of the C interface
   void (*end_c_handle)(void*) noexcept = nullptr;         // called with it if the fiber is abandoned
@@ -47,7 +47,7 @@ struct rare_task_state : list_hook {
   [[nodiscard]] bool is_bound() const noexcept { return member_of || pins > 0; }
   agent& who;
   strand* member_of = nullptr;     // also linked in its list of members
-  unsigned pins = 0;               // migration_guards
+  unsigned pins = 0;               // objects no_migration_scope
   scheduler* pinned_to = nullptr;  // null with pins: the worker that runs it next
 };
 

@@ -13,9 +13,14 @@ namespace ulexite::detail {
 void monitor::run() noexcept {
   std::unique_lock lock(runtime_.parker.mutex());
   for (;;) {
-    const auto next = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(next_tick()));
+    const std::int64_t next = next_tick();
     const bool slept = asleep_;
-    changed_.wait_until(lock, next, [&] { return asleep_ != slept || runtime_.is_ending(); });
+    const auto changed = [&] { return asleep_ != slept || runtime_.is_ending(); };
+    if (next == no_deadline) {
+      changed_.wait(lock, changed);
+    } else {
+      changed_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(next)), changed);
+    }
     if (runtime_.is_ending()) return;
     asleep_ = false;
     lock.unlock();
@@ -112,7 +117,7 @@ void monitor::relieve_hogs() noexcept {
     intrusive_queue<job> woken, others;
     const gate_guard of_these(runtime_.tasks->gate);  // jobs among them are in no count, and in no queue for a moment
     if (runtime_.parker.limit() > 1) s.take_half(woken, others);
-    if (!woken.empty() || !others.empty()) counts.hogs_relieved.fetch_add(1, std::memory_order_relaxed);  // counter
+    if (!woken.empty() || !others.empty()) counts.workers_retaken.fetch_add(1, std::memory_order_relaxed);  // counter
     if (!woken.empty()) runtime_.inject(woken, priority::woken);
     if (!others.empty()) runtime_.inject(others);
     if (s.may_have_work()) runtime_.parker.notify();
@@ -159,7 +164,7 @@ void monitor::rescue() noexcept {
   // in its start hook is about to watch them, so none is started then.
   const bool one_could = runtime_.threads.in_hooks() == 0 && runtime_.parker.could_poll();
   if ((runtime_.parker.nobody_polls() || one_could) && runtime_.loop->registrations() > 0) {
-    counts.polls_rescued.fetch_add(1, std::memory_order_relaxed);  // counter
+    counts.poller_handoffs.fetch_add(1, std::memory_order_relaxed);  // counter
     runtime_.parker.wake_one();
   }
   // The worker in its hook was started for this work, but its hook may take long. So another one is woken.
@@ -174,7 +179,7 @@ void monitor::rescue() noexcept {
   lost_ticks_ = lost ? lost_ticks_ + 1 : 0;
   if (lost_ticks_ < 2) return;
   // A correct protocol never gets here. The wake keeps the program running, and the count makes every test fail.
-  counts.rescued.fetch_add(1, std::memory_order_relaxed);  // counter
+  counts.lost_wakeups.fetch_add(1, std::memory_order_relaxed);  // counter
   runtime_.parker.wake_one();
 }
 

@@ -62,7 +62,7 @@ class monitor {
 
   struct counts {
     // State: counters. wakes is written with the parker's mutex held, the others by the monitor.
-    std::atomic<std::uint64_t> wakes{0}, hogs_relieved{0}, polls_rescued{0}, rescued{0};
+    std::atomic<std::uint64_t> wakes{0}, workers_retaken{0}, poller_handoffs{0}, lost_wakeups{0};
   } counts;
 
   detail::idle_stacks idle_stacks;

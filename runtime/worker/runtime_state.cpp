@@ -153,7 +153,7 @@ std::size_t runtime_state::stop_workers() noexcept {
   tasks->gate.shut();  // a late publisher still notifies, though no worker takes its item
   blocking->retire();
   for (const auto& s : schedulers) s->give_stacks_back();
-  stack_pool::trim_all(true);  // there may be no monitor to do it later
+  stack_pool::trim_all(true);  // no monitor will do it later
   return live();
 }
 
@@ -266,11 +266,11 @@ runtime_metrics runtime_state::metrics() const noexcept {
   for (const auto& s : schedulers) m.fibers_spawned += s->counters().spawned.get();
   m.fibers_live = m.fibers_spawned > m.fibers_ended ? m.fibers_spawned - m.fibers_ended : 0;
   const auto& seen = monitor.counts;
-  m.wakes = seen.wakes.load(std::memory_order_relaxed);                    // counter
-  m.workers_retaken = seen.hogs_relieved.load(std::memory_order_relaxed);  // counter
-  m.poller_handoffs = seen.polls_rescued.load(std::memory_order_relaxed);  // counter
+  m.wakes = seen.wakes.load(std::memory_order_relaxed);                      // counter
+  m.workers_retaken = seen.workers_retaken.load(std::memory_order_relaxed);  // counter
+  m.poller_handoffs = seen.poller_handoffs.load(std::memory_order_relaxed);  // counter
   m.stack_bytes_trimmed = monitor.idle_stacks.bytes();
-  m.lost_wakeups = seen.rescued.load(std::memory_order_relaxed);  // counter
+  m.lost_wakeups = seen.lost_wakeups.load(std::memory_order_relaxed);  // counter
   m.thread_starts_refused = threads.refused();
   return m;
 }

@@ -73,7 +73,7 @@ bool scheduler::budget_is_spent() noexcept {
   const bool last = current_.next_round();
   const bool wanted = last || asked(request::yield);
   if (!wanted || running()->agent().held_locks == 0) return wanted;
-  // Others would wait for its lock, or it is in a no_yield scope. So it yields at its first operation without one.
+  // Others would wait for its lock, or it is in a no_yield_scope. So it yields at its first operation without one.
   current_.end_round_at_next_operation();
   return false;
 }

@@ -113,7 +113,10 @@ void worker_threads::end_all() noexcept {
   std::vector<std::thread> ended;
   {
     const std::lock_guard lock(runtime_.parker.mutex());
-    for (const auto& s : runtime_.schedulers) s->ask(request::end);  // for start and the monitor, ordered by the mutex
+    for (const auto& s : runtime_.schedulers) {
+      s->ask(request::end);  // for start and the monitor, ordered by the mutex
+      s->ask(request::yield);
+    }
     runtime_.monitor.on_end();
     ended.swap(threads_);
   }

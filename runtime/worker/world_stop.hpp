@@ -37,7 +37,7 @@ struct world_stop {
 
   std::atomic<bool> taken{false};
   std::atomic<bool> stopped{false};
-  std::mutex mutex;                 // guards the rest, except inspecting; taken after the parker's
+  std::mutex mutex;                 // guards the rest, except inspecting and held; taken after the parker's
   bool halting = false;             // workers stay at their next safepoint
   std::condition_variable changed;  // one more worker has halted
   std::condition_variable over;     // the world was started

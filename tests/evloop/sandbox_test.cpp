@@ -6,7 +6,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <initializer_list>
+#include <thread>
 
 namespace ulexite::test {
 namespace {
@@ -46,7 +48,16 @@ TEST(SandboxedLoop, FiresTimersThoughTheSandboxBeginsLater) {
     timer_probe timer;
     timer.prepare();
     loop.arm(timer, now() + 20 * millisecond, 0);
-    std::_Exit(wait_for_events(loop) == std::vector<event*>{&timer} && now() >= timer.deadline ? 0 : 1);
+    if (wait_for_events(loop) != std::vector<event*>{&timer} || now() < timer.deadline) std::_Exit(1);
+    // The alarm does not ring again.
+    const std::int64_t fired = now();
+    std::jthread waker([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(80));
+      loop.wake();
+    });
+    event_list none;
+    loop.wait(none);
+    std::_Exit(now() - fired >= 80 * millisecond ? 0 : 1);
   });
 }
 

@@ -29,7 +29,7 @@ std::string echoed(std::string_view text) {
   });
   std::string answer(text.size(), ' ');
   {
-    auto client = ulexite::net::tcp_stream::connect(listener.local_endpoint(), 10s);
+    auto client = ulexite::net::tcp_stream::connect(listener.local_endpoint(), {.timeout = 10s});
     client.expires_after(10s);
     client.write(text);
     answer.resize(client.read(answer.data(), answer.size()));

@@ -63,7 +63,7 @@ void RuntimeTest::report() {
     std::fprintf(
         stderr,
         "runtime: workers %zu (sleeping %zu, searching %zu), fibers live %zu, queued outside %zu, dispatches %llu, "
-        "parks %llu, wakes %llu, polls %llu, rescued %llu\n",
+        "parks %llu, wakes %llu, polls %llu, lost wake-ups %llu\n",
         m.workers, m.workers_sleeping, m.workers_searching, m.fibers_live, m.queued_outside,
         static_cast<unsigned long long>(m.dispatches), static_cast<unsigned long long>(m.parks),
         static_cast<unsigned long long>(m.wakes), static_cast<unsigned long long>(m.polls),
