@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ulexite/base/standard.hpp>
+
 #include <unistd.h>
 
 namespace ulexite::detail {
