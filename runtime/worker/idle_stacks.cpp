@@ -16,6 +16,7 @@ namespace ulexite::detail {
 namespace {
 
 constexpr std::chrono::milliseconds never = std::chrono::hours(24 * 365);  // the time of a wait counts to 49 days
+constexpr std::size_t held_at_a_time = 4 * 1024;                           // bytes of blocks, for one heavy fence
 
 // Returns the touched pages below the frame at which the fiber was left. The page of that frame stays. Returns the
 // number of bytes.
@@ -63,7 +64,8 @@ void idle_stacks::step(std::int64_t now) noexcept {
     walking_ = block != nullptr;
     if (!walking_) return;
     if (idle_wait(*block)) {
-      trim(look, *block);
+      if (!look.holds(*block)) look.hold(*block, held_at_a_time);
+      trim(*block);
     } else if (looks % tuning::blocks_per_look != 0) {
       continue;
     }
@@ -92,8 +94,7 @@ std::optional<std::uint16_t> idle_stacks::idle_wait(agent& block) const noexcept
   return seen.trimmed_in == mark ? std::nullopt : std::optional(mark);
 }
 
-void idle_stacks::trim(inspection& look, agent& idle) noexcept {
-  look.hold(idle, 1);
+void idle_stacks::trim(agent& idle) noexcept {
   // The copy comes first: the fiber may have ended before the fence, and then its memory belongs to the pool.
   const std::optional<std::uint16_t> wait = idle_wait(idle);
   if (fiber& held = idle.fiber(); wait && held.state.is_suspended()) {
@@ -101,7 +102,6 @@ void idle_stacks::trim(inspection& look, agent& idle) noexcept {
     bytes_.fetch_add(bytes, std::memory_order_relaxed);  // counter
     held.trimmed_in = *wait;
   }
-  look.let_go();
 }
 
 }  // namespace ulexite::detail

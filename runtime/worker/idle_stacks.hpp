@@ -4,7 +4,7 @@
 // in calls once would otherwise keep that memory until it ends. The monitor walks over all fibers now and then, in
 // portions, and looks at each wait once.
 //
-// An inspection holds the fiber meanwhile, one at a time. Left alone are fibers that run (in block_in_place and brief
+// An inspection holds the fiber meanwhile, and some beside it. Left alone are fibers that run (in block_in_place, brief
 // calls too), that have not started or have ended, and stacks with a canary, which is at their low end. So is a fiber
 // that waits on another stack than its own, because its own may be in use anywhere.
 //
@@ -42,7 +42,7 @@ class idle_stacks {
 
  private:
   [[nodiscard]] std::optional<std::uint16_t> idle_wait(agent& block) const noexcept;
-  void trim(inspection& look, agent& idle) noexcept;
+  void trim(agent& idle) noexcept;
 
   runtime_state& runtime_;
   const std::int64_t after_;  // ns; 0: off
