@@ -10,6 +10,7 @@
 // most, and --max-connections bounds the memory.
 
 #include "../program.hpp"
+#include "../request_context.hpp"
 #include "hand_over.hpp"
 
 #include <ulexite.hpp>
@@ -115,6 +116,9 @@ class visit {
     take_host_of_target(made);
     made.set("X-Forwarded-For", peer_);
     made.insert(http::field::via, is_old ? "1.0 reverse_proxy" : "1.1 reverse_proxy");  // RFC 9110, 7.6.3
+    const examples::request_scope within;  // the proxy is a span of its own in the client's trace
+    examples::begin_request([&](const char* name) { return http::value(now.request(), name); });
+    examples::pass_request([&](const char* name, std::string_view value) { made.set(name, value); });
     return made;
   }
 

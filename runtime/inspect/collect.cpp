@@ -117,7 +117,7 @@ void collect_fibers(runtime_state& rt, const dump_options& options, std::uint32_
   wait_graph graph;
   std::optional<inspection> look(std::in_place, rt, std::unique_lock(rt.world.inspecting));
   rt.tasks->for_each_unlocked([&](agent& block) {
-    if (!look->holds(block)) look->hold(block, held_at_a_time);
+    look->hold(block, held_at_a_time);
     fiber_record fiber;
     if (!look->read(block, fiber)) return;
     if (fiber.state == fiber_record::status::waiting) ++into.waiting[static_cast<std::size_t>(fiber.kind)];

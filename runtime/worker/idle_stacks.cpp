@@ -64,7 +64,7 @@ void idle_stacks::step(std::int64_t now) noexcept {
     walking_ = block != nullptr;
     if (!walking_) return;
     if (idle_wait(*block)) {
-      if (!look.holds(*block)) look.hold(*block, held_at_a_time);
+      look.hold(*block, held_at_a_time);
       trim(*block);
     } else if (looks % tuning::blocks_per_look != 0) {
       continue;

@@ -28,13 +28,13 @@ inspection::~inspection() {
   for (const auto& s : runtime_.schedulers) s->withdraw(request::inspected);
 }
 
-void inspection::hold(const agent& first, std::size_t size) noexcept {
-  runtime_.world.held.hold(&first, size);
+void inspection::hold(const agent& block, std::size_t size) noexcept {
+  if (runtime_.world.held.holds(&block)) return;
+  runtime_.world.held.hold(&block, size);
   std_atomics::heavy_fence();                               // held_range.hpp A
   now_ = static_cast<std::uint32_t>(now_ns() / 1'000'000);  // late, because waits begin until the fence
 }
 void inspection::let_go() noexcept { runtime_.world.held.hold(nullptr, 0); }
-bool inspection::holds(const agent& block) const noexcept { return runtime_.world.held.holds(&block); }
 
 // A coroutine that waits is in the phase of a fiber that has not begun.
 [[nodiscard]] static bool has_begun(const fiber& content) noexcept {

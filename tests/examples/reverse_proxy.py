@@ -195,7 +195,8 @@ def check_fields():
     start("--listen", "127.0.0.1:0", "--to", f"127.0.0.1:{backend.port}")
     port = int(await_said(index, "listening on").split("listening on ")[1].split()[0].rsplit(":", 1)[1])
     head = (b"POST /x HTTP/1.1\r\nHost: x\r\nConnection: X-Mine, Host\r\nX-Mine: 1\r\nX-Kept: 2\r\n"
-            b"Connection: X-More\r\nX-More: 1\r\nVia: 1.0 before\r\n")
+            b"Connection: X-More\r\nX-More: 1\r\nVia: 1.0 before\r\n"
+            b"traceparent: 00-" + b"ab" * 16 + b"-" + b"cd" * 8 + b"-01\r\ntracestate: a=1\r\ntracestate: b=2\r\n")
     with_trailers = head + b"Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\nX-Role: admin\r\nHost: b\r\n\r\n"
     plain = head + b"Content-Length: 4\r\n\r\nbody"
     trace = b"TRACE /x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
@@ -210,6 +211,9 @@ def check_fields():
         assert each.count(b"Host: x\r\n") == 1 and b"X-Kept: 2" in each and b"body" in each, each
         assert each.count(b"Transfer-Encoding: chunked") + each.count(b"Content-Length: 4") == 1, each
         assert each.index(b"Via: 1.0 before\r\n") < each.index(b"Via: 1.1 reverse_proxy\r\n"), each
+        parent = each.lower().split(b"traceparent: ")[1].split(b"\r\n")[0].split(b"-")
+        assert parent[:2] + parent[3:] == [b"00", b"ab" * 16, b"01"] and parent[2] != b"cd" * 8, each
+        assert each.count(b"tracestate: a=1, b=2\r\n") == 1 and b"X-Request-Id: " + parent[2] in each, each
         for not_passed in (b"X-Mine", b"X-More", b"X-Role", b"Host: b"):
             assert not_passed not in each, each
     started[index][0].send_signal(signal.SIGTERM)
