@@ -25,6 +25,7 @@ class client;
 // Thrown when there is no connection: the server has not seen the request. It has the code and words of the failure.
 class not_connected : public std::system_error {
  public:
+  // Of that failure.
   explicit not_connected(const std::system_error& why) : std::system_error(why) {}
 };
 

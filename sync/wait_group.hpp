@@ -52,6 +52,7 @@ class wait_group {
     static_assert(sizeof(F) == 0,
                   "wait_group only counts: use task_group::spawn, whose wait() throws what a fiber threw");
   }
+  // As spawn.
   template <class F, class... A>
   void spawn_batch(std::size_t, F&&, A&&...) {
     static_assert(sizeof(F) == 0, "wait_group only counts: use task_group::spawn_batch");

@@ -6,6 +6,7 @@ in its place:
 
 - A comment block directly above a public declaration documents it. It also documents the overloads, and the sister
   forms (send_for and receive_for, notify_one and notify_all), that follow without a blank line or a comment of their own.
+- What is deprecated says by itself what to use instead.
 - A comment behind a member, an enumerator or a declaration documents that.
 - All else stays as it is: comments above includes, State and Pairings blocks, bodies of functions.
 - Namespaces called detail, private and protected parts, deleted functions, defaulted ones without a comment, and
@@ -190,6 +191,8 @@ class Filter:
             return "/** Takes over what the other object has. */ ", ""
         if not block and CONVENTIONAL.match(name.strip()):
             return hide if declaration[-1] in ";}" and len(declaration) <= len(code) else ("/** As the standard asks for. */ ", "")
+        if not block and (former := re.search(r'\[\[.*?deprecated\("([^"]*)"\)\]\]', declaration)):
+            return f"/** The former form: {escaped(former[1])}. */ ", ""
         if block:
             self.documented = ([name], self.one_line(block))
             self.out += self.as_documentation(block)
