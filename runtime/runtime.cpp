@@ -9,7 +9,7 @@
 #include <ulexite/runtime/inspect/trace.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/runtime/wait/current.hpp>
-#include <ulexite/runtime/worker/probes.hpp>
+#include <ulexite/runtime/trace/probes.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // When the workers record, and where: into a trace, or only into the times.
 
 #include <ulexite/runtime/inspect/trace.hpp>
-#include <ulexite/runtime/worker/probes.hpp>
+#include <ulexite/runtime/trace/probes.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <algorithm>

@@ -22,7 +22,7 @@
 #include <ulexite/runtime/worker/brief_call.hpp>
 #include <ulexite/runtime/worker/fiber_counts.hpp>
 #include <ulexite/runtime/worker/monitor.hpp>
-#include <ulexite/runtime/worker/recorder.hpp>
+#include <ulexite/runtime/trace/recorder.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/runtime/worker/worker_threads.hpp>
 #include <ulexite/runtime/worker/world_stop.hpp>

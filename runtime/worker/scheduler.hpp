@@ -27,7 +27,7 @@
 #include <ulexite/runtime/worker/current_task.hpp>
 #include <ulexite/runtime/worker/handoff_offer.hpp>
 #include <ulexite/runtime/worker/maintenance_pace.hpp>
-#include <ulexite/runtime/worker/recorder.hpp>
+#include <ulexite/runtime/trace/recorder.hpp>
 #include <ulexite/runtime/worker/run_queues.hpp>
 #include <ulexite/runtime/worker/stack_cache.hpp>
 #include <ulexite/runtime/worker/switch_state.hpp>

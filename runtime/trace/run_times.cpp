@@ -1,4 +1,4 @@
-#include <ulexite/runtime/worker/run_times.hpp>
+#include <ulexite/runtime/trace/run_times.hpp>
 
 #include <chrono>
 

@@ -2,7 +2,7 @@
 // other reasons (interrupts.hpp).
 
 #include <ulexite/runtime/trace.hpp>
-#include <ulexite/runtime/worker/probes.hpp>
+#include <ulexite/runtime/trace/probes.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 

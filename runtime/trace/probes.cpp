@@ -1,5 +1,5 @@
-#include <ulexite/runtime/worker/probes.hpp>
-#include <ulexite/runtime/worker/recorder.hpp>
+#include <ulexite/runtime/trace/probes.hpp>
+#include <ulexite/runtime/trace/recorder.hpp>
 
 #if __has_include(<sys/sdt.h>)
 #define _SDT_HAS_SEMAPHORES 1

@@ -14,7 +14,7 @@
 //      written.
 
 #include <ulexite/runtime/task/debug_table.hpp>
-#include <ulexite/runtime/worker/run_times.hpp>
+#include <ulexite/runtime/trace/run_times.hpp>
 
 #include <algorithm>
 #include <atomic>
