@@ -3,7 +3,6 @@
 #include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/runtime/worker/idle_stacks.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
-#include <ulexite/runtime/worker/raw_record.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <algorithm>

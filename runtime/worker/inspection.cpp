@@ -6,13 +6,23 @@
 #include <ulexite/runtime/wait/channel_head.hpp>
 #include <ulexite/runtime/wait/stackless_wait.hpp>
 #include <ulexite/runtime/worker/inspection.hpp>
-#include <ulexite/runtime/worker/raw_record.hpp>
 
 #include <atomic>
+#include <cstddef>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
 namespace ulexite::detail {
+
+__attribute__((noinline, no_sanitize("address", "thread"))) void copy_record(const agent& block,
+                                                                             raw_record& into) noexcept {
+  std::atomic_thread_fence(std::memory_order_acquire);  // the earlier reads are older
+  const auto* const from = reinterpret_cast<const volatile raw_record::word*>(&block);
+  raw_record::word* const to = into.words;
+  for (std::size_t i = 0; i < std::size(into.words); ++i) to[i] = from[i];
+  std::atomic_thread_fence(std::memory_order_acquire);  // the next reads are younger
+}
 
 // The worker's side has only a compiler fence (scheduler::begin_quantum), so the other side needs the kernel's barrier.
 // A build for ThreadSanitizer has real fences on both sides.

@@ -140,7 +140,7 @@ void runtime_state::request_stop() noexcept {
   tasks->for_each([&](agent& agent) {
     if (!agent.word.cancel()) return;
     std::atomic_thread_fence(
-        std::memory_order_release);  // a dump's copy sees the cancel before the push (raw_record.cpp)
+        std::memory_order_release);  // a dump's copy sees the cancel before the push (inspection.cpp)
     cancelled.push(agent.fiber());
   });
   inject(cancelled, priority::woken);

@@ -23,11 +23,10 @@
 #include <ulexite/runtime/task/task.hpp>
 #include <ulexite/runtime/task/task_pool.hpp>
 #include <ulexite/runtime/threads/blocking_pool.hpp>
+#include <ulexite/runtime/trace/recorder.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
-#include <ulexite/runtime/worker/current_task.hpp>
 #include <ulexite/runtime/worker/handoff_offer.hpp>
 #include <ulexite/runtime/worker/maintenance_pace.hpp>
-#include <ulexite/runtime/trace/recorder.hpp>
 #include <ulexite/runtime/worker/run_queues.hpp>
 #include <ulexite/runtime/worker/stack_cache.hpp>
 #include <ulexite/runtime/worker/switch_state.hpp>

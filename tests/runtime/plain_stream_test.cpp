@@ -2,7 +2,7 @@
 
 #include "support/waiting.hpp"
 
-#include <ulexite/runtime/worker/raw_record.hpp>
+#include <ulexite/runtime/worker/inspection.hpp>
 #include <ulexite/sync/event.hpp>
 
 #include <functional>
