@@ -144,7 +144,7 @@ void collect_workers(runtime_state& rt, const dump_options& options, runtime_rep
     worker_report& report = into.workers.emplace_back(look_at(*worker));
     if (!report.stuck) continue;
     into.findings.push_back(describe_stuck(report));
-    if (options.stuck_backtraces) report.frames = frames_of(worker->activity().thread());
+    if (options.stuck_backtraces) report.frames = frames_of(worker->activity().thread.get());
   }
 }
 
@@ -201,7 +201,7 @@ worker_report look_at(const scheduler& worker) {
   report.runs = running_on(worker);
   report.dispatches = worker.counters().dispatches.get();
   report.queued = worker.queued();
-  const std::int64_t since = worker.activity().unswitched_since();
+  const std::int64_t since = worker.runtime().monitor.stuck_since(worker.index());
   if (since != 0) report.unswitched = static_cast<std::uint32_t>((now_ns() - since) / 1'000'000);
   report.stuck = report.busy && report.unswitched >= stuck_for;
   return report;

@@ -6,10 +6,10 @@
 //   buckets_, sum_   counters: written by the worker, read by any thread.
 //   since_           the time at which the present run began. The worker only.
 
+#include <ulexite/base/counter.hpp>
 #include <ulexite/fiber/fiber.hpp>
 #include <ulexite/runtime/metrics.hpp>
 
-#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -50,24 +50,18 @@ class time_counter {
   void add(std::uint64_t nanoseconds) noexcept {
     const auto first = static_cast<std::uint64_t>(duration_histogram::bound(0).count());
     const auto bucket = static_cast<std::size_t>(std::bit_width((nanoseconds - (nanoseconds != 0)) / first));
-    increase(buckets_[bucket < duration_histogram::size ? bucket : duration_histogram::size - 1], 1);
-    increase(sum_, nanoseconds);
+    buckets_[bucket < duration_histogram::size ? bucket : duration_histogram::size - 1].add();
+    sum_.add(nanoseconds);
   }
   // Any thread.
   void add_to(duration_histogram& total) const noexcept {
-    for (std::size_t i = 0; i < duration_histogram::size; ++i)
-      total.counts[i] += buckets_[i].load(std::memory_order_relaxed);             // counter
-    total.sum += std::chrono::nanoseconds(sum_.load(std::memory_order_relaxed));  // counter
+    for (std::size_t i = 0; i < duration_histogram::size; ++i) total.counts[i] += buckets_[i].get();
+    total.sum += std::chrono::nanoseconds(sum_.get());
   }
 
  private:
-  // One writer, so no locked instruction is needed.
-  static void increase(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
-    counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);  // counter, owner-written
-  }
-
-  std::atomic<std::uint64_t> buckets_[duration_histogram::size]{};
-  std::atomic<std::uint64_t> sum_{0};
+  counter buckets_[duration_histogram::size];
+  counter sum_;
 };
 
 class run_times {

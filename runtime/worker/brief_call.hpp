@@ -12,6 +12,7 @@
 // Pairings
 //   A  ended lowers lasting_, release  ->  any_lasts loads it, acquire: it sees the fiber's saved context.
 
+#include <ulexite/base/counter.hpp>
 #include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/runtime/worker/tuning.hpp>
 
@@ -42,19 +43,19 @@ call_length brief_call(const Call& call) noexcept {
 class brief_calls {
  public:
   [[nodiscard]] bool may_begin() const noexcept {
-    const std::int64_t pause = not_before_.load(std::memory_order_relaxed);  // hint
+    const std::int64_t pause = not_before_.get();
     return (pause == 0 || now_ns() >= pause) && !any_lasts();
   }
   void lasts() noexcept { lasting_.fetch_add(1, std::memory_order_relaxed); }  // counter
   void ended() noexcept {
-    not_before_.store(now_ns() + tuning::pause_after_lasting_call, std::memory_order_relaxed);  // hint
-    lasting_.fetch_sub(1, std::memory_order_release);                                           // A
+    not_before_.set(now_ns() + tuning::pause_after_lasting_call);
+    lasting_.fetch_sub(1, std::memory_order_release);  // A
   }
   [[nodiscard]] bool any_lasts() const noexcept { return lasting_.load(std::memory_order_acquire) != 0; }  // A
 
  private:
   std::atomic<int> lasting_{0};
-  std::atomic<std::int64_t> not_before_{0};
+  hint<std::int64_t> not_before_;
 };
 
 }  // namespace ulexite::detail

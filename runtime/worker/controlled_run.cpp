@@ -125,6 +125,7 @@ void scheduler::run_controlled(controller& by) noexcept {
   withdraw(request::controlled);
   note(request::controlled, false);
   set_perturbed(perturbed_outside);
+  activity_.running.set(nullptr);
   current_.execution() = outside;
   controlled_ = nullptr;
 }

@@ -97,8 +97,7 @@ void idle_stacks::trim(agent& idle) noexcept {
   // The copy comes first: the fiber may have ended before the fence, and then its memory belongs to the pool.
   const std::optional<std::uint16_t> wait = idle_wait(idle);
   if (fiber& held = idle.fiber(); wait && held.state.is_suspended()) {
-    const std::size_t bytes = trim_below(*held.current_stack, held.saved.frame);
-    bytes_.fetch_add(bytes, std::memory_order_relaxed);  // counter
+    bytes_.add(trim_below(*held.current_stack, held.saved.frame));
     held.trimmed_in = *wait;
   }
 }

@@ -7,14 +7,11 @@
 // An inspection holds the fiber meanwhile, and some beside it. Left alone are fibers that run (in block_in_place, brief
 // calls too), that have not started or have ended, and stacks with a canary, which is at their low end. So is a fiber
 // that waits on another stack than its own, because its own may be in use anywhere.
-//
-// State
-//   bytes_   counter, written by the monitor.
-// All else is the monitor's own.
+// All members are the monitor's own, and others only read bytes_.
 
+#include <ulexite/base/counter.hpp>
 #include <ulexite/runtime/task/task_pool.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +35,7 @@ class idle_stacks {
   [[nodiscard]] std::int64_t next_step(std::int64_t last_busy) const noexcept;
 
   // Bytes returned so far. Any thread.
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }  // counter
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.get(); }
 
  private:
   [[nodiscard]] std::optional<std::uint16_t> idle_wait(agent& block) const noexcept;
@@ -46,7 +43,7 @@ class idle_stacks {
 
   runtime_state& runtime_;
   const std::int64_t after_;  // ns; 0: off
-  std::atomic<std::uint64_t> bytes_{0};
+  counter bytes_;
   task_pool::place at_;     // in the present walk
   bool walking_ = false;    // there is one
   std::int64_t last_walk_;  // the start of the last walk; at first, that of the runtime

@@ -172,7 +172,7 @@ bool view(agent& block, bool stopped, fiber_view& into) noexcept {
 
 // Takes no lock, because the caller may have stopped a thread that holds one.
 void for_each_fiber(const runtime_state& rt, void (*visit)(void* data, const fiber_view& fiber), void* data) noexcept {
-  const bool stopped = rt.world.stopped.load(std::memory_order_relaxed);  // exact for the thread that has stopped it
+  const bool stopped = rt.world.stopped.get();  // exact for the thread that has stopped it
   rt.tasks->for_each_unlocked([&](agent& block) {
     if (fiber_view found; view(block, stopped, found)) visit(data, found);
   });
@@ -182,13 +182,13 @@ void for_each_fiber(const runtime_state& rt, void (*visit)(void* data, const fib
 // dropped.
 fiber_record running_on(const scheduler& worker) {
   fiber_record found;
-  const agent* const who = worker.activity().running();
-  if (!who || !worker.activity().busy()) return found;
+  const agent* const who = worker.activity().running.get();
+  if (!who) return found;
   raw_record raw;
   copy_record(*who, raw);
   // The agent of the worker's jobs has no record behind it, and is not in use. A fiber may be of the kind of a job for
   // a while, for example in on_thread_stack.
-  if (!raw.owner().in_use || worker.activity().running() != who) return found;
+  if (!raw.owner().in_use || worker.activity().running.get() != who) return found;
   found.id = raw.content().id;
   found.where = raw.content().where;
   found.name = name_of(*reinterpret_cast<const task*>(who + 1), found.id);

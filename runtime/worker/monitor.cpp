@@ -35,7 +35,7 @@ void monitor::wake() noexcept {
 }
 
 void monitor::on_wake() noexcept {
-  counts.wakes.fetch_add(1, std::memory_order_relaxed);  // counter
+  counts.wakes.add();
   wake();
 }
 
@@ -46,7 +46,7 @@ std::int64_t monitor::next_tick() noexcept {
   const std::int64_t now = now_ns();
   const idle_counts idle = runtime_.parker.counts();
   if (activity_.quiet_ticks < tuning::quiet_ticks_before_sleep || idle.sleeping != idle.started || any_starved() ||
-      runtime_.world.is_taken() || counts.wakes.load(std::memory_order_relaxed) != activity_.seen_wakes)  // counter
+      runtime_.world.is_taken() || counts.wakes.get() != activity_.seen_wakes)
     return now + tuning::tick_interval;
   asleep_ = true;
   const bool asks = calls_.when_quiet && activity_.ask_after > 0;
@@ -61,7 +61,7 @@ std::int64_t monitor::next_tick() noexcept {
 void monitor::tick() noexcept {
   if (runtime_.world.is_taken()) return;  // it may run code of fibers that never started
   const idle_counts idle = runtime_.parker.counts();
-  const std::uint64_t wakes = counts.wakes.load(std::memory_order_relaxed);  // counter
+  const std::uint64_t wakes = counts.wakes.get();
   // A quiet tick needs both, because a worker may have woken and fallen asleep again between two ticks.
   const bool all_sleep = idle.sleeping == idle.started;
   const bool quiet = std::exchange(activity_.seen_wakes, wakes) == wakes && all_sleep;
@@ -107,17 +107,19 @@ void monitor::relieve_hogs() noexcept {
     if (s.has_suppressed_pushes()) runtime_.parker.notify();
     // A thief that leaves others' work alone dispatches nothing, but parks, and returns at once.
     const std::uint64_t steps = s.counters().dispatches.get() + s.counters().parks.get();
-    if (std::exchange(seen_steps_[i], steps) != steps || !s.activity().busy()) {
-      s.activity().set_unswitched_since(0);
+    watched& seen = watched_[i];
+    if (std::exchange(seen.steps, steps) != steps || !s.activity().busy()) {
+      seen.stuck_since.set(0);
+      seen.reported = false;
       continue;
     }
-    if (s.activity().unswitched_since() == 0) s.activity().set_unswitched_since(now_ns());
+    if (seen.stuck_since.get() == 0) seen.stuck_since.set(now_ns());
     s.relieve_call();
     s.ask(request::yield);
     intrusive_queue<job> woken, others;
     const gate_guard of_these(runtime_.tasks->gate);  // jobs among them are in no count, and in no queue for a moment
     if (runtime_.parker.limit() > 1) s.take_half(woken, others);
-    if (!woken.empty() || !others.empty()) counts.workers_retaken.fetch_add(1, std::memory_order_relaxed);  // counter
+    if (!woken.empty() || !others.empty()) counts.workers_retaken.add();
     if (!woken.empty()) runtime_.inject(woken, priority::woken);
     if (!others.empty()) runtime_.inject(others);
     if (s.may_have_work()) runtime_.parker.notify();
@@ -127,14 +129,12 @@ void monitor::relieve_hogs() noexcept {
 // After the relief, because a report may take some tenths of a second. One for each time that a worker is stuck.
 void monitor::report_stuck_workers() noexcept {
   if (!calls_.when_stuck) return;
-  for (const auto& each : runtime_.schedulers) {
-    worker_activity& seen = each->activity();
-    const std::int64_t since = seen.unswitched_since();
-    const std::int64_t time = now_ns() - since;
-    if (since == 0 || seen.reported_since == since || time < calls_.stuck_after) continue;
-    // The start of the stuck time identifies it, so each is reported once.
-    seen.reported_since = since;
-    calls_.when_stuck(*each, time);
+  for (std::size_t i = 0; i < watched_.size(); ++i) {
+    watched& seen = watched_[i];
+    const std::int64_t time = now_ns() - seen.stuck_since.get();
+    if (seen.stuck_since.get() == 0 || seen.reported || time < calls_.stuck_after) continue;
+    seen.reported = true;
+    calls_.when_stuck(*runtime_.schedulers[i], time);
   }
 }
 
@@ -164,7 +164,7 @@ void monitor::rescue() noexcept {
   // in its start hook is about to watch them, so none is started then.
   const bool one_could = runtime_.threads.in_hooks() == 0 && runtime_.parker.could_poll();
   if ((runtime_.parker.nobody_polls() || one_could) && runtime_.loop->registrations() > 0) {
-    counts.poller_handoffs.fetch_add(1, std::memory_order_relaxed);  // counter
+    counts.poller_handoffs.add();
     runtime_.parker.wake_one();
   }
   // The worker in its hook was started for this work, but its hook may take long. So another one is woken.
@@ -179,7 +179,7 @@ void monitor::rescue() noexcept {
   lost_ticks_ = lost ? lost_ticks_ + 1 : 0;
   if (lost_ticks_ < 2) return;
   // A correct protocol never gets here. The wake keeps the program running, and the count makes every test fail.
-  counts.lost_wakeups.fetch_add(1, std::memory_order_relaxed);  // counter
+  counts.lost_wakeups.add();
   runtime_.parker.wake_one();
 }
 

@@ -6,16 +6,17 @@
 //
 // State
 //   starved_     fibers to which the system refused a stack. A queue with a lock, see inject_queue.hpp.
-//   counts       counters: wakes is written with the parker's mutex held, the others by the monitor.
+//   counts       wakes is written with the parker's mutex held, the others by the monitor.
+//   watched_     stuck_since is read by any thread, as a hint.
 //   idle_stacks  see its head comment.
 //   asleep_      guarded by the parker's mutex.
 // All else is the monitor's own.
 
+#include <ulexite/base/counter.hpp>
 #include <ulexite/runtime/queue/inject_queue.hpp>
 #include <ulexite/runtime/worker/idle_stacks.hpp>
 #include <ulexite/runtime/worker/tuning.hpp>
 
-#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +31,7 @@ class monitor {
  public:
   // Stacks of fibers that have waited for `trim_after` are trimmed; 0: never.
   monitor(runtime_state& rt, std::size_t workers, std::chrono::milliseconds trim_after)
-      : idle_stacks(rt, trim_after), runtime_(rt), seen_steps_(workers) {}
+      : idle_stacks(rt, trim_after), runtime_(rt), watched_(workers) {}
   monitor(const monitor&) = delete;
   monitor& operator=(const monitor&) = delete;
 
@@ -50,6 +51,10 @@ class monitor {
   // A fiber or job to which the system refused a stack: each tick tries again. Any thread.
   void retry_later(job& starved) noexcept { starved_.push(starved); }
   [[nodiscard]] bool any_starved() const noexcept { return !starved_.empty(); }
+  // When it first saw that this worker dispatched nothing between two ticks; 0: it dispatches, or sleeps. Any thread.
+  [[nodiscard]] std::int64_t stuck_since(std::size_t worker) const noexcept {
+    return watched_[worker].stuck_since.get();
+  }
 
   // The parker's mutex is held, below.
 
@@ -61,8 +66,7 @@ class monitor {
   void on_end() noexcept { changed_.notify_one(); }
 
   struct counts {
-    // State: counters. wakes is written with the parker's mutex held, the others by the monitor.
-    std::atomic<std::uint64_t> wakes{0}, workers_retaken{0}, poller_handoffs{0}, lost_wakeups{0};
+    counter wakes, workers_retaken, poller_handoffs, lost_wakeups;
   } counts;
 
   detail::idle_stacks idle_stacks;
@@ -81,6 +85,11 @@ class monitor {
     void (*when_stuck)(scheduler&, std::int64_t) = nullptr;
     std::int64_t stuck_after = 0;
     void (*at_tick)(runtime_state&) = nullptr;
+  };
+  struct watched {
+    std::uint64_t steps = 0;  // at the last tick: dispatches and parks
+    hint<std::int64_t> stuck_since;
+    bool reported = false;  // that it is stuck
   };
   // The return of unused stacks to the system.
   struct trimming {
@@ -104,8 +113,8 @@ class monitor {
   calls calls_;
   activity activity_;
   trimming trimming_;
-  unsigned lost_ticks_ = 0;                // in a row at which work was found while all workers slept
-  std::vector<std::uint64_t> seen_steps_;  // by worker, at the last tick: dispatches and parks
+  unsigned lost_ticks_ = 0;       // in a row at which work was found while all workers slept
+  std::vector<watched> watched_;  // by worker
 };
 
 }  // namespace ulexite::detail

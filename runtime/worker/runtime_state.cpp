@@ -266,11 +266,11 @@ runtime_metrics runtime_state::metrics() const noexcept {
   for (const auto& s : schedulers) m.fibers_spawned += s->counters().spawned.get();
   m.fibers_live = m.fibers_spawned > m.fibers_ended ? m.fibers_spawned - m.fibers_ended : 0;
   const auto& seen = monitor.counts;
-  m.wakes = seen.wakes.load(std::memory_order_relaxed);                      // counter
-  m.workers_retaken = seen.workers_retaken.load(std::memory_order_relaxed);  // counter
-  m.poller_handoffs = seen.poller_handoffs.load(std::memory_order_relaxed);  // counter
+  m.wakes = seen.wakes.get();
+  m.workers_retaken = seen.workers_retaken.get();
+  m.poller_handoffs = seen.poller_handoffs.get();
   m.stack_bytes_trimmed = monitor.idle_stacks.bytes();
-  m.lost_wakeups = seen.lost_wakeups.load(std::memory_order_relaxed);  // counter
+  m.lost_wakeups = seen.lost_wakeups.get();
   m.thread_starts_refused = threads.refused();
   return m;
 }

@@ -357,8 +357,7 @@ task* scheduler::run() noexcept {
   current_.move_to_this_thread();
   current_.execution() = {this, nullptr, &forks_};
   set_running(nullptr);
-  activity_.set_thread(::gettid());
-  activity_.set_busy(true);
+  activity_.thread.set(::gettid());
   pace_.set_time(now_ns());
   if (traced()) record_left();  // on the previous thread of this worker
   bool stopping = false;
@@ -383,7 +382,7 @@ task* scheduler::run() noexcept {
     if (traced()) record_left();
     complete_switch();
   }
-  activity_.set_busy(false);
+  activity_.running.set(nullptr);
   current_.execution() = {};
   return nullptr;
 }

@@ -78,7 +78,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] task* running() const noexcept { return current_.fiber(); }
   // The agent of the running fiber, or that of a job or of the loop.
   [[nodiscard]] const agent& running_agent() noexcept { return *current_.execution().agent; }
-  runtime_state& runtime() noexcept { return runtime_; }
+  [[nodiscard]] runtime_state& runtime() const noexcept { return runtime_; }
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   task_pool::cache& blocks() noexcept { return spawn_cache_.blocks; }
   // A number for a new fiber, unique in the process.
@@ -207,7 +207,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   static inline void switch_in(switch_thread* thread) noexcept;
   void complete_switch() noexcept;
   inline void complete_wait(task& who, spin_lock* held) noexcept;
-  void set_running(task* next) noexcept { activity_.set_running(&current_.set(next)); }
+  void set_running(task* next) noexcept { activity_.running.set(&current_.set(next)); }
   void begin_quantum(task* next) noexcept;
   void answer_requests() noexcept;
   [[nodiscard]] static bool start_in_place(job& next, std::uint8_t stack_bits) noexcept;

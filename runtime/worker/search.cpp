@@ -258,7 +258,7 @@ job* scheduler::park(bool& stopping) noexcept {
   event_list ready;
   ready_ = &ready;
   if (runtime_.monitor.any_starved()) give_stacks_back();  // others need them
-  activity_.set_busy(false);
+  activity_.running.set(nullptr);
   if (traced()) record(trace_kind::park);
   const std::int64_t asleep = now_ns();
   victims_.out_of_work(asleep);
@@ -266,7 +266,7 @@ job* scheduler::park(bool& stopping) noexcept {
   ready_ = nullptr;
   if (traced()) record(trace_kind::unpark);
   counters().parks.add();
-  activity_.set_busy(true);
+  set_running(nullptr);
   const std::int64_t now = now_ns();
   pace_.set_time(now);
   pace_.add_idle_time(now - asleep);

@@ -13,6 +13,12 @@
 
 namespace ulexite::detail {
 
+// A function to be called on the thread's own stack.
+struct thread_call {
+  void (*function)(void*);
+  void* data;
+};
+
 // How the last computation has left its stack, and so the action that its successor owes it after the switch. The
 // successor makes it visible to other threads, because only then are its registers saved.
 struct post_switch {
@@ -24,11 +30,14 @@ struct post_switch {
     ended,              // the loop of a stack has nothing to run: the stack can be used again
     calling,            // a fiber wants a function called on the main stack, and continues then
   } what = nothing;
-  task* who = nullptr;           // the fiber that has left
-  spin_lock* held = nullptr;     // waiting: to be released, or null
-  bool prepared = false;         // waiting: see wait_word::commit
-  bool cancellable = false;      // waiting: the same
-  stack* ended_stack = nullptr;  // ended: the stack
+  union {
+    task* who = nullptr;      // the fiber that has left
+    stack* ended_stack;       // ended: the stack
+    const thread_call* call;  // calling: in a frame of the fiber
+  };
+  spin_lock* held = nullptr;  // waiting: to be released, or null
+  bool prepared = false;      // waiting: see wait_word::commit
+  bool cancellable = false;   // waiting: the same
 
   // Each of these is called on the stack that is about to be left, just before the switch.
   void waits(task& fiber, spin_lock* lock, bool is_prepared, bool is_cancellable) noexcept {
@@ -50,6 +59,10 @@ struct post_switch {
     what = ended;
     ended_stack = &left;
   }
+  void calls(const thread_call& wanted) noexcept {
+    what = calling;
+    call = &wanted;
+  }
 };
 
 // Of one worker. `action` is written by the computation that leaves, just before the switch, and cleared by its
@@ -62,8 +75,6 @@ struct switch_state {
   context* main = nullptr;          // the thread's main stack, or that of the job that runs a bound fiber
   // The thread's main stack. It differs from `main` while a bound fiber runs; calls on the thread's stack need it then.
   context* thread_main = nullptr;
-  void (*call)(void*) = nullptr;  // post_switch::calling: the function
-  void* call_data = nullptr;
 };
 
 // What runs on a worker now: a fiber; without one a job, or the worker's own loop.

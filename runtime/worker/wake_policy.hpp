@@ -7,10 +7,10 @@
 // State
 //   suppressed_  the number of suppressed pushes since the last announcement. Owner-written; a hint for the monitor.
 
+#include <ulexite/base/counter.hpp>
 #include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/runtime/worker/tuning.hpp>
 
-#include <atomic>
 #include <cstdint>
 
 namespace ulexite::detail {
@@ -41,13 +41,13 @@ class wake_policy {
   // the first pushes of a pause, and then now and then.
   [[nodiscard]] bool suppresses_push() noexcept {
     if (!pushes.any()) return false;
-    const unsigned number = suppressed() + 1;
+    const unsigned number = suppressed_.get() + 1;
     const bool unread = number > pushes_per_time && number % pushes_per_time != 0;
     if (!unread && pushes.over(now_ns())) {
-      set_suppressed(0);
+      suppressed_.set(0);
       return false;
     }
-    set_suppressed(number);
+    suppressed_.set(number);
     return true;
   }
   // Maintenance or the end of a sleep. Whether there are suppressed pushes that are to be announced now. `eager`:
@@ -55,19 +55,16 @@ class wake_policy {
   [[nodiscard]] bool announce_due(std::int64_t now, bool eager) noexcept {
     if (eager) pushes.end();
     if (!any_suppressed() || !pushes.over(now)) return false;
-    set_suppressed(0);
+    suppressed_.set(0);
     return true;
   }
   // Any thread.
-  [[nodiscard]] bool any_suppressed() const noexcept { return suppressed() != 0; }
+  [[nodiscard]] bool any_suppressed() const noexcept { return suppressed_.get() != 0; }
 
  private:
   static constexpr unsigned pushes_per_time = 16;
 
-  [[nodiscard]] unsigned suppressed() const noexcept { return suppressed_.load(std::memory_order_relaxed); }  // hint
-  void set_suppressed(unsigned number) noexcept { suppressed_.store(number, std::memory_order_relaxed); }     // hint
-
-  std::atomic<unsigned> suppressed_{0};
+  hint<unsigned> suppressed_;
 };
 
 }  // namespace ulexite::detail

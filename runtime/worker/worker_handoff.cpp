@@ -87,7 +87,7 @@ void* scheduler::handoff_work::run() noexcept {
   task* handed_off_fiber = nullptr;
   if (offer.accept()) {
     if (worker.running()) rt.brief_calls.lasts();  // in block_in_place there is none
-    worker.activity_.set_running(&worker.current_.job_agent());
+    worker.activity_.running.set(&worker.current_.job_agent());
     handed_off_fiber = rt.threads.be_worker(worker.index_);
   }
   rt.blocking->thread_returns();
@@ -120,9 +120,8 @@ task* scheduler::fiber_of(switch_thread& on_leave) noexcept {
 // The fiber leaves its stack, but stays the running one: it is not made resumable, so no other worker can have it. The
 // switch goes to thread_main, because `main` may be the frame of the job that runs the bound fiber.
 void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexcept {
-  switch_.call = function;
-  switch_.call_data = data;
-  switch_.action.what = post_switch::calling;
+  thread_call wanted{function, data};
+  switch_.action.calls(wanted);
   static_cast<scheduler&>(switch_context(running()->saved, *switch_.thread_main, *this)).complete_switch();
 }
 
@@ -130,8 +129,9 @@ void scheduler::call_on_thread_stack(void (*function)(void*), void* data) noexce
 // it. Returns when the fiber leaves its stack the next time.
 switch_thread* scheduler::make_call(context& main) noexcept {
   switch_.action.what = post_switch::nothing;
+  const thread_call wanted = *switch_.action.call;
   set_call_for(running()->current_stack);
-  switch_.call(switch_.call_data);
+  wanted.function(wanted.data);
   set_call_for(nullptr);
   return &switch_context(main, running()->saved, *this);
 }

@@ -37,7 +37,7 @@ void worker_threads::ensure_worker() {
   if (first_.done.load(std::memory_order_relaxed)) return;  // the mutex is held
   runtime_.stacks.provide();
   // An earlier refusal must not keep this try from being made: its result goes to the caller.
-  refused_until_.store(0, std::memory_order_relaxed);  // hint
+  refused_until_.set(0);
   runtime_.parker.wake_one();
   if (runtime_.parker.counts().started == 0)
     throw std::system_error(first_.refused, "ulexite: the first worker thread");
@@ -45,9 +45,7 @@ void worker_threads::ensure_worker() {
 }
 
 // After a refusal no start is tried for a while: each try is a system call, made by a thread that publishes work.
-bool worker_threads::starts_suspended() const noexcept {
-  return refused_until_.load(std::memory_order_relaxed) > now_ns();  // hint
-}
+bool worker_threads::starts_suspended() const noexcept { return refused_until_.get() > now_ns(); }
 
 // A worker takes over the search role of the thread that found that one is needed. A thread takes over the
 // floating-point mode and the signal mask that the maker of the runtime had.
@@ -81,8 +79,8 @@ bool worker_threads::start() noexcept {
 void worker_threads::on_refusal(const std::exception& why) noexcept {
   const auto* const told = dynamic_cast<const std::system_error*>(&why);  // else std::bad_alloc
   if (started_ == 0) first_.refused = told ? told->code() : make_error_code(std::errc::not_enough_memory);
-  refused_.fetch_add(1, std::memory_order_relaxed);                                 // counter
-  refused_until_.store(now_ns() + tuning::start_pause, std::memory_order_relaxed);  // hint
+  refused_.add();
+  refused_until_.set(now_ns() + tuning::start_pause);
 }
 
 // The hook may take long, and wait for fibers. So the worker is no searcher during the hook, and other threads do not

@@ -6,7 +6,7 @@
 //   first_.done      the first worker was started. Set once, with first_.mutex held.
 //   in_hooks_        workers in on_thread_start, which has not returned. Written by them; a hint for them and the
 //                    monitor.
-//   refused_         how often the system refused a thread: a counter.
+//   refused_         how often the system refused a thread. Written with the parker's mutex held.
 //   refused_until_   before that time none is asked for. Written by the thread that was refused; a hint.
 //   quota_.ignored   guarded by quota_.guard, which is taken before the parker's mutex. The monitor owns quota_.last.
 //   first_           guarded by its mutex, which is taken before the parker's.
@@ -15,6 +15,7 @@
 // Pairings
 //   A  ensure_worker stores first_.done, release  ->  it loads first_.done, acquire: sees the first worker started.
 
+#include <ulexite/base/counter.hpp>
 #include <ulexite/runtime/options.hpp>
 #include <ulexite/runtime/threads/inherited_thread_state.hpp>
 
@@ -67,7 +68,7 @@ class worker_threads {
   void resize(std::size_t to) noexcept;
 
   [[nodiscard]] std::size_t in_hooks() const noexcept { return in_hooks_.load(std::memory_order_relaxed); }  // hint
-  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }  // counter
+  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.get(); }
 
  private:
   // The start of the first worker: one thread tries, the others wait for it.
@@ -95,10 +96,10 @@ class worker_threads {
 
   first_start first_;
   std::atomic<std::size_t> in_hooks_{0};
-  std::atomic<std::uint64_t> refused_{0};
-  std::atomic<std::int64_t> refused_until_{0};  // ns of the steady clock
-  std::vector<std::thread> threads_;            // the monitor's is the first
-  std::size_t started_ = 0;                     // the number of the next worker
+  counter refused_;
+  hint<std::int64_t> refused_until_;  // ns of the steady clock
+  std::vector<std::thread> threads_;  // the monitor's is the first
+  std::size_t started_ = 0;           // the number of the next worker
   quota quota_;
 };
 

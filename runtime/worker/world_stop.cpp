@@ -107,7 +107,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
     std::unique_lock lock(world.mutex);
     world.changed.wait_for(lock, time_to_next_look);
   }
-  world.stopped.store(true, std::memory_order_relaxed);  // a hint for other threads
+  world.stopped.set(true);
   return true;
 }
 
@@ -127,7 +127,7 @@ std::vector<late_fiber> runtime_state::find_late_fibers(const scheduler* except)
 
 // The requests are withdrawn first, so that a worker that continues does not come here again.
 void runtime_state::start_world() noexcept {
-  world.stopped.store(false, std::memory_order_relaxed);  // a hint for other threads
+  world.stopped.set(false);
   for (const auto& s : schedulers) s->withdraw(request::halt);
   {
     const std::lock_guard lock(world.mutex);

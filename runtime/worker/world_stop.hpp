@@ -10,6 +10,7 @@
 //   A  start_world stores taken, release  ->  the next stop_world exchanges it, acquire: it sees the world started.
 //      Both are in world_stop.cpp.
 
+#include <ulexite/base/counter.hpp>
 #include <ulexite/base/job.hpp>
 #include <ulexite/fiber/fiber.hpp>
 #include <ulexite/runtime/worker/held_range.hpp>
@@ -36,7 +37,7 @@ struct world_stop {
   [[nodiscard]] bool is_taken() const noexcept { return taken.load(std::memory_order_relaxed); }  // hint
 
   std::atomic<bool> taken{false};
-  std::atomic<bool> stopped{false};
+  hint<bool> stopped;
   std::mutex mutex;                 // guards the rest, except inspecting and held; taken after the parker's
   bool halting = false;             // workers stay at their next safepoint
   std::condition_variable changed;  // one more worker has halted
