@@ -22,7 +22,7 @@ no_migration_scope::no_migration_scope() {
   if (pinned_->pins++ > 0) return;
   if (here->is_bound()) {
     pinned_->pinned_to = here;
-    here->pin();
+    here->queues.pin();
   } else {
     here->rebind();
   }
@@ -34,7 +34,7 @@ no_migration_scope::~no_migration_scope() {
   // The guard of an abandoned fiber may be destroyed by another fiber or thread, after the fiber's worker has ended.
   detail::scheduler* const here = this_scheduler();
   if (!here || !here->running() || &here->running()->agent() != &pinned_->who) return;
-  here->unpin();
+  here->queues.unpin();
   if (!pinned_->member_of && this_agent().kind == agent_kind::fiber) here->rebind();  // which ends it
 }
 

@@ -8,8 +8,8 @@
 #include <ulexite/runtime/inspect/stuck.hpp>
 #include <ulexite/runtime/inspect/trace.hpp>
 #include <ulexite/runtime/runtime.hpp>
-#include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/trace/probes.hpp>
+#include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <algorithm>
@@ -50,15 +50,18 @@ runtime::runtime(runtime_options options) : runtime(std::make_unique<detail::run
   state_->handle.number = made.fetch_add(1, std::memory_order_relaxed) + 1;  // counter
   if (const detail::runtime_state* const here = detail::runtime_of_caller())
     state_->handle.around = here->handle.around != 0 ? here->handle.around : here->handle.number;
-  if (state_->options.on_deadlock != deadlock_action::ignore) state_->monitor.call_when_quiet(detail::detect_deadlock);
-  if (const auto limit = detail::stuck_after(state_->options); limit.count() != 0)
-    state_->monitor.call_when_stuck(detail::report_stuck_worker, std::chrono::nanoseconds(limit).count());
+  if (state_->options.on_deadlock != deadlock_action::ignore)
+    state_->monitor.calls.when_quiet = detail::detect_deadlock;
+  if (const auto limit = detail::stuck_after(state_->options); limit.count() != 0) {
+    state_->monitor.calls.when_stuck = detail::report_stuck_worker;
+    state_->monitor.calls.stuck_after = std::chrono::nanoseconds(limit).count();
+  }
   if (const int signal = detail::signal_dump::wanted(state_->options.dump_signal); signal != 0)
     signal_dump_ = std::make_unique<detail::signal_dump>(*state_, signal);
   detail::try_report_file();
   if (state_->options.measure || measure_is_wanted()) detail::measure_times(*state_);
   if (detail::has_probes) {
-    state_->monitor.call_at_tick(detail::poll_probes);
+    state_->monitor.calls.at_tick = detail::poll_probes;
     detail::poll_probes(*state_);
   }
   trace_file_ = detail::trace_file::of_environment(*state_);

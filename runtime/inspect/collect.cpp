@@ -139,12 +139,11 @@ void collect_fibers(runtime_state& rt, const dump_options& options, std::uint32_
 
 void collect_workers(runtime_state& rt, const dump_options& options, runtime_report& into) {
   for (const auto& worker : rt.schedulers) {
-    if (!worker->activity().busy() && worker->counters().parks.get() + worker->counters().dispatches.get() == 0)
-      continue;
+    if (!worker->activity.busy() && worker->counters().parks.get() + worker->counters().dispatches.get() == 0) continue;
     worker_report& report = into.workers.emplace_back(look_at(*worker));
     if (!report.stuck) continue;
     into.findings.push_back(describe_stuck(report));
-    if (options.stuck_backtraces) report.frames = frames_of(worker->activity().thread.get());
+    if (options.stuck_backtraces) report.frames = frames_of(worker->activity.thread.get());
   }
 }
 
@@ -197,7 +196,7 @@ void collect_waiting_threads(const dump_options& options, runtime_report& into) 
 worker_report look_at(const scheduler& worker) {
   worker_report report;
   report.index = worker.index();
-  report.busy = worker.activity().busy();
+  report.busy = worker.activity.busy();
   report.runs = running_on(worker);
   report.dispatches = worker.counters().dispatches.get();
   report.queued = worker.queued();

@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds usual_limit{10'000};
 void tell_of_stuck(const scheduler& worker, std::uint32_t milliseconds) {
   worker_report seen = look_at(worker);
   seen.unswitched = milliseconds;
-  seen.frames = frames_of(worker.activity().thread.get());
+  seen.frames = frames_of(worker.activity.thread.get());
   write_report([&](std::ostream& text) {
     text << "ulexite: " << describe_stuck(seen) << '\n';
     write_frames(text, seen.frames);

@@ -25,14 +25,14 @@ std::size_t traced_size(const char* name) noexcept {
 
 // The recorder is set before the request, so a worker that sees the request finds it.
 void scheduler::start_recording(recorder& into) noexcept {
-  activity_.set_recorder(into);
+  activity.set_recorder(into);
   ask(request::traced);
 }
 
 // The worker notices a start at its next dispatch (answer_requests), and the end here.
 void scheduler::record(trace_kind kind, std::uint64_t value, std::uint8_t detail) noexcept {
   // The end of a recording is noticed here: a thread has withdrawn the request, and this event is not recorded.
-  recorder& into = *activity_.recorder_now();
+  recorder& into = *activity.recorder_now();
   if (!asked(request::traced)) {
     into.times.stop();
     return note(request::traced, false);

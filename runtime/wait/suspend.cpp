@@ -259,7 +259,7 @@ bool runs_on_a_worker(const agent* who) noexcept {
   if (!here) return false;
   // The marks of the workers are read without a lock. A wrong answer costs some time, and nothing else.
   for (const auto& worker : here->runtime().schedulers)
-    if (worker->activity().running.get() == who) return true;
+    if (worker->activity.running.get() == who) return true;
   return false;
 }
 

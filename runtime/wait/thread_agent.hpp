@@ -4,6 +4,7 @@
 #include <ulexite/runtime/wait/locals.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
@@ -27,7 +28,17 @@ class thread_agent : public agent {
 
   // Blocks until resumed (true), or until `deadline` (steady clock, nanoseconds) has passed (false). Called by the
   // thread itself.
-  bool block(std::int64_t deadline) noexcept;
+  bool block(std::int64_t deadline) noexcept {
+    std::unique_lock lock(mutex_);
+    const auto resumed = [this] { return std::exchange(resumed_, false); };
+    if (deadline != no_deadline) {
+      const auto until = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
+      return condition_.wait_until(lock, until, resumed);
+    }
+    count(!resumed_);
+    condition_.wait(lock, resumed);
+    return true;
+  }
 
   // The number of threads in a block without a deadline that has not been ended yet. Any thread.
   static std::size_t count_blocked() noexcept { return blocked_.load(std::memory_order_relaxed); }  // hint

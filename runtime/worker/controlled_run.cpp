@@ -19,10 +19,10 @@ namespace ulexite::detail {
 // All contents of the worker's queues. Only its own pushes, because no thief steals from it.
 void controlled_run::gather() noexcept {
   // The worker's own queues, then the shared queue, then the queue of pinned fibers.
-  worker_.queues_.drain([this](job& next, priority) { runnable_.push_back(&next); });
+  worker_.queues.drain([this](job& next, priority) { runnable_.push_back(&next); });
   intrusive_queue<job> outside;
   worker_.runtime_.injected.take(SIZE_MAX, outside);
-  worker_.queues_.take_pinned(SIZE_MAX, outside);
+  worker_.queues.take_pinned(SIZE_MAX, outside);
   while (job* const next = outside.pop()) runnable_.push_back(next);
 }
 
@@ -125,7 +125,7 @@ void scheduler::run_controlled(controller& by) noexcept {
   withdraw(request::controlled);
   note(request::controlled, false);
   set_perturbed(perturbed_outside);
-  activity_.running.set(nullptr);
+  activity.running.set(nullptr);
   current_.execution() = outside;
   controlled_ = nullptr;
 }

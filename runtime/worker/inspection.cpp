@@ -182,13 +182,13 @@ void for_each_fiber(const runtime_state& rt, void (*visit)(void* data, const fib
 // dropped.
 fiber_record running_on(const scheduler& worker) {
   fiber_record found;
-  const agent* const who = worker.activity().running.get();
+  const agent* const who = worker.activity.running.get();
   if (!who) return found;
   raw_record raw;
   copy_record(*who, raw);
   // The agent of the worker's jobs has no record behind it, and is not in use. A fiber may be of the kind of a job for
   // a while, for example in on_thread_stack.
-  if (!raw.owner().in_use || worker.activity().running.get() != who) return found;
+  if (!raw.owner().in_use || worker.activity.running.get() != who) return found;
   found.id = raw.content().id;
   found.where = raw.content().where;
   found.name = name_of(*reinterpret_cast<const task*>(who + 1), found.id);

@@ -49,7 +49,7 @@ std::int64_t monitor::next_tick() noexcept {
       runtime_.world.is_taken() || counts.wakes.get() != activity_.seen_wakes)
     return now + tuning::tick_interval;
   asleep_ = true;
-  const bool asks = calls_.when_quiet && activity_.ask_after > 0;
+  const bool asks = calls.when_quiet && activity_.ask_after > 0;
   const std::int64_t asks_at = asks ? activity_.last_busy + activity_.ask_after : no_deadline;
   const std::int64_t trims = trimming_.left > 0 ? now + tuning::trim_interval : no_deadline;
   return std::min({asks_at, trims, std::max(now + tuning::tick_interval, idle_stacks.next_step(activity_.last_busy))});
@@ -66,7 +66,7 @@ void monitor::tick() noexcept {
   const bool all_sleep = idle.sleeping == idle.started;
   const bool quiet = std::exchange(activity_.seen_wakes, wakes) == wakes && all_sleep;
   // The order: first lost work and stuck workers, because fibers wait for that; then the trimming, which may take long.
-  if (calls_.at_tick) calls_.at_tick(runtime_);
+  if (calls.at_tick) calls.at_tick(runtime_);
   rescue();
   relieve_hogs();
   retry_starved();
@@ -83,8 +83,8 @@ void monitor::tick() noexcept {
   if (activity_.quiet_ticks <= 1) activity_.last_busy = now;
   if (!quiet) {
     activity_.ask_after = tuning::silence;
-  } else if (calls_.when_quiet && activity_.ask_after > 0 && now - activity_.last_busy >= activity_.ask_after) {
-    activity_.ask_after = calls_.when_quiet(runtime_) ? 0 : 4 * activity_.ask_after;
+  } else if (calls.when_quiet && activity_.ask_after > 0 && now - activity_.last_busy >= activity_.ask_after) {
+    activity_.ask_after = calls.when_quiet(runtime_) ? 0 : 4 * activity_.ask_after;
   }
 }
 
@@ -108,7 +108,7 @@ void monitor::relieve_hogs() noexcept {
     // A thief that leaves others' work alone dispatches nothing, but parks, and returns at once.
     const std::uint64_t steps = s.counters().dispatches.get() + s.counters().parks.get();
     watched& seen = watched_[i];
-    if (std::exchange(seen.steps, steps) != steps || !s.activity().busy()) {
+    if (std::exchange(seen.steps, steps) != steps || !s.activity.busy()) {
       seen.stuck_since.set(0);
       seen.reported = false;
       continue;
@@ -118,7 +118,7 @@ void monitor::relieve_hogs() noexcept {
     s.ask(request::yield);
     intrusive_queue<job> woken, others;
     const gate_guard of_these(runtime_.tasks->gate);  // jobs among them are in no count, and in no queue for a moment
-    if (runtime_.parker.limit() > 1) s.take_half(woken, others);
+    if (runtime_.parker.limit() > 1) s.queues.take_half(woken, others);
     if (!woken.empty() || !others.empty()) counts.workers_retaken.add();
     if (!woken.empty()) runtime_.inject(woken, priority::woken);
     if (!others.empty()) runtime_.inject(others);
@@ -128,13 +128,13 @@ void monitor::relieve_hogs() noexcept {
 
 // After the relief, because a report may take some tenths of a second. One for each time that a worker is stuck.
 void monitor::report_stuck_workers() noexcept {
-  if (!calls_.when_stuck) return;
+  if (!calls.when_stuck) return;
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     watched& seen = watched_[i];
     const std::int64_t time = now_ns() - seen.stuck_since.get();
-    if (seen.stuck_since.get() == 0 || seen.reported || time < calls_.stuck_after) continue;
+    if (seen.stuck_since.get() == 0 || seen.reported || time < calls.stuck_after) continue;
     seen.reported = true;
-    calls_.when_stuck(*runtime_.schedulers[i], time);
+    calls.when_stuck(*runtime_.schedulers[i], time);
   }
 }
 

@@ -37,16 +37,15 @@ class monitor {
 
   // Ticks until the runtime ends. Called by the monitor's thread.
   void run() noexcept;
-  // Called when nothing has happened for a while, and more and more rarely while nothing happens, until it returns
-  // true. Before the first fiber is spawned.
-  void call_when_quiet(bool (*function)(runtime_state&)) noexcept { calls_.when_quiet = function; }
-  // Called once each time that a worker has dispatched nothing for so long, with that worker and its time. Nanoseconds.
-  void call_when_stuck(void (*function)(scheduler&, std::int64_t), std::int64_t after) noexcept {
-    calls_.when_stuck = function;
-    calls_.stuck_after = after;
-  }
-  // Called at each tick.
-  void call_at_tick(void (*function)(runtime_state&)) noexcept { calls_.at_tick = function; }
+  // The functions to call, or null. Set before the first fiber is spawned.
+  struct calls {
+    // When nothing has happened for a while, and more and more rarely while nothing happens, until it returns true.
+    bool (*when_quiet)(runtime_state&) = nullptr;
+    // Once each time that a worker has dispatched nothing for `stuck_after`, with that worker and its time. In ns.
+    void (*when_stuck)(scheduler&, std::int64_t) = nullptr;
+    std::int64_t stuck_after = 0;
+    void (*at_tick)(runtime_state&) = nullptr;
+  } calls;
 
   // A fiber or job to which the system refused a stack: each tick tries again. Any thread.
   void retry_later(job& starved) noexcept { starved_.push(starved); }
@@ -79,13 +78,6 @@ class monitor {
     std::int64_t last_busy = 0;                    // the last tick before which a worker was awake
     std::int64_t ask_after = tuning::silence;      // calls::when_quiet is called after so long a quiet; 0: no longer
   };
-  // The functions to call, or null. Set before the first fiber is spawned.
-  struct calls {
-    bool (*when_quiet)(runtime_state&) = nullptr;
-    void (*when_stuck)(scheduler&, std::int64_t) = nullptr;
-    std::int64_t stuck_after = 0;
-    void (*at_tick)(runtime_state&) = nullptr;
-  };
   struct watched {
     std::uint64_t steps = 0;  // at the last tick: dispatches and parks
     hint<std::int64_t> stuck_since;
@@ -110,7 +102,6 @@ class monitor {
   inject_queue starved_;
   bool asleep_ = false;              // until a worker wakes up
   std::condition_variable changed_;  // asleep_ was cleared, or the runtime ends
-  calls calls_;
   activity activity_;
   trimming trimming_;
   unsigned lost_ticks_ = 0;       // in a row at which work was found while all workers slept

@@ -17,7 +17,7 @@ namespace ulexite::detail {
 [[gnu::cold, gnu::noinline]] void scheduler::overflow(job& runnable) noexcept {
   while (!push_any(runnable)) {
     intrusive_queue<job> evicted;
-    if (!queues_.evict_oldest(evicted)) continue;
+    if (!queues.evict_oldest(evicted)) continue;
     evicted.push(runnable);
     counters().overflows.add();
     runtime_.injected.push(evicted);
@@ -47,8 +47,8 @@ void scheduler::announce_pushes() noexcept {
 
 // At maintenance, and after a sleep. Suppressed pushes that are still there are announced when the pause is over.
 void scheduler::judge_wakes(std::int64_t now) noexcept {
-  note(request::slot_due, !queues_.alone() && wake_policy_.slot.over(now));
-  if (wake_policy_.announce_due(now, eager()) && queues_.may_have_items()) announce_pushes();
+  note(request::slot_due, !queues.alone() && wake_policy_.slot.over(now));
+  if (wake_policy_.announce_due(now, eager()) && queues.may_have_items()) announce_pushes();
 }
 
 // The ring is full. Or, for tests, everything goes to the shared queue, from which any worker takes it.
@@ -58,7 +58,7 @@ void scheduler::enqueue_slow(job& runnable) noexcept {
   } else {
     overflow(runnable);
   }
-  if (!queues_.alone()) runtime_.parker.notify();
+  if (!queues.alone()) runtime_.parker.notify();
 }
 
 // A batch is published by one notify. The surplus goes to the end of the shared queue, so that these start in about
@@ -77,12 +77,12 @@ void scheduler::add(intrusive_queue<job>& batch) noexcept {
   }
 #endif
   if (!batch.empty()) runtime_.injected.push(batch);
-  if (!queues_.alone()) runtime_.parker.notify();
+  if (!queues.alone()) runtime_.parker.notify();
 }
 
 void scheduler::add_job(job& job) noexcept {
   perturb();
-  if (migrating || !queues_.push_job(job)) return enqueue_slow(job);
+  if (migrating || !queues.push_job(job)) return enqueue_slow(job);
   notify_others_after_publishing();
 }
 
@@ -94,7 +94,7 @@ void scheduler::wake(task& woken) noexcept {
   if (forks_.interrupts.at_wake()) [[unlikely]]
     return wake_slow(woken);
   if (migrating) return add(woken);
-  if (job* const displaced = queues_.put_into_slot(woken)) enqueue_displaced(*displaced);
+  if (job* const displaced = queues.put_into_slot(woken)) enqueue_displaced(*displaced);
 }
 
 // Rare: the wake is recorded, or the slot is announced. The record comes first, because another worker may take the
@@ -105,20 +105,20 @@ void scheduler::wake(task& woken) noexcept {
     stamp_runnable(woken);
   }
   if (migrating) return add(woken);
-  if (job* const displaced = queues_.put_into_slot(woken)) return enqueue_displaced(*displaced);
+  if (job* const displaced = queues.put_into_slot(woken)) return enqueue_displaced(*displaced);
   if (noted(request::slot_due)) announce_slot();
 }
 
 // The mark comes after the wake, which asks whether the fiber that it displaces was marked.
 void scheduler::wake_holder(task& woken) noexcept {
   wake(woken);
-  queues_.mark_holder(woken);
+  queues.mark_holder(woken);
 }
 
 // A fiber that has left the slot waits at the end of the ring. But one that was given a lock takes its turn among the
 // woken fibers, because others wait until it unlocks.
 [[gnu::noinline]] void scheduler::enqueue_displaced(job& waits) noexcept {
-  if (!queues_.unmark_holder(waits) || !queues_.push_woken(waits)) return add(waits);
+  if (!queues.unmark_holder(waits) || !queues.push_woken(waits)) return add(waits);
   notify_others_after_publishing();
 }
 

@@ -114,7 +114,7 @@ class runtime_state {
   // For the parker, see parker.hpp.
   [[nodiscard]] bool any_work() const noexcept;
   [[nodiscard]] static bool has_work_for(const worker_slot& worker_slot) noexcept {
-    return static_cast<const scheduler&>(worker_slot).has_pinned();
+    return static_cast<const scheduler&>(worker_slot).queues.has_pinned();
   }
   void sleep_in_loop(worker_slot& worker_slot) noexcept;
   void wake_loop() noexcept;

@@ -26,7 +26,7 @@ scheduler::scheduler(runtime_state& rt, std::size_t index)
       index_(index),
       stacks_(rt.stacks),
       victims_(reinterpret_cast<std::uintptr_t>(this) + index, rt.threads.most()),
-      queues_(rt.threads.most() == 1),
+      queues(rt.threads.most() == 1),
       forks_(*this, rt.threads.most()) {}
 
 // ---- switching ----
@@ -217,7 +217,7 @@ void scheduler::leave_stack(task& self, stackless_wait& wait) noexcept {
 void scheduler::yield() noexcept {
   if (running()->agent().kind == agent_kind::job) return;  // in a stop callback
   job* const next = next_local();
-  if (!migrating && !next && !forks_.interrupts.at_switch() && !has_slot() && !has_pinned()) {  // alone
+  if (!migrating && !next && !forks_.interrupts.at_switch() && !queues.has_slot() && !queues.has_pinned()) {  // alone
     begin_quantum(running());
     return;
   }
@@ -229,7 +229,7 @@ void scheduler::yield() noexcept {
 // The two fibers are likely to be at the ends of one channel. If one of them waited in the ring, a thief would take it
 // there, and the two would run on different workers. So they change places through the slot.
 void scheduler::yield_to_woken() noexcept {
-  const bool woke_one = has_slot();
+  const bool woke_one = queues.has_slot();
   job* const next = woke_one ? next_local() : nullptr;
   if (!next) return yield();
   task& self = *running();
@@ -337,11 +337,11 @@ job* scheduler::next_local() noexcept {
   if (!count_dispatch()) return nullptr;
   // The slot comes first, because its fiber was woken last and its data is in the cache. But after some dispatches in a
   // row the fibers in the ring have a turn.
-  if (has_slot()) {
-    if (queues_.slot_streak_exceeded() && others_wait()) return nullptr;
-    if (job* const woken = queues_.next_from_slot()) return woken;
+  if (queues.has_slot()) {
+    if (queues.slot_streak_exceeded() && others_wait()) return nullptr;
+    if (job* const woken = queues.next_from_slot()) return woken;
   }
-  return queues_.next_in_line();
+  return queues.next_in_line();
 }
 
 // ---- the worker's thread ----
@@ -357,7 +357,7 @@ task* scheduler::run() noexcept {
   current_.move_to_this_thread();
   current_.execution() = {this, nullptr, &forks_};
   set_running(nullptr);
-  activity_.thread.set(::gettid());
+  activity.thread.set(::gettid());
   pace_.set_time(now_ns());
   if (traced()) record_left();  // on the previous thread of this worker
   bool stopping = false;
@@ -382,7 +382,7 @@ task* scheduler::run() noexcept {
     if (traced()) record_left();
     complete_switch();
   }
-  activity_.running.set(nullptr);
+  activity.running.set(nullptr);
   current_.execution() = {};
   return nullptr;
 }

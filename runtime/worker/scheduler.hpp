@@ -5,12 +5,12 @@
 // know each other. docs/scheduler.md describes the whole.
 //
 // State shared with other threads, each part with its State block
-//   queues_        run_queues.hpp.
+//   queues         run_queues.hpp.
 //   wake_policy_   wake_policy.hpp.
 //   thefts_        the number of thefts from this worker. Counted by thieves, a hint for the owner.
 //   handoff_work_  its part handoff_offer.hpp.
 //   forks_         fork_queue.hpp; the requests to this worker: interrupts.hpp.
-//   activity_      worker_activity.hpp.
+//   activity       worker_activity.hpp.
 // The base worker_slot belongs to the parker, see parker.hpp. All else is the owner's.
 
 #include <ulexite/base/cache_line.hpp>
@@ -90,7 +90,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // Makes new runnables wait their turn in this worker's queue, or a fiber that was woken run next.
   void add(job& runnable) noexcept {
     perturb();
-    if (migrating || !queues_.push(runnable)) [[unlikely]]
+    if (migrating || !queues.push(runnable)) [[unlikely]]
       return enqueue_slow(runnable);
     notify_others_after_publishing();
   }
@@ -142,11 +142,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     if (asked(request::yield)) yield();
   }
   // Whether the running fiber may leave this worker to another thread.
-  [[nodiscard]] bool may_hand_off() const noexcept { return !is_bound() && !has_pins(); }
-  // The running fiber is pinned here from now on, or no longer.
-  void pin() noexcept { queues_.pin(); }
-  void unpin() noexcept { queues_.unpin(); }
-  [[nodiscard]] bool has_pins() const noexcept { return queues_.has_pins(); }
+  [[nodiscard]] bool may_hand_off() const noexcept { return !is_bound() && !queues.has_pins(); }
   [[nodiscard]] bool may_run(const task& member) const noexcept;
   [[nodiscard]] bool forward_if_pinned_elsewhere(task& member) noexcept;
   [[nodiscard]] bool maintenance_due() const noexcept { return noted(request::maintenance); }
@@ -157,23 +153,14 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
 
   // Makes a fiber runnable that is pinned to this worker.
   void give_pinned(task& member) noexcept;
-  [[nodiscard]] bool has_pinned() const noexcept { return queues_.has_pinned(); }
-  [[nodiscard]] bool may_have_work() const noexcept { return queues_.may_have_items() || forks_.may_have_items(); }
-  [[nodiscard]] bool has_slot() const noexcept { return queues_.has_slot(); }
+  [[nodiscard]] bool may_have_work() const noexcept { return queues.may_have_items() || forks_.may_have_items(); }
   // Whether it has not announced some of its pushes, which others may be needed for by now. A hint.
   [[nodiscard]] bool has_suppressed_pushes() const noexcept { return wake_policy_.any_suppressed() && may_have_work(); }
   // Whether the fiber in the slot of `victim` is worth a theft. Any thread but its owner.
   [[nodiscard]] static bool is_stalled(const scheduler& victim) noexcept;
-  // Any thread but the owner; it costs a heavy fence.
-  [[nodiscard]] job* steal_slot() noexcept { return queues_.steal_slot(); }
-  void take_half(intrusive_queue<job>& woken, intrusive_queue<job>& others) noexcept {
-    queues_.take_half(woken, others);
-  }
-  [[nodiscard]] std::size_t queued() const noexcept { return queues_.size() + has_slot(); }  // hint
-  [[nodiscard]] const worker_activity& activity() const noexcept { return activity_; }
-  [[nodiscard]] worker_activity& activity() noexcept { return activity_; }
-  worker_counters& counters() noexcept { return activity_.counters; }
-  [[nodiscard]] const worker_counters& counters() const noexcept { return activity_.counters; }
+  [[nodiscard]] std::size_t queued() const noexcept { return queues.size() + queues.has_slot(); }  // hint
+  worker_counters& counters() noexcept { return activity.counters; }
+  [[nodiscard]] const worker_counters& counters() const noexcept { return activity.counters; }
   // Records the events here from now on, until request::traced is withdrawn.
   void start_recording(recorder& into) noexcept;
   void ask(request what) noexcept { forks_.interrupts.ask(what); }
@@ -207,7 +194,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   static inline void switch_in(switch_thread* thread) noexcept;
   void complete_switch() noexcept;
   inline void complete_wait(task& who, spin_lock* held) noexcept;
-  void set_running(task* next) noexcept { activity_.running.set(&current_.set(next)); }
+  void set_running(task* next) noexcept { activity.running.set(&current_.set(next)); }
   void begin_quantum(task* next) noexcept;
   void answer_requests() noexcept;
   [[nodiscard]] static bool start_in_place(job& next, std::uint8_t stack_bits) noexcept;
@@ -224,7 +211,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     return true;
   }
   // Whether there is more than the slot.
-  [[nodiscard]] bool others_wait() const noexcept { return may_have_work() || has_pinned(); }
+  [[nodiscard]] bool others_wait() const noexcept { return may_have_work() || queues.has_pinned(); }
 
   // The main stack's choice, in search.cpp.
   job* next() noexcept;
@@ -251,7 +238,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
 
   // Publishing, in publish.cpp.
   [[nodiscard]] bool push_any(job& runnable) noexcept {
-    return fiber::is_fiber(runnable) ? queues_.push(runnable) : queues_.push_job(runnable);
+    return fiber::is_fiber(runnable) ? queues.push(runnable) : queues.push_job(runnable);
   }
   void push_ring(job& runnable) noexcept {
     if (!push_any(runnable)) [[unlikely]]
@@ -265,7 +252,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool others_may_be_woken() const noexcept;
   // To be called after each publication. A lone worker is awake, and there is no other to wake.
   void notify_others_after_publishing() noexcept {
-    if (!queues_.alone()) notify_others();
+    if (!queues.alone()) notify_others();
   }
   void notify_others() noexcept;
   void announce_pushes() noexcept;
@@ -293,10 +280,15 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   handoff_work handoff_work_{*this};
 
   // shared
-  run_queues queues_;
+ public:
+  run_queues queues;
+
+ private:
   fork_queue forks_;
   std::atomic<std::uint32_t> thefts_{0};
-  alignas(cache_line) worker_activity activity_;
+
+ public:
+  alignas(cache_line) worker_activity activity;
 
   friend class controlled_run;
   friend class fork_queue;

@@ -23,15 +23,15 @@ job* scheduler::next() noexcept {
   // streak begins again. It begins again also if the others are gone. Otherwise next_local could leave the slot once
   // more below, for fibers that came with maintenance; if a thief took those, this worker would fall asleep with a
   // fiber in its slot.
-  if (queues_.slot_streak_exceeded()) {
-    queues_.reset_slot_streak();
-    if (job* const displaced = has_slot() && others_wait() ? queues_.take_slot() : nullptr)
+  if (queues.slot_streak_exceeded()) {
+    queues.reset_slot_streak();
+    if (job* const displaced = queues.has_slot() && others_wait() ? queues.take_slot() : nullptr)
       enqueue_displaced(*displaced);
   }
   if (maintenance_due())
     if (job* const due = maintenance()) return due;
   if (job* const mine = next_local()) return mine;
-  if (has_pinned()) [[unlikely]]
+  if (queues.has_pinned()) [[unlikely]]
     if (job* const pinned = take_pinned()) return pinned;
   // Forks come last: if the forking fiber resumes soon, it takes them back more cheaply.
   if (job* const forked = forks_.start_next(false)) return forked;
@@ -54,9 +54,9 @@ job* scheduler::maintenance() noexcept {
     if (eager() && runtime_.parker.nobody_polls()) runtime_.parker.wake_one();
   }
   // Where fibers run long, each dispatch does maintenance, and next_local has left this turn to the main stack.
-  if (has_pinned()) {
-    queues_.on_pinned();
-    if (queues_.pinned_is_next()) return take_pinned();
+  if (queues.has_pinned()) {
+    queues.on_pinned();
+    if (queues.pinned_is_next()) return take_pinned();
   }
   job* const forked = pace_.forks_are_next() ? forks_.start_next(true) : nullptr;
   return forked ? forked : take_injected(maintenance_share());
@@ -69,9 +69,9 @@ job* scheduler::maintenance() noexcept {
 std::size_t scheduler::maintenance_share() noexcept {
   std::size_t exchanged = 0;
   const std::size_t length = runtime_.injected.size(), share = length / runtime_.parker.limit() + 1;
-  if (length > 0 && !queues_.has_room_for(share)) {
+  if (length > 0 && !queues.has_room_for(share)) {
     intrusive_queue<job> newest;
-    exchanged = queues_.take_newest(share, newest);
+    exchanged = queues.take_newest(share, newest);
     if (exchanged > 0) runtime_.injected.push(newest);
     runtime_.parker.notify();  // a searcher may have missed them
   }
@@ -93,7 +93,7 @@ job* scheduler::take_injected(std::size_t most) noexcept {
     runtime_.injected.take(1, 1, one, woken_one);
     const priority which = one.empty() ? priority::woken : priority::ordinary;
     job* const only = one.empty() ? woken_one.pop() : one.pop();
-    if (!only || queues_.alone() || !fiber::is_fiber(*only) || static_cast<task*>(only)->last_worker != index_)
+    if (!only || queues.alone() || !fiber::is_fiber(*only) || static_cast<task*>(only)->last_worker != index_)
       return only;
     runtime_.inject(*only, which);
     std::this_thread::yield();
@@ -101,14 +101,14 @@ job* scheduler::take_injected(std::size_t most) noexcept {
 #endif
   intrusive_queue<job> taken, woken;
   // Without the limit they would overflow into the ring, where later woken fibers overtake them.
-  runtime_.injected.take(std::min(most, length / runtime_.parker.limit() + 1), queues_.room_for_woken(), taken, woken);
+  runtime_.injected.take(std::min(most, length / runtime_.parker.limit() + 1), queues.room_for_woken(), taken, woken);
   job* const first = woken.empty() ? taken.pop() : woken.pop();
   if (!first) return nullptr;
   if (!taken.empty() || !woken.empty()) {
     while (job* const other = woken.pop())
-      if (!queues_.push_woken(*other)) push_ring(*other);
+      if (!queues.push_woken(*other)) push_ring(*other);
     while (job* const other = taken.pop()) push_ring(*other);
-    queues_.mark_filled();
+    queues.mark_filled();
     runtime_.parker.notify();  // they were in no queue for a moment, and a searcher may have missed them
   }
   return first;
@@ -127,12 +127,12 @@ job* scheduler::steal(bool slots_too, std::int64_t now) noexcept {
     if (&victim == this) continue;
     job* stolen = nullptr;
     const victims::worth worth = look_at(victim, now);
-    if (worth != victims::worth::nothing) stolen = queues_.steal_woken(victim.queues_);
-    if (!stolen && worth == victims::worth::all) stolen = queues_.steal_ring(victim.queues_);
+    if (worth != victims::worth::nothing) stolen = queues.steal_woken(victim.queues);
+    if (!stolen && worth == victims::worth::all) stolen = queues.steal_ring(victim.queues);
     if (!stolen) stolen = victim.forks_.steal(runtime_);
-    if (!stolen && worth == victims::worth::all && slots_too && victim.has_slot()) {
+    if (!stolen && worth == victims::worth::all && slots_too && victim.queues.has_slot()) {
       slots_too = false;
-      if (is_stalled(victim)) stolen = victim.steal_slot();
+      if (is_stalled(victim)) stolen = victim.queues.steal_slot();
     }
     if (!stolen) continue;
     counters().steals.add();
@@ -148,7 +148,7 @@ victims::worth scheduler::look_at(const scheduler& victim, std::int64_t now) noe
   if (!victims_.may_look(victim.index_, now, least)) return victims::worth::nothing;
   const worker_counters& done = victim.counters();
   return victims_.look(victim.index_, static_cast<std::uint32_t>(done.dispatches.get()),
-                       static_cast<std::uint32_t>(done.spawned.get()), victim.queues_.size(), now);
+                       static_cast<std::uint32_t>(done.spawned.get()), victim.queues.size(), now);
 }
 
 // Whether the victim dispatches nothing for about 3 us, as in Go. The fiber in its slot and its waker are likely to
@@ -157,7 +157,7 @@ victims::worth scheduler::look_at(const scheduler& victim, std::int64_t now) noe
 bool scheduler::is_stalled(const scheduler& victim) noexcept {
   const auto before = victim.counters().dispatches.get();
   for (int i = 0; i < 128; ++i) {
-    if (!victim.has_slot()) return false;  // its owner runs that fiber now, before it counts the dispatch
+    if (!victim.queues.has_slot()) return false;  // its owner runs that fiber now, before it counts the dispatch
     cpu_relax();
   }
   return victim.counters().dispatches.get() == before;
@@ -227,7 +227,7 @@ job* scheduler::distribute(event_list& ready, bool run_first) noexcept {
   bool behind = runtime_.injected.has_woken();
   while (!ready.empty()) {
     task& woken = next();
-    behind = behind || !queues_.push_woken(woken);
+    behind = behind || !queues.push_woken(woken);
     if (behind) surplus.push(woken);
   }
   if (!surplus.empty()) runtime_.injected.push(surplus, priority::woken);
@@ -258,7 +258,7 @@ job* scheduler::park(bool& stopping) noexcept {
   event_list ready;
   ready_ = &ready;
   if (runtime_.monitor.any_starved()) give_stacks_back();  // others need them
-  activity_.running.set(nullptr);
+  activity.running.set(nullptr);
   if (traced()) record(trace_kind::park);
   const std::int64_t asleep = now_ns();
   victims_.out_of_work(asleep);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The stacks that a worker keeps for its next fibers: those of the runtime's default size. One stack of the pool costs a
-// lock and, at its first use, a system call. The cache takes and returns several at a time, so that most fibers pay
+// The stacks that a worker keeps for its next fibers: those of the runtime's default size. One stack of the pool costs
+// a lock and, at its first use, a system call. The cache takes and returns several at a time, so that most fibers pay
 // neither. Owner only, except at the runtime's end.
 
 #include <ulexite/fiber/stack_pool.hpp>
@@ -17,8 +17,7 @@ namespace ulexite::detail {
 class stack_cache {
  public:
   // Memcheck reports accesses below the last frame on a stack, until something is pushed there.
-  explicit stack_cache(stack_pool& pool) noexcept
-      : pool_(pool), size_(pool.stack_size()), offset_step_(under_valgrind() ? 0 : 1) {}
+  explicit stack_cache(stack_pool& pool) noexcept : size_(pool.stack_size()), offset_step_(under_valgrind() ? 0 : 1) {}
   stack_cache(const stack_cache&) = delete;
   stack_cache& operator=(const stack_cache&) = delete;
 
@@ -42,7 +41,7 @@ class stack_cache {
   }
   // Returns all to the pool.
   void give_back() noexcept {
-    pool_.give(std::exchange(stacks_, nullptr));
+    pool().give(std::exchange(stacks_, nullptr));
     count_ = 0;
   }
 
@@ -51,10 +50,11 @@ class stack_cache {
   [[nodiscard]] unsigned next_stack_offset() noexcept { return offset_ += offset_step_; }
 
  private:
+  [[nodiscard]] stack_pool& pool() const noexcept { return stack_pool::of_size(size_); }
   // If refills follow each other without a return to the pool, the number of waiting fibers grows. So each takes twice
   // as many as the last, up to a bound that limits the unused pages of a worker.
   bool refill() noexcept {
-    stacks_ = pool_.take(wanted_);
+    stacks_ = pool().take(wanted_);
     if (!stacks_) return false;
     wanted_ = std::min(2 * wanted_, tuning::most_stacks_taken);
     count_ = 0;
@@ -73,12 +73,11 @@ class stack_cache {
     for (unsigned i = 1; i < tuning::stacks_kept / 2; ++i) last_kept = last_kept->next;
     stack* const surplus = std::exchange(last_kept->next, nullptr);
     count_ = tuning::stacks_kept / 2;
-    pool_.give(surplus);
+    pool().give(surplus);
   }
 
   // The members are used by the worker only. A stack in the list is linked by stack::next.
-  stack_pool& pool_;
-  const std::size_t size_;   // of its stacks; a copy, because other threads write to the pool's cache line
+  const std::size_t size_;   // of its stacks
   stack* stacks_ = nullptr;  // a list
   unsigned count_ = 0;
   unsigned wanted_ = tuning::stacks_kept / 2;  // at the next refill; doubled by each refill, reset by give_half_back

@@ -168,7 +168,7 @@ void scheduler::dispatch_bound(job* dispatched) noexcept {
   // From now on this worker neither leaves as surplus nor hands itself off, as long as it has a pinned fiber.
   if (rare.pins > 0 && !rare.pinned_to) {
     rare.pinned_to = &here;
-    here.pin();
+    here.queues.pin();
   }
   if (rare.member_of) {
     rare.member_of->run(member);
@@ -193,7 +193,7 @@ bool scheduler::forward_if_pinned_elsewhere(task& member) noexcept {
 // The worker sees it at its next maintenance, or looks for work once more before it sleeps.
 void scheduler::give_pinned(task& member) noexcept {
   // In a queue of its own, because thieves take from all others.
-  queues_.push_pinned(member);
+  queues.push_pinned(member);
   perturb();
   ask(request::maintenance);
   runtime_.parker.wake(*this);
@@ -201,7 +201,7 @@ void scheduler::give_pinned(task& member) noexcept {
 
 job* scheduler::take_pinned() noexcept {
   intrusive_queue<job> one;
-  queues_.take_pinned(1, one);
+  queues.take_pinned(1, one);
   return one.pop();
 }
 

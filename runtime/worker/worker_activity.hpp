@@ -3,8 +3,8 @@
 // The state of a running worker that other threads can read: its fiber, its thread, and its counters.
 //
 // State
-//   running     the agent that runs; null while the worker is parked. Owner-written; a hint for the monitor, for reports,
-//               and for waiters that decide whether to spin.
+//   running     the agent that runs; null while the worker is parked. Owner-written; a hint for the monitor, reports,
+//               and waiters that decide whether to spin.
 //   recorder_   where events of this worker are recorded, or null. Written by the thread that starts a trace.
 //   thread      the kernel's number of the thread that runs the worker. Owner-written, read as a hint.
 //   counters    owner-written; read by thieves, by the monitor and for the metrics.

@@ -87,7 +87,7 @@ void* scheduler::handoff_work::run() noexcept {
   task* handed_off_fiber = nullptr;
   if (offer.accept()) {
     if (worker.running()) rt.brief_calls.lasts();  // in block_in_place there is none
-    worker.activity_.running.set(&worker.current_.job_agent());
+    worker.activity.running.set(&worker.current_.job_agent());
     handed_off_fiber = rt.threads.be_worker(worker.index_);
   }
   rt.blocking->thread_returns();

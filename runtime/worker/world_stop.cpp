@@ -41,10 +41,10 @@ void runtime_state::resize(std::size_t to) noexcept {
 // A surplus worker moves all its work to the shared queue, where others take it, and must park. For this the offered
 // forks become fibers. Pinned fibers keep their worker.
 bool scheduler::leaves_work() noexcept {
-  if (has_pins()) return false;
+  if (queues.has_pins()) return false;
   runtime_.parker.end_search(*this, eager());
   intrusive_queue<job> woken, others;
-  queues_.drain([&](job& mine, priority which) { (which == priority::woken ? woken : others).push(mine); });
+  queues.drain([&](job& mine, priority which) { (which == priority::woken ? woken : others).push(mine); });
   // A branch is in the frame of its fork, and only as a fiber it can be in the shared queue.
   while (job* const forked = forks_.start_next(true)) others.push(*forked);
   runtime_.inject(woken, priority::woken);
@@ -60,10 +60,8 @@ void runtime_state::wait_while_stopped(scheduler& worker) noexcept {
   std::unique_lock lock(world.mutex);
   if (!world.halting) return;
   world.halted[worker.index()] = true;
-  ++world.halted_count;
   world.changed.notify_one();
   world.over.wait(lock, [this] { return !world.halting; });
-  --world.halted_count;
   world.halted[worker.index()] = false;
 }
 
@@ -88,7 +86,8 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
     const std::lock_guard idle_lock(parker.mutex());
     const std::lock_guard lock(world.mutex);
     const idle_counts idle = parker.counts();
-    return idle.sleeping + world.halted_count + own == idle.started && !brief_calls.any_lasts();
+    const auto halted = static_cast<std::size_t>(std::ranges::count(world.halted, true));
+    return idle.sleeping + halted + own == idle.started && !brief_calls.any_lasts();
   };
   while (!all_halted()) {
     if (now_ns() >= deadline) {
@@ -117,7 +116,7 @@ std::vector<late_fiber> runtime_state::find_late_fibers(const scheduler* except)
   for (const auto& s : schedulers) {
     {
       const std::lock_guard lock(world.mutex);
-      if (s.get() == except || !s->activity().busy() || world.halted[s->index()]) continue;
+      if (s.get() == except || !s->activity.busy() || world.halted[s->index()]) continue;
     }
     fiber_record runs = running_on(*s);
     found.push_back({.id = runs.id, .name = std::move(runs.name), .where = runs.where, .worker = s->index()});

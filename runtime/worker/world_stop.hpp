@@ -43,7 +43,6 @@ struct world_stop {
   std::condition_variable changed;  // one more worker has halted
   std::condition_variable over;     // the world was started
   std::vector<bool> halted;         // by worker
-  std::size_t halted_count = 0;     // the number of halted workers
   std::mutex inspecting;            // of the inspection
   held_range held;                  // by the inspection
 };
