@@ -111,8 +111,8 @@ void task_group::interrupt_body() noexcept {
   {
     const std::lock_guard lock(lock_);
     if (!body_ || std::exchange(interrupted_, true)) return;
+    body_->word.interrupt();
   }
-  body_->word.interrupt();
   detail::std_atomics::heavy_fence();  // wait_word.hpp C
   if (body_->word.cancel()) detail::resume(*body_);
 }
@@ -121,11 +121,8 @@ void task_group::interrupt_body() noexcept {
 // have their interrupts.
 void task_group::end_interrupt() noexcept {
   if (body_ != &detail::this_agent()) return;
-  {
-    const std::lock_guard lock(lock_);
-    if (!std::exchange(interrupted_, false)) return;
-  }
-  body_->word.end_interrupt();
+  const std::lock_guard lock(lock_);
+  if (std::exchange(interrupted_, false)) body_->word.end_interrupt();
 }
 
 // First all children get the request. Then their tokens get it, one by one and without the lock, because this runs

@@ -11,7 +11,8 @@
 // A limit holds for the workers that are awake. At the limit no worker is woken for work that others can do. A worker
 // above it is surplus: it leaves its work to the others, and sleeps. It does not check the queues before, because each
 // of the others does so before its own sleep. It never sleeps in the event loop, which an event would end.
-// A worker that is woken for a pinned fiber may be one too many; then another leaves its work.
+// A worker that is woken for a pinned fiber may be one too many; then another leaves its work. A worker in its start
+// hook is awake, but takes no work, and may wait for a fiber. So the limit leaves room for it.
 //
 // State
 //   idle_       see idle.hpp.
@@ -60,6 +61,7 @@ struct basic_worker_slot : list_hook {
 //   void wake_loop()           ends the present or the next sleep_in_loop
 //   bool start_worker()        starts another thread; false: refused
 //   bool starts_suspended()    a start was refused just now: do not try again yet; mutex held
+//   std::uint32_t in_hooks()   workers that are awake but take no work yet: a hint, and true after a tick of the monitor
 //   void on_all_asleep()       every started worker sleeps; mutex held
 //   void on_worker_awake()     a worker leaves its sleep; mutex held
 template <class Host, class Policy = std_parking>
@@ -87,7 +89,7 @@ class parker {
 
   // Whether one more worker could help with published work. A searcher, or the next one, will see the work.
   [[nodiscard]] bool wants_another(const idle_counts& now) const noexcept {
-    return now.searching == 0 && now.awake() < limit();
+    return now.searching == 0 && now.awake() < room();
   }
 
   // Wakes one sleeper, or starts another worker, unless a worker searches already or the limit is reached. The last one
@@ -100,10 +102,10 @@ class parker {
         std::unique_lock lock(mutex_);
         const idle_counts now = idle_.counts();
         if (!wants_another(now) || stopping_) return;
-        const bool is_last = in_loop_ && now.awake() + 1 >= limit();
+        const bool is_last = in_loop_ && now.awake() + 1 >= room();
         if (worker_slot* const chosen = is_last || sleepers_.empty() ? in_loop_ : &sleepers_.back()) {
           loop = wake_locked(*chosen);
-        } else if (!host_.starts_suspended()) {
+        } else if (now.awake() < limit() && !host_.starts_suspended()) {
           idle_.start_into_search();
           start = true;
         }
@@ -178,7 +180,7 @@ class parker {
     worker_slot.searching = false;
     perturb();
     const idle_counts now = counts();
-    const bool surplus = now.awake() >= limit();
+    const bool surplus = now.awake() >= room();
     if ((!surplus && host_.any_work()) || host_.has_work_for(worker_slot)) {
       idle_.wake_into_search();
       worker_slot.searching = true;
@@ -224,7 +226,7 @@ class parker {
     {
       std::unique_lock lock(mutex_);
       limit_.store(limit, Policy::relaxed);  // C
-      loop = in_loop_ && counts().awake() >= limit && wake_locked(*in_loop_);
+      loop = in_loop_ && counts().awake() >= room() && wake_locked(*in_loop_);
     }
     if (loop) host_.wake_loop();
     if (wants_another(idle_.counts_after_publishing()) && host_.any_work()) wake_one();  // C
@@ -234,12 +236,13 @@ class parker {
     return limit_.load(Policy::relaxed);  // hint
   }
   // Whether some awake worker must leave its work to the others, and park. A hint: park decides.
-  [[nodiscard]] bool is_surplus() const noexcept { return counts().awake() > limit(); }
+  [[nodiscard]] bool is_surplus() const noexcept { return counts().awake() > room(); }
 
   // The parker's mutex, for decisions during which no worker may fall asleep or wake up.
   typename Policy::mutex& mutex() noexcept { return mutex_; }
 
  private:
+  [[nodiscard]] std::uint32_t room() const noexcept { return limit() + host_.in_hooks(); }
   // Passes the searcher's role to a sleeper. The role is passed on, and no second one is created. Mutex held.
   void pass_search_role(worker_slot& sleeper) noexcept {
     idle_.wake_into_search();

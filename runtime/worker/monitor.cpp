@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 namespace ulexite::detail {
@@ -23,9 +24,11 @@ void monitor::run() noexcept {
     }
     if (runtime_.is_ending()) return;
     asleep_ = false;
+    ticks_on_ = std::this_thread::get_id();
     lock.unlock();
     tick();
     lock.lock();
+    ticks_on_ = {};
   }
 }
 

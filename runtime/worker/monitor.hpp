@@ -9,7 +9,7 @@
 //   counts       wakes is written with the parker's mutex held, the others by the monitor.
 //   watched_     stuck_since is read by any thread, as a hint.
 //   idle_stacks  see its head comment.
-//   asleep_      guarded by the parker's mutex.
+//   asleep_, ticks_on_  guarded by the parker's mutex.
 // All else is the monitor's own.
 
 #include <ulexite/base/counter.hpp>
@@ -20,6 +20,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 namespace ulexite::detail {
@@ -57,6 +58,10 @@ class monitor {
 
   // The parker's mutex is held, below.
 
+  // Whether the monitor is in a tick, which may run code of fibers. False for that code itself.
+  [[nodiscard]] bool ticks() const noexcept {
+    return ticks_on_ != std::thread::id() && ticks_on_ != std::this_thread::get_id();
+  }
   // A worker was started.
   void wake() noexcept;
   // A worker leaves its sleep.
@@ -101,6 +106,7 @@ class monitor {
   runtime_state& runtime_;
   inject_queue starved_;
   bool asleep_ = false;              // until a worker wakes up
+  std::thread::id ticks_on_;         // the thread of a tick that is under way
   std::condition_variable changed_;  // asleep_ was cleared, or the runtime ends
   activity activity_;
   trimming trimming_;

@@ -114,12 +114,14 @@ class runtime_state {
   // For the parker, see parker.hpp.
   [[nodiscard]] bool any_work() const noexcept;
   [[nodiscard]] static bool has_work_for(const worker_slot& worker_slot) noexcept {
-    return static_cast<const scheduler&>(worker_slot).queues.has_pinned();
+    const run_queues& own = static_cast<const scheduler&>(worker_slot).queues;
+    return own.has_pinned() || own.has_slot();  // the slot is filled by a wake in the user's idle hook
   }
   void sleep_in_loop(worker_slot& worker_slot) noexcept;
   void wake_loop() noexcept;
   [[nodiscard]] bool start_worker() noexcept { return threads.start(); }
   [[nodiscard]] bool starts_suspended() const noexcept { return threads.starts_suspended(); }
+  [[nodiscard]] std::uint32_t in_hooks() const noexcept { return threads.in_hooks(); }
   void on_all_asleep() noexcept {
     if (quiet_waiter_) quiet_waiter_->resume();  // it checks again, so once too often does no harm
   }

@@ -51,6 +51,7 @@ void scheduler::begin_quantum(task* next) noexcept {
 // before may use it at this moment, so the worker waits. Maintenance is only noted here, and done at the next switch.
 [[gnu::noinline]] void scheduler::answer_requests() noexcept {
   if (asked(request::yield)) withdraw(request::yield);
+  if (asked(request::end)) ask(request::yield);  // the monitor, which repeats it, ends with the runtime
   if (task* const next = running()) runtime_.world.held.wait_while_held(&next->agent());
   if (asked(request::halt) || asked(request::end)) note(request::maintenance);  // on the way to handle_safepoint
   if (asked(request::maintenance)) {

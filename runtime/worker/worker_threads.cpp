@@ -56,6 +56,7 @@ bool worker_threads::start() noexcept {
   try {
     if (threads_.empty()) {
       threads_.emplace_back([this] {
+        set_runtime_of_thread(runtime_);  // it may run stop callbacks of fibers
         inherited_.adopt();
         runtime_.monitor.run();
       });

@@ -67,7 +67,7 @@ class worker_threads {
   // The user's decision: sets the limit, and the quota counts no longer.
   void resize(std::size_t to) noexcept;
 
-  [[nodiscard]] std::size_t in_hooks() const noexcept { return in_hooks_.load(std::memory_order_relaxed); }  // hint
+  [[nodiscard]] std::uint32_t in_hooks() const noexcept { return in_hooks_.load(std::memory_order_relaxed); }  // hint
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.get(); }
 
  private:
@@ -95,7 +95,7 @@ class worker_threads {
   const inherited_thread_state inherited_;
 
   first_start first_;
-  std::atomic<std::size_t> in_hooks_{0};
+  std::atomic<std::uint32_t> in_hooks_{0};
   counter refused_;
   hint<std::int64_t> refused_until_;  // ns of the steady clock
   std::vector<std::thread> threads_;  // the monitor's is the first

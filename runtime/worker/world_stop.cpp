@@ -69,7 +69,7 @@ void runtime_state::wait_while_stopped(scheduler& worker) noexcept {
 // quantum, so it is repeated. A worker that sleeps takes the parker's mutex before it continues, and then sees the
 // request to halt. So workers that sleep or have stopped, counted with both mutexes held, do not run before the world
 // is started. The caller may be a fiber: then its own worker counts too. A fiber in a brief call without a worker has
-// its registers in use, so its end is waited for.
+// its registers in use, so its end is waited for. So is that of a tick of the monitor; the next tick does nothing.
 bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& late) {
   if (world.taken.exchange(true, std::memory_order_acquire))  // pairs with start_world, world_stop.hpp A
     throw usage_error("the world of this runtime is stopped already, or about to be");
@@ -87,7 +87,7 @@ bool runtime_state::stop_world(std::int64_t deadline, std::vector<late_fiber>& l
     const std::lock_guard lock(world.mutex);
     const idle_counts idle = parker.counts();
     const auto halted = static_cast<std::size_t>(std::ranges::count(world.halted, true));
-    return idle.sleeping + halted + own == idle.started && !brief_calls.any_lasts();
+    return idle.sleeping + halted + own == idle.started && !brief_calls.any_lasts() && !monitor.ticks();
   };
   while (!all_halted()) {
     if (now_ns() >= deadline) {

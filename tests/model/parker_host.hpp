@@ -111,6 +111,7 @@ struct runtime_model {
     done_changed.notify_all();
     return true;
   }
+  static std::uint32_t in_hooks() { return 0; }
   bool starts_suspended() { return suspended.load(policy::relaxed); }
   void on_all_asleep() {
     const auto counts = parker.counts();

@@ -8,11 +8,13 @@
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/sync/blocking.hpp>
+#include <ulexite/sync/event.hpp>
 #include <ulexite/sync/isolated_context.hpp>
 
 #include <csignal>
 #include <cstdlib>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -228,6 +230,21 @@ TEST(RuntimeDeathTest, AFiberMayEndTheProcessOfAStaticRuntime) {
   use_threadsafe_death_tests();
   EXPECT_EXIT(exit_in_a_fiber(false), ExitedWithCode(3), runs_on);
   EXPECT_EXIT(exit_in_a_fiber(true), ExitedWithCode(3), runs_on);
+}
+
+// The monitor asks the fibers of a deadlock to stop, and so it calls the callback.
+void exit_in_a_stop_callback_of_the_monitor() {
+  const watchdog dog("ExitInAStopCallback");
+  static runtime rt({.threads = 2, .on_deadlock = deadlock_action::fail});
+  rt.run([] {
+    const std::stop_callback ends(this_fiber::get_stop_token(), [] { std::exit(3); });
+    event().wait();
+  });
+}
+
+TEST(RuntimeDeathTest, AStopCallbackMayEndTheProcessOfAStaticRuntime) {
+  use_threadsafe_death_tests();
+  EXPECT_EXIT(exit_in_a_stop_callback_of_the_monitor(), ExitedWithCode(3), runs_on);
 }
 
 // The main fiber waits for a context of its own, on whose thread the process ends.

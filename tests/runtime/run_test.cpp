@@ -1,6 +1,7 @@
 #include "support/runtime_fixture.hpp"
 
 #include <ulexite/runtime/this_fiber.hpp>
+#include <ulexite/sync/event.hpp>
 
 #include <memory>
 #include <stdexcept>
@@ -220,6 +221,46 @@ TEST_F(Options, AStartHookMayWaitForTheFiberThatItsWorkerWasStartedFor) {
   rt.run([&] { ran = true; });
   end(rt, shutdown_mode::drain);  // its hook's too
   EXPECT_TRUE(ran);
+}
+
+// The worker in its hook takes no work, so it is not the one that the new limit allows.
+TEST_F(Options, AStartHookMayWaitForAFiberWhileTheLimitIsLowered) {
+  std::atomic<bool> inside{false}, go{false}, ran{false};
+  runtime& rt = make({.threads = 2, .on_thread_start = [&](std::size_t worker) {
+                        if (worker == 0) return;
+                        inside = true;
+                        wait_until([&] { return ran.load(); });
+                      }});
+  auto both = rt.spawn([&] {
+    const auto wait = [&] {
+      while (!go) this_fiber::yield();
+    };
+    auto first = spawn(wait);
+    while (!inside) this_fiber::yield();
+    auto second = spawn(wait);
+    first.get();
+    second.get();
+    ran = true;
+  });
+  wait_until([&] { return inside.load(); });
+  rt.resize(1);
+  for (int i = 0; i < 100; ++i) std::this_thread::sleep_for(100us);  // the other worker leaves its work, and sleeps
+  go = true;
+  both.get();
+}
+
+TEST_F(Options, AnIdleHookMayWakeAFiber) {
+  event woken;
+  std::atomic<bool> waits{false};
+  const auto wake_once = [&](void (*sleep)(void*), void* data) {
+    if (waits.exchange(false)) woken.set();
+    sleep(data);
+  };
+  runtime& rt = make({.threads = 1, .on_thread_idle = wake_once});
+  rt.run([&] {
+    waits = true;
+    woken.wait();
+  });
 }
 
 TEST_F(Options, WorkersAreStartedAsWorkAppears) {

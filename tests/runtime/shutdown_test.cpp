@@ -216,6 +216,25 @@ TEST_P(Shutdown, StopEndsWhatNeverWaits) {
   testing::internal::GetCapturedStderr();
 }
 
+// The fiber before it has taken the request to yield with which the end began.
+TEST_P(Shutdown, StopEndsWhatYieldsOnlyOnRequest) {
+  testing::internal::CaptureStderr();
+  runtime& one = make(1);
+  std::atomic<bool> computes{false};
+  one.spawn([&] {
+       spawn([] {
+         for (;;) this_fiber::yield_if_requested();
+       }).detach();
+       computes = true;
+       while (!detail::state_of(one).is_ending()) {
+       }
+     })
+      .detach();
+  wait_until([&] { return computes.load(); });
+  EXPECT_LE(end(one, shutdown_mode::stop), 2u);
+  testing::internal::GetCapturedStderr();
+}
+
 TEST_P(Shutdown, StopDestroysClosuresThatNeverRan) {
   testing::internal::CaptureStderr();
   auto token = std::make_shared<int>(1);

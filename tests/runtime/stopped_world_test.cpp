@@ -56,6 +56,34 @@ void expect_standstill(runtime& rt, Stop stop) {
   for (auto& each : all) each.get();
 }
 
+std::atomic<bool> tick_is_held{false}, tick_may_end{false}, tick_has_ended{false};
+
+// A tick may end fibers that never began, so it is no less a part of the world than they.
+TEST_P(StoppedWorld, WaitsForTheTickOfTheMonitor) {
+  detail::runtime_state& state = detail::state_of(rt());
+  tick_is_held = tick_may_end = tick_has_ended = false;
+  state.monitor.calls.at_tick = [](detail::runtime_state&) {
+    if (tick_is_held.exchange(true)) return;
+    wait_until([] { return tick_may_end.load(); });
+    tick_has_ended = true;
+  };
+  std::atomic<bool> over{false};
+  auto busy = rt().spawn([&] {
+    while (!over) this_fiber::yield();
+  });
+  wait_until([] { return tick_is_held.load(); });
+  std::thread stops([&] {
+    const stopped_world world(rt(), 60s);
+    EXPECT_TRUE(tick_has_ended);
+  });
+  wait_until([&] { return state.world.is_taken(); });
+  for (int look = 0; look < 100; ++look) std::this_thread::sleep_for(100us);  // else it would not come to its end
+  tick_may_end = true;
+  stops.join();
+  over = true;
+  busy.get();
+}
+
 TEST_P(StoppedWorld, NothingMovesFromOutside) {
   expect_standstill(rt(), [](auto body) { body(); });
 }
