@@ -125,6 +125,8 @@ class refusal : public std::runtime_error {
  public:
   // `why` is for the client.
   refusal(http::status code, const std::string& why) : std::runtime_error(why), code_(code) {}
+  // The same, by the number of the status. One that HTTP does not define is 500.
+  refusal(unsigned code, const std::string& why) : refusal(boost::beast::http::int_to_status(code), why) {}
 
   // The status of the answer.
   [[nodiscard]] http::status code() const noexcept { return code_; }

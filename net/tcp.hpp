@@ -69,6 +69,12 @@ class tcp_stream : public socket_base {
   [[nodiscard]] static tcp_stream connect(const address& to, const connect_options& options = {});
   [[nodiscard]] static tcp_stream connect(const address& to, const connect_options& options, std::error_code& error);
 
+  // Only says what to write instead.
+  template <class Text>
+    requires std::convertible_to<const Text&, std::string_view>
+  static tcp_stream connect(const Text&) {
+    static_assert(sizeof(Text) == 0, "use connect(net::address::parse(text)) for a text such as \"host:80\"");
+  }
   // Former forms of connect, which 0.2 will not have.
   template <class To, std::convertible_to<relative_timeout> Time, std::same_as<std::error_code>... Error>
   [[deprecated("use connect(to, {.timeout = time}, ...)"), nodiscard]] static tcp_stream connect(const To& to,
@@ -260,10 +266,11 @@ class tcp_listener {
   // For fibers. A cancellation point; when it throws, the group was asked to stop and the connections have ended.
   // Throws std::system_error when the listener breaks. In reports the fibers of connections are spawned at `where`.
   template <class Handler>
-    requires std::is_invocable_v<Handler&, tcp_stream&> ||
-             std::is_invocable_v<Handler&, tcp_stream&, const std::stop_token&>
   void serve(task_group& group, Handler handler, const serve_options& options = {},
              std::source_location where = std::source_location::current()) {
+    static_assert(std::is_invocable_v<Handler&, tcp_stream&> ||
+                      std::is_invocable_v<Handler&, tcp_stream&, const std::stop_token&>,
+                  "the handler of serve takes (tcp_stream&), or (tcp_stream&, std::stop_token)");
     const auto start = [&handler](task_group& in, auto until, auto who, std::source_location place) {
       return in.try_spawn_until([&handler, who = std::move(who)] { return who->run(handler); }, until, place);
     };
@@ -272,9 +279,7 @@ class tcp_listener {
   // Serves as above, in a context or a runtime. In a concurrent_context the connections share data without locks; in a
   // parallel_context they have their own workers.
   template <class Context, class Handler>
-    requires(std::is_invocable_v<Handler&, tcp_stream&> ||
-             std::is_invocable_v<Handler&, tcp_stream&, const std::stop_token&>) &&
-            requires(Context& context) { context.spawn([] {}).get(); }
+    requires requires(Context& context) { context.spawn([] {}).get(); }
   void serve(Context& context, Handler handler, const serve_options& options = {},
              std::source_location where = std::source_location::current()) {
     detail::check_may_wait(detail::this_agent(), detail::wait_kind::join);  // before a fiber uses this frame

@@ -68,7 +68,7 @@ decltype(auto) timeout(Time time, F&& function) {
 // 2018).
 template <class Time, class F>
   requires std::is_constructible_v<deadline_scope, Time>
-auto try_for(Time time, F&& function) {
+[[nodiscard]] auto try_for(Time time, F&& function) {
   using result = std::invoke_result_t<F>;
   static_assert(!std::is_reference_v<result>,
                 "try_for gives an optional, which cannot hold a reference: use a pointer");

@@ -156,7 +156,8 @@ std::string wait_graph::describe_culprit(const agent* holder, const std::vector<
   const node& oldest = **std::ranges::max_element(waiters, {}, [](const node* n) { return n->fiber.waited; });
   const std::string what = describe_wait(oldest.fiber).substr(sizeof "for" - 1);  // " mutex 0x..."
   const node* const known = find(holder);
-  std::string text = known ? describe(known->fiber) : "a plain thread, or a fiber of another runtime,";
+  std::string text =
+      known ? describe(known->fiber) : "a plain thread, or a fiber of another runtime (or nobody: was it destroyed?),";
   text += " holds" + what + ", for which " + std::to_string(waiters.size()) +
           (waiters.size() == 1 ? " fiber waits" : " fibers wait") + " (" + describe_time(oldest.fiber.waited) + ")";
   if (!known) return text;

@@ -273,7 +273,9 @@ scheduler* task::destroy() noexcept {
   if (failure) return;
   mark_needs_cleanup();
   try {
-    throw usage_error("a fiber ended while it held " + std::to_string(agent().held_locks) +
+    const std::string name = name_of(*this, id);
+    throw usage_error("fiber #" + std::to_string(id) + (name.empty() ? "" : " '" + name + "'") +
+                      " ended while it held " + std::to_string(agent().held_locks) +
                       " lock(s) of mutex or shared_mutex, which stay locked");
   } catch (...) {
     failure = std::current_exception();
