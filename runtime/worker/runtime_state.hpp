@@ -16,12 +16,12 @@
 #include <ulexite/runtime/options.hpp>
 #include <ulexite/runtime/park/parker.hpp>
 #include <ulexite/runtime/queue/inject_queue.hpp>
+#include <ulexite/runtime/task/fiber_counts.hpp>
 #include <ulexite/runtime/task/task_pool.hpp>
 #include <ulexite/runtime/threads/blocking_pool.hpp>
 #include <ulexite/runtime/trace/recorder.hpp>
 #include <ulexite/runtime/wait/thread_agent.hpp>
 #include <ulexite/runtime/worker/brief_call.hpp>
-#include <ulexite/runtime/worker/fiber_counts.hpp>
 #include <ulexite/runtime/worker/monitor.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>
 #include <ulexite/runtime/worker/worker_threads.hpp>

@@ -23,9 +23,9 @@
 #include <ulexite/runtime/task/task.hpp>
 #include <ulexite/runtime/task/task_pool.hpp>
 #include <ulexite/runtime/threads/blocking_pool.hpp>
+#include <ulexite/runtime/threads/handoff_offer.hpp>
 #include <ulexite/runtime/trace/recorder.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
-#include <ulexite/runtime/worker/handoff_offer.hpp>
 #include <ulexite/runtime/worker/maintenance_pace.hpp>
 #include <ulexite/runtime/worker/run_queues.hpp>
 #include <ulexite/runtime/worker/stack_cache.hpp>

@@ -16,8 +16,8 @@
 #include <ulexite/base/intrusive_list.hpp>
 #include <ulexite/base/job.hpp>
 #include <ulexite/base/spin_lock.hpp>
+#include <ulexite/runtime/queue/strand_turn.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
-#include <ulexite/runtime/worker/strand_turn.hpp>
 
 #include <atomic>
 #include <mutex>

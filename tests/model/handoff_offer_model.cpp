@@ -6,7 +6,7 @@
 // MUTANT: a_not_exchanged
 // MUTANT: any_is_withdrawn    a thread withdraws the offer of the thread that has taken the worker over
 
-#include <ulexite/runtime/worker/handoff_offer.hpp>
+#include <ulexite/runtime/threads/handoff_offer.hpp>
 
 #include "relacy_atomics.hpp"
 

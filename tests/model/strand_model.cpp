@@ -7,7 +7,7 @@
 // MUTANT: a_not_released      the next member does not see the last member's writes
 // MUTANT: a_not_acquired
 
-#include <ulexite/runtime/worker/strand_turn.hpp>
+#include <ulexite/runtime/queue/strand_turn.hpp>
 
 #include "relacy_atomics.hpp"
 
