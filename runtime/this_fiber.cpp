@@ -52,8 +52,8 @@ void yield_if_requested() noexcept {
   if (!here.scheduler || here.agent->kind != detail::agent_kind::fiber) return;
   if (here.forks) {
     here.forks->yield_if_requested();
-  } else {
-    here.scheduler->yield_bound_if_requested();
+  } else if (here.scheduler->asked(detail::request::yield)) {
+    here.scheduler->yield();
   }
 }
 

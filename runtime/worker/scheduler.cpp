@@ -234,7 +234,7 @@ void scheduler::yield_to_woken() noexcept {
   job* const next = woke_one ? next_local() : nullptr;
   if (!next) return yield();
   task& self = *running();
-  switch_.action.yields_to_woken(self);
+  switch_.action.yields(self, true);
   switch_in(switch_out(self.saved, next, departure::returns));
 }
 

@@ -138,9 +138,6 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   [[nodiscard]] bool is_bound() const noexcept { return noted(request::bound); }
   // Makes the running fiber a bound one, or renews what it is bound to. Returns on the worker that then has the fiber.
   void rebind() noexcept;
-  void yield_bound_if_requested() noexcept {
-    if (asked(request::yield)) yield();
-  }
   // Whether the running fiber may leave this worker to another thread.
   [[nodiscard]] bool may_hand_off() const noexcept { return !is_bound() && !queues.has_pins(); }
   [[nodiscard]] bool may_run(const task& member) const noexcept;
@@ -223,7 +220,6 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   job* take_from_others(bool slots_too, std::int64_t now) noexcept;
   job* steal(bool slots_too, std::int64_t now) noexcept;
   [[nodiscard]] victims::worth look_at(const scheduler& victim, std::int64_t now) noexcept;
-  void note_theft() noexcept { thefts_.fetch_add(1, std::memory_order_relaxed); }                          // hint
   [[nodiscard]] std::uint32_t thefts() const noexcept { return thefts_.load(std::memory_order_relaxed); }  // hint
   job* poll_events(bool run_first, std::int64_t now) noexcept;
   using outcome = parker<runtime_state>::outcome;

@@ -136,7 +136,7 @@ job* scheduler::steal(bool slots_too, std::int64_t now) noexcept {
     }
     if (!stolen) continue;
     counters().steals.add();
-    victim.note_theft();
+    victim.thefts_.fetch_add(1, std::memory_order_relaxed);  // hint
     return stolen;
   }
   return nullptr;

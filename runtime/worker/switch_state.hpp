@@ -47,12 +47,8 @@ struct post_switch {
     prepared = is_prepared;
     cancellable = is_cancellable;
   }
-  void yields(task& fiber) noexcept {
-    what = yielding;
-    who = &fiber;
-  }
-  void yields_to_woken(task& fiber) noexcept {
-    what = yielding_to_woken;
+  void yields(task& fiber, bool to_woken = false) noexcept {
+    what = to_woken ? yielding_to_woken : yielding;
     who = &fiber;
   }
   void ends(stack& left) noexcept {
