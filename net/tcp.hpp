@@ -74,6 +74,7 @@ class tcp_stream : public socket_base {
     requires std::convertible_to<const Text&, std::string_view>
   static tcp_stream connect(const Text&) {
     static_assert(sizeof(Text) == 0, "use connect(net::address::parse(text)) for a text such as \"host:80\"");
+    return {};
   }
   // Former forms of connect, which 0.2 will not have.
   template <class To, std::convertible_to<relative_timeout> Time, std::same_as<std::error_code>... Error>
