@@ -9,6 +9,7 @@
 #include <locale>
 #include <sstream>
 #include <streambuf>
+#include <string>
 
 namespace {
 
@@ -43,6 +44,17 @@ struct other_digits : std::numpunct<char> {
   std::string do_grouping() const override { return "\3"; }
 };
 
+// Times and counts differ from one writing to the next, so each number, with its point, is a '#'.
+std::string shape_of(const std::ostringstream& text) {
+  std::string shape;
+  for (const char each : text.str()) {
+    const bool is_number = (each >= '0' && each <= '9') || each == '.';
+    if (!is_number) shape += each;
+    if (is_number && !shape.ends_with('#')) shape += '#';
+  }
+  return shape;
+}
+
 TEST_F(PlainStream, TheLocaleAndTheFlagsHaveNoEffect) {
   for (const writer& write : all_writers) {
     std::ostringstream usual, other;
@@ -51,8 +63,7 @@ TEST_F(PlainStream, TheLocaleAndTheFlagsHaveNoEffect) {
     const auto flags = other.flags();
     write(rt_, usual);
     write(rt_, other);
-    EXPECT_EQ(other.str().find('\''), std::string::npos);
-    EXPECT_EQ(other.str().size(), usual.str().size());
+    EXPECT_EQ(shape_of(other), shape_of(usual));
     EXPECT_EQ(other.flags(), flags);
     EXPECT_EQ(other.precision(), 6);
     other.str("");
