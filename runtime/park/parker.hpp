@@ -61,7 +61,7 @@ struct basic_worker_slot : list_hook {
 //   void wake_loop()           ends the present or the next sleep_in_loop
 //   bool start_worker()        starts another thread; false: refused
 //   bool starts_suspended()    a start was refused just now: do not try again yet; mutex held
-//   std::uint32_t in_hooks()   workers that are awake but take no work yet: a hint, and true after a tick of the monitor
+//   std::uint32_t in_hooks()   workers that are awake but take no work yet: a hint, whose errors the monitor mends
 //   void on_all_asleep()       every started worker sleeps; mutex held
 //   void on_worker_awake()     a worker leaves its sleep; mutex held
 template <class Host, class Policy = std_parking>
