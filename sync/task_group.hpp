@@ -170,7 +170,7 @@ class task_group : public spawner<task_group> {
     ~place() {
       if (!group_) return;
       group_->leave_room();
-      group_->running_.leave();  // last: then the group may be destroyed
+      group_->running_.done();  // last: then the group may be destroyed
     }
 
     [[nodiscard]] task_group& group() const noexcept { return *group_; }

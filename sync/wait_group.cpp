@@ -9,8 +9,7 @@ void wait_group::refuse(const std::string& count) {
   throw usage_error("wait_group: a count of " + count + " is more than " + std::to_string(most));
 }
 
-void wait_group::change(std::int64_t by) {
-  const detail::yield_point at_exit;
+void wait_group::change_slow(std::int64_t by) {
   std::int64_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
   for (;;) {
     std::int64_t next;

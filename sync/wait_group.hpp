@@ -2,6 +2,7 @@
 
 // A count of things to wait for, after Go's sync.WaitGroup.
 
+#include <ulexite/base/controller.hpp>
 #include <ulexite/base/error.hpp>
 #include <ulexite/sync/wait/wait_queue.hpp>
 
@@ -76,14 +77,16 @@ class wait_group {
     return static_cast<std::int64_t>(count);
   }
   [[noreturn]] static void refuse(const std::string& count);
-  // done() of a child. The common case: others are left, and no other thread interferes.
-  void leave() noexcept {
+  // The common case: the count will not be zero, and no other thread interferes.
+  void change(std::int64_t by) {
+    const detail::yield_point at_exit;
     std::int64_t word = word_.load(std::memory_order_relaxed);  // the exchange decides
-    if (word < 2 * one || !word_.compare_exchange_strong(word, word - one, std::memory_order_release,  // A
-                                                         std::memory_order_relaxed))  // change tries again
-      change(-one);
+    const auto next = static_cast<std::int64_t>(static_cast<std::uint64_t>(word) + static_cast<std::uint64_t>(by));
+    if (next < one ||  // or above `most`, and so wrapped
+        !word_.compare_exchange_strong(word, next, std::memory_order_release, std::memory_order_relaxed))  // A
+      change_slow(by);
   }
-  void change(std::int64_t by);
+  void change_slow(std::int64_t by);
   // With guard_ held: whether the count is zero. If not, the done() that makes it zero takes the guard.
   [[nodiscard]] bool zero_or_marked() noexcept;
   [[nodiscard]] bool wake_all(std::int64_t word) noexcept;
