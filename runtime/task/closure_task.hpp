@@ -128,7 +128,7 @@ class closure_task final : public result_task<R> {
   static scheduler* run(task& base) noexcept {
     auto& self = static_cast<closure_task&>(base);
     self.run_and_keep(self.closure_);
-    self.begin_completion();
+    if constexpr (!std::is_trivially_destructible_v<F>) self.begin_completion();
     self.closure_.~F();
     return self.finish();
   }
@@ -180,7 +180,6 @@ auto& spawn_task(Runtime&& rt, const task_options& options, F&& closure) {
   auto& made = make_task(rt, std::forward<F>(closure));
   if (options.must_be_applied()) apply_options(made, options);
   made.where = options.where;
-  made.detach_at_birth(options.detached);
   publish(rt, made);
   return static_cast<result_task<spawned_result_t<std::invoke_result_t<std::remove_cvref_t<F>>>>&>(made);
 }

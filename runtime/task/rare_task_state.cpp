@@ -139,7 +139,7 @@ rare_task_state& task::rare_state() {
   auto fresh = std::make_unique<rare_task_state>(agent());
   const std::lock_guard lock(lock_);
   if (rare_task_state* const made = rare_state_.load(std::memory_order_relaxed)) return *made;  // lock_ held
-  mark_needs_cleanup();
+  set(needs_cleanup);
   rare_state_.store(fresh.get(), std::memory_order_release);  // A
   return *fresh.release();
 }

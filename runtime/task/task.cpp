@@ -193,8 +193,8 @@ void task::clear_locals_slow() noexcept { rare_state_.load(std::memory_order_acq
 scheduler* task::finish() noexcept {
   scheduler* const here = inlined_execution().scheduler;
   // With a limit on the number of fibers their exact count is needed, so that case is slow too.
-  const bool simple =
-      is_bare(released) && !holds_locks() && !current_stack->canary && !here->runtime().fibers.limited();
+  const bool simple = (bits().load(std::memory_order_acquire) & (released | needs_cleanup)) == released &&  // B
+                      lock_.is_free() && !holds_locks() && !current_stack->canary && !here->runtime().fibers.limited();
   task_pool::cache::free_list* const place = simple ? task_pool::place_for(this, here->blocks()) : nullptr;
   if (!place) return finish_slow();
   leave_stack();
@@ -208,17 +208,16 @@ scheduler* task::finish() noexcept {
 // joiner has not left its stack yet, and finds the claim itself.
 scheduler* task::finish_slow() noexcept {
   // The destructors of these values are the user's, and may wait. So the worker is looked up after them.
-  clear_locals();  // the locals that the end of the closure has made
+  begin_completion();  // not called yet if the closure has no destructor; or that has made locals
   if (holds_locks()) fail_for_locks();
   scheduler* const here = worker_of(runtime());
   lock_.lock();
-  const std::uint8_t before = bits().load(std::memory_order_relaxed);  // lock_ held
-  if (before & released) {
+  if (bits().load(std::memory_order_relaxed) & released) {  // lock_ held
     lock_.unlock();
     return destroy();
   }
   leave_runtime(here);
-  bits().store(before | ended, std::memory_order_release);  // B
+  set(ended);
   // The joiner is resumed by this fiber's worker, and so runs next there.
   detail::agent* joiner = nullptr;
   if (const auto claimed = joiner_ ? joiner_->word.claim(wake_reason::notified) : claim_result::lost;
@@ -231,22 +230,23 @@ scheduler* task::finish_slow() noexcept {
   return here;
 }
 
-// The fast path: the fiber has ended, and leaves only its block, which a worker of its runtime keeps.
-void task::release() noexcept {
-  if (is_bare(ended)) [[likely]] {
-    scheduler* const here = worker_of_pool(this);
-    if (task_pool::cache::free_list* const place = here ? task_pool::place_for(this, here->blocks()) : nullptr)
-      return task_pool::keep(this, *place);  // its destructor has nothing to do
-  }
-  release_slow();
-}
-
 // Under the lock, because the fiber leaves the runtime between its look at `released` and its end.
-void task::release_slow() noexcept {
+void task::release() noexcept {
+  if (has_ended()) return release_ended();
   lock_.lock();
-  const bool last = (bits().fetch_or(released, std::memory_order_release) & ended) != 0;  // B
+  const bool last = (set(released) & ended) != 0;
   lock_.unlock();
   if (last) destroy();
+}
+
+// Nothing else refers to the task once finish_slow has left the lock. If the fiber leaves only its block, a worker of
+// its runtime keeps that.
+[[gnu::noinline]] void task::release_ended() noexcept {
+  lock_.wait_until_free();
+  if (scheduler* const here = worker_of_pool(this); here && !(bits().load(std::memory_order_relaxed) & needs_cleanup))
+    if (task_pool::cache::free_list* const place = task_pool::place_for(this, here->blocks()))
+      return task_pool::keep(this, *place);  // its destructor has nothing to do
+  destroy();
 }
 
 // The remaining objects of the user are destroyed first. That may wait, and so continue on another worker; a fiber that

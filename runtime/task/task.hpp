@@ -11,8 +11,7 @@
 // State
 //   rare_state_   null, or state that few fibers need. Set once with lock_ held, by a holder of the handle or by the
 //                 fiber.
-//   bits_         see bit. Set before the task is published, later by an atomic or; `ended` also by a store, because
-//                 with lock_ held nobody but the fiber sets bits.
+//   bits_         see bit. Set before the task is published, later with lock_ held.
 //
 // Pairings
 //   A  rare_state() stores rare_state_, release  ->  a later rare_state(), or the fiber at its end, loads it, acquire:
@@ -29,6 +28,7 @@
 
 #include <atomic>
 #include <exception>
+#include <mutex>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -88,10 +88,8 @@ class task : public fiber {
 
   // The runtime's side.
   //
-  // Called before the task is published: whether there will be no handle.
-  void detach_at_birth(bool detached = true) noexcept {
-    if (detached) bits_ |= released;
-  }
+  // Called before the task is published: there will be no handle.
+  void detach_at_birth() noexcept { bits_ |= released; }
   // Called before the task is published: its handle is in the frame of the forking fiber.
   void make_branch_of(const task& forking) noexcept {
     bits_ |= is_of_fork;
@@ -116,7 +114,7 @@ class task : public fiber {
   // Runs the task on the caller's stack. At the return it may be freed. Returns the caller's present worker.
   scheduler* run_here() noexcept { return operations_.run(*this); }
   // The closure has returned, and is destroyed next. Destroys the fiber's locals. From here on no request cancels the
-  // fiber, because destructors may wait, and an exception must not leave them.
+  // fiber, because destructors may wait, and an exception must not leave them. finish() calls it too, if need be.
   void begin_completion() noexcept {
     detail::agent& self = agent();
     self.shielded = true;
@@ -176,21 +174,26 @@ class task : public fiber {
     if (operations_.drop) operations_.drop(*this);
   }
   enum bit : std::uint8_t {
-    ended = 1,          // the fiber has ended; set by it with lock_ held
-    released = 2,       // no owner refers to it: detached from the start, or given up; set by the owner with lock_ held
+    ended = 1,          // the fiber has ended; set by it
+    released = 2,       // no owner refers to it: detached from the start, or given up; set by the owner
     needs_cleanup = 4,  // destroy does more than return the block; set by the fiber, or by the owner before `released`
     is_of_fork = 8,     // its owner is the frame of the fiber that forked it; set before it is published
   };
   // Once the task is published. Before, the member is used as it is, because an atomic one hides from the compiler what
   // it knows of a spawn.
   [[nodiscard]] std::atomic_ref<std::uint8_t> bits() const noexcept { return std::atomic_ref<std::uint8_t>(bits_); }
-  // Whether the fiber or the owner has left the task, as `how` says, and destroy would only return the block.
-  [[nodiscard]] bool is_bare(bit how) const noexcept {
-    return (bits().load(std::memory_order_acquire) & (how | needs_cleanup)) == how && lock_.is_free();  // B
-  }
-  void release_slow() noexcept;
+  void release_ended() noexcept;
   scheduler* finish_slow() noexcept;
-  void mark_needs_cleanup() noexcept { bits().fetch_or(needs_cleanup, std::memory_order_relaxed); }  // published by B
+  // With lock_ held. Returns the bits before.
+  std::uint8_t set(bit what) noexcept {
+    const std::uint8_t before = bits().load(std::memory_order_relaxed);  // lock_ held
+    bits().store(before | what, std::memory_order_release);              // B
+    return before;
+  }
+  void mark_needs_cleanup() noexcept {
+    const std::lock_guard lock(lock_);
+    set(needs_cleanup);
+  }
   [[nodiscard]] bool holds_locks() noexcept { return agent().held_locks != 0; }
   void fail_for_locks() noexcept;
   void leave_stack() noexcept;
@@ -212,7 +215,6 @@ struct task_options {
   std::string_view name{};
   std::size_t stack_size = 0;
   spawn_place where{};
-  bool detached = false;
   bool with_rare_state = false;  // made before the spawn returns, so that no use by the fiber throws
 
   [[nodiscard]] bool must_be_applied() const noexcept { return !name.empty() || stack_size != 0 || with_rare_state; }
