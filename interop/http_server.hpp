@@ -9,6 +9,9 @@
 //
 // The library itself does not need Boost.Beast; a program that includes this header does. TLS is in http_tls.hpp.
 
+#include <ulexite/coroutine/await.hpp>
+#include <ulexite/coroutine/net.hpp>
+#include <ulexite/coroutine/task.hpp>
 #include <ulexite/interop/http_exchange.hpp>
 #include <ulexite/interop/last_words.hpp>
 #include <ulexite/sync/task_group.hpp>
@@ -56,6 +59,45 @@ class connection {
  public:
   using answer = std::function<void(exchange&)>;
 
+  // Serves it to its end. A fiber that runs this task gives up its stack between two requests that are far apart.
+  static ulexite::task<> run(net::tcp_stream& tcp, const std::stop_token& closing, const answer& handler,
+                             const server_options& options) {
+    connection here(tcp, closing, handler, options);
+    here.open();
+    do {
+      bool ended = false;  // set by the callback; the destructor waits for its end
+      boost::system::error_code error;
+      if (!here.begins_request()) {  // else it has arrived with the last one
+        if (here.buffer_.capacity() >= exchange::block_size) here.buffer_.shrink_to_fit();  // a body has made it large
+        const std::stop_callback end_read(closing, [&]() noexcept { ended = here.end_idle_read(); });
+        const auto until = steady_clock::now() + options.limits.idle_time;
+        bool idles = false;  // then the last read has left nothing in TLS either
+        do {
+          if (idles) {
+            here.buffer_.shrink_to_fit();
+            tcp.expires_at(until);
+            try {
+              co_await co_readable(tcp);
+            } catch (const std::system_error&) {  // the read has it too
+            }
+          }
+          tcp.expires_at(std::min(until, steady_clock::now() + time_on_stack));
+          here.buffer_.commit(here.wire_->read_some(here.buffer_.prepare(4096), error));
+          idles = error == boost::asio::error::timed_out && steady_clock::now() < until;
+          if (idles) error = {};
+        } while (!error && !here.begins_request() && !closing.stop_requested());
+      }
+      if (error) this_fiber::check();
+      // A request that arrived at this moment is not begun, because its rest could not be read.
+      if (ended || !here.begins_request()) break;
+    } while (here.serve_one());
+    here.end();
+  }
+
+ private:
+  // A client that asks again sooner pays nothing for the change of stacks, some 9 % of the instructions of a request.
+  static constexpr auto time_on_stack = std::chrono::milliseconds(100);
+
   connection(net::tcp_stream& tcp, const std::stop_token& closing, const answer& handler, const server_options& options)
       : tcp_(tcp),
         closing_(closing),
@@ -63,18 +105,6 @@ class connection {
         options_(options),
         buffer_(options.limits.header_size + exchange::block_size) {}
 
-  void run() {
-    open();
-    while (await_request() && serve_one()) {
-    }
-    if (!tcp_.is_open()) return;
-    tcp_.expires_after(options_.limits.linger_time);
-    std::error_code ignored;  // the rest is read below
-    wire_->shutdown_write(ignored);
-    deliver_last_words(tcp_, options_.limits.linger_time);
-  }
-
- private:
   void open() {
     const std::stop_callback give_up(closing_, [this]() noexcept { tcp_.shutdown_read(); });
     tcp_.expires_after(options_.limits.handshake_time);
@@ -99,22 +129,12 @@ class connection {
     tcp_.shutdown_read();
     return true;
   }
-  // Waits, idle, for the first bytes of a request. They may have arrived with the last request.
-  bool await_request() {
-    if (begins_request()) return true;
-    if (buffer_.capacity() >= exchange::block_size) buffer_.shrink_to_fit();  // a body has made it large
-    bool ended = false;  // set by the callback; the destructor waits for its end
-    boost::system::error_code error;
-    {
-      const std::stop_callback end_read(closing_, [&]() noexcept { ended = end_idle_read(); });
-      tcp_.expires_after(options_.limits.idle_time);
-      do {
-        buffer_.commit(wire_->read_some(buffer_.prepare(4096), error));
-      } while (!error && !begins_request() && !closing_.stop_requested());
-    }
-    if (error) this_fiber::check();
-    // A request that arrived at this moment is not begun, because its rest could not be read.
-    return begins_request() && !ended;
+  void end() {
+    if (!tcp_.is_open()) return;
+    tcp_.expires_after(options_.limits.linger_time);
+    std::error_code ignored;  // the rest is read below
+    wire_->shutdown_write(ignored);
+    deliver_last_words(tcp_, options_.limits.linger_time);
   }
 
   // Whether another request may follow.
@@ -215,16 +235,24 @@ namespace ulexite::http {
 // Serves one connection to its end: for programs with an accept loop, or a choice for each connection, of their own.
 // Once a stop is requested of `closing`, it ends between two requests; a request under way is the last. Throws a
 // std::system_error of connection_aborted when the client causes an end in the middle, and operation_cancelled. The
-// caller closes the connection. `options` must live as long.
+// caller closes the connection. `options` must live as long. The calling fiber keeps its stack between two requests.
 template <class Handler>
 void serve_connection(net::tcp_stream& tcp, const std::stop_token& closing, Handler&& handler,
                       const server_options& options = {}) {
   const auto answer = detail::http::answer_by(handler);
-  detail::http::connection(tcp, closing, answer, options).run();
+  await(detail::http::connection::run(tcp, closing, answer, options));
+}
+
+// As serve_connection. A coroutine that awaits it has no stack while the client is idle for more than 100 ms.
+template <class Handler>
+[[nodiscard]] task<> co_serve_connection(net::tcp_stream& tcp, std::stop_token closing, Handler handler,
+                                         const server_options& options) {
+  const auto answer = detail::http::answer_by(handler);
+  co_await detail::http::connection::run(tcp, closing, answer, options);
 }
 
 // Accepts connections and answers their requests until the listener is closed. Each connection has a fiber, which calls
-// the handler for one request after the other:
+// the handler for one request after the other, and has no stack while the client is idle for more than 100 ms:
 //
 //   response handler(const request& asked)   // with all of the body
 //   void handler(exchange& now)              // reads and writes bodies in parts
@@ -244,7 +272,7 @@ void serve(net::tcp_listener& listener, Handler handler, const server_options& o
   listener.serve(
       connections,
       [&](net::tcp_stream& tcp, const std::stop_token& closing) {
-        detail::http::connection(tcp, closing, answer, options).run();
+        return detail::http::connection::run(tcp, closing, answer, options);
       },
       {.max_connections = options.max_connections,
        .descriptors_per_connection = options.descriptors_per_connection,

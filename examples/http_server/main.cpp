@@ -54,13 +54,14 @@ void run(const arguments& given, examples::managed_service& life, service& share
   announce(given, listener.local_endpoint());
   ulexite::task_group connections;
   life.run(listener, [&] {
-    listener.serve(connections,
-                   [&](ulexite::net::tcp_stream& tcp, const std::stop_token& closing) { serve(tcp, closing, shared); },
-                   {.max_connections = given.max_connections,
-                    .descriptors_per_connection = 2,  // its own and a file's
-                    .drain_time = given.grace_time,
-                    // Who has connected last may take as long for a first request as a balancer to notice the stop.
-                    .grace = std::max<std::chrono::nanoseconds>(100ms, given.drain_delay)});
+    listener.serve(
+        connections,
+        [&](ulexite::net::tcp_stream& tcp, const std::stop_token& closing) { return serve(tcp, closing, shared); },
+        {.max_connections = given.max_connections,
+         .descriptors_per_connection = 2,  // its own and a file's
+         .drain_time = given.grace_time,
+         // Who has connected last may take as long for a first request as a balancer to notice the stop.
+         .grace = std::max<std::chrono::nanoseconds>(100ms, given.drain_delay)});
   });
 }
 

@@ -8,8 +8,10 @@
 #include <ulexite/interop/http_tls.hpp>
 
 #include <chrono>
+#include <stop_token>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace http_server {
 namespace {
@@ -47,17 +49,18 @@ void note_end(const http::exchange& of, const std::string& peer, service& shared
 
 }  // namespace
 
-void serve(ulexite::net::tcp_stream& tcp, const std::stop_token& closing, service& shared) {
+ulexite::task<> serve(ulexite::net::tcp_stream& tcp, std::stop_token closing, service& shared) {
   shared.connections.fetch_add(1, std::memory_order_relaxed);  // a counter
   const auto with = shared.current.get();
   const std::string peer = shared.log.is_on() ? peer_of(tcp) : "";
   const examples::request_scope within;
-  http::serve_connection(
-      tcp, closing, [&](http::exchange& now) { answer_one(now, shared); },
-      {.limits = with->bounds,
-       .wire = with->tls ? http::over_tls(*with->tls) : http::wire_maker(),
-       .refuse = [](http::status code, const std::string& why) { return with_error(code, http::request(), why); },
-       .on_end = [&](const http::exchange& of) { note_end(of, peer, shared); }});
+  const http::server_options options{
+      .limits = with->bounds,
+      .wire = with->tls ? http::over_tls(*with->tls) : http::wire_maker(),
+      .refuse = [](http::status code, const std::string& why) { return with_error(code, http::request(), why); },
+      .on_end = [&](const http::exchange& of) { note_end(of, peer, shared); }};
+  co_await http::co_serve_connection(
+      tcp, std::move(closing), [&](http::exchange& now) { answer_one(now, shared); }, options);
 }
 
 }  // namespace http_server

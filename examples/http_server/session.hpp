@@ -5,6 +5,7 @@
 #include "limits.hpp"
 #include "site.hpp"
 
+#include <ulexite/coroutine/task.hpp>
 #include <ulexite/interop/tls_context.hpp>
 #include <ulexite/net/tcp.hpp>
 
@@ -32,6 +33,6 @@ struct service {
 
 // Serves one connection to its end. Once a stop is requested of `closing`, it ends between two requests; a request
 // under way is the last. Throws std::system_error and the like; a client causes those of connection_aborted.
-void serve(ulexite::net::tcp_stream& tcp, const std::stop_token& closing, service& shared);
+ulexite::task<> serve(ulexite::net::tcp_stream& tcp, std::stop_token closing, service& shared);
 
 }  // namespace http_server

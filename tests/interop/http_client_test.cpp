@@ -8,6 +8,9 @@
 #include <ulexite/sync/event.hpp>
 #include <ulexite/sync/task_group.hpp>
 
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 namespace {
 
 using namespace ulexite;
@@ -420,6 +423,49 @@ TEST_P(HttpTls, VerifiesTheServer) {
     // No HTTP in the clear on that port, and it goes on.
     EXPECT_EQ(ask_raw(home.at(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n").find("HTTP/1.1 200"), std::string::npos);
     EXPECT_EQ(client.get("https://127.0.0.1" + port + "/x").body(), "GET /x ");
+  });
+}
+
+// A request that TLS holds already does not wait for the socket: the rest of a record, or the next record.
+TEST_P(HttpTls, ReadsWhatHasArrivedBeforeItIdles) {
+  in_runtime([] {
+    const tls_context context = serving(), trusted = trusting();
+    http_home home(hello, {.limits = {.idle_time = 2 * bound}, .wire = http::over_tls(context)});
+    net::tcp_stream tcp = net::tcp_stream::connect(home.at(), {.timeout = bound});
+    tcp.expires_after(bound);
+    tls_stream<net::tcp_stream> secure(tcp, trusted, "localhost");
+    const auto request = [](const std::string& path) { return "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n"; };
+    const auto padded = [&](const std::string& path, std::size_t size) {
+      return request(path).insert(request(path).size() - 2,
+                                  "X: " + std::string(size - request(path).size() - 5, 'x') + "\r\n");
+    };
+    const auto answered = [&](const std::string& path) {
+      std::string got;
+      for (char part; got.find("GET " + path + " ") == got.npos; got += part) secure.read_some(&part, 1);
+    };
+    secure.write(padded("/1", 4096) + request("/2"));  // the server reads 4096 bytes at a time
+    answered("/1");
+    answered("/2");
+    this_fiber::sleep_for(120ms);  // so the connection has given its stack up
+    const int on = 1, off = 0;
+    ::setsockopt(tcp.native_handle(), IPPROTO_TCP, TCP_CORK, &on, sizeof on);
+    secure.write(request("/3"));
+    secure.write(request("/4"));
+    ::setsockopt(tcp.native_handle(), IPPROTO_TCP, TCP_CORK, &off, sizeof off);
+    answered("/3");
+    answered("/4");
+    this_fiber::sleep_for(120ms);
+    std::string lines;  // empty ones, more than one read takes
+    while (lines.size() < 5000) lines += "\r\n";
+    secure.write(padded("/5", 5000) + lines);
+    answered("/5");
+    this_fiber::sleep_for(120ms);
+    secure.write(request("/6"));
+    answered("/6");
+    home.close();
+    char none;
+    EXPECT_EQ(secure.read_some(&none, 1), 0U);  // the server has ended TLS in order
+    home.stop();
   });
 }
 
