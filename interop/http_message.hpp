@@ -123,9 +123,10 @@ class response : public boost::beast::http::response<boost::beast::http::string_
 // or over a limit.
 class refusal : public std::runtime_error {
  public:
-  // `why` is for the client.
-  refusal(http::status code, const std::string& why) : std::runtime_error(why), code_(code) {}
-  // The same, by the number of the status. One that HTTP does not define is 500.
+  // `why` is for the client. http::status::unknown counts as 500.
+  refusal(http::status code, const std::string& why)
+      : std::runtime_error(why), code_(code == status::unknown ? status::internal_server_error : code) {}
+  // The same, by the number of the status. One that Beast does not know, such as 418, counts as 500.
   refusal(unsigned code, const std::string& why) : refusal(boost::beast::http::int_to_status(code), why) {}
 
   // The status of the answer.

@@ -70,22 +70,25 @@ class connection {
       if (!here.begins_request()) {  // else it has arrived with the last one
         if (here.buffer_.capacity() >= exchange::block_size) here.buffer_.shrink_to_fit();  // a body has made it large
         const std::stop_callback end_read(closing, [&]() noexcept { ended = here.end_idle_read(); });
-        const auto until = steady_clock::now() + options.limits.idle_time;
+        const steady_clock::time_point until(
+            std::chrono::nanoseconds(relative_timeout(options.limits.idle_time).deadline()));
+        tcp.expires_at(until);
         bool idles = false;  // then the last read has left nothing in TLS either
         do {
           if (idles) {
             here.buffer_.shrink_to_fit();
-            tcp.expires_at(until);
+            tcp.reads_expire_at(until);
             try {
               co_await co_readable(tcp);
             } catch (const std::system_error&) {  // the read has it too
             }
           }
-          tcp.expires_at(std::min(until, steady_clock::now() + time_on_stack));
+          tcp.reads_expire_at(std::min(until, steady_clock::now() + time_on_stack));
           here.buffer_.commit(here.wire_->read_some(here.buffer_.prepare(4096), error));
           idles = error == boost::asio::error::timed_out && steady_clock::now() < until;
           if (idles) error = {};
-        } while (!error && !here.begins_request() && !closing.stop_requested());
+          // An idle read that the stop has not ended has a request to read, which came behind its time.
+        } while (!error && !here.begins_request() && (idles || !closing.stop_requested()));
       }
       if (error) this_fiber::check();
       // A request that arrived at this moment is not begun, because its rest could not be read.
@@ -243,10 +246,11 @@ void serve_connection(net::tcp_stream& tcp, const std::stop_token& closing, Hand
   await(detail::http::connection::run(tcp, closing, answer, options));
 }
 
-// As serve_connection. A coroutine that awaits it has no stack while the client is idle for more than 100 ms.
+// As serve_connection, for a coroutine: it has no stack while the client is idle for more than 100 ms. Keeps copies of
+// the handler and of the options.
 template <class Handler>
 [[nodiscard]] task<> co_serve_connection(net::tcp_stream& tcp, std::stop_token closing, Handler handler,
-                                         const server_options& options) {
+                                         server_options options = {}) {
   const auto answer = detail::http::answer_by(handler);
   co_await detail::http::connection::run(tcp, closing, answer, options);
 }

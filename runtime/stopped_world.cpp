@@ -26,7 +26,7 @@ stopped_world::stopped_world(runtime& of, std::chrono::nanoseconds patience) : r
   if (runtime_.stop_world(relative_timeout(patience).deadline(), late)) return;
   std::string message = "ulexite::stopped_world: did not come: ";
   for (std::size_t i = 0; i < late.size(); ++i) message += (i == 0 ? "" : ", ") + words_for(late[i]);
-  if (late.empty()) message += "a worker that is being started, or a write to a file";
+  if (late.empty()) message += "a worker that is being started, a write to a file, or a tick of the monitor";
   std::vector<std::uint64_t> ids;
   for (const detail::late_fiber& each : late) ids.push_back(each.id);
   throw late_fibers(std::move(ids), message);

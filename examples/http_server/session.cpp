@@ -54,13 +54,13 @@ ulexite::task<> serve(ulexite::net::tcp_stream& tcp, std::stop_token closing, se
   const auto with = shared.current.get();
   const std::string peer = shared.log.is_on() ? peer_of(tcp) : "";
   const examples::request_scope within;
-  const http::server_options options{
+  http::server_options options{
       .limits = with->bounds,
       .wire = with->tls ? http::over_tls(*with->tls) : http::wire_maker(),
       .refuse = [](http::status code, const std::string& why) { return with_error(code, http::request(), why); },
       .on_end = [&](const http::exchange& of) { note_end(of, peer, shared); }};
   co_await http::co_serve_connection(
-      tcp, std::move(closing), [&](http::exchange& now) { answer_one(now, shared); }, options);
+      tcp, std::move(closing), [&](http::exchange& now) { answer_one(now, shared); }, std::move(options));
 }
 
 }  // namespace http_server

@@ -83,6 +83,28 @@ TEST_P(HttpIdle, EndsWhenTheServerIsAskedToStop) {
   });
 }
 
+TEST_P(HttpIdle, KeepsNoStackInALoopOfOnesOwn) {
+  in_runtime([] {
+    net::tcp_listener listener(loopback());
+    auto serving = spawn([&] {
+      task_group connections;
+      listener.serve(connections, [](net::tcp_stream& tcp, const std::stop_token& closing) {
+        return http::co_serve_connection(tcp, closing, hello,
+                                         {.limits = {.idle_time = std::chrono::nanoseconds::max()}});
+      });
+    });
+    raw_client client(listener.local_endpoint());
+    for (const char* path : {"/first", "/second"}) {
+      EXPECT_TRUE(asked(client, path).starts_with("HTTP/1.1 200 "));
+      give_up_stack();
+      EXPECT_LE(fibers_with_a_stack(), 2U);
+    }
+    listener.close();
+    EXPECT_EQ(client.rest(), "");
+    serving.get();
+  });
+}
+
 // As in a fiber with an accept loop of its own, which keeps its stack.
 TEST_P(HttpIdle, BlocksTheCallerOfServeConnection) {
   in_runtime([] {

@@ -331,6 +331,7 @@ TEST_P(HttpServer, ReportsWhatAHandlerThrows) {
         [](http::exchange& now) {
           const std::string_view path = now.request().path();
           if (path == "/refused") throw http::refusal(http::status::not_found, "there is no counter");
+          if (path == "/teapot") throw http::refusal(418, "a number that Beast does not know");
           if (path == "/late") return timeout(1ms, [] { this_fiber::sleep_for(bound); });
           if (path == "/split") {
             http::response made(302U, "");
@@ -355,9 +356,10 @@ TEST_P(HttpServer, ReportsWhatAHandlerThrows) {
                }
              }});
     const auto get = [](std::string_view path) { return "GET " + std::string(path) + " HTTP/1.1\r\nHost: x\r\n\r\n"; };
-    const std::string got = ask_raw(
-        home.at(), get("/thrown") + get("/refused") + get("/late") + get("/split") + get("/silent") + get("/begun"));
-    EXPECT_EQ(occurrences(got, "HTTP/1.1 500 "), 3) << got;
+    const std::string got = ask_raw(home.at(), get("/thrown") + get("/refused") + get("/teapot") + get("/late") +
+                                                   get("/split") + get("/silent") + get("/begun"));
+    EXPECT_EQ(occurrences(got, "HTTP/1.1 500 "), 4) << got;
+    EXPECT_EQ(occurrences(got, "{a number that Beast does not know}"), 1) << got;
     EXPECT_EQ(occurrences(got, "{the server has failed}"), 3) << got;
     EXPECT_EQ(occurrences(got, "HTTP/1.1 404 "), 1) << got;
     EXPECT_EQ(occurrences(got, "{there is no counter}"), 1) << got;
