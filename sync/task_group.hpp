@@ -64,9 +64,9 @@ class task_group : public spawner<task_group> {
   // cancellation point. A child that spawns into its own full group can deadlock.
   using spawner::spawn;
 
-  // Starts `count` children. Child number i, from 0, calls a copy of `function` with i. It is cheaper than `count`
-  // calls of spawn(), and starts all or none: no child starts before all are made. Throws as spawn, and exceptions of a
-  // copy of `function`. In a group with a limit it works as `count` calls of spawn(), which wait for room.
+  // Starts `count` children. Child number i, from 0, calls a copy of `function` with i. All start or none: no child
+  // starts before all are made. Throws as spawn, and exceptions of a copy of `function`. In a group with a limit it is
+  // as `count` calls of spawn(), which wait for room.
   template <class F>
     requires std::is_invocable_v<F, std::size_t> && std::is_copy_constructible_v<F>
   void spawn_batch(std::size_t count, F function, std::source_location where = std::source_location::current()) {
