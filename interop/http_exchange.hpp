@@ -96,8 +96,7 @@ class exchange {
       wire_.write("HTTP/1.1 100 Continue\r\n\r\n");
     }
     body_.store(begun, std::memory_order_relaxed);  // flag
-    // Otherwise Beast reads in pieces as small as the header's rest.
-    buffer_.reserve(std::min<std::uint64_t>(parser_.content_length().value_or(block_size), block_size));
+    detail::http::make_room_for_body(buffer_, parser_, block_size);
   }
   // The size of the body, if the header tells.
   [[nodiscard]] std::optional<std::uint64_t> body_size() const {

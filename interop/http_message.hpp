@@ -295,6 +295,13 @@ inline void check_header(const request& asked) {
     throw refusal(status::expectation_failed, "cannot meet \"" + expected + "\"");
 }
 
+// Makes room for parts of a body, of up to `most` bytes. Beast reads as many bytes as the buffer has room for, but 512
+// if it has none: then the parts would be as small as the header's rest.
+template <class Buffer, class Parser>
+void make_room_for_body(Buffer& buffer, const Parser& parser, std::size_t most) {
+  buffer.reserve(std::min<std::uint64_t>(parser.content_length().value_or(most), most));
+}
+
 }  // namespace ulexite::detail::http
 
 namespace ulexite::http {

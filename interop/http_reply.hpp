@@ -153,7 +153,7 @@ inline std::string reply::read_all(std::uint64_t most) {
 }
 
 inline void reply::read_header() {
-  connection_->buffer.reserve(4096);  // Beast reads as many bytes as the buffer has room for, or 512
+  connection_->buffer.reserve(4096);  // for the header, see make_room_for_body
   for (bool first = true;; first = false) {
     parser_ = std::make_unique<parser>();
     parser_->header_limit(header_size_);
@@ -173,7 +173,7 @@ inline void reply::read_header() {
   if (http::has_strange_encoding(header_))
     fail(boost::beast::http::make_error_code(boost::beast::http::error::bad_transfer_encoding), "reading the answer");
   if (parser_->is_done()) return end_whole_answer();
-  connection_->buffer.reserve(std::min<std::uint64_t>(parser_->content_length().value_or(block_size), block_size));
+  detail::http::make_room_for_body(connection_->buffer, *parser_, block_size);
 }
 
 // Bytes behind the answer belong to no request, and would pass for the next answer.
