@@ -446,7 +446,7 @@ TEST_P(HttpTls, ReadsWhatHasArrivedBeforeItIdles) {
     secure.write(padded("/1", 4096) + request("/2"));  // the server reads 4096 bytes at a time
     answered("/1");
     answered("/2");
-    this_fiber::sleep_for(120ms);  // so the connection has given its stack up
+    wait_until_stacks_are_given_up();
     const int on = 1, off = 0;
     ::setsockopt(tcp.native_handle(), IPPROTO_TCP, TCP_CORK, &on, sizeof on);
     secure.write(request("/3"));
@@ -454,12 +454,12 @@ TEST_P(HttpTls, ReadsWhatHasArrivedBeforeItIdles) {
     ::setsockopt(tcp.native_handle(), IPPROTO_TCP, TCP_CORK, &off, sizeof off);
     answered("/3");
     answered("/4");
-    this_fiber::sleep_for(120ms);
+    wait_until_stacks_are_given_up();
     std::string lines;  // empty ones, more than one read takes
     while (lines.size() < 5000) lines += "\r\n";
     secure.write(padded("/5", 5000) + lines);
     answered("/5");
-    this_fiber::sleep_for(120ms);
+    wait_until_stacks_are_given_up();
     secure.write(request("/6"));
     answered("/6");
     home.close();

@@ -3,9 +3,11 @@
 // A server of HTTP for a test, and raw clients of it.
 
 #include "net/net_fixture.hpp"
+#include "support/waiting.hpp"
 
 #include <ulexite/interop/http.hpp>
 #include <ulexite/runtime/spawn.hpp>
+#include <ulexite/runtime/stopped_world.hpp>
 
 #include <atomic>
 #include <functional>
@@ -85,6 +87,18 @@ inline std::string ask_raw(const net::endpoint& to, std::string_view text) {
   raw_client client(to);
   client.send(text);
   return client.rest();
+}
+
+inline std::size_t fibers_with_a_stack() {
+  std::size_t found = 0;
+  for_each_fiber(current_runtime(), [&](const fiber_view& each) { found += each.low ? 1 : 0; });
+  return found;
+}
+
+// Until each connection has idled for long enough: only the calling fiber and the one that accepts have a stack.
+inline void wait_until_stacks_are_given_up() {
+  wait_until_others_wait();
+  wait_until([] { return fibers_with_a_stack() <= 2; });
 }
 
 // How often `text` is in it.

@@ -2,11 +2,6 @@
 
 #include "interop/http_fixture.hpp"
 
-#include "support/waiting.hpp"
-#include "support/watchdog.hpp"
-
-#include <ulexite/runtime/stopped_world.hpp>
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,21 +14,9 @@ using namespace ulexite::test;
 class HttpIdle : public NetTest {};
 ULEXITE_ON_ALL_WORKER_COUNTS(HttpIdle);
 
-// Until a connection without a new request has given its stack up.
-void give_up_stack() {
-  this_fiber::sleep_for(120ms);
-  wait_until_others_wait();
-}
-
 std::string asked(raw_client& by, const std::string& path) {
   by.send("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
   return by.up_to("GET " + path + " ");
-}
-
-std::size_t fibers_with_a_stack() {
-  std::size_t found = 0;
-  for_each_fiber(current_runtime(), [&](const fiber_view& each) { found += each.low ? 1 : 0; });
-  return found;
 }
 
 TEST_P(HttpIdle, KeepsNoStack) {
@@ -42,11 +25,11 @@ TEST_P(HttpIdle, KeepsNoStack) {
     std::vector<std::unique_ptr<raw_client>> crowd;
     for (int i = 0; i < 30; ++i) crowd.push_back(std::make_unique<raw_client>(home.at()));
     for (const char* path : {"/first", "/second"}) {
-      give_up_stack();
-      EXPECT_LE(fibers_with_a_stack(), 2U);  // this one, and the one that accepts
+      wait_until_stacks_are_given_up();
+      EXPECT_LE(fibers_with_a_stack(), 2U);
       for (const auto& each : crowd) EXPECT_TRUE(asked(*each, path).starts_with("HTTP/1.1 200 "));
     }
-    give_up_stack();
+    wait_until_stacks_are_given_up();
     EXPECT_LE(fibers_with_a_stack(), 2U);
     home.close();
     for (const auto& each : crowd) EXPECT_EQ(each->rest(), "");
@@ -60,7 +43,7 @@ TEST_P(HttpIdle, HearsARequestInPieces) {
     http_home home(hello, {.limits = {.idle_time = bound, .header_time = bound}});
     raw_client client(home.at());
     for (const char piece : std::string("\r\n\r\nG")) {
-      give_up_stack();
+      wait_until_stacks_are_given_up();
       client.send({&piece, 1});
     }
     client.send("ET /slowly HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -75,7 +58,7 @@ TEST_P(HttpIdle, EndsWhenTheServerIsAskedToStop) {
     auto serving = spawn([&] { http::serve(listener, hello, {.limits = {.idle_time = bound}}); });
     raw_client fresh(listener.local_endpoint()), idle(listener.local_endpoint());
     asked(idle, "/");
-    give_up_stack();
+    wait_until_stacks_are_given_up();
     serving.request_stop();
     EXPECT_THROW(serving.get(), operation_cancelled);
     EXPECT_EQ(idle.rest(), "");
@@ -96,7 +79,7 @@ TEST_P(HttpIdle, KeepsNoStackInALoopOfOnesOwn) {
     raw_client client(listener.local_endpoint());
     for (const char* path : {"/first", "/second"}) {
       EXPECT_TRUE(asked(client, path).starts_with("HTTP/1.1 200 "));
-      give_up_stack();
+      wait_until_stacks_are_given_up();
       EXPECT_LE(fibers_with_a_stack(), 2U);
     }
     listener.close();

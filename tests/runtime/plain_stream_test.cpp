@@ -63,6 +63,7 @@ TEST_F(PlainStream, TheLocaleAndTheFlagsHaveNoEffect) {
     const auto flags = other.flags();
     write(rt_, usual);
     write(rt_, other);
+    EXPECT_EQ(other.str().find('\''), std::string::npos);
     EXPECT_EQ(shape_of(other), shape_of(usual));
     EXPECT_EQ(other.flags(), flags);
     EXPECT_EQ(other.precision(), 6);
