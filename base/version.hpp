@@ -2,7 +2,7 @@
 
 #include <ulexite/base/standard.hpp>
 
-// The version of these headers. A release keeps its number here alone: the build reads it from this file.
+// The version of these headers. The file VERSION, which the build reads, has it too; the install test compares them.
 #define ULEXITE_VERSION_MAJOR 0
 #define ULEXITE_VERSION_MINOR 1
 #define ULEXITE_VERSION_PATCH 0

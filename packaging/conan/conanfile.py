@@ -1,5 +1,4 @@
 import os
-import re
 
 from conan import ConanFile
 from conan.errors import ConanInvalidConfiguration
@@ -9,8 +8,8 @@ from conan.tools.files import copy, load, rmdir
 
 required_conan_version = ">=2.0"
 
-SOURCES = ("CMakeLists.txt", "LICENSE", "ulexite.hpp", "coroutine.hpp", "base/*", "fiber/*", "evloop/*", "runtime/*", "sync/*", "net/*",
-           "coroutine/*", "os/*", "interop/*", "testing/*", "cmake/*", "tools/tls_check", "tools/offcpu", "tools/symbol_map",
+SOURCES = ("CMakeLists.txt", "VERSION", "LICENSE", "ulexite.hpp", "coroutine.hpp", "base/*", "fiber/*", "evloop/*", "runtime/*",
+           "sync/*", "net/*", "coroutine/*", "os/*", "interop/*", "testing/*", "cmake/*", "tools/tls_check", "tools/offcpu", "tools/symbol_map",
            "tools/gdb/*", "tools/lldb/*")
 
 
@@ -25,8 +24,7 @@ class UlexiteConan(ConanFile):
     default_options = {"shared": False, "fPIC": True, "boost/*:without_context": False, "libevent/*:disable_threads": False}
 
     def set_version(self):
-        text = load(self, os.path.join(self.recipe_folder, "..", "..", "base", "version.hpp"))
-        self.version = ".".join(re.findall(r"#define ULEXITE_VERSION_[A-Z]+ (\d+)", text))
+        self.version = load(self, os.path.join(self.recipe_folder, "..", "..", "VERSION")).strip()
 
     # `conan create packaging/conan` in a clone takes the sources of this tree. An index of recipes has conandata.yml and
     # source() with get() in place of these two.
