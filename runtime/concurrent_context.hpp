@@ -36,7 +36,7 @@ auto spawn_in_strand(strand& into, const task_options& options, F&& function, A&
 // A fiber that a member spawns is also a member, also through task_group and similar classes. Inside, parallel_for and
 // the other parallel functions run on one worker. Inside, block_in_place is an ordinary call, which keeps the worker:
 // use blocking() instead.
-class concurrent_context : public spawner<concurrent_context> {
+class concurrent_context : public spawn_interface<concurrent_context> {
  public:
   // Makes a context over the runtime of the calling fiber. Throws errc::no_runtime on a plain thread; std::bad_alloc.
   explicit concurrent_context(std::string_view name = {});
@@ -51,7 +51,7 @@ class concurrent_context : public spawner<concurrent_context> {
 
   // Starts a fiber in the context. Any thread. Otherwise as ulexite::spawn. Throws usage_error after the shutdown of
   // the runtime.
-  using spawner::spawn;
+  using spawn_interface::spawn;
 
   // Asks its fibers to stop, also fibers that are spawned later. Cannot be undone. Never waits. Any thread.
   void request_stop() noexcept;

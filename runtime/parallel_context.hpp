@@ -13,7 +13,7 @@ namespace ulexite {
 // example, one pool for requests and one for reports. A fiber in it spawns into it. Channels and all other objects work
 // across contexts. It is a runtime with a name, which a fiber can make and end; its threads have the name. It
 // corresponds to Crystal's parallel execution context.
-class parallel_context : public spawner<parallel_context> {
+class parallel_context : public spawn_interface<parallel_context> {
  public:
   // Makes a context with at most `threads` workers (0: as runtime_options::threads). resize may raise the number up to
   // `max_threads`; if that is 0, up to `threads` or the machine's processors. Throws as runtime's constructor.
@@ -27,7 +27,7 @@ class parallel_context : public spawner<parallel_context> {
   parallel_context& operator=(const parallel_context&) = delete;
 
   // Starts a fiber in the context, as runtime::spawn. Any thread.
-  using spawner::spawn;
+  using spawn_interface::spawn;
 
   // Changes the number of workers, see runtime::resize.
   void resize(std::size_t threads) { runtime_.resize(threads); }

@@ -40,7 +40,7 @@ enum class shutdown_mode {
 
 // A set of worker threads and the fibers that run on them. A process may have several runtimes. The threads start as
 // work appears. The thread that makes a runtime is not one of its workers.
-class runtime : public spawner<runtime> {
+class runtime : public spawn_interface<runtime> {
  public:
   // Makes a runtime. Throws std::invalid_argument that names an option and its value if it is out of range;
   // std::system_error if the system refuses a resource.
@@ -69,7 +69,7 @@ class runtime : public spawner<runtime> {
   // Starts a fiber. Any thread. Otherwise as ulexite::spawn. Throws usage_error after shutdown, and std::system_error
   // if the system refuses the first thread or the first stack. Must not be under way on a thread outside when shutdown
   // begins.
-  using spawner::spawn;
+  using spawn_interface::spawn;
 
   // Makes jobs runnable. Any thread. Otherwise as ulexite::schedule. Throws as spawn. Must not be under way on a thread
   // outside when shutdown begins.

@@ -109,7 +109,7 @@ auto spawn(const fiber_options& options, F&& function, A&&... arguments) {
 // The spawn functions of runtimes, contexts and groups, which are derived from it. They have the forms of
 // ulexite::spawn; the class says what else they do.
 template <class Starter>
-class spawner {
+class spawn_interface {
  public:
   // Starts a fiber.
   template <class F, std::same_as<std::source_location> Place = std::source_location>  // checked before F
@@ -132,8 +132,8 @@ class spawner {
   }
 
  protected:
-  spawner() = default;
-  ~spawner() = default;
+  spawn_interface() = default;
+  ~spawn_interface() = default;
 };
 
 }  // namespace ulexite

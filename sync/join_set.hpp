@@ -25,7 +25,7 @@ namespace ulexite {
 //
 // A set must end before its runtime ends by shutdown_mode::stop, which abandons children.
 template <class T = void>
-class join_set : public spawner<join_set<T>> {
+class join_set : public spawn_interface<join_set<T>> {
  public:
   // Makes an empty set. At most `limit` children run at the same time: a further spawn waits until a child has ended.
   // Throws usage_error for a limit of 0.
@@ -42,7 +42,7 @@ class join_set : public spawner<join_set<T>> {
 
   // Starts a child that calls function(arguments...). Waits while the limit is reached, and is a cancellation point
   // then. Throws like ulexite::spawn, with nothing started.
-  using spawner<join_set>::spawn;
+  using spawn_interface<join_set>::spawn;
 
   // Waits for the next end of a child. Returns the child's result (std::monostate for void, std::reference_wrapper for
   // a reference) or throws its exception. Each child is returned once; nullopt when none is left. Skips children that

@@ -43,7 +43,7 @@ enum class on_error {
 // A child fails when an exception leaves it, except the operation_cancelled of a child that was asked to stop. The
 // group keeps the first failure until a wait() throws it, and then the next one. It counts all failures. A child's
 // join_handle gives its failure too.
-class task_group : public spawner<task_group> {
+class task_group : public spawn_interface<task_group> {
  public:
   // Makes a group without children. At most `limit` children run at the same time: a further spawn waits until a child
   // has ended, as in Go's errgroup. Throws usage_error for a limit of 0.
@@ -62,7 +62,7 @@ class task_group : public spawner<task_group> {
   // Starts a child, and returns its join_handle<R>, which may be dropped. Otherwise as ulexite::spawn. If a stop was
   // requested of the group, the child starts with this request. In a group with a limit it waits for room, and is a
   // cancellation point. A child that spawns into its own full group can deadlock.
-  using spawner::spawn;
+  using spawn_interface::spawn;
 
   // Starts `count` children. Child number i, from 0, calls a copy of `function` with i. All start or none: no child
   // starts before all are made. Throws as spawn, and exceptions of a copy of `function`. In a group with a limit it is
