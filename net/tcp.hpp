@@ -71,7 +71,7 @@ class tcp_stream : public socket_base {
 
   // Only says what to write instead.
   template <class Text>
-    requires std::convertible_to<const Text&, std::string_view>
+    requires(std::convertible_to<const Text&, std::string_view> && !std::convertible_to<const Text&, endpoint>)
   static tcp_stream connect(const Text&) {
     static_assert(sizeof(Text) == 0, "use connect(net::address::parse(text)) for a text such as \"host:80\"");
     return {};
