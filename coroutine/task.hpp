@@ -135,7 +135,9 @@ template <class T, class F>
 class closure_task<ulexite::task<T>, F> final : public result_task<T> {
  public:
   template <class G>
-  explicit closure_task(G&& closure) : result_task<T>(operations_), body_{{std::forward<G>(closure)}} {}
+  explicit closure_task(G&& closure) : result_task<T>(operations_), body_{{std::forward<G>(closure)}} {
+    if constexpr (requires { body_.closure.on_made(*this); }) body_.closure.on_made(*this);
+  }
 
  private:
   struct result_of_body {

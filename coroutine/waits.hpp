@@ -33,6 +33,15 @@ class wait_group_case final : public queue_case {
   wait_group& of_;
 };
 
+class task_group_case final : public queue_case {
+ public:
+  explicit task_group_case(task_group& of) noexcept : queue_case(of.lock_, of.queue_), of_(of) {}
+  [[nodiscard]] bool attempt(agent*&) override { return of_.size_ == 0; }
+
+ private:
+  task_group& of_;
+};
+
 class barrier_case final : public queue_case {
  public:
   barrier_case(barrier_core& at, barrier_core::arrival& arrival)
@@ -49,7 +58,6 @@ class barrier_case final : public queue_case {
 
 struct coroutine_access {
   static ulexite::event& opened(const latch& of) noexcept { return of.open_; }
-  static wait_group& running(task_group& of) noexcept { return of.running_; }
   static void end_wait(task_group& of) { of.throw_failure(of.take_failure(true)); }
   static void cancel_and_wait(task_group& of) { of.cancel_and_wait(); }
   static void watch_body(task_group& of) { of.watch_body(); }
@@ -226,8 +234,7 @@ task<> co_arrive_and_wait(barrier<Done>& at) {
 // Waits as task_group::wait. If it is cancelled, it waits for the ends of the children on its stack.
 inline task<> co_wait(task_group& of) {
   try {
-    co_await detail::wait_without_end<detail::wait_group_case>(detail::wait_kind::task_group, &of,
-                                                               detail::coroutine_access::running(of));
+    co_await detail::wait_without_end<detail::task_group_case>(detail::wait_kind::task_group, &of, of);
   } catch (const operation_cancelled&) {
     detail::coroutine_access::cancel_and_wait(of);
     throw;

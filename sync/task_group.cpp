@@ -1,4 +1,6 @@
+#include <ulexite/base/controller.hpp>
 #include <ulexite/base/error.hpp>
+#include <ulexite/base/perturb.hpp>
 #include <ulexite/runtime/task/task_pool.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/task_group.hpp>
@@ -6,23 +8,43 @@
 #include <algorithm>
 #include <future>
 #include <mutex>
+#include <string>
 
 namespace ulexite {
 
-// A child that begins after a stop of its group gets the request here.
-task_group::member::member(task_group& group) noexcept : who(*detail::this_task()), group_(group) {
-  bool stopped;
-  {
-    const std::lock_guard lock(group.lock_);
-    stopped = group.stop_;
-    (stopped ? group.told_ : group.members_).push_back(*this);
-  }
-  if (stopped) who.request_stop();
+// Called when the child is made, before it is published. After a stop of its group it starts with the request.
+void task_group::enter(member& made, detail::task& who) noexcept {
+  made.who = &who;
+  const std::lock_guard lock(lock_);
+  ++size_;
+  if (stop_) who.agent().word.request_stop();
+  (stop_ ? told_ : members_).push_back(made);
 }
 
-task_group::member::~member() {
-  const std::lock_guard lock(group_.lock_);
-  detail::intrusive_list<member>::remove(*this);
+// The last one ends the wait for all. Whoever finds a size of zero had the lock. So after its release, the last use of
+// the group here, the group may be destroyed. A waiter that is cancelled takes the lock before it leaves.
+void task_group::leave(member& child) noexcept {
+  leave_room();
+  if (!child.who) return;
+  const detail::yield_point at_exit;
+  detail::intrusive_list<detail::wait_node> woken;
+  detail::perturb();
+  {
+    const std::lock_guard lock(lock_);
+    detail::intrusive_list<member>::remove(child);
+    if (--size_ == 0) queue_.claim_all(woken);
+  }
+  detail::resume_all(woken);
+}
+
+std::size_t task_group::size() const noexcept {
+  const std::lock_guard lock(lock_);
+  return size_;
+}
+
+void task_group::refuse_batch(std::size_t count) {
+  throw usage_error("task_group: a batch of " + std::to_string(count) + " children is more than " +
+                    std::to_string(most_at_once));
 }
 
 std::ptrdiff_t task_group::checked(std::size_t limit) {
@@ -38,7 +60,16 @@ task_group::~task_group() {
 }
 
 bool task_group::wait_for_children(std::int64_t deadline) {
-  return running_.wait_until_ns(deadline, detail::wait_kind::task_group, this);
+  detail::agent& self = detail::this_agent();
+  detail::throw_if_stopped(self);
+  lock_.lock();
+  if (size_ == 0) {
+    lock_.unlock();
+    detail::spend_budget(self);
+    return true;
+  }
+  detail::wait_node node(self);
+  return detail::wait_or_throw(queue_, lock_, node, detail::wait_kind::task_group, this, deadline);
 }
 
 bool task_group::wait_until_ns(std::int64_t deadline) {
@@ -130,35 +161,38 @@ void task_group::end_interrupt() noexcept {
 bool task_group::request_stop() noexcept {
   const detail::yield_point at_exit;
   std::stop_source token(std::nostopstate);
+  bool any;
   {
     const std::lock_guard lock(lock_);
     if (std::exchange(stop_, true)) return false;
     token = token_;
-    members_.for_each([](member& each) { each.who.agent().word.request_stop(); });
+    any = !members_.empty();
+    members_.for_each([](member& each) { each.who->agent().word.request_stop(); });
   }
-  for (;;) {
+  detail::run_stop_callbacks(std::move(token));
+  while (any) {
+    {
+      const std::lock_guard lock(lock_);
+      member* const next = members_.pop_front();
+      if (!next) break;
+      told_.push_back(*next);
+      token = next->who->stop_source();
+    }
     detail::run_stop_callbacks(std::move(token));
-    const std::lock_guard lock(lock_);
-    member* const next = members_.pop_front();
-    if (!next) break;
-    told_.push_back(*next);
-    token = next->who.stop_source();
   }
-  wake_stopped();
+  if (any) wake_stopped();
   return true;
 }
 
 // One fence is enough for all.
 void task_group::wake_stopped() noexcept {
-  member* woken = nullptr;
+  detail::std_atomics::heavy_fence();  // wait_word.hpp C
+  detail::intrusive_queue<job> cancelled;
   {
     const std::lock_guard lock(lock_);
-    if (!told_.empty()) detail::std_atomics::heavy_fence();  // wait_word.hpp C
-    told_.for_each([&](member& each) {
-      if (each.who.agent().word.cancel()) each.next_woken = std::exchange(woken, &each);
-    });
+    told_.for_each([&](member& each) { detail::cancel_wait(each.who->agent(), cancelled); });
   }
-  while (woken) detail::resume(std::exchange(woken, woken->next_woken)->who.agent());
+  while (job* const next = cancelled.pop()) detail::resume(static_cast<detail::task*>(next)->agent());
 }
 
 std::stop_token task_group::get_stop_token() {
@@ -178,8 +212,9 @@ std::size_t task_group::failures() const noexcept {
   return failures_;
 }
 
-// Called in a catch block of the failure.
-void task_group::note_failure(detail::task& whose) noexcept {
+// Called in a catch block of the failure, by the child. It leaves those that are asked to stop, but has not ended.
+void task_group::note_failure(member& failed) noexcept {
+  detail::task& whose = *failed.who;
   bool inherited_deadline = false;
   try {
     throw;
@@ -196,6 +231,8 @@ void task_group::note_failure(detail::task& whose) noexcept {
   }
   {
     const std::lock_guard lock(lock_);
+    detail::intrusive_list<member>::remove(failed);
+    told_.push_back(failed);
     ++failures_;
     if (!first_.what) {
       std::swap(first_, mine);

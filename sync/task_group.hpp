@@ -8,14 +8,13 @@
 #include <ulexite/runtime/task/task.hpp>
 #include <ulexite/runtime/task/task_batch.hpp>
 #include <ulexite/sync/semaphore.hpp>
-#include <ulexite/sync/wait_group.hpp>
+#include <ulexite/sync/wait/wait_queue.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <source_location>
 #include <stop_token>
 #include <string>
@@ -27,6 +26,7 @@ namespace ulexite {
 namespace detail {
 struct coroutine_access;
 struct group_access;
+class task_group_case;
 }  // namespace detail
 
 // The effect of a child's failure on the other children of a task_group.
@@ -75,10 +75,10 @@ class task_group : public spawn_interface<task_group> {
       return;
     }
     detail::runtime_state& rt = detail::this_runtime_state();
-    static_cast<void>(wait_group::checked(count));
+    if (count > most_at_once) refuse_batch(count);
     detail::task_batch batch(rt, where);
     for (std::size_t i = 0; i < count; ++i)
-      batch.add(detail::make_task(rt, child<numbered<F>>{place(*this), numbered<F>{i, function}}));
+      batch.add(detail::make_task(rt, child<numbered<F>>{member(*this), numbered<F>{i, function}}));
     batch.publish();
   }
 
@@ -125,7 +125,7 @@ class task_group : public spawn_interface<task_group> {
   [[nodiscard]] std::stop_token get_stop_token();
 
   // The number of children that have not ended. A hint if others spawn or end.
-  [[nodiscard]] std::size_t size() const noexcept { return running_.count(); }
+  [[nodiscard]] std::size_t size() const noexcept;
   // The number of children that have failed so far.
   [[nodiscard]] std::size_t failures() const noexcept;
 
@@ -133,83 +133,40 @@ class task_group : public spawn_interface<task_group> {
   friend struct detail::group_access;
   friend detail::spawn_access;
   friend struct detail::coroutine_access;
+  friend class detail::task_group_case;
 
   // Cancels the calling fiber at the first failure of a child, until the group ends.
   void watch_body() noexcept;
 
-  // A running child. It is in the child's own frame, so nothing is allocated for it.
+  // A child's link in the list of its group, and its room under the limit. It is in the child's closure, so nothing is
+  // allocated for it.
   class member : public detail::list_hook {
    public:
-    explicit member(task_group& group) noexcept;
-    member(const member&) = delete;
-    member& operator=(const member&) = delete;
-    ~member();
-
-    detail::task& who;
-    member* next_woken = nullptr;
-
-   private:
-    task_group& group_;
-  };
-
-  // The place of a child: its part of the count of running children, and its room under the limit. The destructor gives
-  // both up, unless the place was moved from.
-  class place {
-   public:
     // The caller has taken the room.
-    explicit place(task_group& group) : group_(&group) {
-      try {
-        group.running_.add();
-      } catch (...) {
-        group.leave_room();
-        throw;
-      }
-    }
-    place(place&& other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
-    place& operator=(place&&) = delete;
-    ~place() {
-      if (!group_) return;
-      group_->leave_room();
-      group_->running_.done();  // last: then the group may be destroyed
+    explicit member(task_group& group) noexcept : group_(&group) {}
+    member(member&& unlinked) noexcept : group_(std::exchange(unlinked.group_, nullptr)) {}
+    member& operator=(member&&) = delete;
+    ~member() {
+      if (group_) group_->leave(*this);
     }
 
     [[nodiscard]] task_group& group() const noexcept { return *group_; }
 
+    detail::task* who = nullptr;  // null until it is linked
+
    private:
-    task_group* group_;
+    task_group* group_;  // null: moved from
   };
 
-  // Members are destroyed in reverse order: first the function, last the place that counts the child as running.
+  // Members are destroyed in reverse order: first the function, last the link, after which the group may be destroyed.
   template <class F>
   struct child {
-    task_group::place place;
+    member link;
     F function;
 
-    decltype(auto) operator()() {
-      const member here(place.group());
-      return std::move(function)();
-    }
-    void on_exception(detail::task& whose) noexcept { place.group().note_failure(whose); }
-  };
-  // The function returns before its coroutine begins, so the member is kept here.
-  template <class F>
-    requires detail::makes_coroutine<F>
-  struct child<F> {
-    task_group::place place;
-    F function;
-    std::optional<member> here{};
-
-    child(task_group::place&& in, F&& call) : place(std::move(in)), function(std::move(call)) {}
-    child(child&& unstarted) : place(std::move(unstarted.place)), function(std::move(unstarted.function)) {}
-
-    decltype(auto) operator()() {
-      here.emplace(place.group());
-      return std::move(function)();
-    }
-    void on_exception(detail::task& whose) noexcept {
-      here.reset();
-      place.group().note_failure(whose);
-    }
+    decltype(auto) operator()() { return std::move(function)(); }
+    void on_made(detail::task& made) noexcept { link.group().enter(link, made); }
+    void on_exception(detail::task&) noexcept { link.group().note_failure(link); }
   };
 
   template <class F>
@@ -219,6 +176,8 @@ class task_group : public spawn_interface<task_group> {
     decltype(auto) operator()() { return std::invoke(std::move(function), number); }
   };
 
+  static constexpr std::size_t most_at_once = INT32_MAX;
+  [[noreturn]] static void refuse_batch(std::size_t count);
   static std::ptrdiff_t checked(std::size_t limit);
   [[nodiscard]] bool limited() const noexcept { return limited_; }
   void leave_room() noexcept {
@@ -239,12 +198,14 @@ class task_group : public spawn_interface<task_group> {
   // The caller has room under the limit, and gives it to the child.
   template <class F, class... A>
   auto start_in_room(const detail::task_options& options, F&& function, A&&... arguments) {
-    place mine(*this);  // made first, so that any exception below undoes the count
+    member mine(*this);  // made first, so that any exception below gives the room back
     auto bound = detail::bind_once(std::forward<F>(function), std::forward<A>(arguments)...);
     return detail::spawn_in(detail::callers_runtime(), options,
                             child<decltype(bound)>{std::move(mine), std::move(bound)});
   }
 
+  void enter(member& made, detail::task& who) noexcept;
+  void leave(member& child) noexcept;
   void wake_stopped() noexcept;
   void interrupt_body() noexcept;
   void end_interrupt() noexcept;
@@ -257,7 +218,7 @@ class task_group : public spawn_interface<task_group> {
   void stop_and_wait();
   void throw_failure(std::exception_ptr failure);
   std::exception_ptr take_failure(bool of_inherited_deadline_too) noexcept;
-  void note_failure(detail::task& whose) noexcept;
+  void note_failure(member& failed) noexcept;
 
   // The first failure and its fiber. It is reported if no caller waits.
   struct failure {
@@ -272,15 +233,16 @@ class task_group : public spawn_interface<task_group> {
   const bool limited_;                                          // whether spawn waits for room_
   const int exceptions_at_birth_ = std::uncaught_exceptions();  // if there are more at the end, an exception destroys
                                                                 // the group
-  wait_group running_;                                          // counts the children
   detail::semaphore_core room_;                                 // a permit for each further child, if there is a limit
   mutable detail::spin_lock lock_;                              // guards the members below
-  bool stop_ = false;                                           // a stop was requested: later children start with it
-  bool interrupted_ = false;                                    // whether the body was
+  detail::wait_queue queue_;                                    // who waits for the children's ends
+  std::size_t size_ = 0;                      // the children that have not ended; each is in one of the two lists
+  detail::intrusive_list<member> members_;    // those that a request to stop reaches next
+  detail::intrusive_list<member> told_;       // those that have it in their tokens too, and those that have failed
+  bool stop_ = false;                         // a stop was requested: later children start with it
+  bool interrupted_ = false;                  // whether the body was
   detail::agent* body_ = nullptr;             // the fiber in the body of a scope, until the group ends
   std::stop_source token_{std::nostopstate};  // made by the first get_stop_token
-  detail::intrusive_list<member> members_;    // the other running children
-  detail::intrusive_list<member> told_;       // running children that have the request to stop in their tokens
   std::size_t failures_ = 0;                  // all failures, also the failures that are not kept
   failure first_;
 };

@@ -40,7 +40,7 @@ bool wait_group::wake_all(std::int64_t word) noexcept {
   return zero;
 }
 
-bool wait_group::wait_until_ns(std::int64_t deadline, detail::wait_kind kind, const void* object) {
+bool wait_group::wait_until_ns(std::int64_t deadline) {
   detail::agent& self = detail::this_agent();
   detail::throw_if_stopped(self);
   if (word_.load(std::memory_order_acquire) == 0) {  // A
@@ -54,7 +54,7 @@ bool wait_group::wait_until_ns(std::int64_t deadline, detail::wait_kind kind, co
     return true;
   }
   detail::wait_node node(self);
-  return detail::wait_or_throw(queue_, guard_, node, kind, object ? object : this, deadline);
+  return detail::wait_or_throw(queue_, guard_, node, detail::wait_kind::wait_group, this, deadline);
 }
 
 bool wait_group::zero_or_marked() noexcept {

@@ -60,7 +60,6 @@ class wait_group {
   }
 
  private:
-  friend class task_group;
   friend class detail::wait_group_case;
 
   static constexpr std::int64_t one = std::int64_t{1} << 32;
@@ -90,9 +89,7 @@ class wait_group {
   // With guard_ held: whether the count is zero. If not, the done() that makes it zero takes the guard.
   [[nodiscard]] bool zero_or_marked() noexcept;
   [[nodiscard]] bool wake_all(std::int64_t word) noexcept;
-  // The kind and the object are for reports; the object is this one unless given.
-  bool wait_until_ns(std::int64_t deadline, detail::wait_kind kind = detail::wait_kind::wait_group,
-                     const void* object = nullptr);
+  bool wait_until_ns(std::int64_t deadline);
 
   // State
   //   word_   the count in its upper half. The lowest bit is waited_bit: a waiter has entered the queue. While it is

@@ -1,6 +1,10 @@
 #pragma once
 
 // A task with its closure and its result, and how a fiber is made of a function.
+//
+// A closure may have two more functions: on_made(task&) noexcept is called when it is in its final place, before the
+// task is published, and on_exception(task&) noexcept in the catch block of an exception from the closure or from the
+// move of its result.
 
 #include <ulexite/runtime/task/task.hpp>
 
@@ -90,8 +94,6 @@ class result_task : public task {
   static constexpr bool drops_nothing = std::is_void_v<R> || std::is_trivially_destructible_v<result_place<value_type>>;
   void drop_value() noexcept { value_.reset(); }
 
-  // A closure may have a function on_exception(task&) noexcept. It is called in the catch block of an exception from
-  // the closure or from the move of its result.
   template <class F>
   void run_and_keep(F& closure) noexcept {
     try {
@@ -120,7 +122,9 @@ template <class R, class F>
 class closure_task final : public result_task<R> {
  public:
   template <class G>
-  explicit closure_task(G&& closure) : result_task<R>(operations_), closure_(std::forward<G>(closure)) {}
+  explicit closure_task(G&& closure) : result_task<R>(operations_), closure_(std::forward<G>(closure)) {
+    if constexpr (requires { closure_.on_made(*this); }) closure_.on_made(*this);
+  }
 
  private:
   ~closure_task() {}
@@ -146,6 +150,11 @@ template <class F>
 struct boxed_closure {
   std::unique_ptr<F> closure;
   decltype(auto) operator()() { return std::move(*closure)(); }
+  void on_made(task& made) noexcept
+    requires requires(F& of) { of.on_made(made); }
+  {
+    closure->on_made(made);
+  }
   void on_exception(task& failing) noexcept
     requires requires(F& of) { of.on_exception(failing); }
   {

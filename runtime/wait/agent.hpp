@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ulexite/base/intrusive_list.hpp>
+#include <ulexite/base/job.hpp>
 #include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/runtime/wait/wait_word.hpp>
 
@@ -50,5 +52,8 @@ void resume(agent& agent) noexcept;
 void resume(agent& agent, scheduler* worker) noexcept;
 // As resume, for an agent to which a lock was handed. It runs soon, because others wait until it unlocks.
 void resume_holder(agent& agent, scheduler* worker) noexcept;
+// Ends the present wait of a fiber's agent if it is cancellable, and adds the fiber to those that the caller must make
+// runnable. Called after its request to stop and a heavy fence (wait_word.hpp C). Any thread.
+void cancel_wait(agent& agent, intrusive_queue<job>& cancelled) noexcept;
 
 }  // namespace ulexite::detail

@@ -138,6 +138,14 @@ void resume_holder(agent& agent, scheduler* worker) noexcept {
   }
 }
 
+// A dump sees the end of the wait before the link of the queue, which is in the place of the wait's object
+// (inspection.cpp).
+void cancel_wait(agent& agent, intrusive_queue<job>& cancelled) noexcept {
+  if (!agent.word.cancel()) return;
+  std::atomic_thread_fence(std::memory_order_release);  // with the acquire fences of copy_record
+  cancelled.push(agent.fiber());
+}
+
 // The callbacks run on the calling agent, which must not wait in them: so it counts as a job. They may request another
 // stop, so the earlier state is restored.
 bool run_stop_callbacks(std::stop_source source) noexcept {

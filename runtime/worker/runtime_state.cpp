@@ -137,12 +137,7 @@ void runtime_state::request_stop() noexcept {
   if (!any) return;
   std_atomics::heavy_fence();  // wait_word.hpp C
   intrusive_queue<job> cancelled;
-  tasks->for_each([&](agent& agent) {
-    if (!agent.word.cancel()) return;
-    std::atomic_thread_fence(
-        std::memory_order_release);  // a dump's copy sees the cancel before the push (inspection.cpp)
-    cancelled.push(agent.fiber());
-  });
+  tasks->for_each([&](agent& agent) { cancel_wait(agent, cancelled); });
   inject(cancelled, priority::woken);
 }
 

@@ -81,10 +81,7 @@ void strand::request_stop() noexcept {
   intrusive_queue<job> cancelled;
   {
     const std::lock_guard lock(lock_);
-    members_.for_each([&](rare_task_state& member) {
-      // Only members with a wait that this thread has claimed. The others see the request themselves.
-      if (member.who.word.cancel()) cancelled.push(member.who.fiber());
-    });
+    members_.for_each([&](rare_task_state& member) { cancel_wait(member.who, cancelled); });
   }
   runtime_.inject(cancelled, priority::woken);
 }

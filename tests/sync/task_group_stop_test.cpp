@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -151,6 +152,17 @@ TEST_P(TaskGroupStop, ChildrenAddedAfterTheStopStartStopped) {
     group.wait();
     EXPECT_EQ(ran, 3);
     EXPECT_EQ(group.failures(), 0u);
+  });
+}
+
+TEST_P(TaskGroupStop, ReachesChildrenThatHaveNotStarted) {
+  run([] {
+    task_group group;
+    std::vector<join_handle<void>> children;
+    for (int i = 0; i < 20; ++i) children.push_back(group.spawn([] { this_fiber::sleep_for(1h); }));
+    group.request_stop();
+    for (const auto& child : children) EXPECT_TRUE(child.get_stop_token().stop_requested());
+    group.wait();
   });
 }
 
