@@ -135,7 +135,7 @@ void apply_options(task& task, task_options options) {
 // trace gets the number of the new fiber, in the record of the worker that spawns it.
 scheduler* initialise(task& task) noexcept {
   scheduler* const here = worker_of(task.runtime());
-  task.id = here ? here->next_id() : fiber_ids::reserve(1);
+  task.id = here ? here->next_id() : scheduler::reserve_ids(1);
   const agent* const spawner = inlined_execution().agent;
   inherit(task, task.runtime(), spawner ? spawner->deadline : no_deadline);  // null: a plain thread that never waited
   // Notes the time, for runtime::times. A worker does so only while it records; another thread asks the runtime.

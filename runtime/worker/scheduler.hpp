@@ -19,7 +19,6 @@
 #include <ulexite/fiber/stack_pool.hpp>
 #include <ulexite/runtime/fork/fork_queue.hpp>
 #include <ulexite/runtime/park/parker.hpp>
-#include <ulexite/runtime/task/fiber_ids.hpp>
 #include <ulexite/runtime/task/task.hpp>
 #include <ulexite/runtime/task/task_pool.hpp>
 #include <ulexite/runtime/threads/blocking_pool.hpp>
@@ -83,9 +82,11 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   task_pool::cache& blocks() noexcept { return spawn_cache_.blocks; }
   // A number for a new fiber, unique in the process.
   [[nodiscard]] std::uint64_t next_id() noexcept;
+  // The first of `count` such numbers that no other caller gets. Any thread.
+  static std::uint64_t reserve_ids(std::uint64_t count) noexcept;
   // Whether a spawn has nothing to do but to take the number at hand.
-  [[nodiscard]] bool spawns_fast() const noexcept { return spawn_cache_.ids.any() && !forks_.interrupts.at_spawn(); }
-  [[nodiscard]] std::uint64_t id_at_hand() noexcept { return spawn_cache_.ids.take(); }
+  [[nodiscard]] bool spawns_fast() const noexcept { return spawn_cache_.has_ids() && !forks_.interrupts.at_spawn(); }
+  [[nodiscard]] std::uint64_t id_at_hand() noexcept { return spawn_cache_.next_id++; }
 
   // Makes new runnables wait their turn in this worker's queue, or a fiber that was woken run next.
   void add(job& runnable) noexcept {
@@ -179,7 +180,8 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // State for the next spawns on this worker.
   struct spawn_cache {
     task_pool::cache blocks;
-    fiber_ids ids;
+    std::uint64_t next_id = 0, last_id = 0;  // the numbers at hand
+    [[nodiscard]] bool has_ids() const noexcept { return next_id != last_id; }
   };
 
   [[nodiscard]] bool noted(request what) const noexcept { return forks_.interrupts.noted(what); }
@@ -251,7 +253,6 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
     if (!queues.alone()) notify_others();
   }
   void notify_others() noexcept;
-  void announce_pushes() noexcept;
   void judge_wakes(std::int64_t now) noexcept;
 
   // Recording, in tracing.cpp.
