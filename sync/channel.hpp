@@ -192,7 +192,7 @@ class channel : private detail::channel_head {
     }
     if (const detail::claimed_wait sender = senders_.claim_oldest()) {
       wake = sender.who;
-      serve(*sender.node, [&] { value.emplace(take_from(*sender.node)); });
+      serve(*sender.node, [&] { value.emplace(std::move(*static_cast<T*>(sender.node->slot))); });
       return channel_status::ok;
     }
     return closed_ ? channel_status::closed : channel_status::would_block;
@@ -204,14 +204,12 @@ class channel : private detail::channel_head {
       if (wake) resume(*wake);  // the previous sender, whose move failed; rare, so done under the lock
       wake = sender.who;
       try {
-        serve(*sender.node, [&] { buffer_.push(take_from(*sender.node)); });
+        serve(*sender.node, [&] { buffer_.push(std::move(*static_cast<T*>(sender.node->slot))); });
         return;
       } catch (...) {  // its value could not be moved: it tries again, and the room goes to the next sender
       }
     }
   }
-
-  static T&& take_from(detail::wait_node& sender) noexcept { return std::move(*static_cast<T*>(sender.slot)); }
 
   // The other side has waited, and its wait is claimed: `move` moves the value. If `move` throws, the other side tries
   // again, and the caller gets the exception.

@@ -104,7 +104,8 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
 // successor must do about `from`. Inlined into each caller, because the switch saves only the registers that the caller
 // uses. There are three ways: resume a fiber on its own stack; start `next` on a stack from the cache; go to the main
 // stack. A fiber that is neither resumable nor fresh is found by stack_main, where its start fails. Returns the thread
-// on which `from` continues: a worker, but on a main stack perhaps a thread that has left its worker.
+// on which `from` continues: on a main stack perhaps one that has left its worker. A fiber is always on a worker,
+// perhaps another than before: it completes the switch of what ran there.
 [[gnu::always_inline]] inline switch_thread* scheduler::switch_out(context& from, job* next,
                                                                    departure departure) noexcept {
   perturb();
@@ -137,22 +138,6 @@ bool scheduler::start_in_place(job& next, std::uint8_t stack_bits) noexcept {
   return switch_out(main, &next, departure::returns);
 }
 
-// A fiber that continues is always on a worker, perhaps another than before: it completes the switch of what ran there.
-[[gnu::always_inline]] inline void scheduler::switch_in(switch_thread* thread) noexcept {
-  static_cast<scheduler*>(thread)->complete_switch();
-}
-
-// The order matters: a claimer that finds the wait committed may run the fiber immediately. So the fiber is made
-// resumable first. The lock is released last, because others may find the fiber's node under it.
-[[gnu::always_inline]] inline void scheduler::complete_wait(task& who, spin_lock* held) noexcept {
-  who.state.saved();
-  const bool waits = who.agent().word.commit(switch_.action.prepared, switch_.action.cancellable);
-  // From here on the fiber may run, and end, elsewhere, unless its wait is over already.
-  if (held) held->unlock();
-  if (!waits) [[unlikely]]
-    add(who);
-}
-
 // Does for the computation that has left what could not be done on its own stack. Only now may other threads see the
 // fiber: it becomes resumable, and then visible by its wait, the ring, or the slot.
 void scheduler::complete_switch() noexcept {
@@ -160,7 +145,18 @@ void scheduler::complete_switch() noexcept {
   post_switch& action = switch_.action;
   switch (std::exchange(action.what, post_switch::nothing)) {
     case post_switch::nothing: return;
-    case post_switch::waiting: return complete_wait(*action.who, action.held);
+    case post_switch::waiting: {
+      // The order matters: a claimer that finds the wait committed may run the fiber immediately. So the fiber is made
+      // resumable first. The lock is released last, because others may find the fiber's node under it.
+      task& who = *action.who;
+      who.state.saved();
+      const bool waits = who.agent().word.commit(action.prepared, action.cancellable);
+      // From here on the fiber may run, and end, elsewhere, unless its wait is over already.
+      if (action.held) action.held->unlock();
+      if (!waits) [[unlikely]]
+        add(who);
+      return;
+    }
     case post_switch::yielding:
       action.who->state.saved();
       add(*action.who);
@@ -184,11 +180,11 @@ wake_reason scheduler::suspend(spin_lock* held, bool prepared, wait_mode mode) n
   task& self = *running();
   self.set_wait(mode.object, mode.bits, pace_.coarse_time());
   switch_.action.waits(self, held, prepared, mode.is_cancellable());
-  switch_in(switch_out(self.saved, next_local(), departure::returns));
+  static_cast<scheduler*>(switch_out(self.saved, next_local(), departure::returns))->complete_switch();
   return self.agent().word.reason();
 }
 
-// Nothing of the coroutine is on the stack, so the wait is committed here, in the order of complete_wait, and without a
+// Nothing of the coroutine is on the stack, so the wait is committed here, in the order of complete_switch, without a
 // switch: stack_main starts the next fiber in place. Once the fiber can run elsewhere, neither it nor its wait is used.
 void scheduler::leave_stack(task& self, stackless_wait& wait) noexcept {
   const bool yields = std::exchange(wait.yields_, false);
@@ -224,7 +220,7 @@ void scheduler::yield() noexcept {
   }
   task& self = *running();
   switch_.action.yields(self);
-  switch_in(switch_out(self.saved, next, departure::returns));
+  static_cast<scheduler*>(switch_out(self.saved, next, departure::returns))->complete_switch();
 }
 
 // The two fibers are likely to be at the ends of one channel. If one of them waited in the ring, a thief would take it
@@ -235,7 +231,7 @@ void scheduler::yield_to_woken() noexcept {
   if (!next) return yield();
   task& self = *running();
   switch_.action.yields(self, true);
-  switch_in(switch_out(self.saved, next, departure::returns));
+  static_cast<scheduler*>(switch_out(self.saved, next, departure::returns))->complete_switch();
 }
 
 // The bottom of every stack except the threads' own: runs one fresh fiber or job after the other. So a fiber that never
@@ -326,7 +322,7 @@ void scheduler::rebind() noexcept {
   task& self = *running();
   if (!is_bound()) self.run = dispatch_bound;
   switch_.action.yields(self);
-  switch_in(switch_out(self.saved, nullptr, departure::returns));
+  static_cast<scheduler*>(switch_out(self.saved, nullptr, departure::returns))->complete_switch();
 }
 
 // ---- what to run next: this worker's own ----

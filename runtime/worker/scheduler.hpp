@@ -190,9 +190,7 @@ class alignas(cache_line) scheduler : public switch_thread, public worker_slot {
   // Switching, in scheduler.cpp.
   static void stack_main(switch_thread& thread);
   inline switch_thread* switch_out(context& from, job* next, departure departure) noexcept;
-  static inline void switch_in(switch_thread* thread) noexcept;
   void complete_switch() noexcept;
-  inline void complete_wait(task& who, spin_lock* held) noexcept;
   void set_running(task* next) noexcept { activity.running.set(&current_.set(next)); }
   void begin_quantum(task* next) noexcept;
   void answer_requests() noexcept;
