@@ -145,8 +145,8 @@ wait_mode waiting_for_any_of(std::span<const fd_interest> fds) noexcept {
   return waiting_for_fd(fds.front().fd, first == interest::read ? direction::read : direction::write);
 }
 
-// The order of steps is that of wait_for_edge. An edge that ended no wait stays remembered in its source, and ends the
-// next wait early, once.
+// The order of steps is that of socket::wait_for_edge. An edge that ended no wait stays remembered in its source, and
+// ends the next wait early, once.
 std::error_code wait_for_edges(std::vector<fd_watch>& watches, wait_mode mode, std::int64_t deadline) noexcept {
   agent& self = this_agent();
   self.word.prepare();
@@ -206,35 +206,6 @@ std::string list_of(std::span<const fd_interest> fds) {
 }
 
 }  // namespace
-
-wait_mode waiting_for_fd(int fd, direction towards) noexcept {
-  const wait_kind kind = towards == direction::read ? wait_kind::read : wait_kind::write;
-  return waiting_for(kind, reinterpret_cast<const void*>(static_cast<std::intptr_t>(fd)), cancellable::yes);
-}
-
-runtime_state* calling_runtime() noexcept {
-  scheduler* const here = this_scheduler();
-  return here ? &here->runtime() : nullptr;
-}
-
-// The order is: prepare the word, arm, suspend. From the prepare on, the edge may claim the wait, even before the fiber
-// has left its stack. Then the claim is early, the commit after the switch fails, and the fiber continues without a
-// sleep. So no edge between arm and suspend is lost. If arm says that the source is ready, it has not taken the event.
-// Then no thread can have claimed the word, and the wait is retracted. After a time-out or a cancellation the source
-// may still hold the event, so it is taken back before its frame ends. An edge or a close releases the event before it
-// claims. If its claim fails or is early, an edge stays remembered in the source.
-std::error_code wait_for_edge(fd_arm& side, int fd, direction direction, std::int64_t deadline) noexcept {
-  agent& self = this_agent();
-  event edge;
-  tie<wake_reason::notified>(edge, self);
-  self.word.prepare();
-  if (!side.arm(edge) && self.word.retract()) return {};
-  const wake_reason reason = suspend_prepared(self, waiting_for_fd(fd, direction), deadline);
-  if (reason == wake_reason::notified) return {};
-  side.disarm(edge);
-  if (reason == wake_reason::timed_out) return std::make_error_code(std::errc::timed_out);
-  return stop_cause(self);
-}
 
 // Its caller has checked that it may wait.
 std::error_code wait_without_source(int fd, direction direction, std::int64_t deadline) noexcept {

@@ -37,15 +37,6 @@ const direction socket::read_side = direction::read;
 const direction socket::write_side = direction::write;
 const ssize_t socket::would_block = -EAGAIN;
 
-// One direction, as a waiting user sees it.
-struct socket::side final : fd_arm {
-  side(socket& s, direction d) noexcept : whose(s), towards(d) {}
-  bool arm(event& edge) noexcept override { return whose.arm(towards, edge); }
-  void disarm(event& edge) noexcept override { whose.disarm(towards, edge); }
-  socket& whose;
-  const direction towards;
-};
-
 // Under the lock, because a close removes the source.
 bool socket::arm(direction towards, event& edge) noexcept {
   const std::lock_guard lock(lock_);
@@ -138,7 +129,14 @@ void socket::leave(direction towards) noexcept {
   agent* next = nullptr;
   {
     const std::lock_guard lock(lock_);
-    next = end_use(towards);
+    agent*& user = user_of(towards);
+    if (!shared_) {
+      user = nullptr;
+    } else if (user == &this_agent()) {
+      next = give_turn(towards);
+    } else {
+      --shared_->passing;
+    }
     if (closed_ && !in_use()) {
       last_fd = std::exchange(fd_, -1);
       last_of_all = orphaned_;
@@ -147,18 +145,6 @@ void socket::leave(direction towards) noexcept {
   if (last_fd >= 0) kernel::close(last_fd);
   if (last_of_all) delete this;
   if (next) resume(*next);
-}
-
-// Lock held. Returns the agent to resume, if any.
-agent* socket::end_use(direction towards) noexcept {
-  agent*& user = user_of(towards);
-  if (shared_ && user == &this_agent()) return give_turn(towards);
-  if (shared_) {
-    --shared_->passing;
-  } else {
-    user = nullptr;
-  }
-  return nullptr;
 }
 
 // Called by the user with the turn, with the lock held. Returns the agent to resume, if any. A waiter whose wait has
@@ -289,6 +275,16 @@ net::endpoint socket::peer() const noexcept {
 
 // ---- waiting ----
 
+wait_mode waiting_for_fd(int fd, direction towards) noexcept {
+  const wait_kind kind = towards == direction::read ? wait_kind::read : wait_kind::write;
+  return waiting_for(kind, reinterpret_cast<const void*>(static_cast<std::intptr_t>(fd)), cancellable::yes);
+}
+
+runtime_state* calling_runtime() noexcept {
+  scheduler* const here = this_scheduler();
+  return here ? &here->runtime() : nullptr;
+}
+
 // The error with which a failed system call ends the operation. None: try again. After a close it is always
 // bad_file_descriptor, because the shutdown of close may cause other errors.
 std::error_code socket::after_failure(int number, direction towards, std::int64_t deadline) {
@@ -310,8 +306,26 @@ std::error_code socket::wait(direction towards, std::int64_t deadline) {
     const std::error_code error = take_turn(towards, deadline, had_it);
     if (error || !had_it) return error;
   }
-  side waited_for(*this, towards);
-  return wait_for_edge(waited_for, fd_, towards, deadline);
+  return wait_for_edge(towards, deadline);
+}
+
+// The order is: prepare the word, arm, suspend. From the prepare on, the edge may claim the wait, even before the fiber
+// has left its stack. Then the claim is early, the commit after the switch fails, and the fiber continues without a
+// sleep. So no edge between arm and suspend is lost. If arm says that the source is ready, it has not taken the event.
+// Then no thread can have claimed the word, and the wait is retracted. After a time-out or a cancellation the source
+// may still hold the event, so it is taken back before its frame ends. An edge or a close releases the event before it
+// claims. If its claim fails or is early, an edge stays remembered in the source.
+std::error_code socket::wait_for_edge(direction towards, std::int64_t deadline) noexcept {
+  agent& self = this_agent();
+  event edge;
+  tie<wake_reason::notified>(edge, self);
+  self.word.prepare();
+  if (!arm(towards, edge) && self.word.retract()) return {};
+  const wake_reason reason = suspend_prepared(self, waiting_for_fd(fd_, towards), deadline);
+  if (reason == wake_reason::notified) return {};
+  disarm(towards, edge);
+  if (reason == wake_reason::timed_out) return std::make_error_code(std::errc::timed_out);
+  return stop_cause(self);
 }
 
 // A guest waits beside the source, so it gives the turn of a shared socket to one that needs it.

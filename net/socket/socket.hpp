@@ -97,9 +97,13 @@ class socket {
   // shared.
   template <class Call>
   std::size_t perform(direction towards, std::int64_t deadline, std::error_code& error, Call&& call) {
-    const std::size_t done = perform_inside(towards, deadline, error, call);
+    ssize_t done = 0;
+    {
+      const user inside(*this, towards, deadline, error);
+      while (!error && (done = call(fd_)) < 0) error = after_failure(static_cast<int>(-done), towards, deadline);
+    }
     if (deadline != never_wait) spend_budget();  // after an error too: a loop over failures must let others run
-    return done;
+    return error ? 0 : static_cast<std::size_t>(done);
   }
 
   // The deadline of an operation that never waits: it fails with resource_unavailable_try_again instead.
@@ -158,22 +162,10 @@ class socket {
     const direction towards_;
     const bool inside_;
   };
-  struct side;
   struct sharing;
   static const ssize_t would_block;
 
   ~socket();
-
-  template <class Call>
-  std::size_t perform_inside(direction towards, std::int64_t deadline, std::error_code& error, Call& call) {
-    const user inside(*this, towards, deadline, error);
-    while (!error) {
-      const ssize_t done = call(fd_);
-      if (done >= 0) return static_cast<std::size_t>(done);
-      error = after_failure(static_cast<int>(-done), towards, deadline);
-    }
-    return 0;
-  }
 
   // `kept` is null, or receives the duplicate of close_and_keep. If it receives -errno, the socket stays open.
   bool close(bool at_once, int* kept) noexcept;
@@ -183,9 +175,9 @@ class socket {
   void leave(direction towards) noexcept;
   std::error_code after_failure(int number, direction towards, std::int64_t deadline);
   std::error_code wait(direction towards, std::int64_t deadline);
+  std::error_code wait_for_edge(direction towards, std::int64_t deadline) noexcept;
   [[nodiscard]] bool arm(direction towards, event& edge) noexcept;
   void disarm(direction towards, event& edge) noexcept;
-  agent* end_use(direction towards) noexcept;
   agent* give_turn(direction towards) noexcept;
   std::error_code take_turn(direction towards, std::int64_t deadline, bool& had_it) noexcept;
   std::error_code queue_for_turn(direction towards, std::int64_t deadline) noexcept;
