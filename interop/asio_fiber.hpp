@@ -16,7 +16,7 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/interop/asio_executor.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
-#include <ulexite/runtime/wait/cancellation_checks.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/event.hpp>
 

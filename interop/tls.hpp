@@ -21,7 +21,7 @@
 #include <ulexite/interop/tls_session.hpp>
 #include <ulexite/net/buffered.hpp>
 #include <ulexite/runtime/on_thread_stack.hpp>
-#include <ulexite/runtime/wait/cancellation_checks.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/sync/mutex.hpp>
 
 #include <algorithm>

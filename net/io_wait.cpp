@@ -2,7 +2,6 @@
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/net/io_wait.hpp>
 #include <ulexite/net/socket/fd_wait.hpp>
-#include <ulexite/runtime/task/waiting_event.hpp>
 #include <ulexite/runtime/wait/current.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 

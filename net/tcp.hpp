@@ -8,7 +8,6 @@
 #include <ulexite/net/serve.hpp>
 #include <ulexite/net/socket_base.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
-#include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/runtime/wait/suspend.hpp>
 
 #include <sys/uio.h>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <ulexite/runtime/runtime.hpp>
-#include <ulexite/runtime/wait/cancellation_checks.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 
 #include <string_view>
 #include <utility>

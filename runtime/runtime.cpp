@@ -144,14 +144,9 @@ std::size_t runtime::shutdown(shutdown_mode mode) {
   quiet_.store(true, std::memory_order_relaxed);  // hint
   signal_dump_.reset();
   trace_file_.reset();
-  const std::size_t left = end();
+  const std::size_t left = state_->stop_workers();
   if (left != 0) detail::warn("runtime stopped: %zu fibers abandoned", left);
   return left;
-}
-
-std::size_t runtime::end() noexcept {
-  ended_.store(true, std::memory_order_relaxed);  // shutdown has set it already, a deterministic run has not
-  return state_->stop_workers() == 0 ? 0 : state_->abandon_all();
 }
 
 void runtime::dump(std::ostream& out, const dump_options& options) const {

@@ -160,8 +160,6 @@ class runtime : public spawn_interface<runtime> {
 
   // Only the state: no thread that inspects it, no file, nothing that the environment asks for.
   explicit runtime(std::unique_ptr<detail::runtime_state> bare) noexcept;
-  // Ends the workers and abandons the remaining fibers. Returns their number.
-  std::size_t end() noexcept;
   detail::runtime_state& state_for_outside_call(const char* operation);
   void check_outside(const char* operation) const;
   void check_alive(const char* operation) const;

@@ -1,6 +1,6 @@
 #include <ulexite/base/error.hpp>
 #include <ulexite/runtime/object_name.hpp>
-#include <ulexite/runtime/wait/cancellation_checks.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/wait/time.hpp>
 #include <ulexite/sync/mutex.hpp>
 

@@ -14,7 +14,10 @@ struct runtime_of_runs {
   static runtime* make(runtime_options options) {
     return new runtime(std::make_unique<runtime_state>(std::move(options)));
   }
-  static void end(runtime& ended) noexcept { ended.end(); }
+  static void end(runtime& ended) noexcept {
+    ended.ended_.store(true, std::memory_order_relaxed);  // hint
+    ended.state_->stop_workers();
+  }
 };
 
 }  // namespace ulexite::detail

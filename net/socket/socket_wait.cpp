@@ -1,7 +1,6 @@
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/net/socket/socket.hpp>
 #include <ulexite/net/socket/socket_wait.hpp>
-#include <ulexite/runtime/task/waiting_event.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 
 #include <mutex>

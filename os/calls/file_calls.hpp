@@ -8,7 +8,7 @@
 #include <ulexite/net/socket/socket_calls.hpp>
 #include <ulexite/os/calls/nowait_support.hpp>
 #include <ulexite/os/file.hpp>
-#include <ulexite/runtime/wait/cancellation_checks.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/worker/brief_call.hpp>
 
 #include <fcntl.h>

@@ -3,9 +3,9 @@
 // State that only some fibers have, made at its first use.
 
 #include <ulexite/base/intrusive_list.hpp>
-#include <ulexite/runtime/wait/cancellation_checks.hpp>
 #include <ulexite/runtime/wait/locals.hpp>
 #include <ulexite/runtime/wait/stop_callbacks.hpp>
+#include <ulexite/runtime/wait/suspend.hpp>
 #include <ulexite/runtime/wait/wait_kind.hpp>
 
 #include <optional>

@@ -1,16 +1,14 @@
 // How an agent waits and is resumed. The caller of a suspend function passes the lock of the queue that the agent is
-// in, or it has prepared the agent's wait word. The function returns the reason, when the wait was claimed. The layers,
-// from the outside:
+// in; without one it has prepared the agent's word. The function returns the reason, when the wait was claimed. The
+// layers, from the outside:
 //   suspend            called by the primitives; the common case goes straight to the worker.
-//   suspend_bounded    adds the agent's own deadline, and a shield.
-//   suspend_any        distinguishes fibers, plain threads and jobs.
+//   suspend_bounded    adds the agent's own deadline, and a shield; distinguishes fibers, plain threads and jobs.
 //   suspend_with_timer, suspend_thread, scheduler::suspend   do it.
 
 #include <ulexite/base/error.hpp>
 #include <ulexite/base/panic.hpp>
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/runtime/task/rare_task_state.hpp>
-#include <ulexite/runtime/task/waiting_event.hpp>
 #include <ulexite/runtime/wait/blocked_thread.hpp>
 #include <ulexite/runtime/wait/stackless_wait.hpp>
 #include <ulexite/runtime/wait/stop_callbacks.hpp>
@@ -37,9 +35,8 @@ std::string describe_refusal(agent& self, wait_kind kind) {
 
 // A plain thread blocks on its own condition variable. After its deadline it claims its wait itself. Only a thread of
 // an isolated_context is ever asked to stop.
-wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, wait_mode mode,
-                           std::int64_t deadline) noexcept {
-  const bool waits = self.word.commit(prepared, mode.is_cancellable());
+wake_reason suspend_thread(thread_agent& self, spin_lock* held, wait_mode mode, std::int64_t deadline) noexcept {
+  const bool waits = self.word.commit(!held, mode.is_cancellable());
   if (held) held->unlock();
   if (!waits) return self.word.reason();
   std::optional<blocked_thread> listed;
@@ -52,15 +49,14 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, w
 // A wait where none is allowed: in a job, in a stop callback, or under a no_suspend_scope. The waiter ends its own wait
 // before it has begun, as cancelled, so that the caller unlinks its node and throws. A wait that cannot be cancelled,
 // and one of a job, would never end: then the process ends.
-[[gnu::cold, gnu::noinline]] wake_reason refuse_wait(agent& self, spin_lock* held, bool prepared,
-                                                     wait_mode mode) noexcept {
+[[gnu::cold, gnu::noinline]] wake_reason refuse_wait(agent& self, spin_lock* held, wait_mode mode) noexcept {
   if (!self.waits_forbidden)
     panic(
         "a job or a stop callback waits for something: only fibers and plain threads may (a job can become_fiber() "
         "first)");
   if (!mode.is_cancellable()) panic("%s", describe_refusal(self, wait_mode::kind_of(mode.bits)).c_str());
   self.fiber().rare_state().refused = wait_mode::kind_of(mode.bits);
-  if (!prepared) self.word.prepare();
+  if (held) self.word.prepare();
   static_cast<void>(self.word.claim(wake_reason::cancelled));
   static_cast<void>(self.word.commit(true, true));  // claimed already, by this or another
   if (held) held->unlock();
@@ -69,9 +65,9 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, w
 
 // The timer may fire before the switch: then its claim is early, and the commit after the switch notices. The timer is
 // on this frame, so it is cancelled before the return, perhaps on another worker.
-[[gnu::noinline]] wake_reason suspend_with_timer(task& self, spin_lock* held, bool prepared, wait_mode mode,
+[[gnu::noinline]] wake_reason suspend_with_timer(task& self, spin_lock* held, wait_mode mode,
                                                  std::int64_t deadline) noexcept {
-  if (!prepared) self.agent().word.prepare();
+  if (held) self.agent().word.prepare();
   timer_event timer;
   tie<wake_reason::timed_out>(timer, self.agent());
   event_loop& loop = *self.runtime().loop;
@@ -82,27 +78,21 @@ wake_reason suspend_thread(thread_agent& self, spin_lock* held, bool prepared, w
   return reason;
 }
 
-// A fiber with a deadline needs a timer, and all others go straight to their worker.
-wake_reason suspend_any(agent& self, spin_lock* held, bool prepared, wait_mode mode, std::int64_t deadline) noexcept {
-  if (self.kind == agent_kind::thread) [[unlikely]]
-    return suspend_thread(static_cast<thread_agent&>(self), held, prepared, mode, deadline);
-  if (deadline != no_deadline) return suspend_with_timer(self.fiber(), held, prepared, mode, deadline);
-  return this_scheduler()->suspend(held, prepared, mode);
-}
-
 // The agent's own deadline ends only waits that may be cancelled, and then as a cancellation. The operation's own limit
 // is a result, but the deadline is a reason to stop. So the nearer of the two is armed, and `expired` notes that it was
-// the deadline. A job has no stack of its own that could stay, so its wait is refused.
-wake_reason suspend_bounded(agent& self, spin_lock* held, bool prepared, wait_mode mode,
-                            std::int64_t deadline) noexcept {
+// the deadline. A job has no stack of its own that could stay, so its wait is refused. A fiber with a deadline needs a
+// timer, and all others go straight to their worker.
+wake_reason suspend_bounded(agent& self, spin_lock* held, wait_mode mode, std::int64_t deadline) noexcept {
   if (self.kind == agent_kind::job) [[unlikely]]
-    return refuse_wait(self, held, prepared, mode);
+    return refuse_wait(self, held, mode);
+  const bool own = mode.is_cancellable() && self.deadline < deadline;
+  const std::int64_t until = own ? self.deadline : deadline;
   const wait_mode heard = mode.cancellable_if(!self.shielded);
-  if (!mode.is_cancellable() || self.deadline >= deadline) [[likely]]
-    return suspend_any(self, held, prepared, heard, deadline);
-  const wake_reason reason = suspend_any(self, held, prepared, heard, self.deadline);
-  // Otherwise the agent's deadline has ended the wait.
-  if (reason != wake_reason::timed_out) return reason;
+  const wake_reason reason = self.kind == agent_kind::thread
+                                 ? suspend_thread(static_cast<thread_agent&>(self), held, heard, until)
+                             : until != no_deadline ? suspend_with_timer(self.fiber(), held, heard, until)
+                                                    : this_scheduler()->suspend(held, !held, heard);
+  if (!own || reason != wake_reason::timed_out) return reason;
   self.expired = true;
   return wake_reason::cancelled;
 }
@@ -161,7 +151,7 @@ bool run_stop_callbacks(std::stop_source source) noexcept {
 }
 
 [[gnu::noinline]] wake_reason suspend(agent& self, spin_lock& held, wait_mode mode, std::int64_t deadline) noexcept {
-  return suspend_bounded(self, &held, false, mode, deadline);
+  return suspend_bounded(self, &held, mode, deadline);
 }
 
 // The fast path: a fiber that waits without any time limit. It knows its worker already, so nothing is looked up.
@@ -174,7 +164,7 @@ wake_reason suspend(caller self, spin_lock& held, wait_mode mode, std::int64_t d
 
 // For an agent that has prepared its word, for example a select. No lock is held.
 wake_reason suspend_prepared(agent& self, wait_mode mode, std::int64_t deadline) noexcept {
-  return suspend_bounded(self, nullptr, true, mode, deadline);
+  return suspend_bounded(self, nullptr, mode, deadline);
 }
 
 // ---- the wait of a coroutine, by the rules of suspend_bounded ----

@@ -6,7 +6,6 @@
 #include <ulexite/base/perturb.hpp>
 #include <ulexite/evloop/event_loop.hpp>
 #include <ulexite/fiber/switch.hpp>
-#include <ulexite/runtime/task/waiting_event.hpp>
 #include <ulexite/runtime/worker/controlled_run.hpp>
 #include <ulexite/runtime/worker/runtime_state.hpp>
 #include <ulexite/runtime/worker/scheduler.hpp>

@@ -1,5 +1,15 @@
 // The parts of a runtime's state that concern all workers: publishing from outside, counting fibers, stopping, and the
 // sums of the workers' counters.
+//
+// The end of a runtime (runtime::shutdown):
+//   1  Calls from outside are refused from now on. With shutdown_mode::cancel all fibers are asked to stop.
+//   2  Unless the mode is stop: the caller waits until no fiber is left and all workers sleep (wait_until_quiet).
+//   3  Dumps by a signal and the file of a trace end.
+//   4  The workers end at their next safepoint, and the monitor after its tick; the caller joins them (end_all).
+//   5  The gate is shut: from now on nothing is published, because no worker would take it.
+//   6  The threads of blocking calls end, because no worker takes their results.
+//   7  The stacks that no fiber uses go back to the system.
+//   8  The fibers that are left are abandoned: those that have begun keep their stacks for ever.
 
 #include <ulexite/base/controller.hpp>
 #include <ulexite/base/error.hpp>
@@ -141,15 +151,14 @@ void runtime_state::request_stop() noexcept {
   inject(cancelled, priority::woken);
 }
 
-// In this order: first the workers and the monitor. Then the gate is shut, so that no thread publishes. Then the
-// threads of blocking calls, because no worker takes their results.
+// Steps 4 to 8 of the end.
 std::size_t runtime_state::stop_workers() noexcept {
   threads.end_all();
   tasks->gate.shut();  // a late publisher still notifies, though no worker takes its item
   blocking->retire();
   for (const auto& s : schedulers) s->give_stacks_back();
   stack_pool::trim_all(true);  // no monitor will do it later
-  return live();
+  return abandon_all();
 }
 
 // An abandoned fiber's block and stack are never used again, because other threads may refer to their objects. A wait

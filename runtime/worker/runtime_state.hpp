@@ -91,16 +91,13 @@ class runtime_state {
   // Called by each worker; it waits while the world is stopped.
   void wait_while_stopped(scheduler& worker) noexcept;
 
-  // Ends all workers at their next safepoint, and joins them. Returns the number of unfinished fibers. These are
-  // never resumed, and objects on their stacks are never destroyed. Called last, by a plain thread.
+  // Ends all workers at their next safepoint, and joins them. Then ends the unfinished fibers without running
+  // them, and returns their number. Objects on their stacks are never destroyed. Called last, by a plain thread.
   std::size_t stop_workers() noexcept;
 
   // Whether the workers must end: from some moment of stop_workers on. Exact with the parker's mutex held, otherwise a
   // hint.
   [[nodiscard]] bool is_ending() const noexcept { return schedulers.front()->asked(request::end); }
-
-  // After stop_workers: ends the remaining fibers, without running them. Returns their number.
-  std::size_t abandon_all() noexcept;
 
   [[nodiscard]] runtime_metrics metrics() const noexcept;
   // How many are in the queues of the workers, and in the shared one: a hint.
@@ -148,6 +145,7 @@ class runtime_state {
   runtime_handle handle;
 
  private:
+  std::size_t abandon_all() noexcept;
   [[nodiscard]] bool is_quiet() const noexcept;
   [[nodiscard]] std::vector<late_fiber> find_late_fibers(const scheduler* except);
 
