@@ -43,6 +43,7 @@ namespace ulexite::detail {
 class event_loop;
 class fd_source;
 class socket_wait;
+struct event;
 
 class socket {
  public:
