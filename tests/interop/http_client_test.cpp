@@ -65,17 +65,6 @@ class odd_server {
 
 const std::string two_bytes = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
-std::string failure_of(const std::function<void()>& what) {
-  try {
-    what();
-  } catch (const std::system_error& error) {
-    return error.what();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "none";
-}
-
 TEST(HttpUrl, IsSplit) {
   const http::url at = http::url::parse("HTTPS://example.org:8443/a/b?c=d#e");
   EXPECT_TRUE(at.secure);

@@ -101,6 +101,18 @@ inline void wait_until_stacks_are_given_up() {
   wait_until([] { return fibers_with_a_stack() <= 2; });
 }
 
+// The words of the exception, or "none".
+inline std::string failure_of(const std::function<void()>& what) {
+  try {
+    what();
+  } catch (const std::system_error& error) {
+    return error.what();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "none";
+}
+
 // How often `text` is in it.
 inline int occurrences(std::string_view in, std::string_view text) {
   int found = 0;
