@@ -66,7 +66,7 @@ class [[nodiscard]] fiber_call {
   [[nodiscard]] bool await_ready() const noexcept { return false; }
   // The coroutine, and with it this object, may be gone before resume_ has returned.
   void await_suspend(std::coroutine_handle<> waiting) {
-    in_.spawn([this, waiting] {
+    in_.spawn(awaited_call{[this, waiting] {
          try {
            if constexpr (std::is_void_v<R>) {
              std::move(function_)();
@@ -79,7 +79,7 @@ class [[nodiscard]] fiber_call {
          }
          Resume how = std::move(resume_);
          how(waiting);
-       })
+       }})
         .detach();
   }
   R await_resume() { return outcome_.take(); }

@@ -93,7 +93,7 @@ class spawn_sender {
     void start() & noexcept {
       if (detail::stop_wanted(to)) return detail::ex::set_stopped(std::move(to));
       try {
-        fiber = on.spawn([this]() noexcept { body(); });
+        fiber = on.spawn(ulexite::detail::awaited_call{[this]() noexcept { body(); }});
       } catch (...) {
         return detail::ex::set_error(std::move(to), std::current_exception());
       }

@@ -50,7 +50,7 @@ class parallel_backend final : public detail::ex::parallel_scheduler_replacement
   template <class F>
   void spawn(receiver_proxy& to, F function) noexcept {
     try {
-      in_.spawn(std::move(function)).detach();
+      in_.spawn(ulexite::detail::awaited_call{std::move(function)}).detach();
     } catch (...) {
       to.set_error(std::current_exception());
     }

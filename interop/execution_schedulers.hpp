@@ -164,10 +164,10 @@ class fiber_scheduler {
     void start() & noexcept {
       try {
         fiber_scheduler(in)
-            .spawn([this]() noexcept {
+            .spawn(ulexite::detail::awaited_call{[this]() noexcept {
               if (detail::stop_wanted(to)) return detail::ex::set_stopped(std::move(to));
               detail::ex::set_value(std::move(to));
-            })
+            }})
             .detach();
       } catch (...) {
         detail::ex::set_error(std::move(to), std::current_exception());

@@ -46,8 +46,9 @@ class handler : public Reactor {
   template <class Context, class Body>
   void start(Context& in, const std::source_location& where, Body body) {
     try {
-      fiber_ = in.spawn({.name = "rpc", .where = where},
-                        [this, body = std::move(body)]() mutable { finish(answer(std::move(body))); });
+      fiber_ = in.spawn(
+          {.name = "rpc", .where = where},
+          ulexite::detail::awaited_call{[this, body = std::move(body)]() mutable { finish(answer(std::move(body))); }});
     } catch (...) {
       finish(status_of(std::current_exception()));
     }

@@ -165,7 +165,10 @@ class task_group : public spawn_interface<task_group> {
     F function;
 
     decltype(auto) operator()() { return std::move(function)(); }
-    void on_made(detail::task& made) noexcept { link.group().enter(link, made); }
+    void on_made(detail::task& made) noexcept {
+      link.group().enter(link, made);
+      if constexpr (requires { function.on_made(made); }) function.on_made(made);
+    }
     void on_exception(detail::task&) noexcept { link.group().note_failure(link); }
   };
 

@@ -146,6 +146,16 @@ class closure_task final : public result_task<R> {
   };
 };
 
+// A closure that others wait for (task::set_must_begin).
+template <class F>
+struct awaited_call {
+  F function;
+  decltype(auto) operator()() { return std::move(function)(); }
+  void on_made(task& made) noexcept { made.set_must_begin(); }
+};
+template <class F>
+awaited_call(F) -> awaited_call<F>;
+
 template <class F>
 struct boxed_closure {
   std::unique_ptr<F> closure;

@@ -95,6 +95,12 @@ class task : public fiber {
     bits_ |= is_of_fork;
     stack_bits_ = forking.stack_bits_;
   }
+  // Called before the task is published: others wait for what its closure does, so it is called even if the fiber is
+  // asked to stop while the system refuses it a stack.
+  void set_must_begin() noexcept { bits_ |= is_awaited; }
+  [[nodiscard]] bool must_begin() const noexcept {
+    return (bits().load(std::memory_order_relaxed) & is_awaited) != 0;  // set before it was published
+  }
   // Whether the frame of its fork still owns it.
   [[nodiscard]] bool is_branch() const noexcept {
     return (bits().load(std::memory_order_relaxed) & (is_of_fork | released)) == is_of_fork;  // hint
@@ -178,6 +184,7 @@ class task : public fiber {
     released = 2,       // no owner refers to it: detached from the start, or given up; set by the owner
     needs_cleanup = 4,  // destroy does more than return the block; set by the fiber, or by the owner before `released`
     is_of_fork = 8,     // its owner is the frame of the fiber that forked it; set before it is published
+    is_awaited = 16,   // see set_must_begin
   };
   // Once the task is published. Before, the member is used as it is, because an atomic one hides from the compiler what
   // it knows of a spawn.

@@ -143,7 +143,7 @@ void monitor::report_stuck_workers() noexcept {
 
 // Fibers that were refused a stack try again, because other fibers may have returned theirs. A tick takes a limited
 // number, because each retry may be refused. A fiber that was asked to stop ends without a stack, as if cancelled at
-// its first step.
+// its first step, unless others wait for what its closure does.
 void monitor::retry_starved() noexcept {
   if (!any_starved()) return;
   intrusive_queue<job> waiting, again;
@@ -152,7 +152,7 @@ void monitor::retry_starved() noexcept {
   starved_.take(tuning::retries_per_tick, waiting);
   while (job* const next = waiting.pop()) {
     task* const fresh = fiber::is_fiber(*next) ? static_cast<task*>(next) : nullptr;
-    if (fresh && !fresh->stackless() && fresh->agent().word.stop_requested()) {
+    if (fresh && !fresh->stackless() && !fresh->must_begin() && fresh->agent().word.stop_requested()) {
       fresh->abandon();
     } else {
       again.push(*next);

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -204,6 +205,36 @@ TEST_F(Refusal, OfAStackEndsWithTheRequestToStop) {
           }
           DEMAND(cancelled);
         });
+        std::_Exit(0);
+      },
+      ExitedWithCode(0), "");
+}
+
+// For the end of a call on which a coroutine, a receiver or a client waits.
+TEST_F(Refusal, OfAStackIsNoEndOfACallThatOthersWaitFor) {
+  EXPECT_EXIT(
+      {
+        const watchdog dog("IsNoEndOfACall");
+        runtime rt({.threads = 2});
+        bool called = false;
+        join_handle<> alone;
+        join_handle<> child;
+        std::optional<task_group> group;
+        with_the_only_large_stack_taken(rt, [&](std::atomic<bool>&) {
+          group.emplace();
+          alone = spawn({.stack_size = large}, detail::awaited_call{[&] { called = true; }});
+          child = group->spawn({.stack_size = large}, detail::awaited_call{[] {}});
+          wait_until_one_is_refused(rt);
+          alone.request_stop();
+          group->request_stop();
+          const auto seen = rt.metrics().stacks_refused;
+          wait_until([&] { return rt.metrics().stacks_refused > seen + 4; });  // some ticks later
+          DEMAND(!alone.done() && !child.done());
+        });
+        alone.join();
+        child.join();
+        DEMAND(called);
+        group.reset();
         std::_Exit(0);
       },
       ExitedWithCode(0), "");
