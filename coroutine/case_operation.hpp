@@ -13,6 +13,9 @@ namespace ulexite::detail {
 // class adds result().
 template <class Case>
 class case_operation : public stackless_wait {
+  static_assert(alignof(Case) <= 2 * sizeof(void*),
+                "a value that waits in a coroutine's frame must not be aligned to more than two pointers");
+
  public:
   // `make` returns the case. The wait ends at `until`, too.
   template <class Make>

@@ -197,6 +197,8 @@ class pool {
         body(*with);
         commit();
       } else {
+        static_assert(!std::is_reference_v<std::invoke_result_t<Body&, connection&>>,
+                      "the body of a transaction returns a value: what it refers to may be gone");
         auto value = body(*with);
         commit();
         return value;

@@ -16,6 +16,11 @@ struct immovable {
   immovable(const immovable&) = delete;
 };
 
+struct alignas(64) line {};
+ux::task<> aligned(ux::channel<line>& lines) {
+  (void)co_await co_receive(lines);  // REFUSED: must not be aligned to more than two pointers
+}
+
 void channels(ux::channel<int>& numbers, int& n) {
   ux::channel<void> nothing;          // REFUSED: take std::monostate for void
   ux::channel<int&> references;       // REFUSED: a pointer or std::reference_wrapper for a reference
