@@ -2,6 +2,7 @@
 
 // The part of asio_fiber.hpp that has no completion token: the workers as an executor, and a thread for an io_context.
 
+#include <ulexite/runtime/no_suspend.hpp>
 #include <ulexite/runtime/runtime.hpp>
 #include <ulexite/sync/cancellation.hpp>
 #include <ulexite/sync/event.hpp>
@@ -12,6 +13,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include <memory>
+#include <optional>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -19,8 +21,9 @@
 namespace ulexite {
 
 // The workers of a runtime as an executor of Asio, for bind_executor, make_strand, co_spawn and any_io_executor. Each
-// function runs in a fiber of its own, so it may wait; one that waits in a strand holds up the strand. Copies are
-// equal. Any thread may use it. The runtime must live until the last function has ended. So whatever hands functions to
+// function runs in a fiber of its own, so it may wait. Not so a handler of a make_strand(fiber_executor()), which gets
+// usage_error, because a strand of Asio keeps a link of the thread in the handler's frame. A concurrent_context runs one
+// at a time too, and its fibers may wait. Copies are equal. Any thread may use it. The runtime must live until the last function has ended. So whatever hands functions to
 // the executor, as an io_context_thread does, must end before the runtime's shutdown begins.
 class fiber_executor {
   // Asio demands one of each executor: the strands of an executor live in it.
@@ -37,7 +40,13 @@ class fiber_executor {
   struct call {
     std::shared_ptr<context> keeps;  // longer than the function, whose destructor may use a service of the context
     F function;
-    void operator()() { std::move(function)(); }
+    void operator()() {
+      std::optional<no_suspend_scope> in_strand;
+      if constexpr (requires { typename F::on_invoker_exit; }) in_strand.emplace("a handler in a strand of Asio");
+      std::move(function)();
+    }
+    // Asio counts on the call, so it is made after a request to stop too.
+    void on_made(detail::task& made) noexcept { made.set_must_begin(); }
   };
 
  public:

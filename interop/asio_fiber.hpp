@@ -7,7 +7,7 @@
 //   std::size_t n = async_read(socket, buffer(data), ulexite::use_fiber(error));  // sets a boost::system::error_code
 //   ulexite::use_fiber_t::as_default_on_t<tcp::socket> socket(context);           // socket.async_connect(to);
 //   ulexite::io_context_thread runs(context);                                     // a thread in context.run()
-//   auto strand = boost::asio::make_strand(ulexite::fiber_executor());            // its handlers are fibers
+//   auto strand = boost::asio::make_strand(ulexite::fiber_executor());            // its handlers must not wait
 //
 // An operation runs where Asio runs it, which is a thread in io_context::run. Its end resumes the fiber, at the cost of
 // a hand-over between threads, some 4 to 10 us for each operation. For sockets of your own, ulexite::net has no such
