@@ -11,6 +11,7 @@
 #include <ulexite/os/signal_set.hpp>
 #include <ulexite/runtime/this_fiber.hpp>
 #include <ulexite/sync/blocking.hpp>
+#include <ulexite/sync/event.hpp>
 #include <ulexite/sync/task_group.hpp>
 #include <ulexite/sync/watch.hpp>
 
@@ -154,16 +155,28 @@ class managed_service {
 
   // Calls serve(), which accepts connections until the listener is closed: at the first signal, after the drain delay.
   // A second signal ends the process at once. Throws exceptions of serve(). A cancellation point.
-  template <class Serve>
-  void run(ulexite::net::tcp_listener& listener, Serve&& serve) {
+  void run(ulexite::net::tcp_listener& listener, const std::function<void()>& serve) {
+    run([&] { listener.close(); },
+        [&] {
+          tell_ready();  // it listens already
+          serve();
+        });
+  }
+  // The same for a program that is not ready yet: calls work(), which calls tell_ready(), and returns soon after end()
+  // was called, in another fiber.
+  void run(const std::function<void()>& end, const std::function<void()>& work) {
     ulexite::task_group helpers;
     helpers.spawn({.name = "watchdog"}, [this] { manager_.feed_watchdog(); });
     helpers.spawn({.name = "reloads"}, [this] { reload_at_hangups(); });
-    helpers.spawn({.name = "stop"}, [&] { drain_at_signal(listener); });
-    manager_.tell("READY=1\nSTATUS=serving");  // it listens already
-    std::forward<Serve>(serve)();
+    helpers.spawn({.name = "stop"}, [&] { drain_at_signal(end); });
+    work();
     helpers.request_stop();
     helpers.wait();
+  }
+  // From now on the program wants clients, and SIGHUP reloads. Once; never waits for long.
+  void tell_ready() {
+    ready_.set();
+    manager_.tell("READY=1\nSTATUS=serving");
   }
 
   // Whether a stop has begun. A server then makes each answer the last of its connection, so that clients leave before
@@ -177,12 +190,13 @@ class managed_service {
     if (method != "GET" && method != "HEAD") return std::nullopt;
     if (path == "/livez") return probe_answer{200, "ok\n"};
     if (path != "/readyz") return std::nullopt;
-    return is_draining() ? probe_answer{503, "draining\n"} : probe_answer{200, "ok\n"};
+    if (is_draining()) return probe_answer{503, "draining\n"};
+    return ready_.is_set() ? probe_answer{200, "ok\n"} : probe_answer{503, "starting\n"};
   }
 
  private:
   void reload_at_hangups() {
-    for (;;) {
+    for (ready_.wait();;) {
       hangups_.receive();
       if (is_draining() || !options_.reload) continue;
       manager_.tell_reloading();
@@ -201,19 +215,20 @@ class managed_service {
     }
   }
 
-  void drain_at_signal(ulexite::net::tcp_listener& listener) {
+  void drain_at_signal(const std::function<void()>& end) {
     const char* const signal = name_of(stop_signals_.wait());
     draining_.store(true, std::memory_order_relaxed);  // a hint
     manager_.tell(std::string("STOPPING=1\nSTATUS=draining after ") + signal);
     if (options_.log) options_.log("stopping", signal);
     ulexite::this_fiber::sleep_for(options_.drain_delay);
-    listener.close();
+    end();
   }
 
   const service_options options_;
   stop_signals& stop_signals_;
   ulexite::os::signal_set hangups_;
   service_manager manager_;
+  ulexite::event ready_;
   std::atomic<bool> draining_{false};
 };
 

@@ -1,5 +1,6 @@
 #include "http.hpp"
 
+#include "../request_context.hpp"
 #include "session.hpp"
 
 #include <ulexite/interop/http_server.hpp>
@@ -15,6 +16,7 @@ using namespace std::chrono_literals;
 
 http::response with_page(const std::string& page) {
   http::response made(http::status::ok, page, "text/html; charset=utf-8");
+  mark(made);
   made.set(http::field::cache_control, "no-cache");
   made.set(
       "Content-Security-Policy",
@@ -24,7 +26,7 @@ http::response with_page(const std::string& page) {
 
 http::response with_text(http::status status, const std::string& why) {
   http::response made(status, why + "\n");
-  made.set(http::field::server, "ulexite-chat");
+  mark(made);
   return made;
 }
 
@@ -54,10 +56,12 @@ bool has_websocket_key(const http::request& asked) {
 
 void serve_connection(ulexite::net::tcp_stream& tcp, const std::stop_token& closing, const std::string& page,
                       rooms& rooms, const limits& limits, const examples::managed_service* life) {
+  const examples::request_scope within;
   const auto handler = [&](http::exchange& now) {
+    const http::request& asked = now.request();
+    examples::begin_request([&](const char* name) { return http::value(asked, name); });
     now.make_last();
     now.read_body();
-    const http::request& asked = now.request();
     const auto probe = life ? life->probe(http::view(asked.method_string()), asked.path()) : std::nullopt;
     if (probe) return now.send({static_cast<http::status>(probe->status), std::string(probe->text)});
     if (asked.path() != "/ws" || !boost::beast::websocket::is_upgrade(asked)) return now.send(answer(asked, page));

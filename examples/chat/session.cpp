@@ -33,6 +33,11 @@ std::string close_frame(websocket::close_code code, std::string_view reason) {
 
 }  // namespace
 
+void mark(boost::beast::http::fields& answer) {
+  answer.set(boost::beast::http::field::server, "ulexite-chat");
+  if (const auto& now = examples::current_request()) answer.set("X-Request-Id", now->request_id);
+}
+
 session::session(ulexite::net::tcp_stream& tcp, rooms& rooms, const limits& limits, std::stop_token closing)
     : tcp_(tcp),
       rooms_(rooms),
@@ -48,8 +53,7 @@ session::session(ulexite::net::tcp_stream& tcp, rooms& rooms, const limits& limi
     if (kind == websocket::frame_type::close && socket_.reason().code > 4999)
       send_end({websocket::protocol_error, "there is no such close code"});
   });
-  socket_.set_option(websocket::stream_base::decorator(
-      [](websocket::response_type& answer) { answer.set(boost::beast::http::field::server, "ulexite-chat"); }));
+  socket_.set_option(websocket::stream_base::decorator([](websocket::response_type& answer) { mark(answer); }));
 }
 
 void session::run(const request& handshake) {
@@ -86,7 +90,7 @@ void session::take_part(member& self) {
       member& self;
       ~leaving() { all.leave(self); }  // and so the writer ends
     } const leaving{rooms_, self};
-    both.spawn([&] { write_messages(self); });
+    both.spawn(examples::with_request([&] { write_messages(self); }));
     end(read_messages(self));
     read_to_the_end_.set();
   });

@@ -28,6 +28,9 @@ namespace chat {
 
 using request = boost::beast::http::request<boost::beast::http::string_body>;
 
+// Says on an answer which program made it, and for which request.
+void mark(boost::beast::http::fields& answer);
+
 class session {
  public:
   session(ulexite::net::tcp_stream& tcp, rooms& rooms, const limits& limits, std::stop_token closing);

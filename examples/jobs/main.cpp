@@ -9,8 +9,8 @@
 // key of the ledger, in redis or, with --database CONNINFO, in PostgreSQL. KIND: ok; fail (always), flaky (fails
 // twice), crash (kills its process), to try what happens then.
 //
-// A worker stops on SIGINT or SIGTERM: jobs under way have some seconds, then others get them. It tells a service
-// manager when it is ready and when it stops.
+// A worker stops on SIGINT or SIGTERM: jobs under way have some seconds, then others get them. It runs below a service
+// manager (docs/deploying.md), and is ready when redis and the ledger are there.
 
 #include "../program.hpp"
 #include "../service.hpp"
@@ -124,11 +124,10 @@ void put(const arguments& given, jobs::queue& to) {
   if (!wrong.empty()) throw std::invalid_argument(wrong);
 }
 
-http::response answer(const http::request& asked, jobs::queue& from, const jobs::worker& at) {
-  if (asked.path() == "/livez") return {http::status::ok, "ok\n"};
-  if (asked.path() == "/readyz")
-    return at.is_working() ? http::response(http::status::ok, "ok\n")
-                           : http::response(http::status::service_unavailable, "it takes no jobs now\n");
+http::response answer(const http::request& asked, jobs::queue& from, const jobs::worker& at,
+                      const examples::managed_service& life) {
+  if (const auto probe = life.probe(http::view(asked.method_string()), asked.path()))
+    return {static_cast<http::status>(probe->status), std::string(probe->text)};
   if (asked.path() != "/metrics") return {http::status::not_found, "there are /metrics, /livez and /readyz\n"};
   std::ostringstream body;
   jobs::write_metrics(body, ux::timeout(2s, [&] { return from.state(); }), at.counts());
@@ -136,8 +135,7 @@ http::response answer(const http::request& asked, jobs::queue& from, const jobs:
   return {http::status::ok, body.str()};
 }
 
-void work(const arguments& given, jobs::queue& from, examples::stop_signals& signals,
-          examples::service_manager& manager) {
+void work(const arguments& given, jobs::queue& from, examples::managed_service& life) {
   std::optional<jobs::ledger> book;
   if (!given.database.empty()) book.emplace(given.database);
   jobs::worker here(from, book ? &*book : nullptr, given.worker);
@@ -146,36 +144,34 @@ void work(const arguments& given, jobs::queue& from, examples::stop_signals& sig
 
   ux::event stop;
   ux::task_group starting, around;
-  around.spawn([&] {
-    signals.wait();
-    stop.set();
-    starting.request_stop();
-  });
-  around.spawn([&] { manager.feed_watchdog(); });
   if (listener) {
     std::printf("metrics on http://%s/metrics\n", listener->local_endpoint().str().c_str());
     std::fflush(stdout);
     around.spawn([&] {
-      http::serve(*listener, [&](const http::request& asked) { return answer(asked, from, here); }, {.grace_time = 1s});
+      http::serve(*listener, [&](const http::request& asked) { return answer(asked, from, here, life); },
+                  {.grace_time = 1s});
     });
   }
-  starting.spawn([&] { here.start(); });
-  starting.wait();
-  if (stop.is_set()) {
-    std::fprintf(stderr, "jobs: stopped before redis and the ledger were there\n");
-    return;
-  }
-  std::printf("working\n");
-  std::fflush(stdout);
-  manager.tell("READY=1");
-  const bool clean = here.run([&] {
-    stop.wait();
-    manager.tell("STOPPING=1");
+  const auto end = [&] {
+    stop.set();
+    starting.request_stop();
+  };
+  life.run(end, [&] {
+    starting.spawn([&] { here.start(); });
+    starting.wait();
+    if (stop.is_set()) {
+      std::fprintf(stderr, "jobs: stopped before redis and the ledger were there\n");
+      return;
+    }
+    std::printf("working\n");
+    std::fflush(stdout);
+    life.tell_ready();
+    const bool clean = here.run([&] { stop.wait(); });
+    const jobs::counters& all = here.counts();
+    std::printf("done %ld, repeated %ld, failed %ld, dead %ld, claimed %ld, given back %ld%s\n", all.done.load(),
+                all.repeated.load(), all.failed.load(), all.dead.load(), all.claimed.load(), all.given_back.load(),
+                clean ? "" : "; others will take what is pending");
   });
-  const jobs::counters& all = here.counts();
-  std::printf("done %ld, repeated %ld, failed %ld, dead %ld, claimed %ld, given back %ld%s\n", all.done.load(),
-              all.repeated.load(), all.failed.load(), all.dead.load(), all.claimed.load(), all.given_back.load(),
-              clean ? "" : "; others will take what is pending");
 }
 
 void dead(const arguments& given, jobs::queue& from) {
@@ -192,12 +188,12 @@ int main(int argc, char** argv) {
   return examples::run_program(
       argc, argv, "jobs", "A durable queue of jobs on redis.", [&](CLI::App& app) { describe(app, given); },
       [&](examples::stop_signals& signals, const ux::runtime_options& options) {
-        if (!*given.work) signals.release();
-        examples::service_manager manager;
+        std::optional<examples::managed_service> life;
+        *given.work ? void(life.emplace(signals, examples::service_options{})) : signals.release();
         ux::runtime(options).run([&] {
           jobs::queue all(ux::net::address::parse(given.redis), name_of_this_process(), given.queue);
           if (*given.put) put(given, all);
-          if (*given.work) work(given, all, signals, manager);
+          if (life) work(given, all, *life);
           if (*given.dead) dead(given, all);
         });
         return 0;

@@ -46,8 +46,6 @@ class worker {
   bool run(const std::function<void()>& await_stop);
 
   [[nodiscard]] const counters& counts() const noexcept { return counts_; }
-  // Whether run() takes jobs now.
-  [[nodiscard]] bool is_working() const noexcept { return working_; }
 
  private:
   class place;  // of a job under way

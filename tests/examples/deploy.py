@@ -1,4 +1,4 @@
-"""deploy.py FOLDER_OF_THE_EXAMPLE_PROGRAMS: http_server, and chat, below a service manager, which this test plays:
+"""deploy.py FOLDER_OF_THE_EXAMPLE_PROGRAMS: http_server, chat and jobs below a service manager, which this test plays:
 sockets and messages of systemd, reloads, probes, restarts under load, ids of requests, and the
 files of http_server/deploy."""
 
@@ -21,7 +21,9 @@ import time
 
 here = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(here.parent / "support"))
+import jobs_kit
 from example import BOUND, run_all
+from websocket_peer import WebSocket
 
 programs = pathlib.Path(sys.argv[1]).resolve()
 program = str(programs / "http_server")
@@ -375,12 +377,39 @@ def chat_does_so_too():
     page.unlink()
     assert "cannot read the page" in service.reload() and ask(service.connect(), "/").text == "new"
     assert [ask(service.connect(), each).status for each in ("/livez", "/readyz")] == [200, 200]
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    ids = {"X-Request-Id": "order-7", "traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
+    for target, status in ("/", 200), ("/missing", 404), ("/ws", 426):
+        answer = ask(service.connect(), target, **ids)
+        assert answer.status == status and answer.getheader("X-Request-Id") == "order-7", target
+    member = WebSocket(service.port, "/ws?room=a&name=b", fields=ids)
+    assert member.header["x-request-id"] == "order-7", member.header
+    member.leave()
+    until(lambda: '"left"' in service.errors(), "the end of the member")
     service.signal(signal.SIGTERM)
     manager.await_message(STOPPING="1")
     assert [ask(service.connect(), each).status for each in ("/livez", "/readyz", "/")] == [200, 503, 200]
     service.ends()
-    events = [json.loads(line)["event"] for line in service.errors().splitlines()]
-    assert events == ["reloaded", "kept", "stopping"], events
+    lines = [json.loads(line) for line in service.errors().splitlines()]
+    assert [each["event"] for each in lines] == ["reloaded", "kept", "joined", "connection ended", "left", "stopping"], lines
+    assert [(each["request"], each["trace"], len(each["span"])) for each in lines[2:5]] == [("order-7", trace, 16)] * 3, lines
+
+
+def jobs_do_so_too():
+    if not shutil.which("redis-server"):
+        return print("  skipped: there is no redis-server")
+    manager, redis = Manager(watchdog=100_000), jobs_kit.Redis()
+    worker = jobs_kit.Worker(programs / "jobs", redis, "--metrics", 0, "--grace", 600_000, env=manager.environment)
+    manager.await_message(READY="1")
+    manager.await_message(WATCHDOG="1")
+    assert [worker.get(each) for each in ("/livez", "/readyz?verbose")] == [(200, "ok\n")] * 2
+    redis("XADD", "jobs", "*", "job", "long", "ms", 60000)
+    worker.await_metrics("jobs_in_flight 1")
+    worker.process.send_signal(signal.SIGTERM)
+    assert "SIGTERM" in manager.await_message(STOPPING="1")["STATUS"]
+    assert [worker.get(each) for each in ("/livez", "/readyz")] == [(200, "ok\n"), (503, "draining\n")]
+    worker.process.send_signal(signal.SIGTERM)
+    worker.ends(-signal.SIGTERM)
 
 
 def units():
@@ -455,7 +484,7 @@ def image():
 
 try:
     run_all([messages_and_watchdog, reloads, probes_and_drain_delay, ids_and_logs, restarts_under_load,
-             chat_does_so_too, units, image])
+             chat_does_so_too, jobs_do_so_too, units, image])
 finally:
     for each in running:
         each.kill()

@@ -162,6 +162,7 @@ def a_stopped_worker_gives_its_jobs_back():
     first = start_one("--grace", "300", "--concurrency", "1000", "--threads", "1")
     put(redis, [f"long{number} 60000" for number in range(300)])
     first.await_metrics("jobs_in_flight 300")
+    first.process.send_signal(signal.SIGHUP)  # of a terminal that closes; changes nothing
     last = first.stop()
     assert "given back 300; others will take what is pending" in last, last
     second = start_one("--grace", "0", "--concurrency", "300")
@@ -182,7 +183,7 @@ def a_worker_stops_while_redis_is_away():
     assert "the consumer stays" in worker.err.read_text(), worker.err.read_text()
     starting = Worker(program, redis, "--metrics", "0")
     await_true("it has told that", lambda: "redis is away: " in starting.err.read_text())
-    assert starting.get("/livez")[0] == 200 and starting.get("/readyz")[0] == 503
+    assert starting.get("/livez")[0] == 200 and starting.get("/readyz") == (503, "starting\n")
     starting.stop()
     assert "stopped before redis" in starting.err.read_text(), starting.err.read_text()
 

@@ -153,10 +153,10 @@ class Postgres:
 class Worker:
     """`jobs work`. Its output goes to files, so that it never waits for a reader."""
 
-    def __init__(self, program, redis, *arguments):
+    def __init__(self, program, redis, *arguments, **how):
         self.out, self.err = (folder / f"worker.{next(numbers)}" for _ in range(2))
         with open(self.out, "w") as out, open(self.err, "w") as err:
-            self.process = start(program, "work", redis.where, *arguments, stdout=out, stderr=err)
+            self.process = start(program, "work", redis.where, *arguments, stdout=out, stderr=err, **how)
 
     def has_died(self):
         return self.process.poll() is not None

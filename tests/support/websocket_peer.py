@@ -41,7 +41,7 @@ def frame(opcode, payload=b"", fin=True):
 
 
 class WebSocket:
-    def __init__(self, port, target, receive_buffer=None, shake_hands=True):
+    def __init__(self, port, target, receive_buffer=None, shake_hands=True, fields={}):
         self.socket = connect(port, receive_buffer)
         self.input = self.socket.makefile("rb")
         self.pings = 0
@@ -49,13 +49,14 @@ class WebSocket:
         self.key = base64.b64encode(os.urandom(16)).decode()
         self.send_raw(
             f"GET {target} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {self.key}\r\n\r\n".encode())
+            f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {self.key}\r\n".encode()
+            + "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode() + b"\r\n")
         if shake_hands:
             self.finish_handshake()
 
     def finish_handshake(self):
         status = self.input.readline()
-        header = {}
+        header = self.header = {}
         while line := self.input.readline().strip():
             name, _, value = line.decode().partition(": ")
             header[name.lower()] = value
