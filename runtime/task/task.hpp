@@ -184,7 +184,7 @@ class task : public fiber {
     released = 2,       // no owner refers to it: detached from the start, or given up; set by the owner
     needs_cleanup = 4,  // destroy does more than return the block; set by the fiber, or by the owner before `released`
     is_of_fork = 8,     // its owner is the frame of the fiber that forked it; set before it is published
-    is_awaited = 16,   // see set_must_begin
+    is_awaited = 16,    // see set_must_begin
   };
   // Once the task is published. Before, the member is used as it is, because an atomic one hides from the compiler what
   // it knows of a spawn.
