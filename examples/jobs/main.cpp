@@ -1,9 +1,12 @@
 // A durable queue of jobs on redis: workers may die at any time, and no job is lost or has its effect twice.
 //
-//   redis-server --appendonly yes --port 6379 &
+//   redis-server --appendonly yes --appendfsync always --port 6379 &
 //   seq 1000 | jobs put 127.0.0.1:6379
 //   jobs work 127.0.0.1:6379 --concurrency 16 --metrics 9100 &      # several; kill -9 one
 //   jobs dead 127.0.0.1:6379                                        # jobs that were given up; --again returns them
+//
+// With the default, --appendfsync everysec, redis may answer before it has written: while its disk is busy, a redis that
+// is killed loses what it has acknowledged in up to two seconds.
 //
 // A line of input is NAME [MILLISECONDS [KIND]]. A job sleeps, and adds its milliseconds to a total; its name is the
 // key of the ledger, in redis or, with --database CONNINFO, in PostgreSQL. KIND: ok; fail (always), flaky (fails

@@ -65,7 +65,7 @@ class Redis:
         log = self.folder / "log"
         with open(log, "w") as out:
             self.process = start("redis-server", "--port", "0", "--unixsocket", self.folder / "socket", "--dir", self.folder,
-                                 "--save", "", "--appendonly", "yes", stdout=out, stderr=out)
+                                 "--save", "", "--appendonly", "yes", "--appendfsync", "always", stdout=out, stderr=out)
         await_true("redis-server", lambda: "ready to accept" in log.read_text() or self.process.poll() is not None)
         assert self.process.poll() is None, log.read_text()
         self.connection = socket.socket(socket.AF_UNIX)
