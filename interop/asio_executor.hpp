@@ -22,9 +22,10 @@ namespace ulexite {
 
 // The workers of a runtime as an executor of Asio, for bind_executor, make_strand, co_spawn and any_io_executor. Each
 // function runs in a fiber of its own, so it may wait. Not so a handler of a make_strand(fiber_executor()), which gets
-// usage_error, because a strand of Asio keeps a link of the thread in the handler's frame. A concurrent_context runs one
-// at a time too, and its fibers may wait. Copies are equal. Any thread may use it. The runtime must live until the last function has ended. So whatever hands functions to
-// the executor, as an io_context_thread does, must end before the runtime's shutdown begins.
+// usage_error, because a strand of Asio keeps a link of the thread in the handler's frame. A concurrent_context runs
+// one at a time too, and its fibers may wait. Copies are equal. Any thread may use it. The runtime must live until the
+// last function has ended. So whatever hands functions to the executor, as an io_context_thread does, must end before
+// the runtime's shutdown begins.
 class fiber_executor {
   // Asio demands one of each executor: the strands of an executor live in it.
   struct context : boost::asio::execution_context {

@@ -5,8 +5,8 @@
 //   jobs work 127.0.0.1:6379 --concurrency 16 --metrics 9100 &      # several; kill -9 one
 //   jobs dead 127.0.0.1:6379                                        # jobs that were given up; --again returns them
 //
-// With the default, --appendfsync everysec, redis may answer before it has written: while its disk is busy, a redis that
-// is killed loses what it has acknowledged in up to two seconds.
+// With the default, --appendfsync everysec, redis may answer before it has written. If it is killed while its disk is
+// busy, it loses what it has acknowledged in up to two seconds.
 //
 // A line of input is NAME [MILLISECONDS [KIND]]. A job sleeps, and adds its milliseconds to a total; its name is the
 // key of the ledger, in redis or, with --database CONNINFO, in PostgreSQL. KIND: ok; fail (always), flaky (fails
