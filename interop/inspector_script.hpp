@@ -164,7 +164,8 @@ function rowsOf(group) {
   const key = ["group", kindOf(group), group.spawned_at, ...group.frames].join("\n");
   who.append(fiber(group.id, group.name));
   const notes = [group.spawned_at && "spawned at " + group.spawned_at.split(" in ")[0], group.spawned_by && "spawned by fiber #" + group.spawned_by,
-    group.held_locks && `holds ${group.held_locks} lock` + (group.held_locks > 1 ? "s" : ""), group.stop_requested && "was asked to stop"];
+    group.held_locks && `holds ${group.held_locks} lock` + (group.held_locks > 1 ? "s" : ""), group.stop_requested && "was asked to stop",
+    group.coroutine && "a coroutine: no stack while it waits"];
   for (const note of notes) if (note) who.append(make("small", note));
   who.title = [group.spawned_at, group.others.length && "alike: #" + group.others.join(", #")].filter(Boolean).join("\n");
   does.append(make("i", undefined, "dot " + group.state), stateOf(group));

@@ -101,6 +101,7 @@ void write_group(std::ostream& out, const fiber_group& group) {
   }
   object.number("held_locks", fiber.held_locks);
   object.flag("stop_requested", fiber.stop_requested);
+  object.flag("coroutine", fiber.coroutine != nullptr);  // it waits without a stack
   object.number("stack_depth", fiber.stack_depth);
   object.number("stack_size", fiber.stack_size);
   {

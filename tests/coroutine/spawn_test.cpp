@@ -3,6 +3,7 @@
 #include "support/cancellation.hpp"
 #include "ways.hpp"
 
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ task<> receive_one(channel<int>& from) { (void)co_await co_receive(from); }
 std::string dump(const runtime& rt) {
   std::ostringstream text;
   rt.dump(text);
+  rt.dump_json(text);
   return text.str();
 }
 
@@ -156,10 +158,34 @@ TEST_P(CoSpawn, DumpsNameCoroutinesTheirWaitsAndTheirPlaces) {
     EXPECT_NE(text.find("spawn_test.cpp:" + std::to_string(at) + " in "), text.npos) << text;
     EXPECT_NE(text.find("spawn_test.cpp:" + std::to_string(next) + " in "), text.npos) << text;
     EXPECT_EQ(text.find("coroutine/task.hpp"), text.npos) << text;
+    EXPECT_NE(text.find("\n  a coroutine: no stack while it waits\n"), text.npos) << text;
+    EXPECT_NE(text.find("\"coroutine\":true"), text.npos) << text;
+    EXPECT_NE(text.find("\"coroutine\":false"), text.npos) << text << "of the main fiber";
     values.close();
     named.get();
     unnamed.get();
   });
+}
+
+TEST_P(CoSpawn, TracesShowTheirRunsAndWaits) {
+  runtime& traced = this->rt();
+  traced.start_trace();
+  run([] {
+    channel<int> values;
+    auto reader = spawn({.name = "listener"}, [&]() -> task<> { co_await receive_one(values); });
+    wait_until_others_wait();
+    values.send(1);
+    reader.get();
+  });
+  end(traced, shutdown_mode::drain);  // as in tests/runtime/trace_test.cpp
+  traced.stop_trace();
+  std::ostringstream text;
+  traced.write_trace(text);
+  const auto has = [found = text.str()](const std::string& end) {
+    return std::regex_search(found, std::regex(R"("name":"listener #\d+"[^}]*"then":")" + end + '"'));
+  };
+  EXPECT_TRUE(has("waits to receive from channel"));
+  EXPECT_TRUE(has("ended")) << "in another run";
 }
 
 TEST_P(CoSpawn, DetachedOnesRunToTheirEnds) {

@@ -8,6 +8,7 @@
 // for each other's mutexes. HOGS fibers never leave their workers.
 
 #include <ulexite.hpp>
+#include <ulexite/coroutine.hpp>
 #include <ulexite/interop/inspector.hpp>
 
 #include <atomic>
@@ -40,7 +41,7 @@ class program {
     });
     written_.wait();
     for (int i = 0; i < waiters; ++i) all_.spawn({.name = "client"}, [this] { const std::lock_guard lock(table_); });
-    all_.spawn({.name = "audit"}, [this] { const std::lock_guard lock(table_); });
+    all_.spawn({.name = "audit"}, [this]() -> ux::task<> { const auto lock = co_await ux::co_lock(table_); });
   }
 
   void start_others(int others) {

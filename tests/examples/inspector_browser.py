@@ -185,6 +185,7 @@ def it_says_what_the_dump_says(page, hung):
     assert any('holds mutex "the table"' in text for text in page.all(".finding b")), page.all(".finding b")
     assert [re.sub(r"0x[0-9a-f]+|\d+", "N", without_times(text)) for text in page.all("#threads > div")] == \
         ['thread N: runs a blocking call of fiber #N "loader" for TIME', "plain thread N: waits TIME for event N"], page.text("threads")
+    assert sum("a coroutine" in text for text in page.all("#groups small")) == 1
     assert frame in hung.get("dump.txt?stuck").read().decode()
     assert frame not in dump
 

@@ -26,14 +26,15 @@ def gdb(commands, *arguments):
 def look(*arguments):
     [listed] = gdb(["info fibers"], *arguments)
     expect_fibers(listed)
-    reader, hog, waiter = (number_of(name, listed) for name in ("reader", "hog", "blocked"))
-    blocked, where, trace, of_hog, of_waiter, frames, events, unknown, incomplete = gdb(
+    reader, hog, waiter, coroutine = (number_of(name, listed) for name in ("reader", "hog", "blocked", "coroutine"))
+    blocked, where, trace, of_hog, of_waiter, of_coroutine, frames, events, unknown, incomplete = gdb(
         ["info fibers blocked", "info fibers where", f"fiber {reader}", f"fiber {hog}", f"fiber {waiter}",
-         "fiber apply all frame 1", "info fiber-events 1000", "fiber 999999", "fiber"], *arguments)
-    expect(blocked, rf"1 of {FIBERS + 5} fibers")
+         f"fiber {coroutine}", "fiber apply all frame 1", "info fiber-events 1000", "fiber 999999", "fiber"], *arguments)
+    expect(blocked, rf"1 of {FIBERS + 6} fibers")
     expect(where, rf"{FIBERS}  waits to receive from channel; spawned at")
     expect(trace, r"; spawned at .*\n#[1-9]\d* .*\n#\d+ ")
     expect(of_hog, r'"hog": runs', r"#0 ")
+    expect(of_coroutine, r'"coroutine": waits.*\na coroutine, which has no stack while it waits:\n#0  ')
     for chain in (trace, of_hog, of_waiter):  # the entry frame ends the chain, also for perf
         assert "Backtrace stopped" not in chain, chain
     expect(frames, *[rf'"{name}"' for name in ("main", "reader", "joiner")])
@@ -48,10 +49,12 @@ def look(*arguments):
 
 def look_at_frames(*arguments):
     """With the names of all functions: the frames of a fiber are its own, and begin with the public call."""
-    reader = number_of("reader", gdb(["info fibers"], *arguments)[0])
-    trace, first, selected, every, of_thread = gdb(
-        [f"fiber {reader}", f"fiber {reader} bt 1", f"fiber {reader} frame", f"fiber {reader} bt -no-filters", "bt"],
+    listed = gdb(["info fibers"], *arguments)[0]
+    reader, coroutine = (number_of(name, listed) for name in ("reader", "coroutine"))
+    of_coroutine, trace, first, selected, every, of_thread = gdb(
+        [f"fiber {coroutine}", f"fiber {reader}", f"fiber {reader} bt 1", f"fiber {reader} frame", f"fiber {reader} bt -no-filters", "bt"],
         *arguments)
+    expect(of_coroutine, r"while it waits:\n#0  main::")
     for shown in trace, first, selected:
         expect(shown, r'"reader": .*\n#[1-9]\d* .*channel<int>::')
         own = shown.partition('"reader": ')[2]

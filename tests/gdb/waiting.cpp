@@ -2,6 +2,7 @@
 // and the main fiber waits too.
 
 #include <ulexite.hpp>
+#include <ulexite/coroutine.hpp>
 
 #include <atomic>
 #include <cstdio>
@@ -37,7 +38,11 @@ int main(int argc, char** argv) {
       ++begun;
       const std::lock_guard lock(guard);
     });
-    while (begun < readers + 4) this_fiber::yield();
+    all.spawn({.name = "coroutine"}, [&]() -> task<> {
+      ++begun;
+      co_await co_receive(values);
+    });
+    while (begun < readers + 5) this_fiber::yield();
     std::thread([&rt] {
       for (std::ostringstream text; text.str().find("\"main\": waits") == std::string::npos; rt.dump(text)) {
       }

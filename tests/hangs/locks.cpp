@@ -2,6 +2,8 @@
 
 #include "hang.hpp"
 
+#include <ulexite/coroutine.hpp>
+
 #include <mutex>
 #include <shared_mutex>
 
@@ -136,6 +138,25 @@ void one_set_for_two(runtime& rt) {
   });
 }
 
+// A coroutine and a fiber hold a mutex each, and wait for the other's.
+void coroutine_and_fiber(runtime& rt) {
+  rt.run([] {
+    mutex one, other;
+    latch all_hold_one(2);
+    auto coroutine = spawn({.name = "without a stack"}, [&]() -> task<> {
+      const auto held = co_await co_lock(one);
+      co_await co_arrive_and_wait(all_hold_one);
+      const auto second = co_await co_lock(other);
+    });
+    spawn({.name = "with a stack"}, [&] {
+      const std::lock_guard held(other);
+      all_hold_one.arrive_and_wait();
+      const std::lock_guard second(one);
+    }).join();
+    coroutine.join();
+  });
+}
+
 }  // namespace
 
 std::initializer_list<hang> hangs_of_locks() {
@@ -163,6 +184,10 @@ std::initializer_list<hang> hangs_of_locks() {
        {"\"main\": waits", "for the end of fiber #", "\"consumer\": waits", "for condition_variable"}},
       {"lost_permit", lost_permit, {"\"main\": waits", "\"second\": waits", "for semaphore 0x"}},
       {"one_set_for_two", one_set_for_two, {"\"main\": waits", "for auto_reset_event 0x"}},
+      {"coroutine_and_fiber",
+       coroutine_and_fiber,
+       {"deadlock", "circle: fiber #", "held by fiber #", "\"without a stack\": waits", "for mutex 0x",
+        "a coroutine: no stack while it waits", "\"with a stack\": waits", "for mutex 0x", "stack: "}},
   };
   return all;
 }

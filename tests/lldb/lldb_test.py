@@ -19,13 +19,14 @@ def lldb(attach, *commands):
 
 
 def look(attach, listed):
-    reader, joiner, hog = (number_of(name, listed) for name in ("reader", "joiner", "hog"))
-    text = lldb(attach, "fibers blocked", "fibers where", f"fiber {reader}", "bt", f"fiber {joiner}", f"fiber {hog}",
+    reader, joiner, hog, coroutine = (number_of(name, listed) for name in ("reader", "joiner", "hog", "coroutine"))
+    text = lldb(attach, "fibers blocked", "fibers where", f"fiber {reader}", "bt", f"fiber {joiner}", f"fiber {hog}", f"fiber {coroutine}",
                 "fiber-events 1000", "fiber 999999")
-    expect(text, rf"1 of {FIBERS + 5} fibers", rf"{FIBERS}  waits to receive from channel; spawned at",
+    expect(text, rf"1 of {FIBERS + 6} fibers", rf"{FIBERS}  waits to receive from channel; spawned at",
            rf'#{reader} "reader": waits[^\n]*\nframe #0: [^\n]*waiting[^>]*\nframe #5: ',
            rf"thread #\d+, name = 'fiber {reader}'", rf'#{joiner} "joiner": waits[^\n]*\nframe #0: ',
-           rf'#{hog} "hog": runs[^\n]*\nframe #0: ', r"worker 0\n", r" us  runs #" + reader,
+           rf'#{hog} "hog": runs[^\n]*\nframe #0: ',
+           rf'#{coroutine} "coroutine": waits[^\n]*\na coroutine, which has no stack while it waits:\n#0  ', r"worker 0\n", r" us  runs #" + reader,
            "error: there is no fiber 999999")
 
 

@@ -22,10 +22,10 @@ def number_of(name, text):
 
 def expect_fibers(listed):
     """All fibers of the program are listed, with what they wait for."""
-    expect(listed, rf"{FIBERS + 5} of {FIBERS + 5} fibers", r'"main": waits for event 0x',
+    expect(listed, rf"{FIBERS + 6} of {FIBERS + 6} fibers", r'"main": waits for event 0x',
            r'"reader": waits to receive from channel 0x[0-9a-f]+; spawned at .*waiting\.cpp:\d+',
            r'"joiner": waits for the end of fiber #' + number_of("reader", listed), r'"blocked": waits for mutex 0x',
-           r'"hog": runs')
+           r'"coroutine": waits to receive from channel 0x', r'"hog": runs')
 
 
 @contextlib.contextmanager
