@@ -5,9 +5,11 @@ quotes.py PAGE.md...            fails if a block differs from its file
 quotes.py --write PAGE.md...    writes the blocks anew
 
 A block is quoted by the comment `<!-- quotes FILE -->` in the line before it. FILE is a path from the project's folder. It
-is quoted from its first line to its last; or, if it has them, between the lines `// quote begins` and `// quote ends`.
+is quoted from its first line to its last; or, if it has them, between the lines `// quote begins` and `// quote ends`. The
+next block that quotes the same file has the next such part.
 """
 
+import collections
 import pathlib
 import re
 import sys
@@ -18,10 +20,14 @@ PART = re.compile(r"^ *// quote begins\n(.*?)^ *// quote ends\n", re.DOTALL | re
 project = pathlib.Path(__file__).resolve().parent.parent
 
 
-def quoted(file):
-    text = (project / file).read_text(encoding="utf-8")
-    parts = PART.findall(text)
-    return textwrap.dedent(parts[0]) if parts else text
+def quoted(page):
+    """The text that each block of the page must have, in the order of the blocks."""
+    seen = collections.Counter()
+    for match in QUOTE.finditer(page):
+        text = (project / match[2]).read_text(encoding="utf-8")
+        parts = PART.findall(text)
+        yield textwrap.dedent(parts[seen[match[2]]]) if parts else text
+        seen[match[2]] += 1
 
 
 def main(arguments):
@@ -35,12 +41,12 @@ def main(arguments):
         found = QUOTE.findall(old)
         if old.count("<!-- quotes ") != len(found):
             sys.exit(f"{page}: a comment `quotes` without a block ```cpp ignore in the next line")
-        new = QUOTE.sub(lambda match: match[1] + quoted(match[2]) + match[4], old)
+        right = quoted(old)
         if write:
-            page.write_text(new, encoding="utf-8")
+            page.write_text(QUOTE.sub(lambda match: match[1] + next(right) + match[4], old), encoding="utf-8")
             continue
-        for _, file, text, _ in found:
-            if text != quoted(file):
+        for (_, file, text, _), wanted in zip(found, right):
+            if text != wanted:
                 print(f"{page}: differs from {file}, which it quotes: run tools/quotes.py --write {page}")
                 differ += 1
         print(f"{page}: {len(found)} quotes, {differ} differ")

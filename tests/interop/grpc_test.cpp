@@ -21,6 +21,7 @@ class greeter final : public Notes::CallbackService {
  public:
   explicit greeter(ux::runtime& in) : runtime_(in) {}
 
+  // quote begins
   grpc::ServerUnaryReactor* Say(grpc::CallbackServerContext* context, const Note* in, Note* out) override {
     return rpc::serve_unary(runtime_, *context, [=] {
       ux::this_fiber::sleep_for(1ms);  // a handler is a fiber, and may wait
@@ -28,6 +29,7 @@ class greeter final : public Notes::CallbackService {
       return grpc::Status::OK;
     });
   }
+  // quote ends
 
  private:
   ux::runtime& runtime_;
@@ -42,6 +44,7 @@ TEST_P(Grpc, ThePageWorks) {
   run([&] {
     const auto stub = stub_for(port);
 
+    // quote begins
     Note question, answer;
     question.set_text("ann");
     grpc::ClientContext context;
@@ -50,6 +53,7 @@ TEST_P(Grpc, ThePageWorks) {
         rpc::call(context, [&](auto done) { stub->async()->Say(&context, &question, &answer, std::move(done)); });
     print(status.ok() ? answer.text() : status.error_message());
     rpc::shutdown(*server, 1s);  // before the runtime ends
+    // quote ends
   });
   EXPECT_EQ(said, "hello ann");
 }

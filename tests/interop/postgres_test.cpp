@@ -22,6 +22,38 @@ namespace {
 
 INSTANTIATE_TEST_SUITE_P(Interop, Postgres, testing::Values(1, 4), testing::PrintToStringParamName());
 
+TEST_P(Postgres, ThePageWorks) {
+  std::string said;
+  in_runtime([&] {
+    namespace ux = ulexite;
+    const std::string where = Postgres::where();
+    const auto print = [&](const std::string& text) { said += text + "\n"; };
+
+    // quote begins
+    ux::postgres::pool db(where, {.size = 10});  // "host=localhost dbname=bank"
+    db.exec("DROP TABLE IF EXISTS account");
+    db.exec("CREATE TABLE account AS SELECT id, 100 AS money FROM generate_series(1, 2) AS id");
+    db.transaction([](auto& with) {  // repeated after a serialization failure or a deadlock
+      with.exec("UPDATE account SET money = money - $1 WHERE id = $2", 30, 1);
+      with.exec("UPDATE account SET money = money + $1 WHERE id = $2", 30, 2);
+    });
+    for (const auto row : db.prepared("SELECT id, money FROM account ORDER BY id")) {
+      const auto [id, money] = row.as<int, long>();
+      print(std::to_string(id) + " has " + std::to_string(money));
+    }
+    if (!ux::try_for(50ms, [&] { db.exec("SELECT pg_sleep(3600)"); })) print("given up, and cancelled in the server");
+    try {
+      db.exec("SELECT 1/0");
+    } catch (const ux::postgres::sql_error& error) {  // the connection is good
+      print(std::string(error.state()));
+    } catch (const ux::postgres::connection_lost& error) {  // safe to repeat unless it was sent
+      print(error.sent() ? "unknown outcome" : "not executed");
+    }
+    // quote ends
+  });
+  EXPECT_EQ(said, "1 has 70\n2 has 130\ngiven up, and cancelled in the server\n22012\n");
+}
+
 TEST_P(Postgres, ConnectErrorsSayWhatIsWrong) {
   in_runtime([] {
     EXPECT_NE(error_of<std::invalid_argument>([] { postgres::pool("hots=here"); }).find("hots"), std::string::npos);

@@ -17,6 +17,35 @@ namespace {
 class Redis : public RedisTest {};
 ULEXITE_REDIS_TEST(Redis);
 
+TEST_P(Redis, ThePageWorks) {
+  std::vector<std::string> said;
+  in_runtime([&] {
+    namespace ux = ulexite;
+    const std::string where = server().where();
+    const auto print = [&](std::string text) { said.push_back(std::move(text)); };
+
+    // quote begins
+    namespace redis = ulexite::redis;
+
+    redis::pool db(ux::net::address::parse(where), {.size = 4});  // "localhost:6379"
+    db.command("DEL", "visits");
+    ux::scope([&](ux::task_group& visitors) {
+      for (int i = 0; i < 100; ++i)
+        visitors.spawn([&] {
+          try {
+            const ux::deadline_scope patience(10s);
+            db.command("INCR", "visits");
+          } catch (const redis::unanswered& why) {
+            print(why.sent() ? "perhaps counted" : "not counted");
+          }
+        });
+    });
+    print(std::string(db.command("GET", "visits").text()) + " visits");
+    // quote ends
+  });
+  EXPECT_EQ(said, std::vector<std::string>{"100 visits"});
+}
+
 TEST_P(Redis, RepliesHaveKindsAndSayWhatTheyAreInstead) {
   in_runtime([] {
     redis::connection db(at());
