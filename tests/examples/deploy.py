@@ -465,7 +465,9 @@ def image():
     if re.search("__(asan|ubsan|tsan|gcov|llvm_profile)_", linked.stderr):
         return print("  skipped: the runtime of a sanitizer or of coverage is missing")
     assert linked.returncode == 0, linked.stderr
-    print(f"  {(root / 'http_server').stat().st_size / 1e6:.1f} MB, static")
+    size = (root / "http_server").stat().st_size
+    print(f"  {size / 1e6:.1f} MB, static")
+    assert size < 12e6, size
     if os.geteuid() != 0:
         return print("  not run: chroot is for root")
     lines = (deploy / "Dockerfile").read_text().splitlines()
