@@ -165,7 +165,8 @@ TEST_P(TlsContext, ServersAreNamedByTheAlternativeNamesOfTheirCertificates) {
     EXPECT_EQ(handshake(wild, "example.org").category(), tls_category());
     EXPECT_EQ(handshake(nameless, "localhost").category(), tls_category());
     for (const char* none :
-         {".example.org", "a..example.org", ".", "", "a b", "https://a.example.org", "a.example.org:443", "[::1]"})
+         {".example.org", "a..example.org", ".", "", "a b", "https://a.example.org", "a.example.org:443", "[::1]",
+          "127.0.0.1 a.example.org", " 127.0.0.1", "127.0.0.1 ", "+127.0.0.1", "::1 ", "127.0.0.1:443"})
       EXPECT_EQ(handshake(wild, none), std::errc::invalid_argument) << none;
   });
 }
