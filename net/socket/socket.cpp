@@ -30,6 +30,17 @@ std::error_code refusal(const agent& self, std::int64_t deadline) noexcept {
   return {};
 }
 
+// Wakes those that wait without the source. After a shutdown the peer would read an end of the stream, even if the
+// close that follows is a reset, by an SO_LINGER of no time. So the reset comes first.
+void end_connection(int fd) noexcept {
+  linger at_close{};
+  socklen_t size = sizeof at_close;
+  const sockaddr nowhere{};  // AF_UNSPEC
+  kernel::getsockopt(fd, SOL_SOCKET, SO_LINGER, &at_close, &size);
+  if (at_close.l_onoff != 0 && at_close.l_linger == 0) kernel::connect(fd, &nowhere, sizeof nowhere);
+  kernel::shutdown(fd, SHUT_RDWR);
+}
+
 }  // namespace
 
 const direction socket::read_side = direction::read;
@@ -220,7 +231,7 @@ bool socket::close(bool at_once, int* kept) noexcept {
     if (!in_use()) {
       last_fd = std::exchange(fd_, -1);
     } else if (at_once || foreign_waiters_ > 0) {
-      kernel::shutdown(fd_, SHUT_RDWR);
+      end_connection(fd_);
     }
   }
   while (event* const edge = woken.pop()) resume(*static_cast<agent*>(edge->waiter));

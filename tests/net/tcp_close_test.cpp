@@ -350,6 +350,24 @@ TEST_P(TcpClose, FibersOfTwoRuntimesShareAStream) {
   });
 }
 
+// A shutdown wakes such a waiter, after which the peer would read an orderly end.
+TEST_P(TcpClose, AnAbortIsAResetWhileAFiberOfAnotherRuntimeWaits) {
+  runtime other({.threads = 1});
+  in_runtime([&] {
+    for (int i = 0; i < 10; ++i) {
+      auto pair = stream_pair::tcp();
+      auto first = spawn([&] { return read_one(pair.left); });
+      wait_until_others_wait();  // so the socket belongs to this runtime
+      pair.right.write("x");
+      EXPECT_EQ(first.get(), std::error_code());
+      auto foreign = blocking([&] { return spawn_until_it_waits(other, [&] { return read_one(pair.left); }); });
+      pair.left.abort();
+      EXPECT_EQ(foreign.get(), std::errc::bad_file_descriptor);
+      EXPECT_EQ(read_one(pair.right), std::errc::connection_reset);
+    }
+  });
+}
+
 TEST_P(TcpClose, StreamsOutliveTheirRuntime) {
   auto pair = stream_pair::tcp();
   net::tcp_listener listener;
