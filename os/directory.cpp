@@ -27,13 +27,6 @@ int open_step(int from, const fs::path& name, int flags, unsigned permissions) n
   return until_not_interrupted([&] { return ::openat(from, name.c_str(), flags | O_NOFOLLOW, permissions); });
 }
 
-// A file to be created does not exist yet, so only its directory is resolved.
-fs::path real_path(const fs::path& path, bool creates, std::error_code& error) {
-  fs::path real = fs::canonical(path, error);
-  if (!creates || error != std::errc::no_such_file_or_directory) return real;
-  return fs::canonical(path.parent_path(), error) / path.filename();
-}
-
 }  // namespace
 
 directory::directory(const fs::path& path, std::error_code& error) {
@@ -55,14 +48,23 @@ directory::directory(const fs::path& path) {
   detail::throw_if(error, "opening the directory", path);
 }
 
-// Resolves the links first, and then opens the path step by step. A link that has appeared since then is an error. A
-// failure may concern what is outside, unless the kernel has failed inside in the same way. So `kernels`, its -errno,
-// tells.
+// Resolves the links first, and then opens the path step by step. A link that has appeared since then is an error. No
+// step of `below` may lead outside: whether a path that comes back is found would tell what exists there. A failure may
+// concern what is outside, unless the kernel has failed inside in the same way. So `kernels`, its -errno, tells.
 int directory::open_without_links(const std::string& below, int flags, unsigned permissions, int kernels) const {
-  std::error_code error;
-  const fs::path real = real_path(path_ / below, (flags & O_CREAT) != 0, error).lexically_relative(path_);
-  if (error) return -error.value() == kernels ? kernels : -ENOENT;
-  if (real.empty() || *real.begin() == "..") return -ENOENT;
+  fs::path so_far = path_, real = ".";
+  const fs::path asked = below;
+  for (auto step = asked.begin(); step != asked.end();) {
+    const fs::path next = so_far / *step++;
+    std::error_code error;
+    so_far = fs::canonical(next, error);
+    if ((flags & O_CREAT) != 0 && step == asked.end() && error == std::errc::no_such_file_or_directory)
+      so_far = next;  // to be created
+    else if (error)
+      return -error.value() == kernels ? kernels : -ENOENT;
+    real = so_far.lexically_relative(path_);
+    if (real.empty() || *real.begin() == "..") return -ENOENT;
+  }
   file at;
   for (auto step = real.begin();;) {
     const int from = at.is_open() ? at.native_handle() : root_.native_handle();

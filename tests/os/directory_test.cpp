@@ -27,12 +27,15 @@ class Directory : public OsTest {
  protected:
   Directory() {
     fs::create_directories(scratch_ / "site/sub");
+    fs::create_directories(scratch_ / "site/deep/deeper");
     write_all(scratch_ / "site/sub/page", "page");
     write_all(scratch_ / "secret", "secret");
     fs::create_symlink("../secret", scratch_ / "site/out");
     fs::create_symlink("sub/page", scratch_ / "site/in");
     fs::create_symlink(scratch_ / "secret", scratch_ / "site/absolute_out");
     fs::create_symlink(fs::canonical(scratch_ / "site") / "sub/page", scratch_ / "site/absolute_in");
+    fs::create_symlink(fs::canonical(scratch_ / "site") / "sub", scratch_ / "site/absolute_sub");
+    fs::create_symlink("../../sub", scratch_ / "site/deep/deeper/up");
   }
   const scratch_directory scratch_;
 };
@@ -54,6 +57,8 @@ TEST_P(Directory, OpensWhatIsInside) {
       EXPECT_EQ(content(site, "in"), "page");
       EXPECT_EQ(content(site, "sub/../in"), "page");
       EXPECT_EQ(content(site, "absolute_in"), "page");
+      EXPECT_EQ(content(site, "absolute_sub/../in"), "page");
+      EXPECT_EQ(content(site, "deep/deeper/up/page"), "page");
     }
     EXPECT_EQ(site.path(), fs::canonical(scratch_ / "site"));
   });
@@ -79,9 +84,25 @@ TEST_P(Directory, MakesFilesInside) {
     EXPECT_EQ(content(site, "sub/new"), "new");
     EXPECT_EQ(fs::status(scratch_ / "site/sub/new").permissions(), fs::perms::owner_read | fs::perms::owner_write);
     EXPECT_THROW((void)site.open("sub/new", write | create | exclusive), std::system_error);
+    EXPECT_TRUE(site.open("absolute_sub/second", write | create).is_open());
+    EXPECT_TRUE(fs::exists(scratch_ / "site/sub/second"));
     EXPECT_THROW((void)site.open("../new", write | create), std::system_error);
     EXPECT_FALSE(fs::exists(scratch_ / "new"));
     EXPECT_THROW((void)site.open("sub/new", create), usage_error);
+  });
+}
+
+// Otherwise the steps that are outside would tell what exists there.
+TEST_P(Directory, FindsNothingByAPathThatLeavesAndReturns) {
+  in_runtime([&] {
+    const directory site(scratch_ / "site");
+    const std::string inside = (site.path() / "sub/page").native(), home = site.path().filename().native();
+    for (const std::string& path : {inside, "/" + inside, "../" + home + "/sub/page", "sub/../../" + home + "/sub/page",
+                                    "deep/deeper/up/../../" + home + "/sub/page", "out/../" + home + "/sub/page"}) {
+      EXPECT_EQ(content(site, path), "not found") << path;
+      EXPECT_THROW((void)site.open(path + "2", write | create), std::system_error) << path;
+    }
+    EXPECT_FALSE(fs::exists(scratch_ / "site/sub/page2"));
   });
 }
 
