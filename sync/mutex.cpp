@@ -72,7 +72,6 @@ bool mutex::lock_until(std::int64_t deadline, detail::cancellable how) {
 std::unique_lock<mutex> detail::acquire(mutex& of, std::error_code& error) {
   agent& self = this_agent();
   spend_budget(self);  // before the lock, because its holder does not yield
-  if (self.deadline != no_deadline && self.deadline <= now_ns()) self.expired = true;
   error = stop_cause(self);
   if (!error && of.lock_until(no_deadline, cancellable::yes)) return {of, std::adopt_lock};
   if (!error) error = stop_cause(self);

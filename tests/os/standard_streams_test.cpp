@@ -256,6 +256,21 @@ TEST_P(StandardStreams, AWriterThatWaitsForItsTurnIsCancellable) {
   });
 }
 
+// As any operation that does not have to wait: it does not read the clock.
+TEST_P(StandardStreams, AWriteThatNeedNotWaitIsDoneAfterTheDeadline) {
+  in_runtime([] {
+    const ends made = ends::of_pipe();
+    auto to = output_stream::share(made.write, "output");
+    timeout(0s, [&] {
+      to.write("x");
+      EXPECT_THROW(this_fiber::check(), deadline_exceeded);
+      EXPECT_THROW(to.write("y"), deadline_exceeded);
+    });
+    char text[3];
+    EXPECT_EQ(::read(made.read, text, sizeof text), 1);
+  });
+}
+
 TEST_P(StandardStreams, OfTheProcessAreThere) {
   EXPECT_GE(standard_input().native_handle(), 0);  // they keep their descriptors to the end
   standard_error().write("");
