@@ -1,7 +1,6 @@
 #pragma once
 
 #include <ulexite/sync/cancellation.hpp>
-#include <ulexite/sync/mutex.hpp>
 #include <ulexite/sync/select.hpp>
 #include <ulexite/sync/task_group.hpp>
 
@@ -12,7 +11,6 @@
 #include <deque>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <ranges>
 #include <source_location>
@@ -95,56 +93,45 @@ struct pending_join final : join_case {
   task& fiber;
 };
 
-// Waits until all fibers of `cases` have ended. Calls on_failure(exception_ptr), once, when one of them has failed or
-// the caller is asked to stop. After that it continues to wait, and ignores requests to stop. Costs O(cases) for each
-// fiber that ends.
-template <class Cases, class OnFailure>
-void await_ends(Cases&& cases, OnFailure&& on_failure) {
+// Waits until all fibers of `cases` have ended, or one has failed. Returns its failure. A cancellation point. Costs
+// O(cases) for each fiber that ends.
+template <class Cases>
+std::exception_ptr await_ends(Cases&& cases) {
   std::vector<select_case*> pending;
   for (pending_join& each : cases) pending.push_back(&each);
-  std::vector<select_case*> by_source = pending;
-  std::optional<shield> uninterrupted;
-  const auto fail = [&](std::exception_ptr why) {
-    if (uninterrupted) return;
-    on_failure(std::move(why));
-    uninterrupted.emplace();
-  };
-  const auto fiber_of = [](select_case* each) -> task& { return static_cast<pending_join*>(each)->fiber; };
-  while (!pending.empty()) {
-    try {
-      (void)choose(pending, by_source, true, true);
-    } catch (const operation_cancelled&) {
-      fail(std::current_exception());
-    }
-    std::erase_if(pending, [&](select_case* each) {
-      if (!fiber_of(each).done()) return false;
-      if (fiber_of(each).failure) fail(fiber_of(each).failure);
-      return true;
-    });
+  std::vector<select_case*> by_source;
+  std::exception_ptr failure;
+  while (!pending.empty() && !failure) {
     by_source = pending;
+    (void)choose(pending, by_source, true, true);
+    std::erase_if(pending, [&](select_case* each) {
+      task& fiber = static_cast<pending_join*>(each)->fiber;
+      const bool ended = fiber.done();
+      if (ended && !failure) failure = fiber.failure;
+      return ended;
+    });
   }
+  return failure;
 }
 
 inline constexpr std::size_t handles_of_one_waiter = 64;
 
-// As above. For many cases it starts fibers that each wait for some of them, so the cost is not quadratic.
-template <class OnFailure>
-void await_many_ends(std::deque<pending_join>& cases, OnFailure&& on_failure) {
+// As above. For many cases it starts fibers that each wait for some of them, so the cost is not quadratic. Their group
+// stops those that are not needed any more, and the caller alone asks the fibers of the handles to stop.
+inline std::exception_ptr await_many_ends(std::deque<pending_join>& cases) {
   constexpr std::size_t share = handles_of_one_waiter;
-  if (cases.size() <= share || this_agent().kind != agent_kind::fiber) return await_ends(cases, on_failure);
-  const bool shielded = this_agent().shielded;
+  const agent& self = this_agent();
+  if (cases.size() <= share || self.kind != agent_kind::fiber || self.waits_forbidden) return await_ends(cases);
+  std::exception_ptr failure;
   task_group waiters;
   waiters.spawn_batch((cases.size() + share - 1) / share, [&](std::size_t i) {
-    this_agent().shielded = shielded;  // as the caller
     const auto begin = cases.begin() + static_cast<std::ptrdiff_t>(i * share);
     const std::size_t size = std::min(share, cases.size() - i * share);
-    await_ends(std::ranges::subrange(begin, begin + static_cast<std::ptrdiff_t>(size)), on_failure);
+    std::exception_ptr why = await_ends(std::ranges::subrange(begin, begin + static_cast<std::ptrdiff_t>(size)));
+    if (why && waiters.request_stop()) failure = std::move(why);
   });
-  try {
-    waiters.wait();
-  } catch (const operation_cancelled&) {
-    on_failure(std::current_exception());
-  }
+  waiters.wait();
+  return failure;
 }
 
 }  // namespace detail
@@ -159,23 +146,21 @@ auto when_all(Handles&& handles) {
   using result = decltype(std::ranges::begin(handles)->get());
   std::deque<detail::pending_join> cases;
   for (auto& handle : handles) cases.emplace_back(detail::handle_access::task_of(handle, "when_all"));
-  mutex guard;
   std::exception_ptr failure;
-  detail::await_many_ends(cases, [&](std::exception_ptr why) {
-    {
-      const std::lock_guard lock(guard);
-      if (failure) return;
-      failure = std::move(why);
-    }
+  try {
+    failure = detail::await_many_ends(cases);
+  } catch (const operation_cancelled&) {
+    failure = std::current_exception();
+  }
+  if (failure)
     for (auto& handle : handles) handle.request_stop();
-  });
   std::vector<detail::stored<result>> values;
   values.reserve(cases.size());
   for (auto& handle : handles) {
     try {
       values.push_back(detail::keep([&]() -> decltype(auto) { return handle.get(); }));
-    } catch (...) {
-      if (!failure) failure = std::current_exception();
+    } catch (...) {  // the failure of the fiber, or of the join, which leaves the handle its fiber
+      if (!failure || handle.joinable()) failure = std::current_exception();
     }
   }
   if (failure) std::rethrow_exception(failure);
@@ -230,6 +215,8 @@ class race {
   // Starts a fiber that calls `call`; make(value) makes the Result.
   template <class Call, class Make>
   void start(Call call, Make make) {
+    static_assert(!makes_coroutine<Call&>,
+                  "when_any would drop a coroutine before it runs: pass the handles that co_spawn returns");
     spawn_access::start(group_, {.where = where_}, [this, call = std::move(call), make]() mutable { run(call, make); });
   }
   Result wait() {

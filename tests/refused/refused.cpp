@@ -73,6 +73,8 @@ void coroutines_that_would_not_run(ux::channel<int>& numbers, std::vector<int>& 
   ux::parallel_for(all, [](int) { return coroutine(); });     // REFUSED: a coroutine would not run here
   ux::parallel_invoke([] { return coroutine(); }, [] {});     // REFUSED: a coroutine would not run here
   ux::isolated_context("alone", [] { return coroutine(); });  // REFUSED: a coroutine would not run here
+  ux::when_any([] {}, [] { return coroutine(); });            // REFUSED: when_any would drop a coroutine before it runs
+  ux::when_any(std::vector{coroutine});                       // REFUSED: when_any would drop a coroutine before it runs
 }
 
 void accepted() {

@@ -53,6 +53,48 @@ TEST_P(WhenRange, AFailureAmongManyStopsTheOthers) {
   });
 }
 
+TEST_P(WhenRange, AFailureAmongManyEndsAShieldedCaller) {
+  run([] {
+    std::vector<join_handle<>> handles;
+    for (int i = 0; i < 300; ++i)
+      handles.push_back(spawn([i] {
+        if (i == 270) throw std::runtime_error("the one");
+        wait_for_ever();
+      }));
+    const shield uninterrupted;
+    EXPECT_EQ(message_of([&] { when_all(handles); }), "the one");
+  });
+}
+
+TEST_P(WhenRange, ADeadlineOfTheCallerOfManyIsThrown) {
+  run([] {
+    for (int round = 0; round < 10; ++round) {
+      std::vector<join_handle<>> handles;
+      for (int i = 0; i < 100; ++i) handles.push_back(spawn([] { wait_for_ever(); }));
+      EXPECT_THROW(timeout(2ms, [&] { when_all(handles); }), deadline_exceeded);
+      for (const auto& each : handles) EXPECT_FALSE(each.joinable());
+    }
+  });
+}
+
+TEST_P(WhenRange, ARefusalAmongManyStopsNone) {
+  run([] {
+    event over;
+    std::vector<join_handle<>> handles;
+    for (int i = 0; i < 100; ++i) handles.push_back(spawn([&] { over.wait(); }));
+    {
+      const no_suspend_scope none;
+      EXPECT_THROW(when_all(handles), usage_error);
+    }
+    auto other = spawn([&] { handles.back().join(); });
+    wait_until_others_wait();
+    EXPECT_THROW(when_all(handles), usage_error);
+    over.set();
+    other.get();
+    EXPECT_NO_THROW(when_all(handles));
+  });
+}
+
 TEST_P(WhenRange, ACancellationOfTheCallerStopsMany) {
   std::atomic<int> stopped{0};
   auto caller = spawn_until_it_waits(rt(), [&] {
