@@ -52,6 +52,28 @@ TEST_P(Execution, WaitGivesTheValues) {
   check();
 }
 
+// By the library's connect, which awaits it.
+TEST_P(Execution, ATaskIsASender) {
+  const auto add = [](int a, int b) -> task<int> {
+    co_await co_sleep_for(1us);
+    co_return a + b;
+  };
+  const auto fail = []() -> task<> {
+    co_await co_yield_now();
+    throw std::runtime_error("failed");
+  };
+  const auto sleep = []() -> task<> { co_await co_sleep_for(1h); };
+  const auto check = [&] {
+    EXPECT_EQ(std::get<0>(*ue::wait(add(1, 2))), 3);
+    EXPECT_TRUE(ue::wait([]() -> task<> { co_return; }()));
+    EXPECT_THROW(ue::wait(fail()), std::runtime_error);
+  };
+  run(check);
+  check();
+  expect_stop_ends(rt(), [&] { ue::wait(sleep()); });
+  run([&] { EXPECT_THROW(timeout(2ms, [&] { ue::wait(sleep()); }), deadline_exceeded); });
+}
+
 struct either : mini::sender_of<mini::set_value_t(int), mini::set_value_t(std::string)> {
   template <class R>
   struct operation {

@@ -5,13 +5,16 @@
 #include "support/waiting.hpp"
 
 #include <ulexite.hpp>
+#include <ulexite/coroutine.hpp>
 #include <ulexite/interop/execution.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <tuple>
+#include <utility>
 
 namespace {
 
@@ -75,6 +78,25 @@ TEST_P(RealSenders, AlgorithmsComposeThem) {
     std::atomic<int> sum{0};
     ue::wait(ex::schedule(fibers) | ex::bulk(ex::par, 10, [&](int i) { sum += i; }));
     EXPECT_EQ(sum, 45);
+  });
+}
+
+TEST_P(RealSenders, ATaskIsASender) {
+  const auto where = [](int n) -> task<std::pair<int, std::uint64_t>> {
+    co_await co_sleep_for(1us);
+    co_return std::pair(n, this_fiber::id());
+  };
+  const auto fail = []() -> task<> {
+    co_await co_yield_now();
+    throw std::runtime_error("failed");
+  };
+  run([&] {
+    const auto here = std::get<0>(*ue::wait(where(1)));
+    EXPECT_EQ(here, std::pair(1, this_fiber::id()));
+    const auto [there] = *ue::wait(ex::starts_on(ue::workers(), where(2)) | ex::then([](auto found) { return found; }));
+    EXPECT_EQ(there.first, 2);
+    EXPECT_NE(there.second, here.second);
+    EXPECT_THROW(ue::wait(ex::starts_on(ue::workers(), fail())), std::runtime_error);
   });
 }
 

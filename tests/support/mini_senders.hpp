@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <concepts>
+#include <coroutine>
 #include <cstddef>
 #include <exception>
 #include <span>
@@ -147,11 +148,60 @@ class inplace_stop_token::callback_type : inplace_stop_source::node {
 template <class Token, class F>
 using stop_callback_for_t = typename Token::template callback_type<F>;
 
+// An awaitable as a sender, of its result or its exception. The operation is a coroutine that awaits it.
+template <class A>
+concept awaitable = requires(A of) { std::move(of).operator co_await(); };
+template <class A>
+using awaited_t = decltype(std::declval<A>().operator co_await().await_resume());
+struct awaiting_operation {
+  struct promise_type {
+    awaiting_operation get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+    static std::suspend_always initial_suspend() noexcept { return {}; }
+    static std::suspend_always final_suspend() noexcept { return {}; }
+    static void return_void() noexcept {}
+    static void unhandled_exception() noexcept { std::terminate(); }
+  };
+  awaiting_operation(std::coroutine_handle<promise_type> of) : frame(of) {}
+  awaiting_operation(awaiting_operation&& other) noexcept : frame(std::exchange(other.frame, nullptr)) {}
+  ~awaiting_operation() {
+    if (frame) frame.destroy();
+  }
+  void start() noexcept { frame.resume(); }
+  std::coroutine_handle<promise_type> frame;
+};
+// Calls a completion while the coroutine is suspended, because that may end the operation.
+template <class F>
+struct completing : std::suspend_always {
+  explicit completing(F f) : function(std::move(f)) {}
+  void await_suspend(std::coroutine_handle<>) noexcept { function(); }
+  F function;
+};
+template <class A, class R>
+awaiting_operation connect_awaitable(A of, R to) {
+  std::exception_ptr failure;
+  try {
+    if constexpr (std::is_void_v<awaited_t<A>>) {
+      co_await std::move(of);
+      co_await completing([&] { mini::set_value(std::move(to)); });
+    } else {
+      auto value = co_await std::move(of);
+      co_await completing([&] { mini::set_value(std::move(to), std::move(value)); });
+    }
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  co_await completing([&] { mini::set_error(std::move(to), std::move(failure)); });
+}
+
 // senders
 struct connect_t {
   template <class S, class R>
   auto operator()(S&& s, R&& r) const {
-    return std::forward<S>(s).connect(std::forward<R>(r));
+    if constexpr (awaitable<S>) {
+      return connect_awaitable(std::forward<S>(s), std::forward<R>(r));
+    } else {
+      return std::forward<S>(s).connect(std::forward<R>(r));
+    }
   }
 };
 struct start_t {
@@ -201,10 +251,27 @@ template <template <class...> class Variant, class... Ts>
 struct apply<Variant, list<Ts...>> {
   using type = Variant<Ts...>;
 };
+template <class T>
+struct value_of {
+  using signature = set_value_t(T);
+};
+template <>
+struct value_of<void> {
+  using signature = set_value_t();
+};
+template <class S>
+struct signatures_of {
+  using type = typename S::completion_signatures;
+};
+template <awaitable A>
+struct signatures_of<A> {
+  using type = completion_signatures<typename value_of<awaited_t<A>>::signature, set_error_t(std::exception_ptr)>;
+};
 }  // namespace detail
 template <class S, class Env, template <class...> class Tuple, template <class...> class Variant>
 using value_types_of_t = typename detail::apply<
-    Variant, typename detail::values_of<Tuple, typename std::remove_cvref_t<S>::completion_signatures>::type>::type;
+    Variant,
+    typename detail::values_of<Tuple, typename detail::signatures_of<std::remove_cvref_t<S>>::type>::type>::type;
 
 template <class... Completions>
 struct sender_of {
@@ -266,20 +333,12 @@ struct then_receiver {
   void set_stopped() noexcept { mini::set_stopped(std::move(to)); }
   auto get_env() const noexcept { return mini::get_env(to); }
 };
-template <class T>
-struct value_of {
-  using signature = set_value_t(T);
-};
-template <>
-struct value_of<void> {
-  using signature = set_value_t();
-};
 template <class S, class F>
 struct then_sender {
   template <class... Ts>
   using result = std::invoke_result<F, Ts...>;
   template <class Result>
-  using only = typename value_of<typename Result::type>::signature;
+  using only = typename detail::value_of<typename Result::type>::signature;
   using sender_concept = sender_tag;
   using completion_signatures = mini::completion_signatures<value_types_of_t<S, empty_env, result, only>,
                                                             set_error_t(std::exception_ptr), set_stopped_t()>;
