@@ -46,8 +46,6 @@ class fiber_executor {
       if constexpr (requires { typename F::on_invoker_exit; }) in_strand.emplace("a handler in a strand of Asio");
       std::move(function)();
     }
-    // Asio counts on the call, so it is made after a request to stop too.
-    void on_made(detail::task& made) noexcept { made.set_must_begin(); }
   };
 
  public:
@@ -61,7 +59,8 @@ class fiber_executor {
   template <class F>
   void execute(F&& function) const {
     const shield from_deadlines;
-    context_->in.spawn(call<std::decay_t<F>>{context_, std::forward<F>(function)}).detach();
+    // Asio counts on the call, so it is made after a request to stop too.
+    context_->in.spawn(detail::awaited_call{call<std::decay_t<F>>{context_, std::forward<F>(function)}}).detach();
   }
 
   // Properties, as Asio demands them: the context, never blocking, and functions that may wait.
