@@ -169,18 +169,16 @@ bool task_group::request_stop() noexcept {
     any = !members_.empty();
     members_.for_each([](member& each) { each.who->agent().word.request_stop(); });
   }
-  detail::run_stop_callbacks(std::move(token));
-  while (any) {
-    {
-      const std::lock_guard lock(lock_);
-      member* const next = members_.pop_front();
-      if (!next) break;
-      told_.push_back(*next);
-      token = next->who->stop_source();
-    }
+  for (;;) {
     detail::run_stop_callbacks(std::move(token));
+    if (!any) return true;
+    const std::lock_guard lock(lock_);
+    member* const next = members_.pop_front();
+    if (!next) break;
+    told_.push_back(*next);
+    token = next->who->stop_source();
   }
-  if (any) wake_stopped();
+  wake_stopped();
   return true;
 }
 

@@ -46,7 +46,7 @@ MUTANTS = [
      "    (void)notify_oldest(woken);", "", LIBRARY),
     ("a child that is made after the stop gets no request", "sync/task_group.cpp",
      "  if (stop_) who.agent().word.request_stop();\n", "", LIBRARY),
-    ("a stop of a group wakes no child", "sync/task_group.cpp", "  if (any) wake_stopped();\n", "", LIBRARY),
+    ("a stop of a group wakes no child", "sync/task_group.cpp", "  wake_stopped();\n  return true;", "  return true;", LIBRARY),
     ("the last child of a group wakes no waiter", "sync/task_group.cpp",
      "if (--size_ == 0) queue_.claim_all(woken);", "if (--size_ == 0 && queue_.empty()) queue_.claim_all(woken);", LIBRARY),
     ("the joiner is not woken", "runtime/task/task.cpp",
