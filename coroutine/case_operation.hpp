@@ -13,7 +13,7 @@ namespace ulexite::detail {
 // class adds result().
 template <class Case>
 class case_operation : public stackless_wait {
-  static_assert(alignof(Case) <= 2 * sizeof(void*),
+  static_assert(fits_in_a_frame<Case>,
                 "a value that waits in a coroutine's frame must not be aligned to more than two pointers");
 
  public:

@@ -15,6 +15,10 @@
 
 namespace ulexite::detail {
 
+// Whether values of these types may be in a coroutine's frame, which operator new aligns to two pointers.
+template <class... T>
+inline constexpr bool fits_in_a_frame = ((alignof(T) <= 2 * sizeof(void*)) && ...);
+
 // An operation has three more members:
 //   bool ready(agent& self)   does it if no wait is needed. False: the fiber must give its stack up, because the wait
 //                             has begun, or because others should run.

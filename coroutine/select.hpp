@@ -16,7 +16,7 @@ namespace detail {
 // A select, whose cases are in the frame of the coroutine too.
 template <class... Case>
 class select_operation final : public stackless_wait {
-  static_assert(((alignof(Case) <= 2 * sizeof(void*)) && ...),
+  static_assert(fits_in_a_frame<Case...>,
                 "a value that waits in a coroutine's frame must not be aligned to more than two pointers");
   static constexpr std::size_t count = sizeof...(Case);
 

@@ -30,7 +30,7 @@ class [[nodiscard]] task {
  public:
   // What the compiler needs of a coroutine.
   struct promise_type : detail::promise_base, detail::coroutine_result<T> {
-    static_assert(alignof(detail::coroutine_result<T>) <= 2 * sizeof(void*),
+    static_assert(detail::fits_in_a_frame<detail::coroutine_result<T>>,
                   "the result of a task must not be aligned to more than two pointers");
     // The task of this coroutine.
     task get_return_object() noexcept { return task(std::coroutine_handle<promise_type>::from_promise(*this)); }
