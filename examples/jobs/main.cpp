@@ -192,7 +192,11 @@ int main(int argc, char** argv) {
       argc, argv, "jobs", "A durable queue of jobs on redis.", [&](CLI::App& app) { describe(app, given); },
       [&](examples::stop_signals& signals, const ux::runtime_options& options) {
         std::optional<examples::managed_service> life;
-        *given.work ? void(life.emplace(signals, examples::service_options{})) : signals.release();
+        if (*given.work) {
+          life.emplace(signals, examples::service_options{});
+        } else {
+          signals.release();
+        }
         ux::runtime(options).run([&] {
           jobs::queue all(ux::net::address::parse(given.redis), name_of_this_process(), given.queue);
           if (*given.put) put(given, all);
