@@ -115,20 +115,14 @@ void add_io(std::vector<awaitable_kind>& to) {
                       of.at.serve(clients, [](net::tcp_stream&) {});
                     },
                     [](listening& of) { of.at.close(); })});
-  to.push_back({"pipe", "", true,
-                call_on<pipe_ends>(
-                    [](pipe_ends& of) {
-                      char got;
-                      EXPECT_EQ(of.from.read_some(&got, 1), 1u);
-                    },
-                    fill)});
-  to.push_back({"input_stream", "", true,
-                call_on<pipe_ends>(
-                    [](pipe_ends& of) {
-                      char got;
-                      EXPECT_EQ(of.standard.read_some(&got, 1), 1u);
-                    },
-                    fill)});
+  const auto read_byte = [](auto end) {
+    return [end](pipe_ends& of) {
+      char got;
+      EXPECT_EQ((of.*end).read_some(&got, 1), 1u);
+    };
+  };
+  to.push_back({"pipe", "", true, call_on<pipe_ends>(read_byte(&pipe_ends::from), fill)});
+  to.push_back({"input_stream", "", true, call_on<pipe_ends>(read_byte(&pipe_ends::standard), fill)});
   to.push_back({"process", "", true,
                 call_on<program>([](program& of) { EXPECT_TRUE(of.of.wait().success()); },
                                  [](program& of) { of.of.in().close(); })});

@@ -40,14 +40,20 @@ TEST_P(WhenRange, AllOfManyHandlesInAnyContainer) {
 }
 
 // Far from each other, so that different fibers wait for them.
+template <class Handles>
+Handles many_of_which_one_fails() {
+  Handles handles;
+  for (int i = 0; i < 300; ++i)
+    handles.push_back(spawn([i] {
+      if (i == 270) throw std::runtime_error("the one");
+      wait_for_ever();
+    }));
+  return handles;
+}
+
 TEST_P(WhenRange, AFailureAmongManyStopsTheOthers) {
   run([] {
-    std::deque<join_handle<>> handles;
-    for (int i = 0; i < 300; ++i)
-      handles.push_back(spawn([i] {
-        if (i == 270) throw std::runtime_error("the one");
-        wait_for_ever();
-      }));
+    auto handles = many_of_which_one_fails<std::deque<join_handle<>>>();
     EXPECT_EQ(message_of([&] { when_all(handles); }), "the one");
     for (const auto& each : handles) EXPECT_FALSE(each.joinable());
   });
@@ -55,12 +61,7 @@ TEST_P(WhenRange, AFailureAmongManyStopsTheOthers) {
 
 TEST_P(WhenRange, AFailureAmongManyEndsAShieldedCaller) {
   run([] {
-    std::vector<join_handle<>> handles;
-    for (int i = 0; i < 300; ++i)
-      handles.push_back(spawn([i] {
-        if (i == 270) throw std::runtime_error("the one");
-        wait_for_ever();
-      }));
+    auto handles = many_of_which_one_fails<std::vector<join_handle<>>>();
     const shield uninterrupted;
     EXPECT_EQ(message_of([&] { when_all(handles); }), "the one");
   });
