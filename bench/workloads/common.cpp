@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <stdexcept>
+
+#include <unistd.h>
 
 namespace bench {
 
@@ -21,6 +24,13 @@ void put_percentiles(const std::string& name, std::vector<std::int64_t>& samples
 
 void require(bool right, const char* what) {
   if (!right) throw std::runtime_error(what);
+}
+
+double resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  long size = 0, resident = 0;
+  statm >> size >> resident;
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
 void require_power_of_ten(int n) {

@@ -34,6 +34,10 @@ void locks(int fibers, int n);
 void convoy(int n);
 // parked.cpp
 void parked(int n);
+// coroutines.cpp
+void co_pingpong(bool with_fiber, int n);
+void co_spawn_wait(int n);
+void co_parked(bool in_select, int n);
 // time.cpp
 void timers(int n);
 void sleep1ms(int n);
@@ -57,6 +61,7 @@ inline void compute(std::int64_t ns) {
 void put(const std::string& metric, double value);
 void put_percentiles(const std::string& name, std::vector<std::int64_t>& samples);  // samples in nanoseconds
 void require(bool right, const char* what);
+double resident_bytes();  // of this process
 // Of skynet, whose nodes have ten children each: another number would recurse for ever.
 void require_power_of_ten(int n);
 

@@ -4,18 +4,10 @@
 
 #include <chrono>
 #include <fstream>
-
-#include <unistd.h>
+#include <string>
 
 namespace bench {
 namespace {
-
-double resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  long size = 0, resident = 0;
-  statm >> size >> resident;
-  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
 
 double page_table_bytes() {
   std::ifstream status("/proc/self/status");
