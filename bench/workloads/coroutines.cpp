@@ -38,15 +38,19 @@ ux::task<> nothing() {
   co_return;
 }
 
-ux::task<> park_at_one(ints& gate, ints&, ux::wait_group& up, ux::wait_group& down) {
-  up.done();
-  co_await ux::co_receive(gate);
-  down.done();
+struct meeting {
+  ints gate, other;
+  ux::wait_group up, down;
+};
+ux::task<> park_at_one(meeting& at) {
+  at.up.done();
+  co_await ux::co_receive(at.gate);
+  at.down.done();
 }
-ux::task<> park_at_two(ints& gate, ints& other, ux::wait_group& up, ux::wait_group& down) {
-  up.done();
-  co_await ux::co_select(ux::on_receive(gate), ux::on_receive(other));
-  down.done();
+ux::task<> park_at_two(meeting& at) {
+  at.up.done();
+  co_await ux::co_select(ux::on_receive(at.gate), ux::on_receive(at.other));
+  at.down.done();
 }
 
 }  // namespace
@@ -71,20 +75,19 @@ void co_spawn_wait(int n) {
 }
 
 void co_parked(bool in_select, int n) {
-  ints gate, other;
-  ux::wait_group up(static_cast<std::size_t>(n)), down(static_cast<std::size_t>(n));
+  meeting at;
+  at.up.add(static_cast<std::size_t>(n));
+  at.down.add(static_cast<std::size_t>(n));
   const double resident = resident_bytes();
   const stopwatch creation;
-  for (int i = 0; i < n; ++i)
-    ux::spawn(in_select ? park_at_two : park_at_one, std::ref(gate), std::ref(other), std::ref(up), std::ref(down))
-        .detach();
-  up.wait();
+  for (int i = 0; i < n; ++i) ux::co_spawn(in_select ? park_at_two(at) : park_at_one(at)).detach();
+  at.up.wait();
   creation.per("create_ns", n);
   ux::this_fiber::sleep_for(std::chrono::milliseconds(10));
   put("rss_bytes_per_coroutine", (resident_bytes() - resident) / n);
   const stopwatch release;
-  gate.close();
-  down.wait();
+  at.gate.close();
+  at.down.wait();
   release.per("release_ns", n);
 }
 
