@@ -351,6 +351,8 @@ std::string of_closed_streams(const runtime_options& options) {
 
 // The process that asks has standard streams, and tells what the other one, that has none, found.
 TEST_P(StandardStreams, ThatAreClosedAreNotTheLibrarysOwnDescriptors) {
+  // The child starts threads, which ThreadSanitizer forbids it if this process has some, as after the tests of signals.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const int told = ::dup(STDERR_FILENO);
   EXPECT_EXIT(
       {
