@@ -151,7 +151,7 @@ class condition_operation final : public stackless_wait {
     bool again = true;
     if (std::exchange(waits_, false)) {
       reason_ = end(self);
-      again = reason_ == wake_reason::notified && node_.sent_to_mutex;
+      again = reason_ == wake_reason::notified && node_.requeued;
       if (reason_ != wake_reason::notified) {
         at_.leave(node_);
         if (node_.notified) reason_ = wake_reason::notified;

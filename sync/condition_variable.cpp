@@ -15,7 +15,7 @@ void condition_variable::notify(bool all) noexcept {
     notified.push_back(*next);
     if (!all) break;
   }
-  if (!notified.empty()) static_cast<waiter&>(notified.front()).of.admit(notified, wake.who);
+  if (!notified.empty()) static_cast<waiter&>(notified.front()).of.requeue_from_condvar(notified, wake.who);
 }
 
 mutex& condition_variable::held(const std::unique_lock<mutex>& lock, const detail::agent& by) {
@@ -44,7 +44,7 @@ void condition_variable::leave(waiter& node) noexcept {
   guard_.lock();
   if (!node.notified) detail::wait_queue::remove(node);
   guard_.unlock();
-  if (node.sent_to_mutex) node.of.forget(node);
+  if (node.requeued) node.of.unlink(node);
 }
 
 // A notification that arrived before another end of the wait counts as its own; otherwise it would be lost.
@@ -56,7 +56,7 @@ std::cv_status condition_variable::wait_until_ns(std::unique_lock<mutex>& lock, 
   const auto reason = detail::suspend_prepared(
       self, detail::waiting_for(detail::wait_kind::condition_variable, this, cancellable), deadline);
   if (reason == detail::wake_reason::notified) {
-    node.of.wait_for_turn(node, node.sent_to_mutex);
+    node.of.wait_for_turn(node, node.requeued);
     return std::cv_status::no_timeout;
   }
   leave(node);

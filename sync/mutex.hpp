@@ -25,11 +25,11 @@ std::unique_lock<mutex> acquire(mutex& of, std::error_code& error);
 // std::lock_guard, std::unique_lock and std::scoped_lock. It is not recursive, and it is checked. If a caller locks it
 // twice, or unlocks it without holding it, the call throws usage_error and changes nothing.
 //
-// A caller that finds it free gets it, even if fibers wait. But a waiter that was passed over 30 times, or for a
-// millisecond, gets it next by hand-over. It then runs before fibers that only take turns. The last holder may destroy
-// the mutex after the unlock.
+// Not fair: a new caller may overtake waiters. A waiter that was overtaken 30 times, or for a millisecond, is handed
+// the mutex next. It then runs before fibers that only take turns. The last holder may destroy the mutex after the
+// unlock.
 //
-// If a fiber ends while it holds a mutex, it fails with a usage_error, unless it failed otherwise. The mutex stays
+// A fiber that ends while it holds a mutex fails with usage_error, if it has not failed already. The mutex stays
 // locked.
 class mutex {
  public:
@@ -66,11 +66,11 @@ class mutex {
   friend class detail::condition_operation;
   friend std::unique_lock<mutex> detail::acquire(mutex& of, std::error_code& error);
 
-  static constexpr std::uintptr_t contended_bit = 1;
+  static constexpr std::uintptr_t waiters_bit = 1;
 
   static std::uintptr_t id(const detail::agent& agent) noexcept { return reinterpret_cast<std::uintptr_t>(&agent); }
   [[nodiscard]] bool held_by(const detail::agent& agent) const noexcept {
-    return (word_.load(std::memory_order_relaxed) & ~contended_bit) ==
+    return (word_.load(std::memory_order_relaxed) & ~waiters_bit) ==
            id(agent);  // only the caller could have put itself
   }
   [[nodiscard]] bool take_free(detail::agent& self) noexcept {
@@ -85,9 +85,9 @@ class mutex {
   // `how` says whether a request to stop ends the wait.
   bool lock_until(std::int64_t deadline, detail::cancellable how = detail::cancellable::no);
   bool lock_slow(detail::agent& self, std::int64_t deadline, detail::cancellable how = detail::cancellable::no);
-  void mark() noexcept;
+  void set_waiters_bit() noexcept;
   void unlock_slow(detail::agent& self);
-  [[nodiscard]] bool give_to(std::uintptr_t next, bool woken) noexcept;
+  [[nodiscard]] bool release_to(std::uintptr_t next, bool woken) noexcept;
   bool wait_for_turn(detail::mutex_waiter& waiter, bool woken_before, std::int64_t deadline = detail::no_deadline,
                      detail::cancellable how = detail::cancellable::no);
   // Whether the mutex is the waiter's now. If not, it is in the queue, and guard_ is held.
@@ -95,16 +95,16 @@ class mutex {
   [[nodiscard]] detail::wait_mode waiting(detail::cancellable how = detail::cancellable::no) const noexcept {
     return detail::waiting_for(detail::wait_kind::mutex, &word_, how);
   }
-  void admit(detail::intrusive_list<detail::mutex_waiter>& notified, detail::agent*& wake) noexcept;
-  void forget(detail::mutex_waiter& waiter) noexcept;
+  void requeue_from_condvar(detail::intrusive_list<detail::mutex_waiter>& notified, detail::agent*& wake) noexcept;
+  void unlink(detail::mutex_waiter& waiter) noexcept;
   [[nodiscard]] bool spin(detail::agent& self) noexcept;
-  [[nodiscard]] bool take_or_mark(std::uintptr_t self) noexcept;
+  [[nodiscard]] bool take_or_set_waiters_bit(std::uintptr_t self) noexcept;
 
   // State
-  //   word_   the owner's agent, or 0, plus contended_bit while a waiter is (or may be) in the queue. Changed by
-  //           exchange only. contended_bit changes only with guard_ held.
+  //   word_   the owner's agent, or 0, plus waiters_bit while a waiter is (or may be) in the queue. Changed by
+  //           exchange only. waiters_bit changes only with guard_ held.
   //
-  // Invariant, with guard_ free: while a waiter is in the queue, contended_bit is set, and one of two agents will check
+  // Invariant, with guard_ free: while a waiter is in the queue, waiters_bit is set, and one of two agents will check
   // the queue. It is the owner, in its unlock, or a waiter that was woken from the queue and locks by the slow path.
   //
   // Pairings

@@ -53,7 +53,7 @@ bool shared_mutex::lock(kind as, std::int64_t deadline, const char* operation) {
     ++self.held_locks;
     return true;
   }
-  forget(waiter);
+  unlink(waiter);
   return false;
 }
 
@@ -78,7 +78,7 @@ bool shared_mutex::lock_or_queue(waiter& waiter, const char* operation) {
   return false;
 }
 
-void shared_mutex::forget(waiter& waiter) noexcept {
+void shared_mutex::unlink(waiter& waiter) noexcept {
   guard_.lock();
   detail::wait_queue::remove(waiter);
   unlock_and_let_in();  // lets readers in that wait behind the leaving writer

@@ -73,7 +73,7 @@ class shared_mutex {
   bool try_lock(kind as) noexcept;
   // Whether the mutex is the waiter's now. If not, it is in the queue, and guard_ is held. Throws as lock().
   [[nodiscard]] bool lock_or_queue(waiter& waiter, const char* operation);
-  void forget(waiter& waiter) noexcept;
+  void unlink(waiter& waiter) noexcept;
   [[nodiscard]] detail::wait_mode waiting() const noexcept {
     return detail::waiting_for(detail::wait_kind::shared_mutex, this, detail::cancellable::no);
   }

@@ -196,7 +196,7 @@ fiber_record running_on(const scheduler& worker) {
 }
 
 // The object of a wait for a mutex is the mutex. Its first member is the word with its owner's agent and, in the lowest
-// bit, contended_bit (sync/mutex.hpp).
+// bit, waiters_bit (sync/mutex.hpp).
 const agent* holder_of(const fiber_record& waiting) noexcept {
   if (waiting.state != fiber_record::status::waiting) return nullptr;
   // The two kinds of waits with one agent that can end them. For other waits there may be many, or none.

@@ -11,10 +11,10 @@ namespace ulexite::detail {
 struct mutex_waiter : wait_node {
   using wait_node::wait_node;
 
-  std::int64_t since = 0;      // the time when it entered the mutex's queue
-  unsigned passed_over = 0;    // the number of wakes at which another agent had taken the mutex
-  bool handed_over = false;    // the waiter holds the mutex
-  bool sent_to_mutex = false;  // by its condition variable
+  std::int64_t since = 0;    // the time when it entered the mutex's queue
+  unsigned overtaken = 0;    // the number of wakes at which another agent had taken the mutex
+  bool handed_over = false;  // the waiter holds the mutex
+  bool requeued = false;     // by its condition variable
 };
 
 }  // namespace ulexite::detail

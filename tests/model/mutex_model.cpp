@@ -4,32 +4,32 @@
 // MUTANT: a_not_released      the next owner does not see the last owner's writes (by the word alone)
 // MUTANT: a_not_acquired      the same from the other end
 // MUTANT: a_not_exchanged     two take the free mutex
-// MUTANT: marked_late         admit checks whether the mutex is free, and sets the mark after it has queued the others
-//   sync/mutex.cpp: word_.fetch_or(contended_bit, std::memory_order_relaxed);  // lock and unlock => word_.load(std::memory_order_relaxed);  //
-//   sync/mutex.cpp: owned = result != detail::claim_result::lost;\n  } => owned = result != detail::claim_result::lost;\n  }\n  word_.fetch_or(contended_bit, std::memory_order_relaxed);
+// MUTANT: bit_set_late        requeue_from_condvar sets waiters_bit after it has queued the others, not with the check
+//   sync/mutex.cpp: word_.fetch_or(waiters_bit, std::memory_order_relaxed);  // lock and unlock => word_.load(std::memory_order_relaxed);  //
+//   sync/mutex.cpp: owned = result != detail::claim_result::lost;\n  } => owned = result != detail::claim_result::lost;\n  }\n  word_.fetch_or(waiters_bit, std::memory_order_relaxed);
 // MUTANT: hand_over_unguarded handed_over is read without the guard, by a waiter that was claimed before its sleep
 //   sync/mutex.cpp: guard_.lock();\n  if (waiter.handed_over || => const bool mine = waiter.handed_over;\n  guard_.lock();\n  if (mine ||
 // MUTANT: queue_forgotten     a contended unlock does not read the queue
 //   sync/mutex.cpp: const detail::claimed_wait next = queue_.claim_oldest(); => const detail::claimed_wait next; woken = true;
-// MUTANT: mark_forgotten      the same for an unlock after another one has woken one of two waiters
-//   sync/mutex.cpp: next | (word & contended_bit), => next,
+// MUTANT: bit_forgotten       the same for an unlock after another one has woken one of two waiters
+//   sync/mutex.cpp: next | (word & waiters_bit), => next,
 // MUTANT: left_linked         a waiter that has timed out does not unlink its node
-//   sync/mutex.cpp: != detail::wake_reason::notified) {\n      forget(waiter); => != detail::wake_reason::notified) {
+//   sync/mutex.cpp: != detail::wake_reason::notified) {\n      unlink(waiter); => != detail::wake_reason::notified) {
 //   sync/mutex.cpp: detail::mutex_waiter waiter(self); => model::left_behind<detail::mutex_waiter> left(self); auto& waiter = left.node;
 // MUTANT: notification_lost   a wait that was notified and has timed out forgets the notification
 //   sync/condition_variable.cpp: if (node.notified) return std::cv_status::no_timeout; =>
 // MUTANT: given_up_early      an unlock reads the mutex after its release, when the next owner may have destroyed it
-//   sync/mutex.cpp: if (give_to(0, woken)) return; => if (give_to(0, woken)) return (void)word_.load(std::memory_order_relaxed);
+//   sync/mutex.cpp: if (release_to(0, woken)) return; => if (release_to(0, woken)) return (void)word_.load(std::memory_order_relaxed);
 // MUTANT: awake_counted       a waiter that was claimed while awake counts as woken
 //   sync/mutex.cpp: woken = next.who != nullptr; => woken = true;
-//   sync/mutex.cpp: if (give_to(0, woken)) return; => model::pause_by_chance(); if (give_to(0, woken)) return;
+//   sync/mutex.cpp: if (release_to(0, woken)) return; => model::pause_by_chance(); if (release_to(0, woken)) return;
 // MUTANT: wait_not_prepared   a notifier before the switch finds no wait to claim
 //   sync/condition_variable.cpp: self.word.prepare();\n =>
 //   sync/condition_variable.cpp: of.unlock(); => of.unlock(); self.word.prepare();
 //
 // EDIT: the fields under the two guards
 //   sync/wait/mutex_waiter.hpp: bool handed_over = false; => model::checked<bool> handed_over = false;
-//   sync/wait/mutex_waiter.hpp: bool sent_to_mutex = false; => model::checked<bool> sent_to_mutex = false;
+//   sync/wait/mutex_waiter.hpp: bool requeued = false; => model::checked<bool> requeued = false;
 //   sync/condition_variable.hpp: bool notified = false; => model::checked<bool> notified = false;
 
 #include "relacy_library.hpp"
@@ -39,10 +39,10 @@ enum class mutation {
   a_not_released,
   a_not_acquired,
   a_not_exchanged,
-  marked_late,
+  bit_set_late,
   hand_over_unguarded,
   queue_forgotten,
-  mark_forgotten,
+  bit_forgotten,
   left_linked,
   notification_lost,
   given_up_early,
